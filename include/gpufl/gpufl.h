@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpufl: GPU profiler and monitor, in-process C API.
+ *
+ * One session per process. Every call is thread-safe and never exits, aborts,
+ * prints or throws; on trouble a call returns a status and the program goes on.
+ * Strings passed in are borrowed for the duration of the call only.
+ */
+#ifndef GPUFL_GPUFL_H
+#define GPUFL_GPUFL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define GPUFL_API __attribute__((visibility("default")))
+#else
+#define GPUFL_API
+#endif
+
+#define GPUFL_VERSION_MAJOR 1
+#define GPUFL_VERSION_MINOR 0
+#define GPUFL_VERSION_PATCH 0
+#define GPUFL_VERSION_STRING "1.0.0"
+
+/* Codes are permanent: never renumbered, never reused. */
+#define GPUFL_STATUS_MAP(X)                                                    \
+    X(GPUFL_OK, 0, "success")                                                  \
+    X(GPUFL_E_INVALID, -1, "invalid argument")                                 \
+    X(GPUFL_E_VERSION, -2, "option set by a newer header than this library")   \
+    X(GPUFL_E_BUSY, -3, "another profiler owns the GPU tracing interface")     \
+    X(GPUFL_E_NO_DRIVER, -4, "no usable GPU driver")                           \
+    X(GPUFL_E_NO_MEMORY, -5, "out of memory")                                  \
+    X(GPUFL_E_IO, -6, "the log could not be read or written")                  \
+    X(GPUFL_E_DISABLED, -7, "gpufl is disabled")                               \
+    X(GPUFL_E_NOT_RUNNING, -8, "no session is running")                        \
+    X(GPUFL_E_UNSUPPORTED, -9, "not supported here")                           \
+    X(GPUFL_E_DAMAGED, -10, "damaged or truncated data")                       \
+    X(GPUFL_E_PERMISSION, -11, "not permitted")                                \
+    X(GPUFL_E_LIMIT, -12, "a documented limit was reached")                    \
+    X(GPUFL_E_NOT_FOUND, -13, "not found")
+
+typedef enum gpufl_status {
+#define GPUFL_STATUS_ENUM(name, code, text) name = code,
+    GPUFL_STATUS_MAP(GPUFL_STATUS_ENUM)
+#undef GPUFL_STATUS_ENUM
+} gpufl_status;
+
+/* Each level adds to the one before it; see docs/engines.md for the cost. */
+typedef enum gpufl_engine {
+    GPUFL_ENGINE_DEFAULT = 0, /* Monitor, or what environment or config file say */
+    GPUFL_ENGINE_MONITOR = 1,
+    GPUFL_ENGINE_TRACE = 2,
+    GPUFL_ENGINE_PC_SAMPLING = 3,
+    GPUFL_ENGINE_SASS_METRICS = 4,
+    GPUFL_ENGINE_RANGE_PROFILER = 5,
+    GPUFL_ENGINE_DEEP = 6
+} gpufl_engine;
+
+typedef enum gpufl_backend {
+    GPUFL_BACKEND_AUTO = 0,
+    GPUFL_BACKEND_NVIDIA = 1,
+    GPUFL_BACKEND_AMD = 2,
+    GPUFL_BACKEND_NONE = 3
+} gpufl_backend;
+
+/* A switch that can tell "left alone" from "set to the default". */
+typedef enum gpufl_switch { GPUFL_UNSET = 0, GPUFL_ON = 1, GPUFL_OFF = 2 } gpufl_switch;
+
+typedef enum gpufl_log_level {
+    GPUFL_LOG_ERROR = 0,
+    GPUFL_LOG_WARNING = 1,
+    GPUFL_LOG_INFO = 2,
+    GPUFL_LOG_DEBUG = 3
+} gpufl_log_level;
+
+/* May be called from any gpufl thread; must not call back into gpufl. */
+typedef void (*gpufl_log_fn)(void *user, gpufl_log_level level, const char *message);
+
+/* Zero (GPUFL_OPTIONS_INIT) means "the documented default" for every field, and
+ * lets environment and config file decide. New fields go at the end only. */
+typedef struct gpufl_options {
+    uint32_t struct_size; /* set by GPUFL_OPTIONS_INIT */
+    gpufl_engine profiling_engine;
+    gpufl_backend backend;
+    const char *app_name;    /* "gpufl" */
+    const char *log_path;    /* app_name: base directory of the session directories */
+    const char *backend_url; /* server to upload to, host only */
+    const char *api_key;
+    const char *api_path;    /* "/api/v1" */
+    const char *config_file; /* JSON */
+    gpufl_switch enabled;    /* on */
+    gpufl_switch remote_upload; /* off; deprecated, has no effect but a warning */
+    gpufl_switch enable_stack_trace;          /* off */
+    gpufl_switch enable_source_collection;    /* on */
+    gpufl_switch enable_external_correlation; /* on */
+    gpufl_switch enable_synchronization;      /* on */
+    gpufl_switch enable_memory_tracking;      /* off */
+    gpufl_switch enable_cuda_graphs_tracking; /* off */
+    gpufl_switch continuous_system_sampling;  /* off */
+    gpufl_switch flush_logs_always;           /* off */
+    gpufl_switch enable_debug_output;         /* off */
+    int32_t system_sample_rate_ms;            /* 0: no system sampling; negative: force 0 */
+    int32_t kernel_sample_rate_ms;            /* deprecated, has no effect */
+    gpufl_log_fn log_fn;                      /* NULL: silent */
+    void *log_user;
+    /* End of 1.0. Later fields are read only if struct_size covers them. */
+} gpufl_options;
+
+#define GPUFL_OPTIONS_INIT                                                                         \
+    {                                                                                              \
+        sizeof(gpufl_options), GPUFL_ENGINE_DEFAULT, GPUFL_BACKEND_AUTO, NULL, NULL, NULL, NULL,   \
+            NULL, NULL, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET,           \
+            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, 0, 0,    \
+            NULL, NULL                                                                             \
+    }
+
+/* Starts the session. NULL means all defaults. Called again while a session
+ * runs it changes nothing and returns GPUFL_OK; each init wants one shutdown.
+ * GPUFL_E_DISABLED: switched off by options or GPUFL_DISABLED, nothing was
+ * loaded and every other call is inert. Any other error leaves nothing running.
+ * An engine that cannot start degrades to the next lower one: see
+ * gpufl_active_engine and the capture_capabilities record. */
+GPUFL_API gpufl_status gpufl_init(const gpufl_options *options);
+
+/* Ends the session: stops capture, writes everything out, joins gpufl's
+ * threads. Without a session it does nothing. */
+GPUFL_API void gpufl_shutdown(void);
+
+/* The engine that really runs; GPUFL_ENGINE_DEFAULT when no session does. */
+GPUFL_API gpufl_engine gpufl_active_engine(void);
+
+/* Directory of the running, else of the last session; "" when there was none.
+ * Valid until the next gpufl_init. */
+GPUFL_API const char *gpufl_session_dir(void);
+
+/* Why the calling thread's last gpufl call failed, with what to do next; "" if it did not. */
+GPUFL_API const char *gpufl_last_error(void);
+GPUFL_API const char *gpufl_status_string(gpufl_status status);
+GPUFL_API const char *gpufl_version(void);
+
+/* Scopes: named regions of the calling thread's work. They nest to any depth;
+ * kernels launched inside belong to the innermost one. Before init, after
+ * shutdown and while disabled both calls cost one load and do nothing. */
+typedef struct gpufl_scope_meta {
+    uint32_t struct_size;
+    uint32_t repeat; /* measured iterations inside the scope; 0 = not a benchmark */
+    uint32_t warmup; /* iterations run before the scope opened */
+    const char *tag; /* free text shown beside the name, may be NULL */
+} gpufl_scope_meta;
+
+/* Nonzero while a session records. Read by the inline functions below; not for writing. */
+GPUFL_API extern int gpufl_recording;
+GPUFL_API void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta);
+GPUFL_API void gpufl_scope_pop(void);
+
+static inline void gpufl_scope_begin(const char *name)
+{
+    if (gpufl_recording)
+        gpufl_scope_push(name, NULL);
+}
+static inline void gpufl_scope_begin_meta(const char *name, const gpufl_scope_meta *meta)
+{
+    if (gpufl_recording)
+        gpufl_scope_push(name, meta);
+}
+static inline void gpufl_scope_end(void)
+{
+    if (gpufl_recording)
+        gpufl_scope_pop();
+}
+
+/* Samples GPU and host metrics between the two calls, whatever the sampling
+ * policy; they nest and are marked in the log under the name. */
+GPUFL_API void gpufl_system_start(const char *name);
+GPUFL_API void gpufl_system_stop(const char *name);
+
+/* Writes the text report of the last finished (or the running) session to
+ * path; NULL or "" means standard output, the one place gpufl ever prints,
+ * because here printing is what was asked for. */
+GPUFL_API gpufl_status gpufl_generate_report(const char *path);
+
+#if !defined(__cplusplus) && defined(__GNUC__)
+/* GFL_SCOPE("name") { ... }: the scope ends when the block is left, also by
+ * break, continue, return or goto. */
+static inline void gpufl_scope_cleanup_(int *armed)
+{
+    (void)armed;
+    gpufl_scope_end();
+}
+#define GPUFL_CAT2_(a, b) a##b
+#define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
+#define GFL_SCOPE(name)                                                                            \
+    for (int GPUFL_CAT_(gfl_once_, __LINE__)                                                       \
+             __attribute__((cleanup(gpufl_scope_cleanup_))) = (gpufl_scope_begin(name), 1);        \
+         GPUFL_CAT_(gfl_once_, __LINE__); GPUFL_CAT_(gfl_once_, __LINE__) = 0)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

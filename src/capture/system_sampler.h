@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples GPUs (NVML) and host (/proc) on its own thread and writes
+ * device_metric_batch, process_metric_batch and host_metric_batch lines, plus
+ * system_start/system_stop. Idle (no wake-ups) while no window is open and the
+ * policy is not continuous. */
+#ifndef GPUFL_CAPTURE_SYSTEM_SAMPLER_H
+#define GPUFL_CAPTURE_SYSTEM_SAMPLER_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "logfile/writer.h"
+
+struct system_sampler; /* opaque */
+
+struct system_sampler_options {
+    struct log_writer *writer; /* borrowed; must outlive the sampler */
+    const char *session_id, *app_name;
+    unsigned interval_ms; /* 0: windows are marked, nothing is sampled */
+    bool is_continuous;
+    bool use_nvidia;
+};
+/* Without NVML it still samples the host; gpu_problem then says why there is no GPU data (else ""). */
+NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const struct system_sampler_options *options,
+                                            struct problem *gpu_problem);
+void system_sampler_stop(struct system_sampler *sampler); /* last sample, flush, join, free; NULL is a no-op */
+void system_sampler_abandon(struct system_sampler *sampler); /* after fork in the child */
+/* A named window: writes system_start/system_stop and keeps sampling on between. Any thread. */
+void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start);
+/* Scope auto-bracketing: the number of threads inside an outermost scope changed. Any thread, lock-free, no system call
+ * unless the sampler sleeps. */
+void system_sampler_hold(struct system_sampler *sampler);
+void system_sampler_release(struct system_sampler *sampler);
+int64_t system_sampler_cpu_ns(const struct system_sampler *sampler);
+/* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
+ * (,"host":{..},"devices":[..],...) from one fresh sample. */
+void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
+const char *system_sampler_driver_version(const struct system_sampler *sampler); /* "" unknown */
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What we use of the CUDA driver. Never initializes it: in the user's process
+ * that is the user's decision, and before it every query says "unavailable". */
+#ifndef GPUFL_DRIVER_CUDA_H
+#define GPUFL_DRIVER_CUDA_H
+
+#include "base/status.h"
+
+/* Limits of one device; a field that could not be read is 0 and its validity bit unset. */
+struct device_limits {
+    uint32_t device_id;
+    char name[128];
+    char uuid[48]; /* "GPU-xxxxxxxx-..." */
+    uint32_t compute_major, compute_minor;
+    uint32_t multiprocessors, warp_size;
+    uint32_t warps_per_sm_max, blocks_per_sm_max;
+    uint32_t regs_per_sm, regs_per_block_max;
+    uint32_t shared_per_sm, shared_per_block_max, shared_reserved_per_block;
+    uint32_t core_clock_khz, l2_bytes;
+    uint64_t memory_bytes, memory_bandwidth_bps;
+    bool is_known; /* false: nothing could be read */
+};
+
+struct cuda; /* opaque, process-wide, never unloaded */
+/* Only a libcuda that is already mapped, unless may_load. */
+NODISCARD gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem);
+/* For commands (info, doctor, demo), never in a user's process. */
+NODISCARD gpufl_status cuda_initialize(struct cuda *cuda, struct problem *problem);
+int cuda_driver_version(const struct cuda *cuda); /* 13000 = 13.0; 0 unknown */
+int cuda_device_count(const struct cuda *cuda);   /* 0 when not initialized */
+/* GPUFL_E_NO_DRIVER when the driver is not initialized. */
+NODISCARD gpufl_status cuda_device_limits(const struct cuda *cuda, uint32_t device_id, struct device_limits *limits);
+
+#endif

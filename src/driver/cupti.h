@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUPTI, as far as tracing needs it: load, start, buffers, decode, stop. Our
+ * own structs go up; nobody above this folder sees a CUPTI type. Works with
+ * 12.x and 13.x: functions are gated by symbol, fields by the record's version.
+ *
+ * One trace per process. CUPTI calls the two buffer functions on its own or on
+ * the user's threads: they must not block, allocate or call CUPTI. */
+#ifndef GPUFL_DRIVER_CUPTI_H
+#define GPUFL_DRIVER_CUPTI_H
+
+#include "base/status.h"
+
+struct cupti; /* opaque, process-wide, never unloaded */
+
+NODISCARD gpufl_status cupti_load(struct cupti **out, struct problem *problem);
+uint32_t cupti_version(const struct cupti *cupti); /* 26 = 12.8, 130001 = 13.0 U1 */
+const char *cupti_path(const struct cupti *cupti);
+/* CUPTI's clock now; 0 when it cannot be read. */
+int64_t cupti_now_ns(const struct cupti *cupti);
+
+enum {
+    CUPTI_TRACE_SYNC = 1 << 0,     /* host waits */
+    CUPTI_TRACE_MEMORY = 1 << 1,   /* allocations */
+    CUPTI_TRACE_EXTERNAL = 1 << 2, /* external correlation ids */
+    CUPTI_TRACE_OVERHEAD = 1 << 3, /* CUPTI's own cost */
+    CUPTI_TRACE_GRAPHS = 1 << 4,   /* API records of graph launches (nodes are always recorded) */
+};
+
+struct cupti_trace_options {
+    unsigned features;
+    /* Gives CUPTI an 8-byte aligned buffer, or NULL to drop its records (then counted by CUPTI). */
+    uint8_t *(*buffer_request)(size_t *size);
+    /* Takes it back, filled with `valid` bytes (0: nothing). */
+    void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
+    /* Called on the user's thread on entry to each launch and host-wait call, when not NULL (stack
+     * traces): costs one callback per call, so only when asked for. */
+    void (*on_call)(uint32_t correlation_id);
+};
+
+enum { /* bits of cupti_trace_result.granted: what really was enabled */
+    CUPTI_GRANTED_KERNELS = 1 << 16,
+    CUPTI_GRANTED_COPIES = 1 << 17,
+    CUPTI_GRANTED_MEMSETS = 1 << 18,
+    CUPTI_GRANTED_API = 1 << 19, /* API time and thread of each call */
+    CUPTI_GRANTED_CALLBACKS = 1 << 20
+};
+
+struct cupti_trace_result {
+    unsigned granted;         /* CUPTI_TRACE_* and CUPTI_GRANTED_* bits */
+    bool has_system_thread_id; /* else API thread ids are the low 32 bits of pthread_self() */
+    char other_profiler[64];  /* who holds CUPTI, when that is the reason for failure */
+};
+
+/* On any error everything that was enabled is undone and the problem says what to do next:
+ * GPUFL_E_BUSY another profiler, GPUFL_E_UNSUPPORTED too old, GPUFL_E_NO_DRIVER. Single features that
+ * cannot be enabled only lack their granted bit. */
+NODISCARD gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_options *options,
+                                         struct cupti_trace_result *result, struct problem *problem);
+/* Hands over buffers whose records are complete; forced also running ones (only at the end). */
+void cupti_flush(struct cupti *cupti, bool forced);
+/* Disables everything and flushes; no buffer function is called after it returns. */
+void cupti_trace_stop(struct cupti *cupti);
+/* Records CUPTI itself dropped since the last call. */
+uint64_t cupti_take_dropped(struct cupti *cupti);
+/* The first CUPTI call that failed since start, for the capability record; "" when none did. */
+const char *cupti_first_failure(const struct cupti *cupti);
+
+/* Times are CUPTI's clock, which is CLOCK_REALTIME. */
+struct kernel_activity {
+    int64_t start_ns, end_ns;
+    const char *name; /* mangled; owned by CUPTI, valid while decoding */
+    uint64_t graph_node_id;
+    uint64_t local_total_bytes;
+    uint32_t graph_id, device_id, context_id, stream_id, correlation_id;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t regs, static_shared, dyn_shared, shared_executed, local_per_thread;
+    uint8_t cache_requested, cache_executed;
+};
+struct copy_activity { /* memcpy, peer memcpy and memset */
+    int64_t start_ns, end_ns;
+    uint64_t bytes, graph_node_id;
+    uint32_t graph_id, device_id, context_id, stream_id, correlation_id;
+    uint32_t src_device_id, dst_device_id; /* peer copies */
+    uint32_t value;                        /* memset */
+    uint8_t copy_kind, src_kind, dst_kind, is_async, is_peer, memory_kind;
+};
+struct sync_activity {
+    int64_t start_ns, end_ns;
+    uint32_t type, correlation_id, context_id, stream_id, event_id;
+    bool has_stream, has_event;
+};
+struct api_activity { /* one runtime or driver call */
+    int64_t start_ns, end_ns;
+    uint32_t correlation_id, thread_id;
+    uint16_t cbid;
+    uint8_t is_runtime, is_graph_launch;
+};
+struct external_activity {
+    uint64_t external_id;
+    uint32_t correlation_id, external_kind;
+};
+struct memory_activity {
+    int64_t time_ns;
+    uint64_t address, bytes;
+    uint32_t op /* 1 alloc 2 free */, memory_kind, correlation_id, device_id, context_id, stream_id;
+    bool has_stream, is_async;
+};
+struct overhead_activity {
+    int64_t start_ns, end_ns;
+    uint32_t kind; /* CUPTI's numbering */
+};
+
+enum activity_kind {
+    ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_MEMSET, ACTIVITY_SYNC, ACTIVITY_API, ACTIVITY_EXTERNAL,
+    ACTIVITY_MEMORY, ACTIVITY_OVERHEAD, ACTIVITY_IGNORED /* a kind we know and do not use */,
+    ACTIVITY_UNKNOWN /* a kind of a newer CUPTI */, ACTIVITY_BAD /* absurd record: the rest of the buffer is unreadable */
+};
+struct activity {
+    enum activity_kind kind;
+    union {
+        struct kernel_activity kernel;
+        struct copy_activity copy;
+        struct sync_activity sync;
+        struct api_activity api;
+        struct external_activity external;
+        struct memory_activity memory;
+        struct overhead_activity overhead;
+    } u;
+};
+struct activity_cursor {
+    const struct cupti *cupti;
+    uint8_t *buffer;
+    size_t valid;
+    void *record; /* CUPTI's position */
+};
+/* Next record of a completed buffer; false at the end. Never reads outside buffer[0..valid). */
+bool activity_next(struct activity_cursor *cursor, struct activity *activity);
+const char *overhead_kind_name(uint32_t kind);
+
+#endif

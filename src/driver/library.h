@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and opens vendor libraries. Order: already mapped in the process (a
+ * second copy of CUPTI crashes), an explicit path (environment), the toolkit's
+ * or a Python wheel's directory, the loader's path. */
+#ifndef GPUFL_DRIVER_LIBRARY_H
+#define GPUFL_DRIVER_LIBRARY_H
+
+#include "base/status.h"
+
+struct library {
+    void *handle;   /* dlopen handle, never closed: vendor libraries do not survive it */
+    char path[512]; /* where it came from, for messages */
+    bool was_mapped;
+};
+
+/* NULL-terminated lists. prefix: what a mapped object's file name starts with ("libcupti.so"). */
+struct library_search {
+    const char *prefix;
+    const char *path_variable;      /* e.g. "GPUFL_CUPTI_PATH" */
+    const char *const *directories; /* absolute; may contain one * (glob) */
+    const char *const *names;       /* sonames, best first */
+};
+NODISCARD gpufl_status library_open(struct library *library, const struct library_search *search,
+                                    struct problem *problem);
+/* NULL when absent. */
+void *library_symbol(const struct library *library, const char *name);
+
+#endif
