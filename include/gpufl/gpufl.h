@@ -158,19 +158,27 @@ GPUFL_API extern int gpufl_recording;
 GPUFL_API void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta);
 GPUFL_API void gpufl_scope_pop(void);
 
+static inline int gpufl_is_recording(void)
+{
+#if defined(__GNUC__)
+    return __atomic_load_n(&gpufl_recording, __ATOMIC_RELAXED);
+#else
+    return gpufl_recording;
+#endif
+}
 static inline void gpufl_scope_begin(const char *name)
 {
-    if (gpufl_recording)
+    if (gpufl_is_recording())
         gpufl_scope_push(name, NULL);
 }
 static inline void gpufl_scope_begin_meta(const char *name, const gpufl_scope_meta *meta)
 {
-    if (gpufl_recording)
+    if (gpufl_is_recording())
         gpufl_scope_push(name, meta);
 }
 static inline void gpufl_scope_end(void)
 {
-    if (gpufl_recording)
+    if (gpufl_is_recording())
         gpufl_scope_pop();
 }
 

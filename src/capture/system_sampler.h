@@ -22,15 +22,17 @@ struct system_sampler_options {
 /* Without NVML it still samples the host; gpu_problem then says why there is no GPU data (else ""). */
 NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const struct system_sampler_options *options,
                                             struct problem *gpu_problem);
+/* Starts the thread. To be called when job_start is written: before it nothing is, and windows and holds wait. */
+NODISCARD gpufl_status system_sampler_run(struct system_sampler *sampler);
 void system_sampler_stop(struct system_sampler *sampler); /* last sample, flush, join, free; NULL is a no-op */
 void system_sampler_abandon(struct system_sampler *sampler); /* after fork in the child */
 /* A named window: writes system_start/system_stop and keeps sampling on between. Any thread. */
 void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start);
 /* Scope auto-bracketing: the number of threads inside an outermost scope changed. Any thread, lock-free, no system call
- * unless the sampler sleeps. */
+ * unless the sampler sleeps idle. The sample after the last release comes with the next beat. */
 void system_sampler_hold(struct system_sampler *sampler);
 void system_sampler_release(struct system_sampler *sampler);
-int64_t system_sampler_cpu_ns(const struct system_sampler *sampler);
+int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of the last beat */
 /* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
  * (,"host":{..},"devices":[..],...) from one fresh sample. */
 void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);

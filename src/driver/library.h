@@ -22,6 +22,10 @@ struct library_search {
 };
 NODISCARD gpufl_status library_open(struct library *library, const struct library_search *search,
                                     struct problem *problem);
+/* Path of the first mapped object whose file name starts with prefix; false when there is none. */
+bool library_find_mapped(const char *prefix, char *path, size_t size);
+/* The site-packages directory that some mapped object lies under; false when none does. */
+bool library_find_site_packages(char *path, size_t size);
 /* NULL when absent. */
 void *library_symbol(const struct library *library, const char *name);
 

@@ -55,7 +55,7 @@ static inline bool batch_is_full(const struct batch *batch)
 void batch_encode(struct batch *batch, const char *session_id, const char *extra, struct bytes *out);
 
 struct batch_column {
-    int64_t *cells; /* [row_count]; owned by the batch_view; CELL_UNKNOWN = null */
+    int64_t *cells; /* [row_count], NULL unless present; owned by the batch_view; CELL_UNKNOWN = null (f64: NaN) */
     bool present;
 };
 
@@ -64,17 +64,20 @@ struct batch_view {
     int64_t version, batch_id, base_time_ns, seq;
     uint32_t row_count;
     struct batch_column *columns; /* [info->column_count], catalogue order */
-    uint32_t row_capacity;        /* storage is reused from line to line */
-    int64_t *storage;
+    uint32_t row_capacity;        /* rows between two columns' cells in storage */
+    int64_t *storage;             /* reused from line to line */
+    size_t storage_cells;
     const char *session_id; /* points into the line */
     uint32_t session_id_size;
 };
 
-/* Reads one line (without LF). error: column = byte offset from 1. */
+/* Reads one line (without LF). The view starts zeroed. GPUFL_E_DAMAGED: error (may be NULL) says where (column =
+ * byte offset from 1) and why; GPUFL_E_UNSUPPORTED: not a batch type of the catalogue. seq is -1 when there is none. */
 struct json_error;
 NODISCARD gpufl_status batch_decode(struct batch_view *view, const char *line, size_t size, struct json_error *error);
 void batch_view_free(struct batch_view *view);
-/* Rewrites a decoded batch line in the cols/delta shape (whole line with seq, no crc, no LF). */
+/* Rewrites a batch line in the cols/delta shape (whole line with seq, no crc, no LF), appended to out. The line may end
+ * with its seq and crc or lack them. GPUFL_E_UNSUPPORTED: it has columns that the catalogue lacks; keep it as it is. */
 NODISCARD gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out);
 
 #endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cost of a scope: disabled, and recorded. Recorded scopes are timed in bursts
+ * that fit the ring, with pauses for the collector, so that no dropped (and
+ * cheaper) scope is ever counted. The floor is two reads of the tick counter. */
+#include "base/clock.h"
+#include "capture/thread_log.h"
+
+#include <gpufl/gpufl.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { burst = 300, bursts = 2000, idle_pairs = 50000000 };
+
+static double pair_ns_disabled(void)
+{
+    int64_t start_ns = clock_mono_ns();
+    for (int i = 0; i < idle_pairs; i++) {
+        gpufl_scope_begin("forward_pass");
+        __asm__ volatile("" ::: "memory");
+        gpufl_scope_end();
+    }
+    return (double)(clock_mono_ns() - start_ns) / idle_pairs;
+}
+
+static double floor_ns(void)
+{
+    uint64_t sum = 0;
+    int64_t start_ns = clock_mono_ns();
+    for (int i = 0; i < 10000000; i++) {
+        sum += clock_ticks();
+        __asm__ volatile("" : "+r"(sum)::"memory");
+    }
+    return 2.0 * (double)(clock_mono_ns() - start_ns) / 10000000;
+}
+
+static double pair_ns_recorded(void)
+{
+    int64_t spent_ns = 0;
+    for (int i = 0; i < bursts; i++) {
+        usleep(2000);
+        int64_t start_ns = clock_mono_ns();
+        for (int j = 0; j < burst; j++) {
+            gpufl_scope_begin("forward_pass");
+            gpufl_scope_end();
+        }
+        spent_ns += clock_mono_ns() - start_ns;
+    }
+    return (double)spent_ns / ((double)burst * bursts);
+}
+
+int main(void)
+{
+    char dir[] = "/tmp/gpufl-bench-XXXXXX";
+    if (!mkdtemp(dir))
+        return 1;
+    clock_setup();
+    double disabled_ns = pair_ns_disabled();
+    gpufl_options options = GPUFL_OPTIONS_INIT;
+    options.log_path = dir;
+    if (gpufl_init(&options) != GPUFL_OK) {
+        fprintf(stderr, "bench_scope: %s\n", gpufl_last_error());
+        return 1;
+    }
+    double recorded_ns = pair_ns_recorded(), two_ticks_ns = floor_ns();
+    gpufl_shutdown();
+    printf("scope begin+end, disabled          %6.2f ns   (budget 2)\n", disabled_ns);
+    printf("scope begin+end, recorded          %6.2f ns   (budget 40; two clock ticks %.2f ns: %.2f x)\n", recorded_ns,
+           two_ticks_ns, recorded_ns / two_ticks_ns);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command);
+}

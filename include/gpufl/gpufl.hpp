@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gpufl for C++17: header-only, on top of gpufl.h.
+#ifndef GPUFL_GPUFL_HPP
+#define GPUFL_GPUFL_HPP
+
+#include <gpufl/gpufl.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace gpufl {
+
+enum class BackendKind { Auto, Nvidia, Amd, None };
+
+/// Each level adds to the one before it.
+enum class ProfilingEngine {
+    Monitor,       ///< health metrics only, no CUPTI; the default
+    Trace,         ///< + kernels, copies, synchronization
+    PcSampling,    ///< + stall reasons per instruction
+    SassMetrics,   ///< + counters per instruction
+    RangeProfiler, ///< + hardware throughput counters per scope
+    Deep,          ///< PcSampling and SassMetrics in one run
+};
+
+/// A field left at its default lets environment and config file decide; any other value wins over both.
+struct InitOptions {
+    // Identity
+    std::string app_name = "gpufl";
+    std::string log_path = ""; ///< base directory of the session directories; "" means app_name
+
+    // Upload
+    std::string backend_url = ""; ///< server to upload to, host only
+    std::string api_key = "";
+    std::string api_path = "";  ///< "" means "/api/v1"
+    bool remote_upload = false; ///< deprecated, has no effect
+
+    // What to capture
+    bool enable_stack_trace = false;
+    bool enable_source_collection = true;
+    bool enable_external_correlation = true;
+    bool enable_synchronization = true;
+    bool enable_memory_tracking = false;
+    bool enable_cuda_graphs_tracking = false;
+
+    // Sampling
+    int system_sample_rate_ms = 0; ///< 0 = no system metrics
+    int kernel_sample_rate_ms = 0; ///< deprecated, has no effect
+    bool continuous_system_sampling = false;
+
+    // Profiling engine
+    BackendKind backend = BackendKind::Auto;
+    ProfilingEngine profiling_engine = ProfilingEngine::Monitor;
+
+    // Advanced
+    std::string config_file = "";
+    bool flush_logs_always = false;
+    bool enable_debug_output = false;
+    bool enabled = true;
+};
+
+namespace detail {
+
+inline gpufl_switch switch_of(bool value, bool default_value)
+{
+    return value == default_value ? GPUFL_UNSET : value ? GPUFL_ON : GPUFL_OFF;
+}
+
+inline const char *text_of(const std::string &text, const char *default_text = "")
+{
+    return text == default_text ? nullptr : text.c_str();
+}
+
+} // namespace detail
+
+/// Starts the session. False: disabled or failed, and every later call is inert; gpufl_last_error() says why.
+inline bool init(const InitOptions &opts)
+{
+    const InitOptions defaults;
+    gpufl_options c = GPUFL_OPTIONS_INIT;
+    c.app_name = detail::text_of(opts.app_name, "gpufl");
+    c.log_path = detail::text_of(opts.log_path);
+    c.backend_url = detail::text_of(opts.backend_url);
+    c.api_key = detail::text_of(opts.api_key);
+    c.api_path = detail::text_of(opts.api_path);
+    c.config_file = detail::text_of(opts.config_file);
+    c.profiling_engine = opts.profiling_engine == defaults.profiling_engine
+                             ? GPUFL_ENGINE_DEFAULT
+                             : static_cast<gpufl_engine>(static_cast<int>(opts.profiling_engine) + 1);
+    c.backend = static_cast<gpufl_backend>(static_cast<int>(opts.backend));
+#define GPUFL_COPY_SWITCH_(field) c.field = detail::switch_of(opts.field, defaults.field)
+    GPUFL_COPY_SWITCH_(enabled);
+    GPUFL_COPY_SWITCH_(remote_upload);
+    GPUFL_COPY_SWITCH_(enable_stack_trace);
+    GPUFL_COPY_SWITCH_(enable_source_collection);
+    GPUFL_COPY_SWITCH_(enable_external_correlation);
+    GPUFL_COPY_SWITCH_(enable_synchronization);
+    GPUFL_COPY_SWITCH_(enable_memory_tracking);
+    GPUFL_COPY_SWITCH_(enable_cuda_graphs_tracking);
+    GPUFL_COPY_SWITCH_(continuous_system_sampling);
+    GPUFL_COPY_SWITCH_(flush_logs_always);
+    GPUFL_COPY_SWITCH_(enable_debug_output);
+#undef GPUFL_COPY_SWITCH_
+    c.system_sample_rate_ms = opts.system_sample_rate_ms;
+    c.kernel_sample_rate_ms = opts.kernel_sample_rate_ms;
+    return gpufl_init(&c) == GPUFL_OK;
+}
+
+inline void shutdown()
+{
+    gpufl_shutdown();
+}
+
+/// Writes the text report of the last session to the file, or to standard output when the path is empty.
+inline void generateReport(const std::string &output_path = "")
+{
+    (void)gpufl_generate_report(output_path.c_str());
+}
+
+inline void systemStart(const std::string &name)
+{
+    gpufl_system_start(name.c_str());
+}
+inline void systemStop(const std::string &name)
+{
+    gpufl_system_stop(name.c_str());
+}
+
+/// Tag and benchmark counts of a scope; setters return *this so that they chain.
+struct ScopeMeta {
+    std::string tag;
+    std::uint32_t repeat = 0;
+    std::uint32_t warmup = 0;
+
+    ScopeMeta &setTag(std::string value)
+    {
+        tag = std::move(value);
+        return *this;
+    }
+    ScopeMeta &setRepeat(std::uint32_t value)
+    {
+        repeat = value;
+        return *this;
+    }
+    ScopeMeta &setWarmup(std::uint32_t value)
+    {
+        warmup = value;
+        return *this;
+    }
+};
+
+/// A scope that lasts as long as the object. Must end on the thread that made it, innermost first.
+class ScopedMonitor {
+public:
+    explicit ScopedMonitor(const char *name)
+    {
+        gpufl_scope_begin(name);
+    }
+    explicit ScopedMonitor(const std::string &name) : ScopedMonitor(name.c_str())
+    {
+    }
+    ScopedMonitor(const std::string &name, const std::string &tag) : ScopedMonitor(name, ScopeMeta{tag, 0, 0})
+    {
+    }
+    ScopedMonitor(const std::string &name, const ScopeMeta &meta)
+    {
+        const gpufl_scope_meta c = {sizeof(gpufl_scope_meta), meta.repeat, meta.warmup,
+                                    meta.tag.empty() ? nullptr : meta.tag.c_str()};
+        gpufl_scope_begin_meta(name.c_str(), &c);
+    }
+    ~ScopedMonitor()
+    {
+        gpufl_scope_end();
+    }
+    ScopedMonitor(const ScopedMonitor &) = delete;
+    ScopedMonitor &operator=(const ScopedMonitor &) = delete;
+};
+
+/// Runs the function inside a scope and returns what it returns.
+template <typename Function> decltype(auto) monitor(const std::string &name, Function &&function)
+{
+    ScopedMonitor scope(name);
+    return std::forward<Function>(function)();
+}
+template <typename Function>
+decltype(auto) monitor(const std::string &name, const std::string &tag, Function &&function)
+{
+    ScopedMonitor scope(name, tag);
+    return std::forward<Function>(function)();
+}
+
+namespace detail {
+
+struct Benchmark {
+    std::string name;
+    ScopeMeta meta;
+
+    template <typename Function> void operator+(Function &&body) const
+    {
+        for (std::uint32_t i = 0; i < meta.warmup; i++)
+            body();
+        ScopedMonitor scope(name, meta);
+        for (std::uint32_t i = 0; i < (meta.repeat ? meta.repeat : 1); i++)
+            body();
+    }
+};
+
+} // namespace detail
+} // namespace gpufl
+
+#define GPUFL_CAT2_(a, b) a##b
+#define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
+
+/// GFL_SCOPE("name") { ... }
+#define GFL_SCOPE(name) if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){name}; true)
+#define GFL_SCOPE_TAGGED(name, tag) if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){name, tag}; true)
+
+/// GFL_BENCH("name", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3)) { ... };
+/// Warm-up runs come before the scope opens; `return` in the body ends one run.
+#define GFL_BENCH(name, meta) ::gpufl::detail::Benchmark{name, meta} + [&]()
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers computed from a session model: what the report prints and the JSON
+ * holds. Made once by analysis_make, read only afterwards; it borrows the
+ * model's strings, so the model must outlive it. */
+#ifndef GPUFL_ANALYSIS_ANALYSIS_H
+#define GPUFL_ANALYSIS_ANALYSIS_H
+
+#include "analysis/session.h"
+#include "analysis/statistics.h"
+
+/* Where one GPU's wall time went. The parts add up to the session's wall time:
+ *   busy          some kernel, memset or copy ran = compute + copies_only
+ *   compute         a kernel or memset ran
+ *   copies_only     a copy ran and no kernel or memset
+ *   and idle gaps, split by the GPU work that ended the gap:
+ *   wait_launch   from the start of that work's API call on, while the call began inside the gap, or until it
+ *                 returned when it had begun before. Where the call began no later than LAUNCH_LATE_NS after
+ *                 the GPU ran dry, the time before it counts here too: the program was launching, but slower
+ *                 than the GPU took the work.
+ *   wait_sync     before that call, while the program sat in a synchronizing call
+ *   queued        the call had returned before: the work was in the GPU's queues (dependencies, scheduling)
+ *   no_work       before that call otherwise, and after the last work: nothing had been asked of the GPU
+ *   unknown       the API call of that work was not recorded */
+#define LAUNCH_LATE_NS 100000
+struct time_use {
+    uint16_t device;
+    int64_t busy_ns, compute_ns, copies_only_ns;
+    int64_t wait_launch_ns, wait_sync_ns, queued_ns, no_work_ns, unknown_ns;
+};
+
+/* Runs of more than LAUNCH_RUN_MIN kernels, each shorter than LAUNCH_SHORT_NS, with no longer kernel and no
+ * pause of the program between: what a CUDA graph can replace. */
+enum { LAUNCH_RUN_MIN = 50, LAUNCH_SHORT_NS = 8000 };
+struct launch_bound {
+    uint64_t run_count, kernel_count;
+    int64_t wait_ns;       /* waiting for launches inside of the runs */
+    int64_t *wait_by_path; /* [dictionary count]; the same by scope path, 0 = no scope */
+};
+
+struct hotspot {
+    uint32_t kernel_id;
+    const char *name; /* NULL: the name was not recorded */
+    struct distribution duration;
+    double share; /* of all kernel time, 0..1 */
+    const struct launch_config *launch; /* the one with most time, NULL unknown */
+    uint32_t launch_variants;
+};
+
+/* One path of the scope tree. self: in this scope but in none of its children. */
+struct scope_node {
+    const char *name; /* last part of the path; not NUL-terminated */
+    uint32_t name_size, parent, first_child, next_sibling, depth; /* ID_UNKNOWN = none */
+    uint32_t path_id; /* 0: only an inner part of other paths */
+    uint64_t calls, open_calls;
+    int64_t wall_ns;
+    int64_t gpu_self_ns, gpu_ns, sync_self_ns, sync_ns, launch_wait_ns;
+    uint64_t kernels_self, kernels;
+    uint64_t repeat; /* iterations in all benchmark calls; 0 = not a benchmark */
+    uint32_t warmup;
+    int64_t repeat_wall_ns;
+    uint32_t tag_id;
+};
+
+struct copy_group {
+    uint8_t copy_kind, memory_kind; /* of the host side; 0 unknown or not a host copy */
+    uint64_t calls, bytes;
+    int64_t total_ns;
+};
+struct memset_total {
+    uint64_t calls, bytes;
+    int64_t total_ns;
+};
+struct sync_group {
+    uint8_t sync_type;
+    uint64_t calls;
+    int64_t total_ns, max_ns;
+};
+struct sync_place {
+    uint32_t function_id; /* function_dict */
+    uint64_t calls;
+    int64_t total_ns;
+};
+struct memory_group {
+    uint8_t memory_kind;
+    uint64_t allocs, frees, unmatched_frees, allocated_bytes, peak_bytes, held_bytes, held_count;
+};
+struct graph_group {
+    uint32_t graph_id;
+    uint64_t launches;
+    uint32_t node_count; /* of the last launch; ID_UNKNOWN */
+    int64_t total_ns, busy_ns; /* busy: TIME_UNKNOWN */
+};
+
+struct metric_summary {
+    uint64_t count; /* 0: not recorded */
+    double mean;
+    int64_t min, max, first, last;
+};
+enum { throttle_bits = 9 };
+struct device_use {
+    int64_t device; /* NVML index */
+    uint64_t samples;
+    struct metric_summary metrics[DEVICE_METRIC_COLUMN_COUNT];
+    uint64_t throttle_samples[throttle_bits];
+};
+struct throttle_reason {
+    const char *name, *words;
+    bool is_limit; /* clocks below what the work asked for */
+};
+extern const struct throttle_reason throttle_reasons[throttle_bits];
+
+enum insight_severity { INSIGHT_HIGH, INSIGHT_MEDIUM, INSIGHT_LOW };
+struct insight {
+    const char *rule; /* stable name */
+    enum insight_severity severity;
+    int64_t impact_ns; /* time concerned; order of the list */
+    char *text;        /* owned; untrusted names inside are escaped already */
+};
+
+/* What profiling cost, as fractions of the wall time; negative: not recorded. */
+struct profiling_cost {
+    double cupti, gpufl;
+};
+
+struct analysis {
+    const struct session_model *model;
+    int64_t start_ns, end_ns, wall_ns; /* TIME_UNKNOWN, TIME_UNKNOWN, 0: nothing in the log has a time */
+    bool has_kernel_engine;            /* the engine that ran records GPU work */
+    struct time_use *devices;
+    size_t device_count;
+    struct launch_bound launch_bound;
+    struct hotspot *hotspots; /* most time first */
+    size_t hotspot_count;
+    int64_t kernel_ns; /* sum of durations; more than the GPUs' compute time where kernels overlap */
+    struct scope_node *scopes; /* [0] is the root: everything, its self = outside of scopes */
+    size_t scope_count;
+    struct copy_group *copies;
+    size_t copy_group_count;
+    struct memset_total memsets;
+    struct sync_group syncs[5]; /* by type; [0] = other */
+    int64_t host_wait_ns;       /* types that block the host */
+    struct sync_place *sync_places; /* most time first */
+    size_t sync_place_count;
+    struct memory_group memory[8]; /* by memory kind */
+    struct graph_group *graphs;
+    size_t graph_group_count;
+    struct device_use *system;
+    size_t system_count;
+    struct metric_summary host[HOST_METRIC_COLUMN_COUNT];
+    struct profiling_cost cost;
+    struct insight *insights;
+    size_t insight_count;
+};
+
+NODISCARD gpufl_status analysis_make(struct analysis *analysis, const struct session_model *model);
+void analysis_free(struct analysis *analysis);
+int64_t analysis_busy_ns(const struct analysis *analysis); /* over all GPUs */
+
+/* The steps, one file each; GPUFL_E_NO_MEMORY or GPUFL_OK. */
+gpufl_status time_use_make(struct analysis *analysis);   /* time_use.c */
+gpufl_status hotspots_make(struct analysis *analysis);   /* hotspots.c */
+gpufl_status scope_tree_make(struct analysis *analysis); /* scope_tree.c; after time_use */
+gpufl_status transfers_make(struct analysis *analysis);  /* transfers.c */
+gpufl_status memory_use_make(struct analysis *analysis); /* memory_use.c */
+gpufl_status system_use_make(struct analysis *analysis); /* system_use.c */
+gpufl_status insights_make(struct analysis *analysis);   /* insights.c; last */
+
+/* Threads of the tree's order: the next node after `node`, depth first; ID_UNKNOWN at the end. */
+uint32_t scope_tree_next(const struct analysis *analysis, uint32_t node);
+/* The full path of a node, parts joined by " > ", escaped. */
+void scope_tree_path(const struct analysis *analysis, uint32_t node, struct bytes *out);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules: each looks at recorded data only, says what it saw, and what to try.
+ * No data, no insight. The thresholds are part of the rule's text below. */
+#include "analysis/analysis.h"
+#include "analysis/quantity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { insights_max = 16, hot_kernels = 5 };
+
+static void PRINTF_LIKE(5, 6) insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity,
+                                          int64_t impact_ns, const char *format, ...)
+{
+    if (analysis->insight_count == insights_max)
+        return;
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int size = vasprintf(&text, format, args);
+    va_end(args);
+    if (size >= 0)
+        analysis->insights[analysis->insight_count++] = (struct insight){rule, severity, impact_ns, text};
+}
+
+static double of_wall(const struct analysis *analysis, int64_t ns)
+{
+    return analysis->wall_ns > 0 ? (double)ns / (double)analysis->wall_ns : 0;
+}
+
+static const char *name_text(struct bytes *out, const char *name)
+{
+    enum { name_columns = 48 };
+    bytes_clear(out);
+    if (name)
+        text_cut(out, name, strlen(name), name_columns);
+    else
+        bytes_append_text(out, "(name not recorded)");
+    return bytes_text(out);
+}
+
+/* The deepest scope that still holds four fifths of the waiting. */
+static uint32_t launch_scope(const struct analysis *analysis)
+{
+    uint32_t node = 0;
+    for (;;) {
+        uint32_t child = analysis->scopes[node].first_child;
+        while (child != ID_UNKNOWN &&
+               analysis->scopes[child].launch_wait_ns < analysis->launch_bound.wait_ns / 5 * 4)
+            child = analysis->scopes[child].next_sibling;
+        if (child == ID_UNKNOWN)
+            return node;
+        node = child;
+    }
+}
+
+/* At least 5 % of the wall time waiting for launches inside of runs of short kernels. */
+static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
+{
+    const struct launch_bound *bound = &analysis->launch_bound;
+    double share = of_wall(analysis, bound->wait_ns);
+    if (!bound->run_count || share < 0.05)
+        return;
+    uint32_t node = launch_scope(analysis);
+    int64_t saving_ns = node ? analysis->scopes[node].launch_wait_ns : bound->wait_ns;
+    bytes_clear(scratch);
+    if (node) {
+        bytes_append_text(scratch, " for `");
+        scope_tree_path(analysis, node, scratch);
+        bytes_append_text(scratch, "`");
+    }
+    insight_add(analysis, "launch_bound", share > 0.2 ? INSIGHT_HIGH : INSIGHT_MEDIUM, bound->wait_ns,
+                "Launch-bound %s of the run: %s run%s of more than %d kernels shorter than %d us (%s kernels). "
+                "A CUDA graph%s would save at most about %s.",
+                quantity_percent(share).text, quantity_count(bound->run_count).text, bound->run_count == 1 ? "" : "s",
+                LAUNCH_RUN_MIN, LAUNCH_SHORT_NS / 1000, quantity_count(bound->kernel_count).text, bytes_text(scratch),
+                quantity_time((double)saving_ns).text);
+}
+
+/* A kernel with at least 10 % of the kernel time and at most half of the possible warps. */
+static void occupancy_rule(struct analysis *analysis, const struct hotspot *hotspot, struct bytes *scratch)
+{
+    static const char *const advice[] = {
+        "see its launch configuration",
+        "try __launch_bounds__ or fewer registers per thread",
+        "use less shared memory per block",
+        "use larger blocks, or a size that divides the SM's warps",
+        "use larger blocks: the SM's block limit is reached first",
+        "launch more blocks",
+    };
+    const struct launch_config *launch = hotspot->launch;
+    if (!launch || launch->occupancy_bp == ID_UNKNOWN || launch->occupancy_bp > 5000 || hotspot->share < 0.1)
+        return;
+    unsigned limiter = launch->limiter < sizeof advice / sizeof *advice ? launch->limiter : 0;
+    const char *word = schema_word("limiter", (long)limiter);
+    insight_add(analysis, "low_occupancy", hotspot->share > 0.3 ? INSIGHT_MEDIUM : INSIGHT_LOW,
+                hotspot->duration.total,
+                "%s (%s of kernel time) can fill only %.0f %% of the SM's warps, limited by %s: %s.",
+                name_text(scratch, hotspot->name), quantity_percent(hotspot->share).text, launch->occupancy_bp / 100.0,
+                word && limiter ? word : "an unknown resource", advice[limiter]);
+}
+
+static void spill_rule(struct analysis *analysis, const struct hotspot *hotspot, struct bytes *scratch)
+{
+    const struct launch_config *launch = hotspot->launch;
+    if (!launch || launch->local_per_thread == ID_UNKNOWN || !launch->local_per_thread || hotspot->share < 0.05)
+        return;
+    insight_add(analysis, "local_memory", INSIGHT_LOW, hotspot->duration.total,
+                "%s uses %s bytes of local memory per thread (spilled registers or local arrays), which lives in DRAM: "
+                "compile with -Xptxas -v to see which.",
+                name_text(scratch, hotspot->name), quantity_count(launch->local_per_thread).text);
+}
+
+static void tiny_grid_rule(struct analysis *analysis, const struct hotspot *hotspot, struct bytes *scratch)
+{
+    const struct launch_config *launch = hotspot->launch;
+    if (!launch || !launch->grid[0] || hotspot->share < 0.1)
+        return;
+    const struct device_info *device = session_device(analysis->model, launch->device);
+    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1];
+    blocks = blocks > UINT32_MAX ? blocks : blocks * launch->grid[2];
+    if (!device || device->multiprocessors == ID_UNKNOWN || blocks >= device->multiprocessors)
+        return;
+    insight_add(analysis, "tiny_grid", INSIGHT_MEDIUM, hotspot->duration.total,
+                "%s (%s of kernel time) launches %s block%s on a GPU with %u multiprocessors: "
+                "the rest idles unless other streams fill it.",
+                name_text(scratch, hotspot->name), quantity_percent(hotspot->share).text, quantity_count(blocks).text,
+                blocks == 1 ? "" : "s", device->multiprocessors);
+}
+
+/* At least 1 % of the wall time in copies from or to pageable memory. */
+static void pageable_rule(struct analysis *analysis)
+{
+    enum { pageable = 1, pinned = 2 };
+    for (size_t i = 0; i < analysis->copy_group_count; i++) {
+        const struct copy_group *group = &analysis->copies[i];
+        if (group->memory_kind != pageable || of_wall(analysis, group->total_ns) < 0.01)
+            continue;
+        char comparison[96] = "";
+        for (size_t k = 0; k < analysis->copy_group_count; k++) {
+            const struct copy_group *other = &analysis->copies[k];
+            if (other->copy_kind == group->copy_kind && other->memory_kind == pinned && other->total_ns > 0)
+                snprintf(comparison, sizeof comparison, " (pinned copies of this run: %s)",
+                         quantity_rate((double)other->bytes * 1e9 / (double)other->total_ns).text);
+        }
+        insight_add(analysis, "pageable_copies", INSIGHT_MEDIUM, group->total_ns,
+                    "%s of %s copies use pageable memory at %s%s, %s of the run: "
+                    "pinned memory (cudaHostAlloc, pin_memory=True) is faster and can overlap with kernels.",
+                    quantity_bytes((double)group->bytes).text, schema_word("copy_kind", group->copy_kind),
+                    group->total_ns > 0 ? quantity_rate((double)group->bytes * 1e9 / (double)group->total_ns).text : "?",
+                    comparison, quantity_percent(of_wall(analysis, group->total_ns)).text);
+    }
+}
+
+/* At least 10 % of the wall time with the GPU idle around synchronizing calls, or many short waits in one scope. */
+static void sync_rule(struct analysis *analysis, struct bytes *scratch)
+{
+    int64_t idle_ns = 0;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        idle_ns = sum_saturated(idle_ns, analysis->devices[i].wait_sync_ns + analysis->devices[i].wait_launch_ns);
+    uint64_t calls = 0;
+    for (unsigned type = 0; type < 5; type++)
+        calls += type == 2 ? 0 : analysis->syncs[type].calls;
+    const struct session_model *model = analysis->model;
+    double kernels_per_call = calls ? (double)model->kernels.count / (double)calls : 0;
+    /* Fewer than ten kernels between two waits: the queue runs dry each time. */
+    if (calls < 100 || kernels_per_call >= 10 || !analysis->device_count ||
+        of_wall(analysis, idle_ns) < 0.1 * (double)analysis->device_count)
+        return;
+    uint32_t worst = 0;
+    for (uint32_t i = 1; i < analysis->scope_count; i++)
+        if (analysis->scopes[i].sync_self_ns > analysis->scopes[worst].sync_self_ns || !worst)
+            worst = analysis->scopes[i].sync_self_ns ? i : worst;
+    bytes_clear(scratch);
+    if (worst) {
+        bytes_append_text(scratch, ", most of it in `");
+        scope_tree_path(analysis, worst, scratch);
+        bytes_append_text(scratch, "`");
+    }
+    insight_add(analysis, "sync_heavy", INSIGHT_MEDIUM, idle_ns,
+                "The host waits for the GPU %s times, once every %.1f kernels (%s in all%s), and the GPU idles %s meanwhile: "
+                "wait less often, or with events on the stream.",
+                quantity_count(calls).text, kernels_per_call, quantity_time((double)analysis->host_wait_ns).text,
+                bytes_text(scratch), quantity_time((double)idle_ns).text);
+}
+
+/* At least 20 % of a GPU's wall time with nothing asked of it. */
+static void no_work_rule(struct analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->device_count; i++) {
+        const struct time_use *use = &analysis->devices[i];
+        double share = of_wall(analysis, use->no_work_ns);
+        if (share < 0.2)
+            continue;
+        char gpu[24] = "The GPU";
+        if (analysis->device_count > 1)
+            snprintf(gpu, sizeof gpu, "GPU %u", use->device);
+        insight_add(analysis, "no_work_queued", share > 0.5 ? INSIGHT_HIGH : INSIGHT_MEDIUM, use->no_work_ns,
+                    "%s had no work for %s (%s): look at what the program does on the CPU then "
+                    "(start-up, loading data, waiting for input).",
+                    gpu, quantity_time((double)use->no_work_ns).text, quantity_percent(share).text);
+    }
+}
+
+static void throttle_rule(struct analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->system_count; i++) {
+        const struct device_use *use = &analysis->system[i];
+        uint64_t known = use->metrics[DEVICE_METRIC_THROTTLE_REASONS].count;
+        for (unsigned bit = 0; bit < throttle_bits; bit++) {
+            if (!throttle_reasons[bit].is_limit || !known || use->throttle_samples[bit] * 20 < known)
+                continue;
+            double share = (double)use->throttle_samples[bit] / (double)known;
+            insight_add(analysis, "throttled", INSIGHT_MEDIUM, (int64_t)(share * (double)analysis->wall_ns),
+                        "GPU %lld ran below its clocks in %s of the samples: %s.", (long long)use->device,
+                        quantity_percent(share).text, throttle_reasons[bit].words);
+        }
+    }
+}
+
+static int insight_compare(const void *left, const void *right)
+{
+    const struct insight *a = left, *b = right;
+    if (a->severity != b->severity)
+        return a->severity < b->severity ? -1 : 1;
+    if (a->impact_ns != b->impact_ns)
+        return a->impact_ns > b->impact_ns ? -1 : 1;
+    int order = strcmp(a->rule, b->rule);
+    return order ? order : strcmp(a->text, b->text);
+}
+
+gpufl_status insights_make(struct analysis *analysis)
+{
+    analysis->insights = calloc(insights_max, sizeof *analysis->insights);
+    if (!analysis->insights)
+        return GPUFL_E_NO_MEMORY;
+    struct bytes scratch = {0};
+    launch_bound_rule(analysis, &scratch);
+    no_work_rule(analysis);
+    sync_rule(analysis, &scratch);
+    pageable_rule(analysis);
+    for (size_t i = 0; i < analysis->hotspot_count && i < hot_kernels; i++) {
+        occupancy_rule(analysis, &analysis->hotspots[i], &scratch);
+        tiny_grid_rule(analysis, &analysis->hotspots[i], &scratch);
+        spill_rule(analysis, &analysis->hotspots[i], &scratch);
+    }
+    throttle_rule(analysis);
+    qsort(analysis->insights, analysis->insight_count, sizeof *analysis->insights, insight_compare);
+    bytes_free(&scratch);
+    return GPUFL_OK;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers and names as people read them: three significant digits and a unit,
+ * thousands separators, bars, names made harmless and cut in the middle. */
+#ifndef GPUFL_ANALYSIS_QUANTITY_H
+#define GPUFL_ANALYSIS_QUANTITY_H
+
+#include "base/bytes.h"
+
+struct quantity {
+    char text[32];
+};
+
+struct quantity quantity_time(double ns);          /* 640 ns, 64.2 us, 18.7 ms, 38.2 s, 75.0 min, 12.1 h */
+struct quantity quantity_bytes(double bytes);      /* 118 GB */
+struct quantity quantity_memory(double bytes);     /* 88.1 GiB */
+struct quantity quantity_rate(double bytes_per_s); /* 24.1 GB/s */
+struct quantity quantity_count(uint64_t count);    /* 2,184,902 */
+struct quantity quantity_percent(double fraction); /* 62.6 %, < 0.1 % */
+
+/* Appends the text with control characters, bidirectional controls and invalid UTF-8 as \xNN. */
+void text_escape(struct bytes *out, const char *text, size_t size);
+/* Columns that well-formed UTF-8 takes on a terminal. */
+size_t text_columns(const char *text, size_t size);
+/* Appends escaped text, at most `columns` wide: a longer one loses its middle to an ellipsis. columns 0: whole. */
+void text_cut(struct bytes *out, const char *text, size_t size, size_t columns);
+/* A bar of `cells` cells filled to the fraction, in eighths; no trailing blanks. */
+void text_bar(struct bytes *out, double fraction, unsigned cells);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report of one session, as text for people and as JSON for programs; both
+ * show the same analysis. No state; any thread. */
+#ifndef GPUFL_ANALYSIS_REPORT_H
+#define GPUFL_ANALYSIS_REPORT_H
+
+#include "analysis/session.h"
+
+struct report_options {
+    int top;        /* rows of the kernel table; 0: 10 */
+    bool is_wide;   /* names whole, all scopes */
+    bool use_color; /* only for a terminal */
+    int columns;    /* 0: 100 */
+};
+
+/* Both append to out. */
+NODISCARD gpufl_status report_text(const struct session_model *model, const struct report_options *options,
+                                   struct bytes *out);
+NODISCARD gpufl_status report_json(const struct session_model *model, const struct report_options *options,
+                                   struct bytes *out);
+/* The one line of a finished trace, without LF: 2,184,902 kernels, 38.2 s GPU busy of 61.0 s, 0 lost, cost 0.4 % */
+NODISCARD gpufl_status report_headline(const char *session_dir, struct bytes *out, struct problem *problem);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sections of the text report share: titles, tables with measured
+ * columns, wrapped lists, and the words for missing data. */
+#ifndef GPUFL_ANALYSIS_REPORT_PAGE_H
+#define GPUFL_ANALYSIS_REPORT_PAGE_H
+
+#include "analysis/analysis.h"
+#include "analysis/quantity.h"
+#include "analysis/report.h"
+
+struct page {
+    struct bytes *out;
+    const struct analysis *analysis;
+    size_t columns, top;
+    bool is_wide, use_color;
+};
+
+enum page_style { STYLE_TITLE, STYLE_DIM, STYLE_ALARM, STYLE_CAUTION };
+void page_styled(struct page *page, enum page_style style, const char *text);
+void page_title(struct page *page, const char *title); /* an empty line, then the title, no LF */
+/* One line "TITLE  not recorded (...)", or "TITLE  none", for a section without data. feature: of capture_capabilities,
+ * may be NULL. */
+void page_missing(struct page *page, const char *title, const char *feature, const char *what);
+/* Items joined by " · ", wrapped, later lines indented. */
+struct page_list {
+    struct page *page;
+    size_t indent, at, count;
+};
+struct page_list page_list_start(struct page *page, size_t indent, const char *lead);
+void page_list_add(struct page_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
+void page_list_end(struct page_list *list);
+void page_wrapped(struct page *page, size_t indent, const char *text); /* the first line is indented already */
+
+/* Cells are appended row by row, `columns` of them; row 0 is the header. One column stretches and is cut to fit. */
+enum { table_columns_max = 14 };
+struct table {
+    unsigned columns, stretch;
+    unsigned left; /* bit mask of left-aligned columns */
+    struct bytes text;
+    struct bytes ends; /* size_t end offset of each cell in text */
+};
+void table_cell(struct table *table, const char *text);
+void table_cell_bytes(struct table *table, const char *text, size_t size);
+void table_print(struct table *table, struct page *page); /* and frees the cells */
+
+/* report_sections.c and report_system.c, in the order of the report. */
+void section_header(struct page *page);
+void section_time(struct page *page);
+void section_kernels(struct page *page);
+void section_scopes(struct page *page);
+void section_copies(struct page *page);
+void section_syncs(struct page *page);
+void section_memory(struct page *page);
+void section_graphs(struct page *page);
+void section_system(struct page *page);
+void section_insights(struct page *page);
+void section_losses(struct page *page);
+
+/* complete or what is missing, in words; used by header and JSON. */
+bool session_is_complete(const struct session_model *model);
+struct quantity cost_text(const struct analysis *analysis); /* "0.4 %", "" when nothing is known */
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/report_page.h"
+
+bool session_is_complete(const struct session_model *model)
+{
+    bool is_exact;
+    return !session_lost(model, &is_exact) && is_exact && model->summary.has_shutdown &&
+           !model->summary.is_synthetic_shutdown && !model->summary.has_torn_tail && !model->summary.damaged_lines &&
+           !model->summary.missing_lines && !model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] &&
+           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->invalid_rows;
+}
+
+struct quantity cost_text(const struct analysis *analysis)
+{
+    const struct profiling_cost *cost = &analysis->cost;
+    if (cost->cupti < 0 && cost->gpufl < 0)
+        return (struct quantity){""};
+    return quantity_percent((cost->cupti > 0 ? cost->cupti : 0) + (cost->gpufl > 0 ? cost->gpufl : 0));
+}
+
+gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
+{
+    static void (*const sections[])(struct page *) = {
+        section_header, section_time,   section_kernels, section_scopes, section_copies,   section_syncs,
+        section_memory, section_graphs, section_system,  section_insights, section_losses,
+    };
+    struct analysis analysis;
+    gpufl_status status = analysis_make(&analysis, model);
+    if (status != GPUFL_OK)
+        return status;
+    struct page page = {.out = out,
+                        .analysis = &analysis,
+                        .columns = options->columns > 40 ? (size_t)options->columns : 100,
+                        .top = options->top > 0 ? (size_t)options->top : 10,
+                        .is_wide = options->is_wide,
+                        .use_color = options->use_color};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        sections[i](&page);
+    analysis_free(&analysis);
+    return out->failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
+}
+
+static void headline_write(const struct analysis *analysis, struct bytes *out)
+{
+    const struct session_model *model = analysis->model;
+    bool is_exact;
+    uint64_t lost = session_lost(model, &is_exact);
+    struct quantity wall = quantity_time((double)analysis->wall_ns);
+    if (analysis->has_kernel_engine && analysis->device_count > 1)
+        bytes_append_format(out, "%s kernels, %s GPU busy of %zu x %s", quantity_count(model->kernels.count).text,
+                            quantity_time((double)analysis_busy_ns(analysis)).text, analysis->device_count, wall.text);
+    else if (analysis->has_kernel_engine)
+        bytes_append_format(out, "%s kernels, %s GPU busy of %s", quantity_count(model->kernels.count).text,
+                            quantity_time((double)analysis_busy_ns(analysis)).text, wall.text);
+    else
+        bytes_append_format(out, "%s GPU samples in %s", quantity_count(model->device_metrics.count).text, wall.text);
+    bytes_append_format(out, ", %s%s lost", is_exact ? "" : "at least ", quantity_count(lost).text);
+    if (*cost_text(analysis).text)
+        bytes_append_format(out, ", cost %s", cost_text(analysis).text);
+}
+
+gpufl_status report_headline(const char *session_dir, struct bytes *out, struct problem *problem)
+{
+    struct session_model *model;
+    gpufl_status status = session_load(&model, session_dir, problem);
+    if (status != GPUFL_OK)
+        return status;
+    struct analysis analysis;
+    status = analysis_make(&analysis, model);
+    if (status == GPUFL_OK) {
+        headline_write(&analysis, out);
+        analysis_free(&analysis);
+    }
+    if (status == GPUFL_OK && out->failed)
+        status = GPUFL_E_NO_MEMORY;
+    if (status != GPUFL_OK)
+        problem_set(problem, status, "%s: out of memory", session_dir);
+    session_free(model);
+    return status;
+}

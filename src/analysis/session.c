@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/session.h"
+
+#include "analysis/session_loader.h"
+#include "analysis/statistics.h"
+
+#include <stdlib.h>
+
+enum { issues_kept_max = 1000 };
+/* Times are wall-clock nanoseconds: anything outside of 1970 ... 2116 is damage. */
+#define TIME_MAX_NS (INT64_C(1) << 62)
+
+bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *capacity, size_t count, size_t width)
+{
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity + *capacity / 2 + 64;
+    void *old, *grown;
+    memcpy(&old, array_pointer, sizeof old);
+    grown = wanted < SIZE_MAX / width ? realloc(old, wanted * width) : NULL;
+    if (!grown) {
+        loader->status = GPUFL_E_NO_MEMORY;
+        return false;
+    }
+    memcpy(array_pointer, &grown, sizeof grown);
+    *capacity = wanted;
+    return true;
+}
+
+const char *loader_text(struct session_loader *loader, const char *text, size_t size)
+{
+    if (!text || !size)
+        return "";
+    uint32_t id = intern_id(&loader->model->texts, text, size, NULL);
+    if (!id)
+        loader->status = GPUFL_E_NO_MEMORY;
+    return intern_text(&loader->model->texts, id);
+}
+
+void loader_saw(struct session_loader *loader, int64_t start_ns, int64_t end_ns)
+{
+    struct session_model *model = loader->model;
+    if (model->first_ns == TIME_UNKNOWN || start_ns < model->first_ns)
+        model->first_ns = start_ns;
+    if (model->last_ns == TIME_UNKNOWN || end_ns > model->last_ns)
+        model->last_ns = end_ns;
+}
+
+bool loader_times_ok(struct session_loader *loader, int64_t base_ns, int64_t dt_ns, int64_t duration_ns,
+                     int64_t *start_ns)
+{
+    if (__builtin_add_overflow(base_ns, dt_ns, start_ns) || *start_ns < 0 || *start_ns > TIME_MAX_NS ||
+        duration_ns < 0 || duration_ns > TIME_MAX_NS - 1) {
+        loader->model->invalid_rows++;
+        return false;
+    }
+    loader_saw(loader, *start_ns, *start_ns + duration_ns);
+    return true;
+}
+
+bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
+                   size_t size)
+{
+    /* Ids are dense (or, in a v1 run cut into segments, nearly so): a wild one must not cost memory. */
+    enum { id_max = 4 * 1024 * 1024 };
+    struct dictionary_table *table = &loader->model->dictionaries[dictionary];
+    if (!id || id >= id_max)
+        return false;
+    if (id >= table->count) {
+        uint32_t count = (uint32_t)id + 1;
+        /* Powers of two: entries arrive one by one. */
+        size_t old_room = 64, room = 64;
+        while (old_room < table->count)
+            old_room *= 2;
+        while (room < count)
+            room *= 2;
+        if (!table->texts || room > old_room) {
+            const char **grown = realloc(table->texts, room * sizeof *grown);
+            if (!grown) {
+                loader->status = GPUFL_E_NO_MEMORY;
+                return false;
+            }
+            table->texts = grown;
+        }
+        for (uint32_t i = table->count; i < count; i++)
+            table->texts[i] = NULL;
+        table->count = count;
+    }
+    table->texts[id] = loader_text(loader, text, size);
+    return true;
+}
+
+static bool on_line(void *user, const struct log_line *line)
+{
+    struct session_loader *loader = user;
+    if (line->batch)
+        loader_batch(loader, line->batch);
+    else if (line->object)
+        loader_record(loader, line->type, line->object);
+    return loader->status == GPUFL_OK;
+}
+
+static void on_issue(void *user, const struct log_issue *issue)
+{
+    struct session_loader *loader = user;
+    struct session_model *model = loader->model;
+    if ((unsigned)issue->kind <= LOG_ISSUE_UNFINISHED)
+        model->issues_by_kind[issue->kind] += issue->count ? issue->count : 1;
+    if (model->issue_count < issues_kept_max &&
+        loader_grow(loader, &model->issues, &loader->issue_capacity, model->issue_count, sizeof *model->issues))
+        model->issues[model->issue_count++] = *issue;
+}
+
+static void loader_free(struct session_loader *loader)
+{
+    free(loader->scope_slots);
+    free(loader->details);
+    intern_free(&loader->detail_contents);
+    intern_free(&loader->paths);
+}
+
+gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem)
+{
+    struct session_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory while opening %s", path);
+    struct session_loader loader = {.model = model};
+    model->first_ns = model->last_ns = TIME_UNKNOWN;
+    struct job_info *job = &model->job;
+    job->app = job->session_id = job->hostname = job->command = job->kind = job->engine = job->requested_engine = "";
+    job->driver_version = job->cuda_version = job->cupti_version = job->gpufl_version = "";
+    job->pid = -1;
+    job->start_ns = job->shutdown_ns = TIME_UNKNOWN;
+    job->exit_code = job->signal = CELL_UNKNOWN;
+    model->device_metrics.type = RECORD_DEVICE_METRIC_BATCH;
+    model->host_metrics.type = RECORD_HOST_METRIC_BATCH;
+    model->process_metrics.type = RECORD_PROCESS_METRIC_BATCH;
+
+    gpufl_status status = log_read(path, on_line, on_issue, &loader, &model->summary, problem);
+    if (loader.status != GPUFL_OK)
+        status = problem_set(problem, loader.status, "%s: %s", path,
+                             loader.status == GPUFL_E_LIMIT ? "more than 4 billion kernels" : "out of memory");
+    if (status == GPUFL_OK) {
+        status = loader_finish(&loader);
+        if (status != GPUFL_OK)
+            problem_set(problem, status, "%s: out of memory", path);
+    }
+    loader_free(&loader);
+    if (status != GPUFL_OK) {
+        session_free(model);
+        return status;
+    }
+    *out = model;
+    return GPUFL_OK;
+}
+
+static void metric_table_free(struct metric_table *table)
+{
+    for (unsigned i = 0; table->columns && i < record_catalogue[table->type].column_count; i++)
+        free(table->columns[i]);
+    free(table->columns);
+}
+
+void session_free(struct session_model *model)
+{
+    if (!model)
+        return;
+    struct kernel_columns *kernels = &model->kernels;
+    void *const arrays[] = {
+        kernels->start_ns, kernels->duration_ns, kernels->api_start_ns, kernels->api_duration_ns, kernels->kernel_id,
+        kernels->launch_id, kernels->stream_id, kernels->thread_id, kernels->corr_id, kernels->scope, kernels->device,
+        kernels->graph_id, kernels->stack_id, model->launches, model->scopes, model->copies, model->memsets,
+        model->graphs, model->syncs, model->memory_events, model->devices, model->losses, model->capabilities,
+        model->clock_syncs, model->issues,
+    };
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        free(arrays[i]);
+    metric_table_free(&model->device_metrics);
+    metric_table_free(&model->host_metrics);
+    metric_table_free(&model->process_metrics);
+    for (unsigned i = 0; i < DICTIONARY_COUNT; i++)
+        free(model->dictionaries[i].texts);
+    intern_free(&model->texts);
+    free(model);
+}
+
+const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id)
+{
+    const struct dictionary_table *table = &model->dictionaries[dictionary];
+    return id < table->count ? table->texts[id] : NULL;
+}
+
+const struct device_info *session_device(const struct session_model *model, uint16_t device)
+{
+    for (size_t i = 0; i < model->device_count; i++)
+        if (model->devices[i].id == device)
+            return &model->devices[i];
+    return NULL;
+}
+
+uint64_t session_lost(const struct session_model *model, bool *is_exact)
+{
+    uint64_t lost = 0;
+    *is_exact = true;
+    for (size_t i = 0; i < model->loss_count; i++) {
+        lost = sum_saturated_u64(lost, model->losses[i].count);
+        *is_exact = *is_exact && !model->losses[i].has_unknown_count;
+    }
+    return lost;
+}

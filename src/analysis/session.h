@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One session in memory, as columns: what report, export and comparison work
+ * on. session_load reads the log through logfile/reader.h, joins kernels with
+ * scopes and launch configurations, and sorts GPU work by start time; after
+ * that the model is never changed and may be read from any thread. The model
+ * owns every array and string in it; session_free releases all of them.
+ *
+ * Unknown is kept apart from zero: TIME_UNKNOWN, ID_UNKNOWN, DEVICE_UNKNOWN,
+ * CELL_UNKNOWN, and "" or NULL for text. Sessions of GPUFlight (wire v1) load
+ * as well; what they do not hold stays unknown.
+ *
+ * Memory: a kernel takes 54 bytes, 62 when graph ids and stacks were recorded. */
+#ifndef GPUFL_ANALYSIS_SESSION_H
+#define GPUFL_ANALYSIS_SESSION_H
+
+#include "base/intern.h"
+#include "logfile/reader.h"
+
+#define TIME_UNKNOWN INT64_MIN
+#define ID_UNKNOWN UINT32_MAX
+#define DEVICE_UNKNOWN UINT16_MAX
+/* API durations are kept in 32 bits: calls of 4.29 s and more read as 4.29 s. */
+#define API_DURATION_UNKNOWN UINT32_MAX
+
+struct kernel_columns {
+    size_t count, capacity;
+    int64_t *start_ns, *duration_ns;
+    int64_t *api_start_ns; /* TIME_UNKNOWN */
+    uint32_t *api_duration_ns;
+    uint32_t *kernel_id; /* kernel_dict; 0 none */
+    uint32_t *launch_id; /* model->launches[id - 1]; 0 unknown */
+    uint32_t *stream_id, *thread_id, *corr_id;
+    uint32_t *scope;  /* index into model->scopes, ID_UNKNOWN = outside of every scope */
+    uint16_t *device; /* device id */
+    uint32_t *graph_id, *stack_id; /* NULL when no kernel has one */
+};
+
+struct launch_config {
+    uint32_t kernel_id;
+    uint16_t device;
+    uint8_t limiter;               /* enum limiter of the schema; 0 unknown */
+    uint32_t grid[3], block[3], cluster[3]; /* grid and block of zeros: unknown */
+    uint32_t num_regs, static_shared, dyn_shared, shared_executed, local_per_thread; /* ID_UNKNOWN */
+    uint64_t local_total;
+    uint32_t occupancy_bp, occupancy_regs_bp, occupancy_shared_bp, occupancy_warps_bp, occupancy_blocks_bp;
+    uint32_t active_blocks_max; /* ID_UNKNOWN, as the five before */
+};
+
+/* One entry into a scope. */
+struct scope_instance {
+    uint64_t id;
+    int64_t begin_ns, end_ns; /* TIME_UNKNOWN: not seen */
+    uint32_t path_id;         /* scope_name_dict; 0 unknown */
+    uint32_t parent;          /* index, ID_UNKNOWN none or unknown */
+    uint32_t thread_id, tag_id, repeat, warmup;
+    uint16_t depth;
+    uint8_t source;              /* enum scope_source */
+    bool is_attribution_only; /* v1: a path that kernels name, no entry of its own */
+};
+
+/* What copies, memsets and graph launches share with kernels. */
+struct gpu_span {
+    int64_t start_ns, duration_ns;
+    int64_t api_start_ns;
+    uint32_t api_duration_ns, stream_id, thread_id, scope, corr_id, graph_id;
+    uint16_t device;
+};
+struct gpu_copy {
+    struct gpu_span span;
+    uint64_t bytes;
+    uint8_t copy_kind, src_kind, dst_kind; /* enums of the schema; memory kind 0 unknown */
+    int8_t is_async;                       /* -1 unknown */
+};
+struct gpu_memset {
+    struct gpu_span span;
+    uint64_t bytes;
+    uint8_t memory_kind;
+};
+struct graph_launch {
+    struct gpu_span span;
+    uint32_t node_count; /* ID_UNKNOWN */
+    int64_t busy_ns;     /* TIME_UNKNOWN */
+};
+struct sync_wait {
+    int64_t start_ns, duration_ns;
+    uint32_t stream_id, event_id, context_id, corr_id, function_id, thread_id, scope;
+    uint8_t sync_type;
+};
+struct memory_event {
+    int64_t time_ns, duration_ns;
+    uint64_t address, bytes;
+    uint32_t scope, thread_id;
+    uint16_t device;
+    uint8_t memory_op, memory_kind;
+};
+
+/* Samples, one column per catalogue column; NULL where no row has a value.
+ * Column 0 (dt_ns) holds absolute wall time. */
+struct metric_table {
+    enum record_type type;
+    size_t count, capacity;
+    int64_t **columns;
+};
+
+struct device_info {
+    uint16_t id;
+    const char *name, *uuid;
+    uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
+    bool has_limits; /* from device_limits: the ids that kernels carry */
+};
+
+struct session_loss {
+    const char *reason, *record_type, *message;
+    uint64_t count;
+    bool has_unknown_count; /* more was lost, how much is not known */
+};
+
+struct session_capability {
+    const char *feature, *status, *reason_code, *message;
+    bool is_requested;
+};
+
+struct session_overhead {
+    bool is_known;
+    int64_t wall_ns, collector_cpu_ns, sampler_cpu_ns, seal_cpu_ns, flush_ns, cupti_ns, memory_peak_bytes; /* CELL_UNKNOWN */
+};
+
+struct clock_reading_record {
+    int64_t wall_ns, mono_ns, cupti_ns, wall_step_ns;
+};
+
+struct job_info {
+    const char *app, *session_id, *hostname, *command, *kind;
+    const char *engine; /* in the product's words: Monitor, Trace, PcSampling, ... */
+    const char *requested_engine;
+    const char *driver_version, *cuda_version, *cupti_version, *gpufl_version;
+    int64_t pid; /* -1 unknown */
+    int64_t start_ns, shutdown_ns; /* TIME_UNKNOWN */
+    int64_t exit_code, signal;     /* CELL_UNKNOWN */
+    bool has_crashed;
+};
+
+struct dictionary_table {
+    const char **texts; /* texts[id], NULL unknown; texts[0] is NULL */
+    uint32_t count;     /* highest id + 1 */
+};
+
+struct session_model {
+    struct job_info job;
+    int64_t first_ns, last_ns; /* earliest and latest moment seen in any record */
+    struct kernel_columns kernels;
+    struct launch_config *launches;
+    struct scope_instance *scopes;
+    struct gpu_copy *copies;
+    struct gpu_memset *memsets;
+    struct graph_launch *graphs;
+    struct sync_wait *syncs;
+    struct memory_event *memory_events;
+    struct device_info *devices;
+    struct session_loss *losses;
+    struct session_capability *capabilities;
+    struct clock_reading_record *clock_syncs;
+    struct log_issue *issues; /* at most 1000 */
+    size_t launch_count, scope_count, copy_count, memset_count, graph_count, sync_count, memory_event_count,
+        device_count, loss_count, capability_count, clock_sync_count, issue_count;
+    struct metric_table device_metrics, host_metrics, process_metrics;
+    struct session_overhead overhead;
+    struct dictionary_table dictionaries[DICTIONARY_COUNT];
+    struct log_summary summary;
+    uint64_t issues_by_kind[LOG_ISSUE_UNFINISHED + 1];
+    uint64_t invalid_rows;    /* impossible times or durations: left out */
+    uint64_t unresolved_rows; /* a scope that was never recorded */
+    struct intern texts;           /* owns every const char * above */
+};
+
+/* path: a session directory or a directory holding one. Damage in the log is no
+ * failure: it is counted in summary, issues and issues_by_kind. */
+NODISCARD gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem);
+void session_free(struct session_model *model);
+
+/* NULL when the id was never defined. */
+const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id);
+const struct device_info *session_device(const struct session_model *model, uint16_t device);
+/* Known lost records; *is_exact is false when some loss had no count. */
+uint64_t session_lost(const struct session_model *model, bool *is_exact);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of loading: v1's paths and details meet their kernels, references are
+ * checked, GPU work is put in order of start. */
+#include "analysis/session_loader.h"
+#include "analysis/statistics.h"
+
+#include <stdlib.h>
+
+/* ids[i]: the dictionary id of loader->paths' entry i + 1. */
+static bool paths_define(struct session_loader *loader, uint32_t *ids)
+{
+    struct dictionary_table *names = &loader->model->dictionaries[DICTIONARY_SCOPE_NAME];
+    struct intern known = {0};
+    uint32_t *known_ids = calloc((size_t)names->count + 1, sizeof *known_ids);
+    bool is_done = known_ids != NULL;
+    for (uint32_t id = 1; is_done && id < names->count; id++) {
+        if (!names->texts[id])
+            continue;
+        uint32_t at = intern_id(&known, names->texts[id], strlen(names->texts[id]), NULL);
+        is_done = at != 0;
+        if (at && !known_ids[at - 1])
+            known_ids[at - 1] = id;
+    }
+    for (uint32_t i = 0; is_done && i < loader->paths.count; i++) {
+        const struct intern_entry *path = &loader->paths.entries[i];
+        uint32_t at = intern_find(&known, path->text, path->size);
+        ids[i] = at ? known_ids[at - 1] : names->count ? names->count : 1;
+        if (!at && !loader_define(loader, DICTIONARY_SCOPE_NAME, ids[i], path->text, path->size))
+            ids[i] = 0;
+        is_done = loader->status == GPUFL_OK;
+    }
+    intern_free(&known);
+    free(known_ids);
+    return is_done;
+}
+
+static int detail_compare(const void *left, const void *right)
+{
+    const struct kernel_detail *a = left, *b = right;
+    return a->corr_id < b->corr_id ? -1 : a->corr_id > b->corr_id;
+}
+
+static const struct kernel_detail *detail_find(const struct session_loader *loader, uint32_t corr_id)
+{
+    struct kernel_detail key = {.corr_id = corr_id};
+    return loader->detail_count ? bsearch(&key, loader->details, loader->detail_count, sizeof key, detail_compare)
+                                : NULL;
+}
+
+/* A launch configuration belongs to one kernel; v1's details do not say which. */
+static uint32_t detail_launch(struct session_loader *loader, struct intern *pairs, uint32_t first_launch,
+                              const struct kernel_detail *detail, size_t kernel)
+{
+    struct session_model *model = loader->model;
+    uint32_t pair[2] = {detail->content_id, model->kernels.kernel_id[kernel]};
+    bool is_new;
+    uint32_t id = intern_id(pairs, pair, sizeof pair, &is_new);
+    if (!id || (is_new && !loader_grow(loader, &model->launches, &loader->launch_capacity, model->launch_count,
+                                       sizeof *model->launches))) {
+        loader->status = GPUFL_E_NO_MEMORY;
+        return 0;
+    }
+    if (is_new) {
+        struct launch_config *launch = &model->launches[model->launch_count++];
+        memcpy(launch, loader->detail_contents.entries[detail->content_id - 1].text, sizeof *launch);
+        launch->kernel_id = pair[1];
+        launch->device = model->kernels.device[kernel];
+    }
+    return first_launch + id;
+}
+
+static bool details_join(struct session_loader *loader, const uint32_t *path_ids, uint32_t *path_scopes)
+{
+    struct session_model *model = loader->model;
+    struct intern pairs = {0};
+    uint32_t first_launch = (uint32_t)model->launch_count;
+    qsort(loader->details, loader->detail_count, sizeof *loader->details, detail_compare);
+    for (size_t i = 0; i < model->kernels.count && loader->status == GPUFL_OK; i++) {
+        const struct kernel_detail *detail = detail_find(loader, model->kernels.corr_id[i]);
+        if (!detail)
+            continue;
+        if (!model->kernels.launch_id[i])
+            model->kernels.launch_id[i] = detail_launch(loader, &pairs, first_launch, detail, i);
+        uint32_t path = detail->path_id & ~V1_PATH;
+        if (!path || model->kernels.scope[i] != ID_UNKNOWN)
+            continue;
+        if (path_scopes[path - 1] == ID_UNKNOWN) {
+            struct scope_instance *scope = loader_scope_add(loader, 0);
+            if (!scope)
+                break;
+            scope->path_id = path_ids[path - 1];
+            scope->is_attribution_only = true;
+            path_scopes[path - 1] = (uint32_t)model->scope_count - 1;
+        }
+        model->kernels.scope[i] = path_scopes[path - 1];
+    }
+    intern_free(&pairs);
+    return loader->status == GPUFL_OK;
+}
+
+static bool v1_join(struct session_loader *loader)
+{
+    struct session_model *model = loader->model;
+    if (!loader->paths.count && !loader->detail_count)
+        return true;
+    uint32_t *path_ids = calloc((size_t)loader->paths.count + 1, sizeof *path_ids);
+    uint32_t *path_scopes = malloc(((size_t)loader->paths.count + 1) * sizeof *path_scopes);
+    bool is_done = path_ids && path_scopes && paths_define(loader, path_ids);
+    for (size_t i = 0; is_done && i < model->scope_count; i++)
+        if (model->scopes[i].path_id & V1_PATH)
+            model->scopes[i].path_id = path_ids[(model->scopes[i].path_id & ~V1_PATH) - 1];
+    if (is_done) {
+        memset(path_scopes, 0xff, loader->paths.count * sizeof *path_scopes);
+        is_done = details_join(loader, path_ids, path_scopes);
+    }
+    free(path_ids);
+    free(path_scopes);
+    return is_done;
+}
+
+/* v1 rows have no device: with a single one in the machine it is that one. */
+static void devices_fill(struct session_model *model)
+{
+    if (model->device_count != 1)
+        return;
+    uint16_t device = model->devices[0].id;
+    for (size_t i = 0; i < model->kernels.count; i++)
+        if (model->kernels.device[i] == DEVICE_UNKNOWN)
+            model->kernels.device[i] = device;
+    for (size_t i = 0; i < model->copy_count; i++)
+        if (model->copies[i].span.device == DEVICE_UNKNOWN)
+            model->copies[i].span.device = device;
+    for (size_t i = 0; i < model->memset_count; i++)
+        if (model->memsets[i].span.device == DEVICE_UNKNOWN)
+            model->memsets[i].span.device = device;
+}
+
+static bool array_permute(void *array, size_t width, const uint32_t *order, size_t count)
+{
+    char *copy = array ? malloc(count * width) : NULL;
+    if (!copy)
+        return !array;
+    memcpy(copy, array, count * width);
+    for (size_t i = 0; i < count; i++)
+        memcpy((char *)array + i * width, copy + order[i] * width, width);
+    free(copy);
+    return true;
+}
+
+static bool kernels_sort(struct kernel_columns *kernels)
+{
+    size_t count = kernels->count;
+    if (keys_are_ordered(kernels->start_ns, count))
+        return true;
+    uint32_t *order = malloc(2 * count * sizeof *order);
+    if (!order)
+        return false;
+    keys_order(kernels->start_ns, count, order, order + count);
+    bool is_done = array_permute(kernels->start_ns, 8, order, count) &&
+                   array_permute(kernels->duration_ns, 8, order, count) &&
+                   array_permute(kernels->api_start_ns, 8, order, count) &&
+                   array_permute(kernels->device, 2, order, count);
+    uint32_t *const columns[] = {kernels->api_duration_ns, kernels->kernel_id, kernels->launch_id, kernels->stream_id,
+                                 kernels->thread_id,       kernels->corr_id,   kernels->scope,     kernels->graph_id,
+                                 kernels->stack_id};
+    for (size_t i = 0; is_done && i < sizeof columns / sizeof *columns; i++)
+        is_done = array_permute(columns[i], 4, order, count);
+    free(order);
+    return is_done;
+}
+
+/* Rows whose first member is their start time. */
+static bool rows_sort(void *rows, size_t width, size_t count)
+{
+    if (count < 2)
+        return true;
+    int64_t *keys = malloc(count * sizeof *keys);
+    uint32_t *order = malloc(2 * count * sizeof *order);
+    bool is_done = keys && order;
+    for (size_t i = 0; is_done && i < count; i++)
+        memcpy(&keys[i], (const char *)rows + i * width, sizeof keys[i]);
+    if (is_done && !keys_are_ordered(keys, count)) {
+        keys_order(keys, count, order, order + count);
+        is_done = array_permute(rows, width, order, count);
+    }
+    free(keys);
+    free(order);
+    return is_done;
+}
+
+_Static_assert(offsetof(struct gpu_copy, span.start_ns) == 0 && offsetof(struct gpu_memset, span.start_ns) == 0 &&
+                   offsetof(struct graph_launch, span.start_ns) == 0 && offsetof(struct sync_wait, start_ns) == 0 &&
+                   offsetof(struct memory_event, time_ns) == 0,
+               "rows_sort reads the start time from the front");
+
+gpufl_status loader_finish(struct session_loader *loader)
+{
+    struct session_model *model = loader->model;
+    devices_fill(model);
+    if (!v1_join(loader))
+        return GPUFL_E_NO_MEMORY;
+    for (size_t i = 0; i < model->kernels.count; i++)
+        if (model->kernels.launch_id[i] > model->launch_count)
+            model->kernels.launch_id[i] = 0;
+    bool is_done = kernels_sort(&model->kernels) &&
+                   rows_sort(model->copies, sizeof *model->copies, model->copy_count) &&
+                   rows_sort(model->memsets, sizeof *model->memsets, model->memset_count) &&
+                   rows_sort(model->graphs, sizeof *model->graphs, model->graph_count) &&
+                   rows_sort(model->syncs, sizeof *model->syncs, model->sync_count) &&
+                   rows_sort(model->memory_events, sizeof *model->memory_events, model->memory_event_count);
+    return is_done ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of session_load: state that is thrown away when loading ends, and the
+ * steps, one file each. One thread. */
+#ifndef GPUFL_ANALYSIS_SESSION_LOADER_H
+#define GPUFL_ANALYSIS_SESSION_LOADER_H
+
+#include "analysis/session.h"
+
+/* Marks a path id as an id of loader->paths rather than of scope_name_dict. */
+#define V1_PATH 0x80000000u
+
+/* v1's kernel_detail, joined with its kernel by correlation id at the end. */
+struct kernel_detail {
+    uint32_t corr_id, content_id, path_id;
+};
+
+struct session_loader {
+    struct session_model *model;
+    uint32_t *scope_slots; /* scope id -> index + 1, open addressing */
+    size_t scope_slot_count;
+    uint64_t last_scope_id; /* rows come in runs of one scope */
+    uint32_t last_scope;
+    struct kernel_detail *details;
+    size_t detail_count, detail_capacity;
+    struct intern detail_contents; /* struct launch_config without kernel_id */
+    struct intern paths;           /* scope paths that v1 records hold as text */
+    size_t launch_capacity, scope_capacity, copy_capacity, memset_capacity, graph_capacity, sync_capacity,
+        memory_event_capacity, device_capacity, loss_capacity, capability_capacity, clock_sync_capacity,
+        issue_capacity;
+    gpufl_status status; /* the first failure stops the reader */
+};
+
+/* Makes room for one more element; false when memory is out. Growth by half keeps the slack small. */
+bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *capacity, size_t count, size_t width);
+/* A copy that lives as long as the model; "" for NULL. */
+const char *loader_text(struct session_loader *loader, const char *text, size_t size);
+void loader_saw(struct session_loader *loader, int64_t start_ns, int64_t end_ns);
+bool loader_times_ok(struct session_loader *loader, int64_t base_ns, int64_t dt_ns, int64_t duration_ns,
+                     int64_t *start_ns);
+/* The index of a scope instance, ID_UNKNOWN when there is none of that id. */
+uint32_t loader_scope_find(struct session_loader *loader, uint64_t id);
+struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t id);
+bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
+                   size_t size);
+
+void loader_batch(struct session_loader *loader, const struct batch_view *view);        /* session_rows.c */
+void loader_record(struct session_loader *loader, enum record_type type, const struct json_value *object); /* session_records.c */
+gpufl_status loader_finish(struct session_loader *loader);                              /* session_join.c */
+/* Scopes and their events. */
+void loader_scope_rows(struct session_loader *loader, const struct batch_view *view);   /* session_scopes.c */
+/* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */
+void loader_v1_record(struct session_loader *loader, enum record_type type, const struct json_value *object); /* session_v1.c */
+
+/* NULL = the column is missing in this batch, or the cell is null. */
+static inline int64_t cell(const struct batch_view *view, unsigned column, uint32_t row)
+{
+    return view->columns[column].present ? view->columns[column].cells[row] : CELL_UNKNOWN;
+}
+static inline uint32_t cell_u32(const struct batch_view *view, unsigned column, uint32_t row, uint32_t fallback)
+{
+    int64_t value = cell(view, column, row);
+    return value >= 0 && value < UINT32_MAX ? (uint32_t)value : fallback;
+}
+static inline uint8_t cell_u8(const struct batch_view *view, unsigned column, uint32_t row)
+{
+    int64_t value = cell(view, column, row);
+    return value >= 0 && value <= UINT8_MAX ? (uint8_t)value : 0;
+}
+static inline uint64_t cell_u64(const struct batch_view *view, unsigned column, uint32_t row)
+{
+    int64_t value = cell(view, column, row);
+    return value == CELL_UNKNOWN ? 0 : (uint64_t)value;
+}
+static inline uint16_t cell_device(const struct batch_view *view, unsigned column, uint32_t row)
+{
+    int64_t value = cell(view, column, row);
+    return value >= 0 && value < DEVICE_UNKNOWN ? (uint16_t)value : DEVICE_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single records: who ran, on what, what was granted, lost and spent. */
+#include "analysis/session_loader.h"
+#include "analysis/statistics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+enum { loss_kinds_max = 256, devices_max = 1024, capabilities_max = 256, clock_syncs_max = 65536 };
+
+static const char *member_text(struct session_loader *loader, const struct json_value *object, const char *key)
+{
+    const struct json_value *value = json_member(object, key);
+    return value && value->kind == JSON_STRING ? loader_text(loader, value->text, value->text_size) : "";
+}
+
+static void keep_text(struct session_loader *loader, const struct json_value *object, const char *key,
+                      const char **field)
+{
+    const char *text = member_text(loader, object, key);
+    if (*text)
+        *field = text;
+}
+
+static uint32_t member_u32(const struct json_value *object, const char *key)
+{
+    int64_t value = json_get_int(object, key, -1);
+    return value >= 0 && value < ID_UNKNOWN ? (uint32_t)value : ID_UNKNOWN;
+}
+
+static bool member_time(const struct json_value *object, const char *key, int64_t *time_ns)
+{
+    int64_t value = json_get_int(object, key, -1);
+    if (value <= 0 || value > INT64_MAX / 2)
+        return false;
+    *time_ns = value;
+    return true;
+}
+
+/* v1 names engines nvidia.pc_sampling; people and our own records say PcSampling. */
+static const char *engine_word(struct session_loader *loader, const char *text)
+{
+    static const struct {
+        const char *wire, *word;
+    } engines[] = {
+        {"none", "Monitor"},
+        {"monitor", "Monitor"},
+        {"trace", "Trace"},
+        {"pc_sampling", "PcSampling"},
+        {"sass_metrics", "SassMetrics"},
+        {"pm_sampling", "PmSampling"},
+        {"range_profiler", "RangeProfiler"},
+        {"range_profiler_kernel_replay", "RangeProfilerKernelReplay"},
+        {"pc_sampling_with_sass", "Deep"},
+        {"deep", "Deep"},
+    };
+    const char *dot = strrchr(text, '.');
+    const char *name = dot ? dot + 1 : text;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (!strcasecmp(name, engines[i].wire) || !strcasecmp(name, engines[i].word))
+            return engines[i].word;
+    return loader_text(loader, text, strlen(text));
+}
+
+static struct device_info *device_add(struct session_loader *loader, uint32_t id)
+{
+    struct session_model *model = loader->model;
+    if (id >= DEVICE_UNKNOWN)
+        return NULL;
+    for (size_t i = 0; i < model->device_count; i++)
+        if (model->devices[i].id == id)
+            return &model->devices[i];
+    if (model->device_count >= devices_max ||
+        !loader_grow(loader, &model->devices, &loader->device_capacity, model->device_count, sizeof *model->devices))
+        return NULL;
+    struct device_info *device = &model->devices[model->device_count++];
+    *device = (struct device_info){.id = (uint16_t)id, .name = "", .uuid = "", .compute_major = ID_UNKNOWN,
+                                   .compute_minor = ID_UNKNOWN, .multiprocessors = ID_UNKNOWN};
+    return device;
+}
+
+static void devices_from(struct session_loader *loader, const struct json_value *list)
+{
+    for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
+        struct device_info *device = device_add(loader, member_u32(entry, "id"));
+        /* NVML's and CUDA's numbering may differ: the limits record speaks of the ids that kernels carry. */
+        if (!device || device->has_limits)
+            continue;
+        keep_text(loader, entry, "name", &device->name);
+        keep_text(loader, entry, "uuid", &device->uuid);
+        if (json_member(entry, "compute_major")) {
+            device->compute_major = member_u32(entry, "compute_major");
+            device->compute_minor = member_u32(entry, "compute_minor");
+            device->multiprocessors = member_u32(entry, "multi_processor_count");
+        }
+    }
+}
+
+static void device_limits(struct session_loader *loader, const struct json_value *object)
+{
+    struct device_info *device = device_add(loader, member_u32(object, "device_id"));
+    if (!device)
+        return;
+    device->has_limits = true;
+    keep_text(loader, object, "name", &device->name);
+    keep_text(loader, object, "uuid", &device->uuid);
+    device->compute_major = member_u32(object, "compute_major");
+    device->compute_minor = member_u32(object, "compute_minor");
+    device->multiprocessors = member_u32(object, "multiprocessors");
+}
+
+static void job_start(struct session_loader *loader, const struct json_value *object)
+{
+    struct job_info *job = &loader->model->job;
+    keep_text(loader, object, "app", &job->app);
+    keep_text(loader, object, "session_id", &job->session_id);
+    keep_text(loader, object, "hostname", &job->hostname);
+    keep_text(loader, object, "command", &job->command);
+    keep_text(loader, object, "session_kind", &job->kind);
+    keep_text(loader, object, "driver_version", &job->driver_version);
+    keep_text(loader, object, "cupti_version", &job->cupti_version);
+    keep_text(loader, object, "gpufl_version", &job->gpufl_version);
+    keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
+    int64_t cuda = json_get_int(object, "cuda_driver_version", 0);
+    if (cuda > 0) {
+        char text[48];
+        int size = snprintf(text, sizeof text, "%lld.%lld", (long long)(cuda / 1000), (long long)(cuda % 1000 / 10));
+        job->cuda_version = loader_text(loader, text, (size_t)size);
+    }
+    const char *engine = json_get_text(object, "profiling_engine", "");
+    if (*engine && !*job->engine)
+        job->engine = engine_word(loader, engine);
+    job->pid = json_get_int(object, "pid", job->pid);
+    if (member_time(object, "ts_ns", &job->start_ns))
+        loader_saw(loader, job->start_ns, job->start_ns);
+    devices_from(loader, json_member(object, "devices"));
+    devices_from(loader, json_member(object, "gpu_static_devices"));
+    devices_from(loader, json_member(object, "cuda_static_devices"));
+}
+
+static struct session_loss *loss_find(struct session_loader *loader, const char *reason, const char *record_type)
+{
+    struct session_model *model = loader->model;
+    for (size_t i = 0; i < model->loss_count; i++)
+        if (!strcmp(model->losses[i].reason, reason) &&
+            (!record_type || !strcmp(model->losses[i].record_type, record_type)))
+            return &model->losses[i];
+    return NULL;
+}
+
+static struct session_loss *loss_add(struct session_loader *loader, const char *reason, const char *record_type)
+{
+    struct session_model *model = loader->model;
+    if (model->loss_count >= loss_kinds_max) {
+        /* Never drop the count itself: the last kind takes what has no room of its own. */
+        return &model->losses[model->loss_count - 1];
+    }
+    if (!loader_grow(loader, &model->losses, &loader->loss_capacity, model->loss_count, sizeof *model->losses))
+        return NULL;
+    struct session_loss *loss = &model->losses[model->loss_count++];
+    *loss = (struct session_loss){.reason = reason, .record_type = record_type, .message = ""};
+    return loss;
+}
+
+static void loss_record(struct session_loader *loader, const struct json_value *object)
+{
+    const char *reason = member_text(loader, object, "reason");
+    const char *record_type = member_text(loader, object, "record_type");
+    struct session_loss *loss = loss_find(loader, reason, record_type);
+    if (!loss)
+        loss = loss_add(loader, reason, record_type);
+    if (!loss)
+        return;
+    keep_text(loader, object, "message", &loss->message);
+    int64_t count = json_get_int(object, "count", -1);
+    if (count >= 0)
+        loss->count = sum_saturated_u64(loss->count, (uint64_t)count);
+    else
+        loss->has_unknown_count = true;
+}
+
+/* The shutdown record repeats the losses as sums; it fills in for loss records that were themselves lost. */
+static void shutdown_losses(struct session_loader *loader, const struct json_value *object)
+{
+    struct session_model *model = loader->model;
+    const struct json_value *lost = json_member(object, "lost");
+    for (const struct json_value *entry = lost && lost->kind == JSON_OBJECT ? lost->child : NULL; entry;
+         entry = entry->next) {
+        if (entry->kind != JSON_INT || entry->integer <= 0)
+            continue;
+        uint64_t known = 0;
+        for (size_t i = 0; i < model->loss_count; i++)
+            if (!strcmp(model->losses[i].reason, entry->key))
+                known = sum_saturated_u64(known, model->losses[i].count);
+        if (known >= (uint64_t)entry->integer)
+            continue;
+        struct session_loss *loss = loss_find(loader, entry->key, NULL);
+        if (!loss)
+            loss = loss_add(loader, loader_text(loader, entry->key, entry->key_size), "");
+        if (loss)
+            loss->count += (uint64_t)entry->integer - known;
+    }
+}
+
+static void shutdown(struct session_loader *loader, const struct json_value *object)
+{
+    struct job_info *job = &loader->model->job;
+    int64_t time_ns;
+    if (member_time(object, "ts_ns", &time_ns) && (job->shutdown_ns == TIME_UNKNOWN || time_ns > job->shutdown_ns)) {
+        job->shutdown_ns = time_ns;
+        loader_saw(loader, time_ns, time_ns);
+    }
+    if (json_get_bool(object, "synthetic", false)) {
+        job->exit_code = json_get_int(object, "exit_code", CELL_UNKNOWN);
+        if (json_get_bool(object, "signaled", false))
+            job->signal = json_get_int(object, "signal", CELL_UNKNOWN);
+        job->has_crashed = json_get_bool(object, "crashed", false);
+    }
+    shutdown_losses(loader, object);
+}
+
+static void capabilities(struct session_loader *loader, const struct json_value *object)
+{
+    struct session_model *model = loader->model;
+    const char *requested = json_get_text(object, "requested_engine", "");
+    const char *selected = json_get_text(object, "selected_engine", "");
+    if (*requested)
+        model->job.requested_engine = engine_word(loader, requested);
+    if (*selected)
+        model->job.engine = engine_word(loader, selected);
+    const struct json_value *list = json_member(object, "capabilities");
+    model->capability_count = 0; /* the latest record speaks */
+    for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
+        if (model->capability_count >= capabilities_max ||
+            !loader_grow(loader, &model->capabilities, &loader->capability_capacity, model->capability_count,
+                         sizeof *model->capabilities))
+            return;
+        model->capabilities[model->capability_count++] = (struct session_capability){
+            .feature = member_text(loader, entry, "feature"),
+            .status = member_text(loader, entry, "status"),
+            .reason_code = member_text(loader, entry, "reason_code"),
+            .message = member_text(loader, entry, "message"),
+            .is_requested = json_get_bool(entry, "requested", false),
+        };
+    }
+}
+
+static void overhead(struct session_loader *loader, const struct json_value *object)
+{
+    loader->model->overhead = (struct session_overhead){
+        .is_known = true,
+        .wall_ns = json_get_int(object, "wall_ns", CELL_UNKNOWN),
+        .collector_cpu_ns = json_get_int(object, "collector_cpu_ns", CELL_UNKNOWN),
+        .sampler_cpu_ns = json_get_int(object, "sampler_cpu_ns", CELL_UNKNOWN),
+        .seal_cpu_ns = json_get_int(object, "seal_cpu_ns", CELL_UNKNOWN),
+        .flush_ns = json_get_int(object, "flush_ns", CELL_UNKNOWN),
+        .cupti_ns = json_get_int(object, "cupti_ns", CELL_UNKNOWN),
+        .memory_peak_bytes = json_get_int(object, "memory_peak_bytes", CELL_UNKNOWN),
+    };
+}
+
+static void clock_sync(struct session_loader *loader, const struct json_value *object)
+{
+    struct session_model *model = loader->model;
+    struct clock_reading_record reading = {
+        .mono_ns = json_get_int(object, "mono_ns", CELL_UNKNOWN),
+        .cupti_ns = json_get_int(object, "cupti_ns", CELL_UNKNOWN),
+        .wall_step_ns = json_get_int(object, "wall_step_ns", CELL_UNKNOWN),
+    };
+    if (!member_time(object, "ts_ns", &reading.wall_ns) || model->clock_sync_count >= clock_syncs_max)
+        return;
+    loader_saw(loader, reading.wall_ns, reading.wall_ns);
+    if (loader_grow(loader, &model->clock_syncs, &loader->clock_sync_capacity, model->clock_sync_count,
+                    sizeof reading))
+        model->clock_syncs[model->clock_sync_count++] = reading;
+}
+
+static void dictionary_update(struct session_loader *loader, const struct json_value *object)
+{
+    for (unsigned i = 0; i < DICTIONARY_COUNT; i++) {
+        const struct json_value *entries = json_member(object, dictionary_catalogue[i].name);
+        if (!entries || entries->kind != JSON_OBJECT)
+            continue;
+        for (const struct json_value *entry = entries->child; entry; entry = entry->next) {
+            char *end;
+            unsigned long long id = strtoull(entry->key, &end, 10);
+            if (entry->kind == JSON_STRING && !*end)
+                loader_define(loader, (enum dictionary)i, id, entry->text, entry->text_size);
+        }
+    }
+}
+
+void loader_record(struct session_loader *loader, enum record_type type, const struct json_value *object)
+{
+    switch (type) {
+    case RECORD_JOB_START:
+        job_start(loader, object);
+        break;
+    case RECORD_SHUTDOWN:
+        shutdown(loader, object);
+        break;
+    case RECORD_DICTIONARY_UPDATE:
+        dictionary_update(loader, object);
+        break;
+    case RECORD_CAPTURE_CAPABILITIES:
+        capabilities(loader, object);
+        break;
+    case RECORD_CLOCK_SYNC:
+        clock_sync(loader, object);
+        break;
+    case RECORD_LOSS:
+        loss_record(loader, object);
+        break;
+    case RECORD_OVERHEAD:
+        overhead(loader, object);
+        break;
+    case RECORD_DEVICE_LIMITS:
+        device_limits(loader, object);
+        break;
+    default:
+        loader_v1_record(loader, type, object);
+        break;
+    }
+}

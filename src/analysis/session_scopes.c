@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scope instances and their index by id. */
+#include "analysis/session_loader.h"
+
+#include <stdlib.h>
+
+enum { event_begin, event_end, event_continuation_open, event_continuation_close };
+
+static size_t slot_of(const struct session_loader *loader, uint64_t id)
+{
+    size_t mask = loader->scope_slot_count - 1;
+    size_t at = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+    while (loader->scope_slots[at] && loader->model->scopes[loader->scope_slots[at] - 1].id != id)
+        at = (at + 1) & mask;
+    return at;
+}
+
+uint32_t loader_scope_find(struct session_loader *loader, uint64_t id)
+{
+    if (!loader->scope_slot_count)
+        return ID_UNKNOWN;
+    uint32_t slot = loader->scope_slots[slot_of(loader, id)];
+    return slot ? slot - 1 : ID_UNKNOWN;
+}
+
+static bool slots_grow(struct session_loader *loader)
+{
+    size_t count = loader->scope_slot_count ? loader->scope_slot_count * 2 : 1024;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots) {
+        loader->status = GPUFL_E_NO_MEMORY;
+        return false;
+    }
+    free(loader->scope_slots);
+    loader->scope_slots = slots;
+    loader->scope_slot_count = count;
+    for (size_t i = 0; i < loader->model->scope_count; i++)
+        if (loader->model->scopes[i].id)
+            slots[slot_of(loader, loader->model->scopes[i].id)] = (uint32_t)i + 1;
+    return true;
+}
+
+struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t id)
+{
+    struct session_model *model = loader->model;
+    if (model->scope_count >= ID_UNKNOWN - 1) {
+        loader->status = GPUFL_E_LIMIT;
+        return NULL;
+    }
+    if (model->scope_count * 2 >= loader->scope_slot_count && !slots_grow(loader))
+        return NULL;
+    if (!loader_grow(loader, &model->scopes, &loader->scope_capacity, model->scope_count, sizeof *model->scopes))
+        return NULL;
+    struct scope_instance *scope = &model->scopes[model->scope_count++];
+    *scope = (struct scope_instance){.id = id, .begin_ns = TIME_UNKNOWN, .end_ns = TIME_UNKNOWN,
+                                     .parent = ID_UNKNOWN, .thread_id = ID_UNKNOWN};
+    if (id) {
+        loader->scope_slots[slot_of(loader, id)] = (uint32_t)model->scope_count;
+        loader->last_scope_id = 0;
+    }
+    return scope;
+}
+
+void loader_scope_rows(struct session_loader *loader, const struct batch_view *view)
+{
+    struct session_model *model = loader->model;
+    for (uint32_t row = 0; row < view->row_count; row++) {
+        uint64_t id = cell_u64(view, SCOPE_SCOPE_INSTANCE_ID, row);
+        int64_t event = cell(view, SCOPE_EVENT_TYPE, row), time_ns;
+        if (!id || event < event_begin || event > event_continuation_close) {
+            model->invalid_rows++;
+            continue;
+        }
+        if (!loader_times_ok(loader, view->base_time_ns, cell(view, SCOPE_DT_NS, row), 0, &time_ns))
+            continue;
+        uint32_t index = loader_scope_find(loader, id);
+        struct scope_instance *scope = index == ID_UNKNOWN ? loader_scope_add(loader, id) : &model->scopes[index];
+        if (!scope)
+            return;
+        bool is_opening = event == event_begin || event == event_continuation_open;
+        if (is_opening && scope->begin_ns == TIME_UNKNOWN)
+            scope->begin_ns = time_ns;
+        if (!is_opening) {
+            scope->end_ns = time_ns;
+            /* The begin row was lost; the end row repeats the start. */
+            int64_t original_ns = cell(view, SCOPE_ORIGINAL_START_NS, row);
+            if (scope->begin_ns == TIME_UNKNOWN && original_ns > 0 && original_ns <= time_ns)
+                scope->begin_ns = original_ns;
+        }
+        if (is_opening || !scope->path_id) {
+            scope->path_id = cell_u32(view, SCOPE_NAME_ID, row, 0);
+            if (scope->path_id & V1_PATH)
+                scope->path_id = 0;
+            scope->depth = (uint16_t)cell_u32(view, SCOPE_DEPTH, row, 0);
+            scope->repeat = cell_u32(view, SCOPE_REPEAT, row, 0);
+            scope->warmup = cell_u32(view, SCOPE_WARMUP, row, 0);
+            scope->thread_id = cell_u32(view, SCOPE_THREAD_ID, row, ID_UNKNOWN);
+            scope->tag_id = cell_u32(view, SCOPE_TAG_ID, row, 0);
+            scope->source = cell_u8(view, SCOPE_SOURCE, row);
+            uint64_t parent = cell_u64(view, SCOPE_PARENT_ID, row);
+            scope->parent = parent && parent != id ? loader_scope_find(loader, parent) : ID_UNKNOWN;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples of GPUs and host, summed up. */
+#include "analysis/analysis.h"
+
+#include <stdlib.h>
+
+/* NVML's clocks-event bits, from bit 0. */
+const struct throttle_reason throttle_reasons[throttle_bits] = {
+    {"gpu_idle", "idle", false},
+    {"applications_clocks", "clocks set by an administrator", false},
+    {"sw_power_cap", "power limit", true},
+    {"hw_slowdown", "hardware slowdown", true},
+    {"sync_boost", "sync boost", false},
+    {"sw_thermal", "temperature limit", true},
+    {"hw_thermal", "hardware temperature limit", true},
+    {"hw_power_brake", "external power brake", true},
+    {"display_clocks", "display clocks", false},
+};
+
+static void summary_add(struct metric_summary *summary, int64_t value)
+{
+    if (value == CELL_UNKNOWN)
+        return;
+    if (!summary->count++) {
+        summary->first = summary->min = summary->max = value;
+        summary->mean = 0;
+    }
+    summary->last = value;
+    summary->min = value < summary->min ? value : summary->min;
+    summary->max = value > summary->max ? value : summary->max;
+    summary->mean += ((double)value - summary->mean) / (double)summary->count;
+}
+
+static void table_row(const struct metric_table *table, size_t row, struct metric_summary *summaries)
+{
+    for (unsigned i = 1; i < record_catalogue[table->type].column_count; i++)
+        if (table->columns[i])
+            summary_add(&summaries[i], table->columns[i][row]);
+}
+
+static struct device_use *device_of(struct analysis *analysis, int64_t device)
+{
+    enum { devices_max = 256 };
+    for (size_t i = 0; i < analysis->system_count; i++)
+        if (analysis->system[i].device == device)
+            return &analysis->system[i];
+    if (analysis->system_count == devices_max)
+        return NULL;
+    struct device_use *grown = realloc(analysis->system, (analysis->system_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    analysis->system = grown;
+    memset(&grown[analysis->system_count], 0, sizeof *grown);
+    grown[analysis->system_count].device = device;
+    return &grown[analysis->system_count++];
+}
+
+static int device_compare(const void *left, const void *right)
+{
+    const struct device_use *a = left, *b = right;
+    return a->device < b->device ? -1 : a->device > b->device;
+}
+
+gpufl_status system_use_make(struct analysis *analysis)
+{
+    const struct metric_table *table = &analysis->model->device_metrics;
+    for (size_t row = 0; row < table->count; row++) {
+        const int64_t *ids = table->columns[DEVICE_METRIC_DEVICE_ID];
+        struct device_use *use = device_of(analysis, ids ? ids[row] : 0);
+        if (!use)
+            continue;
+        use->samples++;
+        table_row(table, row, use->metrics);
+        const int64_t *reasons = table->columns[DEVICE_METRIC_THROTTLE_REASONS];
+        for (unsigned bit = 0; reasons && reasons[row] != CELL_UNKNOWN && bit < throttle_bits; bit++)
+            use->throttle_samples[bit] += (uint64_t)reasons[row] >> bit & 1;
+    }
+    if (analysis->system_count)
+        qsort(analysis->system, analysis->system_count, sizeof *analysis->system, device_compare);
+    for (size_t row = 0; row < analysis->model->host_metrics.count; row++)
+        table_row(&analysis->model->host_metrics, row, analysis->host);
+    return GPUFL_OK;
+}

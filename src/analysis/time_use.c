@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sweep over all GPU work in order of start; analysis.h defines the parts. */
+#include "analysis/analysis.h"
+
+#include <stdlib.h>
+
+struct interval {
+    int64_t start_ns, end_ns;
+};
+
+struct work {
+    int64_t start_ns, end_ns, api_start_ns;
+    uint32_t api_duration_ns, scope;
+    uint16_t device;
+    bool is_kernel, is_copy;
+};
+
+struct path_wait {
+    uint32_t path_id;
+    int64_t wait_ns;
+};
+
+/* The run of short kernels that a device is in. */
+struct launch_run {
+    uint64_t kernel_count;
+    int64_t wait_ns;
+    struct path_wait *waits;
+    size_t wait_count, wait_capacity;
+};
+
+struct sweep {
+    struct analysis *analysis;
+    struct interval *host_waits; /* merged, in order */
+    size_t host_wait_count;
+    uint16_t *device_index;                /* device id -> index */
+    int64_t *busy_end_ns, *compute_end_ns; /* by device index */
+    struct launch_run *runs;
+    uint32_t path_count;
+    bool has_failed;
+};
+
+static bool is_host_wait(const struct sync_wait *wait)
+{
+    return wait->sync_type != 2; /* "stream wait event" holds up the stream, not the caller */
+}
+
+static bool host_waits_merge(struct sweep *sweep)
+{
+    const struct session_model *model = sweep->analysis->model;
+    sweep->host_waits = malloc((model->sync_count + 1) * sizeof *sweep->host_waits);
+    if (!sweep->host_waits)
+        return false;
+    for (size_t i = 0; i < model->sync_count; i++) {
+        const struct sync_wait *wait = &model->syncs[i];
+        if (!is_host_wait(wait))
+            continue;
+        int64_t end_ns = wait->start_ns + wait->duration_ns;
+        struct interval *last = sweep->host_wait_count ? &sweep->host_waits[sweep->host_wait_count - 1] : NULL;
+        if (last && wait->start_ns <= last->end_ns)
+            last->end_ns = end_ns > last->end_ns ? end_ns : last->end_ns;
+        else
+            sweep->host_waits[sweep->host_wait_count++] = (struct interval){wait->start_ns, end_ns};
+    }
+    return true;
+}
+
+static int64_t host_wait_within(const struct sweep *sweep, int64_t start_ns, int64_t end_ns)
+{
+    size_t low = 0, high = sweep->host_wait_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sweep->host_waits[middle].end_ns <= start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    int64_t total_ns = 0;
+    for (; low < sweep->host_wait_count && sweep->host_waits[low].start_ns < end_ns; low++) {
+        int64_t from = sweep->host_waits[low].start_ns, to = sweep->host_waits[low].end_ns;
+        total_ns += (to < end_ns ? to : end_ns) - (from > start_ns ? from : start_ns);
+    }
+    return total_ns;
+}
+
+/* Splits an idle gap; returns what of it was waiting for launches. */
+static int64_t gap_split(const struct sweep *sweep, struct time_use *use, int64_t gap_ns, const struct work *next)
+{
+    int64_t length_ns = next->start_ns - gap_ns;
+    if (next->api_start_ns == TIME_UNKNOWN) {
+        use->unknown_ns += length_ns;
+        return 0;
+    }
+    if (next->api_start_ns <= gap_ns) {
+        int64_t launch_ns = 0;
+        if (next->api_duration_ns != API_DURATION_UNKNOWN)
+            launch_ns = next->api_start_ns + next->api_duration_ns - gap_ns;
+        launch_ns = launch_ns < 0 ? 0 : launch_ns > length_ns ? length_ns : launch_ns;
+        use->wait_launch_ns += launch_ns;
+        use->queued_ns += length_ns - launch_ns;
+        return launch_ns;
+    }
+    /* A clock step can put the call after the work it started. */
+    int64_t call_ns = next->api_start_ns < next->start_ns ? next->api_start_ns : next->start_ns;
+    int64_t sync_ns = host_wait_within(sweep, gap_ns, call_ns);
+    int64_t before_ns = call_ns - gap_ns - sync_ns, launch_ns = next->start_ns - call_ns;
+    use->wait_sync_ns += sync_ns;
+    if (call_ns - gap_ns <= LAUNCH_LATE_NS)
+        launch_ns += before_ns;
+    else
+        use->no_work_ns += before_ns;
+    use->wait_launch_ns += launch_ns;
+    return launch_ns;
+}
+
+static void run_end(struct sweep *sweep, struct launch_run *run)
+{
+    struct launch_bound *bound = &sweep->analysis->launch_bound;
+    if (run->kernel_count > LAUNCH_RUN_MIN && run->wait_ns > 0) {
+        bound->run_count++;
+        bound->kernel_count += run->kernel_count;
+        bound->wait_ns += run->wait_ns;
+        for (size_t i = 0; i < run->wait_count; i++)
+            bound->wait_by_path[run->waits[i].path_id] += run->waits[i].wait_ns;
+    }
+    run->kernel_count = 0;
+    run->wait_ns = 0;
+    run->wait_count = 0;
+}
+
+static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t scope, int64_t wait_ns)
+{
+    const struct session_model *model = sweep->analysis->model;
+    uint32_t path_id = scope == ID_UNKNOWN ? 0 : model->scopes[scope].path_id;
+    path_id = path_id < sweep->path_count ? path_id : 0;
+    run->wait_ns += wait_ns;
+    if (run->wait_count && run->waits[run->wait_count - 1].path_id == path_id) {
+        run->waits[run->wait_count - 1].wait_ns += wait_ns;
+        return;
+    }
+    if (run->wait_count == run->wait_capacity) {
+        size_t capacity = run->wait_capacity * 2 + 64;
+        struct path_wait *grown = realloc(run->waits, capacity * sizeof *grown);
+        if (!grown) {
+            sweep->has_failed = true;
+            return;
+        }
+        run->waits = grown;
+        run->wait_capacity = capacity;
+    }
+    run->waits[run->wait_count++] = (struct path_wait){path_id, wait_ns};
+}
+
+static void work_add(struct sweep *sweep, struct work work)
+{
+    struct analysis *analysis = sweep->analysis;
+    size_t at = sweep->device_index[work.device];
+    struct time_use *use = &analysis->devices[at];
+    work.start_ns = work.start_ns > analysis->start_ns ? work.start_ns : analysis->start_ns;
+    work.end_ns = work.end_ns < analysis->end_ns ? work.end_ns : analysis->end_ns;
+    if (work.end_ns < work.start_ns)
+        return;
+    struct launch_run *run = &sweep->runs[at];
+    int64_t busy_end_ns = sweep->busy_end_ns[at], launch_ns = 0, gap_ns = 0;
+    if (work.start_ns > busy_end_ns) {
+        gap_ns = work.start_ns - busy_end_ns;
+        launch_ns = gap_split(sweep, use, busy_end_ns, &work);
+    }
+    if (work.end_ns > busy_end_ns) {
+        use->busy_ns += work.end_ns - (gap_ns ? work.start_ns : busy_end_ns);
+        sweep->busy_end_ns[at] = work.end_ns;
+    }
+    int64_t compute_end_ns = sweep->compute_end_ns[at];
+    if (!work.is_copy && work.end_ns > compute_end_ns) {
+        use->compute_ns += work.end_ns - (work.start_ns > compute_end_ns ? work.start_ns : compute_end_ns);
+        sweep->compute_end_ns[at] = work.end_ns;
+    }
+    if (!work.is_kernel)
+        return;
+    bool is_short = work.end_ns - work.start_ns < LAUNCH_SHORT_NS;
+    if (!is_short || gap_ns - launch_ns > LAUNCH_LATE_NS)
+        run_end(sweep, run);
+    if (is_short) {
+        if (run->kernel_count++ && launch_ns)
+            run_add_wait(sweep, run, work.scope, launch_ns);
+    }
+}
+
+static struct work span_work(const struct gpu_span *span, bool is_copy)
+{
+    return (struct work){span->start_ns, span->start_ns + span->duration_ns, span->api_start_ns,
+                         span->api_duration_ns, span->scope, span->device, false, is_copy};
+}
+
+static struct work kernel_work(const struct kernel_columns *kernels, size_t at)
+{
+    return (struct work){kernels->start_ns[at], kernels->start_ns[at] + kernels->duration_ns[at],
+                         kernels->api_start_ns[at], kernels->api_duration_ns[at], kernels->scope[at],
+                         kernels->device[at], true, false};
+}
+
+static void sweep_all(struct sweep *sweep)
+{
+    const struct session_model *model = sweep->analysis->model;
+    size_t kernel = 0, copy = 0, fill = 0;
+    for (;;) {
+        int64_t kernel_ns = kernel < model->kernels.count ? model->kernels.start_ns[kernel] : INT64_MAX;
+        int64_t copy_ns = copy < model->copy_count ? model->copies[copy].span.start_ns : INT64_MAX;
+        int64_t fill_ns = fill < model->memset_count ? model->memsets[fill].span.start_ns : INT64_MAX;
+        if (kernel_ns == INT64_MAX && copy_ns == INT64_MAX && fill_ns == INT64_MAX)
+            break;
+        if (kernel_ns <= copy_ns && kernel_ns <= fill_ns)
+            work_add(sweep, kernel_work(&model->kernels, kernel++));
+        else if (copy_ns <= fill_ns)
+            work_add(sweep, span_work(&model->copies[copy++].span, true));
+        else
+            work_add(sweep, span_work(&model->memsets[fill++].span, false));
+    }
+    for (size_t i = 0; i < sweep->analysis->device_count; i++) {
+        struct time_use *use = &sweep->analysis->devices[i];
+        int64_t rest_ns = sweep->analysis->end_ns - sweep->busy_end_ns[i];
+        int64_t sync_ns = host_wait_within(sweep, sweep->busy_end_ns[i], sweep->analysis->end_ns);
+        use->wait_sync_ns += sync_ns;
+        use->no_work_ns += rest_ns - sync_ns;
+        use->copies_only_ns = use->busy_ns - use->compute_ns;
+        run_end(sweep, &sweep->runs[i]);
+    }
+}
+
+/* Devices that had work, in order of id. */
+static bool devices_find(struct analysis *analysis)
+{
+    const struct session_model *model = analysis->model;
+    bool *is_used = calloc(DEVICE_UNKNOWN + 1, sizeof *is_used);
+    if (!is_used)
+        return false;
+    for (size_t i = 0; i < model->kernels.count; i++)
+        is_used[model->kernels.device[i]] = true;
+    for (size_t i = 0; i < model->copy_count; i++)
+        is_used[model->copies[i].span.device] = true;
+    for (size_t i = 0; i < model->memset_count; i++)
+        is_used[model->memsets[i].span.device] = true;
+    size_t count = 0;
+    for (size_t id = 0; id <= DEVICE_UNKNOWN; id++)
+        count += is_used[id];
+    analysis->devices = calloc(count + 1, sizeof *analysis->devices);
+    for (size_t id = 0; analysis->devices && id <= DEVICE_UNKNOWN; id++)
+        if (is_used[id])
+            analysis->devices[analysis->device_count++].device = (uint16_t)id;
+    free(is_used);
+    return analysis->devices != NULL;
+}
+
+gpufl_status time_use_make(struct analysis *analysis)
+{
+    struct sweep sweep = {.analysis = analysis};
+    gpufl_status status = GPUFL_E_NO_MEMORY;
+    if (!devices_find(analysis))
+        return status;
+    size_t count = analysis->device_count + 1;
+    sweep.path_count = analysis->model->dictionaries[DICTIONARY_SCOPE_NAME].count;
+    analysis->launch_bound.wait_by_path = calloc((size_t)sweep.path_count + 1, sizeof(int64_t));
+    sweep.device_index = calloc(DEVICE_UNKNOWN + 1, sizeof *sweep.device_index);
+    sweep.busy_end_ns = malloc(count * sizeof *sweep.busy_end_ns);
+    sweep.compute_end_ns = malloc(count * sizeof *sweep.compute_end_ns);
+    sweep.runs = calloc(count, sizeof *sweep.runs);
+    if (!host_waits_merge(&sweep) || !analysis->launch_bound.wait_by_path || !sweep.device_index ||
+        !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.runs)
+        goto cleanup;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        sweep.device_index[analysis->devices[i].device] = (uint16_t)i;
+    for (size_t i = 0; i < count; i++)
+        sweep.busy_end_ns[i] = sweep.compute_end_ns[i] = analysis->start_ns;
+    sweep_all(&sweep);
+    status = sweep.has_failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
+cleanup:
+    for (size_t i = 0; sweep.runs && i < count; i++)
+        free(sweep.runs[i].waits);
+    free(sweep.runs);
+    free(sweep.host_waits);
+    free(sweep.device_index);
+    free(sweep.busy_end_ns);
+    free(sweep.compute_end_ns);
+    return status;
+}

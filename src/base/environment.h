@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of gpufl's environment variables, what their words mean, and the
+ * nearest-word search behind every "did you mean". Constant data and pure
+ * functions: any thread. */
+#ifndef GPUFL_BASE_ENVIRONMENT_H
+#define GPUFL_BASE_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+/* Full names ("GPUFL_LOG_DIR"), NULL-terminated. */
+extern const char *const environment_names[];
+
+/* Whether "NAME" or "NAME=value" is one of environment_names. */
+bool environment_is_known(const char *entry);
+/* 1, true, yes or on, in any case. */
+bool word_is_true(const char *word);
+/* The word that `word` most likely was meant to be, by edit distance without regard to case; NULL when none is near
+ * enough to be worth suggesting. words: NULL-terminated. */
+const char *nearest_word(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/activity_joiner.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    pending_max = 96 * 1024, /* 8.6 MiB, touched only as needed */
+    graph_slots = 4096,
+    beats_to_wait = 3
+};
+
+/* One GPU or host event on its way to a row; kernels and copies share it so
+ * that one queue can hold whatever waits. */
+struct work {
+    int64_t start_ns, duration_ns;
+    uint64_t bytes, address, graph_node_id;
+    uint32_t correlation_id, device_id, context_id, stream_id, graph_id;
+    uint32_t kernel_id, launch_id, dyn_shared;
+    uint32_t detail; /* memset: value; sync: event id; copy: source device << 16 | destination device */
+    uint16_t regs;
+    uint8_t record; /* enum record_type */
+    uint8_t kind;   /* copy kind, sync type, memory operation */
+    uint8_t src_kind, dst_kind;
+    uint8_t is_async : 1, is_peer : 1, has_stream : 1, has_event : 1;
+    uint8_t beat;
+};
+
+struct graph_launch {
+    int64_t start_ns, end_ns, busy_ns;
+    uint32_t correlation_id, graph_id, device_id, context_id, stream_id, node_count;
+    uint8_t beat;
+};
+
+struct activity_joiner {
+    struct activity_joiner_options options;
+    struct calls calls;
+    struct launches *launches;
+    struct work *pending;
+    uint32_t pending_count;
+    bool has_new_calls;
+    uint8_t beat;
+    struct graph_launch *graphs; /* direct-mapped by correlation id */
+    struct activity_totals totals;
+};
+
+gpufl_status activity_joiner_make(struct activity_joiner **out, const struct activity_joiner_options *options)
+{
+    struct activity_joiner *joiner = calloc(1, sizeof *joiner);
+    if (!joiner)
+        return GPUFL_E_NO_MEMORY;
+    joiner->options = *options;
+    joiner->pending =
+        mmap(NULL, pending_max * sizeof(struct work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (joiner->pending == MAP_FAILED)
+        joiner->pending = NULL;
+    if (options->with_graphs)
+        joiner->graphs = calloc(graph_slots, sizeof *joiner->graphs);
+    if (!joiner->pending || (options->with_graphs && !joiner->graphs) || calls_open(&joiner->calls) != GPUFL_OK ||
+        launches_make(&joiner->launches, options->recorder) != GPUFL_OK) {
+        activity_joiner_free(joiner);
+        return GPUFL_E_NO_MEMORY;
+    }
+    *out = joiner;
+    return GPUFL_OK;
+}
+
+void activity_joiner_free(struct activity_joiner *joiner)
+{
+    if (!joiner)
+        return;
+    launches_free(joiner->launches);
+    calls_close(&joiner->calls);
+    if (joiner->pending)
+        munmap(joiner->pending, pending_max * sizeof(struct work));
+    free(joiner->graphs);
+    free(joiner);
+}
+
+const struct activity_totals *activity_joiner_totals(const struct activity_joiner *joiner)
+{
+    return &joiner->totals;
+}
+
+size_t activity_joiner_bytes(const struct activity_joiner *joiner)
+{
+    return sizeof *joiner + pending_max * sizeof(struct work) + CALL_SLOTS * sizeof(struct call) +
+           launches_bytes(joiner->launches);
+}
+
+/* The columns that every row with an API call shares, wherever its type keeps them. */
+struct call_columns {
+    int api_lead, api_duration, thread, scope;
+};
+
+static void fill_call(int64_t *row, const struct call_columns *at, const struct call *call, int64_t start_ns)
+{
+    if (at->api_lead >= 0)
+        row[at->api_lead] = call ? start_ns - call->start_ns : CELL_UNKNOWN;
+    if (at->api_duration >= 0)
+        row[at->api_duration] = call ? call->duration_ns : CELL_UNKNOWN;
+    row[at->thread] = call && call->thread_id ? call->thread_id : CELL_UNKNOWN;
+    row[at->scope] = call ? (int64_t)call->scope_id : 0;
+}
+
+static void write_kernel(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    static const struct call_columns at = {KERNEL_API_LEAD_NS, KERNEL_API_DURATION_NS, KERNEL_THREAD_ID, KERNEL_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_KERNEL_EVENT_BATCH, work->start_ns);
+    row[KERNEL_KERNEL_ID] = work->kernel_id;
+    row[KERNEL_STREAM_ID] = work->stream_id;
+    row[KERNEL_DURATION_NS] = work->duration_ns;
+    row[KERNEL_CORR_ID] = work->correlation_id;
+    row[KERNEL_DYN_SHARED] = work->dyn_shared;
+    row[KERNEL_NUM_REGS] = work->regs;
+    row[KERNEL_DEVICE_ID] = work->device_id;
+    row[KERNEL_CONTEXT_ID] = work->context_id;
+    row[KERNEL_LAUNCH_ID] = work->launch_id;
+    row[KERNEL_GRAPH_ID] = work->graph_id;
+    row[KERNEL_GRAPH_NODE_ID] = (int64_t)work->graph_node_id;
+    if (call) {
+        row[KERNEL_EXTERNAL_KIND] = call->external_kind;
+        row[KERNEL_EXTERNAL_ID] = (int64_t)call->external_id;
+        row[KERNEL_STACK_ID] = call->stack_id;
+    }
+    fill_call(row, &at, call, work->start_ns);
+}
+
+static void write_copy(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    static const struct call_columns at = {MEMCPY_API_LEAD_NS, MEMCPY_API_DURATION_NS, MEMCPY_THREAD_ID, MEMCPY_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_MEMCPY_EVENT_BATCH, work->start_ns);
+    row[MEMCPY_STREAM_ID] = work->stream_id;
+    row[MEMCPY_DURATION_NS] = work->duration_ns;
+    row[MEMCPY_BYTES] = (int64_t)work->bytes;
+    row[MEMCPY_COPY_KIND] = work->kind;
+    row[MEMCPY_CORR_ID] = work->correlation_id;
+    row[MEMCPY_DEVICE_ID] = work->device_id;
+    row[MEMCPY_CONTEXT_ID] = work->context_id;
+    row[MEMCPY_SRC_KIND] = work->src_kind;
+    row[MEMCPY_DST_KIND] = work->dst_kind;
+    row[MEMCPY_IS_ASYNC] = work->is_async;
+    row[MEMCPY_SRC_DEVICE_ID] = work->is_peer ? work->detail >> 16 : CELL_UNKNOWN;
+    row[MEMCPY_DST_DEVICE_ID] = work->is_peer ? work->detail & 0xffff : CELL_UNKNOWN;
+    row[MEMCPY_GRAPH_ID] = work->graph_id;
+    row[MEMCPY_GRAPH_NODE_ID] = (int64_t)work->graph_node_id;
+    fill_call(row, &at, call, work->start_ns);
+}
+
+static void write_memset(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    static const struct call_columns at = {MEMSET_API_LEAD_NS, MEMSET_API_DURATION_NS, MEMSET_THREAD_ID, MEMSET_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_MEMSET_EVENT_BATCH, work->start_ns);
+    row[MEMSET_STREAM_ID] = work->stream_id;
+    row[MEMSET_DURATION_NS] = work->duration_ns;
+    row[MEMSET_BYTES] = (int64_t)work->bytes;
+    row[MEMSET_VALUE] = work->detail;
+    row[MEMSET_MEMORY_KIND] = work->dst_kind;
+    row[MEMSET_CORR_ID] = work->correlation_id;
+    row[MEMSET_DEVICE_ID] = work->device_id;
+    row[MEMSET_CONTEXT_ID] = work->context_id;
+    row[MEMSET_GRAPH_ID] = work->graph_id;
+    row[MEMSET_GRAPH_NODE_ID] = (int64_t)work->graph_node_id;
+    fill_call(row, &at, call, work->start_ns);
+}
+
+static void write_sync(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    static const struct call_columns at = {-1, -1, SYNCHRONIZATION_THREAD_ID, SYNCHRONIZATION_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_SYNCHRONIZATION_EVENT_BATCH, work->start_ns);
+    row[SYNCHRONIZATION_DURATION_NS] = work->duration_ns;
+    row[SYNCHRONIZATION_SYNC_TYPE] = work->kind;
+    row[SYNCHRONIZATION_STREAM_ID] = work->has_stream ? work->stream_id : CELL_UNKNOWN;
+    row[SYNCHRONIZATION_EVENT_ID] = work->has_event ? work->detail : CELL_UNKNOWN;
+    row[SYNCHRONIZATION_CONTEXT_ID] = work->context_id;
+    row[SYNCHRONIZATION_CORR_ID] = work->correlation_id;
+    row[SYNCHRONIZATION_FUNCTION_ID] = call ? call->stack_id : 0;
+    fill_call(row, &at, call, work->start_ns);
+}
+
+static void write_memory(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    static const struct call_columns at = {-1, MEMORY_ALLOC_DURATION_NS, MEMORY_ALLOC_THREAD_ID, MEMORY_ALLOC_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_MEMORY_ALLOC_EVENT_BATCH, work->start_ns);
+    row[MEMORY_ALLOC_MEMORY_OP] = work->kind;
+    row[MEMORY_ALLOC_MEMORY_KIND] = work->dst_kind;
+    row[MEMORY_ALLOC_ADDRESS] = (int64_t)work->address;
+    row[MEMORY_ALLOC_BYTES] = (int64_t)work->bytes;
+    row[MEMORY_ALLOC_DEVICE_ID] = work->device_id;
+    row[MEMORY_ALLOC_STREAM_ID] = work->has_stream ? work->stream_id : CELL_UNKNOWN;
+    row[MEMORY_ALLOC_CORR_ID] = work->correlation_id;
+    row[MEMORY_ALLOC_CONTEXT_ID] = work->context_id;
+    row[MEMORY_ALLOC_IS_ASYNC] = work->is_async;
+    fill_call(row, &at, call, work->start_ns);
+}
+
+static void write_graph(struct activity_joiner *joiner, const struct graph_launch *graph)
+{
+    static const struct call_columns at = {GRAPH_LAUNCH_API_LEAD_NS, GRAPH_LAUNCH_API_DURATION_NS,
+                                           GRAPH_LAUNCH_THREAD_ID, GRAPH_LAUNCH_SCOPE_ID};
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_GRAPH_LAUNCH_BATCH, graph->start_ns);
+    row[GRAPH_LAUNCH_DURATION_NS] = graph->end_ns - graph->start_ns;
+    row[GRAPH_LAUNCH_GRAPH_ID] = graph->graph_id;
+    row[GRAPH_LAUNCH_NODE_COUNT] = graph->node_count;
+    row[GRAPH_LAUNCH_BUSY_NS] = graph->busy_ns;
+    row[GRAPH_LAUNCH_CORR_ID] = graph->correlation_id;
+    row[GRAPH_LAUNCH_DEVICE_ID] = graph->device_id;
+    row[GRAPH_LAUNCH_CONTEXT_ID] = graph->context_id;
+    row[GRAPH_LAUNCH_STREAM_ID] = graph->stream_id;
+    fill_call(row, &at, calls_find(&joiner->calls, graph->correlation_id), graph->start_ns);
+}
+
+static void write_work(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    switch ((enum record_type)work->record) {
+    case RECORD_KERNEL_EVENT_BATCH:
+        write_kernel(joiner, work, call);
+        break;
+    case RECORD_MEMCPY_EVENT_BATCH:
+        write_copy(joiner, work, call);
+        break;
+    case RECORD_MEMSET_EVENT_BATCH:
+        write_memset(joiner, work, call);
+        break;
+    case RECORD_SYNCHRONIZATION_EVENT_BATCH:
+        write_sync(joiner, work, call);
+        break;
+    case RECORD_MEMORY_ALLOC_EVENT_BATCH:
+        write_memory(joiner, work, call);
+        break;
+    default:
+        break;
+    }
+}
+
+static void graph_write_and_clear(struct activity_joiner *joiner, struct graph_launch *graph)
+{
+    if (graph->node_count)
+        write_graph(joiner, graph);
+    graph->node_count = 0;
+}
+
+static void graph_add_node(struct activity_joiner *joiner, const struct work *work)
+{
+    struct graph_launch *graph = &joiner->graphs[work->correlation_id & (graph_slots - 1)];
+    int64_t end_ns = work->start_ns + work->duration_ns;
+    if (graph->node_count && graph->correlation_id != work->correlation_id)
+        graph_write_and_clear(joiner, graph);
+    if (!graph->node_count)
+        *graph = (struct graph_launch){work->start_ns,      end_ns,           0,
+                                       work->correlation_id, work->graph_id,   work->device_id,
+                                       work->context_id,     work->stream_id,  0,
+                                       joiner->beat};
+    if (work->start_ns < graph->start_ns) {
+        graph->start_ns = work->start_ns;
+        graph->stream_id = work->stream_id;
+    }
+    if (end_ns > graph->end_ns)
+        graph->end_ns = end_ns;
+    graph->busy_ns += work->duration_ns;
+    graph->node_count++;
+    graph->beat = joiner->beat;
+}
+
+/* Writes the work now when its call is known, else keeps it until it is. */
+static void submit(struct activity_joiner *joiner, struct work *work)
+{
+    if (work->graph_id && joiner->graphs)
+        graph_add_node(joiner, work);
+    const struct call *call = calls_find(&joiner->calls, work->correlation_id);
+    if (call || !joiner->options.has_calls) {
+        write_work(joiner, work, call);
+    } else if (joiner->pending_count < pending_max) {
+        work->beat = joiner->beat;
+        joiner->pending[joiner->pending_count++] = *work;
+    } else {
+        recorder_lose(joiner->options.recorder, LOSS_PENDING, 1);
+        write_work(joiner, work, NULL);
+    }
+}
+
+static void write_waiting(struct activity_joiner *joiner, uint8_t beats)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < joiner->pending_count; i++) {
+        const struct work *work = &joiner->pending[i];
+        const struct call *call = calls_find(&joiner->calls, work->correlation_id);
+        if (call || (uint8_t)(joiner->beat - work->beat) >= beats)
+            write_work(joiner, work, call);
+        else
+            joiner->pending[kept++] = *work;
+    }
+    joiner->pending_count = kept;
+}
+
+void activity_joiner_settle(struct activity_joiner *joiner)
+{
+    if (joiner->has_new_calls && joiner->pending_count)
+        write_waiting(joiner, UINT8_MAX);
+    joiner->has_new_calls = false;
+}
+
+static void write_old_graphs(struct activity_joiner *joiner, uint8_t beats)
+{
+    for (int i = 0; joiner->graphs && i < graph_slots; i++)
+        if ((uint8_t)(joiner->beat - joiner->graphs[i].beat) >= beats)
+            graph_write_and_clear(joiner, &joiner->graphs[i]);
+}
+
+void activity_joiner_beat(struct activity_joiner *joiner)
+{
+    joiner->beat++;
+    write_waiting(joiner, beats_to_wait);
+    write_old_graphs(joiner, beats_to_wait);
+}
+
+void activity_joiner_finish(struct activity_joiner *joiner)
+{
+    write_waiting(joiner, 0);
+    write_old_graphs(joiner, 0);
+}
+
+void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id)
+{
+    calls_slot(&joiner->calls, correlation_id)->stack_id = stack_id;
+}
+
+/* False (and counted) when the record has no usable times. */
+static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t end_ns)
+{
+    if (start_ns > 0 && end_ns >= start_ns)
+        return true;
+    recorder_lose(joiner->options.recorder, start_ns > 0 && end_ns == 0 ? LOSS_STILL_RUNNING : LOSS_NO_TIMESTAMP, 1);
+    return false;
+}
+
+static void on_kernel(struct activity_joiner *joiner, const struct kernel_activity *kernel)
+{
+    if (!has_times(joiner, kernel->start_ns, kernel->end_ns))
+        return;
+    joiner->totals.kernels++;
+    struct work work = {
+        .start_ns = kernel->start_ns,
+        .duration_ns = kernel->end_ns - kernel->start_ns,
+        .graph_node_id = kernel->graph_node_id,
+        .correlation_id = kernel->correlation_id,
+        .device_id = kernel->device_id,
+        .context_id = kernel->context_id,
+        .stream_id = kernel->stream_id,
+        .graph_id = kernel->graph_id,
+        .dyn_shared = kernel->dyn_shared,
+        .regs = (uint16_t)kernel->regs,
+        .record = RECORD_KERNEL_EVENT_BATCH,
+    };
+    launches_identify(joiner->launches, kernel, &work.kernel_id, &work.launch_id);
+    submit(joiner, &work);
+}
+
+static void on_copy(struct activity_joiner *joiner, const struct copy_activity *copy, bool is_memset)
+{
+    if (!has_times(joiner, copy->start_ns, copy->end_ns))
+        return;
+    if (is_memset)
+        joiner->totals.memsets++;
+    else
+        joiner->totals.copies++;
+    struct work work = {
+        .start_ns = copy->start_ns,
+        .duration_ns = copy->end_ns - copy->start_ns,
+        .bytes = copy->bytes,
+        .graph_node_id = copy->graph_node_id,
+        .correlation_id = copy->correlation_id,
+        .device_id = copy->device_id,
+        .context_id = copy->context_id,
+        .stream_id = copy->stream_id,
+        .graph_id = copy->graph_id,
+        .detail = is_memset ? copy->value : (copy->src_device_id << 16 | (copy->dst_device_id & 0xffff)),
+        .record = is_memset ? RECORD_MEMSET_EVENT_BATCH : RECORD_MEMCPY_EVENT_BATCH,
+        .kind = copy->copy_kind,
+        .src_kind = copy->src_kind,
+        .dst_kind = is_memset ? copy->memory_kind : copy->dst_kind,
+        .is_async = copy->is_async & 1,
+        .is_peer = copy->is_peer & 1,
+    };
+    submit(joiner, &work);
+}
+
+static void on_sync(struct activity_joiner *joiner, const struct sync_activity *sync)
+{
+    if (!has_times(joiner, sync->start_ns, sync->end_ns))
+        return;
+    joiner->totals.syncs++;
+    struct work work = {
+        .start_ns = sync->start_ns,
+        .duration_ns = sync->end_ns - sync->start_ns,
+        .correlation_id = sync->correlation_id,
+        .context_id = sync->context_id,
+        .stream_id = sync->stream_id,
+        .detail = sync->event_id,
+        .record = RECORD_SYNCHRONIZATION_EVENT_BATCH,
+        .kind = (uint8_t)sync->type,
+        .has_stream = sync->has_stream,
+        .has_event = sync->has_event,
+    };
+    submit(joiner, &work);
+}
+
+static void on_memory(struct activity_joiner *joiner, const struct memory_activity *memory)
+{
+    struct work work = {
+        .start_ns = memory->time_ns,
+        .bytes = memory->bytes,
+        .address = memory->address,
+        .correlation_id = memory->correlation_id,
+        .device_id = memory->device_id,
+        .context_id = memory->context_id,
+        .stream_id = memory->stream_id,
+        .record = RECORD_MEMORY_ALLOC_EVENT_BATCH,
+        .kind = (uint8_t)memory->op,
+        .dst_kind = (uint8_t)memory->memory_kind,
+        .is_async = memory->is_async,
+        .has_stream = memory->has_stream,
+    };
+    submit(joiner, &work);
+}
+
+static void on_call(struct activity_joiner *joiner, const struct api_activity *api)
+{
+    struct call *call = calls_slot(&joiner->calls, api->correlation_id);
+    if (call->has_times && call->start_ns <= api->start_ns)
+        return; /* a driver call inside a runtime call: the outer one is the user's */
+    joiner->totals.calls++;
+    joiner->has_new_calls = true;
+    call->start_ns = api->start_ns;
+    call->duration_ns = api->end_ns >= api->start_ns ? api->end_ns - api->start_ns : 0;
+    call->thread_id = joiner->options.has_system_thread_id ? api->thread_id : 0;
+    call->has_times = true;
+    /* The middle of the call is well inside its scope even if the two clocks differ a little. */
+    if (!scope_history_find(joiner->options.history, api->thread_id, api->start_ns + call->duration_ns / 2,
+                            &call->scope_id))
+        recorder_lose(joiner->options.recorder, LOSS_ATTRIBUTION, 1);
+}
+
+static void on_overhead(struct activity_joiner *joiner, const struct overhead_activity *overhead)
+{
+    if (overhead->end_ns < overhead->start_ns)
+        return;
+    struct activity_totals *totals = &joiner->totals;
+    for (int i = 0; i < 16; i++)
+        if (totals->cupti_overhead_kind[i] == overhead->kind || !totals->cupti_overhead_kind[i]) {
+            totals->cupti_overhead_kind[i] = overhead->kind;
+            totals->cupti_overhead_ns[i] += overhead->end_ns - overhead->start_ns;
+            return;
+        }
+}
+
+void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes)
+{
+    struct activity_cursor cursor = {joiner->options.cupti, buffer, valid_bytes, NULL};
+    struct activity activity;
+    while (activity_next(&cursor, &activity)) {
+        switch (activity.kind) {
+        case ACTIVITY_KERNEL:
+            on_kernel(joiner, &activity.u.kernel);
+            break;
+        case ACTIVITY_COPY:
+            on_copy(joiner, &activity.u.copy, false);
+            break;
+        case ACTIVITY_MEMSET:
+            on_copy(joiner, &activity.u.copy, true);
+            break;
+        case ACTIVITY_SYNC:
+            on_sync(joiner, &activity.u.sync);
+            break;
+        case ACTIVITY_API:
+            on_call(joiner, &activity.u.api);
+            break;
+        case ACTIVITY_EXTERNAL: {
+            struct call *call = calls_slot(&joiner->calls, activity.u.external.correlation_id);
+            call->external_kind = (uint8_t)activity.u.external.external_kind;
+            call->external_id = activity.u.external.external_id;
+            break;
+        }
+        case ACTIVITY_MEMORY:
+            on_memory(joiner, &activity.u.memory);
+            break;
+        case ACTIVITY_OVERHEAD:
+            on_overhead(joiner, &activity.u.overhead);
+            break;
+        case ACTIVITY_BAD:
+            recorder_lose(joiner->options.recorder, LOSS_BAD_RECORD, 1);
+            return;
+        case ACTIVITY_UNKNOWN:
+            joiner->totals.unknown_records++;
+            break;
+        case ACTIVITY_IGNORED:
+            break;
+        }
+    }
+}

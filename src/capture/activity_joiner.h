@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decodes CUPTI's buffers and joins what belongs together: a kernel with the
+ * API call that launched it, that call with its thread's scope, stack and
+ * external id; then writes rows. What still waits for its call is kept (bounded)
+ * and written without it when the call never comes. Collector thread only. */
+#ifndef GPUFL_CAPTURE_ACTIVITY_JOINER_H
+#define GPUFL_CAPTURE_ACTIVITY_JOINER_H
+
+#include "capture/calls.h"
+#include "capture/launches.h"
+#include "capture/recorder.h"
+#include "capture/scope_history.h"
+
+struct activity_joiner; /* opaque */
+
+struct activity_joiner_options {
+    struct recorder *recorder;     /* borrowed, as are the next two */
+    struct scope_history *history;
+    const struct cupti *cupti;
+    bool has_calls;          /* API records were granted; else nothing waits for them */
+    bool has_system_thread_id;
+    bool with_graphs;        /* write graph_launch_batch rows */
+};
+
+NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out, const struct activity_joiner_options *options);
+void activity_joiner_free(struct activity_joiner *joiner);
+void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes);
+/* After a round of buffers: writes what has found its call by now. */
+void activity_joiner_settle(struct activity_joiner *joiner);
+/* A flush period is over: records that waited for three of them are written without their call. */
+void activity_joiner_beat(struct activity_joiner *joiner);
+/* The end: everything that waits is written as it is. */
+void activity_joiner_finish(struct activity_joiner *joiner);
+void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id);
+
+struct activity_totals {
+    uint64_t kernels, copies, memsets, syncs, calls;
+    uint64_t unknown_records;
+    int64_t cupti_overhead_ns[16]; /* by overhead slot: see overhead_slot in the source */
+    uint32_t cupti_overhead_kind[16];
+};
+const struct activity_totals *activity_joiner_totals(const struct activity_joiner *joiner);
+size_t activity_joiner_bytes(const struct activity_joiner *joiner);
+
+#endif

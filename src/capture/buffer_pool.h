@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory CUPTI writes its records into. A fixed number of buffers goes
+ * round: free -> CUPTI -> completed -> collector -> free. CUPTI (13.0 on) keeps
+ * one buffer per thread that calls the API, so a program with very many threads
+ * gets smaller reserve buffers when the pool is empty, up to a limit; beyond it
+ * CUPTI is told to drop, and counts. Process-wide: CUPTI's callbacks have no
+ * user pointer, and CUPTI may hold buffers across sessions. */
+#ifndef GPUFL_CAPTURE_BUFFER_POOL_H
+#define GPUFL_CAPTURE_BUFFER_POOL_H
+
+#include "base/status.h"
+
+enum {
+    POOL_BUFFER_BYTES = 256 * 1024,
+    POOL_BUFFER_COUNT = 80, /* 20 MiB */
+    RESERVE_BUFFER_BYTES = 32 * 1024,
+    RESERVE_BUFFER_COUNT = 256 /* 8 MiB, made only under pressure */
+};
+
+struct filled_buffer {
+    uint8_t *data;
+    size_t valid_bytes;
+};
+
+NODISCARD gpufl_status buffer_pool_setup(void); /* once per process */
+/* For CUPTI, on any thread. */
+uint8_t *buffer_pool_request(size_t *size);
+void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid);
+/* For the collector. */
+bool buffer_pool_take(struct filled_buffer *filled);
+void buffer_pool_return(uint8_t *buffer);
+/* Sleeps until a buffer is completed, buffer_pool_wake is called, or the time is over. */
+void buffer_pool_wait(int64_t timeout_ns);
+void buffer_pool_wake(void);
+size_t buffer_pool_bytes(void);   /* memory made so far */
+uint64_t buffer_pool_refused(void); /* requests that got no buffer */
+
+#endif

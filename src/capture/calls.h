@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of API calls, by correlation id: thread, host time, scope,
+ * external id, stack. The parts come in any order from different buffers. A
+ * direct-mapped table: ids grow, so a slot is reused only after 131,072 calls, long
+ * after its kernels were seen. Collector thread only. */
+#ifndef GPUFL_CAPTURE_CALLS_H
+#define GPUFL_CAPTURE_CALLS_H
+
+#include "base/status.h"
+
+struct call {
+    int64_t start_ns, duration_ns;
+    uint64_t scope_id, external_id;
+    uint32_t correlation_id, thread_id;
+    uint32_t stack_id;
+    uint8_t external_kind;
+    bool has_times; /* the API record was seen */
+};
+
+enum { CALL_SLOTS = 128 * 1024 };
+
+struct calls {
+    struct call *slots;
+};
+
+NODISCARD gpufl_status calls_open(struct calls *calls);
+void calls_close(struct calls *calls);
+/* The call's slot, made empty when another id had it. */
+static inline struct call *calls_slot(struct calls *calls, uint32_t correlation_id)
+{
+    struct call *call = &calls->slots[correlation_id & (CALL_SLOTS - 1)];
+    if (call->correlation_id != correlation_id)
+        *call = (struct call){.correlation_id = correlation_id};
+    return call;
+}
+/* The call if its API record was seen, else NULL. */
+static inline const struct call *calls_find(const struct calls *calls, uint32_t correlation_id)
+{
+    const struct call *call = &calls->slots[correlation_id & (CALL_SLOTS - 1)];
+    return call->correlation_id == correlation_id && call->has_times ? call : NULL;
+}
+
+#endif

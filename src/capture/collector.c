@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/collector.h"
+
+#include "base/clock.h"
+#include "capture/activity_joiner.h"
+#include "capture/buffer_pool.h"
+#include "capture/scope_tracker.h"
+#include "capture/stacks.h"
+#include "format/json.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum {
+    wait_ms = 100,
+    batch_age_ms = 250,
+    scale_ms = 100,
+    flush_ms = 1000, /* a flush costs CUPTI up to a millisecond: rarely, and what it delays is only freshness */
+    report_ms = 5000,
+    buffers_per_round = 64
+};
+
+struct collector {
+    struct collector_options options;
+    struct recorder recorder;
+    struct scope_tracker *scopes;
+    struct activity_joiner *joiner; /* NULL: not tracing */
+    struct stacks *stacks;          /* NULL: no stacks */
+    struct cupti *cupti;
+    struct tick_scale scale;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic int is_stopping;
+    int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
+    int64_t flush_ns, cpu_ns;
+    uint64_t refused_seen;
+    size_t memory_peak_bytes;
+};
+
+static void on_stack(void *user, const struct stack_event *event)
+{
+    struct collector *collector = user;
+    if (collector->stacks && collector->joiner)
+        activity_joiner_stack(collector->joiner, event->correlation_id, stacks_identify(collector->stacks, event));
+}
+
+gpufl_status collector_make(struct collector **out, const struct collector_options *options)
+{
+    struct collector *collector = calloc(1, sizeof *collector);
+    if (!collector)
+        return GPUFL_E_NO_MEMORY;
+    collector->options = *options;
+    gpufl_status status = recorder_open(&collector->recorder, options->writer, options->session_id, options->app_name);
+    if (status == GPUFL_OK)
+        status = thread_logs_setup(buffer_pool_wake);
+    if (status == GPUFL_OK)
+        status = scope_tracker_make(&collector->scopes, &collector->recorder, on_stack, collector);
+    if (status == GPUFL_OK)
+        status = buffer_pool_setup();
+    if (status != GPUFL_OK) {
+        collector_free(collector);
+        return status;
+    }
+    clock_setup();
+    tick_scale_start(&collector->scale);
+    scope_tracker_discard(collector->scopes);
+    thread_logs_start();
+    collector->refused_seen = buffer_pool_refused();
+    collector->started_mono_ns = collector->scale_mono_ns = clock_mono_ns();
+    collector->flush_mono_ns = collector->report_mono_ns = collector->started_mono_ns;
+    *out = collector;
+    return GPUFL_OK;
+}
+
+struct recorder *collector_recorder(struct collector *collector)
+{
+    return &collector->recorder;
+}
+
+static void write_clock_sync(struct collector *collector)
+{
+    const struct tick_scale *scale = &collector->scale;
+    struct bytes *line = recorder_begin(&collector->recorder, RECORD_CLOCK_SYNC);
+    bytes_append_format(line, ",\"ts_ns\":%lld,\"mono_ns\":%lld,\"ticks\":%llu,\"tick_hz\":%.0f,\"cupti_ns\":",
+                        (long long)scale->last.wall_ns, (long long)scale->last.mono_ns,
+                        (unsigned long long)scale->last.ticks, 1e9 / scale->ns_per_tick);
+    int64_t cupti_ns = collector->cupti ? cupti_now_ns(collector->cupti) : 0;
+    if (cupti_ns)
+        json_int(line, cupti_ns);
+    else
+        bytes_append_text(line, "null");
+    bytes_append_format(line, ",\"wall_step_ns\":%lld", (long long)scale->wall_step_ns);
+    recorder_end(&collector->recorder, RECORD_CLOCK_SYNC);
+}
+
+static size_t memory_bytes(const struct collector *collector)
+{
+    size_t batches = 0;
+    for (int type = 0; type < RECORD_TYPE_COUNT; type++)
+        if (collector->recorder.batches[type].cells)
+            batches += (size_t)collector->recorder.batches[type].row_capacity * record_catalogue[type].column_count *
+                       sizeof(int64_t);
+    return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
+           scope_history_bytes(scope_tracker_history(collector->scopes)) +
+           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0);
+}
+
+static void write_overhead(struct collector *collector)
+{
+    static const struct activity_totals none;
+    const struct activity_totals *totals = collector->joiner ? activity_joiner_totals(collector->joiner) : &none;
+    struct log_writer_stats stats;
+    log_writer_stats(collector->options.writer, &stats);
+    size_t memory = memory_bytes(collector);
+    if (memory > collector->memory_peak_bytes)
+        collector->memory_peak_bytes = memory;
+    int64_t cupti_ns = 0;
+    for (int i = 0; i < 16; i++)
+        cupti_ns += totals->cupti_overhead_ns[i];
+    struct bytes *line = recorder_begin(&collector->recorder, RECORD_OVERHEAD);
+    const struct {
+        const char *key;
+        int64_t value;
+    } members[] = {
+        {"ts_ns", clock_wall_ns()},
+        {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
+        {"collector_cpu_ns", collector->cpu_ns},
+        {"sampler_cpu_ns",
+         collector->options.sampler_cpu_ns ? collector->options.sampler_cpu_ns(collector->options.sampler_user) : 0},
+        {"seal_cpu_ns", stats.seal_cpu_ns},
+        {"flush_ns", collector->flush_ns},
+        {"memory_bytes", (int64_t)memory},
+        {"memory_peak_bytes", (int64_t)collector->memory_peak_bytes},
+        {"scopes", (int64_t)scope_tracker_count(collector->scopes)},
+        {"launches", (int64_t)totals->kernels},
+        {"cupti_ns", cupti_ns},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_key(line, members[i].key);
+        json_int(line, members[i].value);
+    }
+    bytes_append_text(line, ",\"cupti\":{");
+    for (int i = 0; i < 16 && totals->cupti_overhead_kind[i]; i++) {
+        json_key(line, overhead_kind_name(totals->cupti_overhead_kind[i]));
+        json_int(line, totals->cupti_overhead_ns[i]);
+    }
+    bytes_append_char(line, '}');
+    recorder_end(&collector->recorder, RECORD_OVERHEAD);
+}
+
+static bool is_due(int64_t *last_ns, int64_t now_ns, int64_t period_ms)
+{
+    if (now_ns - *last_ns < period_ms * 1000000)
+        return false;
+    *last_ns = now_ns;
+    return true;
+}
+
+static void note_cupti_losses(struct collector *collector)
+{
+    recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
+    uint64_t refused = buffer_pool_refused();
+    recorder_lose(&collector->recorder, LOSS_BUFFER_REFUSED, refused - collector->refused_seen);
+    collector->refused_seen = refused;
+}
+
+/* Returns how many buffers it read. */
+static int read_round(struct collector *collector)
+{
+    /* Buffers first, rings second: whatever a buffer tells of, its scope's begin is then in a ring. */
+    struct filled_buffer filled[buffers_per_round];
+    int count = 0;
+    while (count < buffers_per_round && buffer_pool_take(&filled[count]))
+        count++;
+    scope_tracker_drain(collector->scopes, &collector->scale);
+    for (int i = 0; i < count; i++) {
+        if (collector->joiner)
+            activity_joiner_read(collector->joiner, filled[i].data, filled[i].valid_bytes);
+        buffer_pool_return(filled[i].data);
+    }
+    if (collector->joiner)
+        activity_joiner_settle(collector->joiner);
+    return count;
+}
+
+static void do_round(struct collector *collector)
+{
+    int64_t now_ns = clock_mono_ns();
+    if (is_due(&collector->scale_mono_ns, now_ns, scale_ms))
+        tick_scale_update(&collector->scale);
+    struct scope_history *history = scope_tracker_history(collector->scopes);
+    bool is_beat = collector->joiner && is_due(&collector->flush_mono_ns, now_ns, flush_ms);
+    if (is_beat || (collector->joiner && scope_history_is_pressed(history))) {
+        cupti_flush(collector->cupti, false);
+        collector->flush_ns += clock_mono_ns() - now_ns;
+        scope_history_relax(history);
+        note_cupti_losses(collector);
+    }
+    while (read_round(collector) == buffers_per_round) {
+    }
+    if (is_beat)
+        activity_joiner_beat(collector->joiner);
+    recorder_flush(&collector->recorder, batch_age_ms);
+    if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
+        write_clock_sync(collector);
+        write_overhead(collector);
+    }
+    collector->cpu_ns = clock_thread_cpu_ns();
+}
+
+static void *run(void *argument)
+{
+    struct collector *collector = argument;
+    pthread_setname_np(pthread_self(), "gpufl-collector");
+    while (!atomic_load(&collector->is_stopping)) {
+        buffer_pool_wait((int64_t)wait_ms * 1000000);
+        do_round(collector);
+    }
+    return NULL;
+}
+
+void collector_trace(struct collector *collector, struct trace_grant *grant)
+{
+    if (!collector->options.with_trace)
+        return;
+    grant->status = cupti_load(&collector->cupti, &grant->problem);
+    if (grant->status != GPUFL_OK)
+        return;
+    grant->cupti_version = cupti_version(collector->cupti);
+    if (collector->options.with_stacks)
+        stacks_setup();
+    const struct cupti_trace_options options = {
+        .features = collector->options.trace_features,
+        .buffer_request = buffer_pool_request,
+        .buffer_complete = buffer_pool_complete,
+        .on_call = collector->options.with_stacks ? stacks_capture : NULL,
+    };
+    grant->status = cupti_trace_start(collector->cupti, &options, &grant->cupti, &grant->problem);
+    if (grant->status != GPUFL_OK)
+        return;
+    const struct activity_joiner_options joiner = {
+        .recorder = &collector->recorder,
+        .history = scope_tracker_history(collector->scopes),
+        .cupti = collector->cupti,
+        .has_calls = grant->cupti.granted & CUPTI_GRANTED_API,
+        .has_system_thread_id = grant->cupti.has_system_thread_id,
+        .with_graphs = collector->options.trace_features & CUPTI_TRACE_GRAPHS,
+    };
+    scope_tracker_set_key(collector->scopes, grant->cupti.has_system_thread_id);
+    grant->status = activity_joiner_make(&collector->joiner, &joiner);
+    if (grant->status == GPUFL_OK && collector->options.with_stacks)
+        grant->status = stacks_make(&collector->stacks, &collector->recorder);
+    if (grant->status != GPUFL_OK) {
+        problem_set(&grant->problem, grant->status, "not enough memory for tracing");
+        cupti_trace_stop(collector->cupti);
+        activity_joiner_free(collector->joiner);
+        collector->joiner = NULL;
+    }
+}
+
+gpufl_status collector_start(struct collector *collector)
+{
+    /* The program's signals are for its own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    collector->has_thread = pthread_create(&collector->thread, NULL, run, collector) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (collector->has_thread)
+        return GPUFL_OK;
+    if (collector->joiner)
+        cupti_trace_stop(collector->cupti);
+    return GPUFL_E_NO_MEMORY;
+}
+
+void collector_stop(struct collector *collector)
+{
+    if (collector->joiner)
+        cupti_trace_stop(collector->cupti);
+    if (collector->has_thread) {
+        atomic_store(&collector->is_stopping, 1);
+        buffer_pool_wake();
+        pthread_join(collector->thread, NULL);
+        collector->has_thread = false;
+    }
+    tick_scale_update(&collector->scale);
+    while (read_round(collector)) {
+    }
+    if (collector->joiner) {
+        note_cupti_losses(collector);
+        activity_joiner_finish(collector->joiner);
+    }
+    scope_tracker_close_open(collector->scopes, clock_wall_ns());
+    recorder_flush(&collector->recorder, 0);
+    write_clock_sync(collector);
+    write_overhead(collector);
+}
+
+void collector_free(struct collector *collector)
+{
+    if (!collector)
+        return;
+    activity_joiner_free(collector->joiner);
+    stacks_free(collector->stacks);
+    scope_tracker_free(collector->scopes);
+    recorder_close(&collector->recorder);
+    free(collector);
+}
+
+void collector_abandon(struct collector *collector)
+{
+    (void)collector; /* its thread and CUPTI live in the parent; leaking is the only safe thing */
+    thread_logs_forget();
+}

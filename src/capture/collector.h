@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one thread that turns what user threads and CUPTI leave behind into log
+ * lines, and the Trace engine it drives. Started and stopped by the session;
+ * nothing here runs on a user's thread except buffer hand-over and stack capture. */
+#ifndef GPUFL_CAPTURE_COLLECTOR_H
+#define GPUFL_CAPTURE_COLLECTOR_H
+
+#include "capture/recorder.h"
+#include "driver/cupti.h"
+
+struct collector; /* opaque */
+
+struct collector_options {
+    struct log_writer *writer; /* borrowed, as are the strings */
+    const char *session_id, *app_name;
+    unsigned trace_features; /* CUPTI_TRACE_* */
+    bool with_trace;         /* Trace engine: start CUPTI */
+    bool with_stacks;
+    int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */
+    void *sampler_user;
+};
+
+/* Makes the recorder; no thread yet, so that the session can write its first lines. */
+NODISCARD gpufl_status collector_make(struct collector **out, const struct collector_options *options);
+struct recorder *collector_recorder(struct collector *collector);
+
+struct trace_grant {
+    gpufl_status status; /* of starting CUPTI; GPUFL_OK: tracing */
+    struct cupti_trace_result cupti;
+    uint32_t cupti_version;
+    struct problem problem; /* why not, and what to do */
+};
+/* Starts CUPTI when the options say so; failure is no failure of the session: see grant. */
+void collector_trace(struct collector *collector, struct trace_grant *grant);
+/* Starts the thread. Afterwards only it writes through the recorder until collector_stop returned. */
+NODISCARD gpufl_status collector_start(struct collector *collector);
+/* Stops CUPTI, reads and writes everything, joins the thread. */
+void collector_stop(struct collector *collector);
+void collector_free(struct collector *collector);
+/* In a forked child: nothing of it may be touched again. */
+void collector_abandon(struct collector *collector);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/recorder.h"
+
+#include "base/clock.h"
+#include "format/json.h"
+
+#include <string.h>
+
+enum {
+    batch_rows = 2048,
+    all_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM
+};
+
+static const struct {
+    const char *word, *record_type, *text;
+} loss_words[LOSS_REASON_COUNT] = {
+#define LOSS_WORDS(name, word, record, text) {word, record, text},
+    LOSS_MAP(LOSS_WORDS)
+#undef LOSS_WORDS
+};
+
+static const enum record_type written_batches[] = {
+    RECORD_LAUNCH_CONFIG_BATCH, /* before the kernels that refer to it */
+    RECORD_SCOPE_EVENT_BATCH,   RECORD_KERNEL_EVENT_BATCH,          RECORD_MEMCPY_EVENT_BATCH,
+    RECORD_MEMSET_EVENT_BATCH,  RECORD_SYNCHRONIZATION_EVENT_BATCH, RECORD_MEMORY_ALLOC_EVENT_BATCH,
+    RECORD_GRAPH_LAUNCH_BATCH,
+};
+enum { written_batch_count = sizeof written_batches / sizeof *written_batches };
+
+gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,
+                           const char *app_name)
+{
+    memset(recorder, 0, sizeof *recorder);
+    recorder->writer = writer;
+    recorder->session_id = session_id;
+    recorder->app_name = app_name;
+    for (int i = 0; i < written_batch_count; i++) {
+        gpufl_status status = batch_init(&recorder->batches[written_batches[i]], written_batches[i], batch_rows);
+        if (status != GPUFL_OK) {
+            recorder_close(recorder);
+            return status;
+        }
+    }
+    return GPUFL_OK;
+}
+
+void recorder_close(struct recorder *recorder)
+{
+    for (int i = 0; i < written_batch_count; i++)
+        batch_free(&recorder->batches[written_batches[i]]);
+    for (int i = 0; i < DICTIONARY_COUNT; i++)
+        bytes_free(&recorder->entries[i]);
+    bytes_free(&recorder->line);
+}
+
+struct bytes *recorder_begin(struct recorder *recorder, enum record_type type)
+{
+    struct bytes *line = &recorder->line;
+    bytes_clear(line);
+    bytes_append_format(line, "{\"version\":%d,\"type\":\"%s\",\"session_id\":\"%s\"", record_catalogue[type].version,
+                        record_catalogue[type].name, recorder->session_id);
+    return line;
+}
+
+void recorder_end(struct recorder *recorder, enum record_type type)
+{
+    enum channel channel = record_catalogue[type].channel;
+    if (recorder->line.failed)
+        return;
+    /* A line that could not be written is counted by the writer and becomes a loss record later. */
+    if (channel == CHANNEL_COUNT)
+        (void)log_writer_line_all(recorder->writer, all_channels, type, &recorder->line);
+    else
+        (void)log_writer_line(recorder->writer, channel, type, &recorder->line, 1);
+}
+
+void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint32_t id, const char *text, size_t size)
+{
+    struct bytes *entries = &recorder->entries[dictionary];
+    bytes_append_format(entries, "%s\"%u\":", entries->size ? "," : "", id);
+    json_string(entries, text, size);
+}
+
+/* All waiting entries of the dictionaries that live in the channel. */
+static void write_dictionaries(struct recorder *recorder, enum channel channel)
+{
+    bool has_entries = false;
+    for (int i = 0; i < DICTIONARY_COUNT; i++)
+        has_entries |= recorder->entries[i].size && (dictionary_catalogue[i].channels & 1u << channel);
+    if (!has_entries)
+        return;
+    struct bytes *line = recorder_begin(recorder, RECORD_DICTIONARY_UPDATE);
+    unsigned channels = 0;
+    for (int i = 0; i < DICTIONARY_COUNT; i++) {
+        struct bytes *entries = &recorder->entries[i];
+        if (!entries->size || !(dictionary_catalogue[i].channels & 1u << channel))
+            continue;
+        bytes_append_format(line, ",\"%s\":{", dictionary_catalogue[i].name);
+        bytes_append(line, entries->data, entries->size);
+        bytes_append_char(line, '}');
+        channels |= dictionary_catalogue[i].channels;
+        bytes_clear(entries);
+    }
+    if (line->failed)
+        return;
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (channels & 1u << i)
+            (void)log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
+}
+
+static void write_batch(struct recorder *recorder, enum record_type type)
+{
+    struct batch *batch = &recorder->batches[type];
+    if (!batch->row_count)
+        return;
+    if (type == RECORD_KERNEL_EVENT_BATCH)
+        write_batch(recorder, RECORD_LAUNCH_CONFIG_BATCH);
+    write_dictionaries(recorder, record_catalogue[type].channel);
+    uint64_t rows = batch->row_count;
+    bytes_clear(&recorder->line);
+    batch_encode(batch, recorder->session_id, "", &recorder->line);
+    if (!recorder->line.failed)
+        (void)log_writer_line(recorder->writer, record_catalogue[type].channel, type, &recorder->line, rows);
+}
+
+int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t time_ns)
+{
+    struct batch *batch = &recorder->batches[type];
+    if (batch_is_full(batch))
+        write_batch(recorder, type);
+    if (!batch->row_count) {
+        batch->base_time_ns = time_ns;
+        recorder->batch_since_mono_ns[type] = clock_mono_ns();
+    }
+    int64_t *row = batch_row(batch);
+    row[0] = time_ns - batch->base_time_ns;
+    return row;
+}
+
+static void write_loss(struct recorder *recorder, const char *reason, const char *record_type, uint64_t count,
+                       const char *text)
+{
+    struct bytes *line = recorder_begin(recorder, RECORD_LOSS);
+    bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":%llu,\"message\":",
+                        (long long)clock_wall_ns(), reason, record_type, (unsigned long long)count);
+    json_text(line, text);
+    recorder_end(recorder, RECORD_LOSS);
+}
+
+static void write_losses(struct recorder *recorder)
+{
+    for (int i = 0; i < LOSS_REASON_COUNT; i++) {
+        uint64_t lost = atomic_load(&recorder->lost[i]);
+        if (lost == recorder->lost_written[i])
+            continue;
+        write_loss(recorder, loss_words[i].word, loss_words[i].record_type, lost - recorder->lost_written[i],
+                   loss_words[i].text);
+        recorder->lost_written[i] = lost;
+    }
+    struct log_writer_stats before, after;
+    log_writer_stats(recorder->writer, &before);
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
+        uint64_t lost = before.lost_rows[type];
+        if (lost == recorder->disk_lost_written[type] || type == RECORD_LOSS)
+            continue;
+        write_loss(recorder, "disk", record_catalogue[type].name, lost - recorder->disk_lost_written[type],
+                   strerror(before.last_errno));
+        log_writer_stats(recorder->writer, &after);
+        if (after.lost_rows[RECORD_LOSS] != before.lost_rows[RECORD_LOSS])
+            return; /* still no room; say it again next time */
+        recorder->disk_lost_written[type] = lost;
+    }
+}
+
+void recorder_flush(struct recorder *recorder, int64_t age_ms)
+{
+    int64_t now_ns = clock_mono_ns();
+    for (int i = 0; i < written_batch_count; i++) {
+        enum record_type type = written_batches[i];
+        if (recorder->batches[type].row_count &&
+            now_ns - recorder->batch_since_mono_ns[type] >= age_ms * 1000000)
+            write_batch(recorder, type);
+    }
+    if (!age_ms)
+        for (int channel = 0; channel < CHANNEL_COUNT; channel++)
+            write_dictionaries(recorder, (enum channel)channel);
+    write_losses(recorder);
+}
+
+void recorder_append_totals(struct recorder *recorder, struct bytes *out)
+{
+    struct log_writer_stats stats;
+    log_writer_stats(recorder->writer, &stats);
+    bytes_append_text(out, ",\"rows\":{");
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++)
+        if (stats.rows[type] && record_catalogue[type].is_batch) {
+            json_key(out, record_catalogue[type].name);
+            json_uint(out, stats.rows[type]);
+        }
+    bytes_append_text(out, "},\"lost\":{");
+    for (int i = 0; i < LOSS_REASON_COUNT; i++)
+        if (atomic_load(&recorder->lost[i])) {
+            json_key(out, loss_words[i].word);
+            json_uint(out, atomic_load(&recorder->lost[i]));
+        }
+    uint64_t disk_lost = 0;
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++)
+        disk_lost += stats.lost_rows[type];
+    if (disk_lost) {
+        json_key(out, "disk");
+        json_uint(out, disk_lost);
+    }
+    bytes_append_char(out, '}');
+}
+
+uint64_t recorder_lost_total(const struct recorder *recorder)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < LOSS_REASON_COUNT; i++)
+        total += atomic_load(&recorder->lost[i]);
+    return total;
+}

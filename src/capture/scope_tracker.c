@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/scope_tracker.h"
+
+#include "base/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct open_scope {
+    uint64_t id;
+    int64_t start_ns;
+    uint32_t path_id, tag_id, repeat, warmup, source;
+};
+
+struct thread_scopes { /* the collector's picture of one thread's stack */
+    const struct thread_log *log;
+    uint32_t thread_id;
+    struct open_scope *open;
+    uint32_t depth, capacity;
+};
+
+struct open_range {
+    uint64_t range_id;
+    uint32_t thread_id;
+    struct open_scope scope;
+};
+
+struct path_part { /* key of a scope path: where it hangs and what it is called */
+    uint32_t parent_path_id, name_id;
+};
+
+struct scope_tracker {
+    struct recorder *recorder;
+    struct scope_history *history;
+    const struct tick_scale *scale;
+    void (*on_stack)(void *user, const struct stack_event *event);
+    void *on_stack_user;
+    bool by_thread_id, is_discarding;
+    uint64_t next_id;
+    uint64_t refused_seen;
+    struct intern names, tags, paths;
+    struct bytes path_text;
+    uint32_t *path_parents, *path_names; /* [path_id]: for spelling out new paths */
+    uint32_t path_capacity;
+    struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
+    uint32_t thread_count;
+    struct open_range ranges[256];
+    uint32_t range_count;
+};
+
+enum { text_bytes_max = 4 << 20, depth_max = 4096 };
+
+gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
+                                void (*on_stack)(void *user, const struct stack_event *event), void *user)
+{
+    struct scope_tracker *tracker = calloc(1, sizeof *tracker);
+    if (!tracker)
+        return GPUFL_E_NO_MEMORY;
+    gpufl_status status = scope_history_make(&tracker->history);
+    if (status != GPUFL_OK) {
+        free(tracker);
+        return status;
+    }
+    tracker->recorder = recorder;
+    tracker->on_stack = on_stack;
+    tracker->on_stack_user = user;
+    tracker->by_thread_id = true;
+    tracker->next_id = 1;
+    tracker->refused_seen = thread_logs_refused();
+    tracker->names.text_bytes_max = tracker->tags.text_bytes_max = text_bytes_max;
+    tracker->paths.text_bytes_max = text_bytes_max;
+    *out = tracker;
+    return GPUFL_OK;
+}
+
+void scope_tracker_free(struct scope_tracker *tracker)
+{
+    if (!tracker)
+        return;
+    for (uint32_t i = 0; i < tracker->thread_count; i++)
+        free(tracker->threads[i].open);
+    intern_free(&tracker->names);
+    intern_free(&tracker->tags);
+    intern_free(&tracker->paths);
+    bytes_free(&tracker->path_text);
+    free(tracker->path_parents);
+    free(tracker->path_names);
+    scope_history_free(tracker->history);
+    free(tracker);
+}
+
+void scope_tracker_set_key(struct scope_tracker *tracker, bool by_thread_id)
+{
+    tracker->by_thread_id = by_thread_id;
+}
+
+struct scope_history *scope_tracker_history(struct scope_tracker *tracker)
+{
+    return tracker->history;
+}
+
+uint64_t scope_tracker_count(const struct scope_tracker *tracker)
+{
+    return tracker->next_id - 1;
+}
+
+static void spell_path(struct scope_tracker *tracker, uint32_t path_id)
+{
+    if (tracker->path_parents[path_id]) {
+        spell_path(tracker, tracker->path_parents[path_id]);
+        bytes_append_char(&tracker->path_text, '|');
+    }
+    bytes_append_text(&tracker->path_text, intern_text(&tracker->names, tracker->path_names[path_id]));
+}
+
+/* The dictionary id of "<parent path>|<name>"; 0 when the tables are full. */
+static uint32_t path_find(struct scope_tracker *tracker, uint32_t parent_path_id, const char *name, size_t size)
+{
+    struct path_part part = {parent_path_id, intern_id(&tracker->names, name, size, NULL)};
+    bool is_new = false;
+    uint32_t path_id = part.name_id ? intern_id(&tracker->paths, &part, sizeof part, &is_new) : 0;
+    if (!path_id) {
+        recorder_lose(tracker->recorder, LOSS_NAMES, 1);
+        return 0;
+    }
+    if (!is_new)
+        return path_id;
+    if (path_id >= tracker->path_capacity) {
+        uint32_t capacity = tracker->path_capacity ? tracker->path_capacity * 2 : 256;
+        uint32_t *parents = realloc(tracker->path_parents, capacity * sizeof *parents);
+        if (parents)
+            tracker->path_parents = parents;
+        uint32_t *names = realloc(tracker->path_names, capacity * sizeof *names);
+        if (names)
+            tracker->path_names = names;
+        if (!parents || !names) {
+            recorder_lose(tracker->recorder, LOSS_NAMES, 1);
+            return 0;
+        }
+        tracker->path_capacity = capacity;
+    }
+    tracker->path_parents[path_id] = parent_path_id;
+    tracker->path_names[path_id] = part.name_id;
+    bytes_clear(&tracker->path_text);
+    spell_path(tracker, path_id);
+    recorder_define(tracker->recorder, DICTIONARY_SCOPE_NAME, path_id, tracker->path_text.data,
+                    tracker->path_text.size);
+    return path_id;
+}
+
+static uint32_t tag_find(struct scope_tracker *tracker, const char *tag, size_t size)
+{
+    if (!size)
+        return 0;
+    bool is_new;
+    uint32_t tag_id = intern_id(&tracker->tags, tag, size, &is_new);
+    if (is_new)
+        recorder_define(tracker->recorder, DICTIONARY_TAG, tag_id, tag, size);
+    return tag_id;
+}
+
+static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id, int64_t time_ns,
+                      int event_type, uint32_t depth, uint64_t parent_id)
+{
+    int64_t *row = recorder_row(tracker->recorder, RECORD_SCOPE_EVENT_BATCH, time_ns);
+    row[SCOPE_SCOPE_INSTANCE_ID] = (int64_t)scope->id;
+    row[SCOPE_NAME_ID] = scope->path_id;
+    row[SCOPE_EVENT_TYPE] = event_type;
+    row[SCOPE_DEPTH] = depth;
+    row[SCOPE_REPEAT] = scope->repeat;
+    row[SCOPE_WARMUP] = scope->warmup;
+    row[SCOPE_ORIGINAL_START_NS] = scope->start_ns;
+    row[SCOPE_THREAD_ID] = thread_id;
+    row[SCOPE_PARENT_ID] = (int64_t)parent_id;
+    row[SCOPE_TAG_ID] = scope->tag_id;
+    row[SCOPE_SOURCE] = scope->source;
+}
+
+static struct thread_scopes *thread_of(struct scope_tracker *tracker, const struct thread_log *log)
+{
+    for (uint32_t i = 0; i < tracker->thread_count; i++) {
+        struct thread_scopes *thread = &tracker->threads[i];
+        if (thread->log != log)
+            continue;
+        if (thread->thread_id != log->thread_id) { /* the ring went to another thread */
+            thread->thread_id = log->thread_id;
+            thread->depth = 0;
+        }
+        return thread;
+    }
+    /* As many slots as rings exist, so there is always one left. */
+    struct thread_scopes *thread = &tracker->threads[tracker->thread_count++];
+    *thread = (struct thread_scopes){.log = log, .thread_id = log->thread_id};
+    return thread;
+}
+
+static uint64_t innermost_id(const struct thread_scopes *thread)
+{
+    return thread->depth ? thread->open[thread->depth - 1].id : 0;
+}
+
+static struct open_scope scope_open(struct scope_tracker *tracker, const struct scope_event *event,
+                                    uint32_t parent_path_id)
+{
+    return (struct open_scope){
+        .id = tracker->next_id++,
+        .start_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks),
+        .path_id = path_find(tracker, parent_path_id, event->text, event->name_size),
+        .tag_id = tag_find(tracker, event->text + event->name_size, event->tag_size),
+        .repeat = event->repeat,
+        .warmup = event->warmup,
+        .source = event->source,
+    };
+}
+
+static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread, const struct scope_event *event)
+{
+    if (thread->depth == thread->capacity) {
+        uint32_t capacity = thread->capacity ? thread->capacity * 2 : 16;
+        struct open_scope *open = capacity <= depth_max * 2 ? realloc(thread->open, capacity * sizeof *open) : NULL;
+        if (!open) {
+            recorder_lose(tracker->recorder, LOSS_SCOPE_RING, 1);
+            return;
+        }
+        thread->open = open;
+        thread->capacity = capacity;
+    }
+    uint32_t parent_path_id = thread->depth ? thread->open[thread->depth - 1].path_id : 0;
+    struct open_scope scope = scope_open(tracker, event, parent_path_id);
+    write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0, thread->depth, innermost_id(thread));
+    thread->open[thread->depth++] = scope;
+    scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low,
+                       scope.start_ns, scope.id);
+}
+
+static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
+{
+    if (!thread->depth)
+        return;
+    int64_t time_ns = tick_scale_wall_ns(tracker->scale, ticks);
+    struct open_scope scope = thread->open[--thread->depth];
+    if (time_ns < scope.start_ns)
+        time_ns = scope.start_ns; /* the clock line was renewed between the two stamps */
+    write_row(tracker, &scope, thread->thread_id, time_ns, 1, thread->depth, innermost_id(thread));
+    scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low, time_ns,
+                       innermost_id(thread));
+}
+
+static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct scope_event *event)
+{
+    if (tracker->range_count == sizeof tracker->ranges / sizeof *tracker->ranges) {
+        recorder_lose(tracker->recorder, LOSS_SCOPE_RING, 1);
+        return;
+    }
+    struct open_range *range = &tracker->ranges[tracker->range_count++];
+    *range = (struct open_range){event->range_id, thread_id, scope_open(tracker, event, 0)};
+    write_row(tracker, &range->scope, thread_id, range->scope.start_ns, 0, 0, 0);
+}
+
+static void on_range_end(struct scope_tracker *tracker, const struct range_end_event *event)
+{
+    for (uint32_t i = 0; i < tracker->range_count; i++)
+        if (tracker->ranges[i].range_id == event->range_id) {
+            struct open_range range = tracker->ranges[i];
+            tracker->ranges[i] = tracker->ranges[--tracker->range_count];
+            int64_t time_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks);
+            if (time_ns < range.scope.start_ns)
+                time_ns = range.scope.start_ns;
+            write_row(tracker, &range.scope, range.thread_id, time_ns, 1, 0, 0);
+            return;
+        }
+}
+
+static void on_record(struct scope_tracker *tracker, struct thread_scopes *thread, const struct ring_record *record)
+{
+    switch (record->kind) {
+    case THREAD_SCOPE_BEGIN:
+        on_begin(tracker, thread, (const struct scope_event *)record);
+        break;
+    case THREAD_SCOPE_END:
+        on_end(tracker, thread, ((const struct thread_event *)record)->ticks);
+        break;
+    case THREAD_RANGE_START:
+        on_range_start(tracker, thread->thread_id, (const struct scope_event *)record);
+        break;
+    case THREAD_RANGE_END:
+        on_range_end(tracker, (const struct range_end_event *)record);
+        break;
+    case THREAD_CALL_STACK:
+        tracker->on_stack(tracker->on_stack_user, (const struct stack_event *)record);
+        break;
+    default:
+        break;
+    }
+}
+
+static void visit(void *user, struct thread_log *log)
+{
+    struct scope_tracker *tracker = user;
+    struct thread_scopes *thread = tracker->is_discarding ? NULL : thread_of(tracker, log);
+    /* Only up to here: a thread that opens scopes faster than we read must not hold us. */
+    uint64_t until = atomic_load_explicit(&log->ring.head, memory_order_acquire);
+    const struct ring_record *record;
+    while (atomic_load_explicit(&log->ring.tail, memory_order_relaxed) != until && (record = ring_peek(&log->ring))) {
+        if (thread)
+            on_record(tracker, thread, record);
+        ring_release(&log->ring, record);
+    }
+    uint64_t lost_scopes = atomic_load(&log->lost_scopes), lost_stacks = atomic_load(&log->lost_stacks);
+    if (thread) {
+        recorder_lose(tracker->recorder, LOSS_SCOPE_RING, lost_scopes - log->reported_lost_scopes);
+        recorder_lose(tracker->recorder, LOSS_STACK_RING, lost_stacks - log->reported_lost_stacks);
+    }
+    log->reported_lost_scopes = lost_scopes;
+    log->reported_lost_stacks = lost_stacks;
+}
+
+void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale)
+{
+    tracker->scale = scale;
+    thread_logs_visit(visit, tracker);
+    uint64_t refused = thread_logs_refused();
+    recorder_lose(tracker->recorder, LOSS_SCOPE_THREADS, refused - tracker->refused_seen);
+    tracker->refused_seen = refused;
+}
+
+void scope_tracker_discard(struct scope_tracker *tracker)
+{
+    tracker->is_discarding = true;
+    thread_logs_visit(visit, tracker);
+    tracker->is_discarding = false;
+}
+
+void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < tracker->thread_count; i++) {
+        struct thread_scopes *thread = &tracker->threads[i];
+        while (thread->depth) {
+            struct open_scope scope = thread->open[--thread->depth];
+            write_row(tracker, &scope, thread->thread_id, now_ns, 3, thread->depth, innermost_id(thread));
+        }
+    }
+    while (tracker->range_count) {
+        struct open_range *range = &tracker->ranges[--tracker->range_count];
+        write_row(tracker, &range->scope, range->thread_id, now_ns, 3, 0, 0);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the threads' scope events into scope_event_batch rows and into the
+ * scope history that kernels are attributed by. Collector thread only. */
+#ifndef GPUFL_CAPTURE_SCOPE_TRACKER_H
+#define GPUFL_CAPTURE_SCOPE_TRACKER_H
+
+#include "base/clock.h"
+#include "capture/recorder.h"
+#include "capture/scope_history.h"
+#include "capture/thread_log.h"
+
+struct scope_tracker; /* opaque */
+
+/* recorder is borrowed. on_stack gets each call stack event. */
+NODISCARD gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
+                                          void (*on_stack)(void *user, const struct stack_event *event), void *user);
+void scope_tracker_free(struct scope_tracker *tracker);
+/* Attribution is asked by gettid() (true) or by the low half of pthread_self() (old CUPTI). */
+void scope_tracker_set_key(struct scope_tracker *tracker, bool by_thread_id);
+/* Reads everything that is in the threads' rings now. */
+void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale);
+/* Forgets what is in the rings: it belongs to an earlier session. */
+void scope_tracker_discard(struct scope_tracker *tracker);
+/* Scopes still open get an end row: continuation close at the session's end. */
+void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns);
+struct scope_history *scope_tracker_history(struct scope_tracker *tracker);
+uint64_t scope_tracker_count(const struct scope_tracker *tracker);
+
+#endif

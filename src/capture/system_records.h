@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes samples of GPUs and host and writes them: metric batches,
+ * system_start/system_stop, losses. When to sample is the system sampler's
+ * decision. One owner at a time; not thread-safe. */
+#ifndef GPUFL_CAPTURE_SYSTEM_RECORDS_H
+#define GPUFL_CAPTURE_SYSTEM_RECORDS_H
+
+#include "capture/gpu_telemetry.h"
+#include "capture/host_metrics.h"
+#include "logfile/writer.h"
+
+struct system_records {
+    struct log_writer *writer; /* borrowed */
+    char session_id[40];
+    char *app_name; /* owned */
+    struct host_metrics host;
+    struct host_sample host_sample; /* the latest */
+    struct gpu_telemetry gpu;
+    struct batch device_batch, process_batch, host_batch;
+    int64_t oldest_row_mono_ns; /* of the rows not yet written; 0: none */
+    int64_t slow_mono_ns;       /* when slow values were last asked for */
+    bool has_told_process_limit;
+    struct bytes line, host_members;
+};
+
+struct system_records_options {
+    struct log_writer *writer;
+    const char *session_id, *app_name;
+    const char *root; /* directory in which proc lies: "" */
+    bool use_nvidia;
+};
+/* gpu_problem (may be NULL): why there is no GPU data, else "". */
+NODISCARD gpufl_status system_records_open(struct system_records *records, const struct system_records_options *options,
+                                           struct problem *gpu_problem);
+void system_records_close(struct system_records *records);
+void system_records_abandon(struct system_records *records); /* in a forked child */
+
+/* One sample of everything as rows. The slow values come along at most once a second. */
+void system_records_sample(struct system_records *records);
+/* Writes the rows if they would be older than a second at next_mono_ns; INT64_MAX: in any case. */
+void system_records_flush(struct system_records *records, int64_t next_mono_ns);
+/* Writes system_start or system_stop with the latest sample, or with nothing known. */
+void system_records_window(struct system_records *records, bool is_start, const char *name, int64_t wall_ns,
+                           bool with_sample);
+void system_records_loss(struct system_records *records, const char *reason, const char *record_type,
+                         int64_t count /* CELL_UNKNOWN: null */, const char *message);
+/* Takes a sample without making rows of it and appends the v1 members of job_start. */
+void system_records_describe(struct system_records *records, struct bytes *out);
+
+#endif

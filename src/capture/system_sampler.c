@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/system_sampler.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/queue.h"
+#include "capture/system_records.h"
+
+#define HOLD_ENTERED (UINT64_C(1) << 32)
+#define HOLD_COUNT_MASK (HOLD_ENTERED - 1)
+
+enum { WINDOW_COUNT_MAX = 64, WINDOW_NAME_SIZE = 256, STACK_BYTES = 512 * 1024 };
+
+struct window_mark {
+    int64_t wall_ns;
+    bool is_start;
+    char name[WINDOW_NAME_SIZE];
+};
+
+struct system_sampler {
+    struct system_records records; /* the thread's once it runs; describe shares it under `records_mutex` */
+    pthread_mutex_t records_mutex;
+    pthread_t thread;
+    bool has_thread;
+    int64_t interval_ns; /* 0: nothing is sampled */
+    bool is_continuous;
+
+    /* Written by any thread. */
+    _Atomic uint32_t news;  /* futex word: changes whenever the thread must look */
+    _Atomic uint64_t holds; /* low half: threads inside a scope; high half: how often one entered, so that none is missed */
+    _Atomic bool is_idle;   /* the thread waits for a hold; whoever clears it wakes it */
+    _Atomic bool is_stopping;
+    _Atomic uint64_t lost_windows;
+    struct queue free_marks, marks;
+    struct queue_slot free_slots[WINDOW_COUNT_MAX], mark_slots[WINDOW_COUNT_MAX];
+    struct window_mark mark_storage[WINDOW_COUNT_MAX];
+
+    /* The thread's own. */
+    bool is_active;
+    uint64_t sampled_holds; /* `holds` at the last sample */
+    uint64_t open_windows, ignored_stops, missed_beats;
+    int64_t deadline_ns; /* next beat, CLOCK_MONOTONIC */
+    _Atomic int64_t cpu_ns;
+};
+
+static void futex_wake(struct system_sampler *sampler)
+{
+    int saved_errno = errno;
+    atomic_fetch_add(&sampler->news, 1);
+    syscall(SYS_futex, &sampler->news, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved_errno;
+}
+
+/* Until `news` is no longer `seen` or the deadline (0: none) has come. */
+static void futex_wait(struct system_sampler *sampler, uint32_t seen, int64_t deadline_ns)
+{
+    struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+    syscall(SYS_futex, &sampler->news, FUTEX_WAIT_BITSET_PRIVATE, seen, deadline_ns ? &deadline : NULL, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+static bool is_wanted(const struct system_sampler *sampler)
+{
+    uint64_t holds = atomic_load(&sampler->holds);
+    return sampler->interval_ns &&
+           (sampler->is_continuous || sampler->open_windows || holds & HOLD_COUNT_MASK ||
+            (holds ^ sampler->sampled_holds) & ~HOLD_COUNT_MASK);
+}
+
+static void sample(struct system_sampler *sampler)
+{
+    if (!sampler->is_active) {
+        sampler->is_active = true;
+        sampler->deadline_ns = clock_mono_ns() + sampler->interval_ns;
+        /* Shares of the first row would be averages over the idle time before it. */
+        host_metrics_reset(&sampler->records.host);
+    }
+    sampler->sampled_holds = atomic_load(&sampler->holds);
+    system_records_sample(&sampler->records);
+}
+
+static void deactivate(struct system_sampler *sampler)
+{
+    sampler->is_active = false;
+    system_records_flush(&sampler->records, INT64_MAX);
+}
+
+static void mark_write(struct system_sampler *sampler, const struct window_mark *mark)
+{
+    if (!mark->is_start && !sampler->open_windows) {
+        if (!sampler->ignored_stops++)
+            log_message(GPUFL_LOG_WARNING, "system stop '%s' without a start is ignored", mark->name);
+        return;
+    }
+    if (mark->is_start)
+        sampler->open_windows++;
+    if (sampler->interval_ns)
+        sample(sampler);
+    system_records_window(&sampler->records, mark->is_start, mark->name, mark->wall_ns, sampler->interval_ns > 0);
+    if (!mark->is_start)
+        sampler->open_windows--;
+    if (sampler->is_active && !is_wanted(sampler))
+        deactivate(sampler);
+}
+
+static void marks_write(struct system_sampler *sampler)
+{
+    struct window_mark *mark;
+    while ((mark = queue_pop(&sampler->marks))) {
+        mark_write(sampler, mark);
+        queue_push(&sampler->free_marks, mark);
+    }
+}
+
+static void beat(struct system_sampler *sampler)
+{
+    sample(sampler);
+    int64_t late_ns = clock_mono_ns() - sampler->deadline_ns;
+    int64_t beats = late_ns / sampler->interval_ns;
+    sampler->missed_beats += (uint64_t)beats;
+    sampler->deadline_ns += (beats + 1) * sampler->interval_ns;
+    if (!is_wanted(sampler))
+        deactivate(sampler);
+}
+
+static void wait_idle(struct system_sampler *sampler, uint32_t seen)
+{
+    atomic_store(&sampler->is_idle, true);
+    /* A hold before the store did not see us idle, so look again; one after it clears is_idle and changes `news`. */
+    if (!is_wanted(sampler))
+        futex_wait(sampler, seen, 0);
+    atomic_store(&sampler->is_idle, false);
+}
+
+static void losses_write(struct system_sampler *sampler)
+{
+    if (sampler->missed_beats)
+        system_records_loss(&sampler->records, "missed_beats", "host_metric_batch", (int64_t)sampler->missed_beats,
+                            "a sample took longer than the sampling interval; the beats meanwhile were left out");
+    uint64_t lost_windows = atomic_load(&sampler->lost_windows);
+    if (lost_windows)
+        system_records_loss(&sampler->records, "window_queue_full", "system_start", (int64_t)lost_windows,
+                            "system windows were opened and closed faster than they could be written");
+}
+
+static void *sampler_main(void *argument)
+{
+    struct system_sampler *sampler = argument;
+    for (;;) {
+        uint32_t seen = atomic_load(&sampler->news);
+        pthread_mutex_lock(&sampler->records_mutex);
+        marks_write(sampler);
+        if (!sampler->is_active && is_wanted(sampler))
+            sample(sampler);
+        else if (sampler->is_active && clock_mono_ns() >= sampler->deadline_ns)
+            beat(sampler);
+        system_records_flush(&sampler->records, sampler->deadline_ns);
+        pthread_mutex_unlock(&sampler->records_mutex);
+        atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
+        if (atomic_load(&sampler->is_stopping))
+            break;
+        if (sampler->is_active)
+            futex_wait(sampler, seen, sampler->deadline_ns);
+        else
+            wait_idle(sampler, seen);
+    }
+    pthread_mutex_lock(&sampler->records_mutex);
+    marks_write(sampler);
+    if (sampler->is_active)
+        sample(sampler);
+    system_records_flush(&sampler->records, INT64_MAX);
+    losses_write(sampler);
+    pthread_mutex_unlock(&sampler->records_mutex);
+    atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
+    return NULL;
+}
+
+gpufl_status system_sampler_start(struct system_sampler **out, const struct system_sampler_options *options,
+                                  struct problem *gpu_problem)
+{
+    struct system_sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler)
+        return GPUFL_E_NO_MEMORY;
+    struct system_records_options records_options = {
+        .writer = options->writer,
+        .session_id = options->session_id,
+        .app_name = options->app_name,
+        .root = "",
+        .use_nvidia = options->use_nvidia,
+    };
+    gpufl_status status = system_records_open(&sampler->records, &records_options, gpu_problem);
+    if (status != GPUFL_OK) {
+        free(sampler);
+        return status;
+    }
+    pthread_mutex_init(&sampler->records_mutex, NULL);
+    sampler->interval_ns = (int64_t)options->interval_ms * 1000000;
+    sampler->is_continuous = options->is_continuous;
+    queue_init(&sampler->free_marks, sampler->free_slots, WINDOW_COUNT_MAX);
+    queue_init(&sampler->marks, sampler->mark_slots, WINDOW_COUNT_MAX);
+    for (size_t i = 0; i < WINDOW_COUNT_MAX; i++)
+        queue_push(&sampler->free_marks, &sampler->mark_storage[i]);
+    *out = sampler;
+    return GPUFL_OK;
+}
+
+gpufl_status system_sampler_run(struct system_sampler *sampler)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return GPUFL_E_NO_MEMORY;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* The program's signals are for the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sampler->has_thread = !pthread_create(&sampler->thread, &attributes, sampler_main, sampler);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!sampler->has_thread)
+        return GPUFL_E_NO_MEMORY;
+    pthread_setname_np(sampler->thread, "gpufl-sampler");
+    return GPUFL_OK;
+}
+
+void system_sampler_stop(struct system_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    if (sampler->has_thread) {
+        atomic_store(&sampler->is_stopping, true);
+        futex_wake(sampler);
+        pthread_join(sampler->thread, NULL);
+    }
+    system_records_close(&sampler->records);
+    pthread_mutex_destroy(&sampler->records_mutex);
+    free(sampler);
+}
+
+void system_sampler_abandon(struct system_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    system_records_abandon(&sampler->records);
+    free(sampler);
+}
+
+/* Copies what fits, whole UTF-8 characters only. */
+static void name_copy(char *out, const char *name)
+{
+    size_t size = strnlen(name, WINDOW_NAME_SIZE);
+    if (size == WINDOW_NAME_SIZE) {
+        size--;
+        while (size && ((unsigned char)name[size] & 0xc0) == 0x80)
+            size--;
+    }
+    memcpy(out, name, size);
+    out[size] = '\0';
+}
+
+void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start)
+{
+    struct window_mark *mark = queue_pop(&sampler->free_marks);
+    if (!mark) {
+        atomic_fetch_add(&sampler->lost_windows, 1);
+        return;
+    }
+    mark->wall_ns = clock_wall_ns();
+    mark->is_start = is_start;
+    name_copy(mark->name, name ? name : "");
+    queue_push(&sampler->marks, mark);
+    futex_wake(sampler);
+}
+
+void system_sampler_hold(struct system_sampler *sampler)
+{
+    uint64_t before = atomic_fetch_add(&sampler->holds, HOLD_ENTERED + 1);
+    if (!(before & HOLD_COUNT_MASK) && atomic_load(&sampler->is_idle) && atomic_exchange(&sampler->is_idle, false))
+        futex_wake(sampler);
+}
+
+void system_sampler_release(struct system_sampler *sampler)
+{
+    atomic_fetch_sub(&sampler->holds, 1);
+}
+
+int64_t system_sampler_cpu_ns(const struct system_sampler *sampler)
+{
+    return atomic_load(&sampler->cpu_ns);
+}
+
+void system_sampler_describe(struct system_sampler *sampler, struct bytes *out)
+{
+    pthread_mutex_lock(&sampler->records_mutex);
+    system_records_describe(&sampler->records, out);
+    pthread_mutex_unlock(&sampler->records_mutex);
+}
+
+const char *system_sampler_driver_version(const struct system_sampler *sampler)
+{
+    return sampler->records.gpu.nvml ? nvml_driver_version(sampler->records.gpu.nvml) : "";
+}

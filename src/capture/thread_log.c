@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/thread_log.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Initial-exec: one load instead of a call per scope; one pointer fits the
+ * static TLS reserve that glibc keeps for libraries opened later. */
+static _Thread_local struct thread_log *own_log __attribute__((tls_model("initial-exec")));
+static _Thread_local bool is_refused __attribute__((tls_model("initial-exec")));
+
+static struct {
+    pthread_mutex_t mutex; /* registration and recycling only */
+    pthread_key_t exit_key;
+    bool is_set_up;
+    struct thread_log *logs[THREAD_LOG_COUNT_MAX];
+    struct thread_log *free_logs[THREAD_LOG_COUNT_MAX];
+    uint32_t log_count, free_count, made_count;
+    _Atomic uint32_t epoch;
+    _Atomic uint64_t refused;
+    void (*wake)(void);
+} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+enum { end_bytes = sizeof(struct thread_event) };
+
+static void on_thread_exit(void *log)
+{
+    own_log = NULL;
+    atomic_store_explicit(&((struct thread_log *)log)->is_exited, 1, memory_order_release);
+}
+
+gpufl_status thread_logs_setup(void (*wake)(void))
+{
+    pthread_mutex_lock(&registry.mutex);
+    registry.wake = wake;
+    if (!registry.is_set_up)
+        registry.is_set_up = pthread_key_create(&registry.exit_key, on_thread_exit) == 0;
+    bool is_good = registry.is_set_up;
+    pthread_mutex_unlock(&registry.mutex);
+    return is_good ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+}
+
+void thread_logs_start(void)
+{
+    atomic_fetch_add(&registry.epoch, 1);
+}
+
+static struct thread_log *log_make(void)
+{
+    size_t size = sizeof(struct thread_log) + THREAD_LOG_BYTES;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct thread_log *log = memory;
+    log->ring.data = (uint8_t *)memory + sizeof *log;
+    log->ring.capacity = THREAD_LOG_BYTES;
+    return log;
+}
+
+static struct thread_log *log_register(void)
+{
+    if (is_refused)
+        return NULL;
+    pthread_mutex_lock(&registry.mutex);
+    struct thread_log *log = NULL;
+    if (registry.free_count)
+        log = registry.free_logs[--registry.free_count];
+    else if (registry.made_count < THREAD_LOG_COUNT_MAX && (log = log_make()))
+        registry.made_count++;
+    if (log) {
+        log->thread_id = (uint32_t)syscall(SYS_gettid);
+        log->pthread_low = (uint32_t)(uintptr_t)pthread_self();
+        log->epoch = 0;
+        atomic_store(&log->is_exited, 0);
+        registry.logs[registry.log_count++] = log;
+        pthread_setspecific(registry.exit_key, log);
+    } else {
+        is_refused = true;
+    }
+    pthread_mutex_unlock(&registry.mutex);
+    own_log = log;
+    return log;
+}
+
+static inline struct thread_log *log_of_thread(void)
+{
+    struct thread_log *log = own_log;
+    if (__builtin_expect(!log, 0) && !(log = log_register())) {
+        atomic_fetch_add_explicit(&registry.refused, 1, memory_order_relaxed);
+        return NULL;
+    }
+    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_relaxed);
+    if (__builtin_expect(log->epoch != epoch, 0)) {
+        log->epoch = epoch;
+        log->depth = log->dropped_depth = 0;
+    }
+    return log;
+}
+
+/* Publishes the record; a ring that fills faster than the collector's beat calls it. */
+static inline void log_commit(struct thread_log *log, const struct ring_record *record)
+{
+    ring_commit(&log->ring, record);
+    struct ring *ring = &log->ring;
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    if (__builtin_expect(head - ring->seen_tail < ring->capacity / 2, 1))
+        return;
+    ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    if (head - ring->seen_tail >= ring->capacity / 2 && log->alarm_tail != ring->seen_tail + 1) {
+        log->alarm_tail = ring->seen_tail + 1; /* + 1: never equal to the initial 0 */
+        registry.wake();
+    }
+}
+
+static void scope_event_fill(struct scope_event *event, uint64_t ticks, const struct scope_text *text)
+{
+    event->event.ticks = ticks;
+    event->repeat = text->repeat;
+    event->warmup = text->warmup;
+    event->name_size = (uint32_t)text->name_size;
+    event->tag_size = (uint32_t)text->tag_size;
+    event->source = text->source;
+    memcpy(event->text, text->name, text->name_size);
+    if (text->tag_size)
+        memcpy(event->text + text->name_size, text->tag, text->tag_size);
+}
+
+bool thread_log_scope_begin(const struct scope_text *text)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return false;
+    bool is_outermost = log->depth + log->dropped_depth == 0;
+    /* Room is kept for the end of every open scope, so an end can never be lost
+     * while its begin is in the log. */
+    size_t spare = (size_t)(log->depth + 1) * end_bytes + 2 * end_bytes;
+    struct ring_record *record = NULL;
+    if (!log->dropped_depth && text->name_size + text->tag_size <= SCOPE_TEXT_BYTES_MAX)
+        record = ring_reserve(&log->ring, sizeof(struct scope_event) + text->name_size + text->tag_size, spare);
+    if (__builtin_expect(!record, 0)) {
+        log->dropped_depth++;
+        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
+        return is_outermost;
+    }
+    record->kind = THREAD_SCOPE_BEGIN;
+    scope_event_fill((struct scope_event *)record, clock_ticks(), text);
+    log->depth++;
+    log_commit(log, record);
+    return is_outermost;
+}
+
+bool thread_log_scope_end(void)
+{
+    struct thread_log *log = own_log;
+    if (!log || log->epoch != atomic_load_explicit(&registry.epoch, memory_order_relaxed))
+        return false; /* begun before this session, or never */
+    if (log->dropped_depth) {
+        log->dropped_depth--;
+    } else {
+        if (!log->depth)
+            return false;
+        uint64_t ticks = clock_ticks();
+        struct ring_record *record = ring_reserve(&log->ring, end_bytes, 0);
+        if (record) {
+            record->kind = THREAD_SCOPE_END;
+            ((struct thread_event *)record)->ticks = ticks;
+            log_commit(log, record);
+        }
+        log->depth--;
+    }
+    return log->depth + log->dropped_depth == 0;
+}
+
+void thread_log_range_start(const struct scope_text *text, uint64_t range_id)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return;
+    size_t spare = (size_t)(log->depth + 1) * end_bytes;
+    struct ring_record *record =
+        text->name_size + text->tag_size > SCOPE_TEXT_BYTES_MAX
+            ? NULL
+            : ring_reserve(&log->ring, sizeof(struct scope_event) + text->name_size + text->tag_size, spare);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
+        return;
+    }
+    record->kind = THREAD_RANGE_START;
+    struct scope_event *event = (struct scope_event *)record;
+    scope_event_fill(event, clock_ticks(), text);
+    event->range_id = range_id;
+    log_commit(log, record);
+}
+
+void thread_log_range_end(uint64_t range_id)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return;
+    struct ring_record *record =
+        ring_reserve(&log->ring, sizeof(struct range_end_event), (size_t)(log->depth + 1) * end_bytes);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
+        return;
+    }
+    record->kind = THREAD_RANGE_END;
+    struct range_end_event *event = (struct range_end_event *)record;
+    event->event.ticks = clock_ticks();
+    event->range_id = range_id;
+    log_commit(log, record);
+}
+
+void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t frame_count)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return;
+    if (frame_count > STACK_FRAMES_MAX)
+        frame_count = STACK_FRAMES_MAX;
+    struct ring_record *record = ring_reserve(&log->ring, sizeof(struct stack_event) + frame_count * sizeof(uint64_t),
+                                              (size_t)(log->depth + 1) * end_bytes);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_stacks, 1, memory_order_relaxed);
+        return;
+    }
+    record->kind = THREAD_CALL_STACK;
+    struct stack_event *event = (struct stack_event *)record;
+    event->event.ticks = 0;
+    event->correlation_id = correlation_id;
+    event->frame_count = frame_count;
+    for (uint32_t i = 0; i < frame_count; i++)
+        event->frames[i] = (uint64_t)(uintptr_t)frames[i];
+    log_commit(log, record);
+}
+
+void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user)
+{
+    struct thread_log *logs[THREAD_LOG_COUNT_MAX];
+    pthread_mutex_lock(&registry.mutex);
+    uint32_t count = registry.log_count;
+    memcpy(logs, registry.logs, count * sizeof *logs);
+    pthread_mutex_unlock(&registry.mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        int is_exited = atomic_load_explicit(&logs[i]->is_exited, memory_order_acquire);
+        fn(user, logs[i]);
+        if (!is_exited || ring_peek(&logs[i]->ring))
+            continue;
+        pthread_mutex_lock(&registry.mutex);
+        for (uint32_t j = 0; j < registry.log_count; j++)
+            if (registry.logs[j] == logs[i]) {
+                registry.logs[j] = registry.logs[--registry.log_count];
+                registry.free_logs[registry.free_count++] = logs[i];
+                break;
+            }
+        pthread_mutex_unlock(&registry.mutex);
+    }
+}
+
+uint64_t thread_logs_refused(void)
+{
+    return atomic_load(&registry.refused);
+}
+
+void thread_logs_forget(void)
+{
+    /* The parent's rings stay mapped in the child: unmapping could race nothing, but other
+     * threads' memory is not ours to judge here, and exec usually follows. */
+    pthread_mutex_init(&registry.mutex, NULL);
+    registry.log_count = registry.free_count = registry.made_count = 0;
+    own_log = NULL;
+    is_refused = false;
+    if (registry.is_set_up)
+        pthread_setspecific(registry.exit_key, NULL);
+}
+
+size_t thread_logs_bytes(void)
+{
+    pthread_mutex_lock(&registry.mutex);
+    size_t bytes = (size_t)registry.made_count * (sizeof(struct thread_log) + THREAD_LOG_BYTES);
+    pthread_mutex_unlock(&registry.mutex);
+    return bytes;
+}

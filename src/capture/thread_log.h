@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What user threads tell the collector: scope begin and end, call stacks. Each
+ * thread owns one ring, made at its first event and given back when it exits.
+ * Producers: the user's threads. Consumer: the collector. */
+#ifndef GPUFL_CAPTURE_THREAD_LOG_H
+#define GPUFL_CAPTURE_THREAD_LOG_H
+
+#include "base/ring.h"
+#include "base/status.h"
+
+enum thread_event_kind {
+    THREAD_SCOPE_BEGIN = 1,
+    THREAD_SCOPE_END,
+    THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
+    THREAD_RANGE_END,
+    THREAD_CALL_STACK
+};
+
+struct thread_event { /* SCOPE_END: only this */
+    struct ring_record record;
+    uint64_t ticks;
+};
+struct scope_event { /* SCOPE_BEGIN and RANGE_START: followed by name, then tag */
+    struct thread_event event;
+    uint64_t range_id;
+    uint32_t repeat, warmup;
+    uint32_t name_size, tag_size;
+    uint32_t source; /* schema enum scope_source */
+    char text[];
+};
+struct range_end_event {
+    struct thread_event event;
+    uint64_t range_id;
+};
+struct stack_event {
+    struct thread_event event;
+    uint32_t correlation_id, frame_count;
+    uint64_t frames[]; /* innermost first */
+};
+
+enum {
+    THREAD_LOG_BYTES = 64 * 1024,
+    THREAD_LOG_COUNT_MAX = 128, /* 8 MiB in all; further threads are counted as lost */
+    SCOPE_TEXT_BYTES_MAX = 16 * 1024,
+    STACK_FRAMES_MAX = 64
+};
+
+struct thread_log {
+    struct ring ring;
+    uint32_t thread_id, pthread_low; /* gettid(), and the low half of pthread_self() for old CUPTI */
+    uint32_t epoch;                  /* of the session the two counts below belong to */
+    uint32_t depth;                  /* open scopes whose end must still fit */
+    uint32_t dropped_depth;          /* open scopes that were dropped: their ends are, too */
+    _Atomic uint64_t lost_scopes, lost_stacks;
+    uint64_t reported_lost_scopes, reported_lost_stacks; /* collector's */
+    uint64_t alarm_tail; /* tail when the collector was last woken: once per filling is enough */
+    _Atomic int is_exited;
+};
+
+struct scope_text {
+    const char *name, *tag;
+    size_t name_size, tag_size;
+    uint32_t repeat, warmup, source;
+};
+
+/* Called by the user's threads; no-ops without a session. They return true when the thread entered
+ * its outermost scope / left it (for the sampler's auto-bracketing). */
+bool thread_log_scope_begin(const struct scope_text *text);
+bool thread_log_scope_end(void);
+void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
+void thread_log_range_end(uint64_t range_id);
+void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t frame_count);
+
+/* Session side. */
+/* Once per process. wake: called on a user's thread when its ring is half full; must not block. */
+NODISCARD gpufl_status thread_logs_setup(void (*wake)(void));
+void thread_logs_start(void);                   /* new epoch: what is in the rings is old */
+/* Calls fn for every log in turn and recycles those of exited threads once they are empty. */
+void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user);
+uint64_t thread_logs_refused(void); /* events of threads that got no ring */
+void thread_logs_forget(void);      /* in a forked child */
+size_t thread_logs_bytes(void);
+
+#endif

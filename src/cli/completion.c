@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Completion scripts, from the command table. */
+#include "base/environment.h"
+#include "cli/command.h"
+
+#include <string.h>
+
+static void put_names(const char *separator)
+{
+    for (const char *const *name = command_names(); *name; name++)
+        printf("%s%s", name == command_names() ? "" : separator, *name);
+}
+
+/* 'text' for a shell; the table's texts may hold apostrophes. */
+static void put_quoted(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*text);
+    }
+    putchar('\'');
+}
+
+static bool takes_directory(const struct option_info *option)
+{
+    return option->value_name && strcmp(option->value_name, "DIR") == 0;
+}
+
+static void print_bash(void)
+{
+    fputs("# bash completion for gpufl: source <(gpufl completion bash)\n"
+          "_gpufl() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
+          "    COMPREPLY=()\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"", stdout);
+    put_names(" ");
+    fputs("\" -- \"$word\"))\n        return\n    fi\n"
+          "    local at\n"
+          "    for ((at = 2; at < COMP_CWORD; at++)); do\n"
+          "        if [ \"${COMP_WORDS[1]} ${COMP_WORDS[at]}\" = 'trace --' ]; then\n"
+          "            COMPREPLY=($(compgen -c -f -- \"$word\"))\n            return\n        fi\n"
+          "    done\n"
+          "    case \"${COMP_WORDS[1]} $before\" in\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        for (const struct option_info *option = command->options; option->name; option++) {
+            if (option->kind != OPTION_CHOICE)
+                continue;
+            printf("    '%s --%s')\n        COMPREPLY=($(compgen -W \"", command->name, option->name);
+            for (const char *const *choice = option->choices; *choice; choice++)
+                printf("%s%s", choice == option->choices ? "" : " ", *choice);
+            fputs("\" -- \"$word\"))\n        return ;;\n", stdout);
+        }
+    }
+    fputs("    esac\n    case \"${COMP_WORDS[1]}\" in\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        printf("    %s) options=\"--help", command->name);
+        for (const struct option_info *option = command->options; option->name; option++)
+            printf(" --%s", option->name);
+        fputs(strcmp(command->name, "completion") == 0 ? " bash zsh fish\" ;;\n" : "\" ;;\n", stdout);
+    }
+    fputs("    esac\n"
+          "    if [[ $word == -* || ${COMP_WORDS[1]} == completion ]]; then\n"
+          "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+          "    else\n        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n"
+          "}\n"
+          "complete -o filenames -F _gpufl gpufl\n", stdout);
+}
+
+/* [summary] of an _arguments specification: its own brackets and colons are escaped. */
+static void put_zsh_text(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("[]:\\", *text))
+            putchar('\\');
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+static void put_zsh_option(const struct option_info *option)
+{
+    printf(" \\\n        '--%s[", option->name);
+    put_zsh_text(option->summary);
+    putchar(']');
+    if (option->kind == OPTION_CHOICE) {
+        printf(":%s:(", option->value_name);
+        for (const char *const *choice = option->choices; *choice; choice++)
+            printf("%s%s", choice == option->choices ? "" : " ", *choice);
+        putchar(')');
+    } else if (takes_directory(option)) {
+        fputs(":directory:_files -/", stdout);
+    } else if (option->kind == OPTION_TEXT && strcmp(option->value_name, "FILE") == 0) {
+        fputs(":file:_files", stdout);
+    } else if (option->kind != OPTION_FLAG) {
+        printf(":%s: ", option->value_name);
+    }
+    putchar('\'');
+}
+
+static void print_zsh(void)
+{
+    fputs("#compdef gpufl\n# zsh completion for gpufl: gpufl completion zsh > a directory of $fpath/_gpufl\n"
+          "_gpufl() {\n    local -a commands\n    commands=(\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        printf("        '%s:", command->name);
+        put_zsh_text(command->summary);
+        fputs("'\n", stdout);
+    }
+    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
+          "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        printf("    %s)\n        _arguments '--help[show help]'", command->name);
+        for (const struct option_info *option = command->options; option->name; option++)
+            put_zsh_option(option);
+        if (command->stops_at_operand)
+            fputs(" \\\n        '*::command:_normal'", stdout);
+        else if (strcmp(command->name, "completion") == 0)
+            fputs(" \\\n        '1:shell:(bash zsh fish)'", stdout);
+        else if (command->operand)
+            fputs(" \\\n        '1:session:_files -/'", stdout);
+        fputs(" ;;\n", stdout);
+    }
+    fputs("    esac\n}\ncompdef _gpufl gpufl\n", stdout);
+}
+
+static void print_fish(void)
+{
+    fputs("# fish completion for gpufl: gpufl completion fish | source\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        printf("complete -c gpufl -n __fish_use_subcommand -f -a %s -d ", command->name);
+        put_quoted(command->summary);
+        putchar('\n');
+        for (const struct option_info *option = command->options; option->name; option++) {
+            printf("complete -c gpufl -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
+            if (option->letter)
+                printf(" -s %c", option->letter);
+            if (option->kind == OPTION_CHOICE) {
+                fputs(" -x -a '", stdout);
+                for (const char *const *choice = option->choices; *choice; choice++)
+                    printf("%s%s", choice == option->choices ? "" : " ", *choice);
+                putchar('\'');
+            } else if (option->kind != OPTION_FLAG) {
+                fputs(" -r", stdout);
+            }
+            fputs(" -d ", stdout);
+            put_quoted(option->summary);
+            putchar('\n');
+        }
+    }
+    fputs("complete -c gpufl -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n", stdout);
+}
+
+int command_completion(int argc, char **argv)
+{
+    static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+    static void (*const print[])(void) = {print_bash, print_zsh, print_fish};
+    struct arguments arguments;
+    int code = command_parse("completion", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    for (size_t shell = 0; shells[shell]; shell++) {
+        if (strcmp(shells[shell], arguments.operands[0]) == 0) {
+            print[shell]();
+            return EXIT_GOOD;
+        }
+    }
+    const char *near = nearest_word(arguments.operands[0], shells);
+    if (near)
+        command_error("completion", "no shell '%s'; did you mean '%s'?", arguments.operands[0], near);
+    else
+        command_error("completion", "no shell '%s'; there are bash, zsh and fish", arguments.operands[0]);
+    return EXIT_USAGE;
+}

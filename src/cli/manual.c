@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manual pages as roff, from the command table. */
+#include "base/environment.h"
+#include "cli/command.h"
+
+#include <ctype.h>
+
+/* Text with the characters that roff would take for its own escaped. */
+static void put_text(const char *text)
+{
+    bool is_line_start = true;
+    for (; *text; text++) {
+        if (*text == '\n' && text[1] == '\n') {
+            fputs("\n.PP\n", stdout);
+            text++;
+            is_line_start = true;
+            continue;
+        }
+        if (is_line_start && (*text == '.' || *text == '\''))
+            fputs("\\&", stdout);
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*text);
+        is_line_start = *text == '\n';
+    }
+}
+
+static void put_header(const char *title)
+{
+    fputs(".TH ", stdout);
+    for (const char *c = title; *c; c++)
+        putchar(toupper((unsigned char)*c));
+    printf(" 1 \"\" \"gpufl %s\" \"gpufl manual\"\n", GPUFL_VERSION_STRING);
+}
+
+static void put_option_name(const struct option_info *option)
+{
+    fputs("\\fB\\-\\-", stdout);
+    put_text(option->name);
+    fputs("\\fR", stdout);
+    if (option->value_name)
+        printf(" \\fI%s\\fR", option->value_name);
+}
+
+static void put_option(const struct option_info *option)
+{
+    fputs(".TP\n", stdout);
+    if (option->letter)
+        printf("\\fB\\-%c\\fR, ", option->letter);
+    put_option_name(option);
+    putchar('\n');
+    put_text(option->summary);
+    for (const char *const *choice = option->choices; choice && *choice; choice++)
+        printf("%s%s", choice == option->choices ? ":\n" : ", ", *choice);
+    fputs(".\n", stdout);
+}
+
+static void print_command_page(const struct command *command)
+{
+    char title[64];
+    snprintf(title, sizeof title, "gpufl-%s", command->name);
+    put_header(title);
+    printf(".SH NAME\ngpufl\\-%s \\- ", command->name);
+    put_text(command->summary);
+    printf("\n.SH SYNOPSIS\n\\fBgpufl %s\\fR", command->name);
+    for (const struct option_info *option = command->options; option->name; option++) {
+        fputs(" [", stdout);
+        put_option_name(option);
+        putchar(']');
+    }
+    putchar(' ');
+    put_text(command->usage);
+    fputs("\n.SH DESCRIPTION\n", stdout);
+    put_text(command->about);
+    putchar('\n');
+    if (command->options->name)
+        fputs(".SH OPTIONS\n", stdout);
+    for (const struct option_info *option = command->options; option->name; option++)
+        put_option(option);
+    fputs(".SH EXAMPLE\n.nf\n", stdout);
+    put_text(command->example);
+    fputs("\n.fi\n.SH SEE ALSO\n\\fBgpufl\\fR(1)\n", stdout);
+}
+
+static void print_main_page(void)
+{
+    put_header("gpufl");
+    fputs(".SH NAME\ngpufl \\- record what a GPU did, and for which part of a program\n"
+          ".SH SYNOPSIS\n\\fBgpufl\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]\n.SH COMMANDS\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        printf(".TP\n\\fBgpufl\\-%s\\fR(1)\n", command->name);
+        put_text(command->summary);
+        putchar('\n');
+    }
+    fputs(".SH EXIT STATUS\n0: good. 1: the answer is no. 2: the command line is wrong. 3: the environment is. "
+          "\\fBgpufl trace\\fR returns the status of the program that it ran.\n"
+          ".SH ENVIRONMENT\n.TP\nGPUFL_DISABLED\nset to 1, true, yes or on: record nothing.\n"
+          ".TP\nGPUFL_INJECT_LIB\nthe recorder to load, when it is not where it was installed.\n"
+          ".TP\nNO_COLOR\nset to anything: no colour.\n"
+          ".SH EXAMPLES\n.nf\n", stdout);
+    for (const struct command *command = command_table; command->name; command++) {
+        if (!command->is_hidden) {
+            put_text(command->example);
+            putchar('\n');
+        }
+    }
+    fputs(".fi\n", stdout);
+}
+
+int command_man(int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = command_parse("man", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    if (!arguments.operand_count) {
+        print_main_page();
+        return EXIT_GOOD;
+    }
+    const struct command *command = command_find(arguments.operands[0]);
+    if (!command) {
+        const char *near = nearest_word(arguments.operands[0], command_names());
+        command_error("man", "no command '%s'%s%s%s", arguments.operands[0], near ? "; did you mean '" : "",
+                      near ? near : "", near ? "'?" : "");
+        return EXIT_USAGE;
+    }
+    print_command_page(command);
+    return EXIT_GOOD;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report.h"
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct session_model *report_load(const char *command, const char *dir)
+{
+    struct session_model *model = NULL;
+    struct problem problem = {""};
+    struct progress *progress = progress_start("reading the session", directory_bytes(dir));
+    gpufl_status status = session_load(&model, dir, &problem);
+    progress_finish(progress);
+    if (status == GPUFL_OK)
+        return model;
+    command_error(command, "%s", problem.text);
+    return NULL;
+}
+
+struct report_options report_options_for(int fd, const char *color)
+{
+    struct report_options options = {0};
+    options.top = 10;
+    options.use_color = terminal_use_color(fd, color);
+    options.columns = terminal_columns(fd, 100);
+    return options;
+}
+
+static int write_all(int fd, const struct bytes *text, const char *what)
+{
+    for (size_t done = 0; done < text->size;) {
+        ssize_t size = write(fd, text->data + done, text->size - done);
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size < 0) {
+            command_error("report", "cannot write to %s: %s", what, strerror(errno));
+            return EXIT_ENVIRONMENT;
+        }
+        done += (size_t)size;
+    }
+    return EXIT_GOOD;
+}
+
+int command_report(int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = command_parse("report", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    const char *file = arguments_text(&arguments, "output", NULL);
+    struct session_model *model = report_load("report", arguments.operands[0]);
+    if (!model)
+        return EXIT_ENVIRONMENT;
+    int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDOUT_FILENO;
+    struct bytes text = {0};
+    code = EXIT_ENVIRONMENT;
+    if (fd < 0) {
+        command_error("report", "cannot write to %s: %s", file, strerror(errno));
+        goto done;
+    }
+    struct report_options options = report_options_for(fd, arguments_text(&arguments, "color", "auto"));
+    options.top = (int)arguments_number(&arguments, "top", options.top);
+    options.is_wide = arguments_has(&arguments, "wide");
+    if (arguments_has(&arguments, "json"))
+        report_json(model, &options, &text);
+    else
+        report_text(model, &options, &text);
+    if (text.failed)
+        command_error("report", "out of memory");
+    else
+        code = write_all(fd, &text, file ? file : "standard output");
+    if (file && close(fd) != 0 && code == EXIT_GOOD) {
+        command_error("report", "cannot write to %s: %s", file, strerror(errno));
+        code = EXIT_ENVIRONMENT;
+    }
+done:
+    bytes_free(&text);
+    session_free(model);
+    return code;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace.h"
+
+#include "base/intern.h"
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/installation.h"
+#include "cli/recording.h"
+#include "driver/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct trace_messages {
+    const char *command;
+    struct intern seen; /* each distinct message is printed once */
+    char last_error[512];
+    bool is_quiet;
+};
+
+static void print_message(void *user, const char *level, const char *text)
+{
+    struct trace_messages *messages = user;
+    bool is_error = strcmp(level, "error") == 0;
+    if (is_error)
+        snprintf(messages->last_error, sizeof messages->last_error, "%s", text);
+    if (!is_error && (messages->is_quiet || strcmp(level, "warning") != 0))
+        return;
+    bool is_new = false;
+    if (intern_id(&messages->seen, text, strlen(text), &is_new) && is_new)
+        command_error(messages->command, "%s", text);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* python3.11 -u train.py is known to its user as train.py. */
+static const char *program_name(char **argv)
+{
+    const char *name = base_name(argv[0]);
+    if (strncmp(name, "python", 6) != 0 || strspn(name + 6, "0123456789.") != strlen(name + 6))
+        return name;
+    for (char **argument = argv + 1; *argument; argument++) {
+        if (strcmp(*argument, "-c") == 0)
+            return name;
+        if (strcmp(*argument, "-m") == 0)
+            return argument[1] ? argument[1] : name;
+        if (strcmp(*argument, "-W") == 0 || strcmp(*argument, "-X") == 0) {
+            if (!*++argument)
+                return name;
+        } else if (**argument != '-') {
+            return base_name(*argument);
+        }
+    }
+    return name;
+}
+
+/* ./<name> without .py; with .gpufl behind it where a file of that name (often the program itself) is in the way. */
+static void default_directory(char *out, size_t size, const char *name)
+{
+    size_t length = strlen(name);
+    if (length > 3 && strcmp(name + length - 3, ".py") == 0)
+        length -= 3;
+    snprintf(out, size, "./%.*s", (int)length, name);
+    struct stat state;
+    if (stat(out, &state) == 0 && !S_ISDIR(state.st_mode))
+        snprintf(out, size, "./%.*s.gpufl", (int)length, name);
+}
+
+static bool is_disabled(void)
+{
+    static const char *const words[] = {"1", "true", "yes", "on"};
+    const char *value = getenv("GPUFL_DISABLED");
+    for (size_t i = 0; value && i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(value, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A flag of the command line beats the environment; without it the environment decides. */
+static bool set_switch(struct child_options *child, const char *variable, bool is_given, const char *value)
+{
+    return !is_given || child_set(child, variable, value, false);
+}
+
+static gpufl_status set_environment(struct child_options *child, const struct trace_request *request, const char *recorder,
+                                    const char *name, const char *dir, struct problem *problem)
+{
+    char absolute[PATH_MAX], sample_ms[24];
+    if (!realpath(dir, absolute))
+        return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
+    snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
+    bool fits = child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
+                child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
+                child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
+                child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
+                child_set(child, "GPUFL_PROFILING_ENGINE", request->engine ? request->engine : "Trace", !request->engine) &&
+                child_set(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", sample_ms, request->sample_ms < 0) &&
+                child_set(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "1", request->sample_ms < 0) &&
+                set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
+                set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
+                set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
+                set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0");
+    if (!fits)
+        return problem_set(problem, GPUFL_E_LIMIT, "cannot record into '%s': its path or the name is too long", dir);
+    return GPUFL_OK;
+}
+
+static void warn_of_other_injection(const struct trace_request *request, const char *recorder)
+{
+    static const char *const variables[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
+    for (size_t i = 0; i < 2 && !request->is_quiet; i++) {
+        const char *other = getenv(variables[i]);
+        if (other && *other && strcmp(other, recorder) != 0)
+            command_error(request->command, "%s was already set, to '%s'\n  replaced by gpufl's recorder for this run", variables[i],
+                          other);
+    }
+}
+
+static void explain_nothing_recorded(const struct trace_messages *messages)
+{
+    struct cuda *cuda;
+    struct problem problem = {""};
+    const char *reason = "the program never initialized CUDA";
+    if (is_disabled())
+        reason = "GPUFL_DISABLED is set";
+    else if (messages->last_error[0])
+        reason = messages->last_error;
+    else if (cuda_load(&cuda, true, &problem) != GPUFL_OK)
+        reason = problem.text;
+    fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);
+}
+
+static int exit_code_of(gpufl_status status, const struct child_result *result)
+{
+    if (status == GPUFL_E_NOT_FOUND)
+        return EXIT_NOT_FOUND;
+    if (status == GPUFL_E_PERMISSION)
+        return EXIT_NOT_EXECUTABLE;
+    if (status != GPUFL_OK)
+        return EXIT_ENVIRONMENT;
+    return result->signal ? EXIT_SIGNAL_BASE + result->signal : result->exit_code;
+}
+
+/* Fills recording and the child's environment; false when the program has to run unrecorded, which has been said. */
+static bool prepare(const struct trace_request *request, const char *recorder, const char *name, const char *dir,
+                    struct child_options *child, struct recording *recording)
+{
+    /* A program that is not there must fail as itself: its directory could bear the name that it was called by. */
+    bool is_missing = strchr(request->argv[0], '/') && access(request->argv[0], F_OK) != 0;
+    if (is_disabled() || is_missing)
+        return false;
+    struct problem problem = {""};
+    gpufl_status status = recording_prepare(recording, dir, &problem);
+    if (status == GPUFL_OK)
+        status = set_environment(child, request, recorder, name, dir, &problem);
+    if (status == GPUFL_OK) {
+        warn_of_other_injection(request, recorder);
+        return true;
+    }
+    child->variable_count = 0;
+    command_error(request->command, "%s\n  the program runs all the same, unrecorded\n"
+                  "  to record it, choose another directory with -o DIR", problem.text);
+    return false;
+}
+
+int trace_run(const struct trace_request *request, char *session_dir)
+{
+    if (session_dir)
+        session_dir[0] = '\0';
+    char recorder[PATH_MAX], own_dir[512];
+    if (!installation_find_recorder(recorder)) {
+        command_error(request->command, "libgpufl_inject.so is not beside this program, nor in ../lib\n"
+                      "  install gpufl again, or name the file in GPUFL_INJECT_LIB");
+        return EXIT_ENVIRONMENT;
+    }
+    const char *name = request->name ? request->name : program_name(request->argv);
+    const char *dir = request->dir ? request->dir : getenv("GPUFL_LOG_DIR");
+    if (!dir || !*dir) {
+        default_directory(own_dir, sizeof own_dir, name);
+        dir = own_dir;
+    }
+    struct trace_messages messages = {.command = request->command, .seen = {.text_bytes_max = 65536}, .is_quiet = request->is_quiet};
+    struct child_options child = {.argv = request->argv, .on_message = print_message, .user = &messages};
+    struct recording recording = {0};
+    bool is_recording = prepare(request, recorder, name, dir, &child, &recording);
+
+    struct child_result result = {0};
+    struct problem problem = {""};
+    gpufl_status status = child_run(&child, &result, &problem);
+    if (status != GPUFL_OK) {
+        command_error(request->command, "%s", problem.text);
+    } else if (is_recording) {
+        recording_collect(&recording, &result);
+        if (!request->is_quiet)
+            recording_print(&recording);
+        if (session_dir && recording.found.count)
+            snprintf(session_dir, PATH_MAX, "%s", recording.found.paths[0]);
+    }
+    if (status == GPUFL_OK && !recording.found.count && !request->is_quiet && (is_recording || is_disabled()))
+        explain_nothing_recorded(&messages);
+    recording_free(&recording);
+    intern_free(&messages.seen);
+    return exit_code_of(status, &result);
+}
+
+int command_trace(int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = command_parse("trace", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    struct trace_request request = {
+        .command = "trace",
+        .argv = arguments.rest,
+        .engine = arguments_text(&arguments, "engine", NULL),
+        .name = arguments_text(&arguments, "name", NULL),
+        .dir = arguments_text(&arguments, "output", NULL),
+        .sample_ms = arguments_number(&arguments, "sample-ms", -1),
+        .has_stacks = arguments_has(&arguments, "stacks"),
+        .has_memory = arguments_has(&arguments, "memory"),
+        .has_graphs = arguments_has(&arguments, "graphs"),
+        .has_no_sync = arguments_has(&arguments, "no-sync"),
+        .is_quiet = arguments_has(&arguments, "quiet"),
+    };
+    return trace_run(&request, NULL);
+}

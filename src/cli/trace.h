@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A traced run of a program, for the commands that make one. Single-threaded. */
+#ifndef GPUFL_CLI_TRACE_H
+#define GPUFL_CLI_TRACE_H
+
+#include "base/status.h"
+
+struct trace_request {
+    const char *command;  /* name of the gpufl command, for messages */
+    char **argv;          /* the program, NULL-terminated */
+    const char *engine;   /* NULL: the environment's, else Trace */
+    const char *name;     /* NULL: from argv */
+    const char *dir;      /* NULL: the environment's, else ./<name> */
+    long sample_ms;       /* -1: the environment's, else 100 */
+    bool has_stacks, has_memory, has_graphs, has_no_sync, is_quiet;
+};
+
+/* Runs the program and prints what there is to say; returns the exit code for gpufl. session_dir (may be NULL, else
+ * PATH_MAX bytes): the program's own session, "" when there is none. */
+int trace_run(const struct trace_request *request, char *session_dir);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/cupti_calls.h"
+
+#include "driver/cupti.h"
+
+enum { RUNTIME_is_runtime = true, DRIVER_is_runtime = false };
+
+const struct cupti_call cupti_calls[] = {
+#define CALL_ROW(domain, name, id, kind) {id, CUPTI_CALL_##kind, domain##_is_runtime},
+    CUPTI_RUNTIME_CALLS(CALL_ROW) CUPTI_DRIVER_CALLS(CALL_ROW)
+#undef CALL_ROW
+};
+const size_t cupti_call_count = sizeof cupti_calls / sizeof cupti_calls[0];
+
+unsigned cupti_call_groups(unsigned features)
+{
+    unsigned groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_COPY;
+    if (features & CUPTI_TRACE_GRAPHS)
+        groups |= CUPTI_CALL_GRAPH;
+    if (features & CUPTI_TRACE_SYNC)
+        groups |= CUPTI_CALL_SYNC;
+    if (features & CUPTI_TRACE_MEMORY)
+        groups |= CUPTI_CALL_MEMORY;
+    return groups;
+}
+
+bool cupti_call_is_graph_launch(bool is_runtime, uint32_t cbid)
+{
+    /* Asked once per API record, so not by searching the table. */
+    enum { runtime_graph = 311, runtime_graph_ptsz = 312, driver_graph = 514, driver_graph_ptsz = 515 };
+    return is_runtime ? cbid == runtime_graph || cbid == runtime_graph_ptsz
+                      : cbid == driver_graph || cbid == driver_graph_ptsz;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of struct cupti, for the files of this folder and for tests that put
+ * functions of their own into it. There is one, in cupti.c. */
+#ifndef GPUFL_DRIVER_CUPTI_TABLE_H
+#define GPUFL_DRIVER_CUPTI_TABLE_H
+
+#include "driver/cupti.h"
+#include "driver/cupti_abi.h"
+#include "driver/library.h"
+
+#include <stdatomic.h>
+
+struct cupti_table { /* NULL where the library lacks a function */
+#define CUPTI_MEMBER(member, symbol, parameters) int(*member) parameters;
+    CUPTI_ABI_FUNCTIONS(CUPTI_MEMBER)
+#undef CUPTI_MEMBER
+};
+
+struct cupti {
+    struct cupti_table call;
+    struct library library;
+    uint32_t version;
+    /* Least bytes of a record of each kind as this version writes it; 0: a kind we do not read. */
+    uint16_t record_bytes[CUPTI_ABI_KIND_LAST_KNOWN + 1];
+    atomic_int failure_state; /* 0 none, 1 being written, 2 readable */
+    char failure[192];
+};
+
+/* Sets the version and with it the sizes of the records. */
+void cupti_set_version(struct cupti *cupti, uint32_t version);
+/* Remembers the first call that failed; returns result. */
+int cupti_note(struct cupti *cupti, const char *function, int result);
+void cupti_forget_failure(struct cupti *cupti);
+const char *cupti_result_text(const struct cupti *cupti, int result);
+
+#endif

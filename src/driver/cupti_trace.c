@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One trace: claim CUPTI, enable what was asked for, hand buffers over, undo.
+ * CUPTI's buffer functions carry no user pointer and may still be called while
+ * or after a trace stops, so the state they use is process-wide and entered
+ * through a gate that stop closes and then waits to be empty. */
+#include "driver/cupti_calls.h"
+#include "driver/cupti_table.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct trace {
+    atomic_bool is_open;     /* the gate: whether the functions below may be called */
+    atomic_uint inside;      /* how many threads are past it */
+    atomic_uint generation;  /* of the trace that runs, for per-thread notes of an earlier one */
+    atomic_ullong dropped;   /* records CUPTI dropped and nobody has taken yet */
+    uint8_t *(*buffer_request)(size_t *size);
+    void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
+    void (*on_call)(uint32_t correlation_id);
+    struct cupti *_Atomic cupti;
+    /* Below: under the lock. */
+    bool is_running;
+    void *subscriber;
+    uint64_t kinds;            /* bit per activity kind that was enabled */
+    unsigned record_groups;    /* CUPTI_CALL_* whose single calls were enabled */
+    unsigned callback_groups;  /* CUPTI_CALL_* whose callbacks were enabled */
+} trace;
+static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool gate_enter(void)
+{
+    atomic_fetch_add(&trace.inside, 1);
+    if (atomic_load(&trace.is_open))
+        return true;
+    atomic_fetch_sub(&trace.inside, 1);
+    return false;
+}
+
+static void gate_leave(void)
+{
+    atomic_fetch_sub(&trace.inside, 1);
+}
+
+static void gate_close(void)
+{
+    atomic_store(&trace.is_open, false);
+    /* The functions inside neither block nor call CUPTI, so this is short. */
+    while (atomic_load(&trace.inside))
+        sched_yield();
+}
+
+/* Before 12.9 CUPTI can crash when it gets no buffer. It gets one of these
+ * instead, and what it writes there is counted as dropped. */
+enum { spare_count = 4, spare_bytes = 16384 };
+static struct spare {
+    _Alignas(8) uint8_t bytes[spare_bytes];
+    atomic_flag is_lent;
+} spares[spare_count];
+
+static uint8_t *spare_lend(size_t *size)
+{
+    const struct cupti *cupti = atomic_load(&trace.cupti);
+    if (!cupti || cupti->version >= CUPTI_ABI_VERSION_12_9)
+        return NULL;
+    for (int i = 0; i < spare_count; i++) {
+        if (!atomic_flag_test_and_set(&spares[i].is_lent)) {
+            *size = spare_bytes;
+            return spares[i].bytes;
+        }
+    }
+    return NULL;
+}
+
+/* False when the buffer is none of ours. */
+static bool spare_take_back(uint8_t *buffer, size_t valid)
+{
+    for (int i = 0; i < spare_count; i++) {
+        if (buffer != spares[i].bytes)
+            continue;
+        struct activity_cursor cursor = {atomic_load(&trace.cupti), buffer, valid <= spare_bytes ? valid : 0, NULL};
+        struct activity activity;
+        unsigned long long lost = 0;
+        while (activity_next(&cursor, &activity))
+            lost++;
+        atomic_fetch_add(&trace.dropped, lost);
+        atomic_flag_clear(&spares[i].is_lent);
+        return true;
+    }
+    return false;
+}
+
+static void on_buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
+{
+    uint8_t *given = NULL;
+    size_t bytes = 0;
+    if (gate_enter()) {
+        given = trace.buffer_request(&bytes);
+        gate_leave();
+    }
+    if (!given)
+        given = spare_lend(&bytes);
+    *buffer = given;
+    *size = given ? bytes : 0;
+    *max_records = 0; /* as many as fit */
+}
+
+static void on_buffer_complete(void *context, uint32_t stream_id, uint8_t *buffer, size_t size, size_t valid)
+{
+    (void)context, (void)stream_id;
+    if (!buffer || spare_take_back(buffer, valid) || !gate_enter())
+        return;
+    trace.buffer_complete(buffer, size, valid <= size ? valid : size);
+    gate_leave();
+}
+
+/* A runtime call makes driver calls of its own; only the outer one is the user's. */
+static void on_api_call(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    static _Thread_local unsigned runtime_call_generation;
+    (void)user, (void)cbid;
+    if ((domain != CUPTI_ABI_DOMAIN_RUNTIME && domain != CUPTI_ABI_DOMAIN_DRIVER) || !data)
+        return;
+    const struct cupti_abi_callback_data *call = data;
+    unsigned generation = atomic_load_explicit(&trace.generation, memory_order_relaxed);
+    bool is_inner = runtime_call_generation == generation;
+    if (domain == CUPTI_ABI_DOMAIN_RUNTIME)
+        runtime_call_generation = call->site == CUPTI_ABI_API_ENTER ? generation : 0;
+    else if (is_inner)
+        return;
+    if (call->site != CUPTI_ABI_API_ENTER || !gate_enter())
+        return;
+    if (trace.on_call)
+        trace.on_call(call->correlation_id);
+    gate_leave();
+}
+
+static gpufl_status failure(struct cupti *cupti, const char *function, int result, struct problem *problem)
+{
+    const char *text = cupti_result_text(cupti, result);
+    switch (result) {
+    case CUPTI_ABI_MULTIPLE_SUBSCRIBERS:
+        return problem_set(problem, GPUFL_E_BUSY,
+                           "another profiler already uses CUPTI in this process; remove it or run without gpufl");
+    case CUPTI_ABI_NOT_INITIALIZED:
+    case CUPTI_ABI_UNKNOWN:
+        return problem_set(problem, GPUFL_E_NO_DRIVER,
+                           "%s failed: %s (%d): no usable NVIDIA driver; check it with nvidia-smi", function, text, result);
+    case CUPTI_ABI_INSUFFICIENT_PRIVILEGES:
+        return problem_set(problem, GPUFL_E_PERMISSION,
+                           "%s failed: %s (%d): the driver lets only administrators profile; see "
+                           "NVreg_RestrictProfilingToAdminUsers",
+                           function, text, result);
+    default:
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s failed: %s (%d); library %s", function, text, result,
+                           cupti->library.path);
+    }
+}
+
+/* Claims CUPTI for us, so that two profilers do not take each other's records. */
+static gpufl_status claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
+{
+    char other[CUPTI_ABI_OTHER_NAME_BYTES] = "";
+    struct cupti_abi_subscriber_params params = {sizeof params, "gpufl", other, sizeof other};
+    const char *function = "cuptiSubscribe_v2";
+    int result = -1;
+    if (cupti->call.subscribe_v2)
+        result = cupti->call.subscribe_v2(&trace.subscriber, on_api_call, NULL, &params);
+    if (result != CUPTI_ABI_SUCCESS && result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS && result != CUPTI_ABI_UNKNOWN) {
+        function = "cuptiSubscribe";
+        result = cupti->call.subscribe(&trace.subscriber, on_api_call, NULL);
+    }
+    if (result == CUPTI_ABI_SUCCESS)
+        return GPUFL_OK;
+    trace.subscriber = NULL;
+    cupti_note(cupti, function, result);
+    other[sizeof other - 1] = '\0';
+    if (result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS || !other[0])
+        return failure(cupti, function, result, problem);
+    snprintf(other_profiler, size, "%s", other);
+    return problem_set(problem, GPUFL_E_BUSY,
+                       "another profiler ('%s') already uses CUPTI in this process; remove it or run without gpufl", other);
+}
+
+static bool enable_kind(struct cupti *cupti, uint32_t kind)
+{
+    if (cupti_note(cupti, "cuptiActivityEnable", cupti->call.enable(kind)) != CUPTI_ABI_SUCCESS)
+        return false;
+    trace.kinds |= 1ull << kind;
+    return true;
+}
+
+static int set_call_record(const struct cupti *cupti, const struct cupti_call *call, uint8_t is_on)
+{
+    return call->is_runtime ? cupti->call.enable_runtime_api(call->cbid, is_on)
+                            : cupti->call.enable_driver_api(call->cbid, is_on);
+}
+
+static int set_call_callback(const struct cupti *cupti, const struct cupti_call *call, uint32_t is_on)
+{
+    return cupti->call.enable_callback(is_on, trace.subscriber,
+                                       call->is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER, call->cbid);
+}
+
+/* Returns the groups of which at least one call was accepted: each version knows other ids. */
+static unsigned set_calls(struct cupti *cupti, unsigned groups, uint32_t is_on, bool is_callback, const char *function)
+{
+    unsigned accepted = 0;
+    int refusal = CUPTI_ABI_SUCCESS;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        const struct cupti_call *call = &cupti_calls[i];
+        if (!(call->group & groups))
+            continue;
+        int result = is_callback ? set_call_callback(cupti, call, is_on) : set_call_record(cupti, call, (uint8_t)is_on);
+        if (result == CUPTI_ABI_SUCCESS)
+            accepted |= call->group;
+        else
+            refusal = result;
+    }
+    if (is_on && accepted != groups)
+        cupti_note(cupti, function, refusal);
+    return accepted;
+}
+
+static bool enable_api_records(struct cupti *cupti, unsigned features)
+{
+    if (cupti->call.enable_runtime_api && cupti->call.enable_driver_api) {
+        trace.record_groups = cupti_call_groups(features);
+        if (set_calls(cupti, trace.record_groups, 1, false, "cuptiActivityEnableRuntimeApi") & CUPTI_CALL_LAUNCH)
+            return true;
+        set_calls(cupti, trace.record_groups, 0, false, "");
+        trace.record_groups = 0;
+    }
+    bool has_runtime = enable_kind(cupti, CUPTI_ABI_KIND_RUNTIME);
+    bool has_driver = enable_kind(cupti, CUPTI_ABI_KIND_DRIVER);
+    return has_runtime && has_driver;
+}
+
+static unsigned enable_features(struct cupti *cupti, unsigned features)
+{
+    static const struct {
+        unsigned feature;
+        uint32_t kind;
+    } kinds[] = {{CUPTI_TRACE_SYNC, CUPTI_ABI_KIND_SYNCHRONIZATION},
+                 {CUPTI_TRACE_MEMORY, CUPTI_ABI_KIND_MEMORY2},
+                 {CUPTI_TRACE_EXTERNAL, CUPTI_ABI_KIND_EXTERNAL_CORRELATION},
+                 {CUPTI_TRACE_OVERHEAD, CUPTI_ABI_KIND_OVERHEAD}};
+    unsigned granted = 0;
+    bool has_copies = enable_kind(cupti, CUPTI_ABI_KIND_MEMCPY);
+    if (enable_kind(cupti, CUPTI_ABI_KIND_MEMCPY2) && has_copies)
+        granted |= CUPTI_GRANTED_COPIES;
+    if (enable_kind(cupti, CUPTI_ABI_KIND_MEMSET))
+        granted |= CUPTI_GRANTED_MEMSETS;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if ((features & kinds[i].feature) && enable_kind(cupti, kinds[i].kind))
+            granted |= kinds[i].feature;
+    }
+    if (enable_api_records(cupti, features))
+        granted |= CUPTI_GRANTED_API | (features & CUPTI_TRACE_GRAPHS);
+    return granted;
+}
+
+static unsigned enable_callbacks(struct cupti *cupti)
+{
+    if (!trace.on_call || !cupti->call.enable_callback)
+        return 0;
+    trace.callback_groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_SYNC;
+    unsigned accepted = set_calls(cupti, trace.callback_groups, 1, true, "cuptiEnableCallback");
+    return accepted & CUPTI_CALL_LAUNCH ? CUPTI_GRANTED_CALLBACKS : 0;
+}
+
+/* Undoes what start did, last first; harmless for what was never done. */
+static void undo(struct cupti *cupti)
+{
+    if (trace.callback_groups)
+        set_calls(cupti, trace.callback_groups, 0, true, "");
+    if (trace.record_groups)
+        set_calls(cupti, trace.record_groups, 0, false, "");
+    for (int kind = 63; kind > 0; kind--) {
+        if (trace.kinds >> kind & 1)
+            cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable((uint32_t)kind));
+    }
+    trace.callback_groups = trace.record_groups = 0;
+    trace.kinds = 0;
+}
+
+static void release(struct cupti *cupti)
+{
+    if (trace.subscriber)
+        cupti_note(cupti, "cuptiUnsubscribe", cupti->call.unsubscribe(trace.subscriber));
+    trace.subscriber = NULL;
+    gate_close();
+}
+
+static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options *options,
+                          struct cupti_trace_result *result, struct problem *problem)
+{
+    gpufl_status status = claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
+    if (status != GPUFL_OK)
+        return status;
+    trace.buffer_request = options->buffer_request;
+    trace.buffer_complete = options->buffer_complete;
+    trace.on_call = options->on_call;
+    atomic_store(&trace.cupti, cupti);
+    if (atomic_fetch_add(&trace.generation, 1) + 1 == 0)
+        atomic_store(&trace.generation, 1); /* 0 means "in no runtime call" */
+    atomic_store(&trace.is_open, true);
+
+    if (cupti->call.set_thread_id_type)
+        result->has_system_thread_id =
+            cupti_note(cupti, "cuptiSetThreadIdType", cupti->call.set_thread_id_type(CUPTI_ABI_THREAD_ID_SYSTEM)) ==
+            CUPTI_ABI_SUCCESS;
+    int code = cupti_note(cupti, "cuptiActivityRegisterCallbacks",
+                          cupti->call.register_callbacks(on_buffer_request, on_buffer_complete));
+    if (code != CUPTI_ABI_SUCCESS) {
+        status = failure(cupti, "cuptiActivityRegisterCallbacks", code, problem);
+        goto fail;
+    }
+    code = cupti_note(cupti, "cuptiActivityEnable", cupti->call.enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
+    if (code != CUPTI_ABI_SUCCESS) {
+        status = failure(cupti, "cuptiActivityEnable(CONCURRENT_KERNEL)", code, problem);
+        goto fail;
+    }
+    trace.kinds |= 1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL;
+    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features) | enable_callbacks(cupti);
+    return GPUFL_OK;
+
+fail:
+    undo(cupti);
+    release(cupti);
+    return status;
+}
+
+gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_options *options,
+                               struct cupti_trace_result *result, struct problem *problem)
+{
+    *result = (struct cupti_trace_result){0};
+    if (!options->buffer_request || !options->buffer_complete)
+        return problem_set(problem, GPUFL_E_INVALID, "a trace needs both buffer functions");
+    pthread_mutex_lock(&trace_lock);
+    gpufl_status status;
+    if (trace.is_running)
+        status = problem_set(problem, GPUFL_E_INVALID, "a trace already runs in this process");
+    else {
+        cupti_forget_failure(cupti);
+        status = start(cupti, options, result, problem);
+        trace.is_running = status == GPUFL_OK;
+    }
+    pthread_mutex_unlock(&trace_lock);
+    return status;
+}
+
+void cupti_flush(struct cupti *cupti, bool forced)
+{
+    cupti_note(cupti, "cuptiActivityFlushAll", cupti->call.flush_all(forced ? CUPTI_ABI_FLUSH_FORCED : 0));
+}
+
+static void collect_dropped(struct cupti *cupti)
+{
+    size_t dropped = 0;
+    if (cupti->call.get_dropped && cupti->call.get_dropped(NULL, 0, &dropped) == CUPTI_ABI_SUCCESS)
+        atomic_fetch_add(&trace.dropped, dropped);
+}
+
+void cupti_trace_stop(struct cupti *cupti)
+{
+    pthread_mutex_lock(&trace_lock);
+    if (trace.is_running) {
+        undo(cupti);
+        cupti_flush(cupti, true);
+        collect_dropped(cupti);
+        release(cupti);
+        trace.is_running = false;
+    }
+    pthread_mutex_unlock(&trace_lock);
+}
+
+uint64_t cupti_take_dropped(struct cupti *cupti)
+{
+    collect_dropped(cupti);
+    return atomic_exchange(&trace.dropped, 0);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of struct nvml, for the files of this folder. Owned by nvml.c. */
+#ifndef GPUFL_DRIVER_NVML_TABLE_H
+#define GPUFL_DRIVER_NVML_TABLE_H
+
+#include "driver/library.h"
+#include "driver/nvml.h"
+#include "driver/nvml_abi.h"
+
+struct nvml_table { /* NULL where the library lacks a function */
+#define NVML_MEMBER(member, symbol, parameters) int(*member) parameters;
+    NVML_ABI_FUNCTIONS(NVML_MEMBER)
+#undef NVML_MEMBER
+    nvml_abi_error_string_fn *error_string;
+};
+
+/* A counter that becomes a rate with its second reading. */
+struct nvml_counter {
+    uint64_t value;
+    int64_t time_ns;
+    bool has_value;
+};
+
+/* Where a device's NVLink bytes come from; found out once. */
+enum nvlink_source { NVLINK_UNPROBED, NVLINK_DATA_FIELDS, NVLINK_BYTE_FIELDS, NVLINK_ABSENT };
+
+struct nvml_gpm { /* hardware counters over the time between two samples */
+    void *older, *newer;
+    int64_t older_ns;
+    bool is_probed, is_supported, has_older;
+};
+
+struct nvml_device {
+    void *handle;         /* NULL: could not be opened */
+    uint64_t unavailable; /* bit per metric that the driver said it does not offer */
+    struct nvml_counter pcie_rx, pcie_tx, nvlink_rx, nvlink_tx;
+    enum nvlink_source nvlink;
+    struct nvml_gpm gpm;
+};
+
+struct nvml {
+    struct nvml_table call;
+    struct library library;
+    char driver_version[80];
+    int cuda_version;
+    uint32_t device_count;
+    struct nvml_device *devices;
+    struct nvml_abi_process *processes; /* grows to what the driver asks for */
+    unsigned process_capacity;
+    struct nvml_abi_gpm_metrics gpm_metrics; /* too large for a stack */
+};
+
+/* Takes an answer into the sample: the value when the call succeeded; a metric that is not offered
+ * is not asked for again. */
+void nvml_take(struct nvml_device *device, struct nvml_sample *sample, enum nvml_metric metric, int result,
+               uint64_t value);
+static inline bool nvml_wants(const struct nvml_device *device, enum nvml_metric metric)
+{
+    return !(device->unavailable >> metric & 1);
+}
+
+/* GPM metrics, when two samples are far enough apart; also PCIe and NVLink rates, which are exact here. */
+void nvml_gpm_sample(struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample);
+void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm);
+
+/* Rate between the last reading and this one, in units per second. False: no rate can be known, for lack
+ * of a first reading, or because a counter of 32 bits may have gone round more than once
+ * (units_per_s_max: what the link can do at most, 0 unknown). */
+bool nvml_counter_rate(struct nvml_counter *counter, uint64_t value, int64_t now_ns, uint64_t units_per_s_max,
+                       uint64_t *rate);
+
+#endif

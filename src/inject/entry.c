@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library that `gpufl trace` names in CUDA_INJECTION64_PATH and
+ * NVTX_INJECTION64_PATH. The CUDA driver calls the first function inside cuInit,
+ * each copy of the NVTX headers the second at its first call. Nothing here runs
+ * by itself when the library is loaded. */
+#include "sdk/nvtx.h"
+
+GPUFL_API int InitializeInjection(void);
+GPUFL_API int InitializeInjectionNvtx2(nvtx_get_table get_table);
+
+int InitializeInjection(void)
+{
+    /* The program must run whether or not it can be traced, so the driver always hears "good". */
+    (void)gpufl_injected_start();
+    return 1;
+}
+
+int InitializeInjectionNvtx2(nvtx_get_table get_table)
+{
+    return gpufl_nvtx_attach(get_table);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logfile/reader.h"
+
+#include "base/crc32c.h"
+#include "base/intern.h"
+#include "logfile/line.h"
+#include "logfile/line_source.h"
+#include "logfile/segment.h"
+#include "logfile/windows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Scopes before the kernels that refer to them. */
+static const enum channel channel_order[CHANNEL_COUNT] = {CHANNEL_SYSTEM, CHANNEL_SCOPE, CHANNEL_DEVICE, CHANNEL_SASS};
+
+enum { FIRST_LINES = 4, BLOCK_BYTES = 128 << 10 };
+#define SEEN_BYTES_MAX ((size_t)8 << 20)
+
+struct reader {
+    log_line_fn on_line;
+    log_issue_fn on_issue;
+    void *user;
+    struct log_summary *summary;
+    struct session_files files;
+    bool *is_shadowed; /* per file: the same lines are in another one */
+    struct batch_view view;
+    struct intern seen; /* records of all channels that were delivered */
+    const struct session_file *file;
+    uint64_t line;
+    bool is_stopped;
+    /* of the channel being read */
+    uint64_t next_seq;
+    uint64_t damaged_since; /* damaged lines since the last good seq: they explain a gap */
+    bool has_pending;       /* a damaged line, not yet reported: see settle_damage */
+    struct log_issue pending;
+};
+
+static void report_issue(struct reader *reader, const struct log_issue *issue)
+{
+    if (reader->on_issue)
+        reader->on_issue(reader->user, issue);
+}
+
+PRINTF_LIKE(5, 6)
+static struct log_issue make_issue(const struct reader *reader, enum log_issue_kind kind, uint64_t line, uint64_t count,
+                                   const char *format, ...)
+{
+    struct log_issue issue = {.kind = kind, .line = line, .count = count};
+    if (reader->file)
+        snprintf(issue.file, sizeof issue.file, "%.127s", reader->file->name);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(issue.text, sizeof issue.text, format, args);
+    va_end(args);
+    return issue;
+}
+
+#define REPORT(reader, ...)                                    \
+    do {                                                       \
+        struct log_issue issue_ = make_issue(reader, __VA_ARGS__); \
+        report_issue(reader, &issue_);                         \
+    } while (0)
+
+/* A damaged line is reported when its successor is known: a launcher that marks the end of a killed
+ * program's session closes the torn line and appends a synthetic shutdown. That is a torn tail, not damage. */
+static void settle_damage(struct reader *reader, bool is_before_synthetic_end)
+{
+    if (!reader->has_pending)
+        return;
+    reader->has_pending = false;
+    if (is_before_synthetic_end) {
+        reader->pending.kind = LOG_ISSUE_TORN_TAIL;
+        reader->summary->has_torn_tail = true;
+        reader->summary->damaged_lines--;
+    }
+    report_issue(reader, &reader->pending);
+}
+
+static void add_damage(struct reader *reader, const char *reason)
+{
+    settle_damage(reader, false);
+    reader->summary->damaged_lines++;
+    reader->damaged_since++;
+    reader->pending = make_issue(reader, LOG_ISSUE_DAMAGED_LINE, reader->line, 1, "%s; the line is skipped", reason);
+    reader->has_pending = true;
+}
+
+/* Fills line from its text. The document is the caller's to free. False with the reason when damaged. */
+static bool decode_line(struct reader *reader, const char *text, size_t size, struct log_line *line,
+                        struct json_document *document, char reason[256])
+{
+    struct line_end end = line_end_read(text, size);
+    if (end.crc == LINE_CRC_BAD) {
+        snprintf(reason, 256, "its CRC does not match");
+        return false;
+    }
+    struct json_error error = {0};
+    enum record_type type = line_type_guess(text, size);
+    gpufl_status status = GPUFL_E_UNSUPPORTED;
+    if (record_catalogue[type].is_batch)
+        status = batch_decode(&reader->view, text, size, &error);
+    if (status == GPUFL_E_UNSUPPORTED) {
+        status = json_parse(document, text, size, &error);
+        const struct json_value *name = status ? NULL : json_member(document->root, "type");
+        if (!status && (!name || name->kind != JSON_STRING)) {
+            snprintf(reason, 256, "it is not a record: it has no type");
+            return false;
+        }
+        type = status ? RECORD_UNKNOWN : record_type_of(name->text, name->text_size);
+        line->type_name = status ? "" : name->text;
+        if (record_catalogue[type].is_batch)
+            status = batch_decode(&reader->view, text, size, &error);
+    }
+    if (status) {
+        snprintf(reason, 256, "byte %" PRIu32 ": %s", error.column, error.text[0] ? error.text : "not readable");
+        return false;
+    }
+    bool is_batch = record_catalogue[type].is_batch;
+    line->type = type = is_batch ? reader->view.info->type : type;
+    if (type != RECORD_UNKNOWN)
+        line->type_name = record_catalogue[type].name;
+    line->batch = is_batch ? &reader->view : NULL;
+    line->object = is_batch ? NULL : document->root;
+    line->seq = is_batch ? reader->view.seq : json_get_int(document->root, "seq", -1);
+    if (line->seq >= 0 && end.crc == LINE_CRC_NONE) {
+        snprintf(reason, 256, "it has lost its CRC");
+        return false;
+    }
+    return true;
+}
+
+/* Follows the channel's numbering; false for a line that was there already. */
+static bool follow_seq(struct reader *reader, const struct log_line *line)
+{
+    if (line->seq < 0)
+        return true;
+    uint64_t seq = (uint64_t)line->seq, expected = reader->next_seq;
+    if (seq < expected) {
+        REPORT(reader, LOG_ISSUE_DUPLICATE_LINE, reader->line, 1, "line number %" PRIu64 " was there already; skipped", seq);
+        return false;
+    }
+    uint64_t gap = seq - expected;
+    uint64_t missing = gap > reader->damaged_since ? gap - reader->damaged_since : 0;
+    if (missing) {
+        reader->summary->missing_lines += missing;
+        REPORT(reader, LOG_ISSUE_MISSING_LINES, reader->line, missing,
+               "%" PRIu64 " lines are missing before line number %" PRIu64, missing, seq);
+    }
+    reader->next_seq = seq + 1;
+    reader->damaged_since = 0;
+    return true;
+}
+
+/* Records that go to every channel are delivered once. */
+static bool is_repetition(struct reader *reader, const struct log_line *line)
+{
+    char key[256];
+    int size;
+    if (line->batch) {
+        const struct batch_view *batch = line->batch;
+        const struct batch_column *kind = &batch->columns[PROFILE_SAMPLE_SAMPLE_KIND];
+        bool is_isa_map = line->type == RECORD_PROFILE_SAMPLE_BATCH && batch->row_count && kind->present &&
+                          kind->cells[0] == 2;
+        if (!is_isa_map)
+            return false;
+        size = snprintf(key, sizeof key, "%d|%.*s|%" PRId64, line->type,
+                        (int)(batch->session_id_size < 100 ? batch->session_id_size : 100),
+                        batch->session_id ? batch->session_id : "", batch->batch_id);
+    } else {
+        if (line->type == RECORD_UNKNOWN || line->type == RECORD_DICTIONARY_UPDATE ||
+            record_catalogue[line->type].channel != CHANNEL_COUNT)
+            return false;
+        size = snprintf(key, sizeof key, "%d|%.100s|%" PRId64, line->type, json_get_text(line->object, "session_id", ""),
+                        json_get_int(line->object, "ts_ns", -1));
+    }
+    bool is_new = true;
+    intern_id(&reader->seen, key, (size_t)size, &is_new);
+    return !is_new;
+}
+
+static void deliver(struct reader *reader, const struct log_line *line)
+{
+    if (is_repetition(reader, line))
+        return;
+    struct log_summary *summary = reader->summary;
+    summary->rows[line->type] += line->batch ? line->batch->row_count : 1;
+    summary->unknown_types += line->type == RECORD_UNKNOWN;
+    if (line->type == RECORD_SHUTDOWN) {
+        bool is_synthetic = json_get_bool(line->object, "synthetic", false);
+        summary->is_synthetic_shutdown = is_synthetic && (!summary->has_shutdown || summary->is_synthetic_shutdown);
+        summary->has_shutdown = true;
+    }
+    if (reader->on_line && !reader->on_line(reader->user, line))
+        reader->is_stopped = true;
+}
+
+/* is_tail: the file's last bytes, without LF. */
+static void take_line(struct reader *reader, const char *text, size_t size, bool is_tail, bool is_last_file)
+{
+    struct log_line line = {.channel = reader->file->channel, .file = reader->file->name, .line = reader->line};
+    struct json_document document = {0};
+    char reason[256];
+    reader->summary->lines++;
+    if (decode_line(reader, text, size, &line, &document, reason)) {
+        settle_damage(reader, line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false));
+        if (follow_seq(reader, &line))
+            deliver(reader, &line);
+    } else if (!is_tail || !is_last_file) {
+        add_damage(reader, reason);
+    } else if (!reader->summary->is_live) {
+        /* A living writer may be in the middle of this line. */
+        reader->summary->has_torn_tail = true;
+        REPORT(reader, LOG_ISSUE_TORN_TAIL, reader->line, 1, "the last line is incomplete (%zu bytes): its writer was stopped",
+               size);
+    }
+    json_free(&document);
+}
+
+static void take_lines(struct reader *reader, struct line_source *source, bool is_last_file)
+{
+    while (!reader->is_stopped) {
+        const char *text;
+        size_t size;
+        enum line_result result = line_source_next(source, &text, &size);
+        reader->line++;
+        if (result == LINE_NO_MORE)
+            break;
+        if (result == LINE_FAILED) {
+            REPORT(reader, source->coding == LINE_CODING_PLAIN ? LOG_ISSUE_UNREADABLE : LOG_ISSUE_BAD_SEGMENT, reader->line,
+                   0, "%s; what comes after is lost", source->reason);
+            break;
+        }
+        if (result == LINE_TOO_LONG)
+            add_damage(reader, "it is longer than 64 MiB");
+        else
+            take_line(reader, text, size, result == LINE_UNENDED, is_last_file);
+    }
+}
+
+static uint32_t crc_of_file(int fd, uint64_t size)
+{
+    uint32_t crc = 0;
+    char *block = malloc(BLOCK_BYTES);
+    for (uint64_t at = 0; block && at < size;) {
+        uint64_t want = size - at < BLOCK_BYTES ? size - at : BLOCK_BYTES;
+        ssize_t got = pread(fd, block, (size_t)want, (off_t)at);
+        if (got <= 0)
+            break;
+        crc = crc32c(crc, block, (size_t)got);
+        at += (uint64_t)got;
+    }
+    free(block);
+    return crc;
+}
+
+/* Checks a sealed file before its lines; returns how many bytes of it are lines. */
+static uint64_t open_segment(struct reader *reader, int fd, uint64_t size, struct segment_footer *footer)
+{
+    struct problem problem = {""};
+    const struct session_file *file = reader->file;
+    reader->summary->sealed_files++;
+    reader->summary->sealed_bytes += size;
+    *footer = (struct segment_footer){0};
+    if (segment_footer_read(fd, footer, &problem)) {
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "%.200s", problem.text);
+        return size;
+    }
+    if (strcmp(footer->channel, channel_names[file->channel]) != 0 || footer->segment != file->index)
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its footer belongs to %s segment %" PRIu64, footer->channel,
+               footer->segment);
+    if (crc_of_file(fd, footer->frame_bytes) != footer->frame_crc32c)
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its CRC does not match its footer");
+    return footer->frame_bytes;
+}
+
+static void close_segment(struct reader *reader, const struct segment_footer *footer)
+{
+    uint64_t lines = reader->line ? reader->line - 1 : 0;
+    if (!footer->lines || reader->is_stopped)
+        return;
+    if (lines != footer->lines)
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "it has %" PRIu64 " lines, its footer says %" PRIu64, lines,
+               footer->lines);
+    else if (reader->next_seq != footer->last_seq + 1 && !reader->damaged_since)
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its last line is number %" PRIu64 ", its footer says %" PRIu64,
+               reader->next_seq - 1, footer->last_seq);
+}
+
+static enum line_coding coding_of(const struct session_file *file)
+{
+    return file->kind == SESSION_FILE_SEALED   ? LINE_CODING_ZSTD
+           : file->kind == SESSION_FILE_WINDOW ? LINE_CODING_GZIP
+                                               : LINE_CODING_PLAIN;
+}
+
+static gpufl_status read_log(struct reader *reader, const struct session_file *file, bool is_last)
+{
+    reader->file = file;
+    reader->line = 0;
+    int fd = session_file_open(reader->files.dir_fd, file->name);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status)) {
+        REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "it cannot be opened: %s", session_file_error(errno));
+        if (fd >= 0)
+            close(fd);
+        return GPUFL_OK;
+    }
+    uint64_t size = (uint64_t)status.st_size, input_bytes = size;
+    reader->summary->files++;
+    reader->summary->bytes += size;
+    struct segment_footer footer = {0};
+    struct problem problem = {""};
+    if (file->kind == SESSION_FILE_SEALED)
+        input_bytes = open_segment(reader, fd, size, &footer);
+    else if (file->kind == SESSION_FILE_WINDOW && !window_matches_sidecar(&reader->files, file, fd, &problem))
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "%.200s", problem.text);
+    struct line_source source;
+    gpufl_status result = line_source_open(&source, fd, coding_of(file), input_bytes);
+    if (!result) {
+        take_lines(reader, &source, is_last);
+        close_segment(reader, &footer);
+        line_source_close(&source);
+    }
+    close(fd);
+    return result;
+}
+
+static bool has_good_footer(const struct session_files *files, const struct session_file *file)
+{
+    struct segment_footer footer;
+    int fd = session_file_open(files->dir_fd, file->name);
+    bool is_good = fd >= 0 && !segment_footer_read(fd, &footer, NULL);
+    if (fd >= 0)
+        close(fd);
+    return is_good;
+}
+
+/* Two files with the same channel and number hold the same lines: work on one of them was interrupted.
+ * The finished one counts, which for a sealed file its footer proves. */
+static void find_shadowed(struct reader *reader)
+{
+    const struct session_files *files = &reader->files;
+    for (size_t i = 0; i + 1 < files->log_count; i++) {
+        const struct session_file *a = &files->items[i], *b = &files->items[i + 1];
+        if (a->channel != b->channel || a->index != b->index || !a->index)
+            continue;
+        if (a->kind == SESSION_FILE_ROTATED && b->kind == SESSION_FILE_SEALED)
+            reader->is_shadowed[has_good_footer(files, b) ? i : i + 1] = true;
+        else if (a->kind == SESSION_FILE_WINDOW && b->kind == SESSION_FILE_RETIRED)
+            reader->is_shadowed[i + 1] = true;
+    }
+}
+
+static gpufl_status read_channel(struct reader *reader, enum channel channel)
+{
+    const struct session_files *files = &reader->files;
+    size_t last = files->log_count;
+    for (size_t i = 0; i < files->log_count; i++)
+        if (files->items[i].channel == channel && !reader->is_shadowed[i])
+            last = i;
+    reader->next_seq = 1;
+    reader->damaged_since = 0;
+    gpufl_status status = GPUFL_OK;
+    for (size_t i = 0; i < files->log_count && !status && !reader->is_stopped; i++)
+        if (files->items[i].channel == channel && !reader->is_shadowed[i])
+            status = read_log(reader, &files->items[i], i == last);
+    settle_damage(reader, false);
+    return status;
+}
+
+/* Delivers the job_start record ahead of everything else; the channels' own copies are then repetitions. */
+static bool deliver_job_start(struct reader *reader, const struct session_file *file)
+{
+    int fd = session_file_open(reader->files.dir_fd, file->name);
+    struct line_source source;
+    if (fd < 0)
+        return false;
+    bool is_found = false;
+    if (!line_source_open(&source, fd, coding_of(file), UINT64_MAX)) {
+        for (uint64_t i = 1; i <= FIRST_LINES && !is_found; i++) {
+            const char *text;
+            size_t size;
+            enum line_result result = line_source_next(&source, &text, &size);
+            if (result != LINE_WHOLE && result != LINE_UNENDED)
+                break;
+            struct log_line line = {.channel = file->channel, .file = file->name, .line = i};
+            struct json_document document = {0};
+            char reason[256];
+            is_found = line_type_guess(text, size) == RECORD_JOB_START &&
+                       decode_line(reader, text, size, &line, &document, reason) && line.type == RECORD_JOB_START;
+            if (is_found)
+                deliver(reader, &line);
+            json_free(&document);
+        }
+        line_source_close(&source);
+    }
+    close(fd);
+    return is_found;
+}
+
+static void find_job_start(struct reader *reader)
+{
+    const struct session_files *files = &reader->files;
+    for (int c = 0; c < CHANNEL_COUNT; c++) {
+        size_t i = 0;
+        while (i < files->log_count && (files->items[i].channel != channel_order[c] || reader->is_shadowed[i]))
+            i++;
+        if (i < files->log_count && deliver_job_start(reader, &files->items[i]))
+            return;
+    }
+}
+
+static void report_end(struct reader *reader)
+{
+    struct log_summary *summary = reader->summary;
+    reader->file = NULL;
+    if (reader->is_stopped)
+        return;
+    if (reader->on_issue)
+        windows_report_holes(&reader->files, reader->on_issue, reader->user);
+    if (summary->has_shutdown && !summary->is_synthetic_shutdown)
+        return;
+    REPORT(reader, LOG_ISSUE_UNFINISHED, 0, 0, "%s",
+           summary->is_live        ? "the session is still being written"
+           : summary->has_shutdown ? "the program ended without closing the session; its launcher noted the end"
+                                   : "there is no shutdown record: the program was killed or is still running elsewhere");
+}
+
+gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_issue, void *user,
+                      struct log_summary *summary, struct problem *problem)
+{
+    *summary = (struct log_summary){0};
+    struct reader reader = {.on_line = on_line, .on_issue = on_issue, .user = user, .summary = summary};
+    reader.seen.text_bytes_max = SEEN_BYTES_MAX;
+    gpufl_status status = session_files_find(&reader.files, path, problem);
+    if (status)
+        return status;
+    summary->is_live = session_lock_is_held(reader.files.dir_fd);
+    reader.is_shadowed = calloc(reader.files.count + 1, sizeof *reader.is_shadowed);
+    if (!reader.is_shadowed) {
+        status = GPUFL_E_NO_MEMORY;
+    } else {
+        find_shadowed(&reader);
+        find_job_start(&reader);
+        for (int i = 0; i < CHANNEL_COUNT && !status && !reader.is_stopped; i++)
+            status = read_channel(&reader, channel_order[i]);
+        if (!status)
+            report_end(&reader);
+    }
+    if (status)
+        problem_set(problem, status, "no memory to read %s", path);
+    free(reader.is_shadowed);
+    intern_free(&reader.seen);
+    batch_view_free(&reader.view);
+    session_files_free(&reader.files);
+    return status;
+}

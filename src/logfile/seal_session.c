@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logfile/segment.h"
+#include "logfile/session_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The live file gets the number after the channel's last one. */
+static gpufl_status retire_live(const struct session_files *files, struct session_file *live, struct problem *problem)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < files->log_count; i++)
+        if (files->items[i].channel == live->channel && files->items[i].index > last)
+            last = files->items[i].index;
+    char name[64];
+    session_name_rotated(name, sizeof name, live->channel, last + 1, "");
+    if (renameat(files->dir_fd, live->name, files->dir_fd, name))
+        return problem_set(problem, GPUFL_E_IO, "cannot rename %s: %s", live->name, strerror(errno));
+    live->kind = SESSION_FILE_ROTATED;
+    live->index = last + 1;
+    return GPUFL_OK;
+}
+
+/* A sealed file beside its plain one: sealing was interrupted before the unlink, or long before. */
+static bool finish_interrupted(const struct session_files *files, const struct session_file *plain)
+{
+    char name[64];
+    session_name_rotated(name, sizeof name, plain->channel, plain->index, ".zst");
+    int fd = session_file_open(files->dir_fd, name);
+    if (fd < 0)
+        return false;
+    struct segment_footer footer;
+    bool is_whole = !segment_footer_read(fd, &footer, NULL);
+    close(fd);
+    if (is_whole)
+        unlinkat(files->dir_fd, plain->name, 0);
+    return is_whole;
+}
+
+static gpufl_status seal_files(struct session_files *files, struct problem *problem)
+{
+    struct problem reason = {""};
+    size_t kept = 0;
+    for (size_t i = 0; i < files->log_count; i++) {
+        struct session_file *file = &files->items[i];
+        if (file->kind != SESSION_FILE_LIVE && file->kind != SESSION_FILE_ROTATED)
+            continue;
+        gpufl_status status = GPUFL_OK;
+        bool was_live = file->kind == SESSION_FILE_LIVE;
+        if (was_live)
+            status = retire_live(files, file, problem);
+        else if (finish_interrupted(files, file))
+            continue;
+        struct segment_footer footer;
+        uint64_t sealed_bytes;
+        if (!status)
+            status = segment_seal(files->dir_fd, file->channel, file->index, NULL, &footer, &sealed_bytes, problem);
+        if (status && was_live && file->kind == SESSION_FILE_ROTATED) {
+            /* Back to its old name: as the live file its torn tail is no damage. */
+            char rotated[64];
+            session_name_rotated(rotated, sizeof rotated, file->channel, file->index, "");
+            if (renameat(files->dir_fd, rotated, files->dir_fd, file->name))
+                return problem_set(problem, GPUFL_E_IO, "cannot rename %s: %s", rotated, strerror(errno));
+        }
+        if (status == GPUFL_E_DAMAGED && !kept++ && problem)
+            reason = *problem;
+        else if (status && status != GPUFL_E_DAMAGED && status != GPUFL_E_NOT_FOUND)
+            return status;
+    }
+    if (kept)
+        return problem_set(problem, GPUFL_E_DAMAGED, "%zu files were left as they are, because of damage: %.300s", kept,
+                           reason.text);
+    return GPUFL_OK;
+}
+
+gpufl_status seal_session(const char *dir, struct problem *problem)
+{
+    struct session_files files;
+    gpufl_status status = session_files_list(&files, dir, problem);
+    if (status)
+        return status;
+    int lock_fd = openat(files.dir_fd, SESSION_LOCK_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock_fd < 0 && errno != ENOENT) {
+        status = problem_set(problem, GPUFL_E_IO, "cannot open the lock of %s: %s", dir, strerror(errno));
+    } else if (lock_fd >= 0 && !session_lock_take(lock_fd)) {
+        status = problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it when its program has ended", dir);
+    } else {
+        status = seal_files(&files, problem);
+    }
+    if (lock_fd >= 0)
+        close(lock_fd);
+    session_files_free(&files);
+    return status;
+}

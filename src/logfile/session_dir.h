@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names in a session directory: what each file is, and in which order a
+ * channel's files were written. Knows our layout, GPUFlight's and its older flat
+ * one (reader.h). Nothing here follows a symbolic link below the directory. */
+#ifndef GPUFL_LOGFILE_SESSION_DIR_H
+#define GPUFL_LOGFILE_SESSION_DIR_H
+
+#include "base/status.h"
+#include "format/catalogue.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SESSION_LOCK_NAME ".gpufl-session.lock"
+#define SESSION_ID_SIZE 36
+#define SESSION_NAME_MAX 300 /* ".tmp/" and a file name */
+
+enum session_file_kind {
+    SESSION_FILE_LIVE,    /* <channel>.log */
+    SESSION_FILE_ROTATED, /* <channel>.NNNNNN.log */
+    SESSION_FILE_SEALED,  /* <channel>.NNNNNN.log.zst */
+    SESSION_FILE_WINDOW,  /* <channel>.<N>.log.gz */
+    SESSION_FILE_RETIRED, /* .tmp/<channel>.<N>.log */
+    SESSION_FILE_ACTIVE,  /* .tmp/<channel>.log */
+    SESSION_FILE_FLAT,    /* <app>.<channel>.log[.<N>] */
+    SESSION_FILE_SIDECAR, /* .gpufl-window.<channel>.<N>.json */
+    SESSION_FILE_LOSS_MARKER /* .gpufl-transport-loss.<channel>.<N>.json */
+};
+
+struct session_file {
+    char name[SESSION_NAME_MAX]; /* relative to the session directory */
+    enum session_file_kind kind;
+    enum channel channel;
+    uint64_t index;  /* 0: has none */
+    size_t app_size; /* flat layout: the app's part of the name */
+};
+
+struct session_files {
+    int dir_fd; /* owned */
+    struct session_file *items; /* owned; by channel, oldest first; sidecars and loss markers at the end */
+    size_t count, capacity;
+    size_t log_count; /* items before the sidecars */
+};
+
+/* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or nothing of a session in it. */
+NODISCARD gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem);
+void session_files_free(struct session_files *files);
+/* session_list.c: the same for a directory that is a session or holds exactly one. */
+NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
+
+bool session_id_is_valid(const char *text);
+/* <channel>.log, <channel>.NNNNNN.log, and with a suffix */
+void session_name_live(char *out, size_t size, enum channel channel);
+void session_name_rotated(char *out, size_t size, enum channel channel, uint64_t index, const char *suffix);
+
+/* Opens a regular file for reading, never through a symbolic link; -1 with errno (ELOOP: symbolic link, EINVAL: not a regular file). */
+int session_file_open(int dir_fd, const char *name);
+/* The errno of session_file_open in words. */
+const char *session_file_error(int error);
+
+/* Takes the writer's lock (fd on the lock file); false with errno when somebody else has it. */
+bool session_lock_take(int lock_fd);
+/* Is the lock of this session directory held by a living writer? */
+bool session_lock_is_held(int dir_fd);
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sdk/options.h"
+
+#include "base/bytes.h"
+#include "base/environment.h"
+#include "format/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum option_kind { OPTION_TEXT, OPTION_SWITCH, OPTION_INT32, OPTION_INT64, OPTION_ENGINE, OPTION_BACKEND };
+
+struct option_info {
+    const char *name;        /* in code and config file */
+    const char *environment; /* NULL: none */
+    enum option_kind kind;
+    size_t offset, size; /* in struct options */
+    ptrdiff_t given;     /* offset in gpufl_options; -1: not there */
+    int64_t minimum, maximum;
+};
+
+#define FIELD(member) offsetof(struct options, member), sizeof(((struct options *)0)->member)
+#define GIVEN(member) (ptrdiff_t) offsetof(gpufl_options, member)
+
+static const struct option_info option_table[] = {
+    {"app_name", "GPUFL_APP_NAME", OPTION_TEXT, FIELD(app_name), GIVEN(app_name), 0, 0},
+    {"log_path", "GPUFL_LOG_DIR", OPTION_TEXT, FIELD(log_path), GIVEN(log_path), 0, 0},
+    {"backend_url", "GPUFL_BACKEND_URL", OPTION_TEXT, FIELD(backend_url), GIVEN(backend_url), 0, 0},
+    {"api_key", "GPUFL_API_KEY", OPTION_TEXT, FIELD(api_key), GIVEN(api_key), 0, 0},
+    {"api_path", "GPUFL_API_PATH", OPTION_TEXT, FIELD(api_path), GIVEN(api_path), 0, 0},
+    {"profiling_engine", "GPUFL_PROFILING_ENGINE", OPTION_ENGINE, FIELD(profiling_engine), GIVEN(profiling_engine), 0, 0},
+    {"backend", "GPUFL_BACKEND", OPTION_BACKEND, FIELD(backend), GIVEN(backend), 0, 0},
+    {"enabled", NULL, OPTION_SWITCH, FIELD(enabled), GIVEN(enabled), 0, 0},
+    {"remote_upload", "GPUFL_REMOTE_UPLOAD", OPTION_SWITCH, FIELD(remote_upload), GIVEN(remote_upload), 0, 0},
+    {"enable_stack_trace", "GPUFL_ENABLE_STACK_TRACE", OPTION_SWITCH, FIELD(enable_stack_trace), GIVEN(enable_stack_trace), 0, 0},
+    {"enable_source_collection", "GPUFL_ENABLE_SOURCE_COLLECTION", OPTION_SWITCH, FIELD(enable_source_collection), GIVEN(enable_source_collection), 0, 0},
+    {"enable_external_correlation", "GPUFL_ENABLE_EXTERNAL_CORRELATION", OPTION_SWITCH, FIELD(enable_external_correlation), GIVEN(enable_external_correlation), 0, 0},
+    {"enable_synchronization", "GPUFL_ENABLE_SYNCHRONIZATION", OPTION_SWITCH, FIELD(enable_synchronization), GIVEN(enable_synchronization), 0, 0},
+    {"enable_memory_tracking", "GPUFL_ENABLE_MEMORY_TRACKING", OPTION_SWITCH, FIELD(enable_memory_tracking), GIVEN(enable_memory_tracking), 0, 0},
+    {"enable_cuda_graphs_tracking", "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", OPTION_SWITCH, FIELD(enable_cuda_graphs_tracking), GIVEN(enable_cuda_graphs_tracking), 0, 0},
+    {"continuous_system_sampling", "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", OPTION_SWITCH, FIELD(continuous_system_sampling), GIVEN(continuous_system_sampling), 0, 0},
+    {"flush_logs_always", "GPUFL_FLUSH_LOGS_ALWAYS", OPTION_SWITCH, FIELD(flush_logs_always), GIVEN(flush_logs_always), 0, 0},
+    {"enable_debug_output", "GPUFL_DEBUG", OPTION_SWITCH, FIELD(enable_debug_output), GIVEN(enable_debug_output), 0, 0},
+    {"system_sample_rate_ms", "GPUFL_SYSTEM_SAMPLE_RATE_MS", OPTION_INT32, FIELD(system_sample_rate_ms), GIVEN(system_sample_rate_ms), 0, 3600000},
+    {"kernel_sample_rate_ms", NULL, OPTION_INT32, FIELD(kernel_sample_rate_ms), GIVEN(kernel_sample_rate_ms), 0, 3600000},
+    {"log_rotate_bytes", "GPUFL_LOG_ROTATE_BYTES", OPTION_INT64, FIELD(log_rotate_bytes), -1, 65536, INT64_MAX},
+    {"log_rotate_after_ms", "GPUFL_LOG_ROTATE_AFTER_MS", OPTION_INT64, FIELD(log_rotate_after_ms), -1, 100, INT64_MAX},
+    {"config_file", "GPUFL_CONFIG_FILE", OPTION_TEXT, FIELD(config_file), GIVEN(config_file), 0, 0},
+};
+enum { option_count = sizeof option_table / sizeof *option_table };
+
+static const char *const engine_names[] = {"Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep", NULL};
+static const char *const backend_names[] = {"Auto", "Nvidia", "Amd", "None", NULL};
+
+const char *engine_name(gpufl_engine engine)
+{
+    return engine >= GPUFL_ENGINE_MONITOR && engine <= GPUFL_ENGINE_DEEP ? engine_names[engine - 1] : "none";
+}
+
+void options_set_defaults(struct options *options)
+{
+    *options = (struct options){
+        .profiling_engine = GPUFL_ENGINE_MONITOR,
+        .app_name = "gpufl",
+        .api_path = "/api/v1",
+        .enabled = true,
+        .enable_source_collection = true,
+        .enable_external_correlation = true,
+        .enable_synchronization = true,
+    };
+}
+
+static const char *words_of(const char *const *words, char *out, size_t size)
+{
+    size_t used = 0;
+    for (; *words && used < size; words++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", *words);
+    return out;
+}
+
+/* Index of the word, ignoring case, or -1 with the problem set. */
+static int word_index(const char *text, const char *const *words, const char *where, struct problem *problem)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcasecmp(text, words[i]))
+            return i;
+    char known[160];
+    const char *nearest = nearest_word(text, words);
+    problem_set(problem, GPUFL_E_INVALID, "%s: no such value '%.60s'%s%s%s; known: %s", where, text,
+                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+                words_of(words, known, sizeof known));
+    return -1;
+}
+
+static gpufl_status set_text(const struct option_info *info, struct options *options, const char *text,
+                             const char *where, struct problem *problem)
+{
+    size_t size = strlen(text);
+    if (size >= info->size)
+        return problem_set(problem, GPUFL_E_INVALID, "%s: %s is longer than %zu bytes", where, info->name, info->size - 1);
+    memcpy((char *)options + info->offset, text, size + 1);
+    return GPUFL_OK;
+}
+
+static gpufl_status set_number(const struct option_info *info, struct options *options, int64_t value,
+                               const char *where, struct problem *problem)
+{
+    if (value < info->minimum || value > info->maximum)
+        return problem_set(problem, GPUFL_E_INVALID, "%s: %s must be %lld to %lld, not %lld", where, info->name,
+                           (long long)info->minimum, (long long)info->maximum, (long long)value);
+    if (info->kind == OPTION_INT32)
+        *(int32_t *)(void *)((char *)options + info->offset) = (int32_t)value;
+    else
+        *(int64_t *)(void *)((char *)options + info->offset) = value;
+    return GPUFL_OK;
+}
+
+static gpufl_status set_word(const struct option_info *info, struct options *options, const char *text,
+                             const char *where, struct problem *problem)
+{
+    bool is_engine = info->kind == OPTION_ENGINE;
+    int index = word_index(text, is_engine ? engine_names : backend_names, where, problem);
+    if (index < 0)
+        return GPUFL_E_INVALID;
+    if (is_engine)
+        options->profiling_engine = (gpufl_engine)(index + 1);
+    else
+        options->backend = (gpufl_backend)index;
+    return GPUFL_OK;
+}
+
+static bool is_true_word(const char *text)
+{
+    return !strcasecmp(text, "1") || !strcasecmp(text, "true") || !strcasecmp(text, "yes") || !strcasecmp(text, "on");
+}
+static bool is_false_word(const char *text)
+{
+    return !strcasecmp(text, "0") || !strcasecmp(text, "false") || !strcasecmp(text, "no") || !strcasecmp(text, "off");
+}
+
+static gpufl_status set_from_environment(const struct option_info *info, struct options *options, const char *text,
+                                         struct problem *problem)
+{
+    switch (info->kind) {
+    case OPTION_TEXT:
+        return set_text(info, options, text, info->environment, problem);
+    case OPTION_SWITCH:
+        if (!is_true_word(text) && !is_false_word(text))
+            return problem_set(problem, GPUFL_E_INVALID, "%s: '%.60s' is neither on (1, true, yes, on) nor off (0, false, no, off)",
+                               info->environment, text);
+        *(bool *)((char *)options + info->offset) = is_true_word(text);
+        return GPUFL_OK;
+    case OPTION_ENGINE:
+    case OPTION_BACKEND:
+        return set_word(info, options, text, info->environment, problem);
+    case OPTION_INT32:
+    case OPTION_INT64:
+        break;
+    }
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end)
+        return problem_set(problem, GPUFL_E_INVALID, "%s: '%.60s' is not a whole number", info->environment, text);
+    return set_number(info, options, value, info->environment, problem);
+}
+
+static gpufl_status set_from_json(const struct option_info *info, struct options *options, const struct json_value *value,
+                                  const char *where, struct problem *problem)
+{
+    const char *expected;
+    switch (info->kind) {
+    case OPTION_SWITCH:
+        if (value->kind == JSON_TRUE || value->kind == JSON_FALSE) {
+            *(bool *)((char *)options + info->offset) = value->kind == JSON_TRUE;
+            return GPUFL_OK;
+        }
+        expected = "true or false";
+        break;
+    case OPTION_INT32:
+    case OPTION_INT64:
+        if (value->kind == JSON_INT && !value->is_unsigned)
+            return set_number(info, options, value->integer, where, problem);
+        expected = "a whole number";
+        break;
+    default:
+        if (value->kind == JSON_STRING && strlen(value->text) == value->text_size)
+            return info->kind == OPTION_TEXT ? set_text(info, options, value->text, where, problem)
+                                             : set_word(info, options, value->text, where, problem);
+        expected = "text in quotes";
+        break;
+    }
+    return problem_set(problem, GPUFL_E_INVALID, "%s: %s wants %s", where, info->name, expected);
+}
+
+gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
+                                struct problem *problem)
+{
+    struct json_document document;
+    struct json_error error;
+    if (json_parse(&document, text, size, &error) != GPUFL_OK)
+        return problem_set(problem, GPUFL_E_INVALID, "%.200s:%u:%u: %s", file_name, error.line, error.column, error.text);
+    gpufl_status status = GPUFL_OK;
+    if (document.root->kind != JSON_OBJECT)
+        status = problem_set(problem, GPUFL_E_INVALID, "%.200s:%u:%u: expected an object of options", file_name,
+                             document.root->line, document.root->column);
+    const char *names[option_count + 1] = {NULL};
+    for (int i = 0; i < option_count; i++)
+        names[i] = option_table[i].name;
+    const struct json_value *member = status == GPUFL_OK ? document.root->child : NULL;
+    for (; member && status == GPUFL_OK; member = member->next) {
+        char where[256];
+        snprintf(where, sizeof where, "%.200s:%u:%u", file_name, member->line, member->column);
+        const struct option_info *info = NULL;
+        for (int i = 0; i < option_count; i++)
+            if (!strcmp(option_table[i].name, member->key))
+                info = &option_table[i];
+        if (info) {
+            status = set_from_json(info, options, member, where, problem);
+            continue;
+        }
+        const char *nearest = nearest_word(member->key, names);
+        status = problem_set(problem, GPUFL_E_INVALID, "%s: no option '%.60s'%s%s%s", where, member->key,
+                             nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    }
+    json_free(&document);
+    return status;
+}
+
+static gpufl_status apply_file(struct options *options, const char *path, struct problem *problem)
+{
+    enum { file_bytes_max = 1 << 20 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size > file_bytes_max) {
+        const char *why = fd < 0 ? strerror(errno) : "not a plain file of at most 1 MiB";
+        if (fd >= 0)
+            close(fd);
+        return problem_set(problem, GPUFL_E_INVALID, "config file %.300s: %s", path, why);
+    }
+    struct bytes text = {0};
+    ssize_t got = 0;
+    if (bytes_reserve(&text, (size_t)info.st_size + 1))
+        while ((got = read(fd, text.data + text.size, text.capacity - text.size)) > 0)
+            text.size += (size_t)got;
+    close(fd);
+    gpufl_status status = got < 0 || text.failed
+                              ? problem_set(problem, GPUFL_E_IO, "config file %.300s: could not be read", path)
+                              : options_apply_json(options, text.data, text.size, path, problem);
+    bytes_free(&text);
+    return status;
+}
+
+bool options_are_disabled(const gpufl_options *given)
+{
+    const char *text = getenv("GPUFL_DISABLED");
+    if (text && is_true_word(text))
+        return true;
+    return given && given->struct_size >= offsetof(gpufl_options, enabled) + sizeof given->enabled &&
+           given->enabled == GPUFL_OFF;
+}
+
+static gpufl_status apply_given(struct options *options, const gpufl_options *given, struct problem *problem)
+{
+    for (int i = 0; i < option_count; i++) {
+        const struct option_info *info = &option_table[i];
+        if (info->given < 0)
+            continue;
+        const char *at = (const char *)given + info->given;
+        gpufl_status status = GPUFL_OK;
+        switch (info->kind) {
+        case OPTION_TEXT: {
+            const char *text;
+            memcpy(&text, at, sizeof text);
+            if (text && *text)
+                status = set_text(info, options, text, "options", problem);
+            break;
+        }
+        case OPTION_SWITCH: {
+            gpufl_switch value;
+            memcpy(&value, at, sizeof value);
+            if (value == GPUFL_ON || value == GPUFL_OFF)
+                *(bool *)((char *)options + info->offset) = value == GPUFL_ON;
+            else if (value != GPUFL_UNSET)
+                status = problem_set(problem, GPUFL_E_INVALID, "options: %s is not a gpufl_switch value (%d)", info->name, (int)value);
+            break;
+        }
+        case OPTION_INT32: {
+            int32_t value;
+            memcpy(&value, at, sizeof value);
+            if (value)
+                status = set_number(info, options, value < 0 ? 0 : value, "options", problem);
+            break;
+        }
+        default:
+            break;
+        }
+        if (status != GPUFL_OK)
+            return status;
+    }
+    if (given->profiling_engine < GPUFL_ENGINE_DEFAULT || given->profiling_engine > GPUFL_ENGINE_DEEP)
+        return problem_set(problem, GPUFL_E_INVALID, "options: no engine %d; GPUFL_ENGINE_MONITOR to GPUFL_ENGINE_DEEP exist",
+                           (int)given->profiling_engine);
+    if (given->backend < GPUFL_BACKEND_AUTO || given->backend > GPUFL_BACKEND_NONE)
+        return problem_set(problem, GPUFL_E_INVALID, "options: no backend %d", (int)given->backend);
+    if (given->profiling_engine != GPUFL_ENGINE_DEFAULT)
+        options->profiling_engine = given->profiling_engine;
+    if (given->backend != GPUFL_BACKEND_AUTO)
+        options->backend = given->backend;
+    options->log_fn = given->log_fn;
+    options->log_user = given->log_user;
+    return GPUFL_OK;
+}
+
+/* An older caller's shorter struct is filled up with zeros; a newer caller's longer one is good as
+ * long as it uses nothing that we do not know. */
+static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, struct problem *problem)
+{
+    size_t size = given->struct_size;
+    memset(copy, 0, sizeof *copy);
+    if (size < offsetof(gpufl_options, log_user) + sizeof given->log_user || size > 65536)
+        return problem_set(problem, GPUFL_E_INVALID, "options: struct_size is %zu; start from GPUFL_OPTIONS_INIT", size);
+    for (size_t i = sizeof *copy; i < size; i++)
+        if (((const unsigned char *)given)[i])
+            return problem_set(problem, GPUFL_E_VERSION,
+                               "options: a field of a newer gpufl is set; this library is %s", GPUFL_VERSION_STRING);
+    memcpy(copy, given, size < sizeof *copy ? size : sizeof *copy);
+    return GPUFL_OK;
+}
+
+gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem)
+{
+    gpufl_options copy = GPUFL_OPTIONS_INIT;
+    gpufl_status status = given ? copy_given(&copy, given, problem) : GPUFL_OK;
+    if (status != GPUFL_OK)
+        return status;
+    options_set_defaults(options);
+    const char *config_file = copy.config_file && *copy.config_file ? copy.config_file : getenv("GPUFL_CONFIG_FILE");
+    if (config_file && *config_file)
+        status = apply_file(options, config_file, problem);
+    for (int i = 0; i < option_count && status == GPUFL_OK; i++) {
+        const char *text = option_table[i].environment ? getenv(option_table[i].environment) : NULL;
+        if (text && *text)
+            status = set_from_environment(&option_table[i], options, text, problem);
+    }
+    if (status == GPUFL_OK)
+        status = apply_given(options, &copy, problem);
+    if (status == GPUFL_OK && !options->log_path[0])
+        memcpy(options->log_path, options->app_name, sizeof options->app_name);
+    return status;
+}

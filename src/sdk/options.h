@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of a session, resolved: set in code > environment > config file >
+ * default. One table names every option once; parsing, validation and the
+ * "did you mean" come from it. */
+#ifndef GPUFL_SDK_OPTIONS_H
+#define GPUFL_SDK_OPTIONS_H
+
+#include "base/status.h"
+
+#include <limits.h>
+
+struct options {
+    gpufl_engine profiling_engine; /* never DEFAULT once resolved */
+    gpufl_backend backend;
+    char app_name[256];
+    char log_path[PATH_MAX];
+    char backend_url[1024];
+    char api_key[256];
+    char api_path[256];
+    char config_file[PATH_MAX];
+    bool enabled;
+    bool remote_upload;
+    bool enable_stack_trace;
+    bool enable_source_collection;
+    bool enable_external_correlation;
+    bool enable_synchronization;
+    bool enable_memory_tracking;
+    bool enable_cuda_graphs_tracking;
+    bool continuous_system_sampling;
+    bool flush_logs_always;
+    bool enable_debug_output;
+    int32_t system_sample_rate_ms;
+    int32_t kernel_sample_rate_ms;
+    /* Not part of gpufl_options; environment or config file only. */
+    int64_t log_rotate_bytes;
+    int64_t log_rotate_after_ms;
+    gpufl_log_fn log_fn;
+    void *log_user;
+};
+
+/* GPUFL_DISABLED, then `enabled` in code: nothing else needs to be looked at. */
+bool options_are_disabled(const gpufl_options *given);
+/* given may be NULL. GPUFL_E_INVALID or GPUFL_E_VERSION with a message that names the option and the nearest valid one. */
+NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem);
+/* Applies one JSON object of options; file_name is for messages. */
+NODISCARD gpufl_status options_apply_json(struct options *options, const char *text, size_t size,
+                                          const char *file_name, struct problem *problem);
+void options_set_defaults(struct options *options);
+const char *engine_name(gpufl_engine engine);
+
+#endif

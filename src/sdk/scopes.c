@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scopes of the public API: from the caller's thread into its ring. */
+#include "capture/thread_log.h"
+#include "sdk/session.h"
+
+#include <string.h>
+
+void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
+{
+    struct scope_text text = {.name = name ? name : "", .name_size = name ? strlen(name) : 0};
+    if (meta && meta->struct_size >= sizeof *meta) {
+        text.tag = meta->tag;
+        text.tag_size = meta->tag ? strlen(meta->tag) : 0;
+        text.repeat = meta->repeat;
+        text.warmup = meta->warmup;
+    }
+    if (thread_log_scope_begin(&text))
+        session_hold_sampler(true);
+}
+
+void gpufl_scope_pop(void)
+{
+    if (thread_log_scope_end())
+        session_hold_sampler(false);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Life of the process's one session: start, join and leave, stop, exit, fork. */
+#include "sdk/session.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/collector.h"
+#include "logfile/writer.h"
+#include "sdk/options.h"
+#include "sdk/session_records.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { close_deadline_ms = 10000 };
+
+int gpufl_recording;
+
+static struct {
+    pthread_mutex_t mutex; /* init, shutdown, system windows; never taken by scopes */
+    bool is_running, is_injected, has_handlers;
+    int users; /* inits not yet matched by a shutdown */
+    gpufl_engine engine;
+    struct options options;
+    char session_id[37];
+    char dir[PATH_MAX];
+    struct log_writer *writer;
+    struct collector *collector;
+    struct system_sampler *sampler;
+    /* Scopes reach the sampler without the mutex: they announce themselves in
+     * `visitors`, and shutdown takes the pointer away and waits until none is inside. */
+    _Atomic(struct system_sampler *) scope_sampler;
+    _Atomic int visitors;
+} session = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local struct problem last_problem;
+
+gpufl_status session_fail(gpufl_status status, const struct problem *problem)
+{
+    last_problem = *problem;
+    return status;
+}
+
+const char *gpufl_last_error(void)
+{
+    return last_problem.text;
+}
+
+const char *gpufl_status_string(gpufl_status status)
+{
+    switch (status) {
+#define STATUS_TEXT(name, code, text)                                                                                  \
+    case name:                                                                                                         \
+        return text;
+        GPUFL_STATUS_MAP(STATUS_TEXT)
+#undef STATUS_TEXT
+    }
+    return "unknown status";
+}
+
+const char *gpufl_version(void)
+{
+    return GPUFL_VERSION_STRING;
+}
+
+gpufl_engine gpufl_active_engine(void)
+{
+    pthread_mutex_lock(&session.mutex);
+    gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
+    pthread_mutex_unlock(&session.mutex);
+    return engine;
+}
+
+const char *gpufl_session_dir(void)
+{
+    return session.dir;
+}
+
+void session_hold_sampler(bool is_hold)
+{
+    atomic_fetch_add(&session.visitors, 1);
+    struct system_sampler *sampler = atomic_load(&session.scope_sampler);
+    if (sampler && is_hold)
+        system_sampler_hold(sampler);
+    else if (sampler)
+        system_sampler_release(sampler);
+    atomic_fetch_sub(&session.visitors, 1);
+}
+
+/* The launcher's socket, if the descriptor named by the environment really is one. */
+static int message_fd(void)
+{
+    const char *text = getenv("GPUFL_MESSAGE_FD");
+    char *end;
+    long fd = text && *text ? strtol(text, &end, 10) : -1;
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (fd < 0 || fd > INT_MAX || *end || getsockopt((int)fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+        type != SOCK_DGRAM)
+        return -1;
+    return (int)fd;
+}
+
+static int64_t sampler_cpu_ns(void *user)
+{
+    return system_sampler_cpu_ns(user);
+}
+
+static void warn_about_deprecated(const struct options *options)
+{
+    if (options->remote_upload)
+        log_message(GPUFL_LOG_WARNING, "remote_upload is deprecated and has no effect; upload the finished session instead");
+    if (options->kernel_sample_rate_ms)
+        log_message(GPUFL_LOG_WARNING, "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
+}
+
+static gpufl_status open_parts(struct problem *problem, struct problem *gpu_problem)
+{
+    const struct options *options = &session.options;
+    const struct log_writer_options writer = {
+        .base_dir = options->log_path,
+        .session_id = session.session_id,
+        .rotate_bytes = (uint64_t)options->log_rotate_bytes,
+        .rotate_age_ms = (uint64_t)options->log_rotate_after_ms,
+        .fsync_always = options->flush_logs_always,
+        .seal = true,
+    };
+    gpufl_status status = log_writer_open(&session.writer, &writer, problem);
+    if (status != GPUFL_OK)
+        return status;
+    snprintf(session.dir, sizeof session.dir, "%s", log_writer_dir(session.writer));
+    const struct system_sampler_options sampler = {
+        .writer = session.writer,
+        .session_id = session.session_id,
+        .app_name = options->app_name,
+        .interval_ms = (unsigned)options->system_sample_rate_ms,
+        .is_continuous = options->continuous_system_sampling,
+        .use_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA,
+    };
+    status = system_sampler_start(&session.sampler, &sampler, gpu_problem);
+    if (status != GPUFL_OK)
+        return problem_set(problem, status, "the system sampler could not start: %s", gpufl_status_string(status));
+    unsigned features = CUPTI_TRACE_OVERHEAD | (options->enable_synchronization ? CUPTI_TRACE_SYNC : 0) |
+                        (options->enable_memory_tracking ? CUPTI_TRACE_MEMORY : 0) |
+                        (options->enable_external_correlation ? CUPTI_TRACE_EXTERNAL : 0) |
+                        (options->enable_cuda_graphs_tracking ? CUPTI_TRACE_GRAPHS : 0);
+    const struct collector_options collector = {
+        .writer = session.writer,
+        .session_id = session.session_id,
+        .app_name = options->app_name,
+        .trace_features = features,
+        .with_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE && sampler.use_nvidia,
+        .with_stacks = options->enable_stack_trace,
+        .sampler_cpu_ns = sampler_cpu_ns,
+        .sampler_user = session.sampler,
+    };
+    status = collector_make(&session.collector, &collector);
+    if (status != GPUFL_OK)
+        return problem_set(problem, status, "not enough memory to start a session");
+    return GPUFL_OK;
+}
+
+static void close_parts(void)
+{
+    system_sampler_stop(session.sampler);
+    collector_free(session.collector);
+    log_writer_close(session.writer, close_deadline_ms);
+    session.sampler = NULL;
+    session.collector = NULL;
+    session.writer = NULL;
+}
+
+static gpufl_engine choose_engine(const struct options *options, struct trace_grant *grant)
+{
+    gpufl_engine wanted = options->profiling_engine;
+    if (wanted == GPUFL_ENGINE_MONITOR)
+        return wanted;
+    if (options->backend == GPUFL_BACKEND_AMD || options->backend == GPUFL_BACKEND_NONE)
+        grant->status = problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend %s has no %s engine",
+                                    options->backend == GPUFL_BACKEND_AMD ? "Amd" : "None", engine_name(wanted));
+    if (grant->status != GPUFL_OK) {
+        log_message(GPUFL_LOG_WARNING, "%s; continuing with the Monitor engine: no kernels are recorded", grant->problem.text);
+        return GPUFL_ENGINE_MONITOR;
+    }
+    if (wanted > GPUFL_ENGINE_TRACE)
+        log_message(GPUFL_LOG_WARNING, "this version of gpufl has no %s engine; continuing with Trace", engine_name(wanted));
+    return GPUFL_ENGINE_TRACE;
+}
+
+static void on_exit_of_process(void)
+{
+    pthread_mutex_lock(&session.mutex);
+    if (session.users > 0)
+        session.users = 1;
+    session.is_injected = false;
+    pthread_mutex_unlock(&session.mutex);
+    gpufl_shutdown();
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&session.mutex);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&session.mutex);
+}
+
+/* The child has none of gpufl's threads and must not write to the parent's files: it forgets the
+ * session. It may start its own. */
+static void after_fork_in_child(void)
+{
+    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
+    atomic_store(&session.scope_sampler, NULL);
+    atomic_store(&session.visitors, 0);
+    if (session.is_running) {
+        log_writer_abandon(session.writer);
+        system_sampler_abandon(session.sampler);
+        collector_abandon(session.collector);
+    }
+    session.writer = NULL;
+    session.sampler = NULL;
+    session.collector = NULL;
+    session.is_running = session.is_injected = false;
+    session.users = 0;
+    pthread_mutex_init(&session.mutex, NULL);
+}
+
+static void install_handlers(void)
+{
+    if (session.has_handlers)
+        return;
+    session.has_handlers = true;
+    atexit(on_exit_of_process);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static gpufl_status start_locked(const gpufl_options *given, struct problem *problem)
+{
+    gpufl_status status = options_resolve(&session.options, given, problem);
+    /* Messages must be able to leave even when the options are wrong. */
+    log_configure(given && status == GPUFL_OK ? session.options.log_fn : NULL, session.options.log_user,
+                  status == GPUFL_OK && session.options.enable_debug_output, message_fd());
+    if (status != GPUFL_OK)
+        return status;
+    if (!session.options.enabled)
+        return problem_set(problem, GPUFL_E_DISABLED, "gpufl is disabled by its config file");
+    warn_about_deprecated(&session.options);
+    session_id_make(session.session_id);
+    struct problem gpu_problem = {""};
+    status = open_parts(problem, &gpu_problem);
+    if (status != GPUFL_OK) {
+        close_parts();
+        return status;
+    }
+    struct recorder *recorder = collector_recorder(session.collector);
+    write_job_start(recorder, &session.options, session.sampler, session.dir, clock_wall_ns());
+    struct trace_grant grant;
+    memset(&grant, 0, sizeof grant);
+    collector_trace(session.collector, &grant);
+    session.engine = choose_engine(&session.options, &grant);
+    write_capabilities(recorder, &session.options, session.engine, &grant, gpu_problem.text);
+    status = collector_start(session.collector);
+    if (status != GPUFL_OK) {
+        close_parts();
+        return problem_set(problem, status, "the collector thread could not start");
+    }
+    install_handlers();
+    if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)
+        atomic_store(&session.scope_sampler, session.sampler);
+    session.is_running = true;
+    __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELAXED);
+    log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine), session.dir);
+    return GPUFL_OK;
+}
+
+gpufl_status session_start(const gpufl_options *given, bool is_injected)
+{
+    struct problem problem = {""};
+    last_problem = problem;
+    if (options_are_disabled(given))
+        return session_fail(GPUFL_E_DISABLED, &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
+    pthread_mutex_lock(&session.mutex);
+    gpufl_status status = GPUFL_OK;
+    if (!session.is_running) {
+        status = start_locked(given, &problem);
+        session.is_injected = status == GPUFL_OK && is_injected;
+    }
+    if (status == GPUFL_OK)
+        session.users++;
+    pthread_mutex_unlock(&session.mutex);
+    if (status != GPUFL_OK) {
+        log_message(GPUFL_LOG_ERROR, "%s", problem.text);
+        session_fail(status, &problem);
+    }
+    return status;
+}
+
+gpufl_status gpufl_init(const gpufl_options *options)
+{
+    return session_start(options, false);
+}
+
+void gpufl_shutdown(void)
+{
+    pthread_mutex_lock(&session.mutex);
+    /* A session that `gpufl trace` started keeps its one user until the process exits. */
+    bool is_last = session.is_running && session.users == 1 && !session.is_injected;
+    if (session.users > (session.is_injected ? 1 : 0))
+        session.users--;
+    if (is_last) {
+        __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
+        atomic_store(&session.scope_sampler, NULL);
+        while (atomic_load(&session.visitors))
+            sched_yield();
+        collector_stop(session.collector); /* its last overhead record still asks the sampler */
+        system_sampler_stop(session.sampler);
+        session.sampler = NULL;
+        write_shutdown(collector_recorder(session.collector), clock_wall_ns());
+        close_parts();
+        session.is_running = false;
+    }
+    pthread_mutex_unlock(&session.mutex);
+}
+
+static void system_window(const char *name, bool is_start)
+{
+    pthread_mutex_lock(&session.mutex);
+    if (session.is_running)
+        system_sampler_window(session.sampler, name ? name : "", is_start);
+    pthread_mutex_unlock(&session.mutex);
+}
+
+void gpufl_system_start(const char *name)
+{
+    if (gpufl_is_recording())
+        system_window(name, true);
+}
+
+void gpufl_system_stop(const char *name)
+{
+    if (gpufl_is_recording())
+        system_window(name, false);
+}

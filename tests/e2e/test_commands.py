@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help, errors, completion and manual pages of the gpufl program."""
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import unittest
+
+from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, run
+
+COMMANDS = ["trace", "report", "verify", "seal", "info", "doctor", "demo", "version", "completion"]
+
+
+class Help(TestCase):
+    def test_gpufl_alone_prints_help_that_fits_one_screen(self):
+        result = gpufl()
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(result.stderr, "")
+        lines = result.stdout.splitlines()
+        self.assertLessEqual(len(lines), 40)
+        self.assertLessEqual(max(map(len, lines)), 100)
+        verbs = re.findall(r"^  (\w+) +\w", result.stdout, re.M)
+        self.assertEqual(verbs[:len(COMMANDS)], COMMANDS)
+
+    def test_every_command_has_an_example_at_the_end_of_the_help(self):
+        after = gpufl().stdout.split("For example:")[1]
+        for command in COMMANDS:
+            self.assertIn(f"gpufl {command}", after)
+
+    def test_each_command_explains_itself(self):
+        for command in COMMANDS:
+            for arguments in ((command, "--help"), (command, "-h"), ("help", command)):
+                result = gpufl(*arguments)
+                self.assertEqual(result.returncode, 0, arguments)
+                self.assertIn(f"usage: gpufl {command}", result.stdout)
+                self.assertLessEqual(len(result.stdout.splitlines()), 40)
+
+    def test_usage_and_the_list_show_the_same_options_within_100_columns(self):
+        for command in COMMANDS:
+            text = gpufl(command, "--help").stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), 100)
+            usage = re.search(r"^usage: (.*?)\n\n", text, re.M | re.S).group(1)
+            in_usage = re.findall(r"\[(-[\w-]+)", usage)
+            listed = [letter or name for letter, name in re.findall(r"^  (?:(-\w), |    )(--[\w-]+)", text, re.M)]
+            self.assertEqual(in_usage, listed)
+
+
+class WrongUse(TestCase):
+    def check(self, arguments, message):
+        result = gpufl(*arguments)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertEqual(result.stderr.splitlines()[0], message)
+
+    def test_an_unknown_command_names_the_nearest(self):
+        self.check(["trce"], "gpufl: no command 'trce'; did you mean 'trace'?")
+        self.check(["help", "vrify"], "gpufl: no command 'vrify'; did you mean 'verify'?")
+        self.check(["frobnicate"], "gpufl: no command 'frobnicate'; `gpufl` lists them")
+
+    def test_an_unknown_option_names_the_nearest(self):
+        self.check(["trace", "--engin", "Trace", "--", "true"], "gpufl trace: no option '--engin'; did you mean '--engine'?")
+        self.check(["report", "--jsn", "x"], "gpufl report: no option '--jsn'; did you mean '--json'?")
+
+    def test_an_unknown_engine_names_the_nearest(self):
+        self.check(["trace", "--engine", "Trce", "--", "true"], "gpufl trace: no engine 'Trce'; did you mean 'Trace'?")
+
+    def test_missing_operands_are_named(self):
+        self.check(["trace"], "gpufl trace: CMD is missing")
+        self.check(["trace", "--"], "gpufl trace: CMD is missing")
+        self.check(["report"], "gpufl report: DIR is missing")
+        self.check(["verify", "a", "b"], "gpufl verify: takes one DIR; 'b' is one too many")
+        self.check(["version", "x"], "gpufl version: takes no operand, but got 'x'")
+        self.check(["trace", "--sample-ms", "fast", "--", "true"],
+                   "gpufl trace: --sample-ms takes a whole number from 0 to 3600000, not 'fast'")
+
+    def test_a_session_that_is_not_there_is_an_environment_error_that_names_it(self):
+        for command in ("report", "verify", "seal"):
+            result = gpufl(command, self.directory / "nowhere")
+            self.assertEqual(result.returncode, 3, command)
+            self.assertIn("nowhere", result.stderr)
+            self.assertTrue(result.stderr.startswith(f"gpufl {command}: "), result.stderr)
+
+    def test_a_full_standard_output_is_not_success(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([GPUFL, "version"], stdout=full, check=False, timeout=20)
+        self.assertEqual(result.returncode, 3)
+
+
+class Version(TestCase):
+    def test_version_is_that_of_the_header(self):
+        header = (SOURCE / "include/gpufl/gpufl.h").read_text()
+        expected = re.search(r'GPUFL_VERSION_STRING "(.*)"', header).group(1)
+        self.assertIn(expected, gpufl("version").stdout)
+        self.assertEqual(gpufl("--version").stdout, gpufl("version").stdout)
+        self.assertEqual(json.loads(gpufl("version", "--json").stdout)["version"], expected)
+
+
+class Completion(TestCase):
+    def complete(self, *words):
+        script = self.directory / "complete.bash"
+        script.write_text(gpufl("completion", "bash").stdout)
+        line = " ".join(f"'{word}'" for word in words)
+        result = run("bash", "-c", f'source "{script}"; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _gpufl; '
+                     'printf "%s\\n" "${COMPREPLY[@]}"')
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.split()
+
+    def test_bash_completes_commands_options_and_engines(self):
+        self.assertEqual(self.complete("gpufl", "tr"), ["trace"])
+        self.assertEqual(self.complete("gpufl", ""), COMMANDS)
+        self.assertEqual(self.complete("gpufl", "trace", "--eng"), ["--engine"])
+        self.assertEqual(self.complete("gpufl", "trace", "--engine", "Pc"), ["PcSampling"])
+        self.assertEqual(self.complete("gpufl", "completion", "z"), ["zsh"])
+
+    def test_each_shell_accepts_its_script(self):
+        for shell, check in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"])):
+            script = self.directory / f"gpufl.{shell}"
+            result = gpufl("completion", shell)
+            self.assertEqual(result.returncode, 0)
+            for command in COMMANDS:
+                self.assertIn(command, result.stdout)
+            script.write_text(result.stdout)
+            if shutil.which(shell):
+                self.assertEqual(run(*check, script).stderr, "")
+
+    def test_an_unknown_shell_names_the_nearest(self):
+        result = gpufl("completion", "bsh")
+        self.assertEqual((result.returncode, result.stderr), (2, "gpufl completion: no shell 'bsh'; did you mean 'bash'?\n"))
+
+
+class Manual(TestCase):
+    def test_shipped_manual_pages_are_what_the_program_prints(self):
+        pages = {"gpufl.1": gpufl("man").stdout}
+        for command in COMMANDS:
+            pages[f"gpufl-{command}.1"] = gpufl("man", command).stdout
+        shipped = {path.name: path.read_text() for path in (SOURCE / "docs/man").glob("*.1")}
+        self.assertEqual(sorted(shipped), sorted(pages))
+        for name, page in pages.items():
+            self.assertEqual(shipped[name], page, f"{name} is stale: gpufl man {name[6:-2]} > docs/man/{name}")
+
+    @unittest.skipUnless(shutil.which("groff"), "groff checks the pages")
+    def test_manual_pages_are_good_roff(self):
+        for page in (SOURCE / "docs/man").glob("*.1"):
+            result = run("groff", "-man", "-Tutf8", "-ww", "-z", page)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), page.name)
+
+
+class Terminal(TestCase):
+    def test_help_on_a_terminal_has_no_colour(self):
+        primary, secondary = pty.openpty()
+        result = subprocess.run([GPUFL], stdout=secondary, env=environment(), check=False, timeout=20)
+        os.close(secondary)
+        text = os.read(primary, 65536)
+        os.close(primary)
+        self.assertEqual(result.returncode, 0)
+        self.assertNotIn(b"\033[", text)
+
+
+if __name__ == "__main__":
+    main()

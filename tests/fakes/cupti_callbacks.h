@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one subscriber of the look-alike CUPTI and what it wants to be called for. */
+#ifndef FAKES_CUPTI_CALLBACKS_H
+#define FAKES_CUPTI_CALLBACKS_H
+
+#include "cupti_fake.h"
+
+/* Hooks into the fake driver, loading it when necessary; in libcupti.c. */
+int cupti_attach(void);
+void callbacks_call(struct fake_call *call, uint32_t site);
+void callbacks_resource(uint32_t cbid, void *context, void *stream);
+/* Forgets the subscriber. */
+void callbacks_reset(void);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "faults.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FAULT_LIMIT = 32 };
+
+struct fault {
+    char name[64], value[64];   /* of "fail=F@N:R": name F, and below */
+    long call_number, result;   /* call_number 0: every call */
+    atomic_long calls;
+    int is_failure;
+};
+static struct fault faults[FAULT_LIMIT];
+static int fault_count;
+static pthread_once_t parsed = PTHREAD_ONCE_INIT;
+
+static void failure_parse(struct fault *fault)
+{
+    char function[64], number[16];
+    long result;
+    if (sscanf(fault->value, "%63[^@]@%15[^:]:%ld", function, number, &result) != 3)
+        return;
+    memcpy(fault->name, function, sizeof fault->name);
+    fault->call_number = strcmp(number, "*") == 0 ? 0 : strtol(number, NULL, 10);
+    fault->result = result;
+    fault->is_failure = 1;
+}
+
+static void faults_parse(void)
+{
+    const char *text = getenv("FAKE_FAULTS");
+    while (text != NULL && *text != '\0' && fault_count < FAULT_LIMIT) {
+        struct fault *fault = &faults[fault_count];
+        text += strspn(text, "; \t");
+        if (sscanf(text, "%63[^=; ] = %63[^;]", fault->name, fault->value) == 2) {
+            for (size_t n = strlen(fault->value); n > 0 && fault->value[n - 1] == ' '; n--)
+                fault->value[n - 1] = '\0';
+            if (strcmp(fault->name, "fail") == 0)
+                failure_parse(fault);
+            fault_count++;
+        }
+        text = strchr(text, ';');
+    }
+}
+
+static const struct fault *fault_find(const char *name)
+{
+    pthread_once(&parsed, faults_parse);
+    for (int i = 0; i < fault_count; i++)
+        if (!faults[i].is_failure && strcmp(faults[i].name, name) == 0)
+            return &faults[i];
+    return NULL;
+}
+
+int64_t fault_number(const char *name, int64_t absent)
+{
+    const struct fault *fault = fault_find(name);
+    return fault != NULL ? strtoll(fault->value, NULL, 0) : absent;
+}
+
+void fault_text(const char *name, char *out, size_t size)
+{
+    const struct fault *fault = fault_find(name);
+    snprintf(out, size, "%s", fault != NULL ? fault->value : "");
+}
+
+int fault_result(const char *function)
+{
+    pthread_once(&parsed, faults_parse);
+    for (int i = 0; i < fault_count; i++) {
+        struct fault *fault = &faults[i];
+        if (!fault->is_failure || strcmp(fault->name, function) != 0)
+            continue;
+        long call = atomic_fetch_add(&fault->calls, 1) + 1;
+        if (fault->call_number == 0 || fault->call_number == call)
+            return (int)fault->result;
+    }
+    return 0;
+}
+
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t lost_at_ms;
+static void lost_setup(void)
+{
+    int64_t after_ms = fault_number("lost_gpu_after_ms", -1);
+    lost_at_ms = after_ms < 0 ? INT64_MAX : mono_ms() + after_ms;
+}
+
+int fault_gpu_is_lost(void)
+{
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    pthread_once(&asked, lost_setup);
+    return lost_at_ms != INT64_MAX && mono_ms() >= lost_at_ms;
+}

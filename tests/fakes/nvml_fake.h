@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prototypes of the look-alike NVML, from the product's own declarations. */
+#ifndef FAKES_NVML_FAKE_H
+#define FAKES_NVML_FAKE_H
+
+#include "driver/nvml_abi.h"
+#include "fake_gpu.h"
+
+#define NVML_FAKE_PROTOTYPE(member, symbol, params) FAKE_API int symbol params;
+NVML_ABI_FUNCTIONS(NVML_FAKE_PROTOTYPE)
+FAKE_API nvml_abi_error_string_fn nvmlErrorString;
+
+#endif

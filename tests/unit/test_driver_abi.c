@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our declarations of vendor types against the vendor's headers, where a CUDA
+ * toolkit of 13.0 or newer is on the include path. The checks happen at compile
+ * time; the test says whether they did. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "driver/cuda_abi.h"
+#include "driver/cupti_abi.h"
+#include "driver/cupti_calls.h"
+
+#if defined(__has_include)
+#if __has_include(<cupti.h>) && __has_include(<cuda.h>)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include <cuda.h>
+#include <cupti.h>
+#pragma GCC diagnostic pop
+#if CUPTI_API_VERSION >= 130000
+#define HAS_VENDOR_HEADERS 1
+#endif
+#endif
+#endif
+
+#ifdef HAS_VENDOR_HEADERS
+#define SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #theirs)
+#define SIZE_IS(constant, theirs) _Static_assert(constant == sizeof(theirs), #theirs)
+#define AT(ours, member, theirs, their_member)                                                            \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member) &&                     \
+                       sizeof(((struct ours *)0)->member) == sizeof(((theirs *)0)->their_member),         \
+                   #theirs "." #their_member)
+#define STARTS_AT(ours, member, theirs, their_member) \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member), #theirs "." #their_member)
+#define VALUE(ours, theirs) _Static_assert((unsigned)(ours) == (unsigned)(theirs), #theirs)
+
+SIZE(cupti_abi_kernel, CUpti_ActivityKernel10);
+SIZE_IS(CUPTI_ABI_KERNEL_BYTES_12_0, CUpti_ActivityKernel9);
+AT(cupti_abi_kernel, kind, CUpti_ActivityKernel10, kind);
+AT(cupti_abi_kernel, cache_config, CUpti_ActivityKernel10, cacheConfig);
+AT(cupti_abi_kernel, shared_memory_config, CUpti_ActivityKernel10, sharedMemoryConfig);
+AT(cupti_abi_kernel, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
+AT(cupti_abi_kernel, partitioned_cache_requested, CUpti_ActivityKernel10, partitionedGlobalCacheRequested);
+AT(cupti_abi_kernel, start, CUpti_ActivityKernel10, start);
+AT(cupti_abi_kernel, end, CUpti_ActivityKernel10, end);
+AT(cupti_abi_kernel, completed, CUpti_ActivityKernel10, completed);
+AT(cupti_abi_kernel, device_id, CUpti_ActivityKernel10, deviceId);
+AT(cupti_abi_kernel, context_id, CUpti_ActivityKernel10, contextId);
+AT(cupti_abi_kernel, stream_id, CUpti_ActivityKernel10, streamId);
+STARTS_AT(cupti_abi_kernel, grid, CUpti_ActivityKernel10, gridX);
+STARTS_AT(cupti_abi_kernel, grid[2], CUpti_ActivityKernel10, gridZ);
+STARTS_AT(cupti_abi_kernel, block, CUpti_ActivityKernel10, blockX);
+STARTS_AT(cupti_abi_kernel, block[2], CUpti_ActivityKernel10, blockZ);
+AT(cupti_abi_kernel, static_shared, CUpti_ActivityKernel10, staticSharedMemory);
+AT(cupti_abi_kernel, dynamic_shared, CUpti_ActivityKernel10, dynamicSharedMemory);
+AT(cupti_abi_kernel, local_per_thread, CUpti_ActivityKernel10, localMemoryPerThread);
+AT(cupti_abi_kernel, local_total_32, CUpti_ActivityKernel10, localMemoryTotal);
+AT(cupti_abi_kernel, correlation_id, CUpti_ActivityKernel10, correlationId);
+AT(cupti_abi_kernel, grid_id, CUpti_ActivityKernel10, gridId);
+AT(cupti_abi_kernel, name, CUpti_ActivityKernel10, name);
+AT(cupti_abi_kernel, queued, CUpti_ActivityKernel10, queued);
+AT(cupti_abi_kernel, submitted, CUpti_ActivityKernel10, submitted);
+AT(cupti_abi_kernel, launch_type, CUpti_ActivityKernel10, launchType);
+AT(cupti_abi_kernel, shared_executed, CUpti_ActivityKernel10, sharedMemoryExecuted);
+AT(cupti_abi_kernel, graph_node_id, CUpti_ActivityKernel10, graphNodeId);
+AT(cupti_abi_kernel, graph_id, CUpti_ActivityKernel10, graphId);
+AT(cupti_abi_kernel, access_policy_window, CUpti_ActivityKernel10, pAccessPolicyWindow);
+AT(cupti_abi_kernel, channel_id, CUpti_ActivityKernel10, channelID);
+STARTS_AT(cupti_abi_kernel, cluster, CUpti_ActivityKernel10, clusterX);
+STARTS_AT(cupti_abi_kernel, cluster[2], CUpti_ActivityKernel10, clusterZ);
+AT(cupti_abi_kernel, local_total, CUpti_ActivityKernel10, localMemoryTotal_v2);
+AT(cupti_abi_kernel, clusters_active_max, CUpti_ActivityKernel10, maxActiveClusters);
+AT(cupti_abi_kernel, is_device_launched, CUpti_ActivityKernel10, isDeviceLaunched);
+
+SIZE(cupti_abi_memcpy, CUpti_ActivityMemcpy6);
+SIZE_IS(CUPTI_ABI_MEMCPY_BYTES_12_0, CUpti_ActivityMemcpy5);
+AT(cupti_abi_memcpy, copy_kind, CUpti_ActivityMemcpy6, copyKind);
+AT(cupti_abi_memcpy, src_kind, CUpti_ActivityMemcpy6, srcKind);
+AT(cupti_abi_memcpy, dst_kind, CUpti_ActivityMemcpy6, dstKind);
+AT(cupti_abi_memcpy, flags, CUpti_ActivityMemcpy6, flags);
+AT(cupti_abi_memcpy, bytes, CUpti_ActivityMemcpy6, bytes);
+AT(cupti_abi_memcpy, start, CUpti_ActivityMemcpy6, start);
+AT(cupti_abi_memcpy, end, CUpti_ActivityMemcpy6, end);
+AT(cupti_abi_memcpy, device_id, CUpti_ActivityMemcpy6, deviceId);
+AT(cupti_abi_memcpy, context_id, CUpti_ActivityMemcpy6, contextId);
+AT(cupti_abi_memcpy, stream_id, CUpti_ActivityMemcpy6, streamId);
+AT(cupti_abi_memcpy, correlation_id, CUpti_ActivityMemcpy6, correlationId);
+AT(cupti_abi_memcpy, graph_node_id, CUpti_ActivityMemcpy6, graphNodeId);
+AT(cupti_abi_memcpy, graph_id, CUpti_ActivityMemcpy6, graphId);
+AT(cupti_abi_memcpy, channel_type, CUpti_ActivityMemcpy6, channelType);
+AT(cupti_abi_memcpy, copy_count, CUpti_ActivityMemcpy6, copyCount);
+
+SIZE(cupti_abi_memcpy_peer, CUpti_ActivityMemcpyPtoP4);
+AT(cupti_abi_memcpy_peer, flags, CUpti_ActivityMemcpyPtoP4, flags);
+AT(cupti_abi_memcpy_peer, bytes, CUpti_ActivityMemcpyPtoP4, bytes);
+AT(cupti_abi_memcpy_peer, end, CUpti_ActivityMemcpyPtoP4, end);
+AT(cupti_abi_memcpy_peer, device_id, CUpti_ActivityMemcpyPtoP4, deviceId);
+AT(cupti_abi_memcpy_peer, stream_id, CUpti_ActivityMemcpyPtoP4, streamId);
+AT(cupti_abi_memcpy_peer, src_device_id, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
+AT(cupti_abi_memcpy_peer, dst_device_id, CUpti_ActivityMemcpyPtoP4, dstDeviceId);
+AT(cupti_abi_memcpy_peer, correlation_id, CUpti_ActivityMemcpyPtoP4, correlationId);
+AT(cupti_abi_memcpy_peer, graph_node_id, CUpti_ActivityMemcpyPtoP4, graphNodeId);
+AT(cupti_abi_memcpy_peer, graph_id, CUpti_ActivityMemcpyPtoP4, graphId);
+
+SIZE(cupti_abi_memset, CUpti_ActivityMemset4);
+AT(cupti_abi_memset, value, CUpti_ActivityMemset4, value);
+AT(cupti_abi_memset, bytes, CUpti_ActivityMemset4, bytes);
+AT(cupti_abi_memset, start, CUpti_ActivityMemset4, start);
+AT(cupti_abi_memset, end, CUpti_ActivityMemset4, end);
+AT(cupti_abi_memset, device_id, CUpti_ActivityMemset4, deviceId);
+AT(cupti_abi_memset, correlation_id, CUpti_ActivityMemset4, correlationId);
+AT(cupti_abi_memset, flags, CUpti_ActivityMemset4, flags);
+AT(cupti_abi_memset, memory_kind, CUpti_ActivityMemset4, memoryKind);
+AT(cupti_abi_memset, graph_node_id, CUpti_ActivityMemset4, graphNodeId);
+AT(cupti_abi_memset, graph_id, CUpti_ActivityMemset4, graphId);
+
+SIZE(cupti_abi_memory, CUpti_ActivityMemory4);
+SIZE_IS(CUPTI_ABI_MEMORY_BYTES_12_0, CUpti_ActivityMemory3);
+AT(cupti_abi_memory, operation, CUpti_ActivityMemory4, memoryOperationType);
+AT(cupti_abi_memory, memory_kind, CUpti_ActivityMemory4, memoryKind);
+AT(cupti_abi_memory, correlation_id, CUpti_ActivityMemory4, correlationId);
+AT(cupti_abi_memory, address, CUpti_ActivityMemory4, address);
+AT(cupti_abi_memory, bytes, CUpti_ActivityMemory4, bytes);
+AT(cupti_abi_memory, timestamp, CUpti_ActivityMemory4, timestamp);
+AT(cupti_abi_memory, device_id, CUpti_ActivityMemory4, deviceId);
+AT(cupti_abi_memory, context_id, CUpti_ActivityMemory4, contextId);
+AT(cupti_abi_memory, stream_id, CUpti_ActivityMemory4, streamId);
+AT(cupti_abi_memory, is_async, CUpti_ActivityMemory4, isAsync);
+AT(cupti_abi_memory, pool, CUpti_ActivityMemory4, memoryPoolConfig);
+AT(cupti_abi_memory, source, CUpti_ActivityMemory4, source);
+
+SIZE(cupti_abi_synchronization, CUpti_ActivitySynchronization2);
+SIZE_IS(CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0, CUpti_ActivitySynchronization);
+AT(cupti_abi_synchronization, type, CUpti_ActivitySynchronization2, type);
+AT(cupti_abi_synchronization, start, CUpti_ActivitySynchronization2, start);
+AT(cupti_abi_synchronization, end, CUpti_ActivitySynchronization2, end);
+AT(cupti_abi_synchronization, correlation_id, CUpti_ActivitySynchronization2, correlationId);
+AT(cupti_abi_synchronization, context_id, CUpti_ActivitySynchronization2, contextId);
+AT(cupti_abi_synchronization, stream_id, CUpti_ActivitySynchronization2, streamId);
+AT(cupti_abi_synchronization, event_id, CUpti_ActivitySynchronization2, cudaEventId);
+AT(cupti_abi_synchronization, return_value, CUpti_ActivitySynchronization2, returnValue);
+
+SIZE(cupti_abi_api, CUpti_ActivityAPI);
+AT(cupti_abi_api, cbid, CUpti_ActivityAPI, cbid);
+AT(cupti_abi_api, start, CUpti_ActivityAPI, start);
+AT(cupti_abi_api, end, CUpti_ActivityAPI, end);
+AT(cupti_abi_api, thread_id, CUpti_ActivityAPI, threadId);
+AT(cupti_abi_api, correlation_id, CUpti_ActivityAPI, correlationId);
+
+SIZE(cupti_abi_external, CUpti_ActivityExternalCorrelation);
+AT(cupti_abi_external, external_kind, CUpti_ActivityExternalCorrelation, externalKind);
+AT(cupti_abi_external, external_id, CUpti_ActivityExternalCorrelation, externalId);
+AT(cupti_abi_external, correlation_id, CUpti_ActivityExternalCorrelation, correlationId);
+
+SIZE(cupti_abi_overhead, CUpti_ActivityOverhead3);
+SIZE_IS(CUPTI_ABI_OVERHEAD_BYTES_12_0, CUpti_ActivityOverhead);
+SIZE_IS(CUPTI_ABI_OVERHEAD_BYTES_12_2, CUpti_ActivityOverhead2);
+AT(cupti_abi_overhead, overhead_kind, CUpti_ActivityOverhead3, overheadKind);
+AT(cupti_abi_overhead, object_id, CUpti_ActivityOverhead3, objectId);
+AT(cupti_abi_overhead, start, CUpti_ActivityOverhead3, start);
+AT(cupti_abi_overhead, end, CUpti_ActivityOverhead3, end);
+AT(cupti_abi_overhead, correlation_id, CUpti_ActivityOverhead3, correlationId);
+
+SIZE(cupti_abi_callback_data, CUpti_CallbackData);
+AT(cupti_abi_callback_data, site, CUpti_CallbackData, callbackSite);
+AT(cupti_abi_callback_data, symbol_name, CUpti_CallbackData, symbolName);
+AT(cupti_abi_callback_data, context_uid, CUpti_CallbackData, contextUid);
+AT(cupti_abi_callback_data, correlation_id, CUpti_CallbackData, correlationId);
+
+SIZE(cupti_abi_subscriber_params, CUpti_SubscriberParams);
+AT(cupti_abi_subscriber_params, struct_size, CUpti_SubscriberParams, structSize);
+AT(cupti_abi_subscriber_params, name, CUpti_SubscriberParams, subscriberName);
+AT(cupti_abi_subscriber_params, old_name, CUpti_SubscriberParams, oldSubscriberName);
+AT(cupti_abi_subscriber_params, old_name_size, CUpti_SubscriberParams, oldSubscriberSize);
+
+VALUE(CUPTI_ABI_SUCCESS, CUPTI_SUCCESS);
+VALUE(CUPTI_ABI_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED);
+VALUE(CUPTI_ABI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED);
+VALUE(CUPTI_ABI_INVALID_KIND, CUPTI_ERROR_INVALID_KIND);
+VALUE(CUPTI_ABI_INSUFFICIENT_PRIVILEGES, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+VALUE(CUPTI_ABI_MULTIPLE_SUBSCRIBERS, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+VALUE(CUPTI_ABI_UNKNOWN, CUPTI_ERROR_UNKNOWN);
+VALUE(CUPTI_ABI_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY);
+VALUE(CUPTI_ABI_KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET);
+VALUE(CUPTI_ABI_KIND_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL);
+VALUE(CUPTI_ABI_KIND_DRIVER, CUPTI_ACTIVITY_KIND_DRIVER);
+VALUE(CUPTI_ABI_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_RUNTIME);
+VALUE(CUPTI_ABI_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+VALUE(CUPTI_ABI_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD);
+VALUE(CUPTI_ABI_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMCPY2);
+VALUE(CUPTI_ABI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+VALUE(CUPTI_ABI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+VALUE(CUPTI_ABI_KIND_INTERNAL_LAUNCH_API, CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API);
+VALUE(CUPTI_ABI_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY2);
+VALUE(CUPTI_ABI_KIND_LAST_KNOWN, CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION);
+VALUE(CUPTI_ABI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API);
+VALUE(CUPTI_ABI_DOMAIN_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API);
+VALUE(CUPTI_ABI_API_ENTER, CUPTI_API_ENTER);
+VALUE(CUPTI_ABI_API_EXIT, CUPTI_API_EXIT);
+VALUE(CUPTI_ABI_THREAD_ID_SYSTEM, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+VALUE(CUPTI_ABI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+VALUE(CUPTI_ABI_FLAG_ASYNC, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC);
+VALUE(CUPTI_ABI_FLAG_ASYNC, CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC);
+VALUE(CUPTI_ABI_MEMORY_ALLOCATION, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION);
+VALUE(CUPTI_ABI_MEMORY_RELEASE, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE);
+VALUE(CUPTI_ABI_INVALID_ID, CUPTI_SYNCHRONIZATION_INVALID_VALUE);
+VALUE(CUPTI_ABI_INVALID_ID, CUPTI_INVALID_STREAM_ID);
+#define CALL(domain, name, id, group) VALUE(id, CUPTI_##domain##_TRACE_CBID_##name);
+CUPTI_RUNTIME_CALLS(CALL)
+CUPTI_DRIVER_CALLS(CALL)
+
+SIZE(cuda_abi_uuid, CUuuid);
+VALUE(CUDA_ABI_SUCCESS, CUDA_SUCCESS);
+VALUE(CUDA_ABI_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
+VALUE(CUDA_ABI_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+VALUE(CUDA_ABI_WARP_SIZE, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+VALUE(CUDA_ABI_REGS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+VALUE(CUDA_ABI_CLOCK_KHZ, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+VALUE(CUDA_ABI_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+VALUE(CUDA_ABI_MEMORY_CLOCK_KHZ, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+VALUE(CUDA_ABI_MEMORY_BUS_BITS, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+VALUE(CUDA_ABI_L2_BYTES, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+VALUE(CUDA_ABI_THREADS_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+VALUE(CUDA_ABI_COMPUTE_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+VALUE(CUDA_ABI_COMPUTE_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+VALUE(CUDA_ABI_SHARED_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+VALUE(CUDA_ABI_REGS_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+VALUE(CUDA_ABI_SHARED_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+VALUE(CUDA_ABI_BLOCKS_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+VALUE(CUDA_ABI_SHARED_RESERVED_PER_BLOCK, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+#endif
+
+static void mirrors_agree_with_the_vendors_headers(void **state)
+{
+    (void)state;
+#ifndef HAS_VENDOR_HEADERS
+    print_message("no CUDA 13 headers on the include path: nothing to compare with\n");
+    skip();
+#endif
+}
+
+static void every_call_is_listed_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        assert_true(cupti_calls[i].cbid > 0);
+        for (size_t j = 0; j < i; j++)
+            assert_false(cupti_calls[i].cbid == cupti_calls[j].cbid &&
+                         cupti_calls[i].is_runtime == cupti_calls[j].is_runtime);
+    }
+}
+
+static void the_graph_group_is_what_decoding_calls_a_graph_launch(void **state)
+{
+    (void)state;
+    int graphs = 0;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        bool is_graph = cupti_calls[i].group == CUPTI_CALL_GRAPH;
+        graphs += is_graph;
+        assert_int_equal(is_graph, cupti_call_is_graph_launch(cupti_calls[i].is_runtime, cupti_calls[i].cbid));
+    }
+    assert_int_equal(graphs, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mirrors_agree_with_the_vendors_headers),
+        cmocka_unit_test(every_call_is_listed_once),
+        cmocka_unit_test(the_graph_group_is_what_decoding_calls_a_graph_launch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

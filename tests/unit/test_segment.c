@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session_fixture.h"
+
+#include "logfile/segment.h"
+#include "logfile/session_dir.h"
+
+#include <sys/wait.h>
+
+static int setup(void **state)
+{
+    *state = strdup(fixture_dir());
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_remove(*state);
+    free(*state);
+    return 0;
+}
+
+/* A finished session: two rotated device files and a live one, all plain. */
+static void make_session(const char *base, char dir[512])
+{
+    struct log_writer *writer = fixture_open(base, 6000, false);
+    struct batch batch;
+    assert_int_equal(batch_init(&batch, RECORD_KERNEL_EVENT_BATCH, 64), GPUFL_OK);
+    fixture_line_all(writer, RECORD_JOB_START, fixture_job_start);
+    fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, fixture_dictionary);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(fixture_kernels(writer, &batch, 1 + i * 64, 64), GPUFL_OK);
+    fixture_line_all(writer, RECORD_SHUTDOWN, fixture_shutdown);
+    snprintf(dir, 512, "%s", log_writer_dir(writer));
+    log_writer_close(writer, 1000);
+    batch_free(&batch);
+    assert_true(fixture_exists(dir, "device.000001.log"));
+    assert_true(fixture_exists(dir, "device.log"));
+}
+
+static void a_sealed_session_reads_exactly_like_the_plain_one(void **state)
+{
+    char dir[512];
+    struct problem problem = {""};
+    make_session(*state, dir);
+    struct fixture_seen plain = fixture_see(dir);
+    assert_int_equal(plain.issue_count, 0);
+    assert_int_equal(seal_session(dir, &problem), GPUFL_OK);
+    assert_false(fixture_exists(dir, "device.log"));
+    assert_false(fixture_exists(dir, "device.000001.log"));
+    struct fixture_seen sealed = fixture_see(dir);
+    assert_int_equal(sealed.issue_count, 0);
+    assert_string_equal(sealed.order, plain.order);
+    assert_int_equal(sealed.corr_sum, plain.corr_sum);
+    assert_int_equal(sealed.duration_sum, plain.duration_sum);
+    assert_int_equal(sealed.unknown_leads, plain.unknown_leads);
+    assert_memory_equal(sealed.summary.rows, plain.summary.rows, sizeof plain.summary.rows);
+    assert_int_equal(sealed.summary.sealed_files, sealed.summary.files);
+    /* Again: nothing left to do, nothing changed. */
+    assert_int_equal(seal_session(dir, &problem), GPUFL_OK);
+    assert_int_equal(fixture_see(dir).kernels, plain.kernels);
+}
+
+static void the_footer_says_what_is_inside(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    size_t plain_size;
+    char *plain = fixture_read(dir, "device.000001.log", &plain_size);
+    int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+    struct segment_footer written = {0}, read = {0};
+    uint64_t sealed_bytes = 0;
+    struct problem problem = {""};
+    assert_int_equal(segment_seal(dir_fd, CHANNEL_DEVICE, 1, NULL, &written, &sealed_bytes, &problem), GPUFL_OK);
+    int fd = openat(dir_fd, "device.000001.log.zst", O_RDONLY);
+    assert_int_equal(segment_footer_read(fd, &read, &problem), GPUFL_OK);
+    assert_memory_equal(&written, &read, sizeof read);
+    assert_string_equal(read.channel, "device");
+    assert_int_equal(read.segment, 1);
+    assert_int_equal(read.first_seq, 1);
+    assert_int_equal(read.plain_bytes, plain_size);
+    uint64_t lines = 0;
+    for (size_t i = 0; i < plain_size; i++)
+        lines += plain[i] == '\n';
+    assert_int_equal(read.lines, lines);
+    assert_int_equal(read.last_seq, lines);
+    assert_true(sealed_bytes < plain_size);
+    free(plain);
+    close(fd);
+    close(dir_fd);
+}
+
+static void a_cancelled_seal_leaves_the_plain_file_and_nothing_else(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+    atomic_bool cancel = true;
+    struct segment_footer footer;
+    uint64_t sealed_bytes;
+    assert_int_equal(segment_seal(dir_fd, CHANNEL_DEVICE, 1, &cancel, &footer, &sealed_bytes, NULL), GPUFL_E_NOT_RUNNING);
+    assert_true(fixture_exists(dir, "device.000001.log"));
+    assert_false(fixture_exists(dir, "device.000001.log.zst"));
+    assert_false(fixture_exists(dir, "device.000001.log.zst.part"));
+    close(dir_fd);
+}
+
+static void a_file_with_a_damaged_line_is_not_sealed(void **state)
+{
+    char dir[512], path[512];
+    make_session(*state, dir);
+    fixture_path(path, dir, "device.000001.log");
+    int fd = open(path, O_WRONLY);
+    assert_int_equal(pwrite(fd, "#", 1, 30), 1);
+    close(fd);
+    struct problem problem = {""};
+    assert_int_equal(seal_session(dir, &problem), GPUFL_E_DAMAGED);
+    assert_non_null(strstr(problem.text, "device.000001.log"));
+    assert_true(fixture_exists(dir, "device.000001.log"));
+    assert_false(fixture_exists(dir, "device.000001.log.zst"));
+    struct fixture_seen seen = fixture_see(dir);
+    assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE], 1);
+    assert_int_equal(seen.summary.missing_lines, 0);
+}
+
+static void the_torn_live_file_of_a_killed_program_keeps_its_name(void **state)
+{
+    char dir[512], path[512];
+    make_session(*state, dir);
+    fixture_path(path, dir, "device.log");
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(truncate(path, status.st_size - 5), 0);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_E_DAMAGED);
+    assert_true(fixture_exists(dir, "device.log"));
+    assert_true(fixture_exists(dir, "device.000001.log.zst"));
+    assert_int_equal(fixture_see(dir).issues[LOG_ISSUE_TORN_TAIL], 1);
+}
+
+static void a_session_that_is_being_written_is_not_sealed(void **state)
+{
+    struct log_writer *writer = fixture_open(*state, 0, false);
+    fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\"");
+    struct problem problem = {""};
+    assert_int_equal(seal_session(log_writer_dir(writer), &problem), GPUFL_E_BUSY);
+    assert_true(fixture_exists(log_writer_dir(writer), "device.log"));
+    log_writer_close(writer, 1000);
+}
+
+/* Sealing killed at each of its steps; the reader must see every line once, whichever files were left. */
+static void interrupted_sealing_is_recovered_at_every_step(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    struct fixture_seen whole = fixture_see(dir);
+    size_t plain_size, sealed_size;
+    char *plain = fixture_read(dir, "device.000001.log", &plain_size);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    char *sealed = fixture_read(dir, "device.000001.log.zst", &sealed_size);
+    char path[512];
+
+    /* Renamed, not yet unlinked. */
+    fixture_write(dir, "device.000001.log", plain, plain_size);
+    struct fixture_seen seen = fixture_see(dir);
+    assert_int_equal(seen.issue_count, 0);
+    assert_string_equal(seen.order, whole.order);
+    /* Sealing again finishes the job. */
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    assert_false(fixture_exists(dir, "device.000001.log"));
+
+    /* Part written, not renamed: any length. */
+    fixture_path(path, dir, "device.000001.log.zst");
+    assert_int_equal(unlink(path), 0);
+    fixture_write(dir, "device.000001.log", plain, plain_size);
+    for (size_t size = 0; size <= sealed_size; size += sealed_size / 7 + 1) {
+        fixture_write(dir, "device.000001.log.zst.part", sealed, size);
+        seen = fixture_see(dir);
+        assert_int_equal(seen.issue_count, 0);
+        assert_int_equal(seen.corr_sum, whole.corr_sum);
+    }
+    /* A sealed file without its end beside the plain one (a file system that lost data at power failure). */
+    for (size_t size = 0; size < sealed_size; size += sealed_size / 7 + 1) {
+        fixture_write(dir, "device.000001.log.zst", sealed, size);
+        seen = fixture_see(dir);
+        assert_int_equal(seen.issue_count, 0);
+        assert_int_equal(seen.corr_sum, whole.corr_sum);
+    }
+    free(plain);
+    free(sealed);
+}
+
+static void a_truncated_sealed_file_gives_what_decodes_and_is_reported(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    struct fixture_seen whole = fixture_see(dir);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    size_t size;
+    char *sealed = fixture_read(dir, "device.000001.log.zst", &size);
+    for (size_t cut = 0; cut < size; cut += 13) {
+        fixture_write(dir, "device.000001.log.zst", sealed, cut);
+        struct fixture_seen seen = fixture_see(dir);
+        assert_true(seen.issues[LOG_ISSUE_BAD_SEGMENT] > 0);
+        assert_true(seen.kernels <= whole.kernels);
+        assert_int_equal(seen.last_type, RECORD_SHUTDOWN == whole.last_type ? RECORD_SHUTDOWN : whole.last_type);
+    }
+    free(sealed);
+}
+
+static void every_damaged_byte_of_a_sealed_file_is_noticed(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    struct fixture_seen whole = fixture_see(dir);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    size_t size;
+    char *sealed = fixture_read(dir, "device.000001.log.zst", &size);
+    for (size_t at = 0; at < size; at++) {
+        sealed[at] ^= 0x10;
+        fixture_write(dir, "device.000001.log.zst", sealed, size);
+        sealed[at] ^= 0x10;
+        struct fixture_seen seen = fixture_see(dir);
+        if (!seen.issues[LOG_ISSUE_BAD_SEGMENT])
+            fail_msg("byte %zu of %zu", at, size);
+        /* Lines have their own CRC: what is delivered is right. */
+        assert_true(seen.corr_sum <= whole.corr_sum);
+    }
+    free(sealed);
+}
+
+static void the_zstd_program_shows_plain_ndjson(void **state)
+{
+    char dir[512], command[1200];
+    make_session(*state, dir);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    if (system("zstd --version >/dev/null 2>&1") != 0)
+        skip();
+    snprintf(command, sizeof command, "zstd -dc %s/device.000001.log.zst | grep -c '^{.*\"seq\":[0-9]*.*}$' > %s/out", dir, dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_sealed_session_reads_exactly_like_the_plain_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_footer_says_what_is_inside, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_cancelled_seal_leaves_the_plain_file_and_nothing_else, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_with_a_damaged_line_is_not_sealed, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_torn_live_file_of_a_killed_program_keeps_its_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, setup, teardown),
+        cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_sealed_file_is_noticed, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_zstd_program_shows_plain_ndjson, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What our libraries show to, and want from, the program they are loaded into. usage: check_symbols.sh LIBRARY_DIRECTORY
+set -eu
+directory=$1
+status=0
+
+fail() {
+    echo "$1" >&2
+    status=1
+}
+
+exported() { # names without version, without the version's own absolute symbol
+    nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+library=$directory/libgpufl.so
+inject=$directory/libgpufl_inject.so
+
+strange=$(exported "$library" | grep -v '^gpufl_' || true)
+[ -z "$strange" ] || fail "libgpufl.so exports more than gpufl_*: $(echo "$strange" | tr '\n' ' ')"
+[ -n "$(exported "$library")" ] || fail "libgpufl.so exports nothing"
+
+[ "$(exported "$inject" | tr '\n' ' ')" = "InitializeInjection InitializeInjectionNvtx2 " ] ||
+    fail "libgpufl_inject.so must export InitializeInjection and InitializeInjectionNvtx2 only: $(exported "$inject" | tr '\n' ' ')"
+
+for file in "$library" "$inject"; do
+    wanted=$(nm -D --undefined-only "$file" | awk '{ print $2 }' |
+        grep -E '^(ZSTD_|deflate|inflate|gz[a-z]+$|crc32$|curl_|SSL_|sqlite3_|cu[A-Z]|cupti|nvml)' || true)
+    [ -z "$wanted" ] || fail "$file wants symbols it must bring itself or look up at run time: $(echo "$wanted" | tr '\n' ' ')"
+    # The program's own libraries must never be replaced by ours.
+    needed=$(readelf -d "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+        grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*|libgcc_s\.so\.1|libgpufl\.so\.[0-9]+)$' || true)
+    [ -z "$needed" ] || fail "$file needs libraries beyond libc: $(echo "$needed" | tr '\n' ' ')"
+done
+declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$(dirname "$0")/../include/gpufl/gpufl.h")
+for name in $declared; do
+    exported "$library" | grep -qx "$name" || fail "gpufl.h declares $name, libgpufl.so does not export it"
+done
+exit $status

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Static analysis of src/; needs no build. usage: lint.sh cppcheck|clang-tidy
+set -eu
+cd "$(dirname "$0")/.."
+
+case $1 in
+cppcheck)
+    mkdir -p build/cppcheck
+    cppcheck --quiet --error-exitcode=1 --enable=warning,portability --inline-suppr --std=c11 \
+        --cppcheck-build-dir=build/cppcheck -j "$(nproc)" -D_GNU_SOURCE -D__x86_64__ -Isrc -Iinclude src
+    ;;
+clang-tidy)
+    find src -name '*.c' ! -name catalogue.c -print0 |
+        xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE -Isrc -Iinclude
+    ;;
+*)
+    echo "lint: no tool '$1'; tools are cppcheck and clang-tidy" >&2
+    exit 2
+    ;;
+esac

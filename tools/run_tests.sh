@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
+# usage: run_tests.sh [SECTION...]    check headers gcc symbols no-cuda asan tsan fuzz lint
+# Environment: FUZZ_SECONDS (60) per fuzzer, JOBS (number of cores).
+# shellcheck disable=SC2317 # sections are called by name
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+fuzz_seconds=${FUZZ_SECONDS:-60}
+jobs=${JOBS:-$(nproc)}
+logs=$PWD/build/logs
+passed=0
+failed=0
+mkdir -p "$logs"
+
+# Sanitizers of this age do not know the address layout of newer kernels; fixed addresses suit both.
+fixed_addresses=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed_addresses=(setarch "$(uname -m)" -R)
+fi
+
+finish() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    [ "$failed" = 0 ]
+    exit
+}
+
+# step NAME COMMAND...: one check, its output in a log that is shown when it fails
+step() {
+    local name=$1 log
+    shift
+    log=$logs/${name//[^a-zA-Z0-9]/-}.log
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        printf '   ok   %s\n' "$name"
+        return 0
+    fi
+    failed=$((failed + 1))
+    printf '   FAIL %s: the end of %s\n' "$name" "${log#"$PWD"/}"
+    tail -n 80 "$log"
+    return 1
+}
+
+# ctest_step NAME DIRECTORY [CTEST OPTION...]: counts each test
+ctest_step() {
+    local name=$1 directory=$2 log total bad status
+    shift 2
+    log=$logs/ctest-$name.log
+    "${fixed_addresses[@]}" ctest --test-dir "$directory" -j"$jobs" --output-on-failure --no-tests=error "$@" >"$log" 2>&1
+    status=$?
+    read -r bad total < <(sed -n 's/.* \([0-9]*\) tests\? failed out of \([0-9]*\).*/\1 \2/p' "$log" | tail -n 1)
+    if [ -z "${total:-}" ]; then
+        total=1
+        bad=1
+    fi
+    passed=$((passed + total - bad))
+    failed=$((failed + bad))
+    grep 'tests passed' "$log" | sed 's/^/   /'
+    if [ "$status" != 0 ]; then
+        [ "$bad" != 0 ] || failed=$((failed + 1))
+        printf '   FAIL %s: the end of %s\n' "$name" "${log#"$PWD"/}"
+        tail -n 120 "$log"
+        return 1
+    fi
+}
+
+# build_preset PRESET [TARGET...]
+build_preset() {
+    local preset=$1 directory=build/$1
+    shift
+    [ "$preset" != default ] || directory=build
+    cmake --preset "$preset" && ninja -C "$directory" -j "$jobs" "$@"
+}
+
+section_check() {
+    step "layers" tools/check_layers.py &&
+        step "tidy" tools/tidy.py &&
+        step "generated files are fresh" tools/gen_schema.py --check &&
+        step "the checks themselves" /usr/bin/python3 -B tests/tools/test_checks.py &&
+        step "formatting" tools/format.sh --check &&
+        step "shellcheck" shellcheck tools/*.sh .ci/run
+}
+
+section_headers() {
+    step "public headers stand alone" tools/check_headers.sh
+}
+
+section_gcc() {
+    step "gcc build" build_preset default && ctest_step gcc build
+}
+
+section_symbols() {
+    step "exported symbols" tools/check_symbols.sh build/lib
+}
+
+section_no-cuda() {
+    step "build without a CUDA toolkit" build_preset no-cuda gpufl gpufl_inject gpufl_cli
+}
+
+section_asan() {
+    step "clang build with address and undefined-behaviour sanitizers" build_preset asan &&
+        UBSAN_OPTIONS=print_stacktrace=1 ctest_step asan build/asan -LE no_asan
+}
+
+section_tsan() {
+    step "build with the thread sanitizer" build_preset tsan &&
+        TSAN_OPTIONS=halt_on_error=1 ctest_step tsan build/tsan -LE no_tsan
+}
+
+# fuzz_one PROGRAM: exit status of libFuzzer, its log beside the others
+fuzz_one() {
+    local name corpus
+    name=$(basename "$1")
+    corpus=build/fuzz/corpus/$name
+    mkdir -p "$corpus"
+    "${fixed_addresses[@]}" "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/words.dict \
+        -artifact_prefix="build/fuzz/finding-$name-" "$corpus" "tests/fuzz/corpus/${name#fuzz_}" \
+        >"$logs/$name.log" 2>&1
+}
+
+section_fuzz() {
+    step "fuzzers build" build_preset fuzz fuzzers || return 1
+    local programs=(build/fuzz/fuzzers/fuzz_*) status=0 first name index other
+    [ -x "${programs[0]}" ] || { echo "   FAIL no fuzzers were built"; failed=$((failed + 1)); return 1; }
+    printf '   %d fuzzers, %s s each, two at a time\n' "${#programs[@]}" "$fuzz_seconds"
+    for ((index = 0; index < ${#programs[@]}; index += 2)); do
+        first=${programs[index]} other=${programs[index + 1]:-}
+        local running=() names=()
+        fuzz_one "$first" & running+=($!) names+=("$(basename "$first")")
+        [ -z "$other" ] || { fuzz_one "$other" & running+=($!) names+=("$(basename "$other")"); }
+        for i in "${!running[@]}"; do
+            name=${names[i]}
+            if wait "${running[i]}"; then
+                passed=$((passed + 1))
+                printf '   ok   %s: %s runs, no finding\n' "$name" \
+                    "$(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$name.log")"
+            else
+                failed=$((failed + 1)) status=1
+                printf '   FAIL %s: the end of build/logs/%s.log\n' "$name" "$name"
+                tail -n 60 "$logs/$name.log"
+            fi
+        done
+    done
+    return "$status"
+}
+
+section_lint() {
+    step "cppcheck" tools/lint.sh cppcheck && step "clang-tidy" tools/lint.sh clang-tidy
+}
+
+sections=("$@")
+[ $# -gt 0 ] || sections=(check headers gcc symbols no-cuda asan tsan fuzz lint)
+for section in "${sections[@]}"; do
+    if ! declare -F "section_$section" >/dev/null; then
+        echo "run_tests: no section '$section'; sections are check headers gcc symbols no-cuda asan tsan fuzz lint" >&2
+        exit 2
+    fi
+done
+for section in "${sections[@]}"; do
+    printf '== %s (at %d:%02d)\n' "$section" $((SECONDS / 60)) $((SECONDS % 60))
+    "section_$section" || finish
+done
+printf '== done (at %d:%02d)\n' $((SECONDS / 60)) $((SECONDS % 60))
+finish

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
+# usage: setup.sh build|test|check|format ...
+set -eu
+
+packages=""
+for job in "$@"; do
+    case $job in
+    build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev" ;;
+    test) packages="$packages clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux" ;;
+    check) packages="$packages clang-tidy clang-format cppcheck shellcheck python3 git" ;;
+    format) packages="$packages clang-format python3" ;;
+    *)
+        echo "setup: no job '$job'; jobs are build, test, check, format" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    # Not Debian: the names differ, the tools do not. The build names what it lacks.
+    exit 0
+fi
+
+missing=""
+# One query for all; packages it never heard of are absent from its answer.
+# shellcheck disable=SC2086
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' || true)
+for package in $packages; do
+    case "
+$installed
+" in
+    *"
+$package
+"*) ;;
+    *) case " $missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+    echo "setup: these packages are missing; install them and run make again:" >&2
+    echo "  sudo apt-get install -y --no-install-recommends$missing" >&2
+    exit 3
+fi
+
+echo "setup: installing$missing" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get could not install:$missing" >&2
+    echo "  check the network and the package sources, then run make again" >&2
+    exit 3
+fi
