@@ -9,7 +9,7 @@ build: ## build everything into build/ (build/bin/gpufl, build/lib/libgpufl.so)
 
 demo: ## show a full report: of a live trace where there is a GPU, else of a recorded H200 session
 	@tools/setup.sh build
-	@tools/build.sh program gpufl gpufl_inject gpufl_cli
+	@tools/build.sh program
 	@build/bin/gpufl demo
 
 test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer)

@@ -50,7 +50,7 @@ def read_table(root):
         row = TABLE_ROW.match(line)
         if row:
             direct[row.group(1).removeprefix("src/")] = row.group(2)
-    return {name: {word for word in re.findall(r"\w+", uses) if word in direct and word != name and "gpufl.h" not in uses}
+    return {name: {word for word in re.findall(r"\w+", uses) if word in direct and word != name}
             for name, uses in direct.items()}
 
 

@@ -110,6 +110,8 @@ class Tidy:
         parts = name.split("/")
         if parts[0] == "src" and parts[1] in IN_PROCESS:
             banned.update(BANNED_IN_PROCESS)
+        elif parts[0] in ("tests", "bench"):
+            del banned["system"]  # no stranger gives them names
         code = STRINGS_AND_COMMENTS.sub(blank, text)
         pattern = re.compile(r"(?<![\w.>])(" + "|".join(banned) + r")\s*\(")
         for number, line in enumerate(code.splitlines(), 1):

@@ -19,7 +19,7 @@ const struct throttle_reason throttle_reasons[throttle_bits] = {
 
 static void summary_add(struct metric_summary *summary, int64_t value)
 {
-    if (value == CELL_UNKNOWN)
+    if (value < 0) /* unknown, or no value that any of these can have */
         return;
     if (!summary->count++) {
         summary->first = summary->min = summary->max = value;

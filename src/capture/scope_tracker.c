@@ -199,21 +199,29 @@ static uint64_t innermost_id(const struct thread_scopes *thread)
     return thread->depth ? thread->open[thread->depth - 1].id : 0;
 }
 
-static struct open_scope scope_open(struct scope_tracker *tracker, const struct scope_event *event,
+static struct open_scope scope_open(struct scope_tracker *tracker, const struct ring_record *record,
                                     uint32_t parent_path_id)
 {
-    return (struct open_scope){
+    struct open_scope scope = {
         .id = tracker->next_id++,
-        .start_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks),
-        .path_id = path_find(tracker, parent_path_id, event->text, event->name_size),
-        .tag_id = tag_find(tracker, event->text + event->name_size, event->tag_size),
-        .repeat = event->repeat,
-        .warmup = event->warmup,
-        .source = event->source,
+        .start_ns = tick_scale_wall_ns(tracker->scale, ((const struct thread_event *)record)->ticks),
     };
+    if (record->kind == THREAD_SCOPE_BEGIN) {
+        const struct scope_event *event = (const struct scope_event *)record;
+        scope.path_id = path_find(tracker, parent_path_id, event->name, event->name_size);
+        scope.source = event->source;
+        return scope;
+    }
+    const struct scope_meta_event *event = (const struct scope_meta_event *)record;
+    scope.path_id = path_find(tracker, parent_path_id, event->text, event->name_size);
+    scope.tag_id = tag_find(tracker, event->text + event->name_size, event->tag_size);
+    scope.repeat = event->repeat;
+    scope.warmup = event->warmup;
+    scope.source = event->source;
+    return scope;
 }
 
-static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread, const struct scope_event *event)
+static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread, const struct ring_record *record)
 {
     if (thread->depth == thread->capacity) {
         uint32_t capacity = thread->capacity ? thread->capacity * 2 : 16;
@@ -226,7 +234,7 @@ static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread
         thread->capacity = capacity;
     }
     uint32_t parent_path_id = thread->depth ? thread->open[thread->depth - 1].path_id : 0;
-    struct open_scope scope = scope_open(tracker, event, parent_path_id);
+    struct open_scope scope = scope_open(tracker, record, parent_path_id);
     write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0, thread->depth, innermost_id(thread));
     thread->open[thread->depth++] = scope;
     scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low,
@@ -246,14 +254,15 @@ static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, 
                        innermost_id(thread));
 }
 
-static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct scope_event *event)
+static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct ring_record *record)
 {
     if (tracker->range_count == sizeof tracker->ranges / sizeof *tracker->ranges) {
         recorder_lose(tracker->recorder, LOSS_SCOPE_RING, 1);
         return;
     }
     struct open_range *range = &tracker->ranges[tracker->range_count++];
-    *range = (struct open_range){event->range_id, thread_id, scope_open(tracker, event, 0)};
+    *range = (struct open_range){((const struct scope_meta_event *)record)->range_id, thread_id,
+                                 scope_open(tracker, record, 0)};
     write_row(tracker, &range->scope, thread_id, range->scope.start_ns, 0, 0, 0);
 }
 
@@ -275,13 +284,14 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
 {
     switch (record->kind) {
     case THREAD_SCOPE_BEGIN:
-        on_begin(tracker, thread, (const struct scope_event *)record);
+    case THREAD_SCOPE_BEGIN_META:
+        on_begin(tracker, thread, record);
         break;
     case THREAD_SCOPE_END:
         on_end(tracker, thread, ((const struct thread_event *)record)->ticks);
         break;
     case THREAD_RANGE_START:
-        on_range_start(tracker, thread->thread_id, (const struct scope_event *)record);
+        on_range_start(tracker, thread->thread_id, record);
         break;
     case THREAD_RANGE_END:
         on_range_end(tracker, (const struct range_end_event *)record);

@@ -144,9 +144,10 @@ static void wait_idle(struct system_sampler *sampler, uint32_t seen)
 
 static void losses_write(struct system_sampler *sampler)
 {
+    /* No loss record: the times of the rows show the gaps, and nothing that happened is missing. */
     if (sampler->missed_beats)
-        system_records_loss(&sampler->records, "missed_beats", "host_metric_batch", (int64_t)sampler->missed_beats,
-                            "a sample took longer than the sampling interval; the beats meanwhile were left out");
+        log_message(GPUFL_LOG_INFO, "%llu sampling beats were missed: a sample took longer than the interval",
+                    (unsigned long long)sampler->missed_beats);
     uint64_t lost_windows = atomic_load(&sampler->lost_windows);
     if (lost_windows)
         system_records_loss(&sampler->records, "window_queue_full", "system_start", (int64_t)lost_windows,
@@ -291,7 +292,10 @@ void system_sampler_hold(struct system_sampler *sampler)
 
 void system_sampler_release(struct system_sampler *sampler)
 {
-    atomic_fetch_sub(&sampler->holds, 1);
+    uint64_t holds = atomic_load(&sampler->holds);
+    /* A release whose hold was before our time changes nothing. */
+    while (holds & HOLD_COUNT_MASK && !atomic_compare_exchange_weak(&sampler->holds, &holds, holds - 1)) {
+    }
 }
 
 int64_t system_sampler_cpu_ns(const struct system_sampler *sampler)

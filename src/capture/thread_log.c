@@ -117,9 +117,33 @@ static inline void log_commit(struct thread_log *log, const struct ring_record *
     }
 }
 
-static void scope_event_fill(struct scope_event *event, uint64_t ticks, const struct scope_text *text)
+static bool is_plain(const struct scope_text *text)
 {
-    event->event.ticks = ticks;
+    return !text->tag_size && !text->repeat && !text->warmup;
+}
+
+static size_t begin_bytes(const struct scope_text *text)
+{
+    return is_plain(text) ? sizeof(struct scope_event) + text->name_size
+                          : sizeof(struct scope_meta_event) + text->name_size + text->tag_size;
+}
+
+static void fill_plain(struct ring_record *record, const struct scope_text *text)
+{
+    struct scope_event *event = (struct scope_event *)record;
+    record->kind = THREAD_SCOPE_BEGIN;
+    event->name_size = (uint32_t)text->name_size;
+    event->source = text->source;
+    memcpy(event->name, text->name, text->name_size);
+    event->event.ticks = clock_ticks();
+}
+
+static void fill_meta(struct ring_record *record, enum thread_event_kind kind, const struct scope_text *text,
+                      uint64_t range_id)
+{
+    struct scope_meta_event *event = (struct scope_meta_event *)record;
+    record->kind = kind;
+    event->range_id = range_id;
     event->repeat = text->repeat;
     event->warmup = text->warmup;
     event->name_size = (uint32_t)text->name_size;
@@ -128,6 +152,7 @@ static void scope_event_fill(struct scope_event *event, uint64_t ticks, const st
     memcpy(event->text, text->name, text->name_size);
     if (text->tag_size)
         memcpy(event->text + text->name_size, text->tag, text->tag_size);
+    event->event.ticks = clock_ticks();
 }
 
 bool thread_log_scope_begin(const struct scope_text *text)
@@ -138,17 +163,19 @@ bool thread_log_scope_begin(const struct scope_text *text)
     bool is_outermost = log->depth + log->dropped_depth == 0;
     /* Room is kept for the end of every open scope, so an end can never be lost
      * while its begin is in the log. */
-    size_t spare = (size_t)(log->depth + 1) * end_bytes + 2 * end_bytes;
+    size_t spare = (size_t)(log->depth + 3) * end_bytes;
     struct ring_record *record = NULL;
     if (!log->dropped_depth && text->name_size + text->tag_size <= SCOPE_TEXT_BYTES_MAX)
-        record = ring_reserve(&log->ring, sizeof(struct scope_event) + text->name_size + text->tag_size, spare);
+        record = ring_reserve(&log->ring, begin_bytes(text), spare);
     if (__builtin_expect(!record, 0)) {
         log->dropped_depth++;
         atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
         return is_outermost;
     }
-    record->kind = THREAD_SCOPE_BEGIN;
-    scope_event_fill((struct scope_event *)record, clock_ticks(), text);
+    if (is_plain(text))
+        fill_plain(record, text);
+    else
+        fill_meta(record, THREAD_SCOPE_BEGIN_META, text, 0);
     log->depth++;
     log_commit(log, record);
     return is_outermost;
@@ -181,19 +208,14 @@ void thread_log_range_start(const struct scope_text *text, uint64_t range_id)
     struct thread_log *log = log_of_thread();
     if (!log)
         return;
-    size_t spare = (size_t)(log->depth + 1) * end_bytes;
+    size_t spare = (size_t)(log->depth + 1) * end_bytes, size = text->name_size + text->tag_size;
     struct ring_record *record =
-        text->name_size + text->tag_size > SCOPE_TEXT_BYTES_MAX
-            ? NULL
-            : ring_reserve(&log->ring, sizeof(struct scope_event) + text->name_size + text->tag_size, spare);
+        size > SCOPE_TEXT_BYTES_MAX ? NULL : ring_reserve(&log->ring, sizeof(struct scope_meta_event) + size, spare);
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
         return;
     }
-    record->kind = THREAD_RANGE_START;
-    struct scope_event *event = (struct scope_event *)record;
-    scope_event_fill(event, clock_ticks(), text);
-    event->range_id = range_id;
+    fill_meta(record, THREAD_RANGE_START, text, range_id);
     log_commit(log, record);
 }
 

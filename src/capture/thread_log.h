@@ -9,7 +9,8 @@
 #include "base/status.h"
 
 enum thread_event_kind {
-    THREAD_SCOPE_BEGIN = 1,
+    THREAD_SCOPE_BEGIN = 1,  /* a plain scope: struct scope_event */
+    THREAD_SCOPE_BEGIN_META, /* with tag or counts: struct scope_meta_event */
     THREAD_SCOPE_END,
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
@@ -20,12 +21,18 @@ struct thread_event { /* SCOPE_END: only this */
     struct ring_record record;
     uint64_t ticks;
 };
-struct scope_event { /* SCOPE_BEGIN and RANGE_START: followed by name, then tag */
+struct scope_event { /* kept small: the ring's cache lines are what a scope costs */
+    struct thread_event event;
+    uint32_t name_size;
+    uint32_t source; /* schema enum scope_source */
+    char name[];
+};
+struct scope_meta_event { /* BEGIN_META and RANGE_START: name, then tag */
     struct thread_event event;
     uint64_t range_id;
     uint32_t repeat, warmup;
     uint32_t name_size, tag_size;
-    uint32_t source; /* schema enum scope_source */
+    uint32_t source;
     char text[];
 };
 struct range_end_event {

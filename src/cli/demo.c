@@ -25,10 +25,10 @@ static int print_report(struct session_model *model)
 {
     struct report_options options = report_options_for(STDOUT_FILENO, "auto");
     struct bytes text = {0};
-    report_text(model, &options, &text);
-    int code = text.failed || fwrite(text.data, 1, text.size, stdout) != text.size ? EXIT_ENVIRONMENT : EXIT_GOOD;
+    bool is_printed = report_text(model, &options, &text) == GPUFL_OK && !text.failed &&
+                      fwrite(text.data, 1, text.size, stdout) == text.size;
     bytes_free(&text);
-    return code;
+    return is_printed ? EXIT_GOOD : EXIT_ENVIRONMENT;
 }
 
 static int show_live(char *program)

@@ -66,11 +66,9 @@ int command_report(int argc, char **argv)
     struct report_options options = report_options_for(fd, arguments_text(&arguments, "color", "auto"));
     options.top = (int)arguments_number(&arguments, "top", options.top);
     options.is_wide = arguments_has(&arguments, "wide");
-    if (arguments_has(&arguments, "json"))
-        report_json(model, &options, &text);
-    else
-        report_text(model, &options, &text);
-    if (text.failed)
+    gpufl_status status =
+        arguments_has(&arguments, "json") ? report_json(model, &options, &text) : report_text(model, &options, &text);
+    if (status != GPUFL_OK || text.failed)
         command_error("report", "out of memory");
     else
         code = write_all(fd, &text, file ? file : "standard output");

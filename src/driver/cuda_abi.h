@@ -7,27 +7,27 @@
 #include <stdint.h>
 
 enum { /* CUresult */
-    CUDA_ABI_SUCCESS = 0,
-    CUDA_ABI_NOT_INITIALIZED = 3,
-    CUDA_ABI_NO_DEVICE = 100
+       CUDA_ABI_SUCCESS = 0,
+       CUDA_ABI_NOT_INITIALIZED = 3,
+       CUDA_ABI_NO_DEVICE = 100
 };
 
 enum { /* CUdevice_attribute */
-    CUDA_ABI_WARP_SIZE = 10,
-    CUDA_ABI_REGS_PER_BLOCK = 12,
-    CUDA_ABI_CLOCK_KHZ = 13,
-    CUDA_ABI_MULTIPROCESSORS = 16,
-    CUDA_ABI_MEMORY_CLOCK_KHZ = 36,
-    CUDA_ABI_MEMORY_BUS_BITS = 37,
-    CUDA_ABI_L2_BYTES = 38,
-    CUDA_ABI_THREADS_PER_SM = 39,
-    CUDA_ABI_COMPUTE_MAJOR = 75,
-    CUDA_ABI_COMPUTE_MINOR = 76,
-    CUDA_ABI_SHARED_PER_SM = 81,
-    CUDA_ABI_REGS_PER_SM = 82,
-    CUDA_ABI_SHARED_PER_BLOCK_OPTIN = 97,
-    CUDA_ABI_BLOCKS_PER_SM = 106,
-    CUDA_ABI_SHARED_RESERVED_PER_BLOCK = 111
+       CUDA_ABI_WARP_SIZE = 10,
+       CUDA_ABI_REGS_PER_BLOCK = 12,
+       CUDA_ABI_CLOCK_KHZ = 13,
+       CUDA_ABI_MULTIPROCESSORS = 16,
+       CUDA_ABI_MEMORY_CLOCK_KHZ = 36,
+       CUDA_ABI_MEMORY_BUS_BITS = 37,
+       CUDA_ABI_L2_BYTES = 38,
+       CUDA_ABI_THREADS_PER_SM = 39,
+       CUDA_ABI_COMPUTE_MAJOR = 75,
+       CUDA_ABI_COMPUTE_MINOR = 76,
+       CUDA_ABI_SHARED_PER_SM = 81,
+       CUDA_ABI_REGS_PER_SM = 82,
+       CUDA_ABI_SHARED_PER_BLOCK_OPTIN = 97,
+       CUDA_ABI_BLOCKS_PER_SM = 106,
+       CUDA_ABI_SHARED_RESERVED_PER_BLOCK = 111
 };
 
 struct cuda_abi_uuid {
@@ -35,16 +35,16 @@ struct cuda_abi_uuid {
 };
 
 /* X(member, symbol, parameters): every function we call; all return a CUresult. */
-#define CUDA_ABI_FUNCTIONS(X)                                                          \
-    X(init, cuInit, (unsigned flags))                                                  \
-    X(driver_version, cuDriverGetVersion, (int *version))                              \
-    X(error_string, cuGetErrorString, (int result, const char **text))                 \
-    X(device_count, cuDeviceGetCount, (int *count))                                    \
-    X(device_get, cuDeviceGet, (int *device, int ordinal))                             \
-    X(device_name, cuDeviceGetName, (char *name, int size, int device))                \
-    X(device_uuid, cuDeviceGetUuid, (struct cuda_abi_uuid * uuid, int device))         \
-    X(device_uuid_v2, cuDeviceGetUuid_v2, (struct cuda_abi_uuid * uuid, int device))   \
-    X(device_memory, cuDeviceTotalMem_v2, (size_t *bytes, int device))                 \
+#define CUDA_ABI_FUNCTIONS(X)                                                        \
+    X(init, cuInit, (unsigned flags))                                                \
+    X(driver_version, cuDriverGetVersion, (int *version))                            \
+    X(error_string, cuGetErrorString, (int result, const char **text))               \
+    X(device_count, cuDeviceGetCount, (int *count))                                  \
+    X(device_get, cuDeviceGet, (int *device, int ordinal))                           \
+    X(device_name, cuDeviceGetName, (char *name, int size, int device))              \
+    X(device_uuid, cuDeviceGetUuid, (struct cuda_abi_uuid * uuid, int device))       \
+    X(device_uuid_v2, cuDeviceGetUuid_v2, (struct cuda_abi_uuid * uuid, int device)) \
+    X(device_memory, cuDeviceTotalMem_v2, (size_t * bytes, int device))              \
     X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))
 
 #endif

@@ -97,8 +97,8 @@ static gpufl_status bind_functions(struct cupti *cupti, struct problem *problem)
                            cupti_result_text(cupti, result), result);
     if (version < CUPTI_ABI_VERSION_12_0)
         return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "%s is CUPTI API version %u; CUDA 12.0 (version %d) or newer is required", cupti->library.path,
-                           version, CUPTI_ABI_VERSION_12_0);
+                           "%s is CUPTI API version %u; CUDA 12.0 (version %d) or newer is required",
+                           cupti->library.path, version, CUPTI_ABI_VERSION_12_0);
     cupti_set_version(cupti, version);
     return GPUFL_OK;
 }
@@ -140,8 +140,8 @@ int64_t cupti_now_ns(const struct cupti *cupti)
 const char *cupti_result_text(const struct cupti *cupti, int result)
 {
     const char *text = NULL;
-    if (!cupti->call.get_result_string ||
-        cupti->call.get_result_string((uint32_t)result, &text) != CUPTI_ABI_SUCCESS || !text)
+    if (!cupti->call.get_result_string || cupti->call.get_result_string((uint32_t)result, &text) != CUPTI_ABI_SUCCESS ||
+        !text)
         return "unknown result";
     return text;
 }

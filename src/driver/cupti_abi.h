@@ -12,40 +12,40 @@
 #include <stdint.h>
 
 enum { /* cuptiGetVersion */
-    CUPTI_ABI_VERSION_12_0 = 19,
-    CUPTI_ABI_VERSION_12_2 = 20,
-    CUPTI_ABI_VERSION_12_4 = 22,
-    CUPTI_ABI_VERSION_12_6 = 24,
-    CUPTI_ABI_VERSION_12_8 = 26,
-    CUPTI_ABI_VERSION_12_9 = 27, /* the first that survives being given no buffer */
-    CUPTI_ABI_VERSION_13_0 = 130000
+       CUPTI_ABI_VERSION_12_0 = 19,
+       CUPTI_ABI_VERSION_12_2 = 20,
+       CUPTI_ABI_VERSION_12_4 = 22,
+       CUPTI_ABI_VERSION_12_6 = 24,
+       CUPTI_ABI_VERSION_12_8 = 26,
+       CUPTI_ABI_VERSION_12_9 = 27, /* the first that survives being given no buffer */
+       CUPTI_ABI_VERSION_13_0 = 130000
 };
 
 enum { /* CUptiResult */
-    CUPTI_ABI_SUCCESS = 0,
-    CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
-    CUPTI_ABI_NOT_INITIALIZED = 15,
-    CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */
-    CUPTI_ABI_INSUFFICIENT_PRIVILEGES = 35,
-    CUPTI_ABI_MULTIPLE_SUBSCRIBERS = 39,
-    CUPTI_ABI_UNKNOWN = 999 /* among others: no driver */
+       CUPTI_ABI_SUCCESS = 0,
+       CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
+       CUPTI_ABI_NOT_INITIALIZED = 15,
+       CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */
+       CUPTI_ABI_INSUFFICIENT_PRIVILEGES = 35,
+       CUPTI_ABI_MULTIPLE_SUBSCRIBERS = 39,
+       CUPTI_ABI_UNKNOWN = 999 /* among others: no driver */
 };
 
 enum { /* CUpti_ActivityKind */
-    CUPTI_ABI_KIND_INVALID = 0,
-    CUPTI_ABI_KIND_MEMCPY = 1,
-    CUPTI_ABI_KIND_MEMSET = 2,
-    CUPTI_ABI_KIND_KERNEL = 3,
-    CUPTI_ABI_KIND_DRIVER = 4,
-    CUPTI_ABI_KIND_RUNTIME = 5,
-    CUPTI_ABI_KIND_CONCURRENT_KERNEL = 10,
-    CUPTI_ABI_KIND_OVERHEAD = 17,
-    CUPTI_ABI_KIND_MEMCPY2 = 22,
-    CUPTI_ABI_KIND_SYNCHRONIZATION = 38,
-    CUPTI_ABI_KIND_EXTERNAL_CORRELATION = 39,
-    CUPTI_ABI_KIND_INTERNAL_LAUNCH_API = 48,
-    CUPTI_ABI_KIND_MEMORY2 = 49,
-    CUPTI_ABI_KIND_LAST_KNOWN = 55 /* CONFIDENTIAL_COMPUTE_ROTATION, 13.0 */
+       CUPTI_ABI_KIND_INVALID = 0,
+       CUPTI_ABI_KIND_MEMCPY = 1,
+       CUPTI_ABI_KIND_MEMSET = 2,
+       CUPTI_ABI_KIND_KERNEL = 3,
+       CUPTI_ABI_KIND_DRIVER = 4,
+       CUPTI_ABI_KIND_RUNTIME = 5,
+       CUPTI_ABI_KIND_CONCURRENT_KERNEL = 10,
+       CUPTI_ABI_KIND_OVERHEAD = 17,
+       CUPTI_ABI_KIND_MEMCPY2 = 22,
+       CUPTI_ABI_KIND_SYNCHRONIZATION = 38,
+       CUPTI_ABI_KIND_EXTERNAL_CORRELATION = 39,
+       CUPTI_ABI_KIND_INTERNAL_LAUNCH_API = 48,
+       CUPTI_ABI_KIND_MEMORY2 = 49,
+       CUPTI_ABI_KIND_LAST_KNOWN = 55 /* CONFIDENTIAL_COMPUTE_ROTATION, 13.0 */
 };
 
 enum {
@@ -168,21 +168,21 @@ struct cupti_abi_overhead {
 };
 
 enum { /* bytes of a record by the first version that writes it so */
-    CUPTI_ABI_KERNEL_BYTES_12_0 = 208,
-    CUPTI_ABI_KERNEL_BYTES_13_0 = 216,
-    CUPTI_ABI_MEMCPY_BYTES_12_0 = 88,
-    CUPTI_ABI_MEMCPY_BYTES_12_8 = 96,
-    CUPTI_ABI_MEMCPY_PEER_BYTES = 96,
-    CUPTI_ABI_MEMSET_BYTES = 88,
-    CUPTI_ABI_MEMORY_BYTES_12_0 = 120,
-    CUPTI_ABI_MEMORY_BYTES_12_6 = 128,
-    CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0 = 40,
-    CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8 = 56,
-    CUPTI_ABI_API_BYTES = 40,
-    CUPTI_ABI_EXTERNAL_BYTES = 24,
-    CUPTI_ABI_OVERHEAD_BYTES_12_0 = 40,
-    CUPTI_ABI_OVERHEAD_BYTES_12_2 = 48,
-    CUPTI_ABI_OVERHEAD_BYTES_12_4 = 56
+       CUPTI_ABI_KERNEL_BYTES_12_0 = 208,
+       CUPTI_ABI_KERNEL_BYTES_13_0 = 216,
+       CUPTI_ABI_MEMCPY_BYTES_12_0 = 88,
+       CUPTI_ABI_MEMCPY_BYTES_12_8 = 96,
+       CUPTI_ABI_MEMCPY_PEER_BYTES = 96,
+       CUPTI_ABI_MEMSET_BYTES = 88,
+       CUPTI_ABI_MEMORY_BYTES_12_0 = 120,
+       CUPTI_ABI_MEMORY_BYTES_12_6 = 128,
+       CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0 = 40,
+       CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8 = 56,
+       CUPTI_ABI_API_BYTES = 40,
+       CUPTI_ABI_EXTERNAL_BYTES = 24,
+       CUPTI_ABI_OVERHEAD_BYTES_12_0 = 40,
+       CUPTI_ABI_OVERHEAD_BYTES_12_2 = 48,
+       CUPTI_ABI_OVERHEAD_BYTES_12_4 = 56
 };
 _Static_assert(sizeof(struct cupti_abi_kernel) == CUPTI_ABI_KERNEL_BYTES_13_0, "kernel record");
 _Static_assert(sizeof(struct cupti_abi_memcpy) == CUPTI_ABI_MEMCPY_BYTES_12_8, "memcpy record");
@@ -220,24 +220,24 @@ typedef void cupti_abi_buffer_complete_fn(void *context, uint32_t stream_id, uin
 typedef void cupti_abi_callback_fn(void *user, uint32_t domain, uint32_t cbid, const void *data);
 
 /* X(member, symbol, parameters): every function we call; all return a CUptiResult. */
-#define CUPTI_ABI_FUNCTIONS(X)                                                                                  \
-    X(get_version, cuptiGetVersion, (uint32_t * version))                                                       \
-    X(get_timestamp, cuptiGetTimestamp, (uint64_t * timestamp))                                                 \
-    X(get_result_string, cuptiGetResultString, (uint32_t result, const char **text))                            \
-    X(subscribe, cuptiSubscribe, (void **subscriber, cupti_abi_callback_fn *callback, void *user))              \
-    X(subscribe_v2, cuptiSubscribe_v2,                                                                          \
+#define CUPTI_ABI_FUNCTIONS(X)                                                                                      \
+    X(get_version, cuptiGetVersion, (uint32_t * version))                                                           \
+    X(get_timestamp, cuptiGetTimestamp, (uint64_t * timestamp))                                                     \
+    X(get_result_string, cuptiGetResultString, (uint32_t result, const char **text))                                \
+    X(subscribe, cuptiSubscribe, (void **subscriber, cupti_abi_callback_fn *callback, void *user))                  \
+    X(subscribe_v2, cuptiSubscribe_v2,                                                                              \
       (void **subscriber, cupti_abi_callback_fn *callback, void *user, struct cupti_abi_subscriber_params *params)) \
-    X(unsubscribe, cuptiUnsubscribe, (void *subscriber))                                                        \
-    X(enable_callback, cuptiEnableCallback, (uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid)) \
-    X(set_thread_id_type, cuptiSetThreadIdType, (uint32_t type))                                                \
-    X(register_callbacks, cuptiActivityRegisterCallbacks,                                                       \
-      (cupti_abi_buffer_request_fn * request, cupti_abi_buffer_complete_fn * complete))                         \
-    X(enable, cuptiActivityEnable, (uint32_t kind))                                                             \
-    X(disable, cuptiActivityDisable, (uint32_t kind))                                                           \
-    X(enable_runtime_api, cuptiActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))                       \
-    X(enable_driver_api, cuptiActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))                         \
-    X(flush_all, cuptiActivityFlushAll, (uint32_t flag))                                                        \
-    X(get_next_record, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record))             \
+    X(unsubscribe, cuptiUnsubscribe, (void *subscriber))                                                            \
+    X(enable_callback, cuptiEnableCallback, (uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid))    \
+    X(set_thread_id_type, cuptiSetThreadIdType, (uint32_t type))                                                    \
+    X(register_callbacks, cuptiActivityRegisterCallbacks,                                                           \
+      (cupti_abi_buffer_request_fn * request, cupti_abi_buffer_complete_fn * complete))                             \
+    X(enable, cuptiActivityEnable, (uint32_t kind))                                                                 \
+    X(disable, cuptiActivityDisable, (uint32_t kind))                                                               \
+    X(enable_runtime_api, cuptiActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))                           \
+    X(enable_driver_api, cuptiActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))                             \
+    X(flush_all, cuptiActivityFlushAll, (uint32_t flag))                                                            \
+    X(get_next_record, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record))                 \
     X(get_dropped, cuptiActivityGetNumDroppedRecords, (void *context, uint32_t stream_id, size_t *dropped))
 
 #endif

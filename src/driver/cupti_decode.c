@@ -19,8 +19,8 @@ void cupti_set_version(struct cupti *cupti, uint32_t version)
     bytes[CUPTI_ABI_KIND_MEMSET] = CUPTI_ABI_MEMSET_BYTES;
     bytes[CUPTI_ABI_KIND_MEMORY2] =
         version >= CUPTI_ABI_VERSION_12_6 ? CUPTI_ABI_MEMORY_BYTES_12_6 : CUPTI_ABI_MEMORY_BYTES_12_0;
-    bytes[CUPTI_ABI_KIND_SYNCHRONIZATION] = version >= CUPTI_ABI_VERSION_12_8 ? CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8
-                                                                              : CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0;
+    bytes[CUPTI_ABI_KIND_SYNCHRONIZATION] =
+        version >= CUPTI_ABI_VERSION_12_8 ? CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8 : CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0;
     bytes[CUPTI_ABI_KIND_RUNTIME] = bytes[CUPTI_ABI_KIND_DRIVER] = CUPTI_ABI_API_BYTES;
     bytes[CUPTI_ABI_KIND_EXTERNAL_CORRELATION] = CUPTI_ABI_EXTERNAL_BYTES;
     bytes[CUPTI_ABI_KIND_OVERHEAD] = version >= CUPTI_ABI_VERSION_12_4   ? CUPTI_ABI_OVERHEAD_BYTES_12_4
@@ -55,11 +55,11 @@ static void decode_kernel(const struct cupti_abi_kernel *record, struct kernel_a
 }
 
 /* What the three records of copies share by name, though not by offset. */
-#define COPY_FIELDS(record)                                                                                   \
-    .start_ns = (int64_t)(record)->start, .end_ns = (int64_t)(record)->end, .bytes = (record)->bytes,         \
-    .graph_node_id = (record)->graph_node_id, .graph_id = (record)->graph_id, .device_id = (record)->device_id, \
-    .context_id = (record)->context_id, .stream_id = (record)->stream_id,                                     \
-    .correlation_id = (record)->correlation_id, .is_async = (record)->flags & CUPTI_ABI_FLAG_ASYNC
+#define COPY_FIELDS(record)                                                                                           \
+    .start_ns = (int64_t)(record)->start, .end_ns = (int64_t)(record)->end, .bytes = (record)->bytes,                 \
+    .graph_node_id = (record)->graph_node_id, .graph_id = (record)->graph_id, .device_id = (record)->device_id,       \
+    .context_id = (record)->context_id, .stream_id = (record)->stream_id, .correlation_id = (record)->correlation_id, \
+    .is_async = (record)->flags & CUPTI_ABI_FLAG_ASYNC
 
 static void decode_memcpy(const struct cupti_abi_memcpy *record, struct copy_activity *copy)
 {
@@ -89,11 +89,8 @@ static void decode_memcpy_peer(const struct cupti_abi_memcpy_peer *record, struc
 static void decode_memset(const struct cupti_abi_memset *record, struct copy_activity *copy)
 {
     *copy = (struct copy_activity){
-        COPY_FIELDS(record),
-        .src_device_id = record->device_id,
-        .dst_device_id = record->device_id,
-        .value = record->value,
-        .memory_kind = (uint8_t)record->memory_kind,
+        COPY_FIELDS(record),    .src_device_id = record->device_id,          .dst_device_id = record->device_id,
+        .value = record->value, .memory_kind = (uint8_t)record->memory_kind,
     };
 }
 

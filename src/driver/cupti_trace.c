@@ -12,10 +12,10 @@
 #include <string.h>
 
 static struct trace {
-    atomic_bool is_open;     /* the gate: whether the functions below may be called */
-    atomic_uint inside;      /* how many threads are past it */
-    atomic_uint generation;  /* of the trace that runs, for per-thread notes of an earlier one */
-    atomic_ullong dropped;   /* records CUPTI dropped and nobody has taken yet */
+    atomic_bool is_open;    /* the gate: whether the functions below may be called */
+    atomic_uint inside;     /* how many threads are past it */
+    atomic_uint generation; /* of the trace that runs, for per-thread notes of an earlier one */
+    atomic_ullong dropped;  /* records CUPTI dropped and nobody has taken yet */
     uint8_t *(*buffer_request)(size_t *size);
     void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
     void (*on_call)(uint32_t correlation_id);
@@ -23,9 +23,8 @@ static struct trace {
     /* Below: under the lock. */
     bool is_running;
     void *subscriber;
-    uint64_t kinds;            /* bit per activity kind that was enabled */
-    unsigned record_groups;    /* CUPTI_CALL_* whose single calls were enabled */
-    unsigned callback_groups;  /* CUPTI_CALL_* whose callbacks were enabled */
+    uint64_t kinds;           /* bit per activity kind that was enabled */
+    unsigned callback_groups; /* CUPTI_CALL_* whose callbacks were enabled */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -146,7 +145,8 @@ static gpufl_status failure(struct cupti *cupti, const char *function, int resul
     case CUPTI_ABI_NOT_INITIALIZED:
     case CUPTI_ABI_UNKNOWN:
         return problem_set(problem, GPUFL_E_NO_DRIVER,
-                           "%s failed: %s (%d): no usable NVIDIA driver; check it with nvidia-smi", function, text, result);
+                           "%s failed: %s (%d): no usable NVIDIA driver; check it with nvidia-smi", function, text,
+                           result);
     case CUPTI_ABI_INSUFFICIENT_PRIVILEGES:
         return problem_set(problem, GPUFL_E_PERMISSION,
                            "%s failed: %s (%d): the driver lets only administrators profile; see "
@@ -180,7 +180,8 @@ static gpufl_status claim(struct cupti *cupti, char *other_profiler, size_t size
         return failure(cupti, function, result, problem);
     snprintf(other_profiler, size, "%s", other);
     return problem_set(problem, GPUFL_E_BUSY,
-                       "another profiler ('%s') already uses CUPTI in this process; remove it or run without gpufl", other);
+                       "another profiler ('%s') already uses CUPTI in this process; remove it or run without gpufl",
+                       other);
 }
 
 static bool enable_kind(struct cupti *cupti, uint32_t kind)
@@ -191,20 +192,8 @@ static bool enable_kind(struct cupti *cupti, uint32_t kind)
     return true;
 }
 
-static int set_call_record(const struct cupti *cupti, const struct cupti_call *call, uint8_t is_on)
-{
-    return call->is_runtime ? cupti->call.enable_runtime_api(call->cbid, is_on)
-                            : cupti->call.enable_driver_api(call->cbid, is_on);
-}
-
-static int set_call_callback(const struct cupti *cupti, const struct cupti_call *call, uint32_t is_on)
-{
-    return cupti->call.enable_callback(is_on, trace.subscriber,
-                                       call->is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER, call->cbid);
-}
-
 /* Returns the groups of which at least one call was accepted: each version knows other ids. */
-static unsigned set_calls(struct cupti *cupti, unsigned groups, uint32_t is_on, bool is_callback, const char *function)
+static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_on)
 {
     unsigned accepted = 0;
     int refusal = CUPTI_ABI_SUCCESS;
@@ -212,28 +201,50 @@ static unsigned set_calls(struct cupti *cupti, unsigned groups, uint32_t is_on, 
         const struct cupti_call *call = &cupti_calls[i];
         if (!(call->group & groups))
             continue;
-        int result = is_callback ? set_call_callback(cupti, call, is_on) : set_call_record(cupti, call, (uint8_t)is_on);
+        uint32_t domain = call->is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
+        int result = cupti->call.enable_callback(is_on, trace.subscriber, domain, call->cbid);
         if (result == CUPTI_ABI_SUCCESS)
             accepted |= call->group;
         else
             refusal = result;
     }
     if (is_on && accepted != groups)
-        cupti_note(cupti, function, refusal);
+        cupti_note(cupti, "cuptiEnableCallback", refusal);
     return accepted;
 }
 
+/* Leaves only the calls of the groups on, of the kind that was just enabled. */
+static void silence_other_calls(int (*set_record)(uint32_t cbid, uint8_t is_on), bool is_runtime, unsigned groups)
+{
+    enum { id_end = 4096 };
+    bool is_wanted[id_end] = {false};
+    uint32_t highest = 0;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        const struct cupti_call *call = &cupti_calls[i];
+        if (call->is_runtime != is_runtime || call->cbid >= id_end)
+            continue;
+        if (call->cbid > highest)
+            highest = call->cbid;
+        is_wanted[call->cbid] = (call->group & groups) != 0;
+    }
+    /* The library knows ids newer than our table, up to the first that it refuses. */
+    for (uint32_t cbid = 1; cbid < id_end; cbid++) {
+        if (!is_wanted[cbid] && set_record(cbid, 0) != CUPTI_ABI_SUCCESS && cbid > highest)
+            break;
+    }
+}
+
+/* The whole kinds first, then every call we have no use for off. The other way round, single calls
+ * on without their kind, is accepted but records nothing when CUDA was initialized before. */
 static bool enable_api_records(struct cupti *cupti, unsigned features)
 {
-    if (cupti->call.enable_runtime_api && cupti->call.enable_driver_api) {
-        trace.record_groups = cupti_call_groups(features);
-        if (set_calls(cupti, trace.record_groups, 1, false, "cuptiActivityEnableRuntimeApi") & CUPTI_CALL_LAUNCH)
-            return true;
-        set_calls(cupti, trace.record_groups, 0, false, "");
-        trace.record_groups = 0;
-    }
+    unsigned groups = cupti_call_groups(features);
     bool has_runtime = enable_kind(cupti, CUPTI_ABI_KIND_RUNTIME);
+    if (has_runtime && cupti->call.enable_runtime_api)
+        silence_other_calls(cupti->call.enable_runtime_api, true, groups);
     bool has_driver = enable_kind(cupti, CUPTI_ABI_KIND_DRIVER);
+    if (has_driver && cupti->call.enable_driver_api)
+        silence_other_calls(cupti->call.enable_driver_api, false, groups);
     return has_runtime && has_driver;
 }
 
@@ -266,7 +277,7 @@ static unsigned enable_callbacks(struct cupti *cupti)
     if (!trace.on_call || !cupti->call.enable_callback)
         return 0;
     trace.callback_groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_SYNC;
-    unsigned accepted = set_calls(cupti, trace.callback_groups, 1, true, "cuptiEnableCallback");
+    unsigned accepted = set_callbacks(cupti, trace.callback_groups, 1);
     return accepted & CUPTI_CALL_LAUNCH ? CUPTI_GRANTED_CALLBACKS : 0;
 }
 
@@ -274,14 +285,12 @@ static unsigned enable_callbacks(struct cupti *cupti)
 static void undo(struct cupti *cupti)
 {
     if (trace.callback_groups)
-        set_calls(cupti, trace.callback_groups, 0, true, "");
-    if (trace.record_groups)
-        set_calls(cupti, trace.record_groups, 0, false, "");
+        set_callbacks(cupti, trace.callback_groups, 0);
     for (int kind = 63; kind > 0; kind--) {
         if (trace.kinds >> kind & 1)
             cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable((uint32_t)kind));
     }
-    trace.callback_groups = trace.record_groups = 0;
+    trace.callback_groups = 0;
     trace.kinds = 0;
 }
 

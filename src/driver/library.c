@@ -108,7 +108,8 @@ static gpufl_status open_mapped(struct library *library, const char *path, struc
     library->handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_LOCAL);
     if (!library->handle)
         return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "%s is loaded in this process but cannot be used from here; a second copy would crash", path);
+                           "%s is loaded in this process but cannot be used from here; a second copy would crash",
+                           path);
     snprintf(library->path, sizeof library->path, "%s", path);
     library->was_mapped = true;
     return GPUFL_OK;

@@ -7,17 +7,17 @@
 #include <stdint.h>
 
 enum { /* nvmlReturn_t */
-    NVML_ABI_SUCCESS = 0,
-    NVML_ABI_UNINITIALIZED = 1,
-    NVML_ABI_INVALID_ARGUMENT = 2,
-    NVML_ABI_NOT_SUPPORTED = 3,
-    NVML_ABI_NO_PERMISSION = 4,
-    NVML_ABI_NOT_FOUND = 6,
-    NVML_ABI_INSUFFICIENT_SIZE = 7,
-    NVML_ABI_DRIVER_NOT_LOADED = 9,
-    NVML_ABI_FUNCTION_NOT_FOUND = 13,
-    NVML_ABI_GPU_IS_LOST = 15,
-    NVML_ABI_UNKNOWN = 999
+       NVML_ABI_SUCCESS = 0,
+       NVML_ABI_UNINITIALIZED = 1,
+       NVML_ABI_INVALID_ARGUMENT = 2,
+       NVML_ABI_NOT_SUPPORTED = 3,
+       NVML_ABI_NO_PERMISSION = 4,
+       NVML_ABI_NOT_FOUND = 6,
+       NVML_ABI_INSUFFICIENT_SIZE = 7,
+       NVML_ABI_DRIVER_NOT_LOADED = 9,
+       NVML_ABI_FUNCTION_NOT_FOUND = 13,
+       NVML_ABI_GPU_IS_LOST = 15,
+       NVML_ABI_UNKNOWN = 999
 };
 
 enum {
@@ -32,26 +32,26 @@ enum {
 };
 
 enum { /* nvmlFieldValue_t.field_id */
-    NVML_ABI_FIELD_MEMORY_TEMP = 82,
-    NVML_ABI_FIELD_NVLINK_DATA_TX = 138, /* KiB */
-    NVML_ABI_FIELD_NVLINK_DATA_RX = 139,
-    NVML_ABI_FIELD_NVLINK_RAW_TX = 140,
-    NVML_ABI_FIELD_NVLINK_RAW_RX = 141,
-    NVML_ABI_FIELD_PCIE_TX_BYTES = 197, /* wraps at 32 bits */
-    NVML_ABI_FIELD_PCIE_RX_BYTES = 198,
-    NVML_ABI_FIELD_NVLINK_XMIT_BYTES = 202,
-    NVML_ABI_FIELD_NVLINK_RCV_BYTES = 204
+       NVML_ABI_FIELD_MEMORY_TEMP = 82,
+       NVML_ABI_FIELD_NVLINK_DATA_TX = 138, /* KiB */
+       NVML_ABI_FIELD_NVLINK_DATA_RX = 139,
+       NVML_ABI_FIELD_NVLINK_RAW_TX = 140, /* with protocol; known so that nobody takes them for data */
+       NVML_ABI_FIELD_NVLINK_RAW_RX = 141,
+       NVML_ABI_FIELD_PCIE_TX_BYTES = 197, /* wraps at 32 bits */
+       NVML_ABI_FIELD_PCIE_RX_BYTES = 198,
+       NVML_ABI_FIELD_NVLINK_XMIT_BYTES = 202,
+       NVML_ABI_FIELD_NVLINK_RCV_BYTES = 204
 };
 #define NVML_ABI_SCOPE_ALL_LINKS 0xffffffffu
 
 enum { /* nvmlValueType_t */
-    NVML_ABI_VALUE_DOUBLE = 0,
-    NVML_ABI_VALUE_UINT = 1,
-    NVML_ABI_VALUE_ULONG = 2,
-    NVML_ABI_VALUE_ULL = 3,
-    NVML_ABI_VALUE_LL = 4,
-    NVML_ABI_VALUE_INT = 5,
-    NVML_ABI_VALUE_USHORT = 6
+       NVML_ABI_VALUE_DOUBLE = 0,
+       NVML_ABI_VALUE_UINT = 1,
+       NVML_ABI_VALUE_ULONG = 2,
+       NVML_ABI_VALUE_ULL = 3,
+       NVML_ABI_VALUE_LL = 4,
+       NVML_ABI_VALUE_INT = 5,
+       NVML_ABI_VALUE_USHORT = 6
 };
 union nvml_abi_value {
     double as_double;
@@ -98,19 +98,19 @@ _Static_assert(sizeof(struct nvml_abi_pci) == 68, "nvmlPciInfo_t");
 #define NVML_ABI_VERSION(type, number) ((unsigned)sizeof(type) | ((unsigned)(number) << 24))
 
 enum { /* GPM metric ids; percent as double */
-    NVML_ABI_GPM_SM_UTIL = 2,
-    NVML_ABI_GPM_SM_OCCUPANCY = 3,
-    NVML_ABI_GPM_ANY_TENSOR = 5,
-    NVML_ABI_GPM_DRAM = 10,
-    NVML_ABI_GPM_FP64 = 11,
-    NVML_ABI_GPM_FP32 = 12,
-    NVML_ABI_GPM_FP16 = 13,
-    NVML_ABI_GPM_PCIE_TX = 20, /* MiB per second, and the rest */
-    NVML_ABI_GPM_PCIE_RX = 21,
-    NVML_ABI_GPM_NVLINK_RX = 60,
-    NVML_ABI_GPM_NVLINK_TX = 61,
-    /* Elements of metrics[]. Drivers know fewer or more and go by metric_count only. */
-    NVML_ABI_GPM_METRICS_MAX = 333
+       NVML_ABI_GPM_SM_UTIL = 2,
+       NVML_ABI_GPM_SM_OCCUPANCY = 3,
+       NVML_ABI_GPM_ANY_TENSOR = 5,
+       NVML_ABI_GPM_DRAM = 10,
+       NVML_ABI_GPM_FP64 = 11,
+       NVML_ABI_GPM_FP32 = 12,
+       NVML_ABI_GPM_FP16 = 13,
+       NVML_ABI_GPM_PCIE_TX = 20, /* MiB per second, and the rest */
+       NVML_ABI_GPM_PCIE_RX = 21,
+       NVML_ABI_GPM_NVLINK_RX = 60,
+       NVML_ABI_GPM_NVLINK_TX = 61,
+       /* Elements of metrics[]. Drivers know fewer or more and go by metric_count only. */
+       NVML_ABI_GPM_METRICS_MAX = 333
 };
 struct nvml_abi_gpm_metric {
     unsigned metric_id;
@@ -131,42 +131,41 @@ struct nvml_abi_gpm_support {
 };
 
 /* X(member, symbol, parameters): every function we call; all return an nvmlReturn_t. */
-#define NVML_ABI_FUNCTIONS(X)                                                                                   \
-    X(init, nvmlInit_v2, (void))                                                                                \
-    X(shutdown, nvmlShutdown, (void))                                                                           \
-    X(driver_version, nvmlSystemGetDriverVersion, (char *text, unsigned size))                                  \
-    X(cuda_version, nvmlSystemGetCudaDriverVersion_v2, (int *version))                                          \
-    X(device_count, nvmlDeviceGetCount_v2, (unsigned *count))                                                   \
-    X(device_handle, nvmlDeviceGetHandleByIndex_v2, (unsigned index, void **device))                            \
-    X(name, nvmlDeviceGetName, (void *device, char *text, unsigned size))                                       \
-    X(uuid, nvmlDeviceGetUUID, (void *device, char *text, unsigned size))                                       \
-    X(pci, nvmlDeviceGetPciInfo_v3, (void *device, struct nvml_abi_pci *pci))                                   \
-    X(architecture, nvmlDeviceGetArchitecture, (void *device, unsigned *architecture))                          \
-    X(compute_capability, nvmlDeviceGetCudaComputeCapability, (void *device, int *major, int *minor))           \
-    X(mig_mode, nvmlDeviceGetMigMode, (void *device, unsigned *current, unsigned *pending))                     \
-    X(utilization, nvmlDeviceGetUtilizationRates, (void *device, struct nvml_abi_utilization *rates))           \
-    X(temperature, nvmlDeviceGetTemperature, (void *device, unsigned sensor, unsigned *celsius))                \
-    X(power, nvmlDeviceGetPowerUsage, (void *device, unsigned *milliwatts))                                     \
-    X(power_limit, nvmlDeviceGetEnforcedPowerLimit, (void *device, unsigned *milliwatts))                       \
-    X(energy, nvmlDeviceGetTotalEnergyConsumption, (void *device, unsigned long long *millijoules))             \
-    X(memory, nvmlDeviceGetMemoryInfo, (void *device, struct nvml_abi_memory *memory))                          \
-    X(memory_v2, nvmlDeviceGetMemoryInfo_v2, (void *device, struct nvml_abi_memory_v2 *memory))                 \
-    X(clock, nvmlDeviceGetClockInfo, (void *device, unsigned type, unsigned *mhz))                              \
-    X(fan, nvmlDeviceGetFanSpeed, (void *device, unsigned *percent))                                            \
-    X(link_generation, nvmlDeviceGetCurrPcieLinkGeneration, (void *device, unsigned *generation))               \
-    X(link_width, nvmlDeviceGetCurrPcieLinkWidth, (void *device, unsigned *lanes))                              \
-    X(perf_state, nvmlDeviceGetPerformanceState, (void *device, unsigned *state))                               \
-    X(throttle, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, unsigned long long *reasons))         \
-    X(ecc, nvmlDeviceGetTotalEccErrors,                                                                         \
-      (void *device, unsigned error, unsigned counter, unsigned long long *count))                              \
-    X(fields, nvmlDeviceGetFieldValues, (void *device, int count, struct nvml_abi_field *fields))               \
-    X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                                       \
-      (void *device, unsigned *count, struct nvml_abi_process *processes))                                      \
-    X(gpm_support, nvmlGpmQueryDeviceSupport, (void *device, struct nvml_abi_gpm_support *support))             \
-    X(gpm_sample_alloc, nvmlGpmSampleAlloc, (void **sample))                                                    \
-    X(gpm_sample_free, nvmlGpmSampleFree, (void *sample))                                                       \
-    X(gpm_sample_get, nvmlGpmSampleGet, (void *device, void *sample))                                           \
-    X(gpm_metrics_get, nvmlGpmMetricsGet, (struct nvml_abi_gpm_metrics *metrics))
+#define NVML_ABI_FUNCTIONS(X)                                                                                        \
+    X(init, nvmlInit_v2, (void))                                                                                     \
+    X(shutdown, nvmlShutdown, (void))                                                                                \
+    X(driver_version, nvmlSystemGetDriverVersion, (char *text, unsigned size))                                       \
+    X(cuda_version, nvmlSystemGetCudaDriverVersion_v2, (int *version))                                               \
+    X(device_count, nvmlDeviceGetCount_v2, (unsigned *count))                                                        \
+    X(device_handle, nvmlDeviceGetHandleByIndex_v2, (unsigned index, void **device))                                 \
+    X(name, nvmlDeviceGetName, (void *device, char *text, unsigned size))                                            \
+    X(uuid, nvmlDeviceGetUUID, (void *device, char *text, unsigned size))                                            \
+    X(pci, nvmlDeviceGetPciInfo_v3, (void *device, struct nvml_abi_pci *pci))                                        \
+    X(architecture, nvmlDeviceGetArchitecture, (void *device, unsigned *architecture))                               \
+    X(compute_capability, nvmlDeviceGetCudaComputeCapability, (void *device, int *major, int *minor))                \
+    X(mig_mode, nvmlDeviceGetMigMode, (void *device, unsigned *current, unsigned *pending))                          \
+    X(utilization, nvmlDeviceGetUtilizationRates, (void *device, struct nvml_abi_utilization *rates))                \
+    X(temperature, nvmlDeviceGetTemperature, (void *device, unsigned sensor, unsigned *celsius))                     \
+    X(power, nvmlDeviceGetPowerUsage, (void *device, unsigned *milliwatts))                                          \
+    X(power_limit, nvmlDeviceGetEnforcedPowerLimit, (void *device, unsigned *milliwatts))                            \
+    X(energy, nvmlDeviceGetTotalEnergyConsumption, (void *device, unsigned long long *millijoules))                  \
+    X(memory, nvmlDeviceGetMemoryInfo, (void *device, struct nvml_abi_memory *memory))                               \
+    X(memory_v2, nvmlDeviceGetMemoryInfo_v2, (void *device, struct nvml_abi_memory_v2 *memory))                      \
+    X(clock, nvmlDeviceGetClockInfo, (void *device, unsigned type, unsigned *mhz))                                   \
+    X(fan, nvmlDeviceGetFanSpeed, (void *device, unsigned *percent))                                                 \
+    X(link_generation, nvmlDeviceGetCurrPcieLinkGeneration, (void *device, unsigned *generation))                    \
+    X(link_width, nvmlDeviceGetCurrPcieLinkWidth, (void *device, unsigned *lanes))                                   \
+    X(perf_state, nvmlDeviceGetPerformanceState, (void *device, unsigned *state))                                    \
+    X(throttle, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, unsigned long long *reasons))              \
+    X(ecc, nvmlDeviceGetTotalEccErrors, (void *device, unsigned error, unsigned counter, unsigned long long *count)) \
+    X(fields, nvmlDeviceGetFieldValues, (void *device, int count, struct nvml_abi_field *fields))                    \
+    X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                                            \
+      (void *device, unsigned *count, struct nvml_abi_process *processes))                                           \
+    X(gpm_support, nvmlGpmQueryDeviceSupport, (void *device, struct nvml_abi_gpm_support *support))                  \
+    X(gpm_sample_alloc, nvmlGpmSampleAlloc, (void **sample))                                                         \
+    X(gpm_sample_free, nvmlGpmSampleFree, (void *sample))                                                            \
+    X(gpm_sample_get, nvmlGpmSampleGet, (void *device, void *sample))                                                \
+    X(gpm_metrics_get, nvmlGpmMetricsGet, (struct nvml_abi_gpm_metrics * metrics))
 
 /* The one function that does not return a status. */
 typedef const char *nvml_abi_error_string_fn(int result); /* nvmlErrorString */

@@ -9,11 +9,11 @@ static const struct gpm_metric {
     enum nvml_metric metric;
     bool is_rate; /* MiB per second; else percent */
 } gpm_metrics[] = {
-    {NVML_ABI_GPM_SM_UTIL, NVML_SM_ACTIVE_BP, false},      {NVML_ABI_GPM_SM_OCCUPANCY, NVML_SM_OCCUPANCY_BP, false},
+    {NVML_ABI_GPM_SM_UTIL, NVML_SM_ACTIVE_BP, false},        {NVML_ABI_GPM_SM_OCCUPANCY, NVML_SM_OCCUPANCY_BP, false},
     {NVML_ABI_GPM_ANY_TENSOR, NVML_TENSOR_ACTIVE_BP, false}, {NVML_ABI_GPM_DRAM, NVML_DRAM_ACTIVE_BP, false},
-    {NVML_ABI_GPM_FP64, NVML_FP64_ACTIVE_BP, false},       {NVML_ABI_GPM_FP32, NVML_FP32_ACTIVE_BP, false},
-    {NVML_ABI_GPM_FP16, NVML_FP16_ACTIVE_BP, false},       {NVML_ABI_GPM_PCIE_RX, NVML_PCIE_RX_BPS, true},
-    {NVML_ABI_GPM_PCIE_TX, NVML_PCIE_TX_BPS, true},        {NVML_ABI_GPM_NVLINK_RX, NVML_NVLINK_RX_BPS, true},
+    {NVML_ABI_GPM_FP64, NVML_FP64_ACTIVE_BP, false},         {NVML_ABI_GPM_FP32, NVML_FP32_ACTIVE_BP, false},
+    {NVML_ABI_GPM_FP16, NVML_FP16_ACTIVE_BP, false},         {NVML_ABI_GPM_PCIE_RX, NVML_PCIE_RX_BPS, true},
+    {NVML_ABI_GPM_PCIE_TX, NVML_PCIE_TX_BPS, true},          {NVML_ABI_GPM_NVLINK_RX, NVML_NVLINK_RX_BPS, true},
     {NVML_ABI_GPM_NVLINK_TX, NVML_NVLINK_TX_BPS, true},
 };
 enum { gpm_metric_count = sizeof gpm_metrics / sizeof gpm_metrics[0] };

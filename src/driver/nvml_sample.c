@@ -92,8 +92,7 @@ static void take_rate(struct nvml_device *device, struct nvml_sample *sample, en
     uint64_t value, rate;
     if (field->result != NVML_ABI_SUCCESS)
         nvml_take(device, sample, metric, field->result, 0);
-    else if (field_value(field, &value) &&
-             nvml_counter_rate(counter, value, clock_mono_ns(), units_per_s_max, &rate) &&
+    else if (field_value(field, &value) && nvml_counter_rate(counter, value, clock_mono_ns(), units_per_s_max, &rate) &&
              !__builtin_mul_overflow(rate, unit_bytes, &rate))
         nvml_take(device, sample, metric, NVML_ABI_SUCCESS, rate);
 }
@@ -167,8 +166,8 @@ static void sample_memory(const struct nvml *nvml, struct nvml_device *device, s
 }
 
 /* Calls a function of the table when it is there and the metric is wanted. */
-#define READ(function, metric, ...)                                       \
-    (!nvml_wants(device, metric) ? NVML_ABI_UNKNOWN                       \
+#define READ(function, metric, ...)                                                 \
+    (!nvml_wants(device, metric) ? NVML_ABI_UNKNOWN                                 \
      : nvml->call.function       ? nvml->call.function(device->handle, __VA_ARGS__) \
                                  : NVML_ABI_FUNCTION_NOT_FOUND)
 

@@ -144,21 +144,27 @@ static void put_u32(char *out, uint32_t value)
         out[i] = (char)(value >> 8 * i & 255);
 }
 
+/* JSON, with a crc of its own as every line has, then its size. */
 static gpufl_status write_footer(struct seal *seal)
 {
     const struct segment_footer *footer = &seal->footer;
-    char frame[SKIPPABLE_HEADER + FOOTER_MAX];
-    int size = snprintf(frame + SKIPPABLE_HEADER, FOOTER_MAX,
+    struct bytes *frame = &seal->line;
+    bytes_clear(frame);
+    bytes_append(frame, "01234567", SKIPPABLE_HEADER); /* magic and size, filled in below */
+    bytes_append_format(frame,
                         "{\"format\":\"%s\",\"channel\":\"%s\",\"segment\":%" PRIu64 ",\"first_seq\":%" PRIu64
                         ",\"last_seq\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"plain_bytes\":%" PRIu64
-                        ",\"frame_bytes\":%" PRIu64 ",\"frame_crc32c\":\"%08" PRIx32 "\"}",
+                        ",\"frame_bytes\":%" PRIu64 ",\"frame_crc32c\":\"%08" PRIx32 "\"",
                         format_name, footer->channel, footer->segment, footer->first_seq, footer->last_seq,
                         footer->lines, footer->plain_bytes, footer->frame_bytes, footer->frame_crc32c);
-    uint32_t payload = (uint32_t)size + SIZE_DIGITS;
-    snprintf(frame + SKIPPABLE_HEADER + size, SIZE_DIGITS + 1, "%08" PRIx32, payload);
-    put_u32(frame, SKIPPABLE_MAGIC);
-    put_u32(frame + 4, payload);
-    return write_part(seal, frame, SKIPPABLE_HEADER + payload);
+    line_append_crc(frame, SKIPPABLE_HEADER);
+    uint32_t payload = (uint32_t)(frame->size - SKIPPABLE_HEADER) + SIZE_DIGITS;
+    bytes_append_format(frame, "%08" PRIx32, payload);
+    if (frame->failed)
+        return problem_set(seal->problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", seal->name);
+    put_u32(frame->data, SKIPPABLE_MAGIC);
+    put_u32(frame->data + 4, payload);
+    return write_part(seal, frame->data, frame->size);
 }
 
 static gpufl_status seal_begin(struct seal *seal, int dir_fd, const char *part)
@@ -228,7 +234,9 @@ gpufl_status segment_seal(int dir_fd, enum channel channel, uint64_t index, cons
 static bool footer_parse(const char *text, size_t size, struct segment_footer *footer)
 {
     struct json_document document;
-    if (json_parse(&document, text, size, NULL))
+    /* The LF that ends the footer's line is not part of what its crc covers. */
+    if (!size || text[size - 1] != '\n' || line_end_read(text, size - 1).crc != LINE_CRC_GOOD ||
+        json_parse(&document, text, size, NULL))
         return false;
     const struct json_value *root = document.root;
     const char *crc = json_get_text(root, "frame_crc32c", "");
@@ -266,9 +274,10 @@ gpufl_status segment_footer_read(int fd, struct segment_footer *footer, struct p
     off_t size = file.st_size;
     if (size < SKIPPABLE_HEADER + SIZE_DIGITS || pread(fd, digits, SIZE_DIGITS, size - SIZE_DIGITS) != SIZE_DIGITS)
         return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is cut off");
-    char *end;
-    unsigned long payload = strtoul(digits, &end, 16);
-    if (*end || payload <= SIZE_DIGITS || payload > FOOTER_MAX || (off_t)payload + SKIPPABLE_HEADER > size)
+    unsigned long payload = strtoul(digits, NULL, 16);
+    char canonical[2 * sizeof payload + 1];
+    snprintf(canonical, sizeof canonical, "%08lx", payload);
+    if (strcmp(canonical, digits) != 0 || payload <= SIZE_DIGITS || payload > FOOTER_MAX || (off_t)payload + SKIPPABLE_HEADER > size)
         return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is cut off");
     size_t frame_size = SKIPPABLE_HEADER + payload;
     off_t frame_at = size - (off_t)frame_size;

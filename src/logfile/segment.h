@@ -4,8 +4,8 @@
  * One zstd frame (level 1, content checksum) holding the plain file's lines, each
  * batch in the cols/delta shape of format/batch.h, every line with its own seq
  * and crc; then a zstd skippable frame (magic 0x184D2A5A) with a JSON footer
- * whose last 8 bytes are the payload's size in hex, so that it is found from the
- * end. `zstdcat` shows plain NDJSON.
+ * (a line with a crc, too) and, as its last 8 bytes, the payload's size in hex,
+ * so that it is found from the end. `zstdcat` shows plain NDJSON.
  *
  * Sealing: write <name>.zst.part, fsync, rename, unlink the plain file. Killed
  * anywhere in between, either the plain or the sealed file is whole. A file with

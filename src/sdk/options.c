@@ -134,11 +134,7 @@ static gpufl_status set_word(const struct option_info *info, struct options *opt
     return GPUFL_OK;
 }
 
-static bool is_true_word(const char *text)
-{
-    return !strcasecmp(text, "1") || !strcasecmp(text, "true") || !strcasecmp(text, "yes") || !strcasecmp(text, "on");
-}
-static bool is_false_word(const char *text)
+static bool word_is_false(const char *text)
 {
     return !strcasecmp(text, "0") || !strcasecmp(text, "false") || !strcasecmp(text, "no") || !strcasecmp(text, "off");
 }
@@ -150,10 +146,10 @@ static gpufl_status set_from_environment(const struct option_info *info, struct 
     case OPTION_TEXT:
         return set_text(info, options, text, info->environment, problem);
     case OPTION_SWITCH:
-        if (!is_true_word(text) && !is_false_word(text))
+        if (!word_is_true(text) && !word_is_false(text))
             return problem_set(problem, GPUFL_E_INVALID, "%s: '%.60s' is neither on (1, true, yes, on) nor off (0, false, no, off)",
                                info->environment, text);
-        *(bool *)((char *)options + info->offset) = is_true_word(text);
+        *(bool *)((char *)options + info->offset) = word_is_true(text);
         return GPUFL_OK;
     case OPTION_ENGINE:
     case OPTION_BACKEND:
@@ -259,7 +255,7 @@ static gpufl_status apply_file(struct options *options, const char *path, struct
 bool options_are_disabled(const gpufl_options *given)
 {
     const char *text = getenv("GPUFL_DISABLED");
-    if (text && is_true_word(text))
+    if (text && word_is_true(text))
         return true;
     return given && given->struct_size >= offsetof(gpufl_options, enabled) + sizeof given->enabled &&
            given->enabled == GPUFL_OFF;

@@ -84,6 +84,9 @@ const char *gpufl_session_dir(void)
 
 void session_hold_sampler(bool is_hold)
 {
+    /* Usually sampling is off or continuous, and then a scope must not pay for this. */
+    if (!atomic_load_explicit(&session.scope_sampler, memory_order_relaxed))
+        return;
     atomic_fetch_add(&session.visitors, 1);
     struct system_sampler *sampler = atomic_load(&session.scope_sampler);
     if (sampler && is_hold)
@@ -268,9 +271,11 @@ static gpufl_status start_locked(const gpufl_options *given, struct problem *pro
     session.engine = choose_engine(&session.options, &grant);
     write_capabilities(recorder, &session.options, session.engine, &grant, gpu_problem.text);
     status = collector_start(session.collector);
+    if (status == GPUFL_OK && (status = system_sampler_run(session.sampler)) != GPUFL_OK)
+        collector_stop(session.collector);
     if (status != GPUFL_OK) {
         close_parts();
-        return problem_set(problem, status, "the collector thread could not start");
+        return problem_set(problem, status, "gpufl's threads could not start");
     }
     install_handlers();
     if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)

@@ -25,6 +25,9 @@ def environment(library_path=FAKES, **variables):
     result = {name: value for name, value in os.environ.items()
               if not name.startswith(("GPUFL_", "FAKE_", "CUDA_", "NVTX_")) and name not in ("NO_COLOR", "LD_PRELOAD")}
     result["LD_LIBRARY_PATH"] = str(library_path)
+    # A toolkit of this machine would be found first.
+    for library in ("CUDA", "CUPTI", "NVML"):
+        result[f"GPUFL_{library}_PATH"] = str(library_path)
     result["LC_ALL"] = "C.UTF-8"
     for name, value in variables.items():
         if value is None:
@@ -47,7 +50,7 @@ def gpufl(*arguments, **options):
 def printed_counts(text):
     """Sums of the kernels=... copies=... lines that fake_app's processes printed."""
     counts = {}
-    for name, value in re.findall(r"\b(kernels|copies|memsets|syncs|graphs|allocs|scopes)=(\d+)", text):
+    for name, value in re.findall(r"\b(kernels|copies|memsets|syncs|graph_launches)=(\d+)", text):
         counts[name] = counts.get(name, 0) + int(value)
     return counts
 

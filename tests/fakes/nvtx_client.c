@@ -11,7 +11,7 @@ typedef void function(void);
 typedef const void *get_table_fn(uint32_t id);
 struct callbacks_table { /* NvtxExportTableCallbacks */
     size_t struct_size;
-    int (*get_module)(uint32_t module, function ****table, unsigned *bytes);
+    int (*get_module)(uint32_t module, function ****table, unsigned *count);
 };
 struct version_table { /* NvtxExportTableVersionInfo */
     size_t struct_size;
@@ -53,13 +53,13 @@ static void tool_version_ignore(uint32_t version)
     (void)version;
 }
 
-static int module_get(uint32_t module, function ****table, unsigned *bytes)
+static int module_get(uint32_t module, function ****table, unsigned *count)
 {
     function ***found = module == MODULE_CORE ? core_table : module == MODULE_CORE2 ? core2_table : NULL;
     if (found == NULL)
         return 0;
-    if (bytes != NULL) /* the headers give the number of entries, without the closing NULL */
-        *bytes = (unsigned)(module == MODULE_CORE ? CORE_COUNT : CORE2_COUNT);
+    if (count != NULL) /* of entries, without the closing NULL */
+        *count = (unsigned)(module == MODULE_CORE ? CORE_COUNT : CORE2_COUNT);
     if (table != NULL)
         *table = found;
     return 1;
@@ -75,9 +75,9 @@ static const void *table_get(uint32_t id)
 static void connect_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
-    for (int i = 0; i < CORE_COUNT; i++)
+    for (int i = 1; i < CORE_COUNT; i++) /* entry 0 is none */
         core_table[i] = &core[i];
-    for (int i = 0; i < CORE2_COUNT; i++)
+    for (int i = 1; i < CORE2_COUNT; i++)
         core2_table[i] = &core2[i];
     void *library = path != NULL ? dlopen(path, RTLD_LAZY) : NULL;
     int (*initialize)(get_table_fn *get_table) = NULL;

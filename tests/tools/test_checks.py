@@ -5,6 +5,7 @@ import copy
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -195,6 +196,18 @@ class Documents(unittest.TestCase):
     def test_every_error(self):
         self.assert_documented("docs/troubleshooting.md", self.source("include/gpufl/gpufl.h", r"X\((GPUFL_E_\w+),"))
         self.assert_documented("docs/troubleshooting.md", self.source("include/gpufl/gpufl.h", r'X\(GPUFL_E_\w+, -\d+, "([^"]*)"\)'))
+
+    def test_the_examples_of_the_front_page_compile(self):
+        text = (ROOT / "README.md").read_text()
+        c_code = re.search(r"```c\n(.*?)```", text, re.S).group(1)
+        cxx_head, cxx_body = re.search(r"```cpp\n(.*?)\n\n(.*?)```", text, re.S).groups()
+        declaration = "void launch_kernels(void);\n"
+        for compiler, language, code in (
+                ("gcc", "c", declaration + c_code),
+                ("g++", "c++", f"{cxx_head}\n{declaration}int main() {{\n{cxx_body}}}\n")):
+            done = subprocess.run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", ROOT / "include", "-"],
+                                  input=code, text=True, capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_links_lead_somewhere(self):
         pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]

@@ -156,16 +156,41 @@ static void a_running_kernel_has_no_end_and_a_nameless_one_no_name(void **state)
 static void copies_and_memsets_keep_their_ends(void **state)
 {
     (void)state;
-    add(&(struct cupti_abi_memcpy){.kind = CUPTI_ABI_KIND_MEMCPY, .copy_kind = 1, .src_kind = 2, .dst_kind = 3,
-                                   .flags = 1, .bytes = 1ull << 33, .start = 10, .end = 20, .device_id = 3,
-                                   .context_id = 4, .stream_id = 5, .correlation_id = 6, .graph_node_id = 8, .graph_id = 9},
+    add(&(struct cupti_abi_memcpy){.kind = CUPTI_ABI_KIND_MEMCPY,
+                                   .copy_kind = 1,
+                                   .src_kind = 2,
+                                   .dst_kind = 3,
+                                   .flags = 1,
+                                   .bytes = 1ull << 33,
+                                   .start = 10,
+                                   .end = 20,
+                                   .device_id = 3,
+                                   .context_id = 4,
+                                   .stream_id = 5,
+                                   .correlation_id = 6,
+                                   .graph_node_id = 8,
+                                   .graph_id = 9},
         sizeof(struct cupti_abi_memcpy));
-    add(&(struct cupti_abi_memcpy_peer){.kind = CUPTI_ABI_KIND_MEMCPY2, .copy_kind = 10, .bytes = 77, .start = 30,
-                                        .end = 40, .device_id = 1, .src_device_id = 1, .dst_device_id = 2,
-                                        .correlation_id = 11, .graph_id = 12},
+    add(&(struct cupti_abi_memcpy_peer){.kind = CUPTI_ABI_KIND_MEMCPY2,
+                                        .copy_kind = 10,
+                                        .bytes = 77,
+                                        .start = 30,
+                                        .end = 40,
+                                        .device_id = 1,
+                                        .src_device_id = 1,
+                                        .dst_device_id = 2,
+                                        .correlation_id = 11,
+                                        .graph_id = 12},
         sizeof(struct cupti_abi_memcpy_peer));
-    add(&(struct cupti_abi_memset){.kind = CUPTI_ABI_KIND_MEMSET, .value = 0xab, .bytes = 4096, .start = 50, .end = 60,
-                                   .device_id = 1, .correlation_id = 13, .flags = 1, .memory_kind = 3},
+    add(&(struct cupti_abi_memset){.kind = CUPTI_ABI_KIND_MEMSET,
+                                   .value = 0xab,
+                                   .bytes = 4096,
+                                   .start = 50,
+                                   .end = 60,
+                                   .device_id = 1,
+                                   .correlation_id = 13,
+                                   .flags = 1,
+                                   .memory_kind = 3},
         sizeof(struct cupti_abi_memset));
     struct activity_cursor at = cursor();
     struct activity a;
@@ -206,8 +231,13 @@ static void waits_say_whether_they_have_a_stream_or_an_event(void **state)
         make_nothing(state);
         cupti_set_version(&cupti, versions[i]);
         size_t bytes = i ? 56 : 40;
-        struct cupti_abi_synchronization record = {.kind = CUPTI_ABI_KIND_SYNCHRONIZATION, .type = 3, .start = 1,
-                                                   .end = 2, .correlation_id = 3, .context_id = 4, .stream_id = 5,
+        struct cupti_abi_synchronization record = {.kind = CUPTI_ABI_KIND_SYNCHRONIZATION,
+                                                   .type = 3,
+                                                   .start = 1,
+                                                   .end = 2,
+                                                   .correlation_id = 3,
+                                                   .context_id = 4,
+                                                   .stream_id = 5,
                                                    .event_id = CUPTI_ABI_INVALID_ID};
         add(&record, bytes);
         record.stream_id = CUPTI_ABI_INVALID_ID;
@@ -231,17 +261,25 @@ static void waits_say_whether_they_have_a_stream_or_an_event(void **state)
 static void calls_allocations_ids_and_overhead_are_read(void **state)
 {
     (void)state;
-    struct cupti_abi_api api = {.kind = CUPTI_ABI_KIND_RUNTIME, .cbid = 211, .start = 5, .end = 6, .thread_id = 1234,
-                                .correlation_id = 9};
+    struct cupti_abi_api api = {
+        .kind = CUPTI_ABI_KIND_RUNTIME, .cbid = 211, .start = 5, .end = 6, .thread_id = 1234, .correlation_id = 9};
     add(&api, sizeof api);
     api.cbid = 311;
     add(&api, sizeof api);
     api.kind = CUPTI_ABI_KIND_DRIVER; /* 311 is no graph launch there */
     add(&api, sizeof api);
     add(&(struct cupti_abi_external){CUPTI_ABI_KIND_EXTERNAL_CORRELATION, 3, 0xabcdef0123, 9, 0}, 24);
-    add(&(struct cupti_abi_memory){.kind = CUPTI_ABI_KIND_MEMORY2, .operation = 2, .memory_kind = 3,
-                                   .correlation_id = 10, .address = 0x7f0000000000, .bytes = 512, .timestamp = 77,
-                                   .device_id = 1, .context_id = 2, .stream_id = CUPTI_ABI_INVALID_ID, .is_async = 0},
+    add(&(struct cupti_abi_memory){.kind = CUPTI_ABI_KIND_MEMORY2,
+                                   .operation = 2,
+                                   .memory_kind = 3,
+                                   .correlation_id = 10,
+                                   .address = 0x7f0000000000,
+                                   .bytes = 512,
+                                   .timestamp = 77,
+                                   .device_id = 1,
+                                   .context_id = 2,
+                                   .stream_id = CUPTI_ABI_INVALID_ID,
+                                   .is_async = 0},
         sizeof(struct cupti_abi_memory));
     add(&(struct cupti_abi_overhead){.kind = CUPTI_ABI_KIND_OVERHEAD, .overhead_kind = 7 << 16, .start = 1, .end = 4},
         sizeof(struct cupti_abi_overhead));
@@ -362,8 +400,8 @@ static void absurd_answers_of_the_library_end_the_buffer(void **state)
     (void)state;
     add(&kernel_record, sizeof kernel_record);
     cupti.call.get_next_record = lying_next_record;
-    void *const lies[] = {NULL, made.bytes - 8, made.bytes + 1, made.bytes + made.used, made.bytes + made.used - 4,
-                          (void *)UINTPTR_MAX};
+    void *const lies[] = {
+        NULL, made.bytes - 8, made.bytes + 1, made.bytes + made.used, made.bytes + made.used - 4, (void *)UINTPTR_MAX};
     struct activity a;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         answer = lies[i];

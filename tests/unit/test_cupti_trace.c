@@ -17,11 +17,11 @@ static struct cupti cupti;
 /* What the stand-in library was told, and what it shall answer. */
 static struct {
     uint64_t kinds; /* enabled now */
-    int single_calls, callbacks, subscribers, flushes;
+    int callbacks, subscribers, flushes;
+    bool is_silent[2][1024]; /* driver and runtime calls whose records are off though the kind is on */
     int subscribe_result, register_result;
     uint32_t refused_kind;
     int refused_result;
-    bool refuses_calls;
     size_t dropped;
     cupti_abi_buffer_request_fn *request;
     cupti_abi_buffer_complete_fn *complete;
@@ -80,6 +80,8 @@ static int enable(uint32_t kind)
     if (kind == vendor.refused_kind)
         return vendor.refused_result;
     vendor.kinds |= 1ull << kind;
+    if (kind == CUPTI_ABI_KIND_RUNTIME || kind == CUPTI_ABI_KIND_DRIVER) /* overrides what was set before */
+        memset(vendor.is_silent[kind == CUPTI_ABI_KIND_RUNTIME], 0, sizeof vendor.is_silent[0]);
     return 0;
 }
 static int disable(uint32_t kind)
@@ -87,12 +89,21 @@ static int disable(uint32_t kind)
     vendor.kinds &= ~(1ull << kind);
     return 0;
 }
-static int enable_single(uint32_t cbid, uint8_t is_on)
+static int set_record(int is_runtime, uint32_t cbid, uint8_t is_on)
 {
-    if (vendor.refuses_calls || cbid > 500) /* an older library does not know the newest */
+    /* An id inside the range that this version lacks, and the end of the range. */
+    if (cbid == 100 || cbid >= 1000)
         return 1;
-    vendor.single_calls += is_on ? 1 : -1;
+    vendor.is_silent[is_runtime][cbid] = !is_on;
     return 0;
+}
+static int enable_runtime_api(uint32_t cbid, uint8_t is_on)
+{
+    return set_record(1, cbid, is_on);
+}
+static int enable_driver_api(uint32_t cbid, uint8_t is_on)
+{
+    return set_record(0, cbid, is_on);
 }
 static int flush_all(uint32_t flag)
 {
@@ -157,8 +168,8 @@ static int reset(void **state)
         .register_callbacks = register_callbacks,
         .enable = enable,
         .disable = disable,
-        .enable_runtime_api = enable_single,
-        .enable_driver_api = enable_single,
+        .enable_runtime_api = enable_runtime_api,
+        .enable_driver_api = enable_driver_api,
         .flush_all = flush_all,
         .get_next_record = get_next_record,
         .get_dropped = get_dropped,
@@ -175,7 +186,6 @@ static struct cupti_trace_options options(unsigned features)
 static void assert_nothing_left(void)
 {
     assert_int_equal(vendor.kinds, 0);
-    assert_int_equal(vendor.single_calls, 0);
     assert_int_equal(vendor.callbacks, 0);
     assert_int_equal(vendor.subscribers, 0);
 }
@@ -187,11 +197,11 @@ static void a_trace_enables_what_was_asked_and_stop_undoes_it(void **state)
     struct cupti_trace_result result;
     struct problem problem = {""};
     assert_int_equal(cupti_trace_start(&cupti, &asked, &result, &problem), GPUFL_OK);
-    assert_int_equal(vendor.kinds, 1ull << 10 | 1ull << 1 | 1ull << 22 | 1ull << 2 | 1ull << 38 | 1ull << 17);
+    assert_int_equal(vendor.kinds,
+                     1ull << 10 | 1ull << 1 | 1ull << 22 | 1ull << 2 | 1ull << 38 | 1ull << 17 | 1ull << 4 | 1ull << 5);
     assert_int_equal(result.granted, CUPTI_GRANTED_KERNELS | CUPTI_GRANTED_COPIES | CUPTI_GRANTED_MEMSETS |
                                          CUPTI_GRANTED_API | CUPTI_TRACE_SYNC | CUPTI_TRACE_OVERHEAD);
     assert_true(result.has_system_thread_id);
-    assert_true(vendor.single_calls > 50);
     assert_int_equal(vendor.callbacks, 0);
     assert_string_equal(cupti_first_failure(&cupti), "");
     assert_int_equal(cupti_trace_start(&cupti, &asked, &result, &problem), GPUFL_E_INVALID);
@@ -286,30 +296,46 @@ static void a_refused_feature_only_lacks_its_bit(void **state)
     assert_int_equal(cupti_trace_start(&cupti, &asked, &result, NULL), GPUFL_OK);
     assert_true(result.granted & CUPTI_TRACE_SYNC);
     assert_false(result.granted & CUPTI_TRACE_MEMORY);
-    assert_string_equal(cupti_first_failure(&cupti),
-                        "cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
+    assert_string_equal(cupti_first_failure(&cupti), "cuptiActivityEnable: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)");
     cupti_trace_stop(&cupti);
     assert_nothing_left();
 }
 
-static void whole_kinds_stand_in_for_single_calls(void **state)
+static void only_the_calls_we_use_are_recorded(void **state)
 {
-    for (int is_missing = 0; is_missing < 2; is_missing++) {
-        reset(state);
-        if (is_missing)
-            cupti.call.enable_runtime_api = NULL;
-        else
-            vendor.refuses_calls = true;
-        struct cupti_trace_options asked = options(0);
-        struct cupti_trace_result result;
-        assert_int_equal(cupti_trace_start(&cupti, &asked, &result, NULL), GPUFL_OK);
-        assert_true(vendor.kinds >> CUPTI_ABI_KIND_RUNTIME & 1);
-        assert_true(vendor.kinds >> CUPTI_ABI_KIND_DRIVER & 1);
-        assert_true(result.granted & CUPTI_GRANTED_API);
-        vendor.single_calls = 0;
-        cupti_trace_stop(&cupti);
-        assert_nothing_left();
+    (void)state;
+    struct cupti_trace_options asked = options(CUPTI_TRACE_SYNC);
+    struct cupti_trace_result result;
+    assert_int_equal(cupti_trace_start(&cupti, &asked, &result, NULL), GPUFL_OK);
+    bool is_wanted[2][1000] = {{false}};
+    for (size_t i = 0; i < cupti_call_count; i++)
+        is_wanted[cupti_calls[i].is_runtime][cupti_calls[i].cbid] =
+            (cupti_calls[i].group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_COPY | CUPTI_CALL_SYNC)) != 0;
+    for (int is_runtime = 0; is_runtime < 2; is_runtime++) {
+        for (int cbid = 1; cbid < 1000; cbid++) {
+            if (cbid != 100)
+                assert_int_equal(vendor.is_silent[is_runtime][cbid], !is_wanted[is_runtime][cbid]);
+        }
     }
+    assert_true(is_wanted[1][211] && is_wanted[0][307] && !is_wanted[1][311]);
+    assert_string_equal(cupti_first_failure(&cupti), ""); /* the end of the range is no failure */
+    cupti_trace_stop(&cupti);
+    assert_nothing_left();
+}
+
+static void without_single_calls_whole_kinds_are_recorded(void **state)
+{
+    (void)state;
+    cupti.call.enable_runtime_api = cupti.call.enable_driver_api = NULL;
+    struct cupti_trace_options asked = options(CUPTI_TRACE_GRAPHS);
+    struct cupti_trace_result result;
+    assert_int_equal(cupti_trace_start(&cupti, &asked, &result, NULL), GPUFL_OK);
+    assert_true(vendor.kinds >> CUPTI_ABI_KIND_RUNTIME & 1);
+    assert_true(vendor.kinds >> CUPTI_ABI_KIND_DRIVER & 1);
+    assert_true(result.granted & CUPTI_GRANTED_API);
+    assert_true(result.granted & CUPTI_TRACE_GRAPHS);
+    cupti_trace_stop(&cupti);
+    assert_nothing_left();
 }
 
 static void one_call_of_the_user_is_told_once(void **state)
@@ -402,7 +428,8 @@ int main(void)
         CASE(a_missing_driver_is_told_apart),
         CASE(a_failed_required_step_undoes_the_earlier_ones),
         CASE(a_refused_feature_only_lacks_its_bit),
-        CASE(whole_kinds_stand_in_for_single_calls),
+        CASE(only_the_calls_we_use_are_recorded),
+        CASE(without_single_calls_whole_kinds_are_recorded),
         CASE(one_call_of_the_user_is_told_once),
         CASE(what_cupti_dropped_is_counted_once),
         CASE(an_old_cupti_never_goes_without_a_buffer),

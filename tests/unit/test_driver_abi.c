@@ -12,6 +12,7 @@
 #include "driver/cuda_abi.h"
 #include "driver/cupti_abi.h"
 #include "driver/cupti_calls.h"
+#include "driver/nvml_abi.h"
 
 #if defined(__has_include)
 #if __has_include(<cupti.h>) && __has_include(<cuda.h>)
@@ -27,16 +28,24 @@
 #endif
 #endif
 
-#ifdef HAS_VENDOR_HEADERS
+#if defined(__has_include)
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+#define HAS_NVML_HEADER 1
+#endif
+#endif
+
 #define SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #theirs)
 #define SIZE_IS(constant, theirs) _Static_assert(constant == sizeof(theirs), #theirs)
-#define AT(ours, member, theirs, their_member)                                                            \
-    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member) &&                     \
-                       sizeof(((struct ours *)0)->member) == sizeof(((theirs *)0)->their_member),         \
+#define AT(ours, member, theirs, their_member)                                                    \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member) &&             \
+                       sizeof(((struct ours *)0)->member) == sizeof(((theirs *)0)->their_member), \
                    #theirs "." #their_member)
 #define STARTS_AT(ours, member, theirs, their_member) \
     _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member), #theirs "." #their_member)
 #define VALUE(ours, theirs) _Static_assert((unsigned)(ours) == (unsigned)(theirs), #theirs)
+
+#ifdef HAS_VENDOR_HEADERS
 
 SIZE(cupti_abi_kernel, CUpti_ActivityKernel10);
 SIZE_IS(CUPTI_ABI_KERNEL_BYTES_12_0, CUpti_ActivityKernel9);
@@ -232,6 +241,40 @@ VALUE(CUDA_ABI_REGS_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR
 VALUE(CUDA_ABI_SHARED_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 VALUE(CUDA_ABI_BLOCKS_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
 VALUE(CUDA_ABI_SHARED_RESERVED_PER_BLOCK, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+#endif
+
+#ifdef HAS_NVML_HEADER
+SIZE(nvml_abi_field, nvmlFieldValue_t);
+AT(nvml_abi_field, field_id, nvmlFieldValue_t, fieldId);
+AT(nvml_abi_field, scope_id, nvmlFieldValue_t, scopeId);
+AT(nvml_abi_field, value_type, nvmlFieldValue_t, valueType);
+AT(nvml_abi_field, result, nvmlFieldValue_t, nvmlReturn);
+AT(nvml_abi_field, value, nvmlFieldValue_t, value);
+SIZE(nvml_abi_utilization, nvmlUtilization_t);
+SIZE(nvml_abi_memory, nvmlMemory_t);
+AT(nvml_abi_memory, used, nvmlMemory_t, used);
+SIZE(nvml_abi_memory_v2, nvmlMemory_v2_t);
+AT(nvml_abi_memory_v2, used, nvmlMemory_v2_t, used);
+SIZE(nvml_abi_process, nvmlProcessInfo_t);
+AT(nvml_abi_process, used_bytes, nvmlProcessInfo_t, usedGpuMemory);
+SIZE(nvml_abi_pci, nvmlPciInfo_t);
+AT(nvml_abi_pci, bus_id, nvmlPciInfo_t, busId);
+SIZE(nvml_abi_gpm_metric, nvmlGpmMetric_t);
+SIZE(nvml_abi_gpm_support, nvmlGpmSupport_t);
+AT(nvml_abi_gpm_metrics, newer, nvmlGpmMetricsGet_t, sample2);
+STARTS_AT(nvml_abi_gpm_metrics, metrics, nvmlGpmMetricsGet_t, metrics);
+VALUE(NVML_ABI_NOT_SUPPORTED, NVML_ERROR_NOT_SUPPORTED);
+VALUE(NVML_ABI_NO_PERMISSION, NVML_ERROR_NO_PERMISSION);
+VALUE(NVML_ABI_INSUFFICIENT_SIZE, NVML_ERROR_INSUFFICIENT_SIZE);
+VALUE(NVML_ABI_FUNCTION_NOT_FOUND, NVML_ERROR_FUNCTION_NOT_FOUND);
+VALUE(NVML_ABI_GPU_IS_LOST, NVML_ERROR_GPU_IS_LOST);
+VALUE(NVML_ABI_FIELD_MEMORY_TEMP, NVML_FI_DEV_MEMORY_TEMP);
+VALUE(NVML_ABI_FIELD_NVLINK_DATA_TX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX);
+VALUE(NVML_ABI_FIELD_NVLINK_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX);
+VALUE(NVML_ABI_VALUE_ULL, NVML_VALUE_TYPE_UNSIGNED_LONG_LONG);
+VALUE(NVML_ABI_GPM_SM_OCCUPANCY, NVML_GPM_METRIC_SM_OCCUPANCY);
+VALUE(NVML_ABI_GPM_PCIE_RX, NVML_GPM_METRIC_PCIE_RX_PER_SEC);
+VALUE(NVML_ABI_GPM_NVLINK_TX, NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC);
 #endif
 
 static void mirrors_agree_with_the_vendors_headers(void **state)

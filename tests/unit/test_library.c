@@ -197,8 +197,9 @@ static void an_absent_library_says_what_to_do(void **state)
         library_open(&library, &(struct library_search){"libgpufl-never-was.so", variable, NULL, names}, &problem),
         GPUFL_E_NOT_FOUND);
     assert_non_null(strstr(problem.text, variable));
-    assert_int_equal(library_open(&library, &(struct library_search){"libgpufl-never-was.so", NULL, NULL, NULL}, &problem),
-                     GPUFL_E_NOT_FOUND);
+    assert_int_equal(
+        library_open(&library, &(struct library_search){"libgpufl-never-was.so", NULL, NULL, NULL}, &problem),
+        GPUFL_E_NOT_FOUND);
     assert_non_null(strstr(problem.text, "not loaded"));
 }
 

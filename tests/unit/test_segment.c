@@ -201,7 +201,9 @@ static void a_truncated_sealed_file_gives_what_decodes_and_is_reported(void **st
         struct fixture_seen seen = fixture_see(dir);
         assert_true(seen.issues[LOG_ISSUE_BAD_SEGMENT] > 0);
         assert_true(seen.kernels <= whole.kernels);
-        assert_int_equal(seen.last_type, RECORD_SHUTDOWN == whole.last_type ? RECORD_SHUTDOWN : whole.last_type);
+        /* The files after it are read all the same. */
+        assert_true(seen.corr_sum >= whole.corr_sum / 4);
+        assert_true(seen.summary.has_shutdown);
     }
     free(sealed);
 }

@@ -296,6 +296,18 @@ static void a_scope_that_was_over_at_once_is_not_missed(void **state)
     bench_remove(&bench);
 }
 
+static void a_stray_release_does_not_keep_the_sampler_busy(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_open(&bench, HOUR_MS, false, false);
+    system_sampler_release(bench.sampler);
+    bench_run(&bench);
+    bench_stop(&bench);
+    assert_int_equal(content_read(&bench).host_rows, 0);
+    bench_remove(&bench);
+}
+
 static void more_windows_than_fit_are_counted_as_lost(void **state)
 {
     (void)state;
@@ -457,6 +469,7 @@ int main(void)
         cmocka_unit_test(an_open_window_ends_with_a_last_sample),
         cmocka_unit_test(a_scope_wakes_the_idle_sampler),
         cmocka_unit_test(a_scope_that_was_over_at_once_is_not_missed),
+        cmocka_unit_test(a_stray_release_does_not_keep_the_sampler_busy),
         cmocka_unit_test(more_windows_than_fit_are_counted_as_lost),
         cmocka_unit_test(a_long_name_is_cut_at_a_whole_character),
         cmocka_unit_test(stopping_what_never_ran_writes_nothing),

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Header, time, kernels and scopes. */
+#include "analysis/report_page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Escaped and owned by the caller's buffer; valid until its next use. */
+static const char *safe(struct bytes *buffer, const char *text)
+{
+    bytes_clear(buffer);
+    text_escape(buffer, text, strlen(text));
+    return bytes_text(buffer);
+}
+
+/* "NVIDIA H200" or "8 x NVIDIA H200": the GPUs that worked, or where none did, those of the machine. */
+static void gpu_text(const struct analysis *analysis, struct bytes *out)
+{
+    const struct session_model *model = analysis->model;
+    size_t used = 0, count;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        used += session_device(model, analysis->devices[i].device) != NULL;
+    count = used ? analysis->device_count : model->device_count;
+    const char *last = NULL;
+    size_t repeats = 0;
+    for (size_t i = 0; i <= count; i++) {
+        const struct device_info *device = NULL;
+        if (i < count)
+            device = used ? session_device(model, analysis->devices[i].device) : &model->devices[i];
+        const char *name = i < count ? (device && *device->name ? device->name : "unknown GPU") : NULL;
+        if (last && (!name || strcmp(name, last) != 0)) {
+            if (out->size)
+                bytes_append_text(out, " + ");
+            if (repeats > 1)
+                bytes_append_format(out, "%zu x ", repeats);
+            text_escape(out, last, strlen(last));
+            repeats = 0;
+        }
+        last = name;
+        repeats++;
+    }
+}
+
+static void identity_line(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    const struct job_info *job = &analysis->model->job;
+    struct bytes buffer = {0}, gpu = {0};
+    struct page_list list = page_list_start(page, 1, "");
+    page_list_add(&list, "%s", *job->app ? safe(&buffer, job->app) : "unknown program");
+    if (job->pid >= 0)
+        page_list_add(&list, "pid %lld", (long long)job->pid);
+    if (*job->hostname)
+        page_list_add(&list, "host %s", safe(&buffer, job->hostname));
+    gpu_text(analysis, &gpu);
+    if (!gpu.size)
+        bytes_append_text(&gpu, "no GPU seen");
+    const char *driver = *job->driver_version ? job->driver_version : NULL;
+    const char *cuda = *job->cuda_version ? job->cuda_version : NULL;
+    if (driver || cuda) {
+        bytes_append_text(&gpu, " (");
+        if (driver)
+            bytes_append_format(&gpu, "driver %s", safe(&buffer, driver));
+        if (cuda)
+            bytes_append_format(&gpu, "%sCUDA %s", driver ? ", " : "", safe(&buffer, cuda));
+        bytes_append_text(&gpu, ")");
+    }
+    page_list_add(&list, "%s", bytes_text(&gpu));
+    page_list_add(&list, "engine %s", *job->engine ? safe(&buffer, job->engine) : "unknown");
+    if (analysis->start_ns != TIME_UNKNOWN) {
+        page_list_add(&list, "%s", quantity_time((double)analysis->wall_ns).text);
+        time_t seconds = (time_t)(analysis->start_ns / 1000000000);
+        struct tm parts;
+        char date[40] = "";
+        if (gmtime_r(&seconds, &parts))
+            strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &parts);
+        page_list_add(&list, "%s", date);
+    }
+    page_list_end(&list);
+    bytes_free(&buffer);
+    bytes_free(&gpu);
+}
+
+static void ending_items(struct page_list *list, const struct session_model *model)
+{
+    const struct log_summary *summary = &model->summary;
+    if (summary->is_live)
+        page_list_add(list, "still running");
+    else if (!summary->has_shutdown)
+        page_list_add(list, "unfinished: the program ended without closing the session");
+    else if (model->job.signal != CELL_UNKNOWN)
+        page_list_add(list, "the program was killed by signal %lld", (long long)model->job.signal);
+    else if (summary->is_synthetic_shutdown)
+        page_list_add(list, "the program ended without closing the session");
+    if (summary->has_torn_tail)
+        page_list_add(list, "last line torn");
+    if (summary->damaged_lines)
+        page_list_add(list, "%s damaged line%s", quantity_count(summary->damaged_lines).text,
+                      summary->damaged_lines == 1 ? "" : "s");
+    if (summary->missing_lines)
+        page_list_add(list, "%s missing line%s", quantity_count(summary->missing_lines).text,
+                      summary->missing_lines == 1 ? "" : "s");
+}
+
+void section_header(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    const struct session_model *model = analysis->model;
+    bool is_exact;
+    uint64_t lost = session_lost(model, &is_exact);
+    identity_line(page);
+    struct page_list list = page_list_start(page, 1, session_is_complete(model) ? "complete: " : "incomplete: ");
+    list.indent = 3;
+    if (analysis->has_kernel_engine)
+        page_list_add(&list, "%s kernels recorded, %s%s lost", quantity_count(model->kernels.count).text,
+                      is_exact ? "" : "at least ", quantity_count(lost).text);
+    else
+        page_list_add(&list, "%s GPU samples recorded, %s%s lost", quantity_count(model->device_metrics.count).text,
+                      is_exact ? "" : "at least ", quantity_count(lost).text);
+    ending_items(&list, model);
+    const struct profiling_cost *cost = &analysis->cost;
+    if (cost->cupti >= 0 && cost->gpufl >= 0)
+        page_list_add(&list, "profiling cost %s (CUPTI %.2f, gpufl %.2f)", cost_text(analysis).text, cost->cupti * 100,
+                      cost->gpufl * 100);
+    else if (cost->gpufl >= 0)
+        page_list_add(&list, "profiling cost %s (gpufl; CUPTI %s)", cost_text(analysis).text,
+                      analysis->has_kernel_engine ? "did not report its own" : "not used");
+    else
+        page_list_add(&list, "profiling cost not recorded");
+    page_list_end(&list);
+}
+
+static void time_line(struct page *page, const char *label, int64_t ns, const char *note)
+{
+    enum { bar_cells = 30 };
+    double fraction = page->analysis->wall_ns > 0 ? (double)ns / (double)page->analysis->wall_ns : 0;
+    struct bytes bar = {0};
+    text_bar(&bar, fraction, bar_cells);
+    bytes_append_format(page->out, "   %-22s %7s  ", label, quantity_percent(fraction).text);
+    bytes_append(page->out, bar.data, bar.size);
+    bytes_append_format(page->out, "%*s%9s", (int)(bar_cells - text_columns(bar.data, bar.size)), "",
+                        quantity_time((double)ns).text);
+    if (*note)
+        bytes_append_format(page->out, "  %s", note);
+    bytes_append_char(page->out, '\n');
+    bytes_free(&bar);
+}
+
+static void device_time(struct page *page, const struct time_use *use)
+{
+    const struct analysis *analysis = page->analysis;
+    char hint[48] = "";
+    for (size_t i = 0; i < analysis->insight_count; i++)
+        if (!strcmp(analysis->insights[i].rule, "launch_bound"))
+            snprintf(hint, sizeof hint, "host-bound: see INSIGHTS %zu", i + 1);
+    time_line(page, "GPU busy", use->busy_ns, "");
+    if (use->copies_only_ns) {
+        time_line(page, "  kernels, memsets", use->compute_ns, "");
+        time_line(page, "  copies alone", use->copies_only_ns, "no kernel ran meanwhile");
+    }
+    if (use->wait_launch_ns)
+        time_line(page, "waiting for launches", use->wait_launch_ns, hint);
+    if (use->wait_sync_ns)
+        time_line(page, "host waiting in sync", use->wait_sync_ns, "nothing queued meanwhile");
+    if (use->queued_ns)
+        time_line(page, "between queued work", use->queued_ns, "issued, not started");
+    if (use->unknown_ns)
+        time_line(page, "idle, cause unknown", use->unknown_ns, "API calls not recorded");
+    if (use->no_work_ns)
+        time_line(page, "no work queued", use->no_work_ns, "");
+}
+
+void section_time(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->device_count && !analysis->has_kernel_engine) {
+        page_missing(page, "WHERE THE TIME WENT", NULL, "kernels");
+        return;
+    }
+    page_title(page, "WHERE THE TIME WENT");
+    bytes_append_format(page->out, "%54s\n", quantity_time((double)analysis->wall_ns).text);
+    if (!analysis->device_count)
+        bytes_append_text(page->out, "   no GPU work was recorded\n");
+    for (size_t i = 0; i < analysis->device_count; i++) {
+        if (analysis->device_count > 1) {
+            char name[40] = "GPU not recorded";
+            if (analysis->devices[i].device != DEVICE_UNKNOWN)
+                snprintf(name, sizeof name, "GPU %u", analysis->devices[i].device);
+            bytes_append_text(page->out, "  ");
+            page_styled(page, STYLE_DIM, name);
+            bytes_append_char(page->out, '\n');
+        }
+        device_time(page, &analysis->devices[i]);
+    }
+}
+
+static void occupancy_cell(struct table *table, const struct launch_config *launch)
+{
+    static const char *const limits[] = {"", " (registers)", " (shared)", " (warps)", " (blocks)", " (grid)"};
+    char text[48] = "–";
+    if (launch && launch->occupancy_bp != ID_UNKNOWN)
+        snprintf(text, sizeof text, "%.0f %%%s", launch->occupancy_bp / 100.0,
+                 launch->limiter < sizeof limits / sizeof *limits ? limits[launch->limiter] : "");
+    table_cell(table, text);
+}
+
+static void name_cell(struct table *table, const struct hotspot *hotspot)
+{
+    struct bytes name = {0};
+    if (hotspot->name) {
+        /* Nearly every kernel returns void: the word only costs room. */
+        const char *text = hotspot->name;
+        text += strncmp(text, "void ", 5) == 0 ? 5 : 0;
+        text_escape(&name, text, strlen(text));
+    } else if (hotspot->kernel_id) {
+        bytes_append_format(&name, "kernel %u (name not recorded)", hotspot->kernel_id);
+    } else {
+        bytes_append_text(&name, "(name not recorded)");
+    }
+    table->text.failed = table->text.failed || name.failed;
+    table_cell_bytes(table, name.data, name.size);
+    bytes_free(&name);
+}
+
+static void launch_cells(struct table *table, const struct launch_config *launch)
+{
+    char text[64] = "–";
+    if (launch && launch->num_regs != ID_UNKNOWN)
+        snprintf(text, sizeof text, "%u", launch->num_regs);
+    table_cell(table, text);
+    snprintf(text, sizeof text, "–");
+    if (launch && launch->grid[0])
+        snprintf(text, sizeof text, "%ux%ux%u / %ux%ux%u", launch->grid[0], launch->grid[1], launch->grid[2],
+                 launch->block[0], launch->block[1], launch->block[2]);
+    table_cell(table, text);
+}
+
+void section_kernels(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->hotspot_count) {
+        page_missing(page, "KERNELS", "kernel_events", "kernels");
+        return;
+    }
+    page_title(page, "KERNELS");
+    bytes_append_format(page->out, "   %s in %s, %zu different\n", quantity_count(analysis->model->kernels.count).text,
+                        quantity_time((double)analysis->kernel_ns).text, analysis->hotspot_count);
+    const char *const heads[] = {"total", "share", "calls", "mean", "median", "p90", "p99", "occupancy"};
+    struct table table = {.columns = page->is_wide ? 11 : 9, .stretch = page->is_wide ? 10 : 8, .left = 7u << 8};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        table_cell(&table, heads[i]);
+    if (page->is_wide) {
+        table_cell(&table, "registers");
+        table_cell(&table, "grid / block");
+    }
+    table_cell(&table, "name");
+    size_t shown = analysis->hotspot_count < page->top ? analysis->hotspot_count : page->top;
+    for (size_t i = 0; i < shown; i++) {
+        const struct hotspot *hotspot = &analysis->hotspots[i];
+        const struct distribution *duration = &hotspot->duration;
+        table_cell(&table, quantity_time((double)duration->total).text);
+        table_cell(&table, quantity_percent(hotspot->share).text);
+        table_cell(&table, quantity_count(duration->count).text);
+        table_cell(&table, quantity_time(duration->mean).text);
+        table_cell(&table, quantity_time((double)duration->p50).text);
+        table_cell(&table, quantity_time((double)duration->p90).text);
+        table_cell(&table, quantity_time((double)duration->p99).text);
+        occupancy_cell(&table, hotspot->launch);
+        if (page->is_wide)
+            launch_cells(&table, hotspot->launch);
+        name_cell(&table, hotspot);
+    }
+    table_print(&table, page);
+    if (shown < analysis->hotspot_count) {
+        int64_t rest_ns = 0;
+        for (size_t i = shown; i < analysis->hotspot_count; i++)
+            rest_ns = sum_saturated(rest_ns, analysis->hotspots[i].duration.total);
+        bytes_append_format(page->out, "   and %zu more: %s, %s\n", analysis->hotspot_count - shown,
+                            quantity_time((double)rest_ns).text,
+                            quantity_percent(analysis->kernel_ns ? (double)rest_ns / (double)analysis->kernel_ns : 0).text);
+    }
+}
+
+static void scope_row(struct table *table, const struct analysis *analysis, const struct scope_node *node,
+                      bool has_benchmarks)
+{
+    enum { indent_max = 12 };
+    struct bytes name = {0};
+    for (uint32_t i = 1; i < node->depth && i < indent_max; i++)
+        bytes_append_text(&name, "  ");
+    text_escape(&name, node->name, node->name_size);
+    const char *tag = node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL;
+    if (tag) {
+        bytes_append_text(&name, " [");
+        text_escape(&name, tag, strlen(tag));
+        bytes_append_text(&name, "]");
+    }
+    if (node->open_calls)
+        bytes_append_text(&name, " (never ended)");
+    table_cell_bytes(table, name.data, name.size);
+    table->text.failed = table->text.failed || name.failed;
+    bytes_free(&name);
+    bool has_calls = node->calls != 0;
+    table_cell(table, has_calls ? quantity_time((double)node->wall_ns).text : "–");
+    table_cell(table, quantity_time((double)node->gpu_ns).text);
+    table_cell(table, quantity_time((double)node->gpu_self_ns).text);
+    table_cell(table, has_calls ? quantity_count(node->calls).text : "–");
+    table_cell(table, has_calls ? quantity_time((double)node->wall_ns / (double)node->calls).text : "–");
+    table_cell(table, quantity_count(node->kernels).text);
+    if (has_benchmarks) {
+        char text[80] = "";
+        if (node->repeat)
+            snprintf(text, sizeof text, "%s x %s", quantity_time((double)node->repeat_wall_ns / (double)node->repeat).text,
+                     quantity_count(node->repeat).text);
+        table_cell(table, text);
+    }
+}
+
+void section_scopes(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (analysis->scope_count < 2) {
+        page_title(page, "SCOPES");
+        bytes_append_text(page->out, "   none: the program opened no scope\n");
+        return;
+    }
+    bool has_benchmarks = false;
+    for (size_t i = 0; i < analysis->scope_count; i++)
+        has_benchmarks = has_benchmarks || analysis->scopes[i].repeat;
+    page_title(page, "SCOPES");
+    bytes_append_char(page->out, '\n');
+    const char *const heads[] = {"", "wall", "GPU", "GPU self", "calls", "per call", "kernels", "per iteration"};
+    struct table table = {.columns = has_benchmarks ? 8 : 7, .stretch = 0, .left = 1};
+    for (unsigned i = 0; i < table.columns; i++)
+        table_cell(&table, heads[i]);
+    size_t shown = 0, limit = page->is_wide ? SIZE_MAX : page->top * 3;
+    for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN && shown < limit;
+         at = scope_tree_next(analysis, at), shown++)
+        scope_row(&table, analysis, &analysis->scopes[at], has_benchmarks);
+    const struct scope_node *root = &analysis->scopes[0];
+    if (root->kernels_self) {
+        struct scope_node outside = {.name = "(outside of scopes)", .name_size = 19, .gpu_ns = root->gpu_self_ns,
+                                     .gpu_self_ns = root->gpu_self_ns, .kernels = root->kernels_self};
+        scope_row(&table, analysis, &outside, has_benchmarks);
+    }
+    table_print(&table, page);
+    if (shown < analysis->scope_count - 1)
+        bytes_append_format(page->out, "   and %zu more (--wide shows all)\n", analysis->scope_count - 1 - shown);
+    int64_t compute_ns = 0;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        compute_ns = sum_saturated(compute_ns, analysis->devices[i].compute_ns);
+    if (analysis->kernel_ns > compute_ns)
+        bytes_append_text(page->out, "   GPU adds up kernel durations; kernels that ran side by side count each\n");
+}

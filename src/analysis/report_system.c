@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System metrics, insights, losses and overhead. */
+#include "analysis/report_page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { issues_shown = 5 };
+
+static void metric_item(struct page_list *list, const struct metric_summary *metric, const char *label,
+                        const char *unit, double divisor)
+{
+    if (!metric->count)
+        return;
+    page_list_add(list, "%s %s %s (max %s)", label, quantity_count((uint64_t)(metric->mean / divisor + 0.5)).text, unit,
+                  quantity_count((uint64_t)((double)metric->max / divisor + 0.5)).text);
+}
+
+static void device_items(struct page_list *list, const struct device_use *use)
+{
+    const struct metric_summary *metrics = use->metrics;
+    const double mib = 1024.0 * 1024.0;
+    metric_item(list, &metrics[DEVICE_METRIC_GPU_UTIL], "util", "%", 1);
+    metric_item(list, &metrics[DEVICE_METRIC_POWER_MW], "power", "W", 1000);
+    metric_item(list, &metrics[DEVICE_METRIC_TEMP_C], "temp", "°C", 1);
+    metric_item(list, &metrics[DEVICE_METRIC_CLOCK_SM], "SM clock", "MHz", 1);
+    const struct metric_summary *used = &metrics[DEVICE_METRIC_USED_MIB], *total = &metrics[DEVICE_METRIC_TOTAL_MIB];
+    if (used->count)
+        page_list_add(list, "memory %s (max %s)%s%s", quantity_memory(used->mean * mib).text,
+                      quantity_memory((double)used->max * mib).text, total->count ? " of " : "",
+                      total->count ? quantity_memory((double)total->max * mib).text : "");
+    const struct metric_summary *energy = &metrics[DEVICE_METRIC_ENERGY_UJ];
+    if (energy->count > 1 && energy->last >= energy->first) {
+        double joules = (double)(energy->last - energy->first) / 1e6;
+        page_list_add(list, joules < 9999.5 ? "energy %.0f J" : "energy %.1f kJ",
+                      joules < 9999.5 ? joules : joules / 1000);
+    }
+    metric_item(list, &metrics[DEVICE_METRIC_SM_ACTIVE_BP], "SM active", "%", 100);
+    metric_item(list, &metrics[DEVICE_METRIC_TENSOR_ACTIVE_BP], "tensor active", "%", 100);
+    metric_item(list, &metrics[DEVICE_METRIC_DRAM_ACTIVE_BP], "DRAM active", "%", 100);
+    const struct metric_summary *ecc = &metrics[DEVICE_METRIC_ECC_UNCORRECTED];
+    if (ecc->count && ecc->last > 0)
+        page_list_add(list, "%s uncorrected ECC errors", quantity_count((uint64_t)ecc->last).text);
+    uint64_t known = metrics[DEVICE_METRIC_THROTTLE_REASONS].count;
+    bool is_limited = false;
+    for (unsigned bit = 0; bit < throttle_bits; bit++)
+        if (throttle_reasons[bit].is_limit && use->throttle_samples[bit]) {
+            is_limited = true;
+            page_list_add(list, "slowed by %s in %s of samples", throttle_reasons[bit].words,
+                          quantity_percent((double)use->throttle_samples[bit] / (double)known).text);
+        }
+    if (known && !is_limited)
+        page_list_add(list, "never slowed down");
+}
+
+static void host_items(struct page_list *list, const struct metric_summary *host)
+{
+    const double mib = 1024.0 * 1024.0;
+    metric_item(list, &host[HOST_METRIC_CPU_PCT_X100], "CPU", "%", 100);
+    const struct metric_summary *used = &host[HOST_METRIC_RAM_USED_MIB], *total = &host[HOST_METRIC_RAM_TOTAL_MIB];
+    if (used->count)
+        page_list_add(list, "RAM %s (max %s)%s%s", quantity_memory(used->mean * mib).text,
+                      quantity_memory((double)used->max * mib).text, total->count ? " of " : "",
+                      total->count ? quantity_memory((double)total->max * mib).text : "");
+    metric_item(list, &host[HOST_METRIC_PROCESS_CPU_PCT_X100], "this process", "% of a core", 100);
+    const struct metric_summary *rss = &host[HOST_METRIC_PROCESS_RSS_MIB];
+    if (rss->count)
+        page_list_add(list, "its RAM %s (max %s)", quantity_memory(rss->mean * mib).text,
+                      quantity_memory((double)rss->max * mib).text);
+}
+
+void section_system(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    page_title(page, "SYSTEM");
+    if (!analysis->system_count && !analysis->model->host_metrics.count) {
+        bytes_append_text(page->out, "   not recorded (system sampling was off)\n");
+        return;
+    }
+    bytes_append_format(page->out, "   mean (max) of %s samples\n",
+                        quantity_count(analysis->model->device_metrics.count ? analysis->model->device_metrics.count
+                                                                             : analysis->model->host_metrics.count).text);
+    for (size_t i = 0; i < analysis->system_count; i++) {
+        char lead[40];
+        snprintf(lead, sizeof lead, "GPU %-4lld", (long long)analysis->system[i].device);
+        struct page_list list = page_list_start(page, 3, lead);
+        device_items(&list, &analysis->system[i]);
+        page_list_end(&list);
+    }
+    if (!analysis->system_count)
+        bytes_append_text(page->out, "   GPU     not recorded\n");
+    if (analysis->model->host_metrics.count) {
+        struct page_list list = page_list_start(page, 3, "host    ");
+        host_items(&list, analysis->host);
+        page_list_end(&list);
+    }
+}
+
+void section_insights(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    page_title(page, "INSIGHTS");
+    if (!analysis->insight_count) {
+        bytes_append_text(page->out, analysis->has_kernel_engine || analysis->system_count
+                                         ? "   none: no rule found anything in the recorded data\n"
+                                         : "   none: there is no data to judge\n");
+        return;
+    }
+    bytes_append_char(page->out, '\n');
+    for (size_t i = 0; i < analysis->insight_count; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%2zu", i + 1);
+        bytes_append_char(page->out, ' ');
+        if (analysis->insights[i].severity == INSIGHT_HIGH)
+            page_styled(page, STYLE_CAUTION, number);
+        else
+            bytes_append_text(page->out, number);
+        bytes_append_text(page->out, "  ");
+        page_wrapped(page, 5, analysis->insights[i].text);
+    }
+}
+
+static void loss_lines(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    struct bytes line = {0};
+    for (size_t i = 0; i < model->loss_count; i++) {
+        const struct session_loss *loss = &model->losses[i];
+        bytes_clear(&line);
+        if (loss->has_unknown_count && !loss->count)
+            bytes_append_text(&line, "an unknown number of");
+        else
+            bytes_append_format(&line, "%s%s", loss->has_unknown_count ? "at least " : "",
+                                quantity_count(loss->count).text);
+        bytes_append_char(&line, ' ');
+        const char *type = *loss->record_type ? loss->record_type : "records";
+        text_escape(&line, type, strlen(type));
+        bytes_append_text(&line, " lost: ");
+        text_escape(&line, loss->reason, strlen(loss->reason));
+        if (*loss->message) {
+            bytes_append_text(&line, ", ");
+            text_escape(&line, loss->message, strlen(loss->message));
+        }
+        bytes_append_text(page->out, "   ");
+        page_wrapped(page, 5, bytes_text(&line));
+    }
+    if (!model->loss_count)
+        bytes_append_text(page->out, "   nothing lost\n");
+    if (model->invalid_rows)
+        bytes_append_format(page->out, "   %s rows with impossible values left out\n",
+                            quantity_count(model->invalid_rows).text);
+    if (model->unresolved_rows)
+        bytes_append_format(page->out, "   %s rows name a scope that is not in the log\n",
+                            quantity_count(model->unresolved_rows).text);
+    bytes_free(&line);
+}
+
+static void issue_lines(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    size_t shown = 0, skipped = 0;
+    struct bytes line = {0};
+    for (size_t i = 0; i < model->issue_count; i++) {
+        const struct log_issue *issue = &model->issues[i];
+        if (issue->kind == LOG_ISSUE_LOSS || issue->kind == LOG_ISSUE_UNFINISHED)
+            continue; /* said above and in the header */
+        if (shown++ >= issues_shown) {
+            skipped++;
+            continue;
+        }
+        bytes_clear(&line);
+        text_escape(&line, issue->file, strlen(issue->file));
+        if (issue->line)
+            bytes_append_format(&line, ":%llu", (unsigned long long)issue->line);
+        bytes_append_text(&line, ": ");
+        text_escape(&line, issue->text, strlen(issue->text));
+        bytes_append_text(page->out, "   ");
+        page_wrapped(page, 5, bytes_text(&line));
+    }
+    if (skipped)
+        bytes_append_format(page->out, "   and %zu more (gpufl verify lists all)\n", skipped);
+    bytes_free(&line);
+}
+
+static void overhead_line(struct page *page)
+{
+    const struct session_overhead *overhead = &page->analysis->model->overhead;
+    if (!overhead->is_known) {
+        bytes_append_text(page->out, "   overhead not recorded\n");
+        return;
+    }
+    struct page_list list = page_list_start(page, 3, "");
+    const struct {
+        const char *label;
+        int64_t ns;
+    } items[] = {
+        {"CUPTI, by its own account", overhead->cupti_ns}, {"collector CPU", overhead->collector_cpu_ns},
+        {"sampler CPU", overhead->sampler_cpu_ns},         {"compression CPU", overhead->seal_cpu_ns},
+        {"flushing", overhead->flush_ns},
+    };
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        if (items[i].ns >= 0)
+            page_list_add(&list, "%s %s", items[i].label, quantity_time((double)items[i].ns).text);
+    if (overhead->memory_peak_bytes >= 0)
+        page_list_add(&list, "memory at most %s", quantity_memory((double)overhead->memory_peak_bytes).text);
+    page_list_end(&list);
+}
+
+void section_losses(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    page_title(page, "LOSSES AND OVERHEAD");
+    bytes_append_char(page->out, '\n');
+    loss_lines(page);
+    issue_lines(page);
+    for (size_t i = 0; i < model->clock_sync_count; i++) {
+        int64_t step_ns = model->clock_syncs[i].wall_step_ns;
+        if (step_ns != CELL_UNKNOWN && (step_ns > 1000000 || step_ns < -1000000))
+            bytes_append_format(page->out, "   the wall clock stepped by %s%s: times across it do not compare\n",
+                                step_ns < 0 ? "-" : "", quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
+    }
+    if (*model->job.requested_engine && strcmp(model->job.requested_engine, model->job.engine) != 0) {
+        struct bytes line = {0};
+        bytes_append_text(&line, "engine ");
+        text_escape(&line, model->job.requested_engine, strlen(model->job.requested_engine));
+        bytes_append_text(&line, " was asked for, ");
+        text_escape(&line, model->job.engine, strlen(model->job.engine));
+        bytes_append_text(&line, " ran");
+        bytes_append_text(page->out, "   ");
+        page_wrapped(page, 5, bytes_text(&line));
+        bytes_free(&line);
+    }
+    overhead_line(page);
+}

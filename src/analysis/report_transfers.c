@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies, synchronization, memory and graphs. */
+#include "analysis/report_page.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { places_shown = 3, graphs_shown = 5 };
+
+static void heads(struct table *table, const char *const *texts)
+{
+    for (unsigned i = 0; i < table->columns; i++)
+        table_cell(table, texts[i]);
+}
+
+static void volume_row(struct table *table, const char *label, uint64_t bytes, int64_t ns, uint64_t calls)
+{
+    table_cell(table, label);
+    table_cell(table, quantity_bytes((double)bytes).text);
+    table_cell(table, quantity_time((double)ns).text);
+    table_cell(table, ns > 0 ? quantity_rate((double)bytes * 1e9 / (double)ns).text : "–");
+    table_cell(table, quantity_count(calls).text);
+}
+
+void section_copies(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->copy_group_count && !analysis->memsets.calls) {
+        page_missing(page, "COPIES", "memcpy_activity", "copies");
+        return;
+    }
+    page_title(page, "COPIES");
+    bytes_append_char(page->out, '\n');
+    static const char *const texts[] = {"", "bytes", "time", "throughput", "calls"};
+    struct table table = {.columns = 5, .stretch = 0, .left = 1};
+    heads(&table, texts);
+    for (size_t i = 0; i < analysis->copy_group_count; i++) {
+        const struct copy_group *group = &analysis->copies[i];
+        const char *kind = schema_word("copy_kind", group->copy_kind);
+        const char *memory = group->memory_kind ? schema_word("memory_kind", group->memory_kind) : NULL;
+        char label[64];
+        if (kind)
+            snprintf(label, sizeof label, "%s%s%s", kind, memory ? " " : "", memory ? memory : "");
+        else
+            snprintf(label, sizeof label, "kind %u", group->copy_kind);
+        volume_row(&table, label, group->bytes, group->total_ns, group->calls);
+    }
+    if (analysis->memsets.calls)
+        volume_row(&table, "memset", analysis->memsets.bytes, analysis->memsets.total_ns, analysis->memsets.calls);
+    table_print(&table, page);
+}
+
+/* The scopes in which the host waited longest, each without its children. */
+static size_t sync_scopes(const struct analysis *analysis, uint32_t out[places_shown])
+{
+    size_t count = 0;
+    for (uint32_t i = 1; i < analysis->scope_count; i++) {
+        if (analysis->scopes[i].sync_self_ns <= 0)
+            continue;
+        size_t at = count < places_shown ? count++ : places_shown;
+        for (; at > 0 && analysis->scopes[out[at - 1]].sync_self_ns < analysis->scopes[i].sync_self_ns; at--)
+            if (at < places_shown)
+                out[at] = out[at - 1];
+        if (at < places_shown)
+            out[at] = i;
+    }
+    return count;
+}
+
+static void sync_places(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    uint32_t scopes[places_shown];
+    size_t count = sync_scopes(analysis, scopes);
+    struct bytes place = {0};
+    for (size_t i = 0; i < count; i++) {
+        bytes_clear(&place);
+        scope_tree_path(analysis, scopes[i], &place);
+        bytes_append_format(page->out, "   %9s in scope ",
+                            quantity_time((double)analysis->scopes[scopes[i]].sync_self_ns).text);
+        text_cut(page->out, place.data, place.size, page->is_wide ? 0 : page->columns - 22);
+        bytes_append_char(page->out, '\n');
+    }
+    for (size_t i = 0; i < analysis->sync_place_count && i < places_shown; i++) {
+        const struct sync_place *stack = &analysis->sync_places[i];
+        const char *text = session_text(analysis->model, DICTIONARY_FUNCTION, stack->function_id);
+        const char *last = text ? strrchr(text, '|') : NULL;
+        text = last ? last + 1 : text ? text : "(stack not recorded)";
+        bytes_append_format(page->out, "   %9s at ", quantity_time((double)stack->total_ns).text);
+        text_cut(page->out, text, strlen(text), page->is_wide ? 0 : page->columns - 16);
+        bytes_append_char(page->out, '\n');
+    }
+    bytes_free(&place);
+}
+
+void section_syncs(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->model->sync_count) {
+        page_missing(page, "SYNC", "sync_activity", "synchronization");
+        return;
+    }
+    page_title(page, "SYNC");
+    bytes_append_format(page->out, "   the host waited %s\n", quantity_time((double)analysis->host_wait_ns).text);
+    static const char *const texts[] = {"", "total", "calls", "mean", "max"};
+    struct table table = {.columns = 5, .stretch = 0, .left = 1};
+    heads(&table, texts);
+    for (unsigned type = 0; type < 5; type++) {
+        const struct sync_group *group = &analysis->syncs[type];
+        if (!group->calls)
+            continue;
+        const char *word = schema_word("sync_type", group->sync_type);
+        table_cell(&table, word ? word : "other");
+        table_cell(&table, quantity_time((double)group->total_ns).text);
+        table_cell(&table, quantity_count(group->calls).text);
+        table_cell(&table, quantity_time((double)group->total_ns / (double)group->calls).text);
+        table_cell(&table, quantity_time((double)group->max_ns).text);
+    }
+    table_print(&table, page);
+    sync_places(page);
+}
+
+void section_memory(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->model->memory_event_count)
+        return;
+    page_title(page, "MEMORY");
+    bytes_append_char(page->out, '\n');
+    static const char *const texts[] = {"", "peak", "allocated", "allocs", "frees", "never freed"};
+    struct table table = {.columns = 6, .stretch = 0, .left = 1};
+    heads(&table, texts);
+    for (unsigned kind = 0; kind < 8; kind++) {
+        const struct memory_group *group = &analysis->memory[kind];
+        if (!group->allocs && !group->frees)
+            continue;
+        char held[96] = "0";
+        if (group->held_count)
+            snprintf(held, sizeof held, "%s in %s", quantity_memory((double)group->held_bytes).text,
+                     quantity_count(group->held_count).text);
+        table_cell(&table, schema_word("memory_kind", (long)kind));
+        table_cell(&table, quantity_memory((double)group->peak_bytes).text);
+        table_cell(&table, quantity_memory((double)group->allocated_bytes).text);
+        table_cell(&table, quantity_count(group->allocs).text);
+        table_cell(&table, quantity_count(group->frees).text);
+        table_cell(&table, held);
+    }
+    table_print(&table, page);
+}
+
+void section_graphs(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    if (!analysis->graph_group_count)
+        return;
+    page_title(page, "GRAPHS");
+    bytes_append_char(page->out, '\n');
+    static const char *const texts[] = {"", "total", "launches", "mean", "nodes", "busy"};
+    struct table table = {.columns = 6, .stretch = 0, .left = 1};
+    heads(&table, texts);
+    for (size_t i = 0; i < analysis->graph_group_count && (page->is_wide || i < graphs_shown); i++) {
+        const struct graph_group *group = &analysis->graphs[i];
+        char label[32], nodes[32] = "–";
+        snprintf(label, sizeof label, "graph %u", group->graph_id);
+        if (group->node_count != ID_UNKNOWN)
+            snprintf(nodes, sizeof nodes, "%s", quantity_count(group->node_count).text);
+        table_cell(&table, label);
+        table_cell(&table, quantity_time((double)group->total_ns).text);
+        table_cell(&table, quantity_count(group->launches).text);
+        table_cell(&table, quantity_time((double)group->total_ns / (double)group->launches).text);
+        table_cell(&table, nodes);
+        bool has_busy = group->busy_ns >= 0 && group->total_ns > 0;
+        table_cell(&table, has_busy ? quantity_percent((double)group->busy_ns / (double)group->total_ns).text : "–");
+    }
+    table_print(&table, page);
+    if (!page->is_wide && analysis->graph_group_count > graphs_shown)
+        bytes_append_format(page->out, "   and %zu more (--wide shows all)\n",
+                            analysis->graph_group_count - graphs_shown);
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports, the Monitor engine, recorded buffers and the demo."""
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import unittest
+
+from harness import FAKES, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, environment, gpufl, main
+
+RECORDINGS = sorted((SOURCE / "tests" / "recordings").glob("*.rec*"))
+DEMO = SOURCE / "examples" / "recorded" / "h200-training"
+
+
+def on_terminal(*arguments, env=None):
+    """Standard output of gpufl when that is a terminal."""
+    primary, secondary = pty.openpty()
+    process = subprocess.Popen([GPUFL, *map(str, arguments)], stdout=secondary, env=env or environment())
+    os.close(secondary)
+    text = b""
+    while True:
+        try:
+            part = os.read(primary, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    os.close(primary)
+    process.wait(TIMEOUT_S)
+    return text.decode()
+
+
+class Report(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.traced = self.trace("--threads", 2, "--streams", 2, "--launches", 1000, "--copies", "--scopes",
+                                 "--sync-every", 100)
+        self.path = self.traced.sessions[0]
+
+    def test_json_agrees_with_the_counts(self):
+        report = json.dumps(self.report(self.path))
+        self.assertIn(str(self.traced.counts["kernels"]), report)
+
+    def test_text_says_that_it_is_complete_and_fits_100_columns(self):
+        result = gpufl("report", self.path)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn(f"complete: {self.traced.counts['kernels']:,} kernels recorded, 0 lost", result.stdout)
+        self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
+        self.assertNotIn("\033[", result.stdout)
+
+    def test_colour_only_on_a_terminal_and_not_with_no_color(self):
+        self.assertIn("\033[", on_terminal("report", self.path))
+        self.assertNotIn("\033[", on_terminal("report", self.path, env=environment(NO_COLOR="1")))
+        self.assertNotIn("\033[", on_terminal("report", self.path, "--color", "never"))
+        self.assertIn("\033[", gpufl("report", self.path, "--color", "always").stdout)
+
+    def test_output_goes_to_a_file(self):
+        target = self.directory / "report.txt"
+        result = gpufl("report", self.path, "-o", target)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+        self.assertEqual(target.read_text(), gpufl("report", self.path).stdout)
+        result = gpufl("report", self.path, "-o", self.directory / "no" / "where")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("No such file or directory", result.stderr)
+
+    def test_a_damaged_line_is_reported_with_its_place_and_the_rest_is_read(self):
+        file = self.path / "device.log"
+        lines = file.read_bytes().split(b"\n")
+        target = next(i for i, line in enumerate(lines) if b"kernel_event_batch" in line)
+        lines[target] = lines[target].replace(b"0", b"1", 1)
+        file.write_bytes(b"\n".join(lines))
+        result = gpufl("verify", self.path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"device.log:{target + 1}: damaged line", result.stdout)
+        self.assertEqual(gpufl("report", self.path).returncode, 0)
+
+    def test_a_removed_line_is_a_hole(self):
+        file = self.path / "device.log"
+        lines = file.read_bytes().split(b"\n")
+        del lines[next(i for i, line in enumerate(lines) if b"kernel_event_batch" in line)]
+        file.write_bytes(b"\n".join(lines))
+        verdict = self.verify(self.path)
+        self.assertFalse(verdict["is_complete"])
+        self.assertIn("missing lines", [issue["kind"] for issue in verdict["issues"]])
+
+
+class Monitor(TestCase):
+    def test_monitor_samples_the_gpu_and_records_no_kernels(self):
+        traced = self.trace("--run-ms", 300, options=["--engine", "Monitor", "--sample-ms", "10"])
+        self.assert_whole(traced)
+        session = traced.session
+        self.assertEqual(session.rows("kernel_event_batch"), [])
+        samples = session.rows("device_metric_batch")
+        self.assertGreater(len(samples), 5)
+        self.assertTrue(all(row["power_mw"] is None or row["power_mw"] > 0 for row in samples))
+        self.assertTrue(session.rows("host_metric_batch"))
+        self.assertEqual(gpufl("report", session.path).returncode, 0)
+
+    def test_no_sampling_when_asked_for_none(self):
+        traced = self.trace("--launches", 100, options=["--sample-ms", "0"])
+        self.assert_whole(traced)
+        self.assertEqual(traced.session.rows("device_metric_batch"), [])
+
+
+class Replay(TestCase):
+    @unittest.skipUnless(RECORDINGS, "no recordings")
+    def test_recorded_buffers_of_a_real_gpu_are_read_to_the_last_record(self):
+        for recording in RECORDINGS:
+            with self.subTest(recording.name):
+                traced = self.trace("--launches", 1, env=environment(FAKE_REPLAY=recording),
+                                    directory=self.directory / recording.name)
+                self.assert_whole(traced)
+                self.assertGreater(self.verify(traced.sessions[0])["rows"]["kernel_event_batch"], 100)
+                self.assertEqual(gpufl("report", traced.sessions[0]).returncode, 0)
+
+
+class Demo(TestCase):
+    @unittest.skipUnless(DEMO.exists(), "the recorded session is not there")
+    def test_without_a_gpu_the_demo_is_a_recording_and_says_so_first(self):
+        result = gpufl("demo", env=environment(library_path=self.directory))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout.splitlines()[0], r"^A recording, not this machine \(.*\): .* on NVIDIA H200, made on \d{4}-")
+        self.assertIn("KERNELS", result.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`gpufl trace` on a program of the fake GPU: everything that it did is in the log, and nothing else."""
+import json
+import os
+import re
+import stat
+import unittest
+
+from harness import FAKE_APP, FAKES, RECORDER, Session, TestCase, environment, gpufl, main, run, sessions
+
+ROW_TYPES = {"kernels": "kernel_event_batch", "copies": "memcpy_event_batch", "memsets": "memset_event_batch",
+             "syncs": "synchronization_event_batch"}
+
+
+class Counts(TestCase):
+    def check(self, *arguments, options=(), env=None):
+        """Every count that the program printed is the number of rows in the log, of verify and of the report."""
+        traced = self.trace(*arguments, options=options, env=env)
+        self.assert_whole(traced)
+        session = traced.session
+        rows = {name: len(session.rows(kind)) for name, kind in ROW_TYPES.items()}
+        self.assertEqual({name: traced.counts[name] for name in ROW_TYPES}, rows, traced.stdout)
+        verified = self.verify(session.path)
+        self.assertEqual(verified["rows"].get("kernel_event_batch", 0), traced.counts["kernels"])
+        self.assertEqual(verified["lost_records"], 0)
+        return traced, session
+
+    def test_one_stream_to_the_last_kernel(self):
+        traced, _ = self.check("--launches", 1000, "--copies", "--sync-every", 100)
+        self.assertEqual(traced.counts["kernels"], 1000)
+
+    def test_many_threads_streams_and_batches(self):
+        self.check("--threads", 4, "--streams", 8, "--launches", 5000, "--copies", "--sync-every", 500)
+
+    def test_several_gpus(self):
+        env = environment(FAKE_GPU_COUNT=2)
+        _, session = self.check("--gpus", 2, "--threads", 4, "--launches", 500, "--copies", env=env)
+        self.assertEqual({row["device_id"] for row in session.rows("kernel_event_batch")}, {0, 1})
+        self.assertIn("P2P", {row["copy_kind"] == 10 and "P2P" for row in session.rows("memcpy_event_batch")})
+
+    def test_contexts_of_the_driver_api(self):
+        _, session = self.check("--contexts", 3, "--threads", 6, "--launches", 500)
+        self.assertEqual(len({row["context_id"] for row in session.rows("kernel_event_batch")}), 3)
+
+    def test_graphs(self):
+        traced, session = self.check("--graphs", "--launches", 1000, "--streams", 2, options=["--graphs"])
+        self.assertEqual(len(session.rows("graph_launch_batch")), traced.counts["graph_launches"])
+        nodes = [row for row in session.rows("kernel_event_batch") if row.get("graph_id")]
+        self.assertTrue(nodes)
+        self.assertEqual(sum(row["node_count"] for row in session.rows("graph_launch_batch")),
+                         sum(1 for kind in ("kernel_event_batch", "memcpy_event_batch", "memset_event_batch")
+                             for row in session.rows(kind) if row.get("graph_id")))
+
+    def test_rotated_and_sealed_files_hold_the_same(self):
+        traced = self.trace("--launches", 30000, "--copies", env=environment(GPUFL_LOG_ROTATE_BYTES=200000))
+        self.assert_whole(traced)
+        path = traced.sessions[0]
+        self.assertTrue(list(path.glob("device.*.log*")))
+        self.assertEqual(self.verify(path)["rows"]["kernel_event_batch"], traced.counts["kernels"])
+
+    def test_no_sync_records_no_waits(self):
+        traced = self.trace("--launches", 100, "--sync-every", 10, options=["--no-sync"])
+        self.assert_whole(traced)
+        self.assertEqual(traced.session.rows("synchronization_event_batch"), [])
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), traced.counts["kernels"])
+
+
+class Log(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.traced = self.trace("--threads", 2, "--streams", 2, "--launches", 300, "--copies", "--sync-every", 50,
+                                 options=["--name", "me"])
+        self.session = self.traced.session
+
+    def test_each_channel_starts_and_ends_as_the_format_says(self):
+        for channel, lines in self.session.lines.items():
+            if not lines:
+                continue
+            self.assertEqual(lines[0]["type"], "job_start", channel)
+            self.assertEqual(lines[-1]["type"], "shutdown", channel)
+            self.assertEqual([line["seq"] for line in lines], list(range(1, len(lines) + 1)), channel)
+            self.assertEqual({line["session_id"] for line in lines}, {self.session.path.name})
+
+    def test_the_program_is_described(self):
+        start = self.session.first("job_start")
+        self.assertEqual(start["app"], "me")
+        self.assertIn("fake_app", start["command"])
+        capabilities = self.session.first("capture_capabilities")
+        self.assertEqual(capabilities["selected_engine"], capabilities["requested_engine"])
+
+    def test_files_are_private(self):
+        for path in [self.traced.directory, self.session.path, *self.session.path.iterdir()]:
+            expected = 0o700 if path.is_dir() else 0o600
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode), expected, path)
+
+    def test_kernels_refer_to_names_and_launch_configurations(self):
+        names = self.session.dictionary("kernel_dict")
+        launches = {row["launch_id"]: row for row in self.session.rows("launch_config_batch")}
+        for row in self.session.rows("kernel_event_batch"):
+            self.assertIn(row["kernel_id"], names)
+            self.assertEqual(launches[row["launch_id"]]["kernel_id"], row["kernel_id"])
+            self.assertGreater(row["duration_ns"], 0)
+            self.assertIsNotNone(row["api_lead_ns"])
+            self.assertGreaterEqual(row["api_lead_ns"], 0)
+        self.assertEqual(len({row["corr_id"] for row in self.session.rows("kernel_event_batch")}),
+                         self.traced.counts["kernels"])
+
+    def test_the_last_line_is_the_only_one_and_leads_to_the_report(self):
+        lines = self.traced.stderr.splitlines()
+        self.assertEqual(len(lines), 1, self.traced.stderr)
+        match = re.match(r"gpufl: (.*) · (\S+) · gpufl report (\S+)$", lines[0])
+        self.assertTrue(match, lines[0])
+        self.assertEqual(match.group(2), match.group(3))
+        self.assertEqual(os.path.realpath(match.group(2)), os.path.realpath(self.session.path))
+        kernels = f"{self.traced.counts['kernels']:,} kernels"
+        self.assertIn(kernels, match.group(1))
+        self.assertEqual(gpufl("report", match.group(3)).returncode, 0)
+
+
+class Scopes(TestCase):
+    """fake_app launches the kernel scope_N only inside its scope thread_T|scope_N, and thread_T only outside of those."""
+
+    def scope_paths(self, session):
+        paths = session.dictionary("scope_name_dict")
+        return {row["scope_instance_id"]: paths[row["name_id"]] for row in session.rows("scope_event_batch")}
+
+    def kernel_words(self, session):
+        """Name without its parameters, and the row, of each kernel."""
+        names = session.dictionary("kernel_dict")
+        return [(names[row["kernel_id"]].split("(")[0], row) for row in session.rows("kernel_event_batch")]
+
+    def test_eight_threads_on_eight_streams_are_attributed_exactly(self):
+        traced = self.trace("--threads", 8, "--streams", 8, "--launches", 2000, "--scopes", "--scopes-per-thread", 5,
+                            "--sync-every", 200)
+        self.assert_whole(traced)
+        session = traced.session
+        paths = self.scope_paths(session)
+        kernels = self.kernel_words(session)
+        self.assertEqual(len(kernels), 16000)
+        self.assertEqual(len({row["thread_id"] for _, row in kernels}), 8)
+        self.assertEqual(len({row["stream_id"] for _, row in kernels}), 8)
+        wrong = [(word, paths.get(row["scope_id"])) for word, row in kernels if paths[row["scope_id"]].split("|")[-1] != word]
+        self.assertEqual(wrong, [])
+        for word, row in kernels:
+            parts = paths[row["scope_id"]].split("|")
+            thread = int(word[6:]) // 5 if word.startswith("scope_") else int(word[7:])
+            self.assertEqual(parts[0], f"thread_{thread}")
+
+    def test_every_scope_that_began_ended_on_its_thread(self):
+        traced = self.trace("--threads", 4, "--launches", 500, "--scopes")
+        begun, ended = {}, {}
+        for row in traced.session.rows("scope_event_batch"):
+            (begun if row["event_type"] == 0 else ended)[row["scope_instance_id"]] = row
+        self.assertEqual(begun.keys(), ended.keys())
+        for number, row in begun.items():
+            self.assertEqual(ended[number]["thread_id"], row["thread_id"])
+            self.assertGreaterEqual(ended[number]["time_ns"], row["time_ns"])
+            self.assertEqual(row["depth"], 1 if row["parent_id"] else 0)
+
+    def test_nvtx_ranges_are_scopes(self):
+        traced = self.trace("--threads", 4, "--streams", 4, "--launches", 700, "--nvtx")
+        self.assert_whole(traced)
+        session = traced.session
+        paths = self.scope_paths(session)
+        self.assertEqual({row["source"] for row in session.rows("scope_event_batch")}, {1})
+        for word, row in self.kernel_words(session):
+            self.assertEqual(paths.get(row["scope_id"], ""), word if word.startswith("range_") else "")
+
+
+class Processes(TestCase):
+    def test_the_exit_status_is_the_programs_and_the_session_is_complete(self):
+        traced = self.trace("--launches", 50, "--exit", 7)
+        self.assertEqual(traced.returncode, 7)
+        self.assertTrue(self.verify(traced.sessions[0])["is_complete"])
+
+    def test_a_crash_is_recorded_with_its_signal(self):
+        traced = self.trace("--launches", 50, "--crash", 11)
+        self.assertGreater(traced.returncode, 128)
+        session = traced.session
+        for channel, lines in session.lines.items():
+            if lines:
+                end = lines[-1]
+                self.assertEqual((end["type"], end["synthetic"], end["signaled"], end["crashed"]),
+                                 ("shutdown", True, True, True), channel)
+                self.assertEqual(end["signal"], traced.returncode - 128)
+        self.assertFalse(self.verify(session.path)["is_complete"])
+        self.assertEqual(gpufl("report", session.path).returncode, 0)
+
+    def check_processes(self, option, session_count):
+        traced = self.trace("--launches", 200, "--threads", 2, option)
+        self.assert_whole(traced)
+        self.assertEqual(len(traced.sessions), session_count)
+        recorded = sum(len(Session(path).rows("kernel_event_batch")) for path in traced.sessions)
+        self.assertEqual(recorded, traced.counts["kernels"], traced.stdout)
+        pids = [Session(path).first("job_start")["pid"] for path in traced.sessions]
+        self.assertEqual(len(set(pids)), session_count)
+        self.assertEqual(len(traced.stderr.splitlines()), session_count)
+
+    def test_a_forked_child_leaves_the_session_alone(self):
+        self.check_processes("--fork", 1)
+
+    def test_a_child_that_was_forked_before_cuda_has_a_session_of_its_own(self):
+        self.check_processes("--fork-first", 2)
+
+    def test_an_executed_child_has_a_session_of_its_own(self):
+        self.check_processes("--exec", 2)
+
+    def test_work_that_was_not_waited_for_is_in_the_log(self):
+        traced = self.trace("--launches", 500, "--no-sync")
+        self.assert_whole(traced)
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 500)
+
+    def test_two_runs_into_one_directory_are_two_sessions(self):
+        first = self.trace("--launches", 10)
+        second = self.trace("--launches", 20)
+        self.assertEqual(len(sessions(second.directory)), 2)
+        self.assertEqual(len(second.stderr.splitlines()), 1)
+        self.assertNotEqual(first.stderr, second.stderr)
+
+    def test_a_directory_of_two_sessions_is_ambiguous_and_says_which_there_are(self):
+        self.trace("--launches", 10)
+        traced = self.trace("--launches", 20)
+        result = gpufl("report", traced.directory)
+        self.assertEqual(result.returncode, 3)
+        for session in traced.sessions:
+            self.assertIn(session.name, result.stderr)
+
+    def test_a_directory_of_one_session_is_that_session(self):
+        traced = self.trace("--launches", 10)
+        self.assertEqual(gpufl("verify", traced.directory).returncode, 0)
+
+
+class Disabled(TestCase):
+    def test_an_injected_recorder_that_is_disabled_writes_nothing(self):
+        env = environment(CUDA_INJECTION64_PATH=RECORDER, GPUFL_INJECT=1, GPUFL_DISABLED=1, GPUFL_PROFILING_ENGINE="Trace",
+                          GPUFL_LOG_DIR=self.directory / "log")
+        result = run(FAKE_APP, "--launches", 100, env=env, cwd=self.directory)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("kernels=100", result.stdout)
+        self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_the_program_prints_the_same_traced_and_not(self):
+        plain = run(FAKE_APP, "--launches", 300, "--copies")
+        self.assertEqual(self.trace("--launches", 300, "--copies").stdout, plain.stdout)
+
+
+class Seal(TestCase):
+    def test_a_sealed_session_reads_the_same(self):
+        traced = self.trace("--threads", 2, "--launches", 3000, "--copies")
+        self.assert_whole(traced)
+        path = traced.sessions[0]
+        before = self.report(path)
+        result = gpufl("seal", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(list(path.glob("*.log.zst")))
+        self.assertEqual(list(path.glob("*.log")), [])
+        self.assert_whole(traced)
+        self.assertEqual(self.report(path), before)
+        self.assertEqual(gpufl("seal", path).returncode, 0)
+
+
+if __name__ == "__main__":
+    main()

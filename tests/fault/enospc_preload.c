@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk that fills up, for LD_PRELOAD: after GPUFL_TEST_DISK_BYTES bytes have
+ * been written to regular files below GPUFL_TEST_DISK_DIR, writing fails with
+ * ENOSPC, the last write being a short one as on a real disk. With
+ * GPUFL_TEST_DISK_RECOVER_MS there is space again that long after the first
+ * failure. Everything else goes through unchanged. */
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static atomic_llong bytes_written;
+static atomic_llong failed_since_ms; /* 0: not yet */
+
+static long long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_on_the_disk(int fd)
+{
+    const char *dir = getenv("GPUFL_TEST_DISK_DIR");
+    struct stat status;
+    if (!dir || fstat(fd, &status) || !S_ISREG(status.st_mode))
+        return false;
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    size_t dir_size = strlen(dir);
+    return size > (ssize_t)dir_size && !strncmp(path, dir, dir_size) && path[dir_size] == '/';
+}
+
+/* How many of `wanted` bytes still fit; -1: none, errno is set. */
+static ssize_t take_space(int fd, size_t wanted)
+{
+    const char *limit = getenv("GPUFL_TEST_DISK_BYTES");
+    if (!wanted || !limit || !is_on_the_disk(fd))
+        return (ssize_t)wanted;
+    const char *recover = getenv("GPUFL_TEST_DISK_RECOVER_MS");
+    long long since = atomic_load(&failed_since_ms);
+    if (recover && since && now_ms() - since >= atoll(recover))
+        return (ssize_t)wanted;
+    long long before = atomic_fetch_add(&bytes_written, (long long)wanted);
+    long long room = atoll(limit) - before;
+    if (room >= (long long)wanted)
+        return (ssize_t)wanted;
+    atomic_fetch_sub(&bytes_written, (long long)wanted - (room > 0 ? room : 0));
+    if (room > 0)
+        return (ssize_t)room;
+    long long expected = 0;
+    atomic_compare_exchange_strong(&failed_since_ms, &expected, now_ms());
+    errno = ENOSPC;
+    return -1;
+}
+
+EXPORT ssize_t write(int fd, const void *data, size_t size)
+{
+    ssize_t room = take_space(fd, size);
+    return room < 0 ? -1 : (ssize_t)syscall(SYS_write, fd, data, (size_t)room);
+}
+
+EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
+{
+    ssize_t room = take_space(fd, size);
+    return room < 0 ? -1 : (ssize_t)syscall(SYS_pwrite64, fd, data, (size_t)room, offset);
+}
+
+EXPORT ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset)
+{
+    return pwrite(fd, data, size, offset);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+    size_t wanted = 0;
+    for (int i = 0; i < count; i++)
+        wanted += parts[i].iov_len;
+    ssize_t room = take_space(fd, wanted);
+    if (room < 0)
+        return -1;
+    if ((size_t)room == wanted)
+        return (ssize_t)syscall(SYS_writev, fd, parts, count);
+    /* The short write: as much of the first parts as fits. */
+    ssize_t done = 0;
+    for (int i = 0; i < count && room > 0; i++) {
+        size_t size = parts[i].iov_len < (size_t)room ? parts[i].iov_len : (size_t)room;
+        ssize_t written = size ? (ssize_t)syscall(SYS_write, fd, parts[i].iov_base, size) : 0;
+        if (written < 0)
+            return done ? done : -1;
+        done += written;
+        room -= written;
+    }
+    return done;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining kernels with their API calls, scopes, external ids and graphs, from
+ * hand-made activity buffers of CUPTI 13.0's layout. */
+#include "session_fixture.h"
+
+#include "capture/activity_joiner.h"
+#include "driver/cupti_table.h"
+
+struct fixture {
+    char dir[256];
+    struct log_writer *writer;
+    struct recorder recorder;
+    struct scope_history *history;
+    struct activity_joiner *joiner;
+    struct cupti cupti;
+    uint8_t buffer[64 * 1024];
+    size_t size;
+};
+
+static size_t record_size(uint32_t kind)
+{
+    return kind == CUPTI_ABI_KIND_RUNTIME               ? sizeof(struct cupti_abi_api)
+           : kind == CUPTI_ABI_KIND_EXTERNAL_CORRELATION ? sizeof(struct cupti_abi_external)
+           : kind == CUPTI_ABI_KIND_SYNCHRONIZATION      ? sizeof(struct cupti_abi_synchronization)
+                                                         : sizeof(struct cupti_abi_kernel);
+}
+
+static int next_record(uint8_t *buffer, size_t valid, void **record)
+{
+    uint8_t *at = *record;
+    at = at ? at + record_size(*(uint32_t *)(void *)at) : buffer;
+    if (at >= buffer + valid)
+        return 12;
+    *record = at;
+    return 0;
+}
+
+static int open_with(void **state, bool has_calls, bool with_graphs)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
+    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
+    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
+    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    assert_int_equal(scope_history_make(&fixture->history), GPUFL_OK);
+    fixture->cupti.call.get_next_record = next_record;
+    cupti_set_version(&fixture->cupti, 130001);
+    const struct activity_joiner_options joiner = {&fixture->recorder, fixture->history, &fixture->cupti, has_calls, true, with_graphs};
+    assert_int_equal(activity_joiner_make(&fixture->joiner, &joiner), GPUFL_OK);
+    *state = fixture;
+    return 0;
+}
+static int open_fixture(void **state)
+{
+    return open_with(state, true, false);
+}
+static int open_without_calls(void **state)
+{
+    return open_with(state, false, false);
+}
+static int open_with_graphs(void **state)
+{
+    return open_with(state, true, true);
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *fixture = *state;
+    activity_joiner_free(fixture->joiner);
+    scope_history_free(fixture->history);
+    recorder_close(&fixture->recorder);
+    log_writer_close(fixture->writer, 1000);
+    fixture_remove(fixture->dir);
+    free(fixture);
+    return 0;
+}
+
+static void add(struct fixture *fixture, const void *record, size_t size)
+{
+    memcpy(fixture->buffer + fixture->size, record, size);
+    fixture->size += size;
+}
+static void add_kernel(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns, uint32_t graph_id)
+{
+    struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL, .start = (uint64_t)start_ns, .end = (uint64_t)end_ns,
+                                      .correlation_id = correlation_id, .name = "_Z4axpyfPKfPfi", .stream_id = 7, .graph_id = graph_id,
+                                      .grid = {10, 1, 1}, .block = {256, 1, 1}, .registers_per_thread = 16};
+    add(fixture, &kernel, sizeof kernel);
+}
+static void add_call(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns, uint32_t thread_id)
+{
+    struct cupti_abi_api api = {.kind = CUPTI_ABI_KIND_RUNTIME, .cbid = 211, .start = (uint64_t)start_ns, .end = (uint64_t)end_ns,
+                                .thread_id = thread_id, .correlation_id = correlation_id};
+    add(fixture, &api, sizeof api);
+}
+static void read_buffer(struct fixture *fixture)
+{
+    activity_joiner_read(fixture->joiner, fixture->buffer, fixture->size);
+    activity_joiner_settle(fixture->joiner);
+    fixture->size = 0;
+}
+static const struct batch *batch_of(const struct fixture *fixture, enum record_type type)
+{
+    return &fixture->recorder.batches[type];
+}
+static const int64_t *kernel_row(const struct fixture *fixture, uint32_t index)
+{
+    const struct batch *batch = batch_of(fixture, RECORD_KERNEL_EVENT_BATCH);
+    assert_true(index < batch->row_count);
+    return &batch->cells[index * KERNEL_COLUMN_COUNT];
+}
+
+static void a_kernel_gets_time_thread_and_scope_of_its_call(void **state)
+{
+    struct fixture *fixture = *state;
+    scope_history_step(fixture->history, 42, 1000, 5);
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    const int64_t *row = kernel_row(fixture, 0);
+    assert_int_equal(row[KERNEL_DURATION_NS], 3500);
+    assert_int_equal(row[KERNEL_API_LEAD_NS], 4000);
+    assert_int_equal(row[KERNEL_API_DURATION_NS], 3000);
+    assert_int_equal(row[KERNEL_THREAD_ID], 42);
+    assert_int_equal(row[KERNEL_SCOPE_ID], 5);
+    assert_int_equal(row[KERNEL_LAUNCH_ID], 1);
+    const struct bytes *names = &fixture->recorder.entries[DICTIONARY_KERNEL];
+    assert_memory_equal(names->data, "\"1\":\"axpy(float, float const*, float*, int)\"", names->size);
+}
+
+static void a_kernel_that_comes_before_its_call_waits_for_it(void **state)
+{
+    struct fixture *fixture = *state;
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(batch_of(fixture, RECORD_KERNEL_EVENT_BATCH)->row_count, 0);
+    scope_history_step(fixture->history, 42, 1000, 5);
+    add_call(fixture, 9, 2000, 5000, 42);
+    read_buffer(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_SCOPE_ID], 5);
+}
+
+static void a_kernel_whose_call_never_comes_is_written_with_unknowns(void **state)
+{
+    struct fixture *fixture = *state;
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    for (int i = 0; i < 3; i++)
+        activity_joiner_beat(fixture->joiner);
+    const int64_t *row = kernel_row(fixture, 0);
+    assert_int_equal(row[KERNEL_API_LEAD_NS], CELL_UNKNOWN);
+    assert_int_equal(row[KERNEL_THREAD_ID], CELL_UNKNOWN);
+    assert_int_equal(row[KERNEL_SCOPE_ID], 0);
+}
+
+static void without_api_records_nothing_waits(void **state)
+{
+    struct fixture *fixture = *state;
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_API_DURATION_NS], CELL_UNKNOWN);
+}
+
+static void the_middle_of_the_call_decides_its_scope(void **state)
+{
+    struct fixture *fixture = *state;
+    /* The scope's begin was stamped 80 ns after the call's start by the other clock. */
+    scope_history_step(fixture->history, 42, 2080, 5);
+    scope_history_step(fixture->history, 42, 4920, 0);
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_SCOPE_ID], 5);
+}
+
+static void an_external_id_belongs_to_the_call_that_follows_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct cupti_abi_external external = {.kind = CUPTI_ABI_KIND_EXTERNAL_CORRELATION, .external_kind = 3, .external_id = 0xfedcba9876543210, .correlation_id = 9};
+    add(fixture, &external, sizeof external);
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_EXTERNAL_KIND], 3);
+    assert_int_equal((uint64_t)kernel_row(fixture, 0)[KERNEL_EXTERNAL_ID], 0xfedcba9876543210);
+}
+
+static void a_kernel_still_running_at_the_end_is_a_loss_not_a_row(void **state)
+{
+    struct fixture *fixture = *state;
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 0, 0);
+    add_kernel(fixture, 10, 0, 0, 0);
+    read_buffer(fixture);
+    assert_int_equal(batch_of(fixture, RECORD_KERNEL_EVENT_BATCH)->row_count, 0);
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_STILL_RUNNING]), 1);
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_NO_TIMESTAMP]), 1);
+}
+
+static void graph_nodes_share_the_launch_and_add_up_to_one_graph_row(void **state)
+{
+    struct fixture *fixture = *state;
+    add_call(fixture, 9, 2000, 5000, 42);
+    for (int i = 0; i < 4; i++)
+        add_kernel(fixture, 9, 6000 + i * 1000, 6700 + i * 1000, 77);
+    read_buffer(fixture);
+    activity_joiner_finish(fixture->joiner);
+    assert_int_equal(batch_of(fixture, RECORD_KERNEL_EVENT_BATCH)->row_count, 4);
+    assert_int_equal(kernel_row(fixture, 3)[KERNEL_API_LEAD_NS], 7000);
+    const struct batch *graphs = batch_of(fixture, RECORD_GRAPH_LAUNCH_BATCH);
+    assert_int_equal(graphs->row_count, 1);
+    assert_int_equal(graphs->cells[GRAPH_LAUNCH_NODE_COUNT], 4);
+    assert_int_equal(graphs->cells[GRAPH_LAUNCH_DURATION_NS], 3700);
+    assert_int_equal(graphs->cells[GRAPH_LAUNCH_BUSY_NS], 2800);
+    assert_int_equal(graphs->cells[GRAPH_LAUNCH_API_LEAD_NS], 4000);
+}
+
+static void more_waiting_kernels_than_the_queue_holds_are_written_and_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { kernels = 100 * 1024 };
+    for (uint32_t i = 1; i <= kernels; i++) {
+        add_kernel(fixture, i, 6000, 9500, 0);
+        read_buffer(fixture);
+    }
+    activity_joiner_finish(fixture->joiner);
+    recorder_flush(&fixture->recorder, 0);
+    struct log_writer_stats stats;
+    log_writer_stats(fixture->writer, &stats);
+    assert_int_equal(stats.rows[RECORD_KERNEL_EVENT_BATCH], kernels);
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_PENDING]), kernels - 96 * 1024);
+}
+
+static void a_damaged_buffer_is_counted_and_what_came_before_is_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    fixture->size -= 8; /* the kernel record reaches over the end */
+    read_buffer(fixture);
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_BAD_RECORD]), 1);
+    assert_int_equal(activity_joiner_totals(fixture->joiner)->calls, 1);
+}
+
+static void the_same_address_with_another_name_is_another_kernel(void **state)
+{
+    struct fixture *fixture = *state;
+    char name[32] = "_Z1av";
+    for (int i = 0; i < 2; i++) {
+        struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL, .start = 6000, .end = 7000,
+                                          .correlation_id = (uint32_t)i + 1, .name = name, .block = {32, 1, 1}};
+        add_call(fixture, (uint32_t)i + 1, 2000, 5000, 42);
+        add(fixture, &kernel, sizeof kernel);
+        read_buffer(fixture);
+        snprintf(name, sizeof name, "_Z1bv");
+    }
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_KERNEL_ID], 1);
+    assert_int_equal(kernel_row(fixture, 1)[KERNEL_KERNEL_ID], 2);
+}
+
+int main(void)
+{
+#define WITH(test, open) cmocka_unit_test_setup_teardown(test, open, close_fixture)
+    const struct CMUnitTest tests[] = {
+        WITH(a_kernel_gets_time_thread_and_scope_of_its_call, open_fixture),
+        WITH(a_kernel_that_comes_before_its_call_waits_for_it, open_fixture),
+        WITH(a_kernel_whose_call_never_comes_is_written_with_unknowns, open_fixture),
+        WITH(without_api_records_nothing_waits, open_without_calls),
+        WITH(the_middle_of_the_call_decides_its_scope, open_fixture),
+        WITH(an_external_id_belongs_to_the_call_that_follows_it, open_fixture),
+        WITH(a_kernel_still_running_at_the_end_is_a_loss_not_a_row, open_fixture),
+        WITH(graph_nodes_share_the_launch_and_add_up_to_one_graph_row, open_with_graphs),
+        WITH(more_waiting_kernels_than_the_queue_holds_are_written_and_counted, open_fixture),
+        WITH(a_damaged_buffer_is_counted_and_what_came_before_is_kept, open_fixture),
+        WITH(the_same_address_with_another_name_is_another_kernel, open_fixture),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads' rings, scope tracking and scope history, without any GPU. */
+#include "session_fixture.h"
+
+#include "base/clock.h"
+#include "capture/scope_tracker.h"
+
+#include <pthread.h>
+
+static void no_wake(void)
+{
+}
+static void no_stack(void *user, const struct stack_event *event)
+{
+    (void)user;
+    (void)event;
+}
+
+struct fixture {
+    char dir[256];
+    struct log_writer *writer;
+    struct recorder recorder;
+    struct scope_tracker *tracker;
+    struct tick_scale scale;
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
+    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
+    clock_setup();
+    tick_scale_start(&fixture->scale);
+    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
+    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
+    assert_int_equal(scope_tracker_make(&fixture->tracker, &fixture->recorder, no_stack, NULL), GPUFL_OK);
+    scope_tracker_discard(fixture->tracker);
+    thread_logs_start();
+    *state = fixture;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *fixture = *state;
+    scope_tracker_free(fixture->tracker);
+    recorder_close(&fixture->recorder);
+    log_writer_close(fixture->writer, 1000);
+    fixture_remove(fixture->dir);
+    free(fixture);
+    return 0;
+}
+
+static bool begin(const char *name)
+{
+    struct scope_text text = {.name = name, .name_size = strlen(name)};
+    return thread_log_scope_begin(&text);
+}
+
+static uint64_t lost(const struct fixture *fixture, enum loss_reason reason)
+{
+    return atomic_load(&fixture->recorder.lost[reason]);
+}
+
+static const int64_t *row(const struct fixture *fixture, uint32_t index)
+{
+    const struct batch *batch = &fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH];
+    assert_true(index < batch->row_count);
+    return &batch->cells[index * SCOPE_COLUMN_COUNT];
+}
+
+static void nested_scopes_become_begin_and_end_rows_with_parents(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_true(begin("epoch"));
+    assert_false(begin("batch"));
+    assert_false(thread_log_scope_end());
+    assert_true(thread_log_scope_end());
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 4);
+    assert_int_equal(row(fixture, 1)[SCOPE_PARENT_ID], row(fixture, 0)[SCOPE_SCOPE_INSTANCE_ID]);
+    assert_int_equal(row(fixture, 1)[SCOPE_DEPTH], 1);
+    assert_int_equal(row(fixture, 2)[SCOPE_EVENT_TYPE], 1);
+    assert_int_equal(row(fixture, 2)[SCOPE_SCOPE_INSTANCE_ID], row(fixture, 1)[SCOPE_SCOPE_INSTANCE_ID]);
+    const struct bytes *entries = &fixture->recorder.entries[DICTIONARY_SCOPE_NAME];
+    assert_memory_equal(entries->data, "\"1\":\"epoch\",\"2\":\"epoch|batch\"", entries->size);
+}
+
+static void an_end_without_a_begin_is_ignored(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_false(thread_log_scope_end());
+    begin("a");
+    thread_log_scope_end();
+    assert_false(thread_log_scope_end());
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 2);
+}
+
+static void a_full_ring_drops_whole_scopes_and_counts_each(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { pairs = 5000 };
+    for (int i = 0; i < pairs; i++) {
+        begin("outer");
+        begin("inner");
+        thread_log_scope_end();
+        thread_log_scope_end();
+    }
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    uint64_t kept = scope_tracker_count(fixture->tracker);
+    assert_true(kept > 500 && kept < 2 * pairs);
+    assert_int_equal(kept + lost(fixture, LOSS_SCOPE_RING), 2 * pairs);
+    /* Every begin that was kept has its end, so the thread is back at the outside. */
+    assert_true(begin("next"));
+    assert_true(thread_log_scope_end());
+}
+
+static void a_begin_deep_inside_always_leaves_room_for_all_ends(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { depth = 3000 };
+    for (int i = 0; i < depth; i++)
+        begin("d");
+    for (int i = 0; i < depth; i++)
+        thread_log_scope_end();
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    scope_tracker_close_open(fixture->tracker, 0);
+    struct log_writer_stats stats;
+    recorder_flush(&fixture->recorder, 0);
+    log_writer_stats(fixture->writer, &stats);
+    assert_int_equal(stats.rows[RECORD_SCOPE_EVENT_BATCH], 2 * scope_tracker_count(fixture->tracker));
+    assert_int_equal(scope_tracker_count(fixture->tracker) + lost(fixture, LOSS_SCOPE_RING), depth);
+}
+
+static void tag_repeat_and_warmup_reach_the_begin_row(void **state)
+{
+    struct fixture *fixture = *state;
+    struct scope_text text = {.name = "matmul", .name_size = 6, .tag = "math", .tag_size = 4, .repeat = 10, .warmup = 3};
+    thread_log_scope_begin(&text);
+    thread_log_scope_end();
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(row(fixture, 0)[SCOPE_REPEAT], 10);
+    assert_int_equal(row(fixture, 0)[SCOPE_WARMUP], 3);
+    assert_int_equal(row(fixture, 0)[SCOPE_TAG_ID], 1);
+    assert_memory_equal(fixture->recorder.entries[DICTIONARY_TAG].data, "\"1\":\"math\"", 10);
+}
+
+static void a_name_longer_than_the_limit_is_counted_and_its_end_dropped(void **state)
+{
+    struct fixture *fixture = *state;
+    static char name[SCOPE_TEXT_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    begin(name);
+    thread_log_scope_end();
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(lost(fixture, LOSS_SCOPE_RING), 1);
+    assert_int_equal(scope_tracker_count(fixture->tracker), 0);
+}
+
+static void scopes_begun_before_the_session_do_not_end_in_it(void **state)
+{
+    struct fixture *fixture = *state;
+    begin("before");
+    scope_tracker_discard(fixture->tracker);
+    thread_logs_start(); /* the next session */
+    assert_false(thread_log_scope_end());
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(scope_tracker_count(fixture->tracker), 0);
+}
+
+static void *open_and_close(void *argument)
+{
+    for (int i = 0; i < 200; i++) {
+        begin(argument);
+        begin("inner");
+        thread_log_scope_end();
+        thread_log_scope_end();
+    }
+    return NULL;
+}
+
+static void rings_of_finished_threads_are_used_again(void **state)
+{
+    struct fixture *fixture = *state;
+    size_t before = 0;
+    for (int i = 0; i < 2 * THREAD_LOG_COUNT_MAX; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, open_and_close, "worker"), 0);
+        pthread_join(thread, NULL);
+        scope_tracker_drain(fixture->tracker, &fixture->scale);
+        if (i == 2)
+            before = thread_logs_bytes();
+    }
+    assert_int_equal(thread_logs_bytes(), before);
+    assert_int_equal(scope_tracker_count(fixture->tracker), 2 * THREAD_LOG_COUNT_MAX * 400);
+    assert_int_equal(lost(fixture, LOSS_SCOPE_THREADS), 0);
+}
+
+static void many_threads_at_once_keep_their_stacks_apart(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { threads = 16 };
+    pthread_t thread[threads];
+    for (int i = 0; i < threads; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, open_and_close, "worker"), 0);
+    for (int i = 0; i < 100; i++)
+        scope_tracker_drain(fixture->tracker, &fixture->scale);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(scope_tracker_count(fixture->tracker) + lost(fixture, LOSS_SCOPE_RING), threads * 400);
+}
+
+static void history_answers_with_the_innermost_scope_of_that_thread(void **state)
+{
+    (void)state;
+    struct scope_history *history;
+    assert_int_equal(scope_history_make(&history), GPUFL_OK);
+    scope_history_step(history, 7, 100, 1);
+    scope_history_step(history, 7, 200, 2);
+    scope_history_step(history, 7, 300, 1);
+    scope_history_step(history, 7, 400, 0);
+    uint64_t id;
+    const struct {
+        int64_t time_ns;
+        uint64_t id;
+    } cases[] = {{50, 0}, {100, 1}, {199, 1}, {200, 2}, {299, 2}, {300, 1}, {400, 0}, {1000, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(scope_history_find(history, 7, cases[i].time_ns, &id));
+        assert_int_equal(id, cases[i].id);
+    }
+    assert_true(scope_history_find(history, 8, 150, &id));
+    assert_int_equal(id, 0);
+    scope_history_free(history);
+}
+
+static void history_says_unknown_for_time_it_has_forgotten(void **state)
+{
+    (void)state;
+    struct scope_history *history;
+    assert_int_equal(scope_history_make(&history), GPUFL_OK);
+    for (int64_t i = 0; i < 200000; i++)
+        scope_history_step(history, 7, i * 10, (uint64_t)i);
+    uint64_t id;
+    assert_false(scope_history_find(history, 7, 50, &id));
+    assert_true(scope_history_find(history, 7, 199999 * 10, &id));
+    assert_int_equal(id, 199999);
+    assert_true(scope_history_is_pressed(history));
+    assert_true(scope_history_bytes(history) < 10 << 20);
+    scope_history_free(history);
+}
+
+int main(void)
+{
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(nested_scopes_become_begin_and_end_rows_with_parents),
+        WITH_FIXTURE(an_end_without_a_begin_is_ignored),
+        WITH_FIXTURE(a_full_ring_drops_whole_scopes_and_counts_each),
+        WITH_FIXTURE(a_begin_deep_inside_always_leaves_room_for_all_ends),
+        WITH_FIXTURE(tag_repeat_and_warmup_reach_the_begin_row),
+        WITH_FIXTURE(a_name_longer_than_the_limit_is_counted_and_its_end_dropped),
+        WITH_FIXTURE(scopes_begun_before_the_session_do_not_end_in_it),
+        WITH_FIXTURE(rings_of_finished_threads_are_used_again),
+        WITH_FIXTURE(many_threads_at_once_keep_their_stacks_apart),
+        cmocka_unit_test(history_answers_with_the_innermost_scope_of_that_thread),
+        cmocka_unit_test(history_says_unknown_for_time_it_has_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
