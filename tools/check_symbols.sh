@@ -25,7 +25,7 @@ strange=$(exported "$library" | grep -v '^gpufl_' || true)
     fail "libgpufl_inject.so must export InitializeInjection and InitializeInjectionNvtx2 only: $(exported "$inject" | tr '\n' ' ')"
 
 for file in "$library" "$inject"; do
-    wanted=$(nm -D --undefined-only "$file" | awk '{ print $2 }' |
+    wanted=$(nm -D --undefined-only "$file" | awk '$1 == "U" { print $2 }' |
         grep -E '^(ZSTD_|deflate|inflate|gz[a-z]+$|crc32$|curl_|SSL_|sqlite3_|cu[A-Z]|cupti|nvml)' || true)
     [ -z "$wanted" ] || fail "$file wants symbols it must bring itself or look up at run time: $(echo "$wanted" | tr '\n' ' ')"
     # The program's own libraries must never be replaced by ours.

@@ -162,8 +162,8 @@ static void issue_lines(struct page *page)
     struct bytes line = {0};
     for (size_t i = 0; i < model->issue_count; i++) {
         const struct log_issue *issue = &model->issues[i];
-        if (issue->kind == LOG_ISSUE_LOSS || issue->kind == LOG_ISSUE_UNFINISHED)
-            continue; /* said above and in the header */
+        if (issue->kind == LOG_ISSUE_UNFINISHED)
+            continue; /* the header says it */
         if (shown++ >= issues_shown) {
             skipped++;
             continue;

@@ -7,7 +7,7 @@ bool session_is_complete(const struct session_model *model)
     return !session_lost(model, &is_exact) && is_exact && model->summary.has_shutdown &&
            !model->summary.is_synthetic_shutdown && !model->summary.has_torn_tail && !model->summary.damaged_lines &&
            !model->summary.missing_lines && !model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] &&
-           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->invalid_rows;
+           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->issues_by_kind[LOG_ISSUE_LOSS] && !model->invalid_rows;
 }
 
 struct quantity cost_text(const struct analysis *analysis)

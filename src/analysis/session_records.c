@@ -110,6 +110,22 @@ static void device_limits(struct session_loader *loader, const struct json_value
     device->multiprocessors = member_u32(object, "multiprocessors");
 }
 
+/* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
+static void gpu_versions(struct session_loader *loader, const struct json_value *object)
+{
+    struct job_info *job = &loader->model->job;
+    char text[48];
+    keep_text(loader, object, "cupti_version", &job->cupti_version);
+    keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
+    int64_t cupti = json_get_int(object, "cupti_version", 0), cuda = json_get_int(object, "cuda_driver_version", 0);
+    if (cupti > 0)
+        job->cupti_version = loader_text(loader, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)cupti));
+    if (cuda > 0) {
+        int size = snprintf(text, sizeof text, "%lld.%lld", (long long)(cuda / 1000), (long long)(cuda % 1000 / 10));
+        job->cuda_version = loader_text(loader, text, (size_t)size);
+    }
+}
+
 static void job_start(struct session_loader *loader, const struct json_value *object)
 {
     struct job_info *job = &loader->model->job;
@@ -119,15 +135,8 @@ static void job_start(struct session_loader *loader, const struct json_value *ob
     keep_text(loader, object, "command", &job->command);
     keep_text(loader, object, "session_kind", &job->kind);
     keep_text(loader, object, "driver_version", &job->driver_version);
-    keep_text(loader, object, "cupti_version", &job->cupti_version);
     keep_text(loader, object, "gpufl_version", &job->gpufl_version);
-    keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
-    int64_t cuda = json_get_int(object, "cuda_driver_version", 0);
-    if (cuda > 0) {
-        char text[48];
-        int size = snprintf(text, sizeof text, "%lld.%lld", (long long)(cuda / 1000), (long long)(cuda % 1000 / 10));
-        job->cuda_version = loader_text(loader, text, (size_t)size);
-    }
+    gpu_versions(loader, object);
     const char *engine = json_get_text(object, "profiling_engine", "");
     if (*engine && !*job->engine)
         job->engine = engine_word(loader, engine);
@@ -229,6 +238,7 @@ static void capabilities(struct session_loader *loader, const struct json_value 
         model->job.requested_engine = engine_word(loader, requested);
     if (*selected)
         model->job.engine = engine_word(loader, selected);
+    gpu_versions(loader, object);
     const struct json_value *list = json_member(object, "capabilities");
     model->capability_count = 0; /* the latest record speaks */
     for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {

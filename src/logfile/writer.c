@@ -80,9 +80,11 @@ static gpufl_status make_directories(const char *path, struct problem *problem)
             continue;
         char saved = partial[i];
         partial[i] = '\0';
+        /* A parent on a read-only file system is no obstacle when it is there already. */
         struct stat status;
-        if (mkdir(partial, 0700) && errno != EEXIST && (stat(partial, &status) || !S_ISDIR(status.st_mode)))
-            return io_problem(problem, errno, "cannot make the log directory", partial);
+        int error = mkdir(partial, 0700) ? errno : 0;
+        if (error && error != EEXIST && (stat(partial, &status) || !S_ISDIR(status.st_mode)))
+            return io_problem(problem, error, "cannot make the log directory", partial);
         partial[i] = saved;
     }
     return GPUFL_OK;

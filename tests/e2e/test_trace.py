@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpufl trace` on a program of the fake GPU: everything that it did is in the log, and nothing else."""
-import json
 import os
 import re
 import stat
-import unittest
 
-from harness import FAKE_APP, FAKES, RECORDER, Session, TestCase, environment, gpufl, main, run, sessions
+from harness import FAKE_APP, RECORDER, Session, TestCase, environment, gpufl, main, run, sessions
 
 ROW_TYPES = {"kernels": "kernel_event_batch", "copies": "memcpy_event_batch", "memsets": "memset_event_batch",
              "syncs": "synchronization_event_batch"}
@@ -205,10 +203,13 @@ class Processes(TestCase):
     def test_an_executed_child_has_a_session_of_its_own(self):
         self.check_processes("--exec", 2)
 
-    def test_work_that_was_not_waited_for_is_in_the_log(self):
+    def test_work_that_still_ran_at_the_end_is_recorded_or_counted_as_lost(self):
         traced = self.trace("--launches", 500, "--no-sync")
-        self.assert_whole(traced)
-        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 500)
+        self.assertEqual(traced.returncode, 0)
+        verdict = self.verify(traced.sessions[0])
+        recorded = verdict["rows"].get("kernel_event_batch", 0)
+        self.assertEqual(recorded + verdict["lost_records"], 500)
+        self.assertEqual(verdict["is_complete"], recorded == 500)
 
     def test_two_runs_into_one_directory_are_two_sessions(self):
         first = self.trace("--launches", 10)
@@ -250,12 +251,18 @@ class Seal(TestCase):
         self.assert_whole(traced)
         path = traced.sessions[0]
         before = self.report(path)
+        self.assertGreater(before["completeness"].pop("bytes"), 0)
         result = gpufl("seal", path)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(list(path.glob("*.log.zst")))
         self.assertEqual(list(path.glob("*.log")), [])
         self.assert_whole(traced)
-        self.assertEqual(self.report(path), before)
+        after = self.report(path)
+        self.assertGreater(after["completeness"].pop("bytes"), 0)
+        for sealing in ("files", "sealed_files", "sealed_bytes"):
+            before["completeness"].pop(sealing, None)
+            after["completeness"].pop(sealing, None)
+        self.assertEqual(after, before)
         self.assertEqual(gpufl("seal", path).returncode, 0)
 
 

@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The look-alike GPU libraries keep the promises that other tests build on.
+ * Faults are read once per process, so each test runs its body in a child. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../fakes/cuda_fake.h"
+#include "../fakes/cudart_fake.h"
+#include "../fakes/cupti_fake.h"
+#include "../fakes/nvml_fake.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RUNTIME_USED(X)                                                                                   \
+    X(__cudaRegisterFatBinary) X(__cudaRegisterFunction) X(__cudaUnregisterFatBinary) X(cudaLaunchKernel) \
+    X(cudaStreamCreate) X(cudaStreamSynchronize) X(cudaDeviceSynchronize) X(cudaMalloc) X(cudaFree)       \
+    X(cudaMemcpy) X(cudaMemset) X(cudaStreamBeginCapture) X(cudaStreamEndCapture)                         \
+    X(cudaGraphInstantiate) X(cudaGraphLaunch)
+#define CUPTI_EXTRA(X)                                                                    \
+    X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)    \
+    X(cuptiGetCallbackName) X(cuptiActivitySetAttribute) X(cuptiActivityGetAttribute)
+#define MEMBER(symbol) __typeof__(&symbol) symbol;
+#define ABI_MEMBER(member, symbol, params) int(*member) params;
+
+static struct { RUNTIME_USED(MEMBER) } rt;
+static struct { CUDA_ABI_FUNCTIONS(ABI_MEMBER) } cu;
+static struct { CUPTI_ABI_FUNCTIONS(ABI_MEMBER) CUPTI_EXTRA(MEMBER) } cupti;
+static struct { NVML_ABI_FUNCTIONS(ABI_MEMBER) } nvml;
+
+/* In a child, where cmocka's assertions do not reach. */
+#define CHECK(claim)                                                            \
+    do {                                                                        \
+        if (!(claim)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #claim); \
+            _exit(1);                                                           \
+        }                                                                       \
+    } while (0)
+
+/* What the client of CUPTI saw. */
+enum { SEEN_LIMIT = 65536, RECORD_ROOM_BYTES = 256 };
+/* Of the recording, read from its bytes when it was made: all kernels' durations, the first one's start. */
+#define REPLAY_KERNEL_NS 22006103ull
+#define REPLAY_FIRST_KERNEL_NS 1794715042213173675ull
+static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t seen[SEEN_LIMIT][RECORD_ROOM_BYTES];
+static size_t seen_count, seen_buffers, seen_empty, seen_unreadable, buffer_bytes = 1 << 16;
+static bool gives_no_buffers;
+
+static void buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
+{
+    *size = buffer_bytes;
+    *buffer = gives_no_buffers ? NULL : aligned_alloc(8, buffer_bytes);
+    *max_records = 0;
+}
+
+static size_t stride(uint8_t *buffer, size_t valid, uint8_t *record)
+{
+    void *next = record;
+    return cupti.get_next_record(buffer, valid, &next) == CUPTI_ABI_SUCCESS ? (size_t)((uint8_t *)next - record)
+                                                                            : (size_t)(buffer + valid - record);
+}
+
+static void buffer_complete(void *context, uint32_t stream_id, uint8_t *buffer, size_t size, size_t valid)
+{
+    void *record = NULL;
+    int result;
+    (void)context, (void)stream_id, (void)size;
+    pthread_mutex_lock(&seen_lock);
+    seen_buffers++;
+    seen_empty += valid == 0;
+    while ((result = cupti.get_next_record(buffer, valid, &record)) == CUPTI_ABI_SUCCESS) {
+        CHECK(seen_count < SEEN_LIMIT);
+        size_t bytes = stride(buffer, valid, record);
+        memcpy(seen[seen_count++], record, bytes < RECORD_ROOM_BYTES ? bytes : RECORD_ROOM_BYTES);
+    }
+    seen_unreadable += result == CUPTI_ABI_INVALID_KIND;
+    pthread_mutex_unlock(&seen_lock);
+    free(buffer);
+}
+
+static uint32_t kind_of(const void *record)
+{
+    uint32_t kind;
+    memcpy(&kind, record, sizeof kind);
+    return kind;
+}
+
+static size_t seen_of_kind(uint32_t kind)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&seen_lock);
+    for (size_t i = 0; i < seen_count; i++)
+        count += kind_of(seen[i]) == kind;
+    pthread_mutex_unlock(&seen_lock);
+    return count;
+}
+
+/* The nth record of a kind, or NULL. */
+static const void *seen_at(uint32_t kind, size_t n)
+{
+    for (size_t i = 0; i < seen_count; i++)
+        if (kind_of(seen[i]) == kind && n-- == 0)
+            return seen[i];
+    return NULL;
+}
+
+static const struct fake_kernel test_kernels[] = {
+    {"_Z5shortPf", 32, 0, 0, 1000}, {"_Z4longPf", 32, 0, 0, 3600000000000}, {"_Z4halfPf", 32, 0, 0, 400000000}};
+static const struct fake_image test_image = {FAKE_IMAGE_MAGIC, 3, test_kernels};
+#define SHORT_KERNEL (&test_kernels[0])
+#define LONG_KERNEL (&test_kernels[1]) /* an hour: never ends */
+#define HALF_KERNEL (&test_kernels[2])
+
+static void *library_load(const char *file)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", FAKES_DIR, file);
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL)
+        fprintf(stderr, "%s\n", dlerror());
+    CHECK(library != NULL);
+    return library;
+}
+
+static void libraries_load(const char *cupti_file)
+{
+    void *driver = library_load("libcuda.so.1"), *runtime = library_load("libcudart.so.13");
+    void *tracing = library_load(cupti_file), *management = library_load("libnvidia-ml.so.1");
+#define LOAD(symbol) *(void **)&rt.symbol = dlsym(runtime, #symbol);
+#define EXTRA_LOAD(symbol) *(void **)&cupti.symbol = dlsym(tracing, #symbol);
+#define CU_LOAD(member, symbol, params) *(void **)&cu.member = dlsym(driver, #symbol);
+#define CUPTI_LOAD(member, symbol, params) *(void **)&cupti.member = dlsym(tracing, #symbol);
+#define NVML_LOAD(member, symbol, params) *(void **)&nvml.member = dlsym(management, #symbol);
+    RUNTIME_USED(LOAD)
+    CUPTI_EXTRA(EXTRA_LOAD)
+    CUDA_ABI_FUNCTIONS(CU_LOAD)
+    CUPTI_ABI_FUNCTIONS(CUPTI_LOAD)
+    NVML_ABI_FUNCTIONS(NVML_LOAD)
+    void **handle = rt.__cudaRegisterFatBinary((void *)(uintptr_t)&test_image);
+    for (uint32_t i = 0; i < test_image.kernel_count; i++)
+        rt.__cudaRegisterFunction(handle, (const char *)&test_kernels[i], NULL, test_kernels[i].name, -1, NULL, NULL,
+                                  NULL, NULL, NULL);
+    rt.__cudaUnregisterFatBinary(handle);
+}
+
+/* Runs body in a child that has the libraries, with FAKE_FAULTS set. */
+static void in_child(const char *cupti_file, const char *faults, void (*body)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("FAKE_FAULTS", faults, 1);
+        alarm(100);
+        libraries_load(cupti_file);
+        body();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void trace_start(void)
+{
+    static const uint32_t kinds[] = {1, 2, 4, 5, 10, 22, 38, 39, 49};
+    CHECK(cupti.register_callbacks(buffer_request, buffer_complete) == CUPTI_ABI_SUCCESS);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        CHECK(cupti.enable(kinds[i]) == CUPTI_ABI_SUCCESS);
+}
+
+static int launch(const struct fake_kernel *kernel, void *stream)
+{
+    return rt.cudaLaunchKernel(kernel, (struct fake_dim3){4, 1, 1}, (struct fake_dim3){128, 1, 1}, NULL, 64, stream);
+}
+
+static void launches(int count)
+{
+    for (int i = 0; i < count; i++)
+        CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS);
+    CHECK(rt.cudaDeviceSynchronize() == FAKE_SUCCESS);
+}
+
+static void flush_body(void)
+{
+    void *one, *two;
+    trace_start();
+    CHECK(rt.cudaStreamCreate(&one) == FAKE_SUCCESS && rt.cudaStreamCreate(&two) == FAKE_SUCCESS);
+    CHECK(launch(LONG_KERNEL, one) == FAKE_SUCCESS && launch(LONG_KERNEL, one) == FAKE_SUCCESS);
+    CHECK(launch(SHORT_KERNEL, two) == FAKE_SUCCESS);
+    CHECK(rt.cudaStreamSynchronize(two) == FAKE_SUCCESS);
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 1);
+    const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0);
+    CHECK(strcmp(kernel->name, "_Z5shortPf") == 0 && kernel->end - kernel->start == 1000);
+    CHECK(cupti.flush_all(CUPTI_ABI_FLUSH_FORCED) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 3);
+    const struct cupti_abi_kernel *running = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 1);
+    CHECK(running->start != 0 && running->end == 0);
+    const struct cupti_abi_kernel *queued = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 2);
+    CHECK(queued->start == 0 && queued->end == 0);
+    CHECK(cupti.flush_all(CUPTI_ABI_FLUSH_FORCED) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 3); /* consumed, not repeated */
+}
+
+static void a_flush_gives_ended_work_and_a_forced_one_also_running_work(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", flush_body);
+}
+
+static void timeline_body(void)
+{
+    void *streams[2];
+    trace_start();
+    CHECK(rt.cudaStreamCreate(&streams[0]) == FAKE_SUCCESS && rt.cudaStreamCreate(&streams[1]) == FAKE_SUCCESS);
+    for (int i = 0; i < 100; i++)
+        CHECK(launch(i == 0 ? HALF_KERNEL : SHORT_KERNEL, streams[0]) == FAKE_SUCCESS);
+    CHECK(launch(HALF_KERNEL, streams[1]) == FAKE_SUCCESS);
+    CHECK(rt.cudaDeviceSynchronize() == FAKE_SUCCESS);
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 101);
+    uint64_t end = 0;
+    const struct cupti_abi_kernel *first = NULL, *other = NULL;
+    for (size_t i = 0; i < 101; i++) {
+        const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
+        const struct cupti_abi_api *call = NULL;
+        for (size_t c = 0; (call = seen_at(CUPTI_ABI_KIND_RUNTIME, c)) != NULL; c++)
+            if (call->correlation_id == kernel->correlation_id)
+                break;
+        CHECK(call != NULL && call->cbid == FAKE_ID_cudaLaunchKernel && kernel->start >= call->start);
+        CHECK(call->thread_id == (uint32_t)(uintptr_t)pthread_self() && call->end >= call->start);
+        if (first != NULL && kernel->stream_id != first->stream_id) {
+            other = kernel;
+            continue;
+        }
+        CHECK(kernel->start > end);
+        end = kernel->end;
+        first = first == NULL ? kernel : first;
+    }
+    CHECK(other != NULL && other->start < first->end && first->start < other->end);
+}
+
+static void work_is_in_order_within_a_stream_and_overlaps_between_streams(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", timeline_body);
+}
+
+static void worker_body(void)
+{
+    buffer_bytes = 4096;
+    trace_start();
+    launches(1000);
+    size_t buffers = 0;
+    while (buffers < 5) { /* the alarm ends it when nobody completes buffers */
+        pthread_mutex_lock(&seen_lock);
+        buffers = seen_buffers;
+        pthread_mutex_unlock(&seen_lock);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 1000);
+}
+
+static void full_buffers_come_back_without_a_flush(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", worker_body);
+}
+
+static void dropped_body(void)
+{
+    size_t dropped = 0;
+    gives_no_buffers = true;
+    trace_start();
+    launches(10);
+    CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS && seen_buffers == 0);
+    /* 10 launches with a kernel each, a wait with its record, and cuInit. */
+    CHECK(cupti.get_dropped(NULL, 0, &dropped) == CUPTI_ABI_SUCCESS && dropped == 23);
+    CHECK(cupti.get_dropped(NULL, 0, &dropped) == CUPTI_ABI_SUCCESS && dropped == 0);
+}
+
+static void records_without_a_buffer_are_counted(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", dropped_body);
+}
+
+static void drop_every_body(void)
+{
+    size_t dropped = 0;
+    trace_start();
+    launches(100);
+    CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.get_dropped(NULL, 0, &dropped) == CUPTI_ABI_SUCCESS);
+    CHECK(dropped == 203 / 7 && seen_count + dropped == 203);
+}
+
+static void storm_body(void)
+{
+    trace_start();
+    launches(100);
+    CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_count == 203 && seen_buffers == 406 && seen_empty == 203);
+}
+
+static void absurd_body(void)
+{
+    trace_start();
+    launches(100);
+    CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_unreadable > 0);
+    size_t kernels = 0, nameless = 0;
+    for (size_t i = 0; i < seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL); i++) {
+        const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
+        kernels += kernel->name != NULL;
+        nameless += kernel->name == NULL && kernel->end < kernel->start;
+    }
+    CHECK(kernels == 100 && nameless > 0);
+}
+
+static void asked_for_disorder_is_delivered_and_nothing_real_is_lost(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "drop_every=7", drop_every_body);
+    in_child("libcupti.so.13", "storm=1", storm_body);
+    in_child("libcupti.so.13", "absurd_record_every=10", absurd_body);
+}
+
+static void failure_body(void)
+{
+    CHECK(cupti.enable(10) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.enable(1) == CUPTI_ABI_INSUFFICIENT_PRIVILEGES);
+    CHECK(cupti.enable(1) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.flush_all(0) == 8 && cupti.flush_all(0) == 8);
+}
+
+static void a_chosen_call_fails_with_the_chosen_result(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "fail=cuptiActivityEnable@2:35; fail=cuptiActivityFlushAll@*:8", failure_body);
+}
+
+static void callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    const struct cupti_abi_callback_data *call = data;
+    uint32_t *ids = user;
+    CHECK(domain == CUPTI_ABI_DOMAIN_RUNTIME && cbid == FAKE_ID_cudaLaunchKernel);
+    CHECK(strcmp(call->function_name, "cudaLaunchKernel") == 0 && strcmp(call->symbol_name, "_Z5shortPf") == 0);
+    if (call->site == CUPTI_ABI_API_ENTER)
+        *call->correlation_data = 42;
+    else
+        CHECK(*call->correlation_data == 42);
+    ids[call->site] = call->correlation_id;
+}
+
+static void subscriber_body(void)
+{
+    void *subscriber, *second;
+    uint32_t ids[2] = {0, 0};
+    char holder[CUPTI_ABI_OTHER_NAME_BYTES] = "";
+    struct cupti_abi_subscriber_params first = {.struct_size = sizeof first, .name = "mine"};
+    struct cupti_abi_subscriber_params other = {sizeof other, "other", holder, sizeof holder};
+    trace_start();
+    CHECK(cupti.subscribe_v2(&subscriber, callback, ids, &first) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.subscribe_v2(&second, callback, ids, &other) == CUPTI_ABI_MULTIPLE_SUBSCRIBERS);
+    CHECK(strcmp(holder, "mine") == 0);
+    CHECK(cupti.subscribe(&second, callback, ids) == CUPTI_ABI_MULTIPLE_SUBSCRIBERS);
+    CHECK(cupti.enable_callback(1, subscriber, CUPTI_ABI_DOMAIN_RUNTIME, FAKE_ID_cudaLaunchKernel) ==
+          CUPTI_ABI_SUCCESS);
+    launches(1);
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0);
+    CHECK(ids[0] != 0 && ids[0] == ids[1] && kernel->correlation_id == ids[0]);
+    CHECK(cupti.unsubscribe(subscriber) == CUPTI_ABI_SUCCESS);
+    ids[0] = 0;
+    launches(1);
+    CHECK(ids[0] == 0);
+    CHECK(cupti.subscribe(&second, callback, ids) == CUPTI_ABI_SUCCESS);
+}
+
+static void other_tool_body(void)
+{
+    void *subscriber;
+    char holder[CUPTI_ABI_OTHER_NAME_BYTES] = "";
+    struct cupti_abi_subscriber_params params = {sizeof params, "mine", holder, sizeof holder};
+    CHECK(cupti.subscribe_v2(&subscriber, callback, NULL, &params) == CUPTI_ABI_MULTIPLE_SUBSCRIBERS);
+    CHECK(strcmp(holder, "OtherTool") == 0);
+}
+
+static void there_is_one_subscriber_and_its_name_is_told(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", subscriber_body);
+    in_child("libcupti.so.13", "subscriber=OtherTool", other_tool_body);
+}
+
+static void calls_body(void)
+{
+    const char *name;
+    CHECK(cupti.register_callbacks(buffer_request, buffer_complete) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.enable(CUPTI_ABI_KIND_RUNTIME) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.enable(CUPTI_ABI_KIND_EXTERNAL_CORRELATION) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.enable_runtime_api(FAKE_ID_cudaDeviceSynchronize, 0) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.set_thread_id_type(CUPTI_ABI_THREAD_ID_SYSTEM) == CUPTI_ABI_SUCCESS);
+    CHECK(cupti.cuptiActivityPushExternalCorrelationId(3, 77) == CUPTI_ABI_SUCCESS);
+    launches(1);
+    uint64_t last = 0;
+    CHECK(cupti.cuptiActivityPopExternalCorrelationId(3, &last) == CUPTI_ABI_SUCCESS && last == 77);
+    CHECK(cupti.cuptiActivityPopExternalCorrelationId(3, &last) != CUPTI_ABI_SUCCESS);
+    launches(1);
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS && seen_count == 3);
+    const struct cupti_abi_external *external = (const void *)seen[0];
+    const struct cupti_abi_api *call = (const void *)seen[1];
+    CHECK(external->kind == CUPTI_ABI_KIND_EXTERNAL_CORRELATION && external->external_id == 77);
+    CHECK(call->correlation_id == external->correlation_id && call->thread_id == (uint32_t)gettid());
+    CHECK(kind_of(seen[2]) == CUPTI_ABI_KIND_RUNTIME);
+    CHECK(cupti.disable(CUPTI_ABI_KIND_RUNTIME) == CUPTI_ABI_SUCCESS);
+    launches(1);
+    CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS && seen_count == 3);
+    CHECK(cupti.cuptiGetCallbackName(2, 211, &name) == CUPTI_ABI_SUCCESS && strcmp(name, "cudaLaunchKernel_v7000") == 0);
+}
+
+static void calls_can_be_chosen_and_carry_external_ids(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", calls_body);
+}
+
+static void graph_body(void)
+{
+    void *stream, *graph, *executable;
+    trace_start();
+    CHECK(rt.cudaStreamCreate(&stream) == FAKE_SUCCESS && rt.cudaStreamBeginCapture(stream, 0) == FAKE_SUCCESS);
+    CHECK(launch(SHORT_KERNEL, stream) == FAKE_SUCCESS && launch(SHORT_KERNEL, stream) == FAKE_SUCCESS);
+    CHECK(rt.cudaStreamEndCapture(stream, &graph) == FAKE_SUCCESS);
+    CHECK(rt.cudaGraphInstantiate(&executable, graph, 0) == FAKE_SUCCESS);
+    CHECK(rt.cudaGraphLaunch(executable, stream) == FAKE_SUCCESS);
+    CHECK(rt.cudaStreamSynchronize(stream) == FAKE_SUCCESS && cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 2); /* captured launches do not run */
+    const struct cupti_abi_kernel *a = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0);
+    const struct cupti_abi_kernel *b = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 1);
+    CHECK(a->correlation_id == b->correlation_id && a->graph_id == b->graph_id && a->graph_id != 0);
+    CHECK(a->graph_node_id != b->graph_node_id && a->graph_node_id != 0);
+}
+
+static void graph_nodes_share_the_id_of_their_launch(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", graph_body);
+}
+
+/* Strides of a kernel, a copy, a memory and a synchronization record. */
+static void layout_check(uint32_t version, size_t kernel, size_t copy, size_t memory, size_t sync)
+{
+    uint32_t told = 0;
+    void *device_memory, *host = calloc(1, 64);
+    trace_start();
+    CHECK(cupti.get_version(&told) == CUPTI_ABI_SUCCESS && told == version);
+    CHECK(rt.cudaMalloc(&device_memory, 64) == FAKE_SUCCESS);
+    CHECK(rt.cudaMemcpy(device_memory, host, 64, FAKE_COPY_TO_DEVICE) == FAKE_SUCCESS);
+    launches(1);
+    uint8_t buffer[512] = {0};
+    const struct {
+        uint32_t kind;
+        size_t bytes;
+    } expected[] = {{CUPTI_ABI_KIND_CONCURRENT_KERNEL, kernel},
+                    {CUPTI_ABI_KIND_MEMCPY, copy},
+                    {CUPTI_ABI_KIND_MEMORY2, memory},
+                    {CUPTI_ABI_KIND_SYNCHRONIZATION, sync}};
+    for (size_t i = 0; i < 4; i++) {
+        void *record = NULL;
+        memcpy(buffer, &expected[i].kind, 4);
+        CHECK(cupti.get_next_record(buffer, expected[i].bytes - 1, &record) == CUPTI_ABI_INVALID_KIND);
+        CHECK(cupti.get_next_record(buffer, expected[i].bytes, &record) == CUPTI_ABI_SUCCESS);
+        CHECK(cupti.get_next_record(buffer, expected[i].bytes, &record) == CUPTI_ABI_MAX_LIMIT_REACHED);
+    }
+    CHECK(cupti.flush_all(0) == CUPTI_ABI_SUCCESS);
+    const struct cupti_abi_memcpy *record = seen_at(CUPTI_ABI_KIND_MEMCPY, 0);
+    CHECK(record->bytes == 64 && record->copy_kind == 1 && record->flags == 0);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMORY2) == 1 && seen_of_kind(CUPTI_ABI_KIND_SYNCHRONIZATION) == 1);
+    free(host);
+}
+
+static void layout_13_body(void)
+{
+    layout_check(130001, 216, 96, 128, 56);
+}
+
+static void layout_12_body(void)
+{
+    CHECK(cupti.subscribe_v2 == NULL && cupti.enable_runtime_api != NULL);
+    layout_check(22, 208, 88, 120, 40);
+}
+
+static void layout_12_8_body(void)
+{
+    layout_check(26, 208, 96, 128, 56);
+}
+
+static void layout_old_body(void)
+{
+    CHECK(cupti.subscribe_v2 == NULL && cupti.enable_runtime_api == NULL && cupti.set_thread_id_type == NULL);
+    layout_check(19, 208, 88, 120, 40);
+}
+
+static void broken_body(void)
+{
+    CHECK(cupti.register_callbacks == NULL && cupti.enable != NULL);
+}
+
+static void each_version_has_its_own_records_and_symbols(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", layout_13_body);
+    in_child("cuda12/libcupti.so.12", "", layout_12_body);
+    in_child("cuda12/libcupti.so.12", "version=26", layout_12_8_body);
+    in_child("old/libcupti.so.12", "", layout_old_body);
+    in_child("broken/libcupti.so.13", "", broken_body);
+}
+
+static void replay_check(void)
+{
+    trace_start();
+    CHECK(cupti.enable(CUPTI_ABI_KIND_OVERHEAD) == CUPTI_ABI_SUCCESS);
+    launches(3);
+    CHECK(cupti.flush_all(CUPTI_ABI_FLUSH_FORCED) == CUPTI_ABI_SUCCESS);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 2332);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_RUNTIME) == 2361 && seen_of_kind(CUPTI_ABI_KIND_DRIVER) == 122);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMCPY) == 54 && seen_of_kind(CUPTI_ABI_KIND_MEMSET) == 73);
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMORY2) == 635 && seen_of_kind(8) == 0); /* DEVICE was not enabled */
+}
+
+static void replay_body(void)
+{
+    uint64_t before = 0, duration = 0;
+    CHECK(cupti.get_timestamp(&before) == CUPTI_ABI_SUCCESS);
+    replay_check();
+    for (size_t i = 0; i < 2332; i++) {
+        const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
+        CHECK(kernel->start >= before && kernel->end > kernel->start && strncmp(kernel->name, "_Z", 2) == 0);
+        duration += kernel->end - kernel->start;
+    }
+    CHECK(duration == REPLAY_KERNEL_NS);
+}
+
+static void replay_recorded_times_body(void)
+{
+    replay_check();
+    const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0);
+    CHECK(kernel->start == REPLAY_FIRST_KERNEL_NS);
+}
+
+static void a_recording_is_replayed_to_the_last_record(void **state)
+{
+    (void)state;
+    setenv("FAKE_REPLAY", SOURCE_DIR "/tests/recordings/h200_torch_train.cuptirec.zst", 1);
+    in_child("libcupti.so.13", "", replay_body);
+    setenv("FAKE_REPLAY_TIMES", "recorded", 1);
+    in_child("libcupti.so.13", "", replay_recorded_times_body);
+    unsetenv("FAKE_REPLAY_TIMES");
+    unsetenv("FAKE_REPLAY");
+}
+
+static void no_device_body(void)
+{
+    CHECK(cu.init(0) == FAKE_NO_DEVICE && nvml.init() == NVML_ABI_DRIVER_NOT_LOADED);
+    CHECK(cupti.enable(10) == CUPTI_ABI_UNKNOWN);
+}
+
+static void lost_body(void)
+{
+    unsigned watts;
+    void *device;
+    CHECK(cu.init(0) == FAKE_SUCCESS && launch(SHORT_KERNEL, NULL) == FAKE_UNKNOWN);
+    CHECK(nvml.init() == 0 && nvml.device_handle(0, &device) == 0);
+    CHECK(nvml.power(device, &watts) == NVML_ABI_GPU_IS_LOST);
+}
+
+static void forked_body(void)
+{
+    CHECK(cu.init(0) == FAKE_SUCCESS);
+    trace_start();
+    launches(1);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(launch(SHORT_KERNEL, NULL) == FAKE_NOT_INITIALIZED && cupti.flush_all(1) == CUPTI_ABI_NOT_INITIALIZED ? 0
+                                                                                                                   : 1);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void a_missing_a_lost_and_an_inherited_gpu_cannot_be_used(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "no_device=1", no_device_body);
+    in_child("libcupti.so.13", "lost_gpu_after_ms=0", lost_body);
+    in_child("libcupti.so.13", "", forked_body);
+}
+
+static void management_body(void)
+{
+    void *device, *older, *newer;
+    char text[96];
+    int value;
+    unsigned count = 0;
+    struct nvml_abi_memory memory;
+    struct nvml_abi_process processes[8];
+    struct nvml_abi_field fields[2] = {{.field_id = NVML_ABI_FIELD_MEMORY_TEMP}, {.field_id = 9999}};
+    static struct nvml_abi_gpm_metrics metrics;
+    CHECK(nvml.device_count(&count) == NVML_ABI_UNINITIALIZED);
+    CHECK(nvml.init() == 0 && nvml.device_count(&count) == 0 && count == 2);
+    CHECK(nvml.device_handle(2, &device) == NVML_ABI_INVALID_ARGUMENT && nvml.device_handle(1, &device) == 0);
+    CHECK(nvml.name(device, text, sizeof text) == 0 && strcmp(text, "NVIDIA H200") == 0);
+    CHECK(nvml.driver_version(text, sizeof text) == 0 && strcmp(text, "580.159.04") == 0);
+    CHECK(nvml.uuid(device, text, sizeof text) == 0 && strncmp(text, "GPU-97a2cf6e-", 13) == 0 && strlen(text) == 40);
+    CHECK(nvml.memory(device, &memory) == 0 && memory.total == 143771ull << 20 && memory.used < memory.total);
+    count = 8;
+    CHECK(nvml.processes(device, &count, processes) == 0 && count == 2 && processes[0].pid == (unsigned)getpid());
+    CHECK(nvml.fields(device, 2, fields) == 0 && fields[0].result == 0 && fields[1].result == NVML_ABI_NOT_SUPPORTED);
+    CHECK(nvml.gpm_sample_alloc(&older) == 0 && nvml.gpm_sample_alloc(&newer) == 0);
+    CHECK(nvml.gpm_sample_get(device, older) == 0);
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+    CHECK(nvml.gpm_sample_get(device, newer) == 0);
+    metrics.version = metrics.metric_count = 1;
+    metrics.older = older;
+    metrics.newer = newer;
+    metrics.metrics[0].metric_id = NVML_ABI_GPM_SM_UTIL;
+    CHECK(nvml.gpm_metrics_get(&metrics) == 0 && metrics.metrics[0].value > 0 && metrics.metrics[0].value <= 100);
+    CHECK(nvml.gpm_sample_free(older) == 0 && nvml.gpm_sample_free(newer) == 0);
+    CHECK(cu.device_count(&value) == FAKE_NOT_INITIALIZED && cu.init(0) == 0 && cu.device_count(&value) == 0 && value == 2);
+    CHECK(cu.device_attribute(&value, CUDA_ABI_MULTIPROCESSORS, 1) == 0 && value == 132);
+}
+
+static void management_answers_like_two_h200(void **state)
+{
+    (void)state;
+    setenv("FAKE_GPU_COUNT", "2", 1);
+    in_child("libcupti.so.13", "", management_body);
+    unsetenv("FAKE_GPU_COUNT");
+}
+
+static void injected_program_counts_what_it_launched(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/gpufl-fakes-XXXXXX", out[64], line[512], command[2048];
+    assert_non_null(mkdtemp(directory));
+    snprintf(out, sizeof out, "%s/probe", directory);
+    snprintf(command, sizeof command,
+             "CUDA_INJECTION64_PATH=%s/libprobe_inject.so NVTX_INJECTION64_PATH=%s/libprobe_inject.so "
+             "FAKE_PROBE_CUPTI=%s/libcupti.so.13 FAKE_PROBE_OUT=%s %s/fake_app --threads 4 --streams 4 --launches 500 "
+             "--scopes --nvtx --copies --graphs --sync-every 100 --fork --exit 7",
+             FAKES_DIR, FAKES_DIR, FAKES_DIR, out, FAKES_DIR);
+    FILE *program = popen(command, "r");
+    assert_non_null(program);
+    assert_non_null(fgets(line, sizeof line, program));
+    /* Per thread: 500 launches, 5 graphs of 3; 10 times 3 copies and a memset; 5 waits and one at the end. */
+    assert_string_equal(line, "kernels=2060 copies=120 memsets=40 syncs=24 graph_launches=20 errors=0\n");
+    int status = pclose(program);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+    FILE *file = fopen(out, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_non_null(strstr(line, "injections=1 kernels=2060 copies=120 memsets=40 syncs=24 "));
+    assert_non_null(strstr(line, " dropped=0 pushes=284 pops=284\n"));
+    assert_null(fgets(line, sizeof line, file));
+    fclose(file);
+    unlink(out);
+    rmdir(directory);
+}
+
+int main(void)
+{
+    unsetenv("CUDA_INJECTION64_PATH"); /* the test itself may be traced */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flush_gives_ended_work_and_a_forced_one_also_running_work),
+        cmocka_unit_test(work_is_in_order_within_a_stream_and_overlaps_between_streams),
+        cmocka_unit_test(full_buffers_come_back_without_a_flush),
+        cmocka_unit_test(records_without_a_buffer_are_counted),
+        cmocka_unit_test(asked_for_disorder_is_delivered_and_nothing_real_is_lost),
+        cmocka_unit_test(a_chosen_call_fails_with_the_chosen_result),
+        cmocka_unit_test(there_is_one_subscriber_and_its_name_is_told),
+        cmocka_unit_test(calls_can_be_chosen_and_carry_external_ids),
+        cmocka_unit_test(graph_nodes_share_the_id_of_their_launch),
+        cmocka_unit_test(each_version_has_its_own_records_and_symbols),
+        cmocka_unit_test(a_recording_is_replayed_to_the_last_record),
+        cmocka_unit_test(a_missing_a_lost_and_an_inherited_gpu_cannot_be_used),
+        cmocka_unit_test(management_answers_like_two_h200),
+        cmocka_unit_test(injected_program_counts_what_it_launched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
