@@ -105,7 +105,7 @@ section_asan() {
 
 section_tsan() {
     step "build with the thread sanitizer" build_preset tsan &&
-        TSAN_OPTIONS=halt_on_error=1 ctest_step tsan build/tsan -LE no_tsan
+        TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 ctest_step tsan build/tsan -LE no_tsan
 }
 
 # fuzz_one PROGRAM: exit status of libFuzzer, its log beside the others

@@ -26,8 +26,8 @@ static void cost_make(struct analysis *analysis)
     const int64_t parts[] = {overhead->collector_cpu_ns, overhead->sampler_cpu_ns, overhead->seal_cpu_ns};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i] >= 0)
-            analysis->cost.gpufl = (analysis->cost.gpufl < 0 ? 0 : analysis->cost.gpufl) +
-                                   (double)parts[i] / (double)wall_ns;
+            analysis->cost.gpufl =
+                (analysis->cost.gpufl < 0 ? 0 : analysis->cost.gpufl) + (double)parts[i] / (double)wall_ns;
 }
 
 gpufl_status analysis_make(struct analysis *analysis, const struct session_model *model)

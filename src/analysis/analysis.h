@@ -41,16 +41,16 @@ struct hotspot {
     uint32_t kernel_id;
     const char *name; /* NULL: the name was not recorded */
     struct distribution duration;
-    double share; /* of all kernel time, 0..1 */
+    double share;                       /* of all kernel time, 0..1 */
     const struct launch_config *launch; /* the one with most time, NULL unknown */
     uint32_t launch_variants;
 };
 
 /* One path of the scope tree. self: in this scope but in none of its children. */
 struct scope_node {
-    const char *name; /* last part of the path; not NUL-terminated */
+    const char *name;                                             /* last part of the path; not NUL-terminated */
     uint32_t name_size, parent, first_child, next_sibling, depth; /* ID_UNKNOWN = none */
-    uint32_t path_id; /* 0: only an inner part of other paths */
+    uint32_t path_id;                                             /* 0: only an inner part of other paths */
     uint64_t calls, open_calls;
     int64_t wall_ns;
     int64_t gpu_self_ns, gpu_ns, sync_self_ns, sync_ns, launch_wait_ns;
@@ -87,7 +87,7 @@ struct memory_group {
 struct graph_group {
     uint32_t graph_id;
     uint64_t launches;
-    uint32_t node_count; /* of the last launch; ID_UNKNOWN */
+    uint32_t node_count;       /* of the last launch; ID_UNKNOWN */
     int64_t total_ns, busy_ns; /* busy: TIME_UNKNOWN */
 };
 
@@ -131,14 +131,14 @@ struct analysis {
     struct launch_bound launch_bound;
     struct hotspot *hotspots; /* most time first */
     size_t hotspot_count;
-    int64_t kernel_ns; /* sum of durations; more than the GPUs' compute time where kernels overlap */
+    int64_t kernel_ns;         /* sum of durations; more than the GPUs' compute time where kernels overlap */
     struct scope_node *scopes; /* [0] is the root: everything, its self = outside of scopes */
     size_t scope_count;
     struct copy_group *copies;
     size_t copy_group_count;
     struct memset_total memsets;
-    struct sync_group syncs[5]; /* by type; [0] = other */
-    int64_t host_wait_ns;       /* types that block the host */
+    struct sync_group syncs[5];     /* by type; [0] = other */
+    int64_t host_wait_ns;           /* types that block the host */
     struct sync_place *sync_places; /* most time first */
     size_t sync_place_count;
     struct memory_group memory[8]; /* by memory kind */

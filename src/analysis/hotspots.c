@@ -84,8 +84,7 @@ gpufl_status hotspots_make(struct analysis *analysis)
         goto cleanup;
     for (size_t i = 0; i < analysis->hotspot_count; i++)
         if (analysis->kernel_ns > 0)
-            analysis->hotspots[i].share =
-                (double)analysis->hotspots[i].duration.total / (double)analysis->kernel_ns;
+            analysis->hotspots[i].share = (double)analysis->hotspots[i].duration.total / (double)analysis->kernel_ns;
     qsort(analysis->hotspots, analysis->hotspot_count, sizeof *analysis->hotspots, hotspot_compare);
     status = GPUFL_OK;
 cleanup:

@@ -33,7 +33,7 @@ static const char *name_text(struct bytes *out, const char *name)
     enum { name_columns = 48 };
     bytes_clear(out);
     if (name)
-        text_cut(out, name, strlen(name), name_columns);
+        text_kernel_name(out, name, strlen(name), name_columns);
     else
         bytes_append_text(out, "(name not recorded)");
     return bytes_text(out);
@@ -45,8 +45,7 @@ static uint32_t launch_scope(const struct analysis *analysis)
     uint32_t node = 0;
     for (;;) {
         uint32_t child = analysis->scopes[node].first_child;
-        while (child != ID_UNKNOWN &&
-               analysis->scopes[child].launch_wait_ns < analysis->launch_bound.wait_ns / 5 * 4)
+        while (child != ID_UNKNOWN && analysis->scopes[child].launch_wait_ns < analysis->launch_bound.wait_ns / 5 * 4)
             child = analysis->scopes[child].next_sibling;
         if (child == ID_UNKNOWN)
             return node;
@@ -93,8 +92,7 @@ static void occupancy_rule(struct analysis *analysis, const struct hotspot *hots
         return;
     unsigned limiter = launch->limiter < sizeof advice / sizeof *advice ? launch->limiter : 0;
     const char *word = schema_word("limiter", (long)limiter);
-    insight_add(analysis, "low_occupancy", hotspot->share > 0.3 ? INSIGHT_MEDIUM : INSIGHT_LOW,
-                hotspot->duration.total,
+    insight_add(analysis, "low_occupancy", hotspot->share > 0.3 ? INSIGHT_MEDIUM : INSIGHT_LOW, hotspot->duration.total,
                 "%s (%s of kernel time) can fill only %.0f %% of the SM's warps, limited by %s: %s.",
                 name_text(scratch, hotspot->name), quantity_percent(hotspot->share).text, launch->occupancy_bp / 100.0,
                 word && limiter ? word : "an unknown resource", advice[limiter]);
@@ -147,7 +145,8 @@ static void pageable_rule(struct analysis *analysis)
                     "%s of %s copies use pageable memory at %s%s, %s of the run: "
                     "pinned memory (cudaHostAlloc, pin_memory=True) is faster and can overlap with kernels.",
                     quantity_bytes((double)group->bytes).text, schema_word("copy_kind", group->copy_kind),
-                    group->total_ns > 0 ? quantity_rate((double)group->bytes * 1e9 / (double)group->total_ns).text : "?",
+                    group->total_ns > 0 ? quantity_rate((double)group->bytes * 1e9 / (double)group->total_ns).text
+                                        : "?",
                     comparison, quantity_percent(of_wall(analysis, group->total_ns)).text);
     }
 }
@@ -177,11 +176,12 @@ static void sync_rule(struct analysis *analysis, struct bytes *scratch)
         scope_tree_path(analysis, worst, scratch);
         bytes_append_text(scratch, "`");
     }
-    insight_add(analysis, "sync_heavy", INSIGHT_MEDIUM, idle_ns,
-                "The host waits for the GPU %s times, once every %.1f kernels (%s in all%s), and the GPU idles %s meanwhile: "
-                "wait less often, or with events on the stream.",
-                quantity_count(calls).text, kernels_per_call, quantity_time((double)analysis->host_wait_ns).text,
-                bytes_text(scratch), quantity_time((double)idle_ns).text);
+    insight_add(
+        analysis, "sync_heavy", INSIGHT_MEDIUM, idle_ns,
+        "The host waits for the GPU %s times, once every %.1f kernels (%s in all%s), and the GPU idled %s in those waits and before the next launch: "
+        "wait less often, or with events on the stream.",
+        quantity_count(calls).text, kernels_per_call, quantity_time((double)analysis->host_wait_ns).text,
+        bytes_text(scratch), quantity_time((double)idle_ns).text);
 }
 
 /* At least 20 % of a GPU's wall time with nothing asked of it. */

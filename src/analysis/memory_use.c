@@ -43,8 +43,9 @@ static void event_add(struct analysis *analysis, struct held_block *blocks, size
         if (block->is_held) /* its release was not recorded */
             block_release(&analysis->memory[block->memory_kind], block);
         uint64_t room = UINT64_MAX - group->held_bytes;
-        *block = (struct held_block){event->address, event->bytes < room ? event->bytes : room, event->device,
-                                     event->memory_kind < 8 ? event->memory_kind : 0, true, true};
+        *block = (struct held_block){event->address, event->bytes < room ? event->bytes : room,
+                                     event->device,  event->memory_kind < 8 ? event->memory_kind : 0,
+                                     true,           true};
         group->allocs++;
         group->allocated_bytes = sum_saturated_u64(group->allocated_bytes, block->bytes);
         group->held_bytes += block->bytes;

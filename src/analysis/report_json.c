@@ -421,8 +421,7 @@ static void system_part(const struct analysis *analysis, struct bytes *out)
 gpufl_status report_json(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const parts[])(const struct analysis *, struct bytes *) = {
-        session_part, completeness_part, time_part,   kernels_part,
-        scopes_part,  transfers_part,    memory_part, system_part,
+        session_part, completeness_part, time_part, kernels_part, scopes_part, transfers_part, memory_part, system_part,
     };
     (void)options; /* a program wants all of it */
     struct analysis analysis;

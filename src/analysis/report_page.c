@@ -83,7 +83,7 @@ void page_list_add(struct page_list *list, const char *format, ...)
     }
     size_t width = text_columns(text, (size_t)size);
     if (list->count && list->at + 3 + width > list->page->columns) {
-        bytes_append_text(list->page->out, " ·\n");
+        bytes_append_char(list->page->out, '\n');
         indent_append(list->page->out, list->indent);
         list->at = list->indent;
     } else if (list->count) {
@@ -162,7 +162,10 @@ static void row_print(const struct table *table, struct page *page, size_t row, 
         if (cell.size) {
             indent_append(page->out, pending);
             pending = 0;
-            text_cut(page->out, cell.text, cell.size, cell.columns > width ? width : 0);
+            if (cell.columns > width && table->has_kernel_names)
+                text_kernel_name(page->out, cell.text, cell.size, width);
+            else
+                text_cut(page->out, cell.text, cell.size, cell.columns > width ? width : 0);
         } else {
             pending += columns;
         }

@@ -35,7 +35,8 @@ void page_wrapped(struct page *page, size_t indent, const char *text); /* the fi
 enum { table_columns_max = 14 };
 struct table {
     unsigned columns, stretch;
-    unsigned left; /* bit mask of left-aligned columns */
+    unsigned left;         /* bit mask of left-aligned columns */
+    bool has_kernel_names; /* in the stretching column */
     struct bytes text;
     struct bytes ends; /* size_t end offset of each cell in text */
 };

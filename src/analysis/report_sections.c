@@ -113,11 +113,12 @@ void section_header(struct page *page)
     struct page_list list = page_list_start(page, 1, session_is_complete(model) ? "complete: " : "incomplete: ");
     list.indent = 3;
     if (analysis->has_kernel_engine)
-        page_list_add(&list, "%s kernels recorded, %s%s lost", quantity_count(model->kernels.count).text,
-                      is_exact ? "" : "at least ", quantity_count(lost).text);
+        page_list_add(&list, "%s kernel%s recorded, %s%s lost", quantity_count(model->kernels.count).text,
+                      model->kernels.count == 1 ? "" : "s", is_exact ? "" : "at least ", quantity_count(lost).text);
     else
-        page_list_add(&list, "%s GPU samples recorded, %s%s lost", quantity_count(model->device_metrics.count).text,
-                      is_exact ? "" : "at least ", quantity_count(lost).text);
+        page_list_add(&list, "%s GPU sample%s recorded, %s%s lost", quantity_count(model->device_metrics.count).text,
+                      model->device_metrics.count == 1 ? "" : "s", is_exact ? "" : "at least ",
+                      quantity_count(lost).text);
     ending_items(&list, model);
     const struct profiling_cost *cost = &analysis->cost;
     if (cost->cupti >= 0 && cost->gpufl >= 0)
@@ -133,7 +134,7 @@ void section_header(struct page *page)
 
 static void time_line(struct page *page, const char *label, int64_t ns, const char *note)
 {
-    enum { bar_cells = 30 };
+    enum { bar_cells = 28 };
     double fraction = page->analysis->wall_ns > 0 ? (double)ns / (double)page->analysis->wall_ns : 0;
     struct bytes bar = {0};
     text_bar(&bar, fraction, bar_cells);
@@ -179,7 +180,7 @@ void section_time(struct page *page)
         return;
     }
     page_title(page, "WHERE THE TIME WENT");
-    bytes_append_format(page->out, "%54s\n", quantity_time((double)analysis->wall_ns).text);
+    bytes_append_format(page->out, "%52s\n", quantity_time((double)analysis->wall_ns).text);
     if (!analysis->device_count)
         bytes_append_text(page->out, "   no GPU work was recorded\n");
     for (size_t i = 0; i < analysis->device_count; i++) {
@@ -197,7 +198,7 @@ void section_time(struct page *page)
 
 static void occupancy_cell(struct table *table, const struct launch_config *launch)
 {
-    static const char *const limits[] = {"", " (registers)", " (shared)", " (warps)", " (blocks)", " (grid)"};
+    static const char *const limits[] = {"", " (regs)", " (shared)", " (warps)", " (blocks)", " (grid)"};
     char text[48] = "–";
     if (launch && launch->occupancy_bp != ID_UNKNOWN)
         snprintf(text, sizeof text, "%.0f %%%s", launch->occupancy_bp / 100.0,
@@ -209,12 +210,9 @@ static void name_cell(struct table *table, const struct hotspot *hotspot)
 {
     struct bytes name = {0};
     if (hotspot->name) {
-        /* Nearly every kernel returns void: the word only costs room. */
-        const char *text = hotspot->name;
-        text += strncmp(text, "void ", 5) == 0 ? 5 : 0;
-        text_escape(&name, text, strlen(text));
+        text_kernel_name(&name, hotspot->name, strlen(hotspot->name), 0);
     } else if (hotspot->kernel_id) {
-        bytes_append_format(&name, "kernel %u (name not recorded)", hotspot->kernel_id);
+        bytes_append_format(&name, "kernel %u, name not recorded", hotspot->kernel_id);
     } else {
         bytes_append_text(&name, "(name not recorded)");
     }
@@ -247,7 +245,10 @@ void section_kernels(struct page *page)
     bytes_append_format(page->out, "   %s in %s, %zu different\n", quantity_count(analysis->model->kernels.count).text,
                         quantity_time((double)analysis->kernel_ns).text, analysis->hotspot_count);
     const char *const heads[] = {"total", "share", "calls", "mean", "median", "p90", "p99", "occupancy"};
-    struct table table = {.columns = page->is_wide ? 11 : 9, .stretch = page->is_wide ? 10 : 8, .left = 7u << 8};
+    struct table table = {.columns = page->is_wide ? 11 : 9,
+                          .stretch = page->is_wide ? 10 : 8,
+                          .left = page->is_wide ? 3u << 9 : 1u << 8,
+                          .has_kernel_names = true};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         table_cell(&table, heads[i]);
     if (page->is_wide) {
@@ -276,9 +277,10 @@ void section_kernels(struct page *page)
         int64_t rest_ns = 0;
         for (size_t i = shown; i < analysis->hotspot_count; i++)
             rest_ns = sum_saturated(rest_ns, analysis->hotspots[i].duration.total);
-        bytes_append_format(page->out, "   and %zu more: %s, %s\n", analysis->hotspot_count - shown,
-                            quantity_time((double)rest_ns).text,
-                            quantity_percent(analysis->kernel_ns ? (double)rest_ns / (double)analysis->kernel_ns : 0).text);
+        bytes_append_format(
+            page->out, "   and %zu more: %s, %s\n", analysis->hotspot_count - shown,
+            quantity_time((double)rest_ns).text,
+            quantity_percent(analysis->kernel_ns ? (double)rest_ns / (double)analysis->kernel_ns : 0).text);
     }
 }
 
@@ -289,7 +291,10 @@ static void scope_row(struct table *table, const struct analysis *analysis, cons
     struct bytes name = {0};
     for (uint32_t i = 1; i < node->depth && i < indent_max; i++)
         bytes_append_text(&name, "  ");
-    text_escape(&name, node->name, node->name_size);
+    if (node->name_size)
+        text_escape(&name, node->name, node->name_size);
+    else
+        bytes_append_text(&name, "(unnamed)");
     const char *tag = node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL;
     if (tag) {
         bytes_append_text(&name, " [");
@@ -311,7 +316,8 @@ static void scope_row(struct table *table, const struct analysis *analysis, cons
     if (has_benchmarks) {
         char text[80] = "";
         if (node->repeat)
-            snprintf(text, sizeof text, "%s x %s", quantity_time((double)node->repeat_wall_ns / (double)node->repeat).text,
+            snprintf(text, sizeof text, "%s x %s",
+                     quantity_time((double)node->repeat_wall_ns / (double)node->repeat).text,
                      quantity_count(node->repeat).text);
         table_cell(table, text);
     }
@@ -340,8 +346,11 @@ void section_scopes(struct page *page)
         scope_row(&table, analysis, &analysis->scopes[at], has_benchmarks);
     const struct scope_node *root = &analysis->scopes[0];
     if (root->kernels_self) {
-        struct scope_node outside = {.name = "(outside of scopes)", .name_size = 19, .gpu_ns = root->gpu_self_ns,
-                                     .gpu_self_ns = root->gpu_self_ns, .kernels = root->kernels_self};
+        struct scope_node outside = {.name = "(outside of scopes)",
+                                     .name_size = 19,
+                                     .gpu_ns = root->gpu_self_ns,
+                                     .gpu_self_ns = root->gpu_self_ns,
+                                     .kernels = root->kernels_self};
         scope_row(&table, analysis, &outside, has_benchmarks);
     }
     table_print(&table, page);

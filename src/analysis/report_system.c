@@ -77,9 +77,10 @@ void section_system(struct page *page)
         bytes_append_text(page->out, "   not recorded (system sampling was off)\n");
         return;
     }
-    bytes_append_format(page->out, "   mean (max) of %s samples\n",
-                        quantity_count(analysis->model->device_metrics.count ? analysis->model->device_metrics.count
-                                                                             : analysis->model->host_metrics.count).text);
+    size_t samples =
+        analysis->system_count ? analysis->model->device_metrics.count : analysis->model->host_metrics.count;
+    bytes_append_format(page->out, "   mean (max) of %s sample%s\n", quantity_count(samples).text,
+                        samples == 1 ? "" : "s");
     for (size_t i = 0; i < analysis->system_count; i++) {
         char lead[40];
         snprintf(lead, sizeof lead, "GPU %-4lld", (long long)analysis->system[i].device);
@@ -120,6 +121,16 @@ void section_insights(struct page *page)
     }
 }
 
+/* "kernel " for kernel_event_batch. */
+static void record_word(struct bytes *out, const char *type)
+{
+    const char *suffix = strstr(type, "_event_batch");
+    suffix = suffix ? suffix : strstr(type, "_batch");
+    text_escape(out, type, suffix ? (size_t)(suffix - type) : strlen(type));
+    if (*type)
+        bytes_append_char(out, ' ');
+}
+
 static void loss_lines(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -133,9 +144,8 @@ static void loss_lines(struct page *page)
             bytes_append_format(&line, "%s%s", loss->has_unknown_count ? "at least " : "",
                                 quantity_count(loss->count).text);
         bytes_append_char(&line, ' ');
-        const char *type = *loss->record_type ? loss->record_type : "records";
-        text_escape(&line, type, strlen(type));
-        bytes_append_text(&line, " lost: ");
+        record_word(&line, loss->record_type);
+        bytes_append_text(&line, "records lost: ");
         text_escape(&line, loss->reason, strlen(loss->reason));
         if (*loss->message) {
             bytes_append_text(&line, ", ");
@@ -194,8 +204,10 @@ static void overhead_line(struct page *page)
         const char *label;
         int64_t ns;
     } items[] = {
-        {"CUPTI, by its own account", overhead->cupti_ns}, {"collector CPU", overhead->collector_cpu_ns},
-        {"sampler CPU", overhead->sampler_cpu_ns},         {"compression CPU", overhead->seal_cpu_ns},
+        {"CUPTI, by its own account", overhead->cupti_ns},
+        {"collector CPU", overhead->collector_cpu_ns},
+        {"sampler CPU", overhead->sampler_cpu_ns},
+        {"compression CPU", overhead->seal_cpu_ns},
         {"flushing", overhead->flush_ns},
     };
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -204,6 +216,33 @@ static void overhead_line(struct page *page)
     if (overhead->memory_peak_bytes >= 0)
         page_list_add(&list, "memory at most %s", quantity_memory((double)overhead->memory_peak_bytes).text);
     page_list_end(&list);
+}
+
+/* Requested and granted differ: say why, in the words of the feature that was refused. */
+static void engine_line(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    const struct job_info *job = &model->job;
+    if (!*job->requested_engine || !strcmp(job->requested_engine, job->engine))
+        return;
+    struct bytes line = {0};
+    bytes_append_text(&line, "engine ");
+    text_escape(&line, job->requested_engine, strlen(job->requested_engine));
+    bytes_append_text(&line, " was asked for, ");
+    text_escape(&line, job->engine, strlen(job->engine));
+    bytes_append_text(&line, " ran");
+    for (size_t i = 0; i < model->capability_count; i++) {
+        const struct session_capability *capability = &model->capabilities[i];
+        if (!capability->is_requested || !*capability->message || strcmp(capability->status, "skipped") != 0)
+            continue;
+        bytes_append_text(&line, ": ");
+        text_escape(&line, capability->message, strlen(capability->message));
+        break;
+    }
+    bytes_append_text(page->out, "   ");
+    page_wrapped(page, 5, bytes_text(&line));
+    page->out->failed = page->out->failed || line.failed;
+    bytes_free(&line);
 }
 
 void section_losses(struct page *page)
@@ -217,18 +256,9 @@ void section_losses(struct page *page)
         int64_t step_ns = model->clock_syncs[i].wall_step_ns;
         if (step_ns != CELL_UNKNOWN && (step_ns > 1000000 || step_ns < -1000000))
             bytes_append_format(page->out, "   the wall clock stepped by %s%s: times across it do not compare\n",
-                                step_ns < 0 ? "-" : "", quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
+                                step_ns < 0 ? "-" : "",
+                                quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
     }
-    if (*model->job.requested_engine && strcmp(model->job.requested_engine, model->job.engine) != 0) {
-        struct bytes line = {0};
-        bytes_append_text(&line, "engine ");
-        text_escape(&line, model->job.requested_engine, strlen(model->job.requested_engine));
-        bytes_append_text(&line, " was asked for, ");
-        text_escape(&line, model->job.engine, strlen(model->job.engine));
-        bytes_append_text(&line, " ran");
-        bytes_append_text(page->out, "   ");
-        page_wrapped(page, 5, bytes_text(&line));
-        bytes_free(&line);
-    }
+    engine_line(page);
     overhead_line(page);
 }

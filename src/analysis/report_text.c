@@ -7,7 +7,8 @@ bool session_is_complete(const struct session_model *model)
     return !session_lost(model, &is_exact) && is_exact && model->summary.has_shutdown &&
            !model->summary.is_synthetic_shutdown && !model->summary.has_torn_tail && !model->summary.damaged_lines &&
            !model->summary.missing_lines && !model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] &&
-           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->issues_by_kind[LOG_ISSUE_LOSS] && !model->invalid_rows;
+           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->issues_by_kind[LOG_ISSUE_LOSS] &&
+           !model->invalid_rows;
 }
 
 struct quantity cost_text(const struct analysis *analysis)
@@ -21,7 +22,7 @@ struct quantity cost_text(const struct analysis *analysis)
 gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const sections[])(struct page *) = {
-        section_header, section_time,   section_kernels, section_scopes, section_copies,   section_syncs,
+        section_header, section_time,   section_kernels, section_scopes,   section_copies, section_syncs,
         section_memory, section_graphs, section_system,  section_insights, section_losses,
     };
     struct analysis analysis;
@@ -45,12 +46,14 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
     const struct session_model *model = analysis->model;
     bool is_exact;
     uint64_t lost = session_lost(model, &is_exact);
+    const char *plural = model->kernels.count == 1 ? "" : "s";
     struct quantity wall = quantity_time((double)analysis->wall_ns);
     if (analysis->has_kernel_engine && analysis->device_count > 1)
-        bytes_append_format(out, "%s kernels, %s GPU busy of %zu x %s", quantity_count(model->kernels.count).text,
-                            quantity_time((double)analysis_busy_ns(analysis)).text, analysis->device_count, wall.text);
+        bytes_append_format(out, "%s kernel%s, %s GPU busy of %zu x %s", quantity_count(model->kernels.count).text,
+                            plural, quantity_time((double)analysis_busy_ns(analysis)).text, analysis->device_count,
+                            wall.text);
     else if (analysis->has_kernel_engine)
-        bytes_append_format(out, "%s kernels, %s GPU busy of %s", quantity_count(model->kernels.count).text,
+        bytes_append_format(out, "%s kernel%s, %s GPU busy of %s", quantity_count(model->kernels.count).text, plural,
                             quantity_time((double)analysis_busy_ns(analysis)).text, wall.text);
     else
         bytes_append_format(out, "%s GPU samples in %s", quantity_count(model->device_metrics.count).text, wall.text);

@@ -34,9 +34,12 @@ static uint32_t node_child(struct tree *tree, uint32_t parent, const char *name,
         analysis->scopes = grown;
         tree->capacity = capacity;
     }
-    analysis->scopes[analysis->scope_count] =
-        (struct scope_node){.name = name, .name_size = (uint32_t)size, .parent = parent, .first_child = ID_UNKNOWN,
-                            .next_sibling = ID_UNKNOWN, .depth = analysis->scopes[parent].depth + 1};
+    analysis->scopes[analysis->scope_count] = (struct scope_node){.name = name,
+                                                                  .name_size = (uint32_t)size,
+                                                                  .parent = parent,
+                                                                  .first_child = ID_UNKNOWN,
+                                                                  .next_sibling = ID_UNKNOWN,
+                                                                  .depth = analysis->scopes[parent].depth + 1};
     return (uint32_t)analysis->scope_count++;
 }
 
@@ -196,8 +199,8 @@ gpufl_status scope_tree_make(struct analysis *analysis)
     bool is_done = analysis->scopes && tree.node_of_path;
     if (is_done) {
         memset(tree.node_of_path, 0xff, ((size_t)path_count + 1) * sizeof *tree.node_of_path);
-        analysis->scopes[0] = (struct scope_node){.name = "", .parent = ID_UNKNOWN, .first_child = ID_UNKNOWN,
-                                                  .next_sibling = ID_UNKNOWN};
+        analysis->scopes[0] = (struct scope_node){
+            .name = "", .parent = ID_UNKNOWN, .first_child = ID_UNKNOWN, .next_sibling = ID_UNKNOWN};
         analysis->scope_count = 1;
         is_done = instances_add(&tree) && work_add(&tree);
     }

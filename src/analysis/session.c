@@ -167,11 +167,13 @@ void session_free(struct session_model *model)
         return;
     struct kernel_columns *kernels = &model->kernels;
     void *const arrays[] = {
-        kernels->start_ns, kernels->duration_ns, kernels->api_start_ns, kernels->api_duration_ns, kernels->kernel_id,
-        kernels->launch_id, kernels->stream_id, kernels->thread_id, kernels->corr_id, kernels->scope, kernels->device,
-        kernels->graph_id, kernels->stack_id, model->launches, model->scopes, model->copies, model->memsets,
-        model->graphs, model->syncs, model->memory_events, model->devices, model->losses, model->capabilities,
-        model->clock_syncs, model->issues,
+        kernels->start_ns,  kernels->duration_ns, kernels->api_start_ns, kernels->api_duration_ns,
+        kernels->kernel_id, kernels->launch_id,   kernels->stream_id,    kernels->thread_id,
+        kernels->corr_id,   kernels->scope,       kernels->device,       kernels->graph_id,
+        kernels->stack_id,  model->launches,      model->scopes,         model->copies,
+        model->memsets,     model->graphs,        model->syncs,          model->memory_events,
+        model->devices,     model->losses,        model->capabilities,   model->clock_syncs,
+        model->issues,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);

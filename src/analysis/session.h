@@ -30,15 +30,15 @@ struct kernel_columns {
     uint32_t *kernel_id; /* kernel_dict; 0 none */
     uint32_t *launch_id; /* model->launches[id - 1]; 0 unknown */
     uint32_t *stream_id, *thread_id, *corr_id;
-    uint32_t *scope;  /* index into model->scopes, ID_UNKNOWN = outside of every scope */
-    uint16_t *device; /* device id */
+    uint32_t *scope;               /* index into model->scopes, ID_UNKNOWN = outside of every scope */
+    uint16_t *device;              /* device id */
     uint32_t *graph_id, *stack_id; /* NULL when no kernel has one */
 };
 
 struct launch_config {
     uint32_t kernel_id;
     uint16_t device;
-    uint8_t limiter;               /* enum limiter of the schema; 0 unknown */
+    uint8_t limiter;                        /* enum limiter of the schema; 0 unknown */
     uint32_t grid[3], block[3], cluster[3]; /* grid and block of zeros: unknown */
     uint32_t num_regs, static_shared, dyn_shared, shared_executed, local_per_thread; /* ID_UNKNOWN */
     uint64_t local_total;
@@ -54,7 +54,7 @@ struct scope_instance {
     uint32_t parent;          /* index, ID_UNKNOWN none or unknown */
     uint32_t thread_id, tag_id, repeat, warmup;
     uint16_t depth;
-    uint8_t source;              /* enum scope_source */
+    uint8_t source;           /* enum scope_source */
     bool is_attribution_only; /* v1: a path that kernels name, no entry of its own */
 };
 
@@ -106,7 +106,7 @@ struct device_info {
     uint16_t id;
     const char *name, *uuid;
     uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
-    bool has_limits; /* from device_limits: the ids that kernels carry */
+    bool has_limits;                                        /* from device_limits: the ids that kernels carry */
 };
 
 struct session_loss {
@@ -122,7 +122,8 @@ struct session_capability {
 
 struct session_overhead {
     bool is_known;
-    int64_t wall_ns, collector_cpu_ns, sampler_cpu_ns, seal_cpu_ns, flush_ns, cupti_ns, memory_peak_bytes; /* CELL_UNKNOWN */
+    int64_t wall_ns, collector_cpu_ns, sampler_cpu_ns, seal_cpu_ns, flush_ns, cupti_ns,
+        memory_peak_bytes; /* CELL_UNKNOWN */
 };
 
 struct clock_reading_record {
@@ -134,7 +135,7 @@ struct job_info {
     const char *engine; /* in the product's words: Monitor, Trace, PcSampling, ... */
     const char *requested_engine;
     const char *driver_version, *cuda_version, *cupti_version, *gpufl_version;
-    int64_t pid; /* -1 unknown */
+    int64_t pid;                   /* -1 unknown */
     int64_t start_ns, shutdown_ns; /* TIME_UNKNOWN */
     int64_t exit_code, signal;     /* CELL_UNKNOWN */
     bool has_crashed;
@@ -170,7 +171,7 @@ struct session_model {
     uint64_t issues_by_kind[LOG_ISSUE_UNFINISHED + 1];
     uint64_t invalid_rows;    /* impossible times or durations: left out */
     uint64_t unresolved_rows; /* a scope that was never recorded */
-    struct intern texts;           /* owns every const char * above */
+    struct intern texts;      /* owns every const char * above */
 };
 
 /* path: a session directory or a directory holding one. Damage in the log is no

@@ -156,13 +156,12 @@ static bool kernels_sort(struct kernel_columns *kernels)
     if (!order)
         return false;
     keys_order(kernels->start_ns, count, order, order + count);
-    bool is_done = array_permute(kernels->start_ns, 8, order, count) &&
-                   array_permute(kernels->duration_ns, 8, order, count) &&
-                   array_permute(kernels->api_start_ns, 8, order, count) &&
-                   array_permute(kernels->device, 2, order, count);
-    uint32_t *const columns[] = {kernels->api_duration_ns, kernels->kernel_id, kernels->launch_id, kernels->stream_id,
-                                 kernels->thread_id,       kernels->corr_id,   kernels->scope,     kernels->graph_id,
-                                 kernels->stack_id};
+    bool is_done =
+        array_permute(kernels->start_ns, 8, order, count) && array_permute(kernels->duration_ns, 8, order, count) &&
+        array_permute(kernels->api_start_ns, 8, order, count) && array_permute(kernels->device, 2, order, count);
+    uint32_t *const columns[] = {kernels->api_duration_ns, kernels->kernel_id, kernels->launch_id,
+                                 kernels->stream_id,       kernels->thread_id, kernels->corr_id,
+                                 kernels->scope,           kernels->graph_id,  kernels->stack_id};
     for (size_t i = 0; is_done && i < sizeof columns / sizeof *columns; i++)
         is_done = array_permute(columns[i], 4, order, count);
     free(order);

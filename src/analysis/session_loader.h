@@ -25,8 +25,7 @@ struct session_loader {
     struct intern detail_contents; /* struct launch_config without kernel_id */
     struct intern paths;           /* scope paths that v1 records hold as text */
     size_t launch_capacity, scope_capacity, copy_capacity, memset_capacity, graph_capacity, sync_capacity,
-        memory_event_capacity, device_capacity, loss_capacity, capability_capacity, clock_sync_capacity,
-        issue_capacity;
+        memory_event_capacity, device_capacity, loss_capacity, capability_capacity, clock_sync_capacity, issue_capacity;
     gpufl_status status; /* the first failure stops the reader */
 };
 
@@ -43,13 +42,15 @@ struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t 
 bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
                    size_t size);
 
-void loader_batch(struct session_loader *loader, const struct batch_view *view);        /* session_rows.c */
-void loader_record(struct session_loader *loader, enum record_type type, const struct json_value *object); /* session_records.c */
-gpufl_status loader_finish(struct session_loader *loader);                              /* session_join.c */
+void loader_batch(struct session_loader *loader, const struct batch_view *view); /* session_rows.c */
+void loader_record(struct session_loader *loader, enum record_type type,
+                   const struct json_value *object);       /* session_records.c */
+gpufl_status loader_finish(struct session_loader *loader); /* session_join.c */
 /* Scopes and their events. */
-void loader_scope_rows(struct session_loader *loader, const struct batch_view *view);   /* session_scopes.c */
+void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */
 /* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */
-void loader_v1_record(struct session_loader *loader, enum record_type type, const struct json_value *object); /* session_v1.c */
+void loader_v1_record(struct session_loader *loader, enum record_type type,
+                      const struct json_value *object); /* session_v1.c */
 
 /* NULL = the column is missing in this batch, or the cell is null. */
 static inline int64_t cell(const struct batch_view *view, unsigned column, uint32_t row)

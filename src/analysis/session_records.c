@@ -75,8 +75,12 @@ static struct device_info *device_add(struct session_loader *loader, uint32_t id
         !loader_grow(loader, &model->devices, &loader->device_capacity, model->device_count, sizeof *model->devices))
         return NULL;
     struct device_info *device = &model->devices[model->device_count++];
-    *device = (struct device_info){.id = (uint16_t)id, .name = "", .uuid = "", .compute_major = ID_UNKNOWN,
-                                   .compute_minor = ID_UNKNOWN, .multiprocessors = ID_UNKNOWN};
+    *device = (struct device_info){.id = (uint16_t)id,
+                                   .name = "",
+                                   .uuid = "",
+                                   .compute_major = ID_UNKNOWN,
+                                   .compute_minor = ID_UNKNOWN,
+                                   .multiprocessors = ID_UNKNOWN};
     return device;
 }
 
@@ -281,8 +285,7 @@ static void clock_sync(struct session_loader *loader, const struct json_value *o
     if (!member_time(object, "ts_ns", &reading.wall_ns) || model->clock_sync_count >= clock_syncs_max)
         return;
     loader_saw(loader, reading.wall_ns, reading.wall_ns);
-    if (loader_grow(loader, &model->clock_syncs, &loader->clock_sync_capacity, model->clock_sync_count,
-                    sizeof reading))
+    if (loader_grow(loader, &model->clock_syncs, &loader->clock_sync_capacity, model->clock_sync_count, sizeof reading))
         model->clock_syncs[model->clock_sync_count++] = reading;
 }
 

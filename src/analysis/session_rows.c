@@ -17,10 +17,10 @@ enum { kernel_column_slots = 13 };
 static void kernel_slots(struct kernel_columns *kernels, struct column_slot slots[kernel_column_slots])
 {
     const struct column_slot list[kernel_column_slots] = {
-        {&kernels->start_ns, 8, false},  {&kernels->duration_ns, 8, false}, {&kernels->api_start_ns, 8, false},
-        {&kernels->api_duration_ns, 4, false}, {&kernels->kernel_id, 4, false}, {&kernels->launch_id, 4, false},
-        {&kernels->stream_id, 4, false}, {&kernels->thread_id, 4, false},   {&kernels->corr_id, 4, false},
-        {&kernels->scope, 4, false},     {&kernels->device, 2, false},      {&kernels->graph_id, 4, true},
+        {&kernels->start_ns, 8, false},        {&kernels->duration_ns, 8, false}, {&kernels->api_start_ns, 8, false},
+        {&kernels->api_duration_ns, 4, false}, {&kernels->kernel_id, 4, false},   {&kernels->launch_id, 4, false},
+        {&kernels->stream_id, 4, false},       {&kernels->thread_id, 4, false},   {&kernels->corr_id, 4, false},
+        {&kernels->scope, 4, false},           {&kernels->device, 2, false},      {&kernels->graph_id, 4, true},
         {&kernels->stack_id, 4, true},
     };
     memcpy(slots, list, sizeof list);
@@ -142,11 +142,18 @@ static void launch_rows(struct session_loader *loader, const struct batch_view *
             if (!loader_grow(loader, &model->launches, &loader->launch_capacity, model->launch_count,
                              sizeof *model->launches))
                 return;
-            model->launches[model->launch_count++] = (struct launch_config){
-                .device = DEVICE_UNKNOWN, .num_regs = ID_UNKNOWN, .static_shared = ID_UNKNOWN, .dyn_shared = ID_UNKNOWN,
-                .shared_executed = ID_UNKNOWN, .local_per_thread = ID_UNKNOWN, .occupancy_bp = ID_UNKNOWN,
-                .occupancy_regs_bp = ID_UNKNOWN, .occupancy_shared_bp = ID_UNKNOWN, .occupancy_warps_bp = ID_UNKNOWN,
-                .occupancy_blocks_bp = ID_UNKNOWN, .active_blocks_max = ID_UNKNOWN};
+            model->launches[model->launch_count++] = (struct launch_config){.device = DEVICE_UNKNOWN,
+                                                                            .num_regs = ID_UNKNOWN,
+                                                                            .static_shared = ID_UNKNOWN,
+                                                                            .dyn_shared = ID_UNKNOWN,
+                                                                            .shared_executed = ID_UNKNOWN,
+                                                                            .local_per_thread = ID_UNKNOWN,
+                                                                            .occupancy_bp = ID_UNKNOWN,
+                                                                            .occupancy_regs_bp = ID_UNKNOWN,
+                                                                            .occupancy_shared_bp = ID_UNKNOWN,
+                                                                            .occupancy_warps_bp = ID_UNKNOWN,
+                                                                            .occupancy_blocks_bp = ID_UNKNOWN,
+                                                                            .active_blocks_max = ID_UNKNOWN};
         }
         struct launch_config *launch = &model->launches[id - 1];
         launch->kernel_id = cell_u32(view, LAUNCH_CONFIG_KERNEL_ID, row, 0);
@@ -201,10 +208,9 @@ static bool span_read(struct session_loader *loader, const struct batch_view *vi
 
 static void copy_rows(struct session_loader *loader, const struct batch_view *view)
 {
-    static const struct span_layout layout = {MEMCPY_DT_NS,       MEMCPY_DURATION_NS,   MEMCPY_STREAM_ID,
-                                              MEMCPY_CORR_ID,     MEMCPY_DEVICE_ID,     MEMCPY_API_LEAD_NS,
-                                              MEMCPY_API_DURATION_NS, MEMCPY_THREAD_ID, MEMCPY_SCOPE_ID,
-                                              MEMCPY_GRAPH_ID};
+    static const struct span_layout layout = {
+        MEMCPY_DT_NS,       MEMCPY_DURATION_NS,     MEMCPY_STREAM_ID, MEMCPY_CORR_ID,  MEMCPY_DEVICE_ID,
+        MEMCPY_API_LEAD_NS, MEMCPY_API_DURATION_NS, MEMCPY_THREAD_ID, MEMCPY_SCOPE_ID, MEMCPY_GRAPH_ID};
     struct session_model *model = loader->model;
     for (uint32_t row = 0; row < view->row_count; row++) {
         struct gpu_copy copy = {.bytes = cell_u64(view, MEMCPY_BYTES, row),
@@ -223,10 +229,9 @@ static void copy_rows(struct session_loader *loader, const struct batch_view *vi
 
 static void memset_rows(struct session_loader *loader, const struct batch_view *view)
 {
-    static const struct span_layout layout = {MEMSET_DT_NS,       MEMSET_DURATION_NS,   MEMSET_STREAM_ID,
-                                              MEMSET_CORR_ID,     MEMSET_DEVICE_ID,     MEMSET_API_LEAD_NS,
-                                              MEMSET_API_DURATION_NS, MEMSET_THREAD_ID, MEMSET_SCOPE_ID,
-                                              MEMSET_GRAPH_ID};
+    static const struct span_layout layout = {
+        MEMSET_DT_NS,       MEMSET_DURATION_NS,     MEMSET_STREAM_ID, MEMSET_CORR_ID,  MEMSET_DEVICE_ID,
+        MEMSET_API_LEAD_NS, MEMSET_API_DURATION_NS, MEMSET_THREAD_ID, MEMSET_SCOPE_ID, MEMSET_GRAPH_ID};
     struct session_model *model = loader->model;
     for (uint32_t row = 0; row < view->row_count; row++) {
         struct gpu_memset fill = {.bytes = cell_u64(view, MEMSET_BYTES, row),
@@ -242,9 +247,9 @@ static void memset_rows(struct session_loader *loader, const struct batch_view *
 static void graph_rows(struct session_loader *loader, const struct batch_view *view)
 {
     static const struct span_layout layout = {
-        GRAPH_LAUNCH_DT_NS,       GRAPH_LAUNCH_DURATION_NS,     GRAPH_LAUNCH_STREAM_ID, GRAPH_LAUNCH_CORR_ID,
-        GRAPH_LAUNCH_DEVICE_ID,   GRAPH_LAUNCH_API_LEAD_NS,     GRAPH_LAUNCH_API_DURATION_NS,
-        GRAPH_LAUNCH_THREAD_ID,   GRAPH_LAUNCH_SCOPE_ID,        GRAPH_LAUNCH_GRAPH_ID};
+        GRAPH_LAUNCH_DT_NS,     GRAPH_LAUNCH_DURATION_NS, GRAPH_LAUNCH_STREAM_ID,       GRAPH_LAUNCH_CORR_ID,
+        GRAPH_LAUNCH_DEVICE_ID, GRAPH_LAUNCH_API_LEAD_NS, GRAPH_LAUNCH_API_DURATION_NS, GRAPH_LAUNCH_THREAD_ID,
+        GRAPH_LAUNCH_SCOPE_ID,  GRAPH_LAUNCH_GRAPH_ID};
     struct session_model *model = loader->model;
     for (uint32_t row = 0; row < view->row_count; row++) {
         struct graph_launch launch = {.node_count = cell_u32(view, GRAPH_LAUNCH_NODE_COUNT, row, ID_UNKNOWN),

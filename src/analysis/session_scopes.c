@@ -52,8 +52,8 @@ struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t 
     if (!loader_grow(loader, &model->scopes, &loader->scope_capacity, model->scope_count, sizeof *model->scopes))
         return NULL;
     struct scope_instance *scope = &model->scopes[model->scope_count++];
-    *scope = (struct scope_instance){.id = id, .begin_ns = TIME_UNKNOWN, .end_ns = TIME_UNKNOWN,
-                                     .parent = ID_UNKNOWN, .thread_id = ID_UNKNOWN};
+    *scope = (struct scope_instance){
+        .id = id, .begin_ns = TIME_UNKNOWN, .end_ns = TIME_UNKNOWN, .parent = ID_UNKNOWN, .thread_id = ID_UNKNOWN};
     if (id) {
         loader->scope_slots[slot_of(loader, id)] = (uint32_t)model->scope_count;
         loader->last_scope_id = 0;

@@ -27,8 +27,7 @@ static uint32_t quoted_u32(const struct json_value *object, const char *key)
 static uint32_t fraction_bp(const struct json_value *object, const char *key)
 {
     const struct json_value *value = json_member(object, key);
-    if (!value || (value->kind != JSON_INT && value->kind != JSON_DOUBLE) || !(value->number >= 0) ||
-        value->number > 1)
+    if (!value || (value->kind != JSON_INT && value->kind != JSON_DOUBLE) || !(value->number >= 0) || value->number > 1)
         return ID_UNKNOWN;
     return (uint32_t)lround(value->number * 10000);
 }
@@ -113,7 +112,8 @@ static bool span_of(struct session_loader *loader, const struct json_value *obje
         .graph_id = number_u32(object, "graph_id", 0),
         .device = device < DEVICE_UNKNOWN ? (uint16_t)device : DEVICE_UNKNOWN,
     };
-    int64_t api_start_ns = json_get_int(object, "api_start_ns", 0), api_exit_ns = json_get_int(object, "api_exit_ns", 0);
+    int64_t api_start_ns = json_get_int(object, "api_start_ns", 0),
+            api_exit_ns = json_get_int(object, "api_exit_ns", 0);
     if (api_start_ns > 0 && api_exit_ns >= api_start_ns) {
         span->api_start_ns = api_start_ns;
         int64_t api_ns = api_exit_ns - api_start_ns;

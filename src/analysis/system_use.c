@@ -38,9 +38,10 @@ static void table_row(const struct metric_table *table, size_t row, struct metri
             summary_add(&summaries[i], table->columns[i][row]);
 }
 
+enum { devices_max = 256 };
+
 static struct device_use *device_of(struct analysis *analysis, int64_t device)
 {
-    enum { devices_max = 256 };
     for (size_t i = 0; i < analysis->system_count; i++)
         if (analysis->system[i].device == device)
             return &analysis->system[i];
@@ -67,6 +68,8 @@ gpufl_status system_use_make(struct analysis *analysis)
     for (size_t row = 0; row < table->count; row++) {
         const int64_t *ids = table->columns[DEVICE_METRIC_DEVICE_ID];
         struct device_use *use = device_of(analysis, ids ? ids[row] : 0);
+        if (!use && analysis->system_count < devices_max)
+            return GPUFL_E_NO_MEMORY;
         if (!use)
             continue;
         use->samples++;

@@ -187,15 +187,26 @@ static void work_add(struct sweep *sweep, struct work work)
 
 static struct work span_work(const struct gpu_span *span, bool is_copy)
 {
-    return (struct work){span->start_ns, span->start_ns + span->duration_ns, span->api_start_ns,
-                         span->api_duration_ns, span->scope, span->device, false, is_copy};
+    return (struct work){span->start_ns,
+                         span->start_ns + span->duration_ns,
+                         span->api_start_ns,
+                         span->api_duration_ns,
+                         span->scope,
+                         span->device,
+                         false,
+                         is_copy};
 }
 
 static struct work kernel_work(const struct kernel_columns *kernels, size_t at)
 {
-    return (struct work){kernels->start_ns[at], kernels->start_ns[at] + kernels->duration_ns[at],
-                         kernels->api_start_ns[at], kernels->api_duration_ns[at], kernels->scope[at],
-                         kernels->device[at], true, false};
+    return (struct work){kernels->start_ns[at],
+                         kernels->start_ns[at] + kernels->duration_ns[at],
+                         kernels->api_start_ns[at],
+                         kernels->api_duration_ns[at],
+                         kernels->scope[at],
+                         kernels->device[at],
+                         true,
+                         false};
 }
 
 static void sweep_all(struct sweep *sweep)

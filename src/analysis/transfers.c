@@ -129,8 +129,8 @@ static bool graphs_group(struct analysis *analysis)
         last->launches++;
         last->node_count = groups[i].node_count;
         last->total_ns = sum_saturated(last->total_ns, groups[i].total_ns);
-        last->busy_ns = last->busy_ns < 0 || groups[i].busy_ns < 0 ? TIME_UNKNOWN
-                                                                   : sum_saturated(last->busy_ns, groups[i].busy_ns);
+        last->busy_ns =
+            last->busy_ns < 0 || groups[i].busy_ns < 0 ? TIME_UNKNOWN : sum_saturated(last->busy_ns, groups[i].busy_ns);
     }
     qsort(groups, analysis->graph_group_count, sizeof *groups, graph_time_compare);
     analysis->graphs = groups;

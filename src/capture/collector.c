@@ -231,7 +231,8 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
     if (collector->options.with_stacks)
         stacks_setup();
     const struct cupti_trace_options options = {
-        .features = collector->options.trace_features,
+        /* Graph launches always: their nodes are attributed by the launch. */
+        .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
         .buffer_request = buffer_pool_request,
         .buffer_complete = buffer_pool_complete,
         .on_call = collector->options.with_stacks ? stacks_capture : NULL,
@@ -245,7 +246,7 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
         .cupti = collector->cupti,
         .has_calls = grant->cupti.granted & CUPTI_GRANTED_API,
         .has_system_thread_id = grant->cupti.has_system_thread_id,
-        .with_graphs = collector->options.trace_features & CUPTI_TRACE_GRAPHS,
+        .with_graphs = collector->options.with_graphs,
     };
     scope_tracker_set_key(collector->scopes, grant->cupti.has_system_thread_id);
     grant->status = activity_joiner_make(&collector->joiner, &joiner);

@@ -16,6 +16,7 @@ struct collector_options {
     unsigned trace_features; /* CUPTI_TRACE_* */
     bool with_trace;         /* Trace engine: start CUPTI */
     bool with_stacks;
+    bool with_graphs; /* write a row per graph launch */
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */
     void *sampler_user;
 };

@@ -17,7 +17,8 @@ static size_t option_count(const struct option_info *options)
     return count;
 }
 
-static gpufl_status unknown_long(const struct option_info *options, const char *given, size_t size, struct problem *problem)
+static gpufl_status unknown_long(const struct option_info *options, const char *given, size_t size,
+                                 struct problem *problem)
 {
     const char *names[ARGUMENTS_OPTIONS_MAX + 2] = {NULL};
     size_t count = 0;
@@ -39,8 +40,8 @@ static gpufl_status set_number(struct argument_value *value, const struct option
     errno = 0;
     long number = strtol(text, &end, 10);
     if (errno || end == text || *end || number < option->minimum || number > option->maximum)
-        return problem_set(problem, GPUFL_E_INVALID, "--%s takes a whole number from %ld to %ld, not '%s'", option->name,
-                           option->minimum, option->maximum, text);
+        return problem_set(problem, GPUFL_E_INVALID, "--%s takes a whole number from %ld to %ld, not '%s'",
+                           option->name, option->minimum, option->maximum, text);
     value->number = number;
     return GPUFL_OK;
 }
@@ -139,8 +140,8 @@ static gpufl_status parse_letters(struct arguments *arguments, char **argv, int 
     return GPUFL_OK;
 }
 
-gpufl_status arguments_parse(struct arguments *arguments, const struct option_info *options, bool stops_at_operand, int argc,
-                             char **argv, struct problem *problem)
+gpufl_status arguments_parse(struct arguments *arguments, const struct option_info *options, bool stops_at_operand,
+                             int argc, char **argv, struct problem *problem)
 {
     memset(arguments, 0, sizeof *arguments);
     arguments->options = options;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one parser of command lines: a const table of options in, values out. Strings are borrowed from argv, which is left
- * as it is. Reads --name VALUE, --name=VALUE, -n VALUE, -nVALUE, grouped letters and "--"; --help and -h always exist. */
+/* The one parser of command lines: a const table of options in, values out. Strings are borrowed from argv, which is
+ * left as it is. Reads --name VALUE, --name=VALUE, -n VALUE, -nVALUE, grouped letters and "--"; --help and -h always
+ * exist. */
 #ifndef GPUFL_CLI_ARGUMENTS_H
 #define GPUFL_CLI_ARGUMENTS_H
 
@@ -28,19 +29,19 @@ struct argument_value {
 };
 
 struct arguments {
-    const struct option_info *options; /* borrowed from the table */
+    const struct option_info *options;                   /* borrowed from the table */
     struct argument_value values[ARGUMENTS_OPTIONS_MAX]; /* by index in options */
     bool wants_help;
     const char *operands[ARGUMENTS_OPERANDS_MAX];
     int operand_count;
-    char **rest;    /* with stops_at_operand: from the first operand on, NULL-terminated; the operands are not filled */
+    char **rest; /* with stops_at_operand: from the first operand on, NULL-terminated; the operands are not filled */
     int rest_count;
 };
 
 /* argv[0] is skipped; argv[argc] must be NULL. GPUFL_E_INVALID: the problem says what is wrong, with the nearest valid
  * word. wants_help ends parsing at once. */
-NODISCARD gpufl_status arguments_parse(struct arguments *arguments, const struct option_info *options, bool stops_at_operand,
-                                       int argc, char **argv, struct problem *problem);
+NODISCARD gpufl_status arguments_parse(struct arguments *arguments, const struct option_info *options,
+                                       bool stops_at_operand, int argc, char **argv, struct problem *problem);
 
 /* By option name, which must be in the table. */
 bool arguments_has(const struct arguments *arguments, const char *name);

@@ -29,11 +29,12 @@ bool child_set(struct child_options *options, const char *name, const char *valu
     if (options->variable_count == CHILD_VARIABLES_MAX)
         return false;
     struct child_variable *variable = &options->variables[options->variable_count];
-    if (strlen(value) >= sizeof variable->value)
+    size_t size = strlen(value) + 1;
+    if (size > sizeof variable->value)
         return false;
     variable->name = name;
     variable->keeps_own = keeps_own;
-    strcpy(variable->value, value);
+    memcpy(variable->value, value, size);
     options->variable_count++;
     return true;
 }
@@ -49,7 +50,8 @@ static void close_pipes(struct child_pipes *pipes)
     }
 }
 
-static gpufl_status open_pipes(struct child_pipes *pipes, const sigset_t *watched, bool has_messages, struct problem *problem)
+static gpufl_status open_pipes(struct child_pipes *pipes, const sigset_t *watched, bool has_messages,
+                               struct problem *problem)
 {
     *pipes = (struct child_pipes){-1, -1, -1, -1, -1};
     int pair[2];
@@ -123,12 +125,14 @@ static void pass_on(pid_t pid, const struct signalfd_siginfo *info)
         kill(pid, number);
 }
 
-static void wait_for_end(const struct child_options *options, const struct child_pipes *pipes, struct child_result *result)
+static void wait_for_end(const struct child_options *options, const struct child_pipes *pipes,
+                         struct child_result *result)
 {
     int status = 0;
     bool is_running = true;
     while (is_running) {
-        struct pollfd ready[2] = {{.fd = pipes->signal_fd, .events = POLLIN}, {.fd = pipes->message_parent, .events = POLLIN}};
+        struct pollfd ready[2] = {{.fd = pipes->signal_fd, .events = POLLIN},
+                                  {.fd = pipes->message_parent, .events = POLLIN}};
         if (poll(ready, 2, -1) < 0 && errno != EINTR)
             break;
         struct signalfd_siginfo info;

@@ -36,8 +36,10 @@ struct child_result {
 /* Adds NAME=value; values of 512 bytes and more do not fit: false. */
 bool child_set(struct child_options *options, const char *name, const char *value, bool keeps_own);
 
-/* Waits for the end. While it waits, Ctrl-C and Ctrl-\ of the terminal are left to the program; SIGTERM, SIGHUP, SIGUSR1,
- * SIGUSR2 and what another process sends are passed on. GPUFL_E_NOT_FOUND, GPUFL_E_PERMISSION: it could not be executed. */
-NODISCARD gpufl_status child_run(const struct child_options *options, struct child_result *result, struct problem *problem);
+/* Waits for the end. While it waits, Ctrl-C and Ctrl-\ of the terminal are left to the program; SIGTERM, SIGHUP,
+ * SIGUSR1, SIGUSR2 and what another process sends are passed on. GPUFL_E_NOT_FOUND, GPUFL_E_PERMISSION: it could not be
+ * executed. */
+NODISCARD gpufl_status child_run(const struct child_options *options, struct child_result *result,
+                                 struct problem *problem);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of the gpufl program. One const table (commands.c) holds names, options, usage and examples; help, shell
- * completion and manual pages are printed from it, so that they cannot disagree. Single-threaded unless a file says so. */
+ * completion and manual pages are printed from it, so that they cannot disagree. Single-threaded unless a file
+ * says so. */
 #ifndef GPUFL_CLI_COMMAND_H
 #define GPUFL_CLI_COMMAND_H
 
@@ -10,9 +11,9 @@
 
 enum exit_code {
     EXIT_GOOD = 0,
-    EXIT_ANSWER_NO = 1,    /* verify found a hole, doctor found a problem */
+    EXIT_ANSWER_NO = 1, /* verify found a hole, doctor found a problem */
     EXIT_USAGE = 2,
-    EXIT_ENVIRONMENT = 3,  /* no such session, no memory, not permitted, ... */
+    EXIT_ENVIRONMENT = 3, /* no such session, no memory, not permitted, ... */
     EXIT_NOT_EXECUTABLE = 126,
     EXIT_NOT_FOUND = 127,
     EXIT_SIGNAL_BASE = 128 /* trace: plus the signal's number */
@@ -25,27 +26,27 @@ struct command {
     const char *example; /* a whole command line */
     const char *about;   /* paragraphs of the manual page, separated by an empty line */
     const struct option_info *options;
-    const char *operand; /* what an operand is called in messages, e.g. "DIR"; NULL: takes none */
-    int operand_min, operand_max; /* operand_max < 0: any number */
-    bool stops_at_operand;        /* the first operand starts another program's command line */
-    bool is_hidden;               /* not in help and completion */
+    const char *operand;               /* what an operand is called in messages, e.g. "DIR"; NULL: takes none */
+    int operand_min, operand_max;      /* operand_max < 0: any number */
+    bool stops_at_operand;             /* the first operand starts another program's command line */
+    bool is_hidden;                    /* not in help and completion */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
 };
 
-extern const struct command command_table[]; /* ends with name NULL */
+extern const struct command command_table[];          /* ends with name NULL */
 const struct command *command_find(const char *name); /* NULL: none */
 /* NULL-terminated names of the commands that are not hidden. */
 const char *const *command_names(void);
 
-/* Parses the command's line. Returns -1 to go on; else the exit code to return, with help or the error already printed. */
+/* Parses the command's line. Returns -1 to go on; else the exit code, with help or the error already printed. */
 int command_parse(const char *name, int argc, char **argv, struct arguments *arguments);
 /* Prints "gpufl <name>: <text>" to stderr. */
 void command_error(const char *name, const char *format, ...) PRINTF_LIKE(2, 3);
 
-void help_print(FILE *out);                                       /* `gpufl` alone */
+void help_print(FILE *out);                                        /* `gpufl` alone */
 void help_print_command(FILE *out, const struct command *command); /* `gpufl <name> --help` */
 
-/* "gpufl <name> [--option VALUE]... operands", broken into lines of at most 100 columns that start with `indent` spaces. */
+/* "gpufl <name> [--option VALUE]... operands" in lines of at most 100 columns; `indent` spaces start all but the first. */
 void help_print_usage(FILE *out, const struct command *command, int indent);
 
 int command_trace(int argc, char **argv);

@@ -32,72 +32,106 @@ const struct command command_table[] = {
      .summary = "run a program and record what the GPU did for it",
      .usage = "-- CMD...",
      .example = "gpufl trace -- python train.py",
-     .about = "Runs CMD, unchanged, with the recorder loaded into it and into the programs that it starts. CMD keeps standard "
-              "input and output and the terminal; gpufl prints one line to standard error at the end, and what the recorder "
-              "could not do.\n\n"
-              "The exit status is CMD's own, 128 plus the number of the signal that ended it, 126 when it cannot be "
-              "executed, 127 when it does not exist. When DIR cannot be written the program runs all the same, unrecorded.",
-     .options = trace_options, .operand = "CMD", .operand_min = 1, .operand_max = -1, .stops_at_operand = true,
+     .about =
+         "Runs CMD, unchanged, with the recorder loaded into it and into the programs that it starts. CMD keeps "
+         "standard input and output and the terminal; gpufl prints one line to standard error at the end, and what the recorder "
+         "could not do.\n\n"
+         "The exit status is CMD's own, 128 plus the number of the signal that ended it, 126 when it cannot be "
+         "executed, 127 when it does not exist. When DIR cannot be written the program runs all the same, unrecorded.",
+     .options = trace_options,
+     .operand = "CMD",
+     .operand_min = 1,
+     .operand_max = -1,
+     .stops_at_operand = true,
      .run = command_trace},
     {.name = "report",
      .summary = "where the time went in a recorded session",
      .usage = "DIR",
      .example = "gpufl report ./train",
-     .about = "Prints time, kernels, scopes, copies, system metrics and losses of one session. DIR is a session directory, or "
-              "a directory that holds exactly one.",
-     .options = report_options, .operand = "DIR", .operand_min = 1, .operand_max = 1, .run = command_report},
+     .about =
+         "Prints time, kernels, scopes, copies, system metrics and losses of one session. DIR is a session directory, "
+         "or a directory that holds exactly one.",
+     .options = report_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_report},
     {.name = "verify",
      .summary = "prove that a session is complete, or list every hole",
      .usage = "DIR",
      .example = "gpufl verify ./train",
-     .about = "Checks sequence numbers, checksums, counts, dictionary references and the recorder's own loss records. Exit "
-              "status 0: complete. 1: something is missing, each hole with file, line, reason and count.",
-     .options = json_options, .operand = "DIR", .operand_min = 1, .operand_max = 1, .run = command_verify},
+     .about =
+         "Checks sequence numbers, checksums, counts, dictionary references and the recorder's own loss records. Exit "
+         "status 0: complete. 1: something is missing, each hole with file, line, reason and count.",
+     .options = json_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_verify},
     {.name = "seal",
-     .summary = "compress a finished session",
+     .summary = "compress finished sessions",
      .usage = "DIR",
      .example = "gpufl seal ./train",
-     .about = "Rewrites the session's plain log files as compressed segments with checksums. A session that is still being "
-              "written is left alone.",
-     .options = no_options, .operand = "DIR", .operand_min = 1, .operand_max = 1, .run = command_seal},
+     .about =
+         "Rewrites the session's plain log files as compressed segments with checksums. A session that is still being "
+         "written is left alone. DIR is a session directory, or a directory of sessions, which are then all sealed.",
+     .options = no_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_seal},
     {.name = "info",
      .summary = "GPUs, driver and libraries of this machine",
      .usage = "",
      .example = "gpufl info",
      .about = "Lists each GPU with its limits, and the driver, CUDA and CUPTI versions that gpufl would use.",
-     .options = json_options, .run = command_info},
+     .options = json_options,
+     .run = command_info},
     {.name = "doctor",
      .summary = "what can be recorded here, and why something cannot",
      .usage = "",
      .example = "gpufl doctor",
-     .about = "Tries what each engine needs and explains each refusal with what to do about it. Exit status 1: something "
-              "needs attention.",
-     .options = json_options, .run = command_doctor},
+     .about =
+         "Tries what each engine needs and explains each refusal with what to do about it. Exit status 1: something "
+         "needs attention.",
+     .options = json_options,
+     .run = command_doctor},
     {.name = "demo",
      .summary = "show a report: live with a GPU, else of a recorded session",
      .usage = "",
      .example = "gpufl demo",
-     .about = "With a GPU, traces the shipped example program and reports it. Without one, reports a session recorded on an "
-              "NVIDIA H200 and says so on the first line.",
-     .options = no_options, .run = command_demo},
+     .about =
+         "With a GPU, traces the shipped example program and reports it. Without one, reports a session recorded on an "
+         "NVIDIA H200 and says so on the first line.",
+     .options = no_options,
+     .run = command_demo},
     {.name = "version",
      .summary = "print the version",
      .usage = "",
      .example = "gpufl version",
      .about = "Prints the version of gpufl and of the log format that it writes.",
-     .options = json_options, .run = command_version},
+     .options = json_options,
+     .run = command_version},
     {.name = "completion",
      .summary = "print a completion script for a shell",
      .usage = "bash|zsh|fish",
      .example = "source <(gpufl completion bash)",
      .about = "Prints a script that completes commands and options, for bash, zsh or fish.",
-     .options = no_options, .operand = "SHELL", .operand_min = 1, .operand_max = 1, .run = command_completion},
+     .options = no_options,
+     .operand = "SHELL",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_completion},
     {.name = "man",
      .summary = "print a manual page",
      .usage = "[COMMAND]",
      .example = "gpufl man trace | man -l -",
      .about = "Prints the manual page of COMMAND, or of gpufl, as roff source.",
-     .options = no_options, .operand = "COMMAND", .operand_max = 1, .is_hidden = true, .run = command_man},
+     .options = no_options,
+     .operand = "COMMAND",
+     .operand_max = 1,
+     .is_hidden = true,
+     .run = command_man},
     {0}};
 
 const struct command *command_find(const char *name)

@@ -35,7 +35,8 @@ static void print_bash(void)
           "_gpufl() {\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
           "    COMPREPLY=()\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"", stdout);
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"",
+          stdout);
     put_names(" ");
     fputs("\" -- \"$word\"))\n        return\n    fi\n"
           "    local at\n"
@@ -43,7 +44,8 @@ static void print_bash(void)
           "        if [ \"${COMP_WORDS[1]} ${COMP_WORDS[at]}\" = 'trace --' ]; then\n"
           "            COMPREPLY=($(compgen -c -f -- \"$word\"))\n            return\n        fi\n"
           "    done\n"
-          "    case \"${COMP_WORDS[1]} $before\" in\n", stdout);
+          "    case \"${COMP_WORDS[1]} $before\" in\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
         for (const struct option_info *option = command->options; option->name; option++) {
             if (option->kind != OPTION_CHOICE)
@@ -68,7 +70,8 @@ static void print_bash(void)
           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
           "    else\n        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n"
           "}\n"
-          "complete -o filenames -F _gpufl gpufl\n", stdout);
+          "complete -o filenames -F _gpufl gpufl\n",
+          stdout);
 }
 
 /* [summary] of an _arguments specification: its own brackets and colons are escaped. */
@@ -107,7 +110,8 @@ static void put_zsh_option(const struct option_info *option)
 static void print_zsh(void)
 {
     fputs("#compdef gpufl\n# zsh completion for gpufl: gpufl completion zsh > a directory of $fpath/_gpufl\n"
-          "_gpufl() {\n    local -a commands\n    commands=(\n", stdout);
+          "_gpufl() {\n    local -a commands\n    commands=(\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
         if (command->is_hidden)
             continue;
@@ -116,7 +120,8 @@ static void print_zsh(void)
         fputs("'\n", stdout);
     }
     fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
-          "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n", stdout);
+          "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
         if (command->is_hidden)
             continue;

@@ -41,8 +41,8 @@ static int show_live(char *program)
         return EXIT_ENVIRONMENT;
     }
     char *argv[] = {program, NULL};
-    struct trace_request request = {.command = "demo", .argv = argv, .engine = "Trace", .name = "gpufl-demo", .dir = dir,
-                                    .sample_ms = 100};
+    struct trace_request request = {
+        .command = "demo", .argv = argv, .engine = "Trace", .name = "gpufl-demo", .dir = dir, .sample_ms = 100};
     printf("tracing %s\n", program);
     int code = trace_run(&request, session);
     if (code != EXIT_GOOD || !session[0])

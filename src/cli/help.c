@@ -17,7 +17,8 @@ void command_error(const char *name, const char *format, ...)
 
 void help_print(FILE *out)
 {
-    fputs("gpufl records what a GPU did, and for which part of a program.\n\nusage: gpufl COMMAND [OPTION...]\n\n", out);
+    fputs("gpufl records what a GPU did, and for which part of a program.\n\nusage: gpufl COMMAND [OPTION...]\n\n",
+          out);
     for (const struct command *command = command_table; command->name; command++) {
         if (!command->is_hidden)
             fprintf(out, "  %-11s %s\n", command->name, command->summary);

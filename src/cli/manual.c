@@ -89,7 +89,8 @@ static void print_main_page(void)
 {
     put_header("gpufl");
     fputs(".SH NAME\ngpufl \\- record what a GPU did, and for which part of a program\n"
-          ".SH SYNOPSIS\n\\fBgpufl\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]\n.SH COMMANDS\n", stdout);
+          ".SH SYNOPSIS\n\\fBgpufl\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]\n.SH COMMANDS\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
         if (command->is_hidden)
             continue;
@@ -102,7 +103,8 @@ static void print_main_page(void)
           ".SH ENVIRONMENT\n.TP\nGPUFL_DISABLED\nset to 1, true, yes or on: record nothing.\n"
           ".TP\nGPUFL_INJECT_LIB\nthe recorder to load, when it is not where it was installed.\n"
           ".TP\nNO_COLOR\nset to anything: no colour.\n"
-          ".SH EXAMPLES\n.nf\n", stdout);
+          ".SH EXAMPLES\n.nf\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
         if (!command->is_hidden) {
             put_text(command->example);

@@ -93,7 +93,8 @@ void recording_collect(struct recording *recording, const struct child_result *c
         struct session_end end = {.is_known = is_own, .exit_code = child->exit_code, .signal = child->signal};
         struct problem problem = {""};
         unsigned appended = 0;
-        gpufl_status status = may_live ? GPUFL_E_BUSY : session_append_shutdown(found->paths[i], &end, &appended, &problem);
+        gpufl_status status =
+            may_live ? GPUFL_E_BUSY : session_append_shutdown(found->paths[i], &end, &appended, &problem);
         if (status != GPUFL_OK && status != GPUFL_E_BUSY)
             command_error("trace", "%s", problem.text);
         swap_paths(found, kept, i);

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "logfile/segment.h"
-
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "logfile/reader.h"
+#include "logfile/segment.h"
+
+#include <string.h>
+
+static int seal_one(const char *dir)
+{
+    uint64_t before = directory_bytes(dir);
+    struct problem problem = {""};
+    struct progress *progress = progress_start("sealing", before);
+    gpufl_status status = seal_session(dir, &problem);
+    progress_finish(progress);
+    if (status != GPUFL_OK) {
+        command_error("seal", "%s", problem.text);
+        return status == GPUFL_E_DAMAGED ? EXIT_ANSWER_NO : EXIT_ENVIRONMENT;
+    }
+    printf("sealed: %s, %.1f kB, before %.1f kB\n", dir, (double)directory_bytes(dir) / 1e3, (double)before / 1e3);
+    return EXIT_GOOD;
+}
 
 int command_seal(int argc, char **argv)
 {
@@ -11,17 +28,18 @@ int command_seal(int argc, char **argv)
     if (code >= 0)
         return code;
     const char *dir = arguments.operands[0];
-    uint64_t before = directory_bytes(dir);
     terminal_on_interrupt("\ngpufl seal: interrupted; the session is whole, run it again to go on\n");
-    struct progress *progress = progress_start("sealing", before);
-    struct problem problem = {""};
-    gpufl_status status = seal_session(dir, &problem);
-    progress_finish(progress);
-    if (status != GPUFL_OK) {
-        command_error("seal", "%s", problem.text);
-        return status == GPUFL_E_DAMAGED ? EXIT_ANSWER_NO : EXIT_ENVIRONMENT;
+    struct session_list list;
+    if (session_list_find(&list, dir, NULL) != GPUFL_OK)
+        memset(&list, 0, sizeof list);
+    code = EXIT_GOOD;
+    for (size_t i = 0; i < list.count; i++) {
+        int one = seal_one(list.paths[i]);
+        code = one > code ? one : code;
     }
-    uint64_t after = directory_bytes(dir);
-    printf("sealed: %.1f KB, before %.1f KB\n", (double)after / 1e3, (double)before / 1e3);
-    return EXIT_GOOD;
+    /* A session directory holds no others. */
+    if (!list.count)
+        code = seal_one(dir);
+    session_list_free(&list);
+    return code;
 }

@@ -12,8 +12,8 @@ bool terminal_use_color(int fd, const char *mode);
 int terminal_columns(int fd, int fallback);
 
 struct progress; /* opaque */
-/* After one second shows "gpufl: <what> · 42 % · 3 s, about 4 s left" on stderr, on a terminal only. total_bytes: how much
- * this process will read; 0: unknown, then only the time is shown. NULL when it is not to be shown. Strings are copied. */
+/* After one second shows "gpufl: <what> · 42 % · 3 s, about 4 s left" on stderr, on a terminal only. total_bytes: how
+ * much this process will read; 0: unknown, then only the time is shown. NULL when it is not to be shown. */
 struct progress *progress_start(const char *what, uint64_t total_bytes);
 void progress_finish(struct progress *progress); /* erases the line; NULL is a no-op */
 

@@ -17,16 +17,14 @@
 struct trace_messages {
     const char *command;
     struct intern seen; /* each distinct message is printed once */
-    char last_error[512];
-    bool is_quiet;
+    bool is_quiet, has_error;
 };
 
 static void print_message(void *user, const char *level, const char *text)
 {
     struct trace_messages *messages = user;
     bool is_error = strcmp(level, "error") == 0;
-    if (is_error)
-        snprintf(messages->last_error, sizeof messages->last_error, "%s", text);
+    messages->has_error |= is_error;
     if (!is_error && (messages->is_quiet || strcmp(level, "warning") != 0))
         return;
     bool is_new = false;
@@ -90,24 +88,25 @@ static bool set_switch(struct child_options *child, const char *variable, bool i
     return !is_given || child_set(child, variable, value, false);
 }
 
-static gpufl_status set_environment(struct child_options *child, const struct trace_request *request, const char *recorder,
-                                    const char *name, const char *dir, struct problem *problem)
+static gpufl_status set_environment(struct child_options *child, const struct trace_request *request,
+                                    const char *recorder, const char *name, const char *dir, struct problem *problem)
 {
     char absolute[PATH_MAX], sample_ms[24];
     if (!realpath(dir, absolute))
         return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
-    bool fits = child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
-                child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
-                child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
-                child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
-                child_set(child, "GPUFL_PROFILING_ENGINE", request->engine ? request->engine : "Trace", !request->engine) &&
-                child_set(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", sample_ms, request->sample_ms < 0) &&
-                child_set(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "1", request->sample_ms < 0) &&
-                set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
-                set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
-                set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
-                set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0");
+    bool fits =
+        child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
+        child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
+        child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
+        child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
+        child_set(child, "GPUFL_PROFILING_ENGINE", request->engine ? request->engine : "Trace", !request->engine) &&
+        child_set(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", sample_ms, request->sample_ms < 0) &&
+        child_set(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "1", request->sample_ms < 0) &&
+        set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
+        set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
+        set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
+        set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0");
     if (!fits)
         return problem_set(problem, GPUFL_E_LIMIT, "cannot record into '%s': its path or the name is too long", dir);
     return GPUFL_OK;
@@ -119,8 +118,8 @@ static void warn_of_other_injection(const struct trace_request *request, const c
     for (size_t i = 0; i < 2 && !request->is_quiet; i++) {
         const char *other = getenv(variables[i]);
         if (other && *other && strcmp(other, recorder) != 0)
-            command_error(request->command, "%s was already set, to '%s'\n  replaced by gpufl's recorder for this run", variables[i],
-                          other);
+            command_error(request->command, "%s was already set, to '%s'\n  replaced by gpufl's recorder for this run",
+                          variables[i], other);
     }
 }
 
@@ -131,8 +130,8 @@ static void explain_nothing_recorded(const struct trace_messages *messages)
     const char *reason = "the program never initialized CUDA";
     if (is_disabled())
         reason = "GPUFL_DISABLED is set";
-    else if (messages->last_error[0])
-        reason = messages->last_error;
+    else if (messages->has_error)
+        reason = "see the error above";
     else if (cuda_load(&cuda, true, &problem) != GPUFL_OK)
         reason = problem.text;
     fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);
@@ -166,8 +165,10 @@ static bool prepare(const struct trace_request *request, const char *recorder, c
         return true;
     }
     child->variable_count = 0;
-    command_error(request->command, "%s\n  the program runs all the same, unrecorded\n"
-                  "  to record it, choose another directory with -o DIR", problem.text);
+    command_error(request->command,
+                  "%s\n  the program runs all the same, unrecorded\n"
+                  "  to record it, choose another directory with -o DIR",
+                  problem.text);
     return false;
 }
 
@@ -178,7 +179,7 @@ int trace_run(const struct trace_request *request, char *session_dir)
     char recorder[PATH_MAX], own_dir[512];
     if (!installation_find_recorder(recorder)) {
         command_error(request->command, "libgpufl_inject.so is not beside this program, nor in ../lib\n"
-                      "  install gpufl again, or name the file in GPUFL_INJECT_LIB");
+                                        "  install gpufl again, or name the file in GPUFL_INJECT_LIB");
         return EXIT_ENVIRONMENT;
     }
     const char *name = request->name ? request->name : program_name(request->argv);
@@ -187,7 +188,8 @@ int trace_run(const struct trace_request *request, char *session_dir)
         default_directory(own_dir, sizeof own_dir, name);
         dir = own_dir;
     }
-    struct trace_messages messages = {.command = request->command, .seen = {.text_bytes_max = 65536}, .is_quiet = request->is_quiet};
+    struct trace_messages messages = {
+        .command = request->command, .seen = {.text_bytes_max = 65536}, .is_quiet = request->is_quiet};
     struct child_options child = {.argv = request->argv, .on_message = print_message, .user = &messages};
     struct recording recording = {0};
     bool is_recording = prepare(request, recorder, name, dir, &child, &recording);

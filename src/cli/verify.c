@@ -5,12 +5,16 @@
 
 #include <inttypes.h>
 
-static const char *const issue_words[] = {
-    [LOG_ISSUE_DAMAGED_LINE] = "damaged line",   [LOG_ISSUE_TORN_TAIL] = "torn tail",
-    [LOG_ISSUE_MISSING_LINES] = "missing lines", [LOG_ISSUE_DUPLICATE_LINE] = "duplicate line",
-    [LOG_ISSUE_BAD_SEGMENT] = "bad segment",     [LOG_ISSUE_UNREADABLE] = "unreadable",
-    [LOG_ISSUE_BAD_REFERENCE] = "bad reference", [LOG_ISSUE_COUNT_MISMATCH] = "count mismatch",
-    [LOG_ISSUE_LOSS] = "loss",                   [LOG_ISSUE_UNFINISHED] = "unfinished"};
+static const char *const issue_words[] = {[LOG_ISSUE_DAMAGED_LINE] = "damaged line",
+                                          [LOG_ISSUE_TORN_TAIL] = "torn tail",
+                                          [LOG_ISSUE_MISSING_LINES] = "missing lines",
+                                          [LOG_ISSUE_DUPLICATE_LINE] = "duplicate line",
+                                          [LOG_ISSUE_BAD_SEGMENT] = "bad segment",
+                                          [LOG_ISSUE_UNREADABLE] = "unreadable",
+                                          [LOG_ISSUE_BAD_REFERENCE] = "bad reference",
+                                          [LOG_ISSUE_COUNT_MISMATCH] = "count mismatch",
+                                          [LOG_ISSUE_LOSS] = "loss",
+                                          [LOG_ISSUE_UNFINISHED] = "unfinished"};
 
 static void append_grouped(struct bytes *out, uint64_t number)
 {
@@ -33,8 +37,8 @@ static void append_rows(struct bytes *out, const struct log_summary *summary)
     static const struct {
         enum record_type type;
         const char *word;
-    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernels"}, {RECORD_MEMCPY_EVENT_BATCH, "copies"},
-                 {RECORD_MEMSET_EVENT_BATCH, "memsets"}, {RECORD_SYNCHRONIZATION_EVENT_BATCH, "waits"},
+    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernels"},     {RECORD_MEMCPY_EVENT_BATCH, "copies"},
+                 {RECORD_MEMSET_EVENT_BATCH, "memsets"},     {RECORD_SYNCHRONIZATION_EVENT_BATCH, "waits"},
                  {RECORD_SCOPE_EVENT_BATCH, "scope events"}, {RECORD_DEVICE_METRIC_BATCH, "GPU samples"}};
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         if (!summary->rows[shown[i].type])

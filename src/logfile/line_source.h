@@ -35,7 +35,8 @@ struct line_source {
 };
 
 /* Reads at most input_bytes from the descriptor's current place. */
-NODISCARD gpufl_status line_source_open(struct line_source *source, int fd, enum line_coding coding, uint64_t input_bytes);
+NODISCARD gpufl_status line_source_open(struct line_source *source, int fd, enum line_coding coding,
+                                        uint64_t input_bytes);
 void line_source_close(struct line_source *source);
 /* The line stays valid until the next call. */
 enum line_result line_source_next(struct line_source *source, const char **line, size_t *size);

@@ -27,7 +27,8 @@ struct reader {
     void *user;
     struct log_summary *summary;
     struct session_files files;
-    bool *is_shadowed; /* per file: the same lines are in another one */
+    int live_fds[CHANNEL_COUNT]; /* owned; of a session that is being written, else -1 */
+    bool *is_shadowed;           /* per file: the same lines are in another one */
     struct batch_view view;
     struct intern seen; /* records of all channels that were delivered */
     const struct session_file *file;
@@ -60,10 +61,10 @@ static struct log_issue make_issue(const struct reader *reader, enum log_issue_k
     return issue;
 }
 
-#define REPORT(reader, ...)                                    \
-    do {                                                       \
+#define REPORT(reader, ...)                                        \
+    do {                                                           \
         struct log_issue issue_ = make_issue(reader, __VA_ARGS__); \
-        report_issue(reader, &issue_);                         \
+        report_issue(reader, &issue_);                             \
     } while (0)
 
 /* A damaged line is reported when its successor is known: a launcher that marks the end of a killed
@@ -141,7 +142,8 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
         return true;
     uint64_t seq = (uint64_t)line->seq, expected = reader->next_seq;
     if (seq < expected) {
-        REPORT(reader, LOG_ISSUE_DUPLICATE_LINE, reader->line, 1, "line number %" PRIu64 " was there already; skipped", seq);
+        REPORT(reader, LOG_ISSUE_DUPLICATE_LINE, reader->line, 1, "line number %" PRIu64 " was there already; skipped",
+               seq);
         return false;
     }
     uint64_t gap = seq - expected;
@@ -164,8 +166,8 @@ static bool is_repetition(struct reader *reader, const struct log_line *line)
     if (line->batch) {
         const struct batch_view *batch = line->batch;
         const struct batch_column *kind = &batch->columns[PROFILE_SAMPLE_SAMPLE_KIND];
-        bool is_isa_map = line->type == RECORD_PROFILE_SAMPLE_BATCH && batch->row_count && kind->present &&
-                          kind->cells[0] == 2;
+        bool is_isa_map =
+            line->type == RECORD_PROFILE_SAMPLE_BATCH && batch->row_count && kind->present && kind->cells[0] == 2;
         if (!is_isa_map)
             return false;
         size = snprintf(key, sizeof key, "%d|%.*s|%" PRId64, line->type,
@@ -175,8 +177,8 @@ static bool is_repetition(struct reader *reader, const struct log_line *line)
         if (line->type == RECORD_UNKNOWN || line->type == RECORD_DICTIONARY_UPDATE ||
             record_catalogue[line->type].channel != CHANNEL_COUNT)
             return false;
-        size = snprintf(key, sizeof key, "%d|%.100s|%" PRId64, line->type, json_get_text(line->object, "session_id", ""),
-                        json_get_int(line->object, "ts_ns", -1));
+        size = snprintf(key, sizeof key, "%d|%.100s|%" PRId64, line->type,
+                        json_get_text(line->object, "session_id", ""), json_get_int(line->object, "ts_ns", -1));
     }
     bool is_new = true;
     intern_id(&reader->seen, key, (size_t)size, &is_new);
@@ -215,8 +217,8 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
     } else if (!reader->summary->is_live) {
         /* A living writer may be in the middle of this line. */
         reader->summary->has_torn_tail = true;
-        REPORT(reader, LOG_ISSUE_TORN_TAIL, reader->line, 1, "the last line is incomplete (%zu bytes): its writer was stopped",
-               size);
+        REPORT(reader, LOG_ISSUE_TORN_TAIL, reader->line, 1,
+               "the last line is incomplete (%zu bytes): its writer was stopped", size);
     }
     json_free(&document);
 }
@@ -231,8 +233,8 @@ static void take_lines(struct reader *reader, struct line_source *source, bool i
         if (result == LINE_NO_MORE)
             break;
         if (result == LINE_FAILED) {
-            REPORT(reader, source->coding == LINE_CODING_PLAIN ? LOG_ISSUE_UNREADABLE : LOG_ISSUE_BAD_SEGMENT, reader->line,
-                   0, "%s; what comes after is lost", source->reason);
+            REPORT(reader, source->coding == LINE_CODING_PLAIN ? LOG_ISSUE_UNREADABLE : LOG_ISSUE_BAD_SEGMENT,
+                   reader->line, 0, "%s; what comes after is lost", source->reason);
             break;
         }
         if (result == LINE_TOO_LONG)
@@ -298,11 +300,29 @@ static enum line_coding coding_of(const struct session_file *file)
                                                : LINE_CODING_PLAIN;
 }
 
-static gpufl_status read_log(struct reader *reader, const struct session_file *file, bool is_last)
+static int open_log(struct reader *reader, struct session_file *file)
+{
+    int *pinned = &reader->live_fds[file->channel];
+    int fd = file->kind == SESSION_FILE_LIVE ? *pinned : -1;
+    if (fd >= 0) {
+        *pinned = -1;
+        return fd;
+    }
+    fd = session_file_open(reader->files.dir_fd, file->name);
+    if (fd < 0 && errno == ENOENT && file->kind == SESSION_FILE_ROTATED) {
+        /* Sealed since we listed the directory. */
+        session_name_rotated(file->name, sizeof file->name, file->channel, file->index, ".zst");
+        file->kind = SESSION_FILE_SEALED;
+        fd = session_file_open(reader->files.dir_fd, file->name);
+    }
+    return fd;
+}
+
+static gpufl_status read_log(struct reader *reader, struct session_file *file, bool is_last)
 {
     reader->file = file;
     reader->line = 0;
-    int fd = session_file_open(reader->files.dir_fd, file->name);
+    int fd = open_log(reader, file);
     struct stat status;
     if (fd < 0 || fstat(fd, &status)) {
         REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "it cannot be opened: %s", session_file_error(errno));
@@ -426,9 +446,10 @@ static void report_end(struct reader *reader)
     if (summary->has_shutdown && !summary->is_synthetic_shutdown)
         return;
     REPORT(reader, LOG_ISSUE_UNFINISHED, 0, 0, "%s",
-           summary->is_live        ? "the session is still being written"
-           : summary->has_shutdown ? "the program ended without closing the session; its launcher noted the end"
-                                   : "there is no shutdown record: the program was killed or is still running elsewhere");
+           summary->is_live ? "the session is still being written"
+           : summary->has_shutdown
+               ? "the program ended without closing the session; its launcher noted the end"
+               : "there is no shutdown record: the program was killed or is still running elsewhere");
 }
 
 gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_issue, void *user,
@@ -436,24 +457,30 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
 {
     *summary = (struct log_summary){0};
     struct reader reader = {.on_line = on_line, .on_issue = on_issue, .user = user, .summary = summary};
+    memset(reader.live_fds, -1, sizeof reader.live_fds);
     reader.seen.text_bytes_max = SEEN_BYTES_MAX;
     gpufl_status status = session_files_find(&reader.files, path, problem);
     if (status)
         return status;
     summary->is_live = session_lock_is_held(reader.files.dir_fd);
+    if (summary->is_live)
+        status = session_files_pin_live(&reader.files, reader.live_fds, problem);
     reader.is_shadowed = calloc(reader.files.count + 1, sizeof *reader.is_shadowed);
-    if (!reader.is_shadowed) {
-        status = GPUFL_E_NO_MEMORY;
-    } else {
+    if (!status && !reader.is_shadowed) {
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", path);
+    } else if (!status) {
         find_shadowed(&reader);
         find_job_start(&reader);
         for (int i = 0; i < CHANNEL_COUNT && !status && !reader.is_stopped; i++)
             status = read_channel(&reader, channel_order[i]);
-        if (!status)
+        if (status)
+            problem_set(problem, status, "no memory to read %s", path);
+        else
             report_end(&reader);
     }
-    if (status)
-        problem_set(problem, status, "no memory to read %s", path);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (reader.live_fds[i] >= 0)
+            close(reader.live_fds[i]);
     free(reader.is_shadowed);
     intern_free(&reader.seen);
     batch_view_free(&reader.view);

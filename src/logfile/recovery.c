@@ -66,9 +66,10 @@ static off_t line_feed_before(int fd, off_t end)
 
 /* How a channel's newest file ends. */
 struct channel_end {
-    uint64_t last_seq;   /* of the last readable line, plus one for each unreadable line after it */
+    uint64_t last_seq;   /* of the last readable line; 0: none */
+    uint64_t unreadable; /* lines after it */
     bool has_shutdown;
-    bool is_torn;
+    bool is_torn; /* the live file's last line */
 };
 
 /* The line at [begin, end) of the file, without LF; GPUFL_E_DAMAGED when it is not a whole, undamaged one of ours. */
@@ -93,71 +94,68 @@ static gpufl_status read_line_end(int fd, off_t begin, off_t end, struct channel
     return status;
 }
 
-/* Looks at the last whole line of a plain file; a few damaged ones before it are stepped over. */
+/* Looks at the last whole line of a plain file; a few damaged ones before it are stepped over. GPUFL_E_NOT_FOUND: there
+ * is no readable line, the number to go on from is in the file before. */
 static gpufl_status plain_end(int fd, struct channel_end *result)
 {
     struct stat file;
     if (fstat(fd, &file) != 0)
         return GPUFL_E_IO;
     off_t end = line_feed_before(fd, file.st_size);
-    uint64_t unreadable = end + 1 < file.st_size;
     result->is_torn = end + 1 < file.st_size;
+    result->unreadable += result->is_torn;
     for (int tries = 0; tries < 16 && end >= 0; tries++) {
         off_t before = line_feed_before(fd, end);
         gpufl_status status = read_line_end(fd, before + 1, end, result);
-        if (status == GPUFL_OK) {
-            result->last_seq += unreadable;
-            return GPUFL_OK;
-        }
-        if (status == GPUFL_E_NO_MEMORY)
+        if (status != GPUFL_E_DAMAGED)
             return status;
-        unreadable++;
+        result->unreadable++;
         end = before;
     }
-    if (end >= 0)
-        return GPUFL_E_DAMAGED;
-    result->last_seq = unreadable;
-    return GPUFL_OK;
+    return end >= 0 ? GPUFL_E_DAMAGED : GPUFL_E_NOT_FOUND;
 }
 
-/* How one file ends; GPUFL_E_NOT_FOUND when it is empty, as a live file is just after a rotation. */
 static gpufl_status file_end(int dir_fd, const struct session_file *file, struct channel_end *result)
 {
     int fd = session_file_open(dir_fd, file->name);
     if (fd < 0)
         return GPUFL_E_IO;
     gpufl_status status;
-    struct stat state;
-    if (fstat(fd, &state) == 0 && state.st_size == 0) {
-        status = GPUFL_E_NOT_FOUND;
-    } else if (file->kind == SESSION_FILE_SEALED) {
+    if (file->kind == SESSION_FILE_SEALED) {
         struct segment_footer footer;
         status = segment_footer_read(fd, &footer, NULL);
         if (status == GPUFL_OK)
             result->last_seq = footer.last_seq;
     } else {
+        bool is_live_torn = result->is_torn;
         status = plain_end(fd, result);
         /* Only the live file is written to, so only there a line has to be closed. */
-        result->is_torn &= file->kind == SESSION_FILE_LIVE;
+        if (file->kind != SESSION_FILE_LIVE)
+            result->is_torn = is_live_torn;
     }
     close(fd);
     return status;
 }
 
+/* GPUFL_E_NOT_FOUND: the channel has no file. */
 static gpufl_status newest_end(const struct session_files *files, enum channel channel, struct channel_end *result)
 {
+    bool has_file = false;
     gpufl_status status = GPUFL_E_NOT_FOUND;
     memset(result, 0, sizeof *result);
     for (size_t i = files->log_count; i-- > 0 && status == GPUFL_E_NOT_FOUND;) {
         const struct session_file *file = &files->items[i];
-        if (file->channel == channel && (file->kind == SESSION_FILE_LIVE || file->kind == SESSION_FILE_ROTATED ||
-                                         file->kind == SESSION_FILE_SEALED))
-            status = file_end(files->dir_fd, file, result);
+        if (file->channel != channel || (file->kind != SESSION_FILE_LIVE && file->kind != SESSION_FILE_ROTATED &&
+                                         file->kind != SESSION_FILE_SEALED))
+            continue;
+        has_file = true;
+        status = file_end(files->dir_fd, file, result);
     }
-    return status;
+    return has_file && status == GPUFL_E_NOT_FOUND ? GPUFL_OK : status;
 }
 
-static gpufl_status append_line(int dir_fd, enum channel channel, const struct channel_end *end, const struct bytes *object)
+static gpufl_status append_line(int dir_fd, enum channel channel, const struct channel_end *end,
+                                const struct bytes *object)
 {
     char name[SESSION_NAME_MAX], trailer[LINE_TRAILER_MAX];
     session_name_live(name, sizeof name, channel);
@@ -165,7 +163,8 @@ static gpufl_status append_line(int dir_fd, enum channel channel, const struct c
     if (end->is_torn)
         bytes_append_char(&line, '\n');
     bytes_append(&line, object->data, object->size);
-    bytes_append(&line, trailer, line_trailer(trailer, object->data, object->size, end->last_seq + 1));
+    bytes_append(&line, trailer,
+                 line_trailer(trailer, object->data, object->size, end->last_seq + end->unreadable + 1));
     gpufl_status status = GPUFL_E_IO;
     struct stat before;
     int fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -208,8 +207,9 @@ static void describe_end(struct bytes *object, const struct session_identity *id
     json_key(object, "signal");
     json_int(object, end->signal);
     json_key(object, "crashed");
-    json_bool(object, end->signal == SIGSEGV || end->signal == SIGABRT || end->signal == SIGBUS || end->signal == SIGFPE ||
-                          end->signal == SIGILL || end->signal == SIGTRAP || end->signal == SIGSYS);
+    json_bool(object, end->signal == SIGSEGV || end->signal == SIGABRT || end->signal == SIGBUS ||
+                          end->signal == SIGFPE || end->signal == SIGILL || end->signal == SIGTRAP ||
+                          end->signal == SIGSYS);
 }
 
 /* The writer's lock for as long as we append, so that two launchers do not do it at once; -1: somebody has it. */
@@ -257,7 +257,8 @@ gpufl_status session_append_shutdown(const char *dir, const struct session_end *
             (*appended)++;
         else
             status = problem_set(problem, found, "%s: the end of the %s channel could not be marked: %s", dir,
-                                 channel_names[channel], found == GPUFL_E_IO ? strerror(errno) : "its last lines are damaged");
+                                 channel_names[channel],
+                                 found == GPUFL_E_IO ? strerror(errno) : "its last lines are damaged");
     }
 done:
     if (lock_fd >= 0)

@@ -13,7 +13,8 @@ struct session_identity {
     char session_id[40];
 };
 /* From the job_start record. GPUFL_E_NOT_FOUND: there is none, the process died before it was written. */
-NODISCARD gpufl_status session_identity_read(const char *dir, struct session_identity *identity, struct problem *problem);
+NODISCARD gpufl_status session_identity_read(const char *dir, struct session_identity *identity,
+                                             struct problem *problem);
 
 struct session_end {
     bool is_known; /* false: somebody else's child, its status went to its parent */

@@ -86,7 +86,8 @@ gpufl_status seal_session(const char *dir, struct problem *problem)
     if (lock_fd < 0 && errno != ENOENT) {
         status = problem_set(problem, GPUFL_E_IO, "cannot open the lock of %s: %s", dir, strerror(errno));
     } else if (lock_fd >= 0 && !session_lock_take(lock_fd)) {
-        status = problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it when its program has ended", dir);
+        status =
+            problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it when its program has ended", dir);
     } else {
         status = seal_files(&files, problem);
     }

@@ -277,7 +277,8 @@ gpufl_status segment_footer_read(int fd, struct segment_footer *footer, struct p
     unsigned long payload = strtoul(digits, NULL, 16);
     char canonical[2 * sizeof payload + 1];
     snprintf(canonical, sizeof canonical, "%08lx", payload);
-    if (strcmp(canonical, digits) != 0 || payload <= SIZE_DIGITS || payload > FOOTER_MAX || (off_t)payload + SKIPPABLE_HEADER > size)
+    if (strcmp(canonical, digits) != 0 || payload <= SIZE_DIGITS || payload > FOOTER_MAX ||
+        (off_t)payload + SKIPPABLE_HEADER > size)
         return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is cut off");
     size_t frame_size = SKIPPABLE_HEADER + payload;
     off_t frame_at = size - (off_t)frame_size;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define FILES_MAX ((size_t)1 << 20)
+enum { PIN_TRIES_MAX = 50 };
 
 bool session_id_is_valid(const char *text)
 {
@@ -217,7 +218,8 @@ static gpufl_status list_directory(struct session_files *files, int fd, bool is_
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
-        gpufl_status status = problem_set(problem, GPUFL_E_IO, "cannot list the session directory: %s", strerror(errno));
+        gpufl_status status =
+            problem_set(problem, GPUFL_E_IO, "cannot list the session directory: %s", strerror(errno));
         if (fd >= 0)
             close(fd);
         return status;
@@ -264,6 +266,24 @@ static int compare_files(const void *left, const void *right)
     return order ? order : compare_number(a->kind, b->kind);
 }
 
+/* Fills items from dir_fd. */
+static gpufl_status list_items(struct session_files *files, struct problem *problem)
+{
+    files->count = files->log_count = 0;
+    gpufl_status status =
+        list_directory(files, openat(files->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), false, problem);
+    int tmp_fd = openat(files->dir_fd, ".tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!status && tmp_fd >= 0)
+        status = list_directory(files, tmp_fd, true, problem);
+    else if (tmp_fd >= 0)
+        close(tmp_fd);
+    if (files->count)
+        qsort(files->items, files->count, sizeof *files->items, compare_files);
+    while (files->log_count < files->count && !is_note(&files->items[files->log_count]))
+        files->log_count++;
+    return status;
+}
+
 gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem)
 {
     *files = (struct session_files){.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -273,24 +293,64 @@ gpufl_status session_files_list(struct session_files *files, const char *path, s
                                                                   : GPUFL_E_IO;
         return problem_set(problem, status, "cannot open %s: %s", path, strerror(errno));
     }
-    gpufl_status status =
-        list_directory(files, openat(files->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), false, problem);
-    int tmp_fd = openat(files->dir_fd, ".tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (!status && tmp_fd >= 0)
-        status = list_directory(files, tmp_fd, true, problem);
-    else if (tmp_fd >= 0)
-        close(tmp_fd);
+    gpufl_status status = list_items(files, problem);
     struct stat lock;
     if (!status && !files->count && fstatat(files->dir_fd, SESSION_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW))
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
-    if (status) {
+    if (status)
         session_files_free(files);
-        return status;
+    return status;
+}
+
+/* Our files of one channel, as a listing showed them. */
+struct channel_listing {
+    uint64_t last, count; /* of the rotated and sealed files: the highest number, how many numbers */
+    bool has_live;
+};
+
+static void summarize(const struct session_files *files, struct channel_listing listing[CHANNEL_COUNT])
+{
+    memset(listing, 0, CHANNEL_COUNT * sizeof *listing);
+    for (size_t i = 0; i < files->log_count; i++) {
+        const struct session_file *file = &files->items[i];
+        struct channel_listing *channel = &listing[file->channel];
+        channel->has_live |= file->kind == SESSION_FILE_LIVE;
+        if ((file->kind == SESSION_FILE_ROTATED || file->kind == SESSION_FILE_SEALED) && file->index != channel->last) {
+            channel->last = file->index;
+            channel->count++;
+        }
     }
-    if (files->count)
-        qsort(files->items, files->count, sizeof *files->items, compare_files);
-    while (files->log_count < files->count && !is_note(&files->items[files->log_count]))
-        files->log_count++;
+}
+
+/* Does the listing after opening belong to the descriptors? A directory that changes while it is read can also hide a
+ * file that is being renamed or sealed: then a number is missing. */
+static bool is_pinned(const struct channel_listing before[CHANNEL_COUNT],
+                      const struct channel_listing after[CHANNEL_COUNT], const int fds[CHANNEL_COUNT])
+{
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        if (before[i].last != after[i].last || after[i].count != after[i].last || after[i].has_live != (fds[i] >= 0))
+            return false;
+    return true;
+}
+
+gpufl_status session_files_pin_live(struct session_files *files, int fds[CHANNEL_COUNT], struct problem *problem)
+{
+    struct channel_listing before[CHANNEL_COUNT], after[CHANNEL_COUNT];
+    summarize(files, before);
+    for (int tries = 0; tries < PIN_TRIES_MAX; tries++) {
+        for (int i = 0; i < CHANNEL_COUNT; i++) {
+            char name[64];
+            session_name_live(name, sizeof name, (enum channel)i);
+            if (fds[i] >= 0)
+                close(fds[i]);
+            fds[i] = session_file_open(files->dir_fd, name);
+        }
+        gpufl_status status = list_items(files, problem);
+        summarize(files, after);
+        if (status || is_pinned(before, after, fds))
+            return status;
+        memcpy(before, after, sizeof before);
+    }
     return GPUFL_OK;
 }
 

@@ -16,14 +16,14 @@
 #define SESSION_NAME_MAX 300 /* ".tmp/" and a file name */
 
 enum session_file_kind {
-    SESSION_FILE_LIVE,    /* <channel>.log */
-    SESSION_FILE_ROTATED, /* <channel>.NNNNNN.log */
-    SESSION_FILE_SEALED,  /* <channel>.NNNNNN.log.zst */
-    SESSION_FILE_WINDOW,  /* <channel>.<N>.log.gz */
-    SESSION_FILE_RETIRED, /* .tmp/<channel>.<N>.log */
-    SESSION_FILE_ACTIVE,  /* .tmp/<channel>.log */
-    SESSION_FILE_FLAT,    /* <app>.<channel>.log[.<N>] */
-    SESSION_FILE_SIDECAR, /* .gpufl-window.<channel>.<N>.json */
+    SESSION_FILE_LIVE,       /* <channel>.log */
+    SESSION_FILE_ROTATED,    /* <channel>.NNNNNN.log */
+    SESSION_FILE_SEALED,     /* <channel>.NNNNNN.log.zst */
+    SESSION_FILE_WINDOW,     /* <channel>.<N>.log.gz */
+    SESSION_FILE_RETIRED,    /* .tmp/<channel>.<N>.log */
+    SESSION_FILE_ACTIVE,     /* .tmp/<channel>.log */
+    SESSION_FILE_FLAT,       /* <app>.<channel>.log[.<N>] */
+    SESSION_FILE_SIDECAR,    /* .gpufl-window.<channel>.<N>.json */
     SESSION_FILE_LOSS_MARKER /* .gpufl-transport-loss.<channel>.<N>.json */
 };
 
@@ -36,7 +36,7 @@ struct session_file {
 };
 
 struct session_files {
-    int dir_fd; /* owned */
+    int dir_fd;                 /* owned */
     struct session_file *items; /* owned; by channel, oldest first; sidecars and loss markers at the end */
     size_t count, capacity;
     size_t log_count; /* items before the sidecars */
@@ -45,6 +45,10 @@ struct session_files {
 /* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or nothing of a session in it. */
 NODISCARD gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem);
 void session_files_free(struct session_files *files);
+/* For a session that is being written: opens the live files (fds start as -1 and belong to the caller) and lists again
+ * until no rotation came in between, so that the descriptors continue exactly where the numbered files end. */
+NODISCARD gpufl_status session_files_pin_live(struct session_files *files, int fds[CHANNEL_COUNT],
+                                              struct problem *problem);
 /* session_list.c: the same for a directory that is a session or holds exactly one. */
 NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
 

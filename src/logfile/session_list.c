@@ -73,8 +73,8 @@ gpufl_status session_list_find(struct session_list *list, const char *base, stru
         return problem_set(problem, GPUFL_E_LIMIT, "the path is longer than %zu characters", sizeof *list->paths);
     DIR *dir = opendir(base);
     if (!dir)
-        return problem_set(problem, errno == EACCES ? GPUFL_E_PERMISSION : GPUFL_E_NOT_FOUND, "cannot open %s: %s", base,
-                           strerror(errno));
+        return problem_set(problem, errno == EACCES ? GPUFL_E_PERMISSION : GPUFL_E_NOT_FOUND, "cannot open %s: %s",
+                           base, strerror(errno));
     struct found *found = NULL;
     size_t count = 0;
     gpufl_status status = collect(dir, &found, &count, problem);
@@ -120,8 +120,10 @@ gpufl_status session_files_find(struct session_files *files, const char *path, s
     } else {
         char names[LISTED_MAX * (SESSION_ID_SIZE + 3) + 1];
         size_t used = 0;
-        for (size_t i = 0; i < list.count && i < LISTED_MAX; i++)
-            used += (size_t)snprintf(names + used, sizeof names - used, "\n  %s", strrchr(list.paths[i], '/') + 1);
+        for (size_t i = 0; i < list.count && i < LISTED_MAX; i++) {
+            const char *id = list.paths[i] + strlen(list.paths[i]) - SESSION_ID_SIZE;
+            used += (size_t)snprintf(names + used, sizeof names - used, "\n  %s", id);
+        }
         status = problem_set(problem, GPUFL_E_INVALID, "there are %zu sessions in %.150s; name one. The newest:%s",
                              list.count, path, names);
     }

@@ -62,8 +62,8 @@ static void take_issue(void *user, const struct log_issue *issue)
 }
 
 PRINTF_LIKE(6, 7)
-static void add_issue(struct verifier *verifier, enum log_issue_kind kind, const char *file, uint64_t line, uint64_t count,
-                      const char *format, ...)
+static void add_issue(struct verifier *verifier, enum log_issue_kind kind, const char *file, uint64_t line,
+                      uint64_t count, const char *format, ...)
 {
     struct log_issue issue = {.kind = kind, .line = line, .count = count};
     snprintf(issue.file, sizeof issue.file, "%.127s", file);
@@ -191,12 +191,13 @@ static void check_space(struct verifier *verifier, int space, const char *name)
     for (size_t i = 0; i < ID_SET_USES_MAX; i++) {
         const struct id_use *use = id_set_undefined(set, i);
         if (use)
-            add_issue(verifier, kind, use->file, use->line, use->rows, "%s %" PRIu64 " is used by %" PRIu64 " rows but %s",
-                      name, use->id, use->rows, is_ahead ? "was not yet written" : "never defined");
+            add_issue(verifier, kind, use->file, use->line, use->rows,
+                      "%s %" PRIu64 " is used by %" PRIu64 " rows but %s", name, use->id, use->rows,
+                      is_ahead ? "was not yet written" : "never defined");
     }
     if (set->unlisted_rows)
-        add_issue(verifier, kind, "", 0, set->unlisted_rows, "%" PRIu64 " more rows use a %s that was not defined before them",
-                  set->unlisted_rows, name);
+        add_issue(verifier, kind, "", 0, set->unlisted_rows,
+                  "%" PRIu64 " more rows use a %s that was not defined before them", set->unlisted_rows, name);
 }
 
 static void check_counts(struct verifier *verifier)
@@ -207,8 +208,8 @@ static void check_counts(struct verifier *verifier)
             continue;
         uint64_t said = (uint64_t)verifier->counts[type], found = summary->rows[type];
         add_issue(verifier, LOG_ISSUE_COUNT_MISMATCH, "", 0, said > found ? said - found : found - said,
-                  "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64, record_catalogue[type].name, said,
-                  found);
+                  "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64, record_catalogue[type].name,
+                  said, found);
     }
     uint64_t told = verifier->report->lost_records;
     if ((uint64_t)verifier->shutdown_lost > told) {
@@ -236,7 +237,7 @@ gpufl_status verify_session(const char *path, struct verify_report *report, stru
         verifier->report = report;
         status = log_read(path, take_line, take_issue, verifier, &report->summary, problem);
     }
-    if (!status) {
+    if (verifier && !status) {
         for (int space = 0; space < SPACE_COUNT; space++)
             check_space(verifier, space,
                         space < DICTIONARY_COUNT ? dictionary_catalogue[space].name : row_spaces[space - SPACE_LAUNCH]);

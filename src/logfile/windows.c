@@ -116,8 +116,8 @@ static void report_gaps(const struct session_files *files, enum channel channel,
             note++;
         if (log == files->log_count && note == files->count)
             break;
-        bool is_log = note == files->count ||
-                      (log < files->log_count && files->items[log].index <= files->items[note].index);
+        bool is_log =
+            note == files->count || (log < files->log_count && files->items[log].index <= files->items[note].index);
         const struct session_file *file = &files->items[is_log ? log++ : note++];
         if (file->kind == SESSION_FILE_SIDECAR) {
             announced = file->index;

@@ -20,6 +20,8 @@
 
 #define ROTATE_BYTES_DEFAULT ((uint64_t)16 << 20)
 #define RETRY_NS 1000000000
+/* On an almost full disk short lines still fit and long ones do not: failures this close together are one episode. */
+#define EPISODE_QUIET_NS (10 * (int64_t)1000000000)
 
 struct channel_file {
     pthread_mutex_t mutex; /* guards everything below */
@@ -44,8 +46,10 @@ struct log_writer {
     struct sealer *sealer;
     bool has_sealer_failed;
     unsigned failing_channels;
-    int episode_errno, last_errno;
-    uint64_t all_rows[RECORD_TYPE_COUNT], all_lost_rows[RECORD_TYPE_COUNT]; /* of log_writer_line_all, once per record */
+    int last_errno;          /* 0: never failed */
+    int64_t last_failure_ns; /* mono */
+    uint64_t all_rows[RECORD_TYPE_COUNT],
+        all_lost_rows[RECORD_TYPE_COUNT]; /* of log_writer_line_all, once per record */
 };
 
 /* A message to send once no mutex is held: the log's callback is the user's code. */
@@ -105,8 +109,8 @@ static gpufl_status open_session(struct log_writer *writer, const struct log_wri
         status = GPUFL_E_NO_MEMORY;
     } else if (mkdirat(base_fd, options->session_id, 0700)) {
         status = io_problem(problem, errno, "cannot make the session directory", writer->dir);
-    } else if ((writer->dir_fd = openat(base_fd, options->session_id,
-                                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+    } else if ((writer->dir_fd =
+                    openat(base_fd, options->session_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
         status = io_problem(problem, errno, "cannot open the session directory", writer->dir);
     } else if ((writer->lock_fd = openat(writer->dir_fd, SESSION_LOCK_NAME,
                                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) {
@@ -216,8 +220,7 @@ static bool is_due_for_rotation(const struct log_writer *writer, const struct ch
         return false;
     if (file->size + size > file->rotate_at_bytes || file->size + size > size_limit)
         return true;
-    return writer->rotate_age_ms &&
-           clock_mono_ns() - file->opened_ns >= (int64_t)writer->rotate_age_ms * 1000000;
+    return writer->rotate_age_ms && clock_mono_ns() - file->opened_ns >= (int64_t)writer->rotate_age_ms * 1000000;
 }
 
 /* Makes sure that a live file with room for `size` bytes is open; 0 or an errno. */
@@ -305,13 +308,16 @@ static const char *advice(int error)
 static void trouble_begin(struct log_writer *writer, struct channel_file *file, int error, uint64_t rows,
                           struct notice *notice)
 {
-    file->retry_ns = clock_mono_ns() + RETRY_NS;
+    int64_t now_ns = clock_mono_ns();
+    file->retry_ns = now_ns + RETRY_NS;
     pthread_mutex_lock(&writer->mutex);
-    bool is_new = writer->failing_channels == 0 || writer->episode_errno != error;
+    bool is_over = writer->failing_channels == 0 && now_ns - writer->last_failure_ns > EPISODE_QUIET_NS;
+    bool is_new = is_over || writer->last_errno != error;
     if (!file->is_failing)
         writer->failing_channels++;
     file->is_failing = true;
-    writer->last_errno = writer->episode_errno = error;
+    writer->last_errno = error;
+    writer->last_failure_ns = now_ns;
     pthread_mutex_unlock(&writer->mutex);
     if (!is_new)
         return;
@@ -330,7 +336,7 @@ static void trouble_end(struct log_writer *writer, struct channel_file *file, st
     if (!is_last)
         return;
     notice->is_set = true;
-    notice->level = GPUFL_LOG_WARNING;
+    notice->level = GPUFL_LOG_INFO;
     snprintf(notice->text, sizeof notice->text, "writing %s works again; %llu lines of %s.log were not written",
              writer->dir, (unsigned long long)file->lost_lines, channel_names[file->channel]);
 }

@@ -151,8 +151,7 @@ static gpufl_status open_parts(struct problem *problem, struct problem *gpu_prob
         return problem_set(problem, status, "the system sampler could not start: %s", gpufl_status_string(status));
     unsigned features = CUPTI_TRACE_OVERHEAD | (options->enable_synchronization ? CUPTI_TRACE_SYNC : 0) |
                         (options->enable_memory_tracking ? CUPTI_TRACE_MEMORY : 0) |
-                        (options->enable_external_correlation ? CUPTI_TRACE_EXTERNAL : 0) |
-                        (options->enable_cuda_graphs_tracking ? CUPTI_TRACE_GRAPHS : 0);
+                        (options->enable_external_correlation ? CUPTI_TRACE_EXTERNAL : 0);
     const struct collector_options collector = {
         .writer = session.writer,
         .session_id = session.session_id,
@@ -160,6 +159,7 @@ static gpufl_status open_parts(struct problem *problem, struct problem *gpu_prob
         .trace_features = features,
         .with_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE && sampler.use_nvidia,
         .with_stacks = options->enable_stack_trace,
+        .with_graphs = options->enable_cuda_graphs_tracking,
         .sampler_cpu_ns = sampler_cpu_ns,
         .sampler_user = session.sampler,
     };

@@ -116,7 +116,7 @@ class Driver(TestCase):
 class Disk(TestCase):
     def full(self, free_bytes, *arguments, **variables):
         directory = self.directory / "log"
-        variables = {"LD_PRELOAD": ENOSPC, "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
+        variables = {"ASAN_OPTIONS": "verify_asan_link_order=0", "LD_PRELOAD": ENOSPC, "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
         assignments = [f"{name}={value}" for name, value in variables.items()]
         return self.trace(*assignments, FAKE_APP, *arguments, app="env", directory=directory)
 

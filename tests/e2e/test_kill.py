@@ -13,7 +13,7 @@ import unittest
 from harness import FAKE_APP, GPUFL, RECORDER, TIMEOUT_S, Session, TestCase, environment, gpufl, main, sessions
 
 KILLS = int(os.environ.get("GPUFL_TEST_KILLS", "200"))
-SEED = 20260807
+SEED = int(os.environ.get("GPUFL_TEST_SEED", "20260807"))
 WORKLOADS = [["--threads", "2", "--streams", "4", "--scopes", "--sync-every", "50"], ["--copies", "--sync-every", "20"]]
 
 
@@ -34,19 +34,17 @@ def has_lines(directory):
 
 def run_and_kill(directory, delay_s, is_launched, workload):
     """Kills the program delay_s after its log has begun (a negative delay: that long after its start instead)."""
-    env = environment(GPUFL_LOG_ROTATE_BYTES=random.Random(delay_s).choice([20000, 200000, 0]))
+    env = environment(GPUFL_LOG_ROTATE_BYTES=random.Random(delay_s).choice([65536, 200000, None]))
+    program = [FAKE_APP, "--run-ms", "20000", *workload]
     if is_launched:
-        process = subprocess.Popen([GPUFL, "trace", "--sample-ms", "5", "-o", directory, "--", FAKE_APP, "--run-ms", "60000", *workload], env=env,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        target = child_of(process.pid)
+        program = [GPUFL, "trace", "--sample-ms", "5", "-o", directory, "--", *program]
     else:
         env.update(CUDA_INJECTION64_PATH=str(RECORDER), NVTX_INJECTION64_PATH=str(RECORDER), GPUFL_INJECT="1",
                    GPUFL_PROFILING_ENGINE="Trace", GPUFL_LOG_DIR=str(directory), GPUFL_SYSTEM_SAMPLE_RATE_MS="5",
                    GPUFL_CONTINUOUS_SYSTEM_SAMPLING="1")
-        process = subprocess.Popen([FAKE_APP, "--run-ms", "60000", *workload], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        target = process.pid
-    deadline = time.monotonic() + TIMEOUT_S
-    while delay_s >= 0 and not has_lines(directory) and time.monotonic() < deadline:
+    process = subprocess.Popen(program, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    target = child_of(process.pid) if is_launched else process.pid
+    while delay_s >= 0 and not has_lines(directory) and process.poll() is None:
         time.sleep(0.001)
     time.sleep(abs(delay_s))
     os.kill(target, signal.SIGKILL)

@@ -2,11 +2,9 @@
 """A traced program must not notice: its status, signals, streams, terminal and environment are its own."""
 import json
 import os
-import pathlib
 import pty
 import signal
 import subprocess
-import sys
 import unittest
 
 from harness import GPUFL, RECORDER, TIMEOUT_S, TestCase, environment, gpufl, main, run
@@ -112,7 +110,7 @@ class Signals(TestCase):
 
     def test_signals_that_were_ignored_stay_ignored_and_no_signal_is_blocked(self):
         code = "import signal; print(signal.getsignal(1) == signal.SIG_IGN, signal.pthread_sigmask(signal.SIG_BLOCK, []))"
-        result = run("sh", "-c", f'trap "" HUP; exec "$@"', "sh", GPUFL, "trace", "-q", "-o", self.directory / "log", "--",
+        result = run("sh", "-c", 'trap "" HUP; exec "$@"', "sh", GPUFL, "trace", "-q", "-o", self.directory / "log", "--",
                      PYTHON, "-c", code)
         self.assertEqual(result.stdout, "True set()\n")
 
@@ -231,7 +229,7 @@ class NothingRecorded(TestCase):
                 "s.detach()\n")
         stderr = self.trace("-c", code, app=PYTHON).stderr
         self.assertEqual(stderr, "gpufl trace: low disk\ngpufl trace: bad ?[31m thing\n"
-                                 "gpufl: no GPU work was recorded: bad ?[31m thing\n")
+                                 "gpufl: no GPU work was recorded: see the error above\n")
         self.assertEqual(self.trace("-c", code, app=PYTHON, options=["-q"]).stderr, "gpufl trace: bad ?[31m thing\n")
 
 

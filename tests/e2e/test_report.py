@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports, the Monitor engine, recorded buffers and the demo."""
-import json
 import os
-import pathlib
 import pty
 import re
 import subprocess
+import time
 import unittest
 
-from harness import FAKES, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, environment, gpufl, main
+from harness import FAKE_APP, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, environment, gpufl, main, sessions
 
-RECORDINGS = sorted((SOURCE / "tests" / "recordings").glob("*.rec*"))
+RECORDINGS = sorted((SOURCE / "tests" / "recordings").glob("*.cuptirec.zst"))
 DEMO = SOURCE / "examples" / "recorded" / "h200-training"
 
 
@@ -41,8 +40,15 @@ class Report(TestCase):
         self.path = self.traced.sessions[0]
 
     def test_json_agrees_with_the_counts(self):
-        report = json.dumps(self.report(self.path))
-        self.assertIn(str(self.traced.counts["kernels"]), report)
+        report = self.report(self.path)
+        counts = self.traced.counts
+        self.assertTrue(report["completeness"]["is_complete"])
+        self.assertEqual(report["completeness"]["kernels"], counts["kernels"])
+        self.assertEqual(sum(kernel["count"] for kernel in report["kernels"]), counts["kernels"])
+        self.assertEqual(report["session"]["id"], self.path.name)
+        rows = Session(self.path).rows("kernel_event_batch")
+        self.assertEqual(sum(kernel["total_ns"] for kernel in report["kernels"]), sum(row["duration_ns"] for row in rows))
+        self.assertLessEqual(max(gpu["busy_ns"] for gpu in report["time"]), report["session"]["wall_ns"])
 
     def test_text_says_that_it_is_complete_and_fits_100_columns(self):
         result = gpufl("report", self.path)
@@ -105,16 +111,43 @@ class Monitor(TestCase):
         self.assertEqual(traced.session.rows("device_metric_batch"), [])
 
 
+class Live(TestCase):
+    def test_a_session_is_readable_while_it_is_written(self):
+        directory = self.directory / "log"
+        process = subprocess.Popen([GPUFL, "trace", "-q", "-o", directory, "--", FAKE_APP, "--run-ms", "20000", "--sync-every", "10"],
+                                   env=environment(), stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        while process.poll() is None and not list(directory.glob("*/device.log")):
+            time.sleep(0.005)
+        verdict = self.verify(sessions(directory)[0])
+        self.assertTrue(verdict["is_live"])
+        self.assertFalse(verdict["is_complete"])
+        self.assertNotIn("damaged line", [issue["kind"] for issue in verdict["issues"]])
+        self.assertTrue(gpufl("verify", directory).stdout.startswith("still being written: "))
+        self.assertEqual(gpufl("report", directory).returncode, 0)
+        result = gpufl("seal", directory)
+        self.assertEqual(result.returncode, 3)
+        self.assertIsNone(process.poll())
+
+
 class Replay(TestCase):
+    """tests/recordings/README.md says how many records of each kind are in a recording."""
+
+    KINDS = {"CONCURRENT_KERNEL": "kernel_event_batch", "MEMCPY": "memcpy_event_batch", "MEMSET": "memset_event_batch",
+             "SYNCHRONIZATION": "synchronization_event_batch", "MEMORY2": "memory_alloc_event_batch"}
+
     @unittest.skipUnless(RECORDINGS, "no recordings")
     def test_recorded_buffers_of_a_real_gpu_are_read_to_the_last_record(self):
-        for recording in RECORDINGS:
-            with self.subTest(recording.name):
-                traced = self.trace("--launches", 1, env=environment(FAKE_REPLAY=recording),
-                                    directory=self.directory / recording.name)
-                self.assert_whole(traced)
-                self.assertGreater(self.verify(traced.sessions[0])["rows"]["kernel_event_batch"], 100)
-                self.assertEqual(gpufl("report", traced.sessions[0]).returncode, 0)
+        table = (SOURCE / "tests" / "recordings" / "README.md").read_text()
+        expected = {kind: int(re.search(rf"\| {name} \| ([\d,]+) \|", table).group(1).replace(",", ""))
+                    for name, kind in self.KINDS.items()}
+        self.assertEqual(len(RECORDINGS), 1)
+        traced = self.trace("--launches", 1, env=environment(FAKE_REPLAY=RECORDINGS[0]), options=["--memory"])
+        self.assert_whole(traced)
+        rows = self.verify(traced.sessions[0])["rows"]
+        self.assertEqual({kind: rows.get(kind, 0) for kind in expected}, expected)
+        self.assertEqual(gpufl("report", traced.sessions[0]).returncode, 0)
 
 
 class Demo(TestCase):

@@ -52,18 +52,27 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
 {
     *o = (struct app_options){
         .threads = 1, .launches = 100, .kernel_us = 5, .contexts = 1, .gpus = 1, .scopes_per_thread = 1};
-    const struct option_row rows[] = {
-        {"--threads", &o->threads, NULL},       {"--streams", &o->streams, NULL},
-        {"--launches", &o->launches, NULL},     {"--kernel-us", &o->kernel_us, NULL},
-        {"--sync-every", &o->sync_every, NULL}, {"--contexts", &o->contexts, NULL},
-        {"--gpus", &o->gpus, NULL},             {"--scopes-per-thread", &o->scopes_per_thread, NULL},
-        {"--exit", &o->exit_code, NULL},        {"--crash", &o->crash_signal, NULL},
-        {"--run-ms", &o->run_ms, NULL},         {"--pause-us", &o->pause_us, NULL},
-        {"--scopes", NULL, &o->has_scopes},     {"--nvtx", NULL, &o->has_nvtx},
-        {"--copies", NULL, &o->has_copies},     {"--graphs", NULL, &o->has_graphs},
-        {"--driver", NULL, &o->uses_driver},    {"--fork", NULL, &o->has_fork},
-        {"--fork-first", NULL, &o->has_fork_first}, {"--exec", NULL, &o->has_exec},
-        {"--no-sync", NULL, &o->has_no_sync}};
+    const struct option_row rows[] = {{"--threads", &o->threads, NULL},
+                                      {"--streams", &o->streams, NULL},
+                                      {"--launches", &o->launches, NULL},
+                                      {"--kernel-us", &o->kernel_us, NULL},
+                                      {"--sync-every", &o->sync_every, NULL},
+                                      {"--contexts", &o->contexts, NULL},
+                                      {"--gpus", &o->gpus, NULL},
+                                      {"--scopes-per-thread", &o->scopes_per_thread, NULL},
+                                      {"--exit", &o->exit_code, NULL},
+                                      {"--crash", &o->crash_signal, NULL},
+                                      {"--run-ms", &o->run_ms, NULL},
+                                      {"--pause-us", &o->pause_us, NULL},
+                                      {"--scopes", NULL, &o->has_scopes},
+                                      {"--nvtx", NULL, &o->has_nvtx},
+                                      {"--copies", NULL, &o->has_copies},
+                                      {"--graphs", NULL, &o->has_graphs},
+                                      {"--driver", NULL, &o->uses_driver},
+                                      {"--fork", NULL, &o->has_fork},
+                                      {"--fork-first", NULL, &o->has_fork_first},
+                                      {"--exec", NULL, &o->has_exec},
+                                      {"--no-sync", NULL, &o->has_no_sync}};
     for (int i = 1; i < argc; i++) {
         const struct option_row *found = NULL;
         for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)

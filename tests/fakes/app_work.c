@@ -15,9 +15,9 @@
 
 enum { COPY_BYTES = 65536, MEMSET_BYTES = 4096, SCOPE_BURST = 10, GENERAL_KERNELS = 3, STREAM_LIMIT = 64 };
 
-static const char *const general_names[GENERAL_KERNELS] = {
-    "_Z9vectorAddPKfS0_Pfi", "_Z4gemmIfLi128ELi64EEvPKT_S2_PS0_iii",
-    "_ZN2at6native29vectorized_elementwise_kernelILi4EEEviPf"};
+static const char *const general_names[GENERAL_KERNELS] = {"_Z9vectorAddPKfS0_Pfi",
+                                                           "_Z4gemmIfLi128ELi64EEvPKT_S2_PS0_iii",
+                                                           "_ZN2at6native29vectorized_elementwise_kernelILi4EEEviPf"};
 
 /* Of the whole program; built before the threads start, freed never: records name the kernels. */
 static struct fake_kernel *kernels;
@@ -55,7 +55,8 @@ static bool kernels_build(const struct app_options *o)
     if (kernels == NULL)
         return false;
     for (int i = 0; i < GENERAL_KERNELS; i++)
-        kernels[i] = (struct fake_kernel){general_names[i], 16u + 40u * (unsigned)i, 4096u * (unsigned)i, 0, duration_ns};
+        kernels[i] =
+            (struct fake_kernel){general_names[i], 16u + 40u * (unsigned)i, 4096u * (unsigned)i, 0, duration_ns};
     for (int t = 0; t < o->threads; t++) {
         struct fake_kernel *own = kernels + GENERAL_KERNELS + (size_t)t * per_thread;
         kernel_name(&own[0], "thread", t, duration_ns);
@@ -82,10 +83,9 @@ static void check(struct worker *w, int result, uint64_t *count)
 
 static void launch(struct worker *w, const struct fake_kernel *kernel, void *stream)
 {
-    int result = w->options->uses_driver
-                     ? cuLaunchKernel(kernel, 264, 1, 1, 256, 1, 1, 512, stream, NULL, NULL)
-                     : cudaLaunchKernel(kernel, (struct fake_dim3){264, 1, 1}, (struct fake_dim3){256, 1, 1}, NULL, 512,
-                                        stream);
+    int result = w->options->uses_driver ? cuLaunchKernel(kernel, 264, 1, 1, 256, 1, 1, 512, stream, NULL, NULL)
+                                         : cudaLaunchKernel(kernel, (struct fake_dim3){264, 1, 1},
+                                                            (struct fake_dim3){256, 1, 1}, NULL, 512, stream);
     check(w, result, &w->counts.kernels);
 }
 
@@ -106,13 +106,15 @@ static void copies(struct worker *w, void *stream)
     }
     check(w, cudaMemcpyAsync(w->device_buffer, w->host_buffer, COPY_BYTES, FAKE_COPY_TO_DEVICE, stream), &c->copies);
     check(w, cudaMemsetAsync(w->device_buffer, 7, MEMSET_BYTES, stream), &c->memsets);
-    check(w, cudaMemcpyAsync((char *)w->device_buffer + COPY_BYTES / 2, w->device_buffer, COPY_BYTES / 2,
-                             FAKE_COPY_ON_DEVICE, stream),
+    check(w,
+          cudaMemcpyAsync((char *)w->device_buffer + COPY_BYTES / 2, w->device_buffer, COPY_BYTES / 2,
+                          FAKE_COPY_ON_DEVICE, stream),
           &c->copies);
     check(w, cudaMemcpy(w->host_buffer, w->device_buffer, COPY_BYTES, FAKE_COPY_TO_HOST), &c->copies);
     if (w->options->gpus > 1)
-        check(w, cudaMemcpyPeerAsync(w->device_buffer, w->number % w->options->gpus, w->device_buffer,
-                                     (w->number + 1) % w->options->gpus, MEMSET_BYTES, stream),
+        check(w,
+              cudaMemcpyPeerAsync(w->device_buffer, w->number % w->options->gpus, w->device_buffer,
+                                  (w->number + 1) % w->options->gpus, MEMSET_BYTES, stream),
               &c->copies);
 }
 
@@ -175,13 +177,12 @@ static void step(struct worker *w, int i)
 static int worker_setup(struct worker *w)
 {
     const struct app_options *o = w->options;
-    const struct fake_kernel *own =
-        kernels + GENERAL_KERNELS + (size_t)w->number * (2 + (size_t)o->scopes_per_thread);
+    const struct fake_kernel *own = kernels + GENERAL_KERNELS + (size_t)w->number * (2 + (size_t)o->scopes_per_thread);
     w->thread_kernel = &own[0];
     w->range_kernel = &own[1];
     w->scope_kernels = &own[2];
-    int result = o->uses_driver ? cuCtxSetCurrent(contexts[w->number % o->contexts])
-                                : cudaSetDevice(w->number % o->gpus);
+    int result =
+        o->uses_driver ? cuCtxSetCurrent(contexts[w->number % o->contexts]) : cudaSetDevice(w->number % o->gpus);
     w->stream_count = o->streams == 0 ? 1 : (o->streams + o->threads - 1) / o->threads;
     if (w->stream_count > STREAM_LIMIT)
         w->stream_count = STREAM_LIMIT;
@@ -259,8 +260,8 @@ static int cuda_start(const struct app_options *o)
     if (result == FAKE_SUCCESS && count < o->gpus)
         result = FAKE_INVALID_DEVICE;
     for (int i = 0; result == FAKE_SUCCESS && o->uses_driver && i < o->contexts; i++)
-        result = o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus)
-                                 : cuDevicePrimaryCtxRetain(&contexts[i], 0);
+        result =
+            o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus) : cuDevicePrimaryCtxRetain(&contexts[i], 0);
     return result;
 }
 

@@ -20,11 +20,11 @@ FAKE_API int cuCtxDestroy_v2(struct fake_context *context);
 FAKE_API int cuCtxSynchronize(void);
 FAKE_API int cuModuleLoadData(const struct fake_image **module, const void *image);
 FAKE_API int cuModuleGetFunction(const struct fake_kernel **function, const struct fake_image *module,
-                                  const char *name);
+                                 const char *name);
 FAKE_API int cuModuleUnload(const struct fake_image *module);
 FAKE_API int cuLaunchKernel(const struct fake_kernel *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                             void *stream, void **params, void **extra);
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream,
+                            void **params, void **extra);
 FAKE_API int cuMemAlloc_v2(uint64_t *address, size_t bytes);
 FAKE_API int cuMemFree_v2(uint64_t address);
 FAKE_API int cuMemcpyHtoD_v2(uint64_t destination, const void *source, size_t bytes);

@@ -12,9 +12,9 @@ struct fake_dim3 {
 
 /* Registration as nvcc's code does it; the "fat binary" is a struct fake_image. */
 FAKE_API void **__cudaRegisterFatBinary(void *image);
-FAKE_API void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
-                                     const char *name, int thread_limit, void *tid, void *bid, void *block_dim,
-                                     void *grid_dim, int *warp_size);
+FAKE_API void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function, const char *name,
+                                     int thread_limit, void *tid, void *bid, void *block_dim, void *grid_dim,
+                                     int *warp_size);
 FAKE_API void __cudaUnregisterFatBinary(void **handle);
 
 FAKE_API int cudaGetDeviceCount(int *count);

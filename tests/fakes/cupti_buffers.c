@@ -145,14 +145,15 @@ static void filling_hand_over(struct channel *channel)
 static bool filling_ensure(struct channel *channel, size_t size)
 {
     struct buffer *buffer = channel->filling;
-    if (buffer != NULL && (buffer->used + size > buffer->size ||
-                           (buffer->record_limit != 0 && buffer->records >= buffer->record_limit)))
+    if (buffer != NULL &&
+        (buffer->used + size > buffer->size || (buffer->record_limit != 0 && buffer->records >= buffer->record_limit)))
         filling_hand_over(channel);
     if (channel->filling != NULL)
         return true;
     uint64_t before_ns = clock_now_ns();
     channel->filling = buffer = buffer_request();
-    if (buffer != NULL && !has_storm && buffer->record_limit == 0 && kind_is_enabled(CUPTI_ABI_KIND_OVERHEAD)) {
+    bool reports_overhead = !has_storm && !replay_is_wanted() && kind_is_enabled(CUPTI_ABI_KIND_OVERHEAD);
+    if (buffer != NULL && reports_overhead && buffer->record_limit == 0) {
         uint8_t overhead[RECORD_BYTES_MAX];
         size_t overhead_size;
         record_make_request_overhead(before_ns, clock_now_ns(), overhead, &overhead_size);
@@ -256,7 +257,7 @@ static void *worker_run(void *argument)
     (void)argument;
     for (;;) {
         bool has_work_left = records_reap(false);
-        replay_advance(false);
+        has_work_left = replay_advance(false) || has_work_left;
         while (queue_deliver_one()) {
         }
         worker_wait(has_work_left);

@@ -134,7 +134,7 @@ static int handle_check(const char *function, const void *handle, uint32_t domai
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     return handle == &subscriber && atomic_load(&has_subscriber) && domain < DOMAIN_COUNT ? CUPTI_ABI_SUCCESS
-                                                                                        : CUPTI_INVALID_PARAMETER;
+                                                                                          : CUPTI_INVALID_PARAMETER;
 }
 
 int cuptiUnsubscribe(void *handle)

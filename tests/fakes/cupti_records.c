@@ -13,8 +13,8 @@
 
 enum { EXTERNAL_KINDS = 6, EXTERNAL_DEPTH = 64 };
 
-static atomic_ullong kinds_enabled;                          /* bit per kind */
-static atomic_ullong calls_enabled[2][CALL_ID_LIMIT / 64];   /* [is runtime], bit per callback id */
+static atomic_ullong kinds_enabled;                        /* bit per kind */
+static atomic_ullong calls_enabled[2][CALL_ID_LIMIT / 64]; /* [is runtime], bit per callback id */
 static atomic_bool has_system_thread_ids;
 static _Thread_local struct {
     uint64_t ids[EXTERNAL_KINDS][EXTERNAL_DEPTH];
@@ -143,15 +143,15 @@ static uint32_t thread_id(void)
 
 void record_call(const struct fake_call *call)
 {
-    struct cupti_abi_api api = {
-        .kind = call->domain == FAKE_DOMAIN_RUNTIME ? CUPTI_ABI_KIND_RUNTIME : CUPTI_ABI_KIND_DRIVER,
-        .cbid = call->cbid,
-        .start = call->start_ns,
-        .end = call->end_ns,
-        .process_id = (uint32_t)getpid(),
-        .thread_id = thread_id(),
-        .correlation_id = call->correlation_id,
-        .return_value = (uint32_t)call->result};
+    struct cupti_abi_api api = {.kind = call->domain == FAKE_DOMAIN_RUNTIME ? CUPTI_ABI_KIND_RUNTIME
+                                                                            : CUPTI_ABI_KIND_DRIVER,
+                                .cbid = call->cbid,
+                                .start = call->start_ns,
+                                .end = call->end_ns,
+                                .process_id = (uint32_t)getpid(),
+                                .thread_id = thread_id(),
+                                .correlation_id = call->correlation_id,
+                                .return_value = (uint32_t)call->result};
     if (!record_is_wanted(&api))
         return;
     struct channel *channel = channel_of_thread();
@@ -183,18 +183,18 @@ void record_sync(const struct fake_sync *sync)
 
 void record_memory(const struct fake_memory *memory)
 {
-    struct cupti_abi_memory record = {
-        .kind = CUPTI_ABI_KIND_MEMORY2,
-        .operation = memory->is_free ? CUPTI_ABI_MEMORY_RELEASE : CUPTI_ABI_MEMORY_ALLOCATION,
-        .memory_kind = 3, /* device */
-        .correlation_id = memory->correlation_id,
-        .address = memory->address,
-        .bytes = memory->bytes,
-        .timestamp = memory->time_ns,
-        .process_id = (uint32_t)getpid(),
-        .device_id = memory->device_id,
-        .context_id = memory->context_id,
-        .stream_id = CUPTI_ABI_INVALID_ID};
+    struct cupti_abi_memory record = {.kind = CUPTI_ABI_KIND_MEMORY2,
+                                      .operation =
+                                          memory->is_free ? CUPTI_ABI_MEMORY_RELEASE : CUPTI_ABI_MEMORY_ALLOCATION,
+                                      .memory_kind = 3, /* device */
+                                      .correlation_id = memory->correlation_id,
+                                      .address = memory->address,
+                                      .bytes = memory->bytes,
+                                      .timestamp = memory->time_ns,
+                                      .process_id = (uint32_t)getpid(),
+                                      .device_id = memory->device_id,
+                                      .context_id = memory->context_id,
+                                      .stream_id = CUPTI_ABI_INVALID_ID};
     if (record_is_wanted(&record))
         channel_write(channel_of_thread(), &record, record_size(record.kind), false);
 }

@@ -18,15 +18,17 @@ struct recording {
     uint8_t *bytes; /* names and records stay here while the process lives */
     const char **names;
     uint32_t name_count, buffer_count;
+    size_t record_count;
+    bool *is_wanted; /* by record, as the client had enabled kinds and calls when the replay began */
     size_t size, buffers_at;
     uint64_t first_ns; /* earliest time in it */
 };
 static struct recording recording;
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static pthread_mutex_t replay_lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t position;         /* of the next buffer */
+static size_t position, record_number; /* of the next buffer */
 static uint32_t buffers_left;
-static uint64_t begun_ns;       /* when this replay began */
+static uint64_t begun_ns; /* when this replay began */
 static atomic_bool has_begun, is_done;
 
 static uint32_t u32_at(const uint8_t *bytes)
@@ -113,12 +115,13 @@ static bool recording_index(struct recording *r)
         if (r->size - at < 4 || u32_at(r->bytes + at) > r->size - at - 4)
             return false;
         size_t end = at + 4 + u32_at(r->bytes + at);
-        for (at += 4; at < end; at += record_size(u32_at(r->bytes + at)))
+        for (at += 4; at < end; at += record_size(u32_at(r->bytes + at)), r->record_count++)
             if (end - at < 4 || record_size(u32_at(r->bytes + at)) == 0 ||
                 record_size(u32_at(r->bytes + at)) > end - at)
                 return false;
     }
-    return at == r->size;
+    r->is_wanted = calloc(r->record_count + 1, sizeof *r->is_wanted);
+    return at == r->size && r->is_wanted != NULL;
 }
 
 static void recording_open(void)
@@ -141,12 +144,23 @@ bool replay_is_wanted(void)
     return recording.bytes != NULL;
 }
 
+static void records_choose(void)
+{
+    size_t number = 0, at = recording.buffers_at;
+    for (uint32_t i = 0; i < recording.buffer_count; i++) {
+        size_t end = at + 4 + u32_at(recording.bytes + at);
+        for (at += 4; at < end; at += record_size(u32_at(recording.bytes + at)))
+            recording.is_wanted[number++] = record_is_wanted(recording.bytes + at);
+    }
+}
+
 void replay_begin(void)
 {
     if (!replay_is_wanted() || atomic_load(&has_begun))
         return;
     pthread_mutex_lock(&replay_lock);
     if (!atomic_load(&has_begun)) {
+        records_choose();
         begun_ns = getenv("FAKE_REPLAY_TIMES") != NULL ? recording.first_ns : clock_now_ns();
         atomic_store(&has_begun, true);
     }
@@ -195,7 +209,8 @@ static bool buffer_replay(bool may_wait)
     }
     for (const uint8_t *at = records; at < end;) {
         size_t size = record_load(at, record, &latest_ns);
-        channel_write(channel_of_devices(), record, size, false);
+        if (recording.is_wanted[record_number++])
+            channel_write(channel_of_devices(), record, size, true);
         at += size;
     }
     channel_complete(channel_of_devices());
@@ -203,14 +218,15 @@ static bool buffer_replay(bool may_wait)
     return true;
 }
 
-void replay_advance(bool all_of_it)
+bool replay_advance(bool all_of_it)
 {
     if (!atomic_load(&has_begun) || atomic_load(&is_done))
-        return;
+        return false;
     pthread_mutex_lock(&replay_lock);
     while (buffers_left > 0 && buffer_replay(all_of_it))
         buffers_left--;
     if (buffers_left == 0)
         atomic_store(&is_done, true);
     pthread_mutex_unlock(&replay_lock);
+    return !atomic_load(&is_done);
 }

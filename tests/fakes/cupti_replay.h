@@ -10,7 +10,7 @@
 bool replay_is_wanted(void);
 /* The client's kinds are enabled and its program runs: begin, once. */
 void replay_begin(void);
-/* Delivers what is due by now; all_of_it waits for the end. */
-void replay_advance(bool all_of_it);
+/* Delivers what is due by now; all_of_it waits for the end. True: some is left. */
+bool replay_advance(bool all_of_it);
 
 #endif

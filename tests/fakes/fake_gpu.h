@@ -15,69 +15,69 @@
 enum { FAKE_DOMAIN_DRIVER = 1, FAKE_DOMAIN_RUNTIME = 2, FAKE_DOMAIN_RESOURCE = 3 };
 enum { FAKE_RESOURCE_CONTEXT_CREATED = 1, FAKE_RESOURCE_STREAM_CREATED = 3, FAKE_RESOURCE_INIT_FINISHED = 5 };
 enum { /* CUresult and cudaError_t agree on these */
-    FAKE_SUCCESS = 0,
-    FAKE_INVALID_VALUE = 1,
-    FAKE_OUT_OF_MEMORY = 2,
-    FAKE_NOT_INITIALIZED = 3,
-    FAKE_NO_DEVICE = 100,
-    FAKE_INVALID_DEVICE = 101,
-    FAKE_INVALID_CONTEXT = 201,
-    FAKE_INVALID_HANDLE = 400,
-    FAKE_NOT_FOUND = 500,
-    FAKE_NOT_READY = 600,
-    FAKE_UNKNOWN = 999 /* also what everything answers once the GPU is lost */
+       FAKE_SUCCESS = 0,
+       FAKE_INVALID_VALUE = 1,
+       FAKE_OUT_OF_MEMORY = 2,
+       FAKE_NOT_INITIALIZED = 3,
+       FAKE_NO_DEVICE = 100,
+       FAKE_INVALID_DEVICE = 101,
+       FAKE_INVALID_CONTEXT = 201,
+       FAKE_INVALID_HANDLE = 400,
+       FAKE_NOT_FOUND = 500,
+       FAKE_NOT_READY = 600,
+       FAKE_UNKNOWN = 999 /* also what everything answers once the GPU is lost */
 };
 
 /* X(function, callback id, CUPTI's name for it) */
-#define FAKE_DRIVER_CALLS(X)                                         \
-    X(cuInit, 1, "cuInit")                                           \
-    X(cuCtxSynchronize, 17, "cuCtxSynchronize")                      \
-    X(cuEventRecord, 119, "cuEventRecord")                           \
-    X(cuEventSynchronize, 121, "cuEventSynchronize")                 \
-    X(cuStreamCreate, 124, "cuStreamCreate")                         \
-    X(cuStreamSynchronize, 126, "cuStreamSynchronize")               \
-    X(cuMemsetD8Async, 216, "cuMemsetD8Async")                       \
-    X(cuCtxCreate_v2, 235, "cuCtxCreate_v2")                         \
-    X(cuMemAlloc_v2, 243, "cuMemAlloc_v2")                           \
-    X(cuMemFree_v2, 245, "cuMemFree_v2")                             \
-    X(cuMemcpyHtoD_v2, 276, "cuMemcpyHtoD_v2")                       \
-    X(cuMemcpyDtoH_v2, 278, "cuMemcpyDtoH_v2")                       \
-    X(cuStreamWaitEvent, 295, "cuStreamWaitEvent")                   \
-    X(cuLaunchKernel, 307, "cuLaunchKernel")                         \
+#define FAKE_DRIVER_CALLS(X)                           \
+    X(cuInit, 1, "cuInit")                             \
+    X(cuCtxSynchronize, 17, "cuCtxSynchronize")        \
+    X(cuEventRecord, 119, "cuEventRecord")             \
+    X(cuEventSynchronize, 121, "cuEventSynchronize")   \
+    X(cuStreamCreate, 124, "cuStreamCreate")           \
+    X(cuStreamSynchronize, 126, "cuStreamSynchronize") \
+    X(cuMemsetD8Async, 216, "cuMemsetD8Async")         \
+    X(cuCtxCreate_v2, 235, "cuCtxCreate_v2")           \
+    X(cuMemAlloc_v2, 243, "cuMemAlloc_v2")             \
+    X(cuMemFree_v2, 245, "cuMemFree_v2")               \
+    X(cuMemcpyHtoD_v2, 276, "cuMemcpyHtoD_v2")         \
+    X(cuMemcpyDtoH_v2, 278, "cuMemcpyDtoH_v2")         \
+    X(cuStreamWaitEvent, 295, "cuStreamWaitEvent")     \
+    X(cuLaunchKernel, 307, "cuLaunchKernel")           \
     X(cuGraphLaunch, 514, "cuGraphLaunch")
-#define FAKE_RUNTIME_CALLS(X)                                        \
-    X(cudaGetDeviceCount, 3, "cudaGetDeviceCount_v3020")             \
-    X(cudaSetDevice, 16, "cudaSetDevice_v3020")                      \
-    X(cudaGetDevice, 17, "cudaGetDevice_v3020")                      \
-    X(cudaMalloc, 20, "cudaMalloc_v3020")                            \
-    X(cudaFree, 22, "cudaFree_v3020")                                \
-    X(cudaMemcpy, 31, "cudaMemcpy_v3020")                            \
-    X(cudaMemcpyAsync, 41, "cudaMemcpyAsync_v3020")                  \
-    X(cudaMemset, 49, "cudaMemset_v3020")                            \
-    X(cudaMemsetAsync, 51, "cudaMemsetAsync_v3020")                  \
-    X(cudaStreamCreate, 129, "cudaStreamCreate_v3020")               \
-    X(cudaStreamSynchronize, 131, "cudaStreamSynchronize_v3020")     \
-    X(cudaEventCreate, 133, "cudaEventCreate_v3020")                 \
-    X(cudaEventRecord, 135, "cudaEventRecord_v3020")                 \
-    X(cudaEventDestroy, 136, "cudaEventDestroy_v3020")               \
-    X(cudaEventSynchronize, 137, "cudaEventSynchronize_v3020")       \
-    X(cudaEventQuery, 138, "cudaEventQuery_v3020")                   \
-    X(cudaEventElapsedTime, 139, "cudaEventElapsedTime_v3020")       \
-    X(cudaStreamWaitEvent, 147, "cudaStreamWaitEvent_v3020")         \
-    X(cudaDeviceSynchronize, 165, "cudaDeviceSynchronize_v3020")     \
-    X(cudaStreamDestroy, 201, "cudaStreamDestroy_v5050")             \
-    X(cudaLaunchKernel, 211, "cudaLaunchKernel_v7000")               \
-    X(cudaMemcpyPeerAsync, 161, "cudaMemcpyPeerAsync_v4000")         \
-    X(cudaGraphLaunch, 311, "cudaGraphLaunch_v10000")                \
-    X(cudaGraphExecDestroy, 313, "cudaGraphExecDestroy_v10000")      \
-    X(cudaGraphDestroy, 314, "cudaGraphDestroy_v10000")              \
-    X(cudaStreamBeginCapture, 315, "cudaStreamBeginCapture_v10000")  \
-    X(cudaStreamEndCapture, 319, "cudaStreamEndCapture_v10000")      \
+#define FAKE_RUNTIME_CALLS(X)                                       \
+    X(cudaGetDeviceCount, 3, "cudaGetDeviceCount_v3020")            \
+    X(cudaSetDevice, 16, "cudaSetDevice_v3020")                     \
+    X(cudaGetDevice, 17, "cudaGetDevice_v3020")                     \
+    X(cudaMalloc, 20, "cudaMalloc_v3020")                           \
+    X(cudaFree, 22, "cudaFree_v3020")                               \
+    X(cudaMemcpy, 31, "cudaMemcpy_v3020")                           \
+    X(cudaMemcpyAsync, 41, "cudaMemcpyAsync_v3020")                 \
+    X(cudaMemset, 49, "cudaMemset_v3020")                           \
+    X(cudaMemsetAsync, 51, "cudaMemsetAsync_v3020")                 \
+    X(cudaStreamCreate, 129, "cudaStreamCreate_v3020")              \
+    X(cudaStreamSynchronize, 131, "cudaStreamSynchronize_v3020")    \
+    X(cudaEventCreate, 133, "cudaEventCreate_v3020")                \
+    X(cudaEventRecord, 135, "cudaEventRecord_v3020")                \
+    X(cudaEventDestroy, 136, "cudaEventDestroy_v3020")              \
+    X(cudaEventSynchronize, 137, "cudaEventSynchronize_v3020")      \
+    X(cudaEventQuery, 138, "cudaEventQuery_v3020")                  \
+    X(cudaEventElapsedTime, 139, "cudaEventElapsedTime_v3020")      \
+    X(cudaStreamWaitEvent, 147, "cudaStreamWaitEvent_v3020")        \
+    X(cudaDeviceSynchronize, 165, "cudaDeviceSynchronize_v3020")    \
+    X(cudaStreamDestroy, 201, "cudaStreamDestroy_v5050")            \
+    X(cudaLaunchKernel, 211, "cudaLaunchKernel_v7000")              \
+    X(cudaMemcpyPeerAsync, 161, "cudaMemcpyPeerAsync_v4000")        \
+    X(cudaGraphLaunch, 311, "cudaGraphLaunch_v10000")               \
+    X(cudaGraphExecDestroy, 313, "cudaGraphExecDestroy_v10000")     \
+    X(cudaGraphDestroy, 314, "cudaGraphDestroy_v10000")             \
+    X(cudaStreamBeginCapture, 315, "cudaStreamBeginCapture_v10000") \
+    X(cudaStreamEndCapture, 319, "cudaStreamEndCapture_v10000")     \
     X(cudaGraphInstantiate, 443, "cudaGraphInstantiate_v12000")
 
 enum { /* FAKE_ID_cuLaunchKernel = 307, ... */
 #define FAKE_CALL_ID(function, id, text) FAKE_ID_##function = id,
-    FAKE_DRIVER_CALLS(FAKE_CALL_ID) FAKE_RUNTIME_CALLS(FAKE_CALL_ID)
+       FAKE_DRIVER_CALLS(FAKE_CALL_ID) FAKE_RUNTIME_CALLS(FAKE_CALL_ID)
 #undef FAKE_CALL_ID
 };
 
@@ -96,7 +96,7 @@ struct fake_image {
 struct fake_context;
 struct fake_stream;
 struct fake_event;
-struct fake_graph;      /* also what cudaGraphExec_t points to */
+struct fake_graph; /* also what cudaGraphExec_t points to */
 
 /* One API call on the calling thread, from entry to exit. */
 struct fake_call {

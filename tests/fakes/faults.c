@@ -11,8 +11,8 @@
 enum { FAULT_LIMIT = 32 };
 
 struct fault {
-    char name[64], value[64];   /* of "fail=F@N:R": name F, and below */
-    long call_number, result;   /* call_number 0: every call */
+    char name[64], value[64]; /* of "fail=F@N:R": name F, and below */
+    long call_number, result; /* call_number 0: every call */
     atomic_long calls;
     int is_failure;
 };

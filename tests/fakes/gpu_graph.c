@@ -89,11 +89,36 @@ struct allocation {
     uint64_t magic;
     size_t bytes;
     struct fake_context *context;
-    char alignment[40];
+    struct allocation *next, *previous; /* of all: what a lost GPU does not free is not a leak */
+    char alignment[24];
 };
 _Static_assert(sizeof(struct allocation) == 64, "keeps the payload aligned");
 #define ALLOCATION_MAGIC 0x6d656d6f72792121ull
 static atomic_ullong allocated_bytes;
+static struct allocation *allocations;
+static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void allocation_link(struct allocation *allocation)
+{
+    pthread_mutex_lock(&allocations_lock);
+    allocation->next = allocations;
+    if (allocations != NULL)
+        allocations->previous = allocation;
+    allocations = allocation;
+    pthread_mutex_unlock(&allocations_lock);
+}
+
+static void allocation_unlink(struct allocation *allocation)
+{
+    pthread_mutex_lock(&allocations_lock);
+    if (allocation->previous != NULL)
+        allocation->previous->next = allocation->next;
+    else
+        allocations = allocation->next;
+    if (allocation->next != NULL)
+        allocation->next->previous = allocation->previous;
+    pthread_mutex_unlock(&allocations_lock);
+}
 
 static void memory_report(uint64_t address, const struct allocation *allocation, bool is_free)
 {
@@ -125,6 +150,7 @@ int fake_memory_alloc(uint64_t *address, size_t bytes)
     allocation->magic = ALLOCATION_MAGIC;
     allocation->bytes = bytes;
     allocation->context = context;
+    allocation_link(allocation);
     atomic_fetch_add(&allocated_bytes, bytes);
     *address = (uint64_t)(uintptr_t)(allocation + 1);
     memory_report(*address, allocation, false);
@@ -141,6 +167,7 @@ int fake_memory_free(uint64_t address)
     memory_report(address, allocation, true);
     atomic_fetch_sub(&allocated_bytes, allocation->bytes);
     allocation->magic = 0;
+    allocation_unlink(allocation);
     free(allocation);
     return FAKE_SUCCESS;
 }

@@ -247,10 +247,8 @@ void fake_event_record(struct fake_event *event, struct fake_stream *stream)
 int fake_event_wait(struct fake_event *event)
 {
     struct fake_context *context = fake_current_context();
-    struct fake_sync sync = {.type = 1,
-                             .context_id = context != NULL ? context->id : ~0u,
-                             .stream_id = ~0u,
-                             .event_id = event->id};
+    struct fake_sync sync = {
+        .type = 1, .context_id = context != NULL ? context->id : ~0u, .stream_id = ~0u, .event_id = event->id};
     return wait_until_ns(event->time_ns, &sync);
 }
 

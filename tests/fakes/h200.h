@@ -14,8 +14,8 @@ enum { H200_CUDA_VERSION = 13000, H200_LIMIT = 16 };
 static inline int h200_count(void)
 {
     const char *text = getenv("FAKE_GPU_COUNT");
-    int count = text != NULL ? atoi(text) : 1;
-    return count < 0 ? 0 : count > H200_LIMIT ? H200_LIMIT : count;
+    long count = text != NULL ? strtol(text, NULL, 10) : 1;
+    return count < 0 ? 0 : count > H200_LIMIT ? H200_LIMIT : (int)count;
 }
 
 static inline void h200_uuid(int device, unsigned char bytes[16])

@@ -42,8 +42,7 @@ static int driver_state(void)
     return fault_gpu_is_lost() ? FAKE_UNKNOWN : FAKE_SUCCESS;
 }
 
-int fake_call_enter(struct fake_call *call, uint32_t domain, uint32_t cbid, const char *function,
-                    const char *symbol)
+int fake_call_enter(struct fake_call *call, uint32_t domain, uint32_t cbid, const char *function, const char *symbol)
 {
     memset(call, 0, sizeof *call);
     bool is_init = domain == FAKE_DOMAIN_DRIVER && cbid == FAKE_ID_cuInit; /* checks these itself */
@@ -235,12 +234,33 @@ FAKE_API int cuDeviceGetAttribute(int *value, int attribute, int device)
     static const struct {
         int attribute, value;
     } known[] = {
-        {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, {8, 49152}, {9, 65536},
-        {CUDA_ABI_WARP_SIZE, 32}, {CUDA_ABI_REGS_PER_BLOCK, 65536}, {CUDA_ABI_CLOCK_KHZ, 1980000},
-        {CUDA_ABI_MULTIPROCESSORS, 132}, {31, 1}, {32, 1}, {CUDA_ABI_MEMORY_CLOCK_KHZ, 3201000},
-        {CUDA_ABI_MEMORY_BUS_BITS, 6144}, {CUDA_ABI_L2_BYTES, 62914560}, {CUDA_ABI_THREADS_PER_SM, 2048}, {40, 3},
-        {41, 1}, {CUDA_ABI_COMPUTE_MAJOR, 9}, {CUDA_ABI_COMPUTE_MINOR, 0}, {CUDA_ABI_SHARED_PER_SM, 233472},
-        {CUDA_ABI_REGS_PER_SM, 65536}, {CUDA_ABI_SHARED_PER_BLOCK_OPTIN, 232448}, {CUDA_ABI_BLOCKS_PER_SM, 32},
+        {1, 1024},
+        {2, 1024},
+        {3, 1024},
+        {4, 64},
+        {5, 2147483647},
+        {6, 65535},
+        {7, 65535},
+        {8, 49152},
+        {9, 65536},
+        {CUDA_ABI_WARP_SIZE, 32},
+        {CUDA_ABI_REGS_PER_BLOCK, 65536},
+        {CUDA_ABI_CLOCK_KHZ, 1980000},
+        {CUDA_ABI_MULTIPROCESSORS, 132},
+        {31, 1},
+        {32, 1},
+        {CUDA_ABI_MEMORY_CLOCK_KHZ, 3201000},
+        {CUDA_ABI_MEMORY_BUS_BITS, 6144},
+        {CUDA_ABI_L2_BYTES, 62914560},
+        {CUDA_ABI_THREADS_PER_SM, 2048},
+        {40, 3},
+        {41, 1},
+        {CUDA_ABI_COMPUTE_MAJOR, 9},
+        {CUDA_ABI_COMPUTE_MINOR, 0},
+        {CUDA_ABI_SHARED_PER_SM, 233472},
+        {CUDA_ABI_REGS_PER_SM, 65536},
+        {CUDA_ABI_SHARED_PER_BLOCK_OPTIN, 232448},
+        {CUDA_ABI_BLOCKS_PER_SM, 32},
         {CUDA_ABI_SHARED_RESERVED_PER_BLOCK, 1024},
     };
     int result = device_check(device);

@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* Every function here runs its body between the traced entry and exit. */
-#define ENTER(call, function, symbol) \
-    fake_call_enter(call, FAKE_DOMAIN_DRIVER, FAKE_ID_##function, #function, symbol)
+#define ENTER(call, function, symbol) fake_call_enter(call, FAKE_DOMAIN_DRIVER, FAKE_ID_##function, #function, symbol)
 
 static int context_check(void)
 {
@@ -40,16 +39,15 @@ const struct fake_kernel *fake_image_find(const struct fake_image *image, const 
     return NULL;
 }
 
-FAKE_API int cuModuleGetFunction(const struct fake_kernel **function, const struct fake_image *module,
-                                  const char *name)
+FAKE_API int cuModuleGetFunction(const struct fake_kernel **function, const struct fake_image *module, const char *name)
 {
     *function = fake_image_find(module, name);
     return *function != NULL ? context_check() : FAKE_NOT_FOUND;
 }
 
 FAKE_API int cuLaunchKernel(const struct fake_kernel *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                             unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                             void *stream, void **params, void **extra)
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream,
+                            void **params, void **extra)
 {
     struct fake_call call;
     (void)params;

@@ -80,8 +80,7 @@ int runtime_call_begin(struct fake_call *call, uint32_t cbid, const char *functi
 {
     memset(call, 0, sizeof *call);
     int result = context_ready();
-    return result != FAKE_SUCCESS ? result
-                                  : fake_call_enter(call, FAKE_DOMAIN_RUNTIME, cbid, function, symbol);
+    return result != FAKE_SUCCESS ? result : fake_call_enter(call, FAKE_DOMAIN_RUNTIME, cbid, function, symbol);
 }
 
 int runtime_call_end(struct fake_call *call, int result)
@@ -192,8 +191,8 @@ int cudaMemcpyAsync(void *destination, const void *source, size_t bytes, int kin
     return runtime_call_end(&call, result);
 }
 
-int cudaMemcpyPeerAsync(void *destination, int destination_device, const void *source, int source_device,
-                        size_t bytes, void *stream)
+int cudaMemcpyPeerAsync(void *destination, int destination_device, const void *source, int source_device, size_t bytes,
+                        void *stream)
 {
     struct fake_call call;
     int result = BEGIN(&call, cudaMemcpyPeerAsync, NULL);
@@ -216,8 +215,7 @@ int cudaMemcpyPeerAsync(void *destination, int destination_device, const void *s
 
 static int memset_enqueue(void *destination, int value, size_t bytes, void *stream, bool is_async)
 {
-    struct fake_work work = {
-        .kind = FAKE_WORK_MEMSET, .bytes = bytes, .value = (uint8_t)value, .is_async = is_async};
+    struct fake_work work = {.kind = FAKE_WORK_MEMSET, .bytes = bytes, .value = (uint8_t)value, .is_async = is_async};
     int result = fake_enqueue(stream_of(stream), &work);
     memset(destination, value, bytes);
     return result;

@@ -200,7 +200,7 @@ int cuptiActivityFlushAll(uint32_t flag)
         return CUPTI_ABI_NOT_INITIALIZED; /* also in a forked child, whose locks may be anybody's */
     bool is_forced = (flag & CUPTI_ABI_FLUSH_FORCED) != 0;
     replay_begin();
-    replay_advance(is_forced);
+    (void)replay_advance(is_forced);
     records_reap(is_forced);
     buffers_flush(is_forced);
     return CUPTI_ABI_SUCCESS;

@@ -59,12 +59,12 @@ static int check(const char *function, const void *device)
 }
 
 /* For functions that answer with one number. */
-#define ANSWER(function, device, out, value)                                            \
-    do {                                                                                \
+#define ANSWER(function, device, out, value)                                                   \
+    do {                                                                                       \
         int result_ = (device) == NULL ? NVML_ABI_INVALID_ARGUMENT : check(#function, device); \
-        if (result_ == NVML_ABI_SUCCESS)                                                \
-            *(out) = (value);                                                           \
-        return result_;                                                                 \
+        if (result_ == NVML_ABI_SUCCESS)                                                       \
+            *(out) = (value);                                                                  \
+        return result_;                                                                        \
     } while (0)
 
 static int text_answer(int result, char *out, unsigned size, const char *text)

@@ -43,7 +43,7 @@ enum {
     CORE2_COUNT = 16
 };
 
-static function *core[CORE_COUNT], *core2[CORE2_COUNT];               /* filled in by the tool */
+static function *core[CORE_COUNT], *core2[CORE2_COUNT];                       /* filled in by the tool */
 static function **core_table[CORE_COUNT + 1], **core2_table[CORE2_COUNT + 1]; /* addresses of those, as given out */
 static void *domain;
 static pthread_once_t connected = PTHREAD_ONCE_INIT;
@@ -80,7 +80,7 @@ static void connect_tool(void)
     for (int i = 1; i < CORE2_COUNT; i++)
         core2_table[i] = &core2[i];
     void *library = path != NULL ? dlopen(path, RTLD_LAZY) : NULL;
-    int (*initialize)(get_table_fn *get_table) = NULL;
+    int (*initialize)(get_table_fn * get_table) = NULL;
     if (library != NULL)
         *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
     if (initialize == NULL || initialize(table_get) == 0) {

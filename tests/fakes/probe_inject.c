@@ -47,8 +47,9 @@ static void report(void)
     FILE *file = path != NULL ? fopen(path, "a") : NULL;
     if (file == NULL)
         return;
-    fprintf(file, "injections=%lu kernels=%lu copies=%lu memsets=%lu syncs=%lu runtime=%lu driver=%lu dropped=%zu "
-                  "pushes=%lu pops=%lu\n",
+    fprintf(file,
+            "injections=%lu kernels=%lu copies=%lu memsets=%lu syncs=%lu runtime=%lu driver=%lu dropped=%zu "
+            "pushes=%lu pops=%lu\n",
             injections, kinds[CUPTI_ABI_KIND_CONCURRENT_KERNEL],
             kinds[CUPTI_ABI_KIND_MEMCPY] + kinds[CUPTI_ABI_KIND_MEMCPY2], kinds[CUPTI_ABI_KIND_MEMSET],
             kinds[CUPTI_ABI_KIND_SYNCHRONIZATION], kinds[CUPTI_ABI_KIND_RUNTIME], kinds[CUPTI_ABI_KIND_DRIVER], dropped,
@@ -58,9 +59,9 @@ static void report(void)
 
 int InitializeInjection(void)
 {
-    static const uint32_t wanted[] = {CUPTI_ABI_KIND_CONCURRENT_KERNEL, CUPTI_ABI_KIND_MEMCPY, CUPTI_ABI_KIND_MEMCPY2,
-                                      CUPTI_ABI_KIND_MEMSET, CUPTI_ABI_KIND_SYNCHRONIZATION, CUPTI_ABI_KIND_RUNTIME,
-                                      CUPTI_ABI_KIND_DRIVER};
+    static const uint32_t wanted[] = {
+        CUPTI_ABI_KIND_CONCURRENT_KERNEL, CUPTI_ABI_KIND_MEMCPY,  CUPTI_ABI_KIND_MEMCPY2, CUPTI_ABI_KIND_MEMSET,
+        CUPTI_ABI_KIND_SYNCHRONIZATION,   CUPTI_ABI_KIND_RUNTIME, CUPTI_ABI_KIND_DRIVER};
     atomic_fetch_add(&injections, 1);
     owner = getpid();
     atexit(report);

@@ -36,7 +36,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 }
 
 static struct {
-    int errors, warnings;
+    int errors, infos;
     char last_error[600];
 } told;
 
@@ -46,8 +46,8 @@ static void take_message(void *user, gpufl_log_level level, const char *text)
     if (level == GPUFL_LOG_ERROR) {
         told.errors++;
         snprintf(told.last_error, sizeof told.last_error, "%s", text);
-    } else if (level == GPUFL_LOG_WARNING) {
-        told.warnings++;
+    } else if (level == GPUFL_LOG_INFO) {
+        told.infos++;
     }
 }
 
@@ -128,7 +128,7 @@ static void recording_continues_when_there_is_space_again(void **state)
     wait_for_retry();
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
     assert_int_equal(told.errors, 1);
-    assert_int_equal(told.warnings, 1);
+    assert_int_equal(told.infos, 1);
     log_writer_close(writer, 1000);
     struct fixture_seen seen = fixture_see(*state);
     assert_int_equal(seen.summary.rows[RECORD_LOSS], 2);
@@ -152,6 +152,22 @@ static void each_episode_is_told_once(void **state)
         wait_for_retry();
         assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
     }
+    log_writer_close(writer, 1000);
+}
+
+static void short_lines_that_still_fit_do_not_make_new_episodes(void **state)
+{
+    struct log_writer *writer = fixture_open(*state, 0, false);
+    static const char short_line[] = "{\"type\":\"loss\"",
+                      long_line[] = "{\"type\":\"loss\",\"reason\":\"0123456789012345\"";
+    for (int round = 0; round < 2; round++) {
+        disk_room = 60;
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, long_line), GPUFL_E_IO);
+        disk_room = 60;
+        wait_for_retry();
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, short_line), GPUFL_OK);
+    }
+    assert_int_equal(told.errors, 1);
     log_writer_close(writer, 1000);
 }
 
@@ -289,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_disk_is_told_once_and_every_lost_line_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(recording_continues_when_there_is_space_again, setup, teardown),
         cmocka_unit_test_setup_teardown(each_episode_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(short_lines_that_still_fit_do_not_make_new_episodes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_size_limit_never_raises_its_signal, setup, teardown),
         cmocka_unit_test_setup_teardown(a_directory_that_may_not_be_written_is_refused_with_its_path, setup, teardown),
         cmocka_unit_test_setup_teardown(a_path_that_cannot_exist_is_refused, setup, teardown),

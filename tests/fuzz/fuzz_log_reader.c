@@ -10,8 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const names[] = {"device.log",     "scope.log",       "system.000001.log",           "sass.log",
-                                    "device.1.log.gz", "app.device.log.1", ".gpufl-window.device.1.json", ".gpufl-transport-loss.scope.2.json"};
+static const char *const names[] = {
+    "device.log",      "scope.log",        "system.000001.log",           "sass.log",
+    "device.1.log.gz", "app.device.log.1", ".gpufl-window.device.1.json", ".gpufl-transport-loss.scope.2.json"};
 enum { NAME_COUNT = sizeof names / sizeof *names };
 
 static char dir[256];

@@ -267,6 +267,51 @@ def bench():
     s.write()
 
 
+def degraded():
+    s = Session("degraded", app="train.py")
+    s.start(engine="nvidia.trace", channels=("system",))
+    s.event("system", "capture_capabilities", ts_ns=T0, requested_engine="Trace", selected_engine="Monitor",
+            capabilities=[{"feature": "kernel_events", "requested": True, "status": "skipped", "mode": "activity",
+                           "reason_code": "another_profiler", "message": "another profiler (nsys, pid 99) owns CUPTI"}])
+    s.batch("system", "device_metric_batch", METRIC, [[0, 0, None, None, 30, None, 10, 143_155, None, None, None]])
+    s.event("system", "clock_sync", ts_ns=T0 + 1 * MS, mono_ns=1, ticks=1, tick_hz=1, cupti_ns=None, wall_step_ns=-2 * S)
+    s.end(2 * MS, synthetic=True, exit_code=None, signaled=True, signal=9, crashed=True)
+    s.write()
+
+
+def sync_loop():
+    s = Session("sync_loop", app="loop")
+    s.start()
+    s.event("device", "dictionary_update", kernel_dict={"1": "step"})
+    s.event("scope", "dictionary_update", scope_name_dict={"1": "loop"})
+    s.batch("scope", "scope_event_batch", SCOPE, [[0, 1, 1, 0, 0, 0, 0, T0, 100, 0, 0, 0],
+                                                  [20 * MS, 1, 1, 1, 0, 0, 0, T0, 100, 0, 0, 0]], version=3)
+    # 20 us kernels every 100 us; the wait returns 10 us after its kernel, the next call comes 15 us before the next.
+    s.batch("device", "kernel_event_batch", KERNEL, [kernel(50 * US + i * 100 * US, 1, 20 * US, lead=15 * US, scope=1)
+                                                     for i in range(199)])
+    s.batch("scope", "synchronization_event_batch", SYNC,
+            [[40 * US + i * 100 * US, 40 * US, 4, None, None, 1, i, 0, 100, 1] for i in range(199)])
+    s.end(20 * MS)
+    s.write()
+
+
+def two_gpus():
+    s = Session("two_gpus", app="ddp")
+    s.start()
+    for device in (0, 1):
+        s.event("device", "device_limits", device_id=device, name="NVIDIA H200", uuid="GPU-%d" % device,
+                compute_major=9, compute_minor=0, multiprocessors=132, warp_size=32)
+    s.event("device", "dictionary_update", kernel_dict={"1": "allreduce", "2": "gemm"})
+    # GPU 0 works back to back from queued launches; GPU 1 has every second call in flight only.
+    s.batch("device", "kernel_event_batch", KERNEL,
+            [kernel(1 * MS + i * 1 * MS, 2, 990 * US, lead=(i + 1) * 900 * US) for i in range(8)] +
+            [kernel(1 * MS + i * 2 * MS, 1, 1 * MS, device=1, lead=950 * US, call=900 * US) for i in range(4)])
+    s.batch("scope", "synchronization_event_batch", SYNC, [[8_500 * US, 490 * US, 3, 7, None, 1, 1, 0, 100, 0],
+                                                           [1 * MS, 7 * MS, 2, 7, 3, 1, 2, 0, None, 0]])
+    s.end(10 * MS)
+    s.write()
+
+
 def hostile():
     s = Session("hostile", app="evil\x1b[31m\x07")
     s.start(channels=("system", "scope", "device"), driver_version="1\x9b2J")
@@ -294,5 +339,5 @@ def hostile():
     s.write()
 
 
-for make in (trace, launch_bound, monitor, killed, v1, empty, bench, hostile):
+for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, degraded, sync_loop, hostile):
     make()

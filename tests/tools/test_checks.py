@@ -197,6 +197,10 @@ class Documents(unittest.TestCase):
         self.assert_documented("docs/troubleshooting.md", self.source("include/gpufl/gpufl.h", r"X\((GPUFL_E_\w+),"))
         self.assert_documented("docs/troubleshooting.md", self.source("include/gpufl/gpufl.h", r'X\(GPUFL_E_\w+, -\d+, "([^"]*)"\)'))
 
+    def test_every_reason_of_loss(self):
+        self.assert_documented("docs/troubleshooting.md",
+                               [f"`{reason}`" for reason in self.source("src/capture/recorder.h", r'X\(LOSS_\w+, "(\w+)"')])
+
     def test_the_examples_of_the_front_page_compile(self):
         text = (ROOT / "README.md").read_text()
         c_code = re.search(r"```c\n(.*?)```", text, re.S).group(1)

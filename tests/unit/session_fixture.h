@@ -122,7 +122,8 @@ static const char fixture_dictionary[] = "{\"version\":1,\"type\":\"dictionary_u
                                          "\",\"kernel_dict\":{\"1\":\"axpy\",\"2\":\"gemm\"}";
 
 /* `count` kernels with ids 1 and 2 in turn, correlation ids from `first`. */
-static inline gpufl_status fixture_kernels(struct log_writer *writer, struct batch *batch, uint32_t first, uint32_t count)
+static inline gpufl_status fixture_kernels(struct log_writer *writer, struct batch *batch, uint32_t first,
+                                           uint32_t count)
 {
     struct bytes line = {0};
     batch->base_time_ns = 1000000 + first;

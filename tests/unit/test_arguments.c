@@ -10,13 +10,12 @@
 #include <cmocka.h>
 
 static const char *const engines[] = {"Monitor", "Trace", "PcSampling", NULL};
-static const struct option_info options[] = {
-    {"engine", 'e', OPTION_CHOICE, "ENGINE", "", engines, 0, 0},
-    {"output", 'o', OPTION_TEXT, "DIR", "", NULL, 0, 0},
-    {"sample-ms", 0, OPTION_NUMBER, "N", "", NULL, 0, 1000},
-    {"quiet", 'q', OPTION_FLAG, NULL, "", NULL, 0, 0},
-    {"wide", 'w', OPTION_FLAG, NULL, "", NULL, 0, 0},
-    {0}};
+static const struct option_info options[] = {{"engine", 'e', OPTION_CHOICE, "ENGINE", "", engines, 0, 0},
+                                             {"output", 'o', OPTION_TEXT, "DIR", "", NULL, 0, 0},
+                                             {"sample-ms", 0, OPTION_NUMBER, "N", "", NULL, 0, 1000},
+                                             {"quiet", 'q', OPTION_FLAG, NULL, "", NULL, 0, 0},
+                                             {"wide", 'w', OPTION_FLAG, NULL, "", NULL, 0, 0},
+                                             {0}};
 
 static struct arguments parsed;
 static struct problem problem;
@@ -35,7 +34,8 @@ static gpufl_status parse(bool stops_at_operand, char **argv)
 static void long_and_short_options_take_their_values_in_every_spelling(void **state)
 {
     (void)state;
-    char *spellings[][3] = {{"--output", "d", NULL}, {"--output=d", NULL, NULL}, {"-o", "d", NULL}, {"-od", NULL, NULL}};
+    char *spellings[][3] = {
+        {"--output", "d", NULL}, {"--output=d", NULL, NULL}, {"-o", "d", NULL}, {"-od", NULL, NULL}};
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(PARSE(false, spellings[i][0], spellings[i][1]), GPUFL_OK);
         assert_string_equal(arguments_text(&parsed, "output", NULL), "d");

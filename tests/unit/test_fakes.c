@@ -1,196 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The look-alike GPU libraries keep the promises that other tests build on.
- * Faults are read once per process, so each test runs its body in a child. */
+/* The look-alike CUPTI keeps the promises that other tests build on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../fakes/cuda_fake.h"
-#include "../fakes/cudart_fake.h"
-#include "../fakes/cupti_fake.h"
-#include "../fakes/nvml_fake.h"
+#include "../fakes/fake_client.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#define RUNTIME_USED(X)                                                                                   \
-    X(__cudaRegisterFatBinary) X(__cudaRegisterFunction) X(__cudaUnregisterFatBinary) X(cudaLaunchKernel) \
-    X(cudaStreamCreate) X(cudaStreamSynchronize) X(cudaDeviceSynchronize) X(cudaMalloc) X(cudaFree)       \
-    X(cudaMemcpy) X(cudaMemset) X(cudaStreamBeginCapture) X(cudaStreamEndCapture)                         \
-    X(cudaGraphInstantiate) X(cudaGraphLaunch)
-#define CUPTI_EXTRA(X)                                                                    \
-    X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)    \
-    X(cuptiGetCallbackName) X(cuptiActivitySetAttribute) X(cuptiActivityGetAttribute)
-#define MEMBER(symbol) __typeof__(&symbol) symbol;
-#define ABI_MEMBER(member, symbol, params) int(*member) params;
-
-static struct { RUNTIME_USED(MEMBER) } rt;
-static struct { CUDA_ABI_FUNCTIONS(ABI_MEMBER) } cu;
-static struct { CUPTI_ABI_FUNCTIONS(ABI_MEMBER) CUPTI_EXTRA(MEMBER) } cupti;
-static struct { NVML_ABI_FUNCTIONS(ABI_MEMBER) } nvml;
-
-/* In a child, where cmocka's assertions do not reach. */
-#define CHECK(claim)                                                            \
-    do {                                                                        \
-        if (!(claim)) {                                                         \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #claim); \
-            _exit(1);                                                           \
-        }                                                                       \
-    } while (0)
-
-/* What the client of CUPTI saw. */
-enum { SEEN_LIMIT = 65536, RECORD_ROOM_BYTES = 256 };
 /* Of the recording, read from its bytes when it was made: all kernels' durations, the first one's start. */
 #define REPLAY_KERNEL_NS 22006103ull
 #define REPLAY_FIRST_KERNEL_NS 1794715042213173675ull
-static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t seen[SEEN_LIMIT][RECORD_ROOM_BYTES];
-static size_t seen_count, seen_buffers, seen_empty, seen_unreadable, buffer_bytes = 1 << 16;
-static bool gives_no_buffers;
-
-static void buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
-{
-    *size = buffer_bytes;
-    *buffer = gives_no_buffers ? NULL : aligned_alloc(8, buffer_bytes);
-    *max_records = 0;
-}
-
-static size_t stride(uint8_t *buffer, size_t valid, uint8_t *record)
-{
-    void *next = record;
-    return cupti.get_next_record(buffer, valid, &next) == CUPTI_ABI_SUCCESS ? (size_t)((uint8_t *)next - record)
-                                                                            : (size_t)(buffer + valid - record);
-}
-
-static void buffer_complete(void *context, uint32_t stream_id, uint8_t *buffer, size_t size, size_t valid)
-{
-    void *record = NULL;
-    int result;
-    (void)context, (void)stream_id, (void)size;
-    pthread_mutex_lock(&seen_lock);
-    seen_buffers++;
-    seen_empty += valid == 0;
-    while ((result = cupti.get_next_record(buffer, valid, &record)) == CUPTI_ABI_SUCCESS) {
-        CHECK(seen_count < SEEN_LIMIT);
-        size_t bytes = stride(buffer, valid, record);
-        memcpy(seen[seen_count++], record, bytes < RECORD_ROOM_BYTES ? bytes : RECORD_ROOM_BYTES);
-    }
-    seen_unreadable += result == CUPTI_ABI_INVALID_KIND;
-    pthread_mutex_unlock(&seen_lock);
-    free(buffer);
-}
-
-static uint32_t kind_of(const void *record)
-{
-    uint32_t kind;
-    memcpy(&kind, record, sizeof kind);
-    return kind;
-}
-
-static size_t seen_of_kind(uint32_t kind)
-{
-    size_t count = 0;
-    pthread_mutex_lock(&seen_lock);
-    for (size_t i = 0; i < seen_count; i++)
-        count += kind_of(seen[i]) == kind;
-    pthread_mutex_unlock(&seen_lock);
-    return count;
-}
-
-/* The nth record of a kind, or NULL. */
-static const void *seen_at(uint32_t kind, size_t n)
-{
-    for (size_t i = 0; i < seen_count; i++)
-        if (kind_of(seen[i]) == kind && n-- == 0)
-            return seen[i];
-    return NULL;
-}
-
-static const struct fake_kernel test_kernels[] = {
-    {"_Z5shortPf", 32, 0, 0, 1000}, {"_Z4longPf", 32, 0, 0, 3600000000000}, {"_Z4halfPf", 32, 0, 0, 400000000}};
-static const struct fake_image test_image = {FAKE_IMAGE_MAGIC, 3, test_kernels};
-#define SHORT_KERNEL (&test_kernels[0])
-#define LONG_KERNEL (&test_kernels[1]) /* an hour: never ends */
-#define HALF_KERNEL (&test_kernels[2])
-
-static void *library_load(const char *file)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", FAKES_DIR, file);
-    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (library == NULL)
-        fprintf(stderr, "%s\n", dlerror());
-    CHECK(library != NULL);
-    return library;
-}
-
-static void libraries_load(const char *cupti_file)
-{
-    void *driver = library_load("libcuda.so.1"), *runtime = library_load("libcudart.so.13");
-    void *tracing = library_load(cupti_file), *management = library_load("libnvidia-ml.so.1");
-#define LOAD(symbol) *(void **)&rt.symbol = dlsym(runtime, #symbol);
-#define EXTRA_LOAD(symbol) *(void **)&cupti.symbol = dlsym(tracing, #symbol);
-#define CU_LOAD(member, symbol, params) *(void **)&cu.member = dlsym(driver, #symbol);
-#define CUPTI_LOAD(member, symbol, params) *(void **)&cupti.member = dlsym(tracing, #symbol);
-#define NVML_LOAD(member, symbol, params) *(void **)&nvml.member = dlsym(management, #symbol);
-    RUNTIME_USED(LOAD)
-    CUPTI_EXTRA(EXTRA_LOAD)
-    CUDA_ABI_FUNCTIONS(CU_LOAD)
-    CUPTI_ABI_FUNCTIONS(CUPTI_LOAD)
-    NVML_ABI_FUNCTIONS(NVML_LOAD)
-    void **handle = rt.__cudaRegisterFatBinary((void *)(uintptr_t)&test_image);
-    for (uint32_t i = 0; i < test_image.kernel_count; i++)
-        rt.__cudaRegisterFunction(handle, (const char *)&test_kernels[i], NULL, test_kernels[i].name, -1, NULL, NULL,
-                                  NULL, NULL, NULL);
-    rt.__cudaUnregisterFatBinary(handle);
-}
-
-/* Runs body in a child that has the libraries, with FAKE_FAULTS set. */
-static void in_child(const char *cupti_file, const char *faults, void (*body)(void))
-{
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        setenv("FAKE_FAULTS", faults, 1);
-        alarm(100);
-        libraries_load(cupti_file);
-        body();
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void trace_start(void)
-{
-    static const uint32_t kinds[] = {1, 2, 4, 5, 10, 22, 38, 39, 49};
-    CHECK(cupti.register_callbacks(buffer_request, buffer_complete) == CUPTI_ABI_SUCCESS);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        CHECK(cupti.enable(kinds[i]) == CUPTI_ABI_SUCCESS);
-}
-
-static int launch(const struct fake_kernel *kernel, void *stream)
-{
-    return rt.cudaLaunchKernel(kernel, (struct fake_dim3){4, 1, 1}, (struct fake_dim3){128, 1, 1}, NULL, 64, stream);
-}
-
-static void launches(int count)
-{
-    for (int i = 0; i < count; i++)
-        CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS);
-    CHECK(rt.cudaDeviceSynchronize() == FAKE_SUCCESS);
-}
 
 static void flush_body(void)
 {
@@ -430,7 +252,8 @@ static void calls_body(void)
     CHECK(cupti.disable(CUPTI_ABI_KIND_RUNTIME) == CUPTI_ABI_SUCCESS);
     launches(1);
     CHECK(cupti.flush_all(1) == CUPTI_ABI_SUCCESS && seen_count == 3);
-    CHECK(cupti.cuptiGetCallbackName(2, 211, &name) == CUPTI_ABI_SUCCESS && strcmp(name, "cudaLaunchKernel_v7000") == 0);
+    CHECK(cupti.cuptiGetCallbackName(2, 211, &name) == CUPTI_ABI_SUCCESS &&
+          strcmp(name, "cudaLaunchKernel_v7000") == 0);
 }
 
 static void calls_can_be_chosen_and_carry_external_ids(void **state)
@@ -533,6 +356,7 @@ static void each_version_has_its_own_records_and_symbols(void **state)
 
 static void replay_check(void)
 {
+    setenv("FAKE_REPLAY", SOURCE_DIR "/tests/recordings/h200_torch_train.cuptirec.zst", 1);
     trace_start();
     CHECK(cupti.enable(CUPTI_ABI_KIND_OVERHEAD) == CUPTI_ABI_SUCCESS);
     launches(3);
@@ -540,7 +364,8 @@ static void replay_check(void)
     CHECK(seen_of_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == 2332);
     CHECK(seen_of_kind(CUPTI_ABI_KIND_RUNTIME) == 2361 && seen_of_kind(CUPTI_ABI_KIND_DRIVER) == 122);
     CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMCPY) == 54 && seen_of_kind(CUPTI_ABI_KIND_MEMSET) == 73);
-    CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMORY2) == 635 && seen_of_kind(8) == 0); /* DEVICE was not enabled */
+    CHECK(seen_of_kind(CUPTI_ABI_KIND_MEMORY2) == 635 && seen_of_kind(CUPTI_ABI_KIND_OVERHEAD) == 30);
+    CHECK(seen_of_kind(8) == 0); /* DEVICE was not enabled */
 }
 
 static void replay_body(void)
@@ -550,7 +375,8 @@ static void replay_body(void)
     replay_check();
     for (size_t i = 0; i < 2332; i++) {
         const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
-        CHECK(kernel->start >= before && kernel->end > kernel->start && strncmp(kernel->name, "_Z", 2) == 0);
+        CHECK(kernel->start >= before && kernel->end > kernel->start);
+        CHECK(strlen(kernel->name) > 2);
         duration += kernel->end - kernel->start;
     }
     CHECK(duration == REPLAY_KERNEL_NS);
@@ -558,133 +384,26 @@ static void replay_body(void)
 
 static void replay_recorded_times_body(void)
 {
+    setenv("FAKE_REPLAY_TIMES", "recorded", 1);
     replay_check();
-    const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0);
-    CHECK(kernel->start == REPLAY_FIRST_KERNEL_NS);
+    bool is_found = false; /* buffers may be handed over in any order */
+    for (size_t i = 0; i < 2332; i++) {
+        const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
+        is_found = is_found || kernel->start == REPLAY_FIRST_KERNEL_NS;
+    }
+    CHECK(is_found);
 }
 
 static void a_recording_is_replayed_to_the_last_record(void **state)
 {
     (void)state;
-    setenv("FAKE_REPLAY", SOURCE_DIR "/tests/recordings/h200_torch_train.cuptirec.zst", 1);
     in_child("libcupti.so.13", "", replay_body);
-    setenv("FAKE_REPLAY_TIMES", "recorded", 1);
     in_child("libcupti.so.13", "", replay_recorded_times_body);
-    unsetenv("FAKE_REPLAY_TIMES");
-    unsetenv("FAKE_REPLAY");
-}
-
-static void no_device_body(void)
-{
-    CHECK(cu.init(0) == FAKE_NO_DEVICE && nvml.init() == NVML_ABI_DRIVER_NOT_LOADED);
-    CHECK(cupti.enable(10) == CUPTI_ABI_UNKNOWN);
-}
-
-static void lost_body(void)
-{
-    unsigned watts;
-    void *device;
-    CHECK(cu.init(0) == FAKE_SUCCESS && launch(SHORT_KERNEL, NULL) == FAKE_UNKNOWN);
-    CHECK(nvml.init() == 0 && nvml.device_handle(0, &device) == 0);
-    CHECK(nvml.power(device, &watts) == NVML_ABI_GPU_IS_LOST);
-}
-
-static void forked_body(void)
-{
-    CHECK(cu.init(0) == FAKE_SUCCESS);
-    trace_start();
-    launches(1);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(launch(SHORT_KERNEL, NULL) == FAKE_NOT_INITIALIZED && cupti.flush_all(1) == CUPTI_ABI_NOT_INITIALIZED ? 0
-                                                                                                                   : 1);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
-}
-
-static void a_missing_a_lost_and_an_inherited_gpu_cannot_be_used(void **state)
-{
-    (void)state;
-    in_child("libcupti.so.13", "no_device=1", no_device_body);
-    in_child("libcupti.so.13", "lost_gpu_after_ms=0", lost_body);
-    in_child("libcupti.so.13", "", forked_body);
-}
-
-static void management_body(void)
-{
-    void *device, *older, *newer;
-    char text[96];
-    int value;
-    unsigned count = 0;
-    struct nvml_abi_memory memory;
-    struct nvml_abi_process processes[8];
-    struct nvml_abi_field fields[2] = {{.field_id = NVML_ABI_FIELD_MEMORY_TEMP}, {.field_id = 9999}};
-    static struct nvml_abi_gpm_metrics metrics;
-    CHECK(nvml.device_count(&count) == NVML_ABI_UNINITIALIZED);
-    CHECK(nvml.init() == 0 && nvml.device_count(&count) == 0 && count == 2);
-    CHECK(nvml.device_handle(2, &device) == NVML_ABI_INVALID_ARGUMENT && nvml.device_handle(1, &device) == 0);
-    CHECK(nvml.name(device, text, sizeof text) == 0 && strcmp(text, "NVIDIA H200") == 0);
-    CHECK(nvml.driver_version(text, sizeof text) == 0 && strcmp(text, "580.159.04") == 0);
-    CHECK(nvml.uuid(device, text, sizeof text) == 0 && strncmp(text, "GPU-97a2cf6e-", 13) == 0 && strlen(text) == 40);
-    CHECK(nvml.memory(device, &memory) == 0 && memory.total == 143771ull << 20 && memory.used < memory.total);
-    count = 8;
-    CHECK(nvml.processes(device, &count, processes) == 0 && count == 2 && processes[0].pid == (unsigned)getpid());
-    CHECK(nvml.fields(device, 2, fields) == 0 && fields[0].result == 0 && fields[1].result == NVML_ABI_NOT_SUPPORTED);
-    CHECK(nvml.gpm_sample_alloc(&older) == 0 && nvml.gpm_sample_alloc(&newer) == 0);
-    CHECK(nvml.gpm_sample_get(device, older) == 0);
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
-    CHECK(nvml.gpm_sample_get(device, newer) == 0);
-    metrics.version = metrics.metric_count = 1;
-    metrics.older = older;
-    metrics.newer = newer;
-    metrics.metrics[0].metric_id = NVML_ABI_GPM_SM_UTIL;
-    CHECK(nvml.gpm_metrics_get(&metrics) == 0 && metrics.metrics[0].value > 0 && metrics.metrics[0].value <= 100);
-    CHECK(nvml.gpm_sample_free(older) == 0 && nvml.gpm_sample_free(newer) == 0);
-    CHECK(cu.device_count(&value) == FAKE_NOT_INITIALIZED && cu.init(0) == 0 && cu.device_count(&value) == 0 && value == 2);
-    CHECK(cu.device_attribute(&value, CUDA_ABI_MULTIPROCESSORS, 1) == 0 && value == 132);
-}
-
-static void management_answers_like_two_h200(void **state)
-{
-    (void)state;
-    setenv("FAKE_GPU_COUNT", "2", 1);
-    in_child("libcupti.so.13", "", management_body);
-    unsetenv("FAKE_GPU_COUNT");
-}
-
-static void injected_program_counts_what_it_launched(void **state)
-{
-    (void)state;
-    char directory[] = "/tmp/gpufl-fakes-XXXXXX", out[64], line[512], command[2048];
-    assert_non_null(mkdtemp(directory));
-    snprintf(out, sizeof out, "%s/probe", directory);
-    snprintf(command, sizeof command,
-             "CUDA_INJECTION64_PATH=%s/libprobe_inject.so NVTX_INJECTION64_PATH=%s/libprobe_inject.so "
-             "FAKE_PROBE_CUPTI=%s/libcupti.so.13 FAKE_PROBE_OUT=%s %s/fake_app --threads 4 --streams 4 --launches 500 "
-             "--scopes --nvtx --copies --graphs --sync-every 100 --fork --exit 7",
-             FAKES_DIR, FAKES_DIR, FAKES_DIR, out, FAKES_DIR);
-    FILE *program = popen(command, "r");
-    assert_non_null(program);
-    assert_non_null(fgets(line, sizeof line, program));
-    /* Per thread: 500 launches, 5 graphs of 3; 10 times 3 copies and a memset; 5 waits and one at the end. */
-    assert_string_equal(line, "kernels=2060 copies=120 memsets=40 syncs=24 graph_launches=20 errors=0\n");
-    int status = pclose(program);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 7);
-    FILE *file = fopen(out, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(line, sizeof line, file));
-    assert_non_null(strstr(line, "injections=1 kernels=2060 copies=120 memsets=40 syncs=24 "));
-    assert_non_null(strstr(line, " dropped=0 pushes=284 pops=284\n"));
-    assert_null(fgets(line, sizeof line, file));
-    fclose(file);
-    unlink(out);
-    rmdir(directory);
 }
 
 int main(void)
 {
-    unsetenv("CUDA_INJECTION64_PATH"); /* the test itself may be traced */
+    environment_clear();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flush_gives_ended_work_and_a_forced_one_also_running_work),
         cmocka_unit_test(work_is_in_order_within_a_stream_and_overlaps_between_streams),
@@ -697,9 +416,6 @@ int main(void)
         cmocka_unit_test(graph_nodes_share_the_id_of_their_launch),
         cmocka_unit_test(each_version_has_its_own_records_and_symbols),
         cmocka_unit_test(a_recording_is_replayed_to_the_last_record),
-        cmocka_unit_test(a_missing_a_lost_and_an_inherited_gpu_cannot_be_used),
-        cmocka_unit_test(management_answers_like_two_h200),
-        cmocka_unit_test(injected_program_counts_what_it_launched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

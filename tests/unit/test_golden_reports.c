@@ -49,8 +49,8 @@ static void assert_same_text(const char *path, struct bytes *expected, struct by
     for (;; line++) {
         size_t left_size = strcspn(left, "\n"), right_size = strcspn(right, "\n");
         if (left_size != right_size || memcmp(left, right, left_size) != 0 || !left[left_size] || !right[right_size]) {
-            print_error("%s:%u\n  expected: %.*s\n  actual:   %.*s\nthe whole report now:\n%s\n", path, line, (int)left_size,
-                        left, (int)right_size, right, actual->data);
+            print_error("%s:%u\n  expected: %.*s\n  actual:   %.*s\nthe whole report now:\n%s\n", path, line,
+                        (int)left_size, left, (int)right_size, right, actual->data);
             fail_msg("%s line %u differs; GPUFL_UPDATE_GOLDEN=1 accepts the new text", path, line);
         }
         left += left_size + 1;
@@ -69,8 +69,8 @@ static void report_is_as_expected(void **state)
     if (session_load(&model, dir, &problem) != GPUFL_OK)
         fail_msg("%s: %s", dir, problem.text);
     struct bytes actual = {0};
-    gpufl_status status = golden->is_json ? report_json(model, &golden->options, &actual)
-                                          : report_text(model, &golden->options, &actual);
+    gpufl_status status =
+        golden->is_json ? report_json(model, &golden->options, &actual) : report_text(model, &golden->options, &actual);
     assert_int_equal(status, GPUFL_OK);
     session_free(model);
     if (getenv("GPUFL_UPDATE_GOLDEN"))
@@ -96,6 +96,9 @@ int main(void)
         {.name = "v1", .extension = "json", .is_json = true},
         {.name = "empty", .extension = "txt"},
         {.name = "bench", .extension = "txt"},
+        {.name = "two_gpus", .extension = "txt"},
+        {.name = "degraded", .extension = "txt"},
+        {.name = "sync_loop", .extension = "txt"},
         {.name = "hostile", .extension = "txt"},
         {.name = "hostile", .extension = "json", .is_json = true},
     };
@@ -104,7 +107,8 @@ int main(void)
     char names[count][64];
     for (unsigned i = 0; i < count; i++) {
         snprintf(names[i], sizeof names[i], "report_of_%s_is_%s.%s", cases[i].name, cases[i].name, cases[i].extension);
-        tests[i] = (struct CMUnitTest){.name = names[i], .test_func = report_is_as_expected, .initial_state = &cases[i]};
+        tests[i] =
+            (struct CMUnitTest){.name = names[i], .test_func = report_is_as_expected, .initial_state = &cases[i]};
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,17 +7,19 @@
 #include <zlib.h>
 
 #define ID "11111111-2222-4333-8444-555555555555"
-#define ENVELOPE(version, type, batch) \
-    "{\"version\":" #version ",\"type\":\"" type "\",\"session_id\":\"" ID "\",\"batch_id\":" #batch ",\"base_time_ns\":5000,"
-#define JOB_START                                                                                               \
-    "{\"version\":1,\"type\":\"job_start\",\"pid\":42,\"app\":\"train\",\"session_id\":\"" ID "\",\"log_path\":\"/x\"," \
-    "\"ts_ns\":100,\"hostname\":\"h\",\"ip_addr\":\"\",\"host\":{\"cpu_pct\":1.5,\"ram_used_mib\":10,"              \
+#define ENVELOPE(version, type, batch)                                                               \
+    "{\"version\":" #version ",\"type\":\"" type "\",\"session_id\":\"" ID "\",\"batch_id\":" #batch \
+    ",\"base_time_ns\":5000,"
+#define JOB_START                                                                                      \
+    "{\"version\":1,\"type\":\"job_start\",\"pid\":42,\"app\":\"train\",\"session_id\":\"" ID          \
+    "\",\"log_path\":\"/x\","                                                                          \
+    "\"ts_ns\":100,\"hostname\":\"h\",\"ip_addr\":\"\",\"host\":{\"cpu_pct\":1.5,\"ram_used_mib\":10," \
     "\"ram_total_mib\":20},\"devices\":[],\"session_kind\":\"trace\",\"profiling_engine\":\"nvidia.trace\"}\n"
 #define SHUTDOWN "{\"type\":\"shutdown\",\"pid\":42,\"app\":\"train\",\"session_id\":\"" ID "\",\"ts_ns\":900}\n"
-#define KERNEL_COLUMNS                                                                                          \
-    "\"columns\":[\"dt_ns\",\"kernel_id\",\"stream_id\",\"duration_ns\",\"corr_id\",\"dyn_shared\",\"num_regs\","   \
+#define KERNEL_COLUMNS                                                                                            \
+    "\"columns\":[\"dt_ns\",\"kernel_id\",\"stream_id\",\"duration_ns\",\"corr_id\",\"dyn_shared\",\"num_regs\"," \
     "\"has_details\",\"external_kind\",\"external_id\"],"
-#define DICTIONARY                                                                                          \
+#define DICTIONARY                                                                                              \
     "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"" ID "\",\"kernel_dict\":{\"1\":\"axpy\"}," \
     "\"scope_name_dict\":{\"1\":\"train|step\"}}\n"
 
@@ -54,21 +56,22 @@ static void make_tmp(const char *dir)
 static void publish(const char *dir, const char *channel, int index, const char *text, uint32_t crc_error)
 {
     unsigned char payload[16384];
-    z_stream stream = {.next_in = (Bytef *)text,
-                       .avail_in = (uInt)strlen(text),
-                       .next_out = payload,
-                       .avail_out = sizeof payload};
-    assert_int_equal(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z_stream stream = {
+        .next_in = (Bytef *)text, .avail_in = (uInt)strlen(text), .next_out = payload, .avail_out = sizeof payload};
+    assert_int_equal(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY),
+                     Z_OK);
     assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
     size_t size = stream.total_out;
     deflateEnd(&stream);
     char name[64], sidecar[1024];
     snprintf(name, sizeof name, ".gpufl-window.%s.%d.json", channel, index);
-    snprintf(sidecar, sizeof sidecar,
-             "{\"schema_version\":1,\"type\":\"transport_window\",\"window_id\":\"%s\",\"session_id\":\"%s\",\"channel\":\"%s\","
-             "\"window_sequence\":%d,\"opened_mono_ms\":1,\"closed_mono_ms\":2,\"created_wall_ms\":3,"
-             "\"payload_file\":\"%s.%d.log.gz\",\"payload_bytes\":%zu,\"payload_crc32\":%lu}",
-             ID, ID, channel, index, channel, index, size, (unsigned long)((uint32_t)crc32(0, payload, (uInt)size) ^ crc_error));
+    snprintf(
+        sidecar, sizeof sidecar,
+        "{\"schema_version\":1,\"type\":\"transport_window\",\"window_id\":\"%s\",\"session_id\":\"%s\",\"channel\":\"%s\","
+        "\"window_sequence\":%d,\"opened_mono_ms\":1,\"closed_mono_ms\":2,\"created_wall_ms\":3,"
+        "\"payload_file\":\"%s.%d.log.gz\",\"payload_bytes\":%zu,\"payload_crc32\":%lu}",
+        ID, ID, channel, index, channel, index, size,
+        (unsigned long)((uint32_t)crc32(0, payload, (uInt)size) ^ crc_error));
     fixture_write(dir, name, sidecar, strlen(sidecar));
     snprintf(name, sizeof name, "%s.%d.log.gz", channel, index);
     fixture_write(dir, name, payload, size);
@@ -263,13 +266,15 @@ static void device_metrics_with_9_and_18_columns_are_read(void **state)
 {
     char dir[512];
     session_path(dir, state);
-    static const char text[] =
-        JOB_START ENVELOPE(1, "device_metric_batch", 1) "\"columns\":[\"dt_ns\",\"device_id\",\"gpu_util\",\"mem_util\","
-        "\"temp_c\",\"power_mw\",\"used_mib\",\"total_mib\",\"clock_sm\"],\"rows\":[[0,0,50,20,40,70000,100,200,1500]]}\n"
-        ENVELOPE(1, "device_metric_batch", 2) "\"columns\":[\"dt_ns\",\"device_id\",\"gpu_util\",\"mem_util\",\"temp_c\","
-        "\"power_mw\",\"used_mib\",\"total_mib\",\"clock_sm\",\"fan_speed_pct\",\"temp_mem_c\",\"temp_junction_c\","
-        "\"voltage_mv\",\"energy_uj\",\"clock_mem\",\"pcie_bw_bps\",\"ecc_corrected\",\"ecc_uncorrected\"],"
-        "\"rows\":[[0,0,51,21,41,80000,100,200,1500,30,60,70,900,123456789012,2600,1000,0,0]]}\n" SHUTDOWN;
+    static const char text[] = JOB_START ENVELOPE(
+        1, "device_metric_batch",
+        1) "\"columns\":[\"dt_ns\",\"device_id\",\"gpu_util\",\"mem_util\","
+           "\"temp_c\",\"power_mw\",\"used_mib\",\"total_mib\",\"clock_sm\"],\"rows\":[[0,0,50,20,40,70000,100,200,1500]]}\n" ENVELOPE(
+               1, "device_metric_batch",
+               2) "\"columns\":[\"dt_ns\",\"device_id\",\"gpu_util\",\"mem_util\",\"temp_c\","
+                  "\"power_mw\",\"used_mib\",\"total_mib\",\"clock_sm\",\"fan_speed_pct\",\"temp_mem_c\",\"temp_junction_c\","
+                  "\"voltage_mv\",\"energy_uj\",\"clock_mem\",\"pcie_bw_bps\",\"ecc_corrected\",\"ecc_uncorrected\"],"
+                  "\"rows\":[[0,0,51,21,41,80000,100,200,1500,30,60,70,900,123456789012,2600,1000,0,0]]}\n" SHUTDOWN;
     publish(dir, "system", 1, text, 0);
     struct metric_check check = {0};
     struct log_summary summary;
@@ -297,13 +302,16 @@ static void scope_batches_of_versions_1_to_3_are_read(void **state)
 {
     char dir[512];
     session_path(dir, state);
-    static const char text[] = DICTIONARY
-        ENVELOPE(1, "scope_event_batch", 1) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
-        "\"depth\"],\"rows\":[[0,1,1,0,0]]}\n"
-        ENVELOPE(2, "scope_event_batch", 2) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
-        "\"depth\",\"repeat\",\"warmup\"],\"rows\":[[0,2,1,0,0,10,2]]}\n"
-        ENVELOPE(3, "scope_event_batch", 3) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
-        "\"depth\",\"repeat\",\"warmup\",\"original_start_ns\"],\"rows\":[[0,3,1,2,0,10,2,4000]]}\n";
+    static const char text[] = DICTIONARY ENVELOPE(
+        1, "scope_event_batch",
+        1) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
+           "\"depth\"],\"rows\":[[0,1,1,0,0]]}\n" ENVELOPE(
+               2, "scope_event_batch",
+               2) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
+                  "\"depth\",\"repeat\",\"warmup\"],\"rows\":[[0,2,1,0,0,10,2]]}\n" ENVELOPE(
+                      3, "scope_event_batch",
+                      3) "\"columns\":[\"dt_ns\",\"scope_instance_id\",\"name_id\",\"event_type\","
+                         "\"depth\",\"repeat\",\"warmup\",\"original_start_ns\"],\"rows\":[[0,3,1,2,0,10,2,4000]]}\n";
     publish(dir, "scope", 1, text, 0);
     unsigned seen = 0;
     struct log_summary summary;
@@ -315,9 +323,10 @@ static void unknown_types_and_columns_are_ignored(void **state)
 {
     char dir[512];
     session_path(dir, state);
-    static const char text[] = "{\"version\":1,\"type\":\"hologram_batch\",\"rows\":[[1,\"x\",{\"a\":null}]]}\n"
-        ENVELOPE(1, "kernel_event_batch", 1) "\"columns\":[\"corr_id\",\"mood\",\"duration_ns\",\"dt_ns\",\"external_id\"],"
-        "\"rows\":[[21,\"fine\",100,0,0],[22,null,200,1,0],[23,[1,2],300,2,0]]}\n";
+    static const char text[] =
+        "{\"version\":1,\"type\":\"hologram_batch\",\"rows\":[[1,\"x\",{\"a\":null}]]}\n" ENVELOPE(
+            1, "kernel_event_batch", 1) "\"columns\":[\"corr_id\",\"mood\",\"duration_ns\",\"dt_ns\",\"external_id\"],"
+                                        "\"rows\":[[21,\"fine\",100,0,0],[22,null,200,1,0],[23,[1,2],300,2,0]]}\n";
     publish(dir, "device", 1, text, 0);
     struct kernel_check check = read_kernels(dir);
     assert_int_equal(check.count, 3);
@@ -332,11 +341,15 @@ static void records_of_all_channels_and_isa_maps_are_delivered_once(void **state
 {
     static const char *const channels[] = {"device", "scope", "system", "sass"};
     static const char text[] = JOB_START
-        "{\"version\":1,\"type\":\"capture_capabilities\",\"session_id\":\"" ID "\",\"ts_ns\":101,\"capabilities\":[]}\n"
-        "{\"version\":1,\"type\":\"segment_start\",\"session_id\":\"" ID "\",\"run_id\":\"r\",\"segment_index\":0,\"ts_ns\":102}\n"
-        "{\"version\":1,\"type\":\"profile_sample_batch\",\"session_id\":\"" ID "\",\"batch_id\":1000001,\"base_time_ns\":5,"
+        "{\"version\":1,\"type\":\"capture_capabilities\",\"session_id\":\"" ID
+        "\",\"ts_ns\":101,\"capabilities\":[]}\n"
+        "{\"version\":1,\"type\":\"segment_start\",\"session_id\":\"" ID
+        "\",\"run_id\":\"r\",\"segment_index\":0,\"ts_ns\":102}\n"
+        "{\"version\":1,\"type\":\"profile_sample_batch\",\"session_id\":\"" ID
+        "\",\"batch_id\":1000001,\"base_time_ns\":5,"
         "\"columns\":[\"dt_ns\",\"function_id\",\"sample_kind\"],\"rows\":[[0,0,2],[0,0,2]]}\n"
-        "{\"version\":1,\"type\":\"segment_end\",\"session_id\":\"" ID "\",\"run_id\":\"r\",\"segment_index\":0,\"ts_ns\":800}\n"
+        "{\"version\":1,\"type\":\"segment_end\",\"session_id\":\"" ID
+        "\",\"run_id\":\"r\",\"segment_index\":0,\"ts_ns\":800}\n"
         "{\"version\":1,\"type\":\"run_end\",\"session_id\":\"" ID "\",\"run_id\":\"r\",\"ts_ns\":801}\n" SHUTDOWN;
     char dir[512];
     session_path(dir, state);
@@ -373,7 +386,8 @@ static void the_older_flat_layout_is_read_oldest_first(void **state)
     fixture_write(flat, "my.app.device.log", third_kernels, strlen(third_kernels));
     fixture_write(flat, "my.app.device.log.1", second_kernels, strlen(second_kernels));
     fixture_write(flat, "my.app.device.log.2", first_kernels, strlen(first_kernels));
-    fixture_write(flat, "my.app.system.log", JOB_START, strlen(JOB_START) - 1); /* v1 writers may leave out the last LF */
+    fixture_write(flat, "my.app.system.log", JOB_START,
+                  strlen(JOB_START) - 1); /* v1 writers may leave out the last LF */
     struct kernel_check check = read_kernels(flat);
     assert_int_equal(check.job_starts, 1);
     assert_int_equal(check.count, 4);
@@ -396,8 +410,8 @@ struct v1_reader {
 static bool v1_is_repeated(struct v1_reader *reader, const struct json_value *root)
 {
     char key[96];
-    snprintf(key, sizeof key, "%.20s %.40s %lld", json_get_text(root, "type", ""), json_get_text(root, "session_id", ""),
-             (long long)json_get_int(root, "ts_ns", 0));
+    snprintf(key, sizeof key, "%.20s %.40s %lld", json_get_text(root, "type", ""),
+             json_get_text(root, "session_id", ""), (long long)json_get_int(root, "ts_ns", 0));
     for (unsigned i = 0; i < reader->seen_count; i++)
         if (!strcmp(reader->seen[i], key))
             return true;
@@ -440,7 +454,8 @@ static void v1_take(struct v1_reader *reader, const struct json_value *root)
         for (const struct json_value *entry = names ? names->child : NULL; entry; entry = entry->next)
             snprintf(reader->names[atoi(entry->key) % 8], 64, "%.60s", entry->text);
     } else if (!strcmp(type, "kernel_event_batch")) {
-        unsigned dt = v1_column(root, "dt_ns"), id = v1_column(root, "kernel_id"), duration = v1_column(root, "duration_ns");
+        unsigned dt = v1_column(root, "dt_ns"), id = v1_column(root, "kernel_id"),
+                 duration = v1_column(root, "duration_ns");
         int64_t base = json_get_int(root, "base_time_ns", 0);
         for (const struct json_value *row = json_member(root, "rows")->child; row; row = row->next) {
             assert_int_equal(row->count, json_member(root, "columns")->count);
@@ -513,7 +528,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(windows_retired_and_active_files_are_read_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(a_finished_session_is_complete, setup, teardown),
         cmocka_unit_test_setup_teardown(ten_windows_are_ordered_by_number_not_by_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_window_that_differs_from_its_sidecar_is_reported_and_still_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_window_that_differs_from_its_sidecar_is_reported_and_still_read, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_truncated_window_gives_what_decodes, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_and_missing_windows_are_told_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_that_is_published_twice_is_read_once, setup, teardown),

@@ -4,6 +4,9 @@
 #include "logfile/line.h"
 #include "logfile/segment.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static int setup(void **state)
 {
     *state = strdup(fixture_dir());
@@ -302,7 +305,8 @@ static void a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail(void **state)
     size_t torn = (size_t)(last + 20 - text);
     struct bytes file = {0};
     char trailer[LINE_TRAILER_MAX];
-    static const char end[] = "{\"type\":\"shutdown\",\"session_id\":\"" FIXTURE_ID "\",\"ts_ns\":9999,\"synthetic\":true";
+    static const char end[] =
+        "{\"type\":\"shutdown\",\"session_id\":\"" FIXTURE_ID "\",\"ts_ns\":9999,\"synthetic\":true";
     bytes_append(&file, text, torn);
     bytes_append_text(&file, "\n");
     bytes_append_text(&file, end);
@@ -337,6 +341,44 @@ static void a_line_over_the_limit_is_skipped_and_the_next_one_read(void **state)
     assert_int_equal(seen.summary.rows[RECORD_SYSTEM_START], 1);
 }
 
+static atomic_bool is_writing;
+
+static void *write_many(void *user)
+{
+    struct log_writer *writer = user;
+    struct batch batch;
+    if (batch_init(&batch, RECORD_KERNEL_EVENT_BATCH, 16) == GPUFL_OK) {
+        for (uint32_t i = 0; i < 1500; i++)
+            (void)fixture_kernels(writer, &batch, 1 + i * 16, 16);
+        batch_free(&batch);
+    }
+    atomic_store(&is_writing, false);
+    return NULL;
+}
+
+/* Files are rotated, sealed and removed under the reader; it sees a prefix without holes all the same. */
+static void a_session_can_be_read_while_it_is_written(void **state)
+{
+    struct log_writer *writer = fixture_open(*state, 3000, true);
+    pthread_t thread;
+    atomic_store(&is_writing, true);
+    assert_int_equal(pthread_create(&thread, NULL, write_many, writer), 0);
+    uint64_t kernels = 0;
+    while (atomic_load(&is_writing)) {
+        struct fixture_seen seen = fixture_see(*state);
+        for (int kind = 0; kind < LOG_ISSUE_UNFINISHED; kind++)
+            if (seen.issues[kind])
+                fail_msg("%s line %llu: %s", seen.last[kind].file, (unsigned long long)seen.last[kind].line,
+                         seen.last[kind].text);
+        assert_true(seen.kernels >= kernels);
+        kernels = seen.kernels;
+        assert_int_equal(seen.corr_sum, kernels * (kernels + 1) / 2);
+    }
+    pthread_join(thread, NULL);
+    log_writer_close(writer, 60000);
+    assert_int_equal(fixture_see(*state).kernels, 1500 * 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail, setup, teardown),
         cmocka_unit_test_setup_teardown(a_line_over_the_limit_is_skipped_and_the_next_one_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_can_be_read_while_it_is_written, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

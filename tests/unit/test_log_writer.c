@@ -75,8 +75,9 @@ static void rotation_keeps_counting_and_loses_nothing(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 300, false);
     for (int i = 0; i < 20; i++)
-        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\",\"padding\":\"0123456789\""),
-                         GPUFL_OK);
+        assert_int_equal(
+            fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\",\"padding\":\"0123456789\""),
+            GPUFL_OK);
     assert_true(fixture_exists(log_writer_dir(writer), "device.000001.log"));
     assert_true(fixture_exists(log_writer_dir(writer), "device.000002.log"));
     assert_true(fixture_exists(log_writer_dir(writer), "device.log"));
@@ -209,7 +210,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rotation_keeps_counting_and_loses_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(rotation_by_age_starts_a_new_file, setup, teardown),
         cmocka_unit_test_setup_teardown(rotated_files_are_sealed_and_read_back_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(closing_without_patience_leaves_plain_or_sealed_files_but_no_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(closing_without_patience_leaves_plain_or_sealed_files_but_no_others, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_lock_is_held_while_the_writer_lives, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forked_child_forgets_and_the_parent_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(an_id_that_is_no_uuid_is_refused, setup, teardown),

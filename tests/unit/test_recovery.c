@@ -37,16 +37,20 @@ static void write_and_die(const char *base, bool with_shutdown)
         if (log_writer_open(&writer, &options, &problem) != GPUFL_OK)
             _exit(1);
         struct bytes line = {0};
-        bytes_append_text(&line, "{\"version\":1,\"type\":\"job_start\",\"pid\":4711,\"app\":\"a \\\"b\\\"\",\"session_id\":\"" SESSION_ID
-                                 "\",\"ts_ns\":1");
+        bytes_append_text(
+            &line,
+            "{\"version\":1,\"type\":\"job_start\",\"pid\":4711,\"app\":\"a \\\"b\\\"\",\"session_id\":\"" SESSION_ID
+            "\",\"ts_ns\":1");
         log_writer_line_all(writer, 1u << CHANNEL_DEVICE | 1u << CHANNEL_SYSTEM, RECORD_JOB_START, &line);
         bytes_clear(&line);
-        bytes_append_text(&line, "{\"type\":\"loss\",\"session_id\":\"" SESSION_ID "\",\"ts_ns\":2,\"reason\":\"test\",\"count\":1");
+        bytes_append_text(&line, "{\"type\":\"loss\",\"session_id\":\"" SESSION_ID
+                                 "\",\"ts_ns\":2,\"reason\":\"test\",\"count\":1");
         for (int i = 0; i < 3; i++)
             log_writer_line(writer, CHANNEL_SYSTEM, RECORD_LOSS, &line, 1);
         if (with_shutdown) {
             bytes_clear(&line);
-            bytes_append_text(&line, "{\"type\":\"shutdown\",\"pid\":4711,\"app\":\"a\",\"session_id\":\"" SESSION_ID "\",\"ts_ns\":3");
+            bytes_append_text(&line, "{\"type\":\"shutdown\",\"pid\":4711,\"app\":\"a\",\"session_id\":\"" SESSION_ID
+                                     "\",\"ts_ns\":3");
             log_writer_line_all(writer, 0, RECORD_SHUTDOWN, &line);
         }
         _exit(0);
@@ -61,7 +65,7 @@ static int setup(void **state)
     struct fixture *fixture = calloc(1, sizeof *fixture);
     if (!fixture)
         return -1;
-    strcpy(fixture->base, "/tmp/gpufl-recovery-XXXXXX");
+    snprintf(fixture->base, sizeof fixture->base, "/tmp/gpufl-recovery-XXXXXX");
     if (!mkdtemp(fixture->base))
         return -1;
     snprintf(fixture->dir, sizeof fixture->dir, "%s/%s", fixture->base, SESSION_ID);
@@ -209,6 +213,27 @@ static void an_empty_live_file_after_a_rotation_goes_on_with_the_number(void **s
     free(text);
 }
 
+static void a_torn_first_line_after_a_rotation_goes_on_with_the_number(void **state)
+{
+    struct fixture *fixture = *state;
+    write_and_die(fixture->base, false);
+    char live[256], rotated[256];
+    path_of(fixture, "system.log", live);
+    path_of(fixture, "system.000001.log", rotated);
+    assert_int_equal(rename(live, rotated), 0);
+    FILE *file = fopen(live, "w");
+    assert_non_null(file);
+    fputs("{\"type\":\"loss\",\"rea", file);
+    fclose(file);
+    struct problem problem = {""};
+    unsigned appended = 0;
+    assert_int_equal(session_append_shutdown(fixture->dir, &killed, &appended, &problem), GPUFL_OK);
+    const char *line;
+    char *text = read_file(fixture, "system.log");
+    assert_int_equal(last_seq(text, &line), 6);
+    free(text);
+}
+
 static void a_living_writer_is_left_alone(void **state)
 {
     struct fixture *fixture = *state;
@@ -223,7 +248,8 @@ static void a_living_writer_is_left_alone(void **state)
         struct bytes line = {0};
         if (log_writer_open(&writer, &options, &problem) != GPUFL_OK)
             _exit(1);
-        bytes_append_text(&line, "{\"type\":\"job_start\",\"pid\":1,\"app\":\"a\",\"session_id\":\"" SESSION_ID "\",\"ts_ns\":1");
+        bytes_append_text(&line, "{\"type\":\"job_start\",\"pid\":1,\"app\":\"a\",\"session_id\":\"" SESSION_ID
+                                 "\",\"ts_ns\":1");
         log_writer_line_all(writer, 1u << CHANNEL_SYSTEM, RECORD_JOB_START, &line);
         char byte = 'r';
         _exit(write(ready[1], &byte, 1) == 1 && read(go[0], &byte, 1) == 1 ? 0 : 1);
@@ -275,6 +301,7 @@ int main(void)
         RECOVERY_TEST(the_end_is_appended_once_and_never_to_a_session_that_has_one),
         RECOVERY_TEST(a_torn_line_is_kept_and_closed),
         RECOVERY_TEST(an_empty_live_file_after_a_rotation_goes_on_with_the_number),
+        RECOVERY_TEST(a_torn_first_line_after_a_rotation_goes_on_with_the_number),
         RECOVERY_TEST(a_living_writer_is_left_alone),
         RECOVERY_TEST(a_symbolic_link_is_never_written_through),
     };

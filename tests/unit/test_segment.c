@@ -97,7 +97,8 @@ static void a_cancelled_seal_leaves_the_plain_file_and_nothing_else(void **state
     atomic_bool cancel = true;
     struct segment_footer footer;
     uint64_t sealed_bytes;
-    assert_int_equal(segment_seal(dir_fd, CHANNEL_DEVICE, 1, &cancel, &footer, &sealed_bytes, NULL), GPUFL_E_NOT_RUNNING);
+    assert_int_equal(segment_seal(dir_fd, CHANNEL_DEVICE, 1, &cancel, &footer, &sealed_bytes, NULL),
+                     GPUFL_E_NOT_RUNNING);
     assert_true(fixture_exists(dir, "device.000001.log"));
     assert_false(fixture_exists(dir, "device.000001.log.zst"));
     assert_false(fixture_exists(dir, "device.000001.log.zst.part"));
@@ -236,7 +237,8 @@ static void the_zstd_program_shows_plain_ndjson(void **state)
     assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
     if (system("zstd --version >/dev/null 2>&1") != 0)
         skip();
-    snprintf(command, sizeof command, "zstd -dc %s/device.000001.log.zst | grep -c '^{.*\"seq\":[0-9]*.*}$' > %s/out", dir, dir);
+    snprintf(command, sizeof command, "zstd -dc %s/device.000001.log.zst | grep -c '^{.*\"seq\":[0-9]*.*}$' > %s/out",
+             dir, dir);
     assert_int_equal(system(command), 0);
 }
 

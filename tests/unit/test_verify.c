@@ -85,8 +85,9 @@ static void end_session(struct log_writer *writer, const char *members)
 
 static void a_whole_session_is_complete(void **state)
 {
-    end_session(begin_session(*state, true, true, true),
-                ",\"rows\":{\"kernel_event_batch\":1,\"scope_event_batch\":1,\"launch_config_batch\":1},\"cupti_dropped\":0");
+    end_session(
+        begin_session(*state, true, true, true),
+        ",\"rows\":{\"kernel_event_batch\":1,\"scope_event_batch\":1,\"launch_config_batch\":1},\"cupti_dropped\":0");
     struct verify_report report = verify(*state);
     assert_int_equal(report.issue_count, 0);
     assert_true(report.is_complete);
@@ -135,7 +136,8 @@ static void an_id_defined_after_its_use_is_no_hole(void **state)
 
 static void counts_that_differ_from_the_shutdown_record_are_reported(void **state)
 {
-    end_session(begin_session(*state, true, true, true), ",\"rows\":{\"kernel_event_batch\":3,\"scope_event_batch\":1}");
+    end_session(begin_session(*state, true, true, true),
+                ",\"rows\":{\"kernel_event_batch\":3,\"scope_event_batch\":1}");
     struct verify_report report = verify(*state);
     assert_int_equal(report.issue_count, 1);
     const struct log_issue *issue = first_of(&report, LOG_ISSUE_COUNT_MISMATCH);

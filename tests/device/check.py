@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves the Trace engine on a real GPU and prints one table. Run by tests/device/run.sh, which builds
+what is needed: check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the table does not hold."""
+import glob
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+BUILD, WORK, OUT = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
+HERE = pathlib.Path(__file__).resolve().parent
+GPUFL = BUILD / "bin/gpufl"
+ROUNDS = int(os.environ.get("ROUNDS", "7"))
+rows, failures = [], 0
+
+
+def say(what, value, claim=None, holds=None):
+    global failures
+    mark = "" if holds is None else ("holds" if holds else "DOES NOT HOLD")
+    failures += holds is False
+    rows.append((what, value, claim or "", mark))
+    print(f"  .. {what}: {value} {claim or ''} {mark}", flush=True)
+
+
+def run(command, env=None, timeout=120, cwd=None):
+    return subprocess.run([str(c) for c in command], env={**os.environ, **(env or {})}, capture_output=True, text=True,
+                          timeout=timeout, cwd=cwd)
+
+
+def trace(command, directory, env=None, timeout=120, extra=(), cwd=None):
+    shutil.rmtree(directory, ignore_errors=True)
+    result = run([GPUFL, "trace", *extra, "-o", directory, "--", *command], env, timeout, cwd)
+    sessions = [p for p in pathlib.Path(directory).glob("*") if p.is_dir()] if pathlib.Path(directory).exists() else []
+    return result, sessions
+
+
+def floor(command, env=None, timeout=120, cwd=None):
+    counts = WORK / "floor.json"
+    counts.unlink(missing_ok=True)
+    result = run(command, {"CUDA_INJECTION64_PATH": str(WORK / "libfloor.so"), "FLOOR_OUT": str(counts), **(env or {})},
+                 timeout, cwd)
+    return result, json.loads(counts.read_text()) if counts.exists() else None
+
+
+def report(session):
+    return json.loads(run([GPUFL, "report", "--json", session]).stdout)
+
+
+def rows_of(session, channel, kind):
+    """All rows of a batch type of a live (unsealed) channel file, as dicts; plus dictionaries."""
+    dictionaries = {}
+    result = []
+    for line in (session / f"{channel}.log").open():
+        record = json.loads(line)
+        if record["type"] == "dictionary_update":
+            for name, entries in record.items():
+                if isinstance(entries, dict):
+                    dictionaries.setdefault(name, {}).update({int(i): t for i, t in entries.items()})
+        if record["type"] == kind:
+            for row in record["rows"]:
+                item = dict(zip(record["columns"], row))
+                item["start_ns"] = record["base_time_ns"] + item["dt_ns"]
+                result.append(item)
+    return result, dictionaries
+
+
+def launch_cost():
+    cost = {"bare": [], "floor": [], "gpufl": []}
+    program = [WORK / "launch_rate", "1000000"]
+    lost = 0
+    for index in range(ROUNDS):
+        if index < 3:
+            cost["bare"].append(json.loads(run(program).stdout)["ns_per_launch"])
+        order = ("floor", "gpufl") if index % 2 else ("gpufl", "floor")
+        for kind in order:
+            if kind == "floor":
+                result, counts = floor(program)
+                assert counts["kernels"] == 1001000, counts
+            else:
+                result, sessions = trace(program, WORK / "t-launch", extra=("--quiet",))
+                summary = run([GPUFL, "verify", sessions[0]])
+                lost += summary.returncode != 0
+                last_verify = summary.stdout.strip()
+            cost[kind].append(json.loads(result.stdout)["ns_per_launch"])
+    median = {kind: statistics.median(values) for kind, values in cost.items()}
+    extra = median["gpufl"] - median["floor"]
+    for kind in cost:
+        print("    ", kind, [round(v) for v in cost[kind]])
+    say("1,000,000 tiny launches, bare", f"{median['bare']:.0f} ns each")
+    say("  raw CUPTI floor (same records, thrown away)", f"{median['floor']:.0f} ns each")
+    say("  gpufl trace", f"{median['gpufl']:.0f} ns each")
+    say("  gpufl over the floor", f"{extra:+.0f} ns", "<= 150 ns", extra <= 150)
+    say("  gpufl / floor", f"{median['gpufl'] / median['floor']:.3f}", "<= 1.10", median["gpufl"] <= 1.10 * median["floor"])
+    say("  every session complete", last_verify[:60], "", lost == 0)
+
+
+def four_threads():
+    result, sessions = trace([WORK / "launch_rate", "300000", "4"], WORK / "t-four", extra=("--quiet",))
+    figures = json.loads(result.stdout)
+    verify = run([GPUFL, "verify", sessions[0]])
+    say("4 threads launching as fast as they can", f"{figures['launches_per_s'] / 1e3:.0f} k launches/s")
+    say("  verify", verify.stdout.strip()[:70], "complete, 0 lost", verify.returncode == 0)
+
+
+def exact_scopes():
+    directory = WORK / "t-scopes"
+    shutil.rmtree(directory, ignore_errors=True)
+    result = run([WORK / "scope_threads", directory],
+                 {"LD_LIBRARY_PATH": f"{BUILD}/lib:" + os.environ.get("LD_LIBRARY_PATH", ""), "GPUFL_LOG_ROTATE_BYTES": "1000000000"})
+    figures = json.loads(result.stdout)
+    session = pathlib.Path(figures["session"])
+    kernels, names = rows_of(session, "device", "kernel_event_batch")
+    events, paths = rows_of(session, "scope", "scope_event_batch")
+    path_of = {e["scope_instance_id"]: paths["scope_name_dict"][e["name_id"]] for e in events}
+    wrong = 0
+    for kernel in kernels:
+        name = names["kernel_dict"][kernel["kernel_id"]]
+        numbers = name[name.index("<") + 1:name.index(">")].replace("(int)", "").split(",")
+        expected = f"thread_{numbers[0].strip()}" + (f"|scope_{numbers[1].strip()}" if name.startswith("void work") else "")
+        wrong += path_of.get(kernel["scope_id"]) != expected
+    say("scopes, 8 threads x 8 streams", f"{len(kernels)} kernels, {wrong} in a wrong scope", f"{figures['kernels']}, 0",
+        len(kernels) == figures["kernels"] and wrong == 0)
+
+
+def exact_durations(cupti):
+    tap = WORK / "tap.txt"
+    result, sessions = trace([WORK / "launch_rate", "50000", "2"], WORK / "t-tap", extra=("--quiet",), env={
+        "GPUFL_CUPTI_PATH": str(WORK / "libcupti_tap.so"), "TAP_CUPTI": cupti, "TAP_OUT": str(tap),
+        "GPUFL_LOG_ROTATE_BYTES": "1000000000"})
+    raw = sorted(tuple(map(int, line.split())) for line in tap.read_text().splitlines())
+    kernels, _ = rows_of(sessions[0], "device", "kernel_event_batch")
+    ours = sorted((k["corr_id"], k["start_ns"], k["start_ns"] + k["duration_ns"]) for k in kernels)
+    say("start and end against CUPTI's raw records", f"{len(ours)} kernels, {len(set(ours) ^ set(raw))} differ", "all equal",
+        ours == raw and len(ours) == 101000)
+
+
+def same_count(name, command, env=None, timeout=120, cwd=None):
+    try:
+        bare = run(command, env, timeout, cwd)
+        raw, counts = floor(command, env, timeout, cwd)
+        ours, sessions = trace(command, WORK / "t-count", env, timeout, cwd=cwd)
+    except subprocess.TimeoutExpired:
+        say(f"  {name}", "took too long here")
+        return
+    mine = sum(report(s)["completeness"]["kernels"] for s in sessions) if sessions else None
+    theirs = counts["kernels"] if counts else None
+    same_exit = ours.returncode == bare.returncode
+    say(f"  {name}", f"{mine} kernels, raw counter {theirs}; exit {ours.returncode}, bare {bare.returncode}", "equal",
+        mine == theirs and same_exit if theirs else None)
+
+
+def cupti_samples(samples):
+    say("NVIDIA's CUPTI samples and PyTorch programs", "kernel count against a raw CUPTI counter")
+    for program in sorted(pathlib.Path(samples).glob("*/*")):
+        if program.is_file() and os.access(program, os.X_OK) and program.suffix == "":
+            same_count(f"cupti/{program.parent.name}/{program.name}", [program], timeout=20, cwd=program.parent)
+
+
+def torch_programs():
+    import importlib.util
+    packages = pathlib.Path(importlib.util.find_spec("torch").origin).parent.parent
+    scripts = ["accelerate/test_utils/scripts/test_ops.py", "accelerate/test_utils/scripts/test_script.py",
+               "accelerate/test_utils/scripts/external_deps/test_metrics.py",
+               "torch/utils/benchmark/examples/spectral_ops_fuzz_test.py",
+               "pytorch_lightning/demos/transformer.py", "torch/utils/benchmark/examples/sparse/op_benchmark.py"]
+    for script in scripts[:2]:
+        if (packages / script).exists():
+            same_count(f"python {script}", [sys.executable, packages / script], timeout=100,
+                       env={"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "HF_HUB_OFFLINE": "1"})
+    same_count("python examples/pytorch_training.py", [sys.executable, HERE.parent.parent / "examples/pytorch_training.py", "20"])
+
+
+def torch_step():
+    figures = {"gpufl": [], "torch": []}
+    for _ in range(2):
+        for mode in figures:
+            directory = WORK / f"t-step-{mode}"
+            shutil.rmtree(directory, ignore_errors=True)
+            result = run([sys.executable, HERE / "train_step.py", mode, BUILD / "lib/libgpufl.so", directory], timeout=150)
+            if result.returncode:
+                print(result.stderr[-800:])
+            else:
+                figures[mode].append(json.loads(result.stdout.strip().splitlines()[-1]))
+    for mode, runs in figures.items():
+        print("    ", mode, runs)
+    added = {mode: statistics.median(r["added_ms"] for r in runs) for mode, runs in figures.items()}
+    bare = statistics.median(r["bare_ms"] for r in figures["gpufl"])
+    say("PyTorch training step, bare", f"{bare:.2f} ms")
+    say("  added by gpufl Trace", f"{added['gpufl']:+.2f} ms")
+    say("  added by torch.profiler (CUDA activities)", f"{added['torch']:+.2f} ms")
+    say("  gpufl / torch.profiler", f"{added['gpufl'] / added['torch']:.2f}", "<= 0.25", added["gpufl"] <= 0.25 * added["torch"])
+
+
+def torch_session():
+    result, sessions = trace([sys.executable, HERE.parent.parent / "examples/pytorch_training.py", "150"], WORK / "t-bytes")
+    print(result.stderr[-400:])
+    session = sessions[0]
+    summary = report(session)
+    kernels = summary["completeness"]["kernels"]
+    size = lambda: sum(f.stat().st_size for f in session.iterdir())
+    # Segments sealed on the way are counted by what they held.
+    plain = size()
+    sealed_any = list(session.glob("*.zst"))
+    run([GPUFL, "seal", session])
+    sealed = size()
+    verify = run([GPUFL, "verify", session])
+    say("PyTorch session, everything counted", f"{kernels} kernels")
+    say("  plain", f"{plain / kernels:.1f} bytes a kernel" + (" (partly sealed)" if sealed_any else ""), "<= 80", plain <= 80 * kernels)
+    say("  sealed", f"{sealed / kernels:.1f} bytes a kernel", "<= 12", sealed <= 12 * kernels)
+    peak = summary["overhead"].get("memory_peak_bytes")
+    say("  SDK memory, peak", f"{peak / 2**20:.1f} MiB", "<= 64", peak <= 64 * 2**20)
+    say("  verify after sealing", verify.stdout.strip()[:70], "complete", verify.returncode == 0)
+    shutil.make_archive(str(OUT / "h200-training"), "tar", session.parent, session.name)
+
+
+def main():
+    started = time.time()
+    steps = {"scopes": exact_scopes, "durations": lambda: exact_durations(os.environ["REAL_CUPTI"]), "threads": four_threads,
+             "session": torch_session, "torch": torch_step, "launch": launch_cost, "programs": torch_programs,
+             "samples": lambda: cupti_samples(os.environ.get("CUPTI_SAMPLES", ""))}
+    wanted = os.environ.get("STEPS", ",".join(steps)).split(",")
+    for name in wanted:
+        try:
+            steps[name]()
+        except Exception as problem:  # one broken step must not hide the others
+            say(name, f"step failed: {problem!r}"[:200], "", False)
+        print(f"  -- {name} done at {time.time() - started:.0f} s", flush=True)
+    print("\n" + run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).stdout.strip())
+    for what, value, claim, mark in rows:
+        print(f"| {what} | {value} | {claim} | {mark} |")
+    sys.exit(1 if failures else 0)
+
+
+main()
