@@ -22,7 +22,7 @@ static gpufl_status unknown_long(const struct option_info *options, const char *
 {
     const char *names[ARGUMENTS_OPTIONS_MAX + 2] = {NULL};
     size_t count = 0;
-    for (; options[count].name && count < ARGUMENTS_OPTIONS_MAX; count++)
+    for (; count < ARGUMENTS_OPTIONS_MAX && options[count].name; count++)
         names[count] = options[count].name;
     names[count] = "help";
     char word[64];

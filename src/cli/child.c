@@ -112,7 +112,8 @@ static void read_messages(const struct child_options *options, int fd)
             if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f)
                 *c = '?';
         }
-        options->on_message(options->user, packet, text);
+        if (options->on_message)
+            options->on_message(options->user, packet, text);
     }
 }
 

@@ -18,7 +18,7 @@
 /* Scopes before the kernels that refer to them. */
 static const enum channel channel_order[CHANNEL_COUNT] = {CHANNEL_SYSTEM, CHANNEL_SCOPE, CHANNEL_DEVICE, CHANNEL_SASS};
 
-enum { FIRST_LINES = 4, BLOCK_BYTES = 128 << 10 };
+enum { FIRST_LINES = 4, BLOCK_BYTES = 128 << 10, GROWTH_FILES_MAX = 1000 };
 #define SEEN_BYTES_MAX ((size_t)8 << 20)
 
 struct reader {
@@ -27,8 +27,7 @@ struct reader {
     void *user;
     struct log_summary *summary;
     struct session_files files;
-    int live_fds[CHANNEL_COUNT]; /* owned; of a session that is being written, else -1 */
-    bool *is_shadowed;           /* per file: the same lines are in another one */
+    bool *is_shadowed; /* per file: the same lines are in another one */
     struct batch_view view;
     struct intern seen; /* records of all channels that were delivered */
     const struct session_file *file;
@@ -300,30 +299,12 @@ static enum line_coding coding_of(const struct session_file *file)
                                                : LINE_CODING_PLAIN;
 }
 
-static int open_log(struct reader *reader, struct session_file *file)
+/* Takes over fd (-1: opening failed, errno says why). */
+static gpufl_status read_log(struct reader *reader, const struct session_file *file, int fd, bool is_last)
 {
-    int *pinned = &reader->live_fds[file->channel];
-    int fd = file->kind == SESSION_FILE_LIVE ? *pinned : -1;
-    if (fd >= 0) {
-        *pinned = -1;
-        return fd;
-    }
-    fd = session_file_open(reader->files.dir_fd, file->name);
-    if (fd < 0 && errno == ENOENT && file->kind == SESSION_FILE_ROTATED) {
-        /* Sealed since we listed the directory. */
-        session_name_rotated(file->name, sizeof file->name, file->channel, file->index, ".zst");
-        file->kind = SESSION_FILE_SEALED;
-        fd = session_file_open(reader->files.dir_fd, file->name);
-    }
-    return fd;
-}
-
-static gpufl_status read_log(struct reader *reader, struct session_file *file, bool is_last)
-{
+    struct stat status;
     reader->file = file;
     reader->line = 0;
-    int fd = open_log(reader, file);
-    struct stat status;
     if (fd < 0 || fstat(fd, &status)) {
         REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "it cannot be opened: %s", session_file_error(errno));
         if (fd >= 0)
@@ -376,19 +357,74 @@ static void find_shadowed(struct reader *reader)
     }
 }
 
+/* Opens the rotated or sealed file with this number; -1 with errno. A sealed file has its name before the plain one
+ * loses its own, so looking for them in this order misses nothing. */
+static int open_numbered(const struct reader *reader, struct session_file *file)
+{
+    session_name_rotated(file->name, sizeof file->name, file->channel, file->index, "");
+    file->kind = SESSION_FILE_ROTATED;
+    int fd = session_file_open(reader->files.dir_fd, file->name);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    session_name_rotated(file->name, sizeof file->name, file->channel, file->index, ".zst");
+    file->kind = SESSION_FILE_SEALED;
+    return session_file_open(reader->files.dir_fd, file->name);
+}
+
+/* A channel that is being written: files are rotated, sealed and removed while we read, so they are taken by their
+ * numbers, not from the listing, and the live file only when its number to be is not taken yet. */
+static gpufl_status read_growing_channel(struct reader *reader, enum channel channel, uint64_t first, uint64_t last)
+{
+    struct session_file file = {.channel = channel, .index = first};
+    gpufl_status status = GPUFL_OK;
+    while (!status && !reader->is_stopped && file.index <= last + GROWTH_FILES_MAX) {
+        int fd = open_numbered(reader, &file);
+        if (fd >= 0 || errno != ENOENT) {
+            status = read_log(reader, &file, fd, false);
+        } else if (file.index > last) {
+            struct session_file live = {.channel = channel, .kind = SESSION_FILE_LIVE};
+            session_name_live(live.name, sizeof live.name, channel);
+            int live_fd = session_file_open(reader->files.dir_fd, live.name);
+            bool is_missing = live_fd < 0 && errno == ENOENT;
+            fd = open_numbered(reader, &file);
+            if (fd < 0)
+                return is_missing ? GPUFL_OK : read_log(reader, &live, live_fd, true);
+            if (live_fd >= 0)
+                close(live_fd);
+            status = read_log(reader, &file, fd, false);
+        }
+        file.index++;
+    }
+    return status;
+}
+
 static gpufl_status read_channel(struct reader *reader, enum channel channel)
 {
     const struct session_files *files = &reader->files;
     size_t last = files->log_count;
-    for (size_t i = 0; i < files->log_count; i++)
-        if (files->items[i].channel == channel && !reader->is_shadowed[i])
-            last = i;
+    uint64_t first_index = 1, last_index = 0;
+    bool is_ours = true;
+    for (size_t i = 0; i < files->log_count; i++) {
+        const struct session_file *file = &files->items[i];
+        if (file->channel != channel || reader->is_shadowed[i])
+            continue;
+        last = i;
+        is_ours &= file->kind <= SESSION_FILE_SEALED;
+        first_index = last_index || !file->index ? first_index : file->index;
+        last_index = file->index ? file->index : last_index;
+    }
     reader->next_seq = 1;
     reader->damaged_since = 0;
     gpufl_status status = GPUFL_OK;
-    for (size_t i = 0; i < files->log_count && !status && !reader->is_stopped; i++)
-        if (files->items[i].channel == channel && !reader->is_shadowed[i])
-            status = read_log(reader, &files->items[i], i == last);
+    if (reader->summary->is_live && is_ours && last < files->log_count) {
+        status = read_growing_channel(reader, channel, first_index, last_index);
+    } else {
+        for (size_t i = 0; i < files->log_count && !status && !reader->is_stopped; i++) {
+            const struct session_file *file = &files->items[i];
+            if (file->channel == channel && !reader->is_shadowed[i])
+                status = read_log(reader, file, session_file_open(files->dir_fd, file->name), i == last);
+        }
+    }
     settle_damage(reader, false);
     return status;
 }
@@ -457,14 +493,11 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
 {
     *summary = (struct log_summary){0};
     struct reader reader = {.on_line = on_line, .on_issue = on_issue, .user = user, .summary = summary};
-    memset(reader.live_fds, -1, sizeof reader.live_fds);
     reader.seen.text_bytes_max = SEEN_BYTES_MAX;
     gpufl_status status = session_files_find(&reader.files, path, problem);
     if (status)
         return status;
     summary->is_live = session_lock_is_held(reader.files.dir_fd);
-    if (summary->is_live)
-        status = session_files_pin_live(&reader.files, reader.live_fds, problem);
     reader.is_shadowed = calloc(reader.files.count + 1, sizeof *reader.is_shadowed);
     if (!status && !reader.is_shadowed) {
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", path);
@@ -478,9 +511,6 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
         else
             report_end(&reader);
     }
-    for (int i = 0; i < CHANNEL_COUNT; i++)
-        if (reader.live_fds[i] >= 0)
-            close(reader.live_fds[i]);
     free(reader.is_shadowed);
     intern_free(&reader.seen);
     batch_view_free(&reader.view);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define FILES_MAX ((size_t)1 << 20)
-enum { PIN_TRIES_MAX = 50 };
 
 bool session_id_is_valid(const char *text)
 {
@@ -300,58 +299,6 @@ gpufl_status session_files_list(struct session_files *files, const char *path, s
     if (status)
         session_files_free(files);
     return status;
-}
-
-/* Our files of one channel, as a listing showed them. */
-struct channel_listing {
-    uint64_t last, count; /* of the rotated and sealed files: the highest number, how many numbers */
-    bool has_live;
-};
-
-static void summarize(const struct session_files *files, struct channel_listing listing[CHANNEL_COUNT])
-{
-    memset(listing, 0, CHANNEL_COUNT * sizeof *listing);
-    for (size_t i = 0; i < files->log_count; i++) {
-        const struct session_file *file = &files->items[i];
-        struct channel_listing *channel = &listing[file->channel];
-        channel->has_live |= file->kind == SESSION_FILE_LIVE;
-        if ((file->kind == SESSION_FILE_ROTATED || file->kind == SESSION_FILE_SEALED) && file->index != channel->last) {
-            channel->last = file->index;
-            channel->count++;
-        }
-    }
-}
-
-/* Does the listing after opening belong to the descriptors? A directory that changes while it is read can also hide a
- * file that is being renamed or sealed: then a number is missing. */
-static bool is_pinned(const struct channel_listing before[CHANNEL_COUNT],
-                      const struct channel_listing after[CHANNEL_COUNT], const int fds[CHANNEL_COUNT])
-{
-    for (int i = 0; i < CHANNEL_COUNT; i++)
-        if (before[i].last != after[i].last || after[i].count != after[i].last || after[i].has_live != (fds[i] >= 0))
-            return false;
-    return true;
-}
-
-gpufl_status session_files_pin_live(struct session_files *files, int fds[CHANNEL_COUNT], struct problem *problem)
-{
-    struct channel_listing before[CHANNEL_COUNT], after[CHANNEL_COUNT];
-    summarize(files, before);
-    for (int tries = 0; tries < PIN_TRIES_MAX; tries++) {
-        for (int i = 0; i < CHANNEL_COUNT; i++) {
-            char name[64];
-            session_name_live(name, sizeof name, (enum channel)i);
-            if (fds[i] >= 0)
-                close(fds[i]);
-            fds[i] = session_file_open(files->dir_fd, name);
-        }
-        gpufl_status status = list_items(files, problem);
-        summarize(files, after);
-        if (status || is_pinned(before, after, fds))
-            return status;
-        memcpy(before, after, sizeof before);
-    }
-    return GPUFL_OK;
 }
 
 void session_files_free(struct session_files *files)

@@ -45,10 +45,6 @@ struct session_files {
 /* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or nothing of a session in it. */
 NODISCARD gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem);
 void session_files_free(struct session_files *files);
-/* For a session that is being written: opens the live files (fds start as -1 and belong to the caller) and lists again
- * until no rotation came in between, so that the descriptors continue exactly where the numbered files end. */
-NODISCARD gpufl_status session_files_pin_live(struct session_files *files, int fds[CHANNEL_COUNT],
-                                              struct problem *problem);
 /* session_list.c: the same for a directory that is a session or holds exactly one. */
 NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
 

@@ -147,7 +147,8 @@ class TestCase(unittest.TestCase):
 
     def trace(self, *app_arguments, options=(), env=None, app=FAKE_APP, directory=None, **more):
         directory = directory or self.directory / "log"
-        result = gpufl("trace", "-o", directory, *options, "--", app, *app_arguments, env=env, cwd=self.directory, **more)
+        result = gpufl("trace", "-o", directory, *options, "--", app, *app_arguments, env=env, cwd=self.directory,
+                       **more)
         return Traced(result, directory)
 
     def assert_whole(self, traced):

@@ -59,7 +59,8 @@ class WrongUse(TestCase):
         self.check(["frobnicate"], "gpufl: no command 'frobnicate'; `gpufl` lists them")
 
     def test_an_unknown_option_names_the_nearest(self):
-        self.check(["trace", "--engin", "Trace", "--", "true"], "gpufl trace: no option '--engin'; did you mean '--engine'?")
+        self.check(["trace", "--engin", "Trace", "--", "true"],
+                   "gpufl trace: no option '--engin'; did you mean '--engine'?")
         self.check(["report", "--jsn", "x"], "gpufl report: no option '--jsn'; did you mean '--json'?")
 
     def test_an_unknown_engine_names_the_nearest(self):
@@ -126,7 +127,8 @@ class Completion(TestCase):
 
     def test_an_unknown_shell_names_the_nearest(self):
         result = gpufl("completion", "bsh")
-        self.assertEqual((result.returncode, result.stderr), (2, "gpufl completion: no shell 'bsh'; did you mean 'bash'?\n"))
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "gpufl completion: no shell 'bsh'; did you mean 'bash'?\n"))
 
 
 class Manual(TestCase):

@@ -49,11 +49,12 @@ class Driver(TestCase):
                 self.assertEqual(len(traced.session.rows("kernel_event_batch")), 2000)
 
     def test_a_failing_call_costs_only_what_it_was_for(self):
-        for function in ("cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityFlushAll", "cuptiGetTimestamp",
-                         "cuptiSetThreadIdType", "cuptiActivityGetNumDroppedRecords"):
+        for function in ("cuptiActivityRegisterCallbacks", "cuptiActivityEnable", "cuptiActivityFlushAll",
+                         "cuptiGetTimestamp", "cuptiSetThreadIdType", "cuptiActivityGetNumDroppedRecords"):
             for number in (1, 2, 5):
                 with self.subTest(function=function, number=number):
-                    traced = self.faulty(f"fail={function}@{number}:999", directory=self.directory / f"{function}{number}")
+                    traced = self.faulty(f"fail={function}@{number}:999",
+                                         directory=self.directory / f"{function}{number}")
                     self.assertEqual(traced.returncode, 0, traced.stderr)
                     self.assertIn("kernels=2000", traced.stdout)
                     self.assertEqual(len(traced.sessions), 1)
@@ -61,7 +62,8 @@ class Driver(TestCase):
                     recorded = verdict["rows"].get("kernel_event_batch", 0)
                     self.assertLessEqual(recorded, 2000)
                     capabilities = Session(traced.sessions[0]).capabilities()
-                    is_degraded = any(entry["requested"] and entry["status"] != "granted" for entry in capabilities.values())
+                    is_degraded = any(entry["requested"] and entry["status"] != "granted"
+                                      for entry in capabilities.values())
                     if recorded < 2000:
                         self.assertTrue(is_degraded or not verdict["is_complete"], "records are missing without a word")
 
@@ -110,13 +112,15 @@ class Driver(TestCase):
         traced = self.trace("--launches", 100, options=["--engine", "Deep"])
         self.assertEqual(traced.returncode, 0)
         self.assertEqual(len(traced.session.rows("kernel_event_batch")), 100)
-        self.assertEqual(len([line for line in traced.stderr.splitlines() if line.startswith("gpufl trace: ")]), 1, traced.stderr)
+        messages = [line for line in traced.stderr.splitlines() if line.startswith("gpufl trace: ")]
+        self.assertEqual(len(messages), 1, traced.stderr)
 
 
 class Disk(TestCase):
     def full(self, free_bytes, *arguments, **variables):
         directory = self.directory / "log"
-        variables = {"ASAN_OPTIONS": "verify_asan_link_order=0", "LD_PRELOAD": ENOSPC, "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
+        variables = {"ASAN_OPTIONS": "verify_asan_link_order=0", "LD_PRELOAD": ENOSPC,
+                     "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
         assignments = [f"{name}={value}" for name, value in variables.items()]
         return self.trace(*assignments, FAKE_APP, *arguments, app="env", directory=directory)
 
@@ -153,7 +157,8 @@ class Disk(TestCase):
         self.assertEqual(verdict["rows"]["kernel_event_batch"] + self.lost_kernels(session), traced.counts["kernels"])
 
     def lost_kernels(self, session):
-        return sum(record["count"] for record in session.records("loss") if record.get("record_type") == "kernel_event_batch")
+        return sum(record["count"] for record in session.records("loss")
+                   if record.get("record_type") == "kernel_event_batch")
 
 
 if __name__ == "__main__":

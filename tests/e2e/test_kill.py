@@ -80,18 +80,21 @@ class Kill(TestCase):
         self.assertFalse(verdict["is_complete"], what)
         self.assertIn("unfinished", kinds, what)
         self.assertFalse(verdict["is_live"], what)
-        damaged = sum(max(1, issue["count"]) for issue in verdict["issues"] if issue["kind"] in ("damaged line", "torn tail"))
+        damaged = sum(max(1, issue["count"]) for issue in verdict["issues"]
+                      if issue["kind"] in ("damaged line", "torn tail"))
         self.assertLessEqual(damaged, session.torn, f"{what}: intact lines called damaged: {verdict['issues']}")
-        self.assertFalse({"duplicate line", "bad segment", "bad reference", "unreadable", "count mismatch"} & set(kinds),
-                         f"{what}: {verdict['issues']}")
+        wrong = {"duplicate line", "bad segment", "bad reference", "unreadable", "count mismatch"} & set(kinds)
+        self.assertFalse(wrong, f"{what}: {verdict['issues']}")
         if session.torn == 0:
             self.assertNotIn("missing lines", kinds, what)
         sealed = list(path.glob("*.zst"))
         if not sealed:
-            self.assertEqual(verdict["rows"].get("kernel_event_batch", 0), len(session.rows("kernel_event_batch")), what)
+            self.assertEqual(verdict["rows"].get("kernel_event_batch", 0), len(session.rows("kernel_event_batch")),
+                             what)
         if is_launched and session.lines["system"]:
             end = session.lines["system"][-1]
-            self.assertEqual((end["type"], end.get("synthetic"), end.get("signal")), ("shutdown", True, signal.SIGKILL), what)
+            self.assertEqual((end["type"], end.get("synthetic"), end.get("signal")), ("shutdown", True, signal.SIGKILL),
+                             what)
 
     def check_rows(self, session, killed_ns, what):
         """Nothing was made up: each kernel is there once, and had ended before the program did."""

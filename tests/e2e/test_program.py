@@ -32,7 +32,8 @@ class Status(TestCase):
     def test_a_program_that_is_not_executable_is_126(self):
         (self.directory / "data").write_text("no program")
         result = gpufl("trace", "-o", "log", "--", "./data", cwd=self.directory)
-        self.assertEqual((result.returncode, result.stderr), (126, "gpufl trace: cannot run './data': Permission denied\n"))
+        self.assertEqual((result.returncode, result.stderr),
+                         (126, "gpufl trace: cannot run './data': Permission denied\n"))
 
     def test_options_of_the_program_are_not_ours(self):
         traced = self.trace("-c", "import sys; print(sys.argv[1:])", "--engine", "-q", "--help", app=PYTHON)
@@ -41,16 +42,17 @@ class Status(TestCase):
 
 class Streams(TestCase):
     def test_standard_streams_pass_through_untouched(self):
-        result = subprocess.run([GPUFL, "trace", "-q", "-o", self.directory / "log", "--", "sh", "-c", "cat; echo err >&2"],
-                                input="some\ninput", text=True, capture_output=True, env=environment(), timeout=TIMEOUT_S,
-                                check=False)
+        command = [GPUFL, "trace", "-q", "-o", self.directory / "log", "--", "sh", "-c", "cat; echo err >&2"]
+        result = subprocess.run(command, input="some\ninput", text=True, capture_output=True, env=environment(),
+                                timeout=TIMEOUT_S, check=False)
         self.assertEqual((result.stdout, result.stderr), ("some\ninput", "err\n"))
 
     def test_the_program_gets_no_descriptor_but_the_message_socket(self):
-        code = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd')), os.environ.get('GPUFL_MESSAGE_FD'))"
-        plain = eval(run(PYTHON, "-c", code).stdout.replace(" None", ""))
-        words = self.trace("-c", code, app=PYTHON).stdout.strip().rsplit(" ", 1)
-        self.assertEqual(sorted(set(eval(words[0])) - set(plain)), [int(words[1])])
+        code = ("import json, os; print(json.dumps([sorted(map(int, os.listdir('/proc/self/fd'))), "
+                "os.environ.get('GPUFL_MESSAGE_FD')]))")
+        plain, _ = json.loads(run(PYTHON, "-c", code).stdout)
+        descriptors, socket = json.loads(self.trace("-c", code, app=PYTHON).stdout)
+        self.assertEqual(sorted(set(descriptors) - set(plain)), [int(socket)])
 
     def test_the_program_keeps_the_terminal(self):
         primary, secondary = pty.openpty()
@@ -109,9 +111,10 @@ class Signals(TestCase):
         os.close(secondary)
 
     def test_signals_that_were_ignored_stay_ignored_and_no_signal_is_blocked(self):
-        code = "import signal; print(signal.getsignal(1) == signal.SIG_IGN, signal.pthread_sigmask(signal.SIG_BLOCK, []))"
-        result = run("sh", "-c", 'trap "" HUP; exec "$@"', "sh", GPUFL, "trace", "-q", "-o", self.directory / "log", "--",
-                     PYTHON, "-c", code)
+        code = ("import signal; "
+                "print(signal.getsignal(1) == signal.SIG_IGN, signal.pthread_sigmask(signal.SIG_BLOCK, []))")
+        result = run("sh", "-c", 'trap "" HUP; exec "$@"', "sh", GPUFL, "trace", "-q", "-o", self.directory / "log",
+                     "--", PYTHON, "-c", code)
         self.assertEqual(result.stdout, "True set()\n")
 
 
@@ -142,8 +145,8 @@ class Environment(TestCase):
         self.assertEqual(child["GPUFL_APP_NAME"], "me")
         self.assertEqual(child["GPUFL_LOG_DIR"], str(self.directory.resolve() / "logs/a"))
         self.assertEqual(child["GPUFL_SYSTEM_SAMPLE_RATE_MS"], "7")
-        self.assertEqual([child["GPUFL_ENABLE_" + name] for name in
-                          ("STACK_TRACE", "MEMORY_TRACKING", "CUDA_GRAPHS_TRACKING", "SYNCHRONIZATION")], ["1", "1", "1", "0"])
+        switches = ("STACK_TRACE", "MEMORY_TRACKING", "CUDA_GRAPHS_TRACKING", "SYNCHRONIZATION")
+        self.assertEqual([child["GPUFL_ENABLE_" + name] for name in switches], ["1", "1", "1", "0"])
 
     def test_the_users_own_variables_win_over_defaults_but_not_over_flags(self):
         own = {"GPUFL_PROFILING_ENGINE": "Monitor", "GPUFL_APP_NAME": "mine", "GPUFL_SYSTEM_SAMPLE_RATE_MS": "33",
@@ -151,8 +154,8 @@ class Environment(TestCase):
         child = self.child(**own)
         self.assertEqual({name: child[name] for name in own}, own)
         child = self.child("--engine", "Trace", "-n", "flag", "--sample-ms", "5", "-o", "there", **own)
-        self.assertEqual((child["GPUFL_PROFILING_ENGINE"], child["GPUFL_APP_NAME"], child["GPUFL_SYSTEM_SAMPLE_RATE_MS"]),
-                         ("Trace", "flag", "5"))
+        names = ("GPUFL_PROFILING_ENGINE", "GPUFL_APP_NAME", "GPUFL_SYSTEM_SAMPLE_RATE_MS")
+        self.assertEqual([child[name] for name in names], ["Trace", "flag", "5"])
         self.assertEqual(child["GPUFL_LOG_DIR"], str(self.directory.resolve() / "there"))
 
     def test_a_script_is_known_by_its_own_name(self):
@@ -224,7 +227,8 @@ class NothingRecorded(TestCase):
     def test_messages_are_printed_once_each_without_control_characters(self):
         code = ("import os, socket\n"
                 "s = socket.socket(fileno=int(os.environ['GPUFL_MESSAGE_FD']))\n"
-                "for text in (b'warning low disk', b'warning low disk', b'info hidden', b'error bad \\x1b[31m thing', b'junk'):\n"
+                "for text in (b'warning low disk', b'warning low disk', b'info hidden', b'error bad \\x1b[31m thing',\n"
+                "             b'junk'):\n"
                 "    s.send(text)\n"
                 "s.detach()\n")
         stderr = self.trace("-c", code, app=PYTHON).stderr

@@ -47,7 +47,8 @@ class Report(TestCase):
         self.assertEqual(sum(kernel["count"] for kernel in report["kernels"]), counts["kernels"])
         self.assertEqual(report["session"]["id"], self.path.name)
         rows = Session(self.path).rows("kernel_event_batch")
-        self.assertEqual(sum(kernel["total_ns"] for kernel in report["kernels"]), sum(row["duration_ns"] for row in rows))
+        self.assertEqual(sum(kernel["total_ns"] for kernel in report["kernels"]),
+                         sum(row["duration_ns"] for row in rows))
         self.assertLessEqual(max(gpu["busy_ns"] for gpu in report["time"]), report["session"]["wall_ns"])
 
     def test_text_says_that_it_is_complete_and_fits_100_columns(self):
@@ -114,8 +115,8 @@ class Monitor(TestCase):
 class Live(TestCase):
     def test_a_session_is_readable_while_it_is_written(self):
         directory = self.directory / "log"
-        process = subprocess.Popen([GPUFL, "trace", "-q", "-o", directory, "--", FAKE_APP, "--run-ms", "20000", "--sync-every", "10"],
-                                   env=environment(), stdout=subprocess.DEVNULL)
+        command = [GPUFL, "trace", "-q", "-o", directory, "--", FAKE_APP, "--run-ms", "20000", "--sync-every", "10"]
+        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)
         while process.poll() is None and not list(directory.glob("*/device.log")):
@@ -155,7 +156,8 @@ class Demo(TestCase):
     def test_without_a_gpu_the_demo_is_a_recording_and_says_so_first(self):
         result = gpufl("demo", env=environment(library_path=self.directory))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout.splitlines()[0], r"^A recording, not this machine \(.*\): .* on NVIDIA H200, made on \d{4}-")
+        self.assertRegex(result.stdout.splitlines()[0],
+                         r"^A recording, not this machine \(.*\): .* on NVIDIA H200, made on \d{4}-")
         self.assertIn("KERNELS", result.stdout)
 
 

@@ -30,8 +30,15 @@ class Counts(TestCase):
     def test_many_threads_streams_and_batches(self):
         self.check("--threads", 4, "--streams", 8, "--launches", 5000, "--copies", "--sync-every", 500)
 
-    def test_as_fast_as_four_threads_can(self):
-        self.check("--threads", 4, "--streams", 4, "--launches", 25000, "--kernel-us", 0)
+    def test_as_fast_as_four_threads_can_every_kernel_is_recorded_or_counted_as_lost(self):
+        traced = self.trace("--threads", 4, "--streams", 4, "--launches", 25000, "--kernel-us", 0)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        verdict = self.verify(traced.sessions[0])
+        missing = traced.counts["kernels"] - verdict["rows"]["kernel_event_batch"]
+        self.assertGreaterEqual(missing, 0)
+        self.assertGreaterEqual(verdict["lost_records"], missing)
+        if verdict["is_complete"]:
+            self.assertEqual(missing, 0)
 
     def test_several_gpus(self):
         env = environment(FAKE_GPU_COUNT=2)
@@ -64,6 +71,39 @@ class Counts(TestCase):
         self.assert_whole(traced)
         self.assertEqual(traced.session.rows("synchronization_event_batch"), [])
         self.assertEqual(len(traced.session.rows("kernel_event_batch")), traced.counts["kernels"])
+
+
+class Options(TestCase):
+    def test_memory_records_every_allocation_and_release(self):
+        traced = self.trace("--threads", 3, "--launches", 100, "--copies", options=["--memory"])
+        self.assert_whole(traced)
+        rows = traced.session.rows("memory_alloc_event_batch")
+        taken = sorted((row["address"], row["bytes"]) for row in rows if row["memory_op"] == 1)
+        released = sorted((row["address"], row["bytes"]) for row in rows if row["memory_op"] == 2)
+        self.assertEqual(len(taken), 3)
+        self.assertEqual(taken, released)
+
+    def test_without_memory_and_graphs_nothing_of_them_is_recorded(self):
+        session = self.trace("--launches", 200, "--copies", "--graphs").session
+        self.assertEqual(session.rows("memory_alloc_event_batch"), [])
+        self.assertEqual(session.rows("graph_launch_batch"), [])
+
+    def test_stacks_lead_from_each_kernel_into_the_program(self):
+        traced = self.trace("--launches", 200, "--sync-every", 50, options=["--stacks"])
+        self.assert_whole(traced)
+        session = traced.session
+        stacks = session.dictionary("function_dict")
+        kernels = session.rows("kernel_event_batch")
+        self.assertEqual(len(kernels), 200)
+        for row in kernels:
+            self.assertRegex(stacks[row["stack_id"]], r"@.*(app_work\.c:\d+|fake_app\+0x).*\|cudaLaunchKernel@")
+        waits = [row for row in session.rows("synchronization_event_batch") if row["function_id"]]
+        self.assertEqual(len(waits), traced.counts["syncs"])
+
+    def test_an_engine_from_the_environment_is_kept(self):
+        traced = self.trace("--launches", 100, env=environment(GPUFL_PROFILING_ENGINE="Monitor"))
+        self.assert_whole(traced)
+        self.assertEqual(traced.session.rows("kernel_event_batch"), [])
 
 
 class Log(TestCase):
@@ -119,7 +159,7 @@ class Log(TestCase):
 
 
 class Scopes(TestCase):
-    """fake_app launches the kernel scope_N only inside its scope thread_T|scope_N, and thread_T only outside of those."""
+    """fake_app launches kernel scope_N only inside its scope thread_T|scope_N, and thread_T only outside of those."""
 
     def scope_paths(self, session):
         paths = session.dictionary("scope_name_dict")
@@ -140,7 +180,8 @@ class Scopes(TestCase):
         self.assertEqual(len(kernels), 16000)
         self.assertEqual(len({row["thread_id"] for _, row in kernels}), 8)
         self.assertEqual(len({row["stream_id"] for _, row in kernels}), 8)
-        wrong = [(word, paths.get(row["scope_id"])) for word, row in kernels if paths[row["scope_id"]].split("|")[-1] != word]
+        wrong = [(word, paths.get(row["scope_id"])) for word, row in kernels
+                 if paths.get(row["scope_id"], "").split("|")[-1] != word]
         self.assertEqual(wrong, [])
         for word, row in kernels:
             parts = paths[row["scope_id"]].split("|")
@@ -237,8 +278,8 @@ class Processes(TestCase):
 
 class Disabled(TestCase):
     def test_an_injected_recorder_that_is_disabled_writes_nothing(self):
-        env = environment(CUDA_INJECTION64_PATH=RECORDER, GPUFL_INJECT=1, GPUFL_DISABLED=1, GPUFL_PROFILING_ENGINE="Trace",
-                          GPUFL_LOG_DIR=self.directory / "log")
+        env = environment(CUDA_INJECTION64_PATH=RECORDER, GPUFL_INJECT=1, GPUFL_DISABLED=1,
+                          GPUFL_PROFILING_ENGINE="Trace", GPUFL_LOG_DIR=self.directory / "log")
         result = run(FAKE_APP, "--launches", 100, env=env, cwd=self.directory)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("kernels=100", result.stdout)

@@ -30,7 +30,7 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    strcpy(fixture->dir, "/tmp/gpufl-model-XXXXXX");
+    snprintf(fixture->dir, sizeof fixture->dir, "/tmp/gpufl-model-XXXXXX");
     assert_non_null(mkdtemp(fixture->dir));
     *state = fixture;
     return 0;
