@@ -233,6 +233,7 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
     const struct cupti_trace_options options = {
         /* Graph launches always: their nodes are attributed by the launch. */
         .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
+        .is_before_cuda = collector->options.is_before_cuda,
         .buffer_request = buffer_pool_request,
         .buffer_complete = buffer_pool_complete,
         .on_call = collector->options.with_stacks ? stacks_capture : NULL,

@@ -15,6 +15,7 @@ struct collector_options {
     const char *session_id, *app_name;
     unsigned trace_features; /* CUPTI_TRACE_* */
     bool with_trace;         /* Trace engine: start CUPTI */
+    bool is_before_cuda;     /* the program has not initialized CUDA yet */
     bool with_stacks;
     bool with_graphs; /* write a row per graph launch */
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */

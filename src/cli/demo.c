@@ -10,15 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool has_gpu(struct problem *problem)
+static bool has_gpu(void)
 {
     struct cuda *cuda;
-    if (cuda_load(&cuda, true, problem) != GPUFL_OK || cuda_initialize(cuda, problem) != GPUFL_OK)
-        return false;
-    if (cuda_device_count(cuda) > 0)
-        return true;
-    problem_set(problem, GPUFL_E_NO_DRIVER, "the driver reports no GPU");
-    return false;
+    return cuda_load(&cuda, true, NULL) == GPUFL_OK && cuda_initialize(cuda, NULL) == GPUFL_OK &&
+           cuda_device_count(cuda) > 0;
 }
 
 static int print_report(struct session_model *model)
@@ -85,14 +81,13 @@ int command_demo(int argc, char **argv)
     if (code >= 0)
         return code;
     char path[PATH_MAX];
-    struct problem problem = {""};
     const char *reason = "the example program was not built here";
-    if (!has_gpu(&problem))
-        reason = problem.text;
+    if (!has_gpu())
+        reason = "no usable GPU; see `gpufl doctor`";
     else if (installation_find(path, programs))
         return show_live(path);
     if (installation_find(path, recordings))
         return show_recorded(path, reason);
-    command_error("demo", "there is no GPU to trace (%s), and the recorded session is not installed", reason);
+    command_error("demo", "nothing to trace (%s), and the recorded session is not installed", reason);
     return EXIT_ENVIRONMENT;
 }

@@ -28,6 +28,9 @@ enum {
 
 struct cupti_trace_options {
     unsigned features;
+    /* CUDA is not initialized yet: API records can then be had call by call, which spares the program
+     * CUPTI's hook on every other call (a PyTorch step makes ten cheap calls for each launch). */
+    bool is_before_cuda;
     /* Gives CUPTI an 8-byte aligned buffer, or NULL to drop its records (then counted by CUPTI). */
     uint8_t *(*buffer_request)(size_t *size);
     /* Takes it back, filled with `valid` bytes (0: nothing). */

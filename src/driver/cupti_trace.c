@@ -25,6 +25,8 @@ static struct trace {
     void *subscriber;
     uint64_t kinds;           /* bit per activity kind that was enabled */
     unsigned callback_groups; /* CUPTI_CALL_* whose callbacks were enabled */
+    unsigned record_groups;   /* CUPTI_CALL_* whose records were enabled call by call */
+    enum { API_UNDECIDED, API_BY_CALL, API_BY_KIND } api_way; /* for the life of the process, see below */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -234,11 +236,32 @@ static void silence_other_calls(int (*set_record)(uint32_t cbid, uint8_t is_on),
     }
 }
 
-/* The whole kinds first, then every call we have no use for off. The other way round, single calls
- * on without their kind, is accepted but records nothing when CUDA was initialized before. */
-static bool enable_api_records(struct cupti *cupti, unsigned features)
+static unsigned set_records(struct cupti *cupti, unsigned groups, uint8_t is_on)
+{
+    unsigned accepted = 0;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        const struct cupti_call *call = &cupti_calls[i];
+        int (*set_record)(uint32_t cbid, uint8_t is_on) =
+            call->is_runtime ? cupti->call.enable_runtime_api : cupti->call.enable_driver_api;
+        if ((call->group & groups) && set_record(call->cbid, is_on) == CUPTI_ABI_SUCCESS)
+            accepted |= call->group;
+    }
+    return accepted;
+}
+
+/* Two ways to the API records of the calls we want, and no change between them: CUPTI accepts single
+ * calls, but records them only if the first were switched on before CUDA was initialized and the
+ * whole kinds never were. Otherwise the whole kinds go on, and every call that we have no use for off. */
+static bool enable_api_records(struct cupti *cupti, unsigned features, bool is_before_cuda)
 {
     unsigned groups = cupti_call_groups(features);
+    bool has_calls = cupti->call.enable_runtime_api && cupti->call.enable_driver_api;
+    if (trace.api_way == API_UNDECIDED)
+        trace.api_way = is_before_cuda && has_calls ? API_BY_CALL : API_BY_KIND;
+    if (trace.api_way == API_BY_CALL) {
+        trace.record_groups = groups;
+        return set_records(cupti, groups, 1) & CUPTI_CALL_LAUNCH;
+    }
     bool has_runtime = enable_kind(cupti, CUPTI_ABI_KIND_RUNTIME);
     if (has_runtime && cupti->call.enable_runtime_api)
         silence_other_calls(cupti->call.enable_runtime_api, true, groups);
@@ -248,7 +271,7 @@ static bool enable_api_records(struct cupti *cupti, unsigned features)
     return has_runtime && has_driver;
 }
 
-static unsigned enable_features(struct cupti *cupti, unsigned features)
+static unsigned enable_features(struct cupti *cupti, unsigned features, bool is_before_cuda)
 {
     static const struct {
         unsigned feature;
@@ -267,7 +290,7 @@ static unsigned enable_features(struct cupti *cupti, unsigned features)
         if ((features & kinds[i].feature) && enable_kind(cupti, kinds[i].kind))
             granted |= kinds[i].feature;
     }
-    if (enable_api_records(cupti, features))
+    if (enable_api_records(cupti, features, is_before_cuda))
         granted |= CUPTI_GRANTED_API | (features & CUPTI_TRACE_GRAPHS);
     return granted;
 }
@@ -286,11 +309,13 @@ static void undo(struct cupti *cupti)
 {
     if (trace.callback_groups)
         set_callbacks(cupti, trace.callback_groups, 0);
+    if (trace.record_groups)
+        set_records(cupti, trace.record_groups, 0);
     for (int kind = 63; kind > 0; kind--) {
         if (trace.kinds >> kind & 1)
             cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable((uint32_t)kind));
     }
-    trace.callback_groups = 0;
+    trace.callback_groups = trace.record_groups = 0;
     trace.kinds = 0;
 }
 
@@ -332,7 +357,8 @@ static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options 
         goto fail;
     }
     trace.kinds |= 1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL;
-    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features) | enable_callbacks(cupti);
+    result->granted = CUPTI_GRANTED_KERNELS |
+                      enable_features(cupti, options->features, options->is_before_cuda) | enable_callbacks(cupti);
     return GPUFL_OK;
 
 fail:

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/collector.h"
+#include "driver/cuda.h"
 #include "logfile/writer.h"
 #include "sdk/options.h"
 #include "sdk/session_records.h"
@@ -123,7 +124,14 @@ static void warn_about_deprecated(const struct options *options)
         log_message(GPUFL_LOG_WARNING, "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
 }
 
-static gpufl_status open_parts(struct problem *problem, struct problem *gpu_problem)
+/* Inside cuInit, where injection runs, the driver must not be asked. */
+static bool is_before_cuda(bool is_injected)
+{
+    struct cuda *cuda;
+    return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
+}
+
+static gpufl_status open_parts(bool is_injected, struct problem *problem, struct problem *gpu_problem)
 {
     const struct options *options = &session.options;
     const struct log_writer_options writer = {
@@ -158,6 +166,7 @@ static gpufl_status open_parts(struct problem *problem, struct problem *gpu_prob
         .app_name = options->app_name,
         .trace_features = features,
         .with_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE && sampler.use_nvidia,
+        .is_before_cuda = is_before_cuda(is_injected),
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
         .sampler_cpu_ns = sampler_cpu_ns,
@@ -245,7 +254,7 @@ static void install_handlers(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-static gpufl_status start_locked(const gpufl_options *given, struct problem *problem)
+static gpufl_status start_locked(const gpufl_options *given, bool is_injected, struct problem *problem)
 {
     gpufl_status status = options_resolve(&session.options, given, problem);
     /* Messages must be able to leave even when the options are wrong. */
@@ -258,7 +267,7 @@ static gpufl_status start_locked(const gpufl_options *given, struct problem *pro
     warn_about_deprecated(&session.options);
     session_id_make(session.session_id);
     struct problem gpu_problem = {""};
-    status = open_parts(problem, &gpu_problem);
+    status = open_parts(is_injected, problem, &gpu_problem);
     if (status != GPUFL_OK) {
         close_parts();
         return status;
@@ -295,7 +304,7 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     pthread_mutex_lock(&session.mutex);
     gpufl_status status = GPUFL_OK;
     if (!session.is_running) {
-        status = start_locked(given, &problem);
+        status = start_locked(given, is_injected, &problem);
         session.is_injected = status == GPUFL_OK && is_injected;
     }
     if (status == GPUFL_OK)

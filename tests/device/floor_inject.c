@@ -57,19 +57,36 @@ static void finish(void)
     fclose(out);
 }
 
-__attribute__((visibility("default"))) int InitializeInjection(void);
+#define EXPORT __attribute__((visibility("default")))
+EXPORT int floor_start(int is_before_cuda);
+EXPORT void floor_stop(void);
+EXPORT int InitializeInjection(void);
 
-int InitializeInjection(void)
+/* For a program that measures itself with and without; 0 when CUPTI runs. */
+int floor_start(int is_before_cuda)
 {
-    const struct cupti_trace_options options = {.features = CUPTI_TRACE_SYNC | CUPTI_TRACE_EXTERNAL | CUPTI_TRACE_OVERHEAD |
-                                                            CUPTI_TRACE_GRAPHS,
+    const struct cupti_trace_options options = {.features = CUPTI_TRACE_SYNC | CUPTI_TRACE_EXTERNAL |
+                                                            CUPTI_TRACE_OVERHEAD | CUPTI_TRACE_GRAPHS,
+                                                .is_before_cuda = is_before_cuda,
                                                 .buffer_request = request,
                                                 .buffer_complete = complete};
     struct cupti_trace_result result;
     struct problem problem = {""};
-    if (cupti_load(&cupti, &problem) != GPUFL_OK || cupti_trace_start(cupti, &options, &result, &problem) != GPUFL_OK)
-        fprintf(stderr, "floor: %s\n", problem.text);
-    else
+    if (cupti_load(&cupti, &problem) == GPUFL_OK &&
+        cupti_trace_start(cupti, &options, &result, &problem) == GPUFL_OK)
+        return 0;
+    fprintf(stderr, "floor: %s\n", problem.text);
+    return 1;
+}
+
+void floor_stop(void)
+{
+    cupti_trace_stop(cupti);
+}
+
+int InitializeInjection(void)
+{
+    if (floor_start(1) == 0)
         atexit(finish);
     return 1;
 }

@@ -11,6 +11,8 @@
 #include "driver/cupti_table.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct cupti cupti;
 
@@ -180,7 +182,8 @@ static int reset(void **state)
 
 static struct cupti_trace_options options(unsigned features)
 {
-    return (struct cupti_trace_options){features, pool_request, pool_complete, NULL};
+    return (struct cupti_trace_options){
+        .features = features, .buffer_request = pool_request, .buffer_complete = pool_complete};
 }
 
 static void assert_nothing_left(void)
@@ -323,6 +326,41 @@ static void only_the_calls_we_use_are_recorded(void **state)
     assert_nothing_left();
 }
 
+/* The way to API records is chosen once per process, so the early way is tried in one of its own. */
+static int early_attach(void)
+{
+    memset(vendor.is_silent, 1, sizeof vendor.is_silent);
+    struct cupti_trace_options asked = options(CUPTI_TRACE_SYNC);
+    asked.is_before_cuda = true;
+    struct cupti_trace_result result;
+    if (cupti_trace_start(&cupti, &asked, &result, NULL) != GPUFL_OK || !(result.granted & CUPTI_GRANTED_API))
+        return 1;
+    if (vendor.kinds >> CUPTI_ABI_KIND_RUNTIME & 1 || vendor.kinds >> CUPTI_ABI_KIND_DRIVER & 1)
+        return 2; /* the whole kinds hook every call */
+    if (vendor.is_silent[1][211] || vendor.is_silent[0][307] || !vendor.is_silent[1][17])
+        return 3;
+    cupti_trace_stop(&cupti);
+    if (!vendor.is_silent[1][211] || !vendor.is_silent[0][307])
+        return 4;
+    asked.is_before_cuda = false; /* by now CUDA runs, but the way stays */
+    if (cupti_trace_start(&cupti, &asked, &result, NULL) != GPUFL_OK || vendor.kinds >> CUPTI_ABI_KIND_RUNTIME & 1 ||
+        vendor.is_silent[1][211])
+        return 5;
+    cupti_trace_stop(&cupti);
+    return 0;
+}
+
+static void before_cuda_starts_calls_are_recorded_one_by_one(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(early_attach());
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void without_single_calls_whole_kinds_are_recorded(void **state)
 {
     (void)state;
@@ -422,6 +460,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, reset)
     const struct CMUnitTest tests[] = {
+        CASE(before_cuda_starts_calls_are_recorded_one_by_one), /* first: nothing is decided yet */
         CASE(a_trace_enables_what_was_asked_and_stop_undoes_it),
         CASE(buffers_pass_through_until_the_trace_stops),
         CASE(another_profiler_is_named),
