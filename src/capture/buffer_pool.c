@@ -27,7 +27,6 @@ static struct {
     struct queue_slot free_slots[queue_slots], reserve_slots[queue_slots], completed_slots[queue_slots];
     _Atomic uint32_t pool_made, reserve_made;
     uint8_t *memory; /* address space of the pool; pages come as they are touched */
-    _Atomic uint64_t refused;
     _Atomic uint32_t events;   /* futex word: bumped by every completion */
     _Atomic uint32_t sleepers;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -88,7 +87,6 @@ uint8_t *buffer_pool_request(size_t *size)
     if (!head)
         head = reserve_buffer();
     if (!head) {
-        atomic_fetch_add_explicit(&pool.refused, 1, memory_order_relaxed);
         *size = 0;
         return NULL;
     }
@@ -151,9 +149,4 @@ size_t buffer_pool_bytes(void)
     uint32_t made = atomic_load(&pool.pool_made), reserve = atomic_load(&pool.reserve_made);
     return (made < POOL_BUFFER_COUNT ? made : POOL_BUFFER_COUNT) * stride +
            (size_t)(reserve < RESERVE_BUFFER_COUNT ? reserve : RESERVE_BUFFER_COUNT) * RESERVE_BUFFER_BYTES;
-}
-
-uint64_t buffer_pool_refused(void)
-{
-    return atomic_load(&pool.refused);
 }

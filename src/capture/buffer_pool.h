@@ -33,6 +33,5 @@ void buffer_pool_return(uint8_t *buffer);
 void buffer_pool_wait(int64_t timeout_ns);
 void buffer_pool_wake(void);
 size_t buffer_pool_bytes(void);   /* memory made so far */
-uint64_t buffer_pool_refused(void); /* requests that got no buffer */
 
 #endif

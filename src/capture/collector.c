@@ -34,7 +34,6 @@ struct collector {
     _Atomic int is_stopping;
     int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
     int64_t flush_ns, cpu_ns;
-    uint64_t refused_seen;
     size_t memory_peak_bytes;
 };
 
@@ -66,7 +65,6 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
     tick_scale_start(&collector->scale);
     scope_tracker_discard(collector->scopes);
     thread_logs_start();
-    collector->refused_seen = buffer_pool_refused();
     collector->started_mono_ns = collector->scale_mono_ns = clock_mono_ns();
     collector->flush_mono_ns = collector->report_mono_ns = collector->started_mono_ns;
     *out = collector;
@@ -157,14 +155,6 @@ static bool is_due(int64_t *last_ns, int64_t now_ns, int64_t period_ms)
     return true;
 }
 
-static void note_cupti_losses(struct collector *collector)
-{
-    recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
-    uint64_t refused = buffer_pool_refused();
-    recorder_lose(&collector->recorder, LOSS_BUFFER_REFUSED, refused - collector->refused_seen);
-    collector->refused_seen = refused;
-}
-
 /* Returns how many buffers it read. */
 static int read_round(struct collector *collector)
 {
@@ -195,7 +185,7 @@ static void do_round(struct collector *collector)
         cupti_flush(collector->cupti, false);
         collector->flush_ns += clock_mono_ns() - now_ns;
         scope_history_relax(history);
-        note_cupti_losses(collector);
+        recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
     while (read_round(collector) == buffers_per_round) {
     }
@@ -290,7 +280,7 @@ void collector_stop(struct collector *collector)
     while (read_round(collector)) {
     }
     if (collector->joiner) {
-        note_cupti_losses(collector);
+        recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
         activity_joiner_finish(collector->joiner);
     }
     scope_tracker_close_open(collector->scopes, clock_wall_ns());

@@ -113,8 +113,11 @@ static void write_batch(struct recorder *recorder, enum record_type type)
     struct batch *batch = &recorder->batches[type];
     if (!batch->row_count)
         return;
+    /* What a row refers to stands before it in its channel. */
     if (type == RECORD_KERNEL_EVENT_BATCH)
         write_batch(recorder, RECORD_LAUNCH_CONFIG_BATCH);
+    else if (type != RECORD_SCOPE_EVENT_BATCH && record_catalogue[type].channel == CHANNEL_SCOPE)
+        write_batch(recorder, RECORD_SCOPE_EVENT_BATCH);
     write_dictionaries(recorder, record_catalogue[type].channel);
     uint64_t rows = batch->row_count;
     bytes_clear(&recorder->line);

@@ -314,3 +314,8 @@ const char *system_sampler_driver_version(const struct system_sampler *sampler)
 {
     return sampler->records.gpu.nvml ? nvml_driver_version(sampler->records.gpu.nvml) : "";
 }
+
+int system_sampler_cuda_version(const struct system_sampler *sampler)
+{
+    return sampler->records.gpu.nvml ? nvml_cuda_driver_version(sampler->records.gpu.nvml) : 0;
+}

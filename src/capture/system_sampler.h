@@ -36,6 +36,7 @@ int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of th
 /* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
  * (,"host":{..},"devices":[..],...) from one fresh sample. */
 void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
+int system_sampler_cuda_version(const struct system_sampler *sampler); /* 13000 = 13.0; 0 unknown */
 const char *system_sampler_driver_version(const struct system_sampler *sampler); /* "" unknown */
 
 #endif

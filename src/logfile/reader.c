@@ -309,6 +309,7 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
         REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "it cannot be opened: %s", session_file_error(errno));
         if (fd >= 0)
             close(fd);
+        reader->file = NULL;
         return GPUFL_OK;
     }
     uint64_t size = (uint64_t)status.st_size, input_bytes = size;
@@ -328,6 +329,7 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
         line_source_close(&source);
     }
     close(fd);
+    reader->file = NULL;
     return result;
 }
 

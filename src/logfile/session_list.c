@@ -115,7 +115,7 @@ gpufl_status session_files_find(struct session_files *files, const char *path, s
         return status;
     if (list.count == 1) {
         status = session_files_list(files, list.paths[0], problem);
-    } else if (!list.count) {
+    } else if (!list.count || !list.paths) {
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
     } else {
         char names[LISTED_MAX * (SESSION_ID_SIZE + 3) + 1];

@@ -2,13 +2,10 @@
 #include "sdk/session_records.h"
 
 #include "base/clock.h"
+#include "capture/host_metrics.h"
 #include "format/json.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -29,23 +26,6 @@ void session_id_make(char out[37])
     id[8] = (id[8] & 0x3f) | 0x80;
     snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
              id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
-}
-
-/* The first address that is up and not loopback. */
-static void host_address(char *out, size_t size)
-{
-    out[0] = '\0';
-    struct ifaddrs *all;
-    if (getifaddrs(&all) < 0)
-        return;
-    for (struct ifaddrs *at = all; at; at = at->ifa_next)
-        if (at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
-            !(at->ifa_flags & IFF_LOOPBACK)) {
-            const struct sockaddr_in *address = (const struct sockaddr_in *)(const void *)at->ifa_addr;
-            inet_ntop(AF_INET, &address->sin_addr, out, (socklen_t)size);
-            break;
-        }
-    freeifaddrs(all);
 }
 
 /* The command line, arguments separated by spaces; for people, so its length is limited. */
@@ -89,10 +69,8 @@ static const char *wire_engine(gpufl_engine engine)
 void write_job_start(struct recorder *recorder, const struct options *options, struct system_sampler *sampler,
                      const char *session_dir, int64_t now_ns)
 {
-    char host[256] = "", address[64];
-    if (gethostname(host, sizeof host - 1) < 0)
-        host[0] = '\0';
-    host_address(address, sizeof address);
+    struct host_identity host;
+    host_identity_read(&host);
     struct bytes *line = recorder_begin(recorder, RECORD_JOB_START);
     json_key(line, "pid");
     json_int(line, getpid());
@@ -100,8 +78,8 @@ void write_job_start(struct recorder *recorder, const struct options *options, s
     append_text(line, "log_path", session_dir);
     json_key(line, "ts_ns");
     json_int(line, now_ns);
-    append_text(line, "hostname", host);
-    append_text(line, "ip_addr", address);
+    append_text(line, "hostname", host.hostname);
+    append_text(line, "ip_addr", host.ip_addr);
     system_sampler_describe(sampler, line);
     append_text(line, "session_kind", options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace");
     append_text(line, "profiling_engine", wire_engine(options->profiling_engine));
@@ -110,6 +88,12 @@ void write_job_start(struct recorder *recorder, const struct options *options, s
     append_command(line);
     const char *driver = system_sampler_driver_version(sampler);
     append_text(line, "driver_version", *driver ? driver : NULL);
+    json_key(line, "cuda_driver_version");
+    int cuda_version = system_sampler_cuda_version(sampler);
+    if (cuda_version)
+        json_int(line, cuda_version);
+    else
+        bytes_append_text(line, "null");
     recorder_end(recorder, RECORD_JOB_START);
 }
 
