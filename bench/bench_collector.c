@@ -91,7 +91,8 @@ int main(void)
     if (!mkdtemp(dir))
         return 1;
     for (int i = 0; i < kernel_count; i++)
-        snprintf(names[i], sizeof names[i], "_ZN2at6native29vectorized_elementwise_kernelILi%dENS0_11FillFunctorIfEEEvT_", i);
+        snprintf(names[i], sizeof names[i],
+                 "_ZN2at6native29vectorized_elementwise_kernelILi%dENS0_11FillFunctorIfEEEvT_", i);
     static struct cupti cupti;
     cupti.call.get_next_record = next_record;
     cupti_set_version(&cupti, 130001);

@@ -28,20 +28,20 @@ extern "C" {
 #define GPUFL_VERSION_STRING "1.0.0"
 
 /* Codes are permanent: never renumbered, never reused. */
-#define GPUFL_STATUS_MAP(X)                                                    \
-    X(GPUFL_OK, 0, "success")                                                  \
-    X(GPUFL_E_INVALID, -1, "invalid argument")                                 \
-    X(GPUFL_E_VERSION, -2, "option set by a newer header than this library")   \
-    X(GPUFL_E_BUSY, -3, "another profiler owns the GPU tracing interface")     \
-    X(GPUFL_E_NO_DRIVER, -4, "no usable GPU driver")                           \
-    X(GPUFL_E_NO_MEMORY, -5, "out of memory")                                  \
-    X(GPUFL_E_IO, -6, "the log could not be read or written")                  \
-    X(GPUFL_E_DISABLED, -7, "gpufl is disabled")                               \
-    X(GPUFL_E_NOT_RUNNING, -8, "no session is running")                        \
-    X(GPUFL_E_UNSUPPORTED, -9, "not supported here")                           \
-    X(GPUFL_E_DAMAGED, -10, "damaged or truncated data")                       \
-    X(GPUFL_E_PERMISSION, -11, "not permitted")                                \
-    X(GPUFL_E_LIMIT, -12, "a documented limit was reached")                    \
+#define GPUFL_STATUS_MAP(X)                                                  \
+    X(GPUFL_OK, 0, "success")                                                \
+    X(GPUFL_E_INVALID, -1, "invalid argument")                               \
+    X(GPUFL_E_VERSION, -2, "option set by a newer header than this library") \
+    X(GPUFL_E_BUSY, -3, "another profiler owns the GPU tracing interface")   \
+    X(GPUFL_E_NO_DRIVER, -4, "no usable GPU driver")                         \
+    X(GPUFL_E_NO_MEMORY, -5, "out of memory")                                \
+    X(GPUFL_E_IO, -6, "the log could not be read or written")                \
+    X(GPUFL_E_DISABLED, -7, "gpufl is disabled")                             \
+    X(GPUFL_E_NOT_RUNNING, -8, "no session is running")                      \
+    X(GPUFL_E_UNSUPPORTED, -9, "not supported here")                         \
+    X(GPUFL_E_DAMAGED, -10, "damaged or truncated data")                     \
+    X(GPUFL_E_PERMISSION, -11, "not permitted")                              \
+    X(GPUFL_E_LIMIT, -12, "a documented limit was reached")                  \
     X(GPUFL_E_NOT_FOUND, -13, "not found")
 
 typedef enum gpufl_status {
@@ -91,10 +91,10 @@ typedef struct gpufl_options {
     const char *log_path;    /* app_name: base directory of the session directories */
     const char *backend_url; /* server to upload to, host only */
     const char *api_key;
-    const char *api_path;    /* "/api/v1" */
-    const char *config_file; /* JSON */
-    gpufl_switch enabled;    /* on */
-    gpufl_switch remote_upload; /* off; deprecated, has no effect but a warning */
+    const char *api_path;                     /* "/api/v1" */
+    const char *config_file;                  /* JSON */
+    gpufl_switch enabled;                     /* on */
+    gpufl_switch remote_upload;               /* off; deprecated, has no effect but a warning */
     gpufl_switch enable_stack_trace;          /* off */
     gpufl_switch enable_source_collection;    /* on */
     gpufl_switch enable_external_correlation; /* on */
@@ -111,12 +111,11 @@ typedef struct gpufl_options {
     /* End of 1.0. Later fields are read only if struct_size covers them. */
 } gpufl_options;
 
-#define GPUFL_OPTIONS_INIT                                                                         \
-    {                                                                                              \
-        sizeof(gpufl_options), GPUFL_ENGINE_DEFAULT, GPUFL_BACKEND_AUTO, NULL, NULL, NULL, NULL,   \
-            NULL, NULL, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET,           \
-            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, 0, 0,    \
-            NULL, NULL                                                                             \
+#define GPUFL_OPTIONS_INIT                                                                                          \
+    {                                                                                                               \
+        sizeof(gpufl_options), GPUFL_ENGINE_DEFAULT, GPUFL_BACKEND_AUTO, NULL, NULL, NULL, NULL, NULL, NULL,        \
+            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, \
+            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, 0, 0, NULL, NULL                                                 \
     }
 
 /* Starts the session. NULL means all defaults. Called again while a session
@@ -202,9 +201,9 @@ static inline void gpufl_scope_cleanup_(int *armed)
 }
 #define GPUFL_CAT2_(a, b) a##b
 #define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
-#define GFL_SCOPE(name)                                                                            \
-    for (int GPUFL_CAT_(gfl_once_, __LINE__)                                                       \
-             __attribute__((cleanup(gpufl_scope_cleanup_))) = (gpufl_scope_begin(name), 1);        \
+#define GFL_SCOPE(name)                                                                     \
+    for (int GPUFL_CAT_(gfl_once_, __LINE__)                                                \
+             __attribute__((cleanup(gpufl_scope_cleanup_))) = (gpufl_scope_begin(name), 1); \
          GPUFL_CAT_(gfl_once_, __LINE__); GPUFL_CAT_(gfl_once_, __LINE__) = 0)
 #endif
 

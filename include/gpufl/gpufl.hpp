@@ -157,12 +157,8 @@ public:
     {
         gpufl_scope_begin(name);
     }
-    explicit ScopedMonitor(const std::string &name) : ScopedMonitor(name.c_str())
-    {
-    }
-    ScopedMonitor(const std::string &name, const std::string &tag) : ScopedMonitor(name, ScopeMeta{tag, 0, 0})
-    {
-    }
+    explicit ScopedMonitor(const std::string &name) : ScopedMonitor(name.c_str()) {}
+    ScopedMonitor(const std::string &name, const std::string &tag) : ScopedMonitor(name, ScopeMeta{tag, 0, 0}) {}
     ScopedMonitor(const std::string &name, const ScopeMeta &meta)
     {
         const gpufl_scope_meta c = {sizeof(gpufl_scope_meta), meta.repeat, meta.warmup,

@@ -28,8 +28,7 @@ static inline void bytes_clear(struct bytes *bytes)
 bool bytes_reserve(struct bytes *bytes, size_t extra);
 void bytes_append(struct bytes *bytes, const void *data, size_t size);
 void bytes_append_text(struct bytes *bytes, const char *text);
-void bytes_append_format(struct bytes *bytes, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void bytes_append_format(struct bytes *bytes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline void bytes_append_char(struct bytes *bytes, char c)
 {
     if (bytes->size < bytes->capacity || bytes_reserve(bytes, 1))

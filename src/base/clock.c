@@ -65,8 +65,7 @@ void tick_scale_update(struct tick_scale *scale)
         scale->base = scale->last;
         scale->wall_step_ns = 0;
         if (clock_has_invariant_ticks && now.ticks > scale->base.ticks)
-            scale->ns_per_tick = (double)(now.wall_ns - scale->base.wall_ns) /
-                                 (double)(now.ticks - scale->base.ticks);
+            scale->ns_per_tick = (double)(now.wall_ns - scale->base.wall_ns) / (double)(now.ticks - scale->base.ticks);
     }
     scale->last = now;
 }

@@ -47,9 +47,8 @@ static uint32_t software(uint32_t crc, const unsigned char *at, size_t size)
         memcpy(&low, at, 4);
         memcpy(&high, at + 4, 4);
         low ^= crc;
-        crc = table[7][low & 255] ^ table[6][(low >> 8) & 255] ^ table[5][(low >> 16) & 255] ^
-              table[4][low >> 24] ^ table[3][high & 255] ^ table[2][(high >> 8) & 255] ^
-              table[1][(high >> 16) & 255] ^ table[0][high >> 24];
+        crc = table[7][low & 255] ^ table[6][(low >> 8) & 255] ^ table[5][(low >> 16) & 255] ^ table[4][low >> 24] ^
+              table[3][high & 255] ^ table[2][(high >> 8) & 255] ^ table[1][(high >> 16) & 255] ^ table[0][high >> 24];
     }
     for (; size; size--)
         crc = (crc >> 8) ^ table[0][(crc ^ *at++) & 255];

@@ -19,7 +19,6 @@ struct problem {
 
 /* Sets the message (problem may be NULL) and returns status, so that a failing
  * function can end with `return problem_set(p, GPUFL_E_IO, "...")`. */
-gpufl_status problem_set(struct problem *problem, gpufl_status status, const char *format, ...)
-    PRINTF_LIKE(3, 4);
+gpufl_status problem_set(struct problem *problem, gpufl_status status, const char *format, ...) PRINTF_LIKE(3, 4);
 
 #endif

@@ -106,7 +106,8 @@ static void fill_call(int64_t *row, const struct call_columns *at, const struct 
 
 static void write_kernel(struct activity_joiner *joiner, const struct work *work, const struct call *call)
 {
-    static const struct call_columns at = {KERNEL_API_LEAD_NS, KERNEL_API_DURATION_NS, KERNEL_THREAD_ID, KERNEL_SCOPE_ID};
+    static const struct call_columns at = {KERNEL_API_LEAD_NS, KERNEL_API_DURATION_NS, KERNEL_THREAD_ID,
+                                           KERNEL_SCOPE_ID};
     int64_t *row = recorder_row(joiner->options.recorder, RECORD_KERNEL_EVENT_BATCH, work->start_ns);
     row[KERNEL_KERNEL_ID] = work->kernel_id;
     row[KERNEL_STREAM_ID] = work->stream_id;
@@ -129,7 +130,8 @@ static void write_kernel(struct activity_joiner *joiner, const struct work *work
 
 static void write_copy(struct activity_joiner *joiner, const struct work *work, const struct call *call)
 {
-    static const struct call_columns at = {MEMCPY_API_LEAD_NS, MEMCPY_API_DURATION_NS, MEMCPY_THREAD_ID, MEMCPY_SCOPE_ID};
+    static const struct call_columns at = {MEMCPY_API_LEAD_NS, MEMCPY_API_DURATION_NS, MEMCPY_THREAD_ID,
+                                           MEMCPY_SCOPE_ID};
     int64_t *row = recorder_row(joiner->options.recorder, RECORD_MEMCPY_EVENT_BATCH, work->start_ns);
     row[MEMCPY_STREAM_ID] = work->stream_id;
     row[MEMCPY_DURATION_NS] = work->duration_ns;
@@ -150,7 +152,8 @@ static void write_copy(struct activity_joiner *joiner, const struct work *work, 
 
 static void write_memset(struct activity_joiner *joiner, const struct work *work, const struct call *call)
 {
-    static const struct call_columns at = {MEMSET_API_LEAD_NS, MEMSET_API_DURATION_NS, MEMSET_THREAD_ID, MEMSET_SCOPE_ID};
+    static const struct call_columns at = {MEMSET_API_LEAD_NS, MEMSET_API_DURATION_NS, MEMSET_THREAD_ID,
+                                           MEMSET_SCOPE_ID};
     int64_t *row = recorder_row(joiner->options.recorder, RECORD_MEMSET_EVENT_BATCH, work->start_ns);
     row[MEMSET_STREAM_ID] = work->stream_id;
     row[MEMSET_DURATION_NS] = work->duration_ns;
@@ -248,10 +251,9 @@ static void graph_add_node(struct activity_joiner *joiner, const struct work *wo
     if (graph->node_count && graph->correlation_id != work->correlation_id)
         graph_write_and_clear(joiner, graph);
     if (!graph->node_count)
-        *graph = (struct graph_launch){work->start_ns,      end_ns,           0,
-                                       work->correlation_id, work->graph_id,   work->device_id,
-                                       work->context_id,     work->stream_id,  0,
-                                       joiner->beat};
+        *graph = (struct graph_launch){
+            work->start_ns,   end_ns,          0, work->correlation_id, work->graph_id, work->device_id,
+            work->context_id, work->stream_id, 0, joiner->beat};
     if (work->start_ns < graph->start_ns) {
         graph->start_ns = work->start_ns;
         graph->stream_id = work->stream_id;

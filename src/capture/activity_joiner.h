@@ -14,15 +14,16 @@
 struct activity_joiner; /* opaque */
 
 struct activity_joiner_options {
-    struct recorder *recorder;     /* borrowed, as are the next two */
+    struct recorder *recorder; /* borrowed, as are the next two */
     struct scope_history *history;
     const struct cupti *cupti;
-    bool has_calls;          /* API records were granted; else nothing waits for them */
+    bool has_calls; /* API records were granted; else nothing waits for them */
     bool has_system_thread_id;
-    bool with_graphs;        /* write graph_launch_batch rows */
+    bool with_graphs; /* write graph_launch_batch rows */
 };
 
-NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out, const struct activity_joiner_options *options);
+NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out,
+                                            const struct activity_joiner_options *options);
 void activity_joiner_free(struct activity_joiner *joiner);
 void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes);
 /* After a round of buffers: writes what has found its call by now. */

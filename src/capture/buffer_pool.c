@@ -26,8 +26,8 @@ static struct {
     struct queue free_buffers, free_reserve, completed;
     struct queue_slot free_slots[queue_slots], reserve_slots[queue_slots], completed_slots[queue_slots];
     _Atomic uint32_t pool_made, reserve_made;
-    uint8_t *memory; /* address space of the pool; pages come as they are touched */
-    _Atomic uint32_t events;   /* futex word: bumped by every completion */
+    uint8_t *memory;         /* address space of the pool; pages come as they are touched */
+    _Atomic uint32_t events; /* futex word: bumped by every completion */
     _Atomic uint32_t sleepers;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 

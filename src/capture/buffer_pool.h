@@ -32,6 +32,6 @@ void buffer_pool_return(uint8_t *buffer);
 /* Sleeps until a buffer is completed, buffer_pool_wake is called, or the time is over. */
 void buffer_pool_wait(int64_t timeout_ns);
 void buffer_pool_wake(void);
-size_t buffer_pool_bytes(void);   /* memory made so far */
+size_t buffer_pool_bytes(void); /* memory made so far */
 
 #endif

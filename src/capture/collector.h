@@ -17,7 +17,7 @@ struct collector_options {
     bool with_trace;         /* Trace engine: start CUPTI */
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
     bool with_stacks;
-    bool with_graphs; /* write a row per graph launch */
+    bool with_graphs;                      /* write a row per graph launch */
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */
     void *sampler_user;
 };

@@ -116,7 +116,8 @@ static int64_t cpu_share(struct host_metrics *metrics)
         /* Counters may run backwards (iowait does, virtual machines do): then nothing is known. */
         if (total > metrics->total_ticks && busy >= metrics->busy_ticks &&
             busy - metrics->busy_ticks <= total - metrics->total_ticks)
-            share = (int64_t)((double)(busy - metrics->busy_ticks) * 10000 / (double)(total - metrics->total_ticks) + 0.5);
+            share =
+                (int64_t)((double)(busy - metrics->busy_ticks) * 10000 / (double)(total - metrics->total_ticks) + 0.5);
     }
     metrics->has_cpu = true;
     metrics->busy_ticks = busy;

@@ -164,9 +164,9 @@ static void write_config(struct launches *launches, uint32_t launch_id, const st
     const struct device_limits *limits = limits_of(launches, key->device_id);
     struct occupancy occupancy = {0};
     if (limits)
-        occupancy = occupancy_compute(limits, &(struct occupancy_input){key->block[0] * key->block[1] * key->block[2],
-                                                                        key->regs, key->static_shared,
-                                                                        key->dyn_shared});
+        occupancy =
+            occupancy_compute(limits, &(struct occupancy_input){key->block[0] * key->block[1] * key->block[2],
+                                                                key->regs, key->static_shared, key->dyn_shared});
     row[LAUNCH_CONFIG_OCCUPANCY_BP] = occupancy.is_known ? occupancy.total_bp : CELL_UNKNOWN;
     row[LAUNCH_CONFIG_OCCUPANCY_REGS_BP] = occupancy.is_known ? occupancy.regs_bp : CELL_UNKNOWN;
     row[LAUNCH_CONFIG_OCCUPANCY_SHARED_BP] = occupancy.is_known ? occupancy.shared_bp : CELL_UNKNOWN;

@@ -11,7 +11,14 @@ struct occupancy_input {
     uint32_t threads_per_block, regs_per_thread;
     uint32_t static_shared, dyn_shared;
 };
-enum occupancy_limiter { LIMITER_UNKNOWN, LIMITER_REGISTERS, LIMITER_SHARED_MEMORY, LIMITER_WARPS, LIMITER_BLOCKS, LIMITER_GRID_SIZE };
+enum occupancy_limiter {
+    LIMITER_UNKNOWN,
+    LIMITER_REGISTERS,
+    LIMITER_SHARED_MEMORY,
+    LIMITER_WARPS,
+    LIMITER_BLOCKS,
+    LIMITER_GRID_SIZE
+};
 struct occupancy {
     bool is_known;
     uint32_t total_bp, regs_bp, shared_bp, warps_bp, blocks_bp; /* 10000 = 100 % */

@@ -6,10 +6,7 @@
 
 #include <string.h>
 
-enum {
-    batch_rows = 2048,
-    all_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM
-};
+enum { batch_rows = 2048, all_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
 
 static const struct {
     const char *word, *record_type, *text;
@@ -180,8 +177,7 @@ void recorder_flush(struct recorder *recorder, int64_t age_ms)
     int64_t now_ns = clock_mono_ns();
     for (int i = 0; i < written_batch_count; i++) {
         enum record_type type = written_batches[i];
-        if (recorder->batches[type].row_count &&
-            now_ns - recorder->batch_since_mono_ns[type] >= age_ms * 1000000)
+        if (recorder->batches[type].row_count && now_ns - recorder->batch_since_mono_ns[type] >= age_ms * 1000000)
             write_batch(recorder, type);
     }
     if (!age_ms)

@@ -6,7 +6,7 @@
 
 enum {
     steps_first = 256,
-    steps_max = 64 * 1024, /* per thread: 1 MiB */
+    steps_max = 64 * 1024,        /* per thread: 1 MiB */
     steps_total_max = 512 * 1024, /* all threads: 8 MiB */
     threads_max = 4096
 };

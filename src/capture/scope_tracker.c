@@ -159,8 +159,8 @@ static uint32_t tag_find(struct scope_tracker *tracker, const char *tag, size_t 
     return tag_id;
 }
 
-static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id, int64_t time_ns,
-                      int event_type, uint32_t depth, uint64_t parent_id)
+static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id,
+                      int64_t time_ns, int event_type, uint32_t depth, uint64_t parent_id)
 {
     int64_t *row = recorder_row(tracker->recorder, RECORD_SCOPE_EVENT_BATCH, time_ns);
     row[SCOPE_SCOPE_INSTANCE_ID] = (int64_t)scope->id;

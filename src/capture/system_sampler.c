@@ -36,9 +36,10 @@ struct system_sampler {
     bool is_continuous;
 
     /* Written by any thread. */
-    _Atomic uint32_t news;  /* futex word: changes whenever the thread must look */
-    _Atomic uint64_t holds; /* low half: threads inside a scope; high half: how often one entered, so that none is missed */
-    _Atomic bool is_idle;   /* the thread waits for a hold; whoever clears it wakes it */
+    _Atomic uint32_t news; /* futex word: changes whenever the thread must look */
+    _Atomic uint64_t
+        holds; /* low half: threads inside a scope; high half: how often one entered, so that none is missed */
+    _Atomic bool is_idle; /* the thread waits for a hold; whoever clears it wakes it */
     _Atomic bool is_stopping;
     _Atomic uint64_t lost_windows;
     struct queue free_marks, marks;
@@ -72,9 +73,8 @@ static void futex_wait(struct system_sampler *sampler, uint32_t seen, int64_t de
 static bool is_wanted(const struct system_sampler *sampler)
 {
     uint64_t holds = atomic_load(&sampler->holds);
-    return sampler->interval_ns &&
-           (sampler->is_continuous || sampler->open_windows || holds & HOLD_COUNT_MASK ||
-            (holds ^ sampler->sampled_holds) & ~HOLD_COUNT_MASK);
+    return sampler->interval_ns && (sampler->is_continuous || sampler->open_windows || holds & HOLD_COUNT_MASK ||
+                                    (holds ^ sampler->sampled_holds) & ~HOLD_COUNT_MASK);
 }
 
 static void sample(struct system_sampler *sampler)

@@ -24,7 +24,7 @@ NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const s
                                             struct problem *gpu_problem);
 /* Starts the thread. To be called when job_start is written: before it nothing is, and windows and holds wait. */
 NODISCARD gpufl_status system_sampler_run(struct system_sampler *sampler);
-void system_sampler_stop(struct system_sampler *sampler); /* last sample, flush, join, free; NULL is a no-op */
+void system_sampler_stop(struct system_sampler *sampler);    /* last sample, flush, join, free; NULL is a no-op */
 void system_sampler_abandon(struct system_sampler *sampler); /* after fork in the child */
 /* A named window: writes system_start/system_stop and keeps sampling on between. Any thread. */
 void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start);
@@ -36,7 +36,7 @@ int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of th
 /* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
  * (,"host":{..},"devices":[..],...) from one fresh sample. */
 void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
-int system_sampler_cuda_version(const struct system_sampler *sampler); /* 13000 = 13.0; 0 unknown */
+int system_sampler_cuda_version(const struct system_sampler *sampler);           /* 13000 = 13.0; 0 unknown */
 const char *system_sampler_driver_version(const struct system_sampler *sampler); /* "" unknown */
 
 #endif

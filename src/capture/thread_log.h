@@ -81,7 +81,7 @@ void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t fra
 /* Session side. */
 /* Once per process. wake: called on a user's thread when its ring is half full; must not block. */
 NODISCARD gpufl_status thread_logs_setup(void (*wake)(void));
-void thread_logs_start(void);                   /* new epoch: what is in the rings is old */
+void thread_logs_start(void); /* new epoch: what is in the rings is old */
 /* Calls fn for every log in turn and recycles those of exited threads once they are empty. */
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user);
 uint64_t thread_logs_refused(void); /* events of threads that got no ring */

@@ -14,13 +14,14 @@ void check_driver(const struct machine *machine, struct finding *finding)
     int version = machine_cuda_version(machine);
     if (machine->has_cuda) {
         const char *driver = machine_driver_version(machine);
-        finding_set(finding, FINDING_OK, "driver %s, CUDA %d.%d", driver[0] ? driver : "of unknown version", version / 1000,
-                    version % 1000 / 10);
+        finding_set(finding, FINDING_OK, "driver %s, CUDA %d.%d", driver[0] ? driver : "of unknown version",
+                    version / 1000, version % 1000 / 10);
         return;
     }
     finding_set(finding, FINDING_PROBLEM, "%s", machine->cuda_problem.text);
     if (machine->cuda && access("/dev/nvidiactl", F_OK))
-        finding_fix(finding, "there is no /dev/nvidiactl: in a container start it with --gpus all, else load the nvidia module");
+        finding_fix(finding,
+                    "there is no /dev/nvidiactl: in a container start it with --gpus all, else load the nvidia module");
     else if (!machine->cuda)
         finding_fix(finding, "install the NVIDIA driver, or name libcuda.so.1 in GPUFL_CUDA_PATH");
     else
@@ -47,12 +48,13 @@ void check_gpu(const struct machine *machine, struct finding *finding)
         if (machine->gpus[i].has_cuda && !visible++)
             name = machine->gpus[i].name;
     if (visible) {
-        finding_set(finding, FINDING_OK, "%s%s%" PRIu32 " of %" PRIu32 " visible to CUDA", name, name[0] ? ", " : "", visible,
-                    machine->gpu_count);
+        finding_set(finding, FINDING_OK, "%s%s%" PRIu32 " of %" PRIu32 " visible to CUDA", name, name[0] ? ", " : "",
+                    visible, machine->gpu_count);
         return;
     }
     const char *mask = getenv("CUDA_VISIBLE_DEVICES");
-    finding_set(finding, FINDING_PROBLEM, "CUDA sees no GPU%s", machine->gpu_count ? ", though the machine has one" : "");
+    finding_set(finding, FINDING_PROBLEM, "CUDA sees no GPU%s",
+                machine->gpu_count ? ", though the machine has one" : "");
     if (mask)
         finding_fix(finding, "CUDA_VISIBLE_DEVICES is set to '%s': unset it, or name a GPU that exists", mask);
     else
@@ -63,7 +65,9 @@ void check_cupti(const struct machine *machine, struct finding *finding)
 {
     if (!machine->cupti) {
         finding_set(finding, FINDING_PROBLEM, "%s", machine->cupti_problem.text);
-        finding_fix(finding, "install the CUDA toolkit or `pip install nvidia-cuda-cupti`, or name libcupti.so in GPUFL_CUPTI_PATH");
+        finding_fix(
+            finding,
+            "install the CUDA toolkit or `pip install nvidia-cuda-cupti`, or name libcupti.so in GPUFL_CUPTI_PATH");
         return;
     }
     uint32_t api_version = cupti_version(machine->cupti);
@@ -171,8 +175,9 @@ void check_permission(const struct machine *machine, struct finding *finding)
     }
     finding_set(finding, FINDING_WARNING,
                 "hardware counters are for administrators (RmProfilingAdminOnly=1); Trace does not need them");
-    finding_fix(finding, "run as root, grant CAP_PERFMON (driver 565 or newer) or CAP_SYS_ADMIN, or load the module with "
-                         "NVreg_RestrictProfilingToAdminUsers=0");
+    finding_fix(finding,
+                "run as root, grant CAP_PERFMON (driver 565 or newer) or CAP_SYS_ADMIN, or load the module with "
+                "NVreg_RestrictProfilingToAdminUsers=0");
 }
 
 void check_mig(const struct machine *machine, struct finding *finding)
@@ -185,8 +190,8 @@ void check_mig(const struct machine *machine, struct finding *finding)
         return;
     }
     finding_set(finding, FINDING_WARNING,
-                "on for %" PRIu32 " GPU%s: kernels are recorded; utilization and memory by process are not available", count,
-                count == 1 ? "" : "s");
+                "on for %" PRIu32 " GPU%s: kernels are recorded; utilization and memory by process are not available",
+                count, count == 1 ? "" : "s");
 }
 
 void check_virtualization(const struct machine *machine, struct finding *finding)
@@ -194,13 +199,16 @@ void check_virtualization(const struct machine *machine, struct finding *finding
     char text[4096];
     for (uint32_t i = 0; i < machine->gpu_count; i++)
         if (strstr(machine->gpus[i].name, "GRID ") || strstr(machine->gpus[i].name, "vGPU")) {
-            finding_set(finding, FINDING_WARNING, "%s is a virtual GPU: hardware counters and some metrics may be missing",
+            finding_set(finding, FINDING_WARNING,
+                        "%s is a virtual GPU: hardware counters and some metrics may be missing",
                         machine->gpus[i].name);
             finding_fix(finding, "set the vGPU plugin parameter enable_profiling=1 on the host");
             return;
         }
-    if (small_file_read("/proc/version", text, sizeof text) && (strstr(text, "Microsoft") || strstr(text, "microsoft"))) {
-        finding_set(finding, FINDING_WARNING, "Windows Subsystem for Linux: memory by process and counters are limited");
+    if (small_file_read("/proc/version", text, sizeof text) &&
+        (strstr(text, "Microsoft") || strstr(text, "microsoft"))) {
+        finding_set(finding, FINDING_WARNING,
+                    "Windows Subsystem for Linux: memory by process and counters are limited");
         return;
     }
     bool is_virtual = small_file_read("/proc/cpuinfo", text, sizeof text) && strstr(text, " hypervisor");

@@ -15,7 +15,8 @@
 void check_other_tools(const struct machine *machine, struct finding *finding)
 {
     static const char *const injections[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
-    static const char *const tools[] = {"nsys", "nsight", "ncu", "libToolsInjection", "libInterceptorInjection", "libcupti"};
+    static const char *const tools[] = {"nsys",    "nsight", "ncu", "libToolsInjection", "libInterceptorInjection",
+                                        "libcupti"};
     (void)machine;
     const char *preload = getenv("LD_PRELOAD");
     for (size_t i = 0; preload && i < sizeof tools / sizeof *tools; i++)
@@ -25,7 +26,8 @@ void check_other_tools(const struct machine *machine, struct finding *finding)
             return;
         }
     if (getenv("NSYS_PROFILING_SESSION_ID")) {
-        finding_set(finding, FINDING_PROBLEM, "this shell runs under Nsight Systems (NSYS_PROFILING_SESSION_ID is set)");
+        finding_set(finding, FINDING_PROBLEM,
+                    "this shell runs under Nsight Systems (NSYS_PROFILING_SESSION_ID is set)");
         finding_fix(finding, "run gpufl outside of nsys");
         return;
     }
@@ -68,8 +70,8 @@ void check_clock(const struct machine *machine, struct finding *finding)
         finding_set(finding, FINDING_OK, "the CPU's counter is invariant; clock source %s", source);
         return;
     }
-    finding_set(finding, FINDING_WARNING, "the CPU has no invariant counter (clock source %s): each scope costs a clock call",
-                source);
+    finding_set(finding, FINDING_WARNING,
+                "the CPU has no invariant counter (clock source %s): each scope costs a clock call", source);
     finding_fix(finding, "in a virtual machine, expose invtsc to the guest");
 }
 
@@ -118,8 +120,8 @@ void check_log_directory(const struct machine *machine, struct finding *finding)
     enum finding_level level = free_mib < PROBLEM_MIB   ? FINDING_PROBLEM
                                : free_mib < WARNING_MIB ? FINDING_WARNING
                                                         : FINDING_OK;
-    finding_set(finding, level, "%.400s %s, %.1f GiB free", directory, strcmp(path, directory) ? "can be made" : "is writable",
-                free_mib / 1024);
+    finding_set(finding, level, "%.400s %s, %.1f GiB free", directory,
+                strcmp(path, directory) ? "can be made" : "is writable", free_mib / 1024);
     if (level != FINDING_OK)
         finding_fix(finding, "make room, or choose another one with GPUFL_LOG_DIR or `gpufl trace -o DIR`");
 }

@@ -44,7 +44,8 @@ static void cuda_gpus_add(struct machine *machine)
     for (int i = 0; i < count; i++) {
         struct device_limits limits = {0};
         struct machine_gpu *gpu;
-        if (cuda_device_limits(machine->cuda, (uint32_t)i, &limits) != GPUFL_OK || !(gpu = gpu_of(machine, limits.uuid)))
+        if (cuda_device_limits(machine->cuda, (uint32_t)i, &limits) != GPUFL_OK ||
+            !(gpu = gpu_of(machine, limits.uuid)))
             continue;
         gpu->has_cuda = true;
         gpu->multiprocessors = limits.multiprocessors;
@@ -100,9 +101,9 @@ void machine_close(struct machine *machine)
 
 bool machine_can_monitor(const struct machine *machine, const char **reason)
 {
-    const char *why = !machine->nvml                             ? "no NVML; host metrics only"
-                      : nvml_device_count(machine->nvml) == 0    ? "NVML shows no GPU; host metrics only"
-                                                                 : NULL;
+    const char *why = !machine->nvml                          ? "no NVML; host metrics only"
+                      : nvml_device_count(machine->nvml) == 0 ? "NVML shows no GPU; host metrics only"
+                                                              : NULL;
     if (reason)
         *reason = why;
     return !why;

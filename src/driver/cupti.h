@@ -40,7 +40,8 @@ struct cupti_trace_options {
     void (*on_call)(uint32_t correlation_id);
 };
 
-enum { /* bits of cupti_trace_result.granted: what really was enabled */
+/* bits of cupti_trace_result.granted: what really was enabled */
+enum {
     CUPTI_GRANTED_KERNELS = 1 << 16,
     CUPTI_GRANTED_COPIES = 1 << 17,
     CUPTI_GRANTED_MEMSETS = 1 << 18,
@@ -49,9 +50,9 @@ enum { /* bits of cupti_trace_result.granted: what really was enabled */
 };
 
 struct cupti_trace_result {
-    unsigned granted;         /* CUPTI_TRACE_* and CUPTI_GRANTED_* bits */
+    unsigned granted;          /* CUPTI_TRACE_* and CUPTI_GRANTED_* bits */
     bool has_system_thread_id; /* else API thread ids are the low 32 bits of pthread_self() */
-    char other_profiler[64];  /* who holds CUPTI, when that is the reason for failure */
+    char other_profiler[64];   /* who holds CUPTI, when that is the reason for failure */
 };
 
 /* On any error everything that was enabled is undone and the problem says what to do next:
@@ -114,9 +115,17 @@ struct overhead_activity {
 };
 
 enum activity_kind {
-    ACTIVITY_KERNEL, ACTIVITY_COPY, ACTIVITY_MEMSET, ACTIVITY_SYNC, ACTIVITY_API, ACTIVITY_EXTERNAL,
-    ACTIVITY_MEMORY, ACTIVITY_OVERHEAD, ACTIVITY_IGNORED /* a kind we know and do not use */,
-    ACTIVITY_UNKNOWN /* a kind of a newer CUPTI */, ACTIVITY_BAD /* absurd record: the rest of the buffer is unreadable */
+    ACTIVITY_KERNEL,
+    ACTIVITY_COPY,
+    ACTIVITY_MEMSET,
+    ACTIVITY_SYNC,
+    ACTIVITY_API,
+    ACTIVITY_EXTERNAL,
+    ACTIVITY_MEMORY,
+    ACTIVITY_OVERHEAD,
+    ACTIVITY_IGNORED /* a kind we know and do not use */,
+    ACTIVITY_UNKNOWN /* a kind of a newer CUPTI */,
+    ACTIVITY_BAD /* absurd record: the rest of the buffer is unreadable */
 };
 struct activity {
     enum activity_kind kind;

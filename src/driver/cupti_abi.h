@@ -11,41 +11,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { /* cuptiGetVersion */
-       CUPTI_ABI_VERSION_12_0 = 19,
-       CUPTI_ABI_VERSION_12_2 = 20,
-       CUPTI_ABI_VERSION_12_4 = 22,
-       CUPTI_ABI_VERSION_12_6 = 24,
-       CUPTI_ABI_VERSION_12_8 = 26,
-       CUPTI_ABI_VERSION_12_9 = 27, /* the first that survives being given no buffer */
-       CUPTI_ABI_VERSION_13_0 = 130000
+/* cuptiGetVersion */
+enum {
+    CUPTI_ABI_VERSION_12_0 = 19,
+    CUPTI_ABI_VERSION_12_2 = 20,
+    CUPTI_ABI_VERSION_12_4 = 22,
+    CUPTI_ABI_VERSION_12_6 = 24,
+    CUPTI_ABI_VERSION_12_8 = 26,
+    CUPTI_ABI_VERSION_12_9 = 27, /* the first that survives being given no buffer */
+    CUPTI_ABI_VERSION_13_0 = 130000
 };
 
-enum { /* CUptiResult */
-       CUPTI_ABI_SUCCESS = 0,
-       CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
-       CUPTI_ABI_NOT_INITIALIZED = 15,
-       CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */
-       CUPTI_ABI_INSUFFICIENT_PRIVILEGES = 35,
-       CUPTI_ABI_MULTIPLE_SUBSCRIBERS = 39,
-       CUPTI_ABI_UNKNOWN = 999 /* among others: no driver */
+/* CUptiResult */
+enum {
+    CUPTI_ABI_SUCCESS = 0,
+    CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
+    CUPTI_ABI_NOT_INITIALIZED = 15,
+    CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */
+    CUPTI_ABI_INSUFFICIENT_PRIVILEGES = 35,
+    CUPTI_ABI_MULTIPLE_SUBSCRIBERS = 39,
+    CUPTI_ABI_UNKNOWN = 999 /* among others: no driver */
 };
 
-enum { /* CUpti_ActivityKind */
-       CUPTI_ABI_KIND_INVALID = 0,
-       CUPTI_ABI_KIND_MEMCPY = 1,
-       CUPTI_ABI_KIND_MEMSET = 2,
-       CUPTI_ABI_KIND_KERNEL = 3,
-       CUPTI_ABI_KIND_DRIVER = 4,
-       CUPTI_ABI_KIND_RUNTIME = 5,
-       CUPTI_ABI_KIND_CONCURRENT_KERNEL = 10,
-       CUPTI_ABI_KIND_OVERHEAD = 17,
-       CUPTI_ABI_KIND_MEMCPY2 = 22,
-       CUPTI_ABI_KIND_SYNCHRONIZATION = 38,
-       CUPTI_ABI_KIND_EXTERNAL_CORRELATION = 39,
-       CUPTI_ABI_KIND_INTERNAL_LAUNCH_API = 48,
-       CUPTI_ABI_KIND_MEMORY2 = 49,
-       CUPTI_ABI_KIND_LAST_KNOWN = 55 /* CONFIDENTIAL_COMPUTE_ROTATION, 13.0 */
+/* CUpti_ActivityKind */
+enum {
+    CUPTI_ABI_KIND_INVALID = 0,
+    CUPTI_ABI_KIND_MEMCPY = 1,
+    CUPTI_ABI_KIND_MEMSET = 2,
+    CUPTI_ABI_KIND_KERNEL = 3,
+    CUPTI_ABI_KIND_DRIVER = 4,
+    CUPTI_ABI_KIND_RUNTIME = 5,
+    CUPTI_ABI_KIND_CONCURRENT_KERNEL = 10,
+    CUPTI_ABI_KIND_OVERHEAD = 17,
+    CUPTI_ABI_KIND_MEMCPY2 = 22,
+    CUPTI_ABI_KIND_SYNCHRONIZATION = 38,
+    CUPTI_ABI_KIND_EXTERNAL_CORRELATION = 39,
+    CUPTI_ABI_KIND_INTERNAL_LAUNCH_API = 48,
+    CUPTI_ABI_KIND_MEMORY2 = 49,
+    CUPTI_ABI_KIND_LAST_KNOWN = 55 /* CONFIDENTIAL_COMPUTE_ROTATION, 13.0 */
 };
 
 enum {
@@ -167,22 +170,23 @@ struct cupti_abi_overhead {
     void *data;                        /* 12.4 */
 };
 
-enum { /* bytes of a record by the first version that writes it so */
-       CUPTI_ABI_KERNEL_BYTES_12_0 = 208,
-       CUPTI_ABI_KERNEL_BYTES_13_0 = 216,
-       CUPTI_ABI_MEMCPY_BYTES_12_0 = 88,
-       CUPTI_ABI_MEMCPY_BYTES_12_8 = 96,
-       CUPTI_ABI_MEMCPY_PEER_BYTES = 96,
-       CUPTI_ABI_MEMSET_BYTES = 88,
-       CUPTI_ABI_MEMORY_BYTES_12_0 = 120,
-       CUPTI_ABI_MEMORY_BYTES_12_6 = 128,
-       CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0 = 40,
-       CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8 = 56,
-       CUPTI_ABI_API_BYTES = 40,
-       CUPTI_ABI_EXTERNAL_BYTES = 24,
-       CUPTI_ABI_OVERHEAD_BYTES_12_0 = 40,
-       CUPTI_ABI_OVERHEAD_BYTES_12_2 = 48,
-       CUPTI_ABI_OVERHEAD_BYTES_12_4 = 56
+/* bytes of a record by the first version that writes it so */
+enum {
+    CUPTI_ABI_KERNEL_BYTES_12_0 = 208,
+    CUPTI_ABI_KERNEL_BYTES_13_0 = 216,
+    CUPTI_ABI_MEMCPY_BYTES_12_0 = 88,
+    CUPTI_ABI_MEMCPY_BYTES_12_8 = 96,
+    CUPTI_ABI_MEMCPY_PEER_BYTES = 96,
+    CUPTI_ABI_MEMSET_BYTES = 88,
+    CUPTI_ABI_MEMORY_BYTES_12_0 = 120,
+    CUPTI_ABI_MEMORY_BYTES_12_6 = 128,
+    CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0 = 40,
+    CUPTI_ABI_SYNCHRONIZATION_BYTES_12_8 = 56,
+    CUPTI_ABI_API_BYTES = 40,
+    CUPTI_ABI_EXTERNAL_BYTES = 24,
+    CUPTI_ABI_OVERHEAD_BYTES_12_0 = 40,
+    CUPTI_ABI_OVERHEAD_BYTES_12_2 = 48,
+    CUPTI_ABI_OVERHEAD_BYTES_12_4 = 56
 };
 _Static_assert(sizeof(struct cupti_abi_kernel) == CUPTI_ABI_KERNEL_BYTES_13_0, "kernel record");
 _Static_assert(sizeof(struct cupti_abi_memcpy) == CUPTI_ABI_MEMCPY_BYTES_12_8, "memcpy record");

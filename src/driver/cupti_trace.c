@@ -23,9 +23,9 @@ static struct trace {
     /* Below: under the lock. */
     bool is_running;
     void *subscriber;
-    uint64_t kinds;           /* bit per activity kind that was enabled */
-    unsigned callback_groups; /* CUPTI_CALL_* whose callbacks were enabled */
-    unsigned record_groups;   /* CUPTI_CALL_* whose records were enabled call by call */
+    uint64_t kinds;                                           /* bit per activity kind that was enabled */
+    unsigned callback_groups;                                 /* CUPTI_CALL_* whose callbacks were enabled */
+    unsigned record_groups;                                   /* CUPTI_CALL_* whose records were enabled call by call */
     enum { API_UNDECIDED, API_BY_CALL, API_BY_KIND } api_way; /* for the life of the process, see below */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -357,8 +357,8 @@ static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options 
         goto fail;
     }
     trace.kinds |= 1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL;
-    result->granted = CUPTI_GRANTED_KERNELS |
-                      enable_features(cupti, options->features, options->is_before_cuda) | enable_callbacks(cupti);
+    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features, options->is_before_cuda) |
+                      enable_callbacks(cupti);
     return GPUFL_OK;
 
 fail:

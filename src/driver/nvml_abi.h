@@ -6,18 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { /* nvmlReturn_t */
-       NVML_ABI_SUCCESS = 0,
-       NVML_ABI_UNINITIALIZED = 1,
-       NVML_ABI_INVALID_ARGUMENT = 2,
-       NVML_ABI_NOT_SUPPORTED = 3,
-       NVML_ABI_NO_PERMISSION = 4,
-       NVML_ABI_NOT_FOUND = 6,
-       NVML_ABI_INSUFFICIENT_SIZE = 7,
-       NVML_ABI_DRIVER_NOT_LOADED = 9,
-       NVML_ABI_FUNCTION_NOT_FOUND = 13,
-       NVML_ABI_GPU_IS_LOST = 15,
-       NVML_ABI_UNKNOWN = 999
+/* nvmlReturn_t */
+enum {
+    NVML_ABI_SUCCESS = 0,
+    NVML_ABI_UNINITIALIZED = 1,
+    NVML_ABI_INVALID_ARGUMENT = 2,
+    NVML_ABI_NOT_SUPPORTED = 3,
+    NVML_ABI_NO_PERMISSION = 4,
+    NVML_ABI_NOT_FOUND = 6,
+    NVML_ABI_INSUFFICIENT_SIZE = 7,
+    NVML_ABI_DRIVER_NOT_LOADED = 9,
+    NVML_ABI_FUNCTION_NOT_FOUND = 13,
+    NVML_ABI_GPU_IS_LOST = 15,
+    NVML_ABI_UNKNOWN = 999
 };
 
 enum {
@@ -31,27 +32,29 @@ enum {
     NVML_ABI_PSTATE_UNKNOWN = 32
 };
 
-enum { /* nvmlFieldValue_t.field_id */
-       NVML_ABI_FIELD_MEMORY_TEMP = 82,
-       NVML_ABI_FIELD_NVLINK_DATA_TX = 138, /* KiB */
-       NVML_ABI_FIELD_NVLINK_DATA_RX = 139,
-       NVML_ABI_FIELD_NVLINK_RAW_TX = 140, /* with protocol; known so that nobody takes them for data */
-       NVML_ABI_FIELD_NVLINK_RAW_RX = 141,
-       NVML_ABI_FIELD_PCIE_TX_BYTES = 197, /* wraps at 32 bits */
-       NVML_ABI_FIELD_PCIE_RX_BYTES = 198,
-       NVML_ABI_FIELD_NVLINK_XMIT_BYTES = 202,
-       NVML_ABI_FIELD_NVLINK_RCV_BYTES = 204
+/* nvmlFieldValue_t.field_id */
+enum {
+    NVML_ABI_FIELD_MEMORY_TEMP = 82,
+    NVML_ABI_FIELD_NVLINK_DATA_TX = 138, /* KiB */
+    NVML_ABI_FIELD_NVLINK_DATA_RX = 139,
+    NVML_ABI_FIELD_NVLINK_RAW_TX = 140, /* with protocol; known so that nobody takes them for data */
+    NVML_ABI_FIELD_NVLINK_RAW_RX = 141,
+    NVML_ABI_FIELD_PCIE_TX_BYTES = 197, /* wraps at 32 bits */
+    NVML_ABI_FIELD_PCIE_RX_BYTES = 198,
+    NVML_ABI_FIELD_NVLINK_XMIT_BYTES = 202,
+    NVML_ABI_FIELD_NVLINK_RCV_BYTES = 204
 };
 #define NVML_ABI_SCOPE_ALL_LINKS 0xffffffffu
 
-enum { /* nvmlValueType_t */
-       NVML_ABI_VALUE_DOUBLE = 0,
-       NVML_ABI_VALUE_UINT = 1,
-       NVML_ABI_VALUE_ULONG = 2,
-       NVML_ABI_VALUE_ULL = 3,
-       NVML_ABI_VALUE_LL = 4,
-       NVML_ABI_VALUE_INT = 5,
-       NVML_ABI_VALUE_USHORT = 6
+/* nvmlValueType_t */
+enum {
+    NVML_ABI_VALUE_DOUBLE = 0,
+    NVML_ABI_VALUE_UINT = 1,
+    NVML_ABI_VALUE_ULONG = 2,
+    NVML_ABI_VALUE_ULL = 3,
+    NVML_ABI_VALUE_LL = 4,
+    NVML_ABI_VALUE_INT = 5,
+    NVML_ABI_VALUE_USHORT = 6
 };
 union nvml_abi_value {
     double as_double;
@@ -97,20 +100,21 @@ _Static_assert(sizeof(struct nvml_abi_pci) == 68, "nvmlPciInfo_t");
 /* Versioned structs carry their size and version number. */
 #define NVML_ABI_VERSION(type, number) ((unsigned)sizeof(type) | ((unsigned)(number) << 24))
 
-enum { /* GPM metric ids; percent as double */
-       NVML_ABI_GPM_SM_UTIL = 2,
-       NVML_ABI_GPM_SM_OCCUPANCY = 3,
-       NVML_ABI_GPM_ANY_TENSOR = 5,
-       NVML_ABI_GPM_DRAM = 10,
-       NVML_ABI_GPM_FP64 = 11,
-       NVML_ABI_GPM_FP32 = 12,
-       NVML_ABI_GPM_FP16 = 13,
-       NVML_ABI_GPM_PCIE_TX = 20, /* MiB per second, and the rest */
-       NVML_ABI_GPM_PCIE_RX = 21,
-       NVML_ABI_GPM_NVLINK_RX = 60,
-       NVML_ABI_GPM_NVLINK_TX = 61,
-       /* Elements of metrics[]. Drivers know fewer or more and go by metric_count only. */
-       NVML_ABI_GPM_METRICS_MAX = 333
+/* GPM metric ids; percent as double */
+enum {
+    NVML_ABI_GPM_SM_UTIL = 2,
+    NVML_ABI_GPM_SM_OCCUPANCY = 3,
+    NVML_ABI_GPM_ANY_TENSOR = 5,
+    NVML_ABI_GPM_DRAM = 10,
+    NVML_ABI_GPM_FP64 = 11,
+    NVML_ABI_GPM_FP32 = 12,
+    NVML_ABI_GPM_FP16 = 13,
+    NVML_ABI_GPM_PCIE_TX = 20, /* MiB per second, and the rest */
+    NVML_ABI_GPM_PCIE_RX = 21,
+    NVML_ABI_GPM_NVLINK_RX = 60,
+    NVML_ABI_GPM_NVLINK_TX = 61,
+    /* Elements of metrics[]. Drivers know fewer or more and go by metric_count only. */
+    NVML_ABI_GPM_METRICS_MAX = 333
 };
 struct nvml_abi_gpm_metric {
     unsigned metric_id;

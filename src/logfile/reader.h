@@ -15,12 +15,12 @@ enum log_issue_kind {
     LOG_ISSUE_TORN_TAIL,     /* last line incomplete: the writer was killed */
     LOG_ISSUE_MISSING_LINES, /* seq gap */
     LOG_ISSUE_DUPLICATE_LINE,
-    LOG_ISSUE_BAD_SEGMENT,   /* sealed file damaged or its CRC, count or seq range wrong */
-    LOG_ISSUE_UNREADABLE,    /* open/read failed, symlink, over a limit */
-    LOG_ISSUE_BAD_REFERENCE, /* a row uses a dictionary id that was never defined */
-    LOG_ISSUE_COUNT_MISMATCH,/* rows differ from the shutdown record's counts */
-    LOG_ISSUE_LOSS,          /* a loss record: gpufl itself says something is missing */
-    LOG_ISSUE_UNFINISHED     /* no shutdown record */
+    LOG_ISSUE_BAD_SEGMENT,    /* sealed file damaged or its CRC, count or seq range wrong */
+    LOG_ISSUE_UNREADABLE,     /* open/read failed, symlink, over a limit */
+    LOG_ISSUE_BAD_REFERENCE,  /* a row uses a dictionary id that was never defined */
+    LOG_ISSUE_COUNT_MISMATCH, /* rows differ from the shutdown record's counts */
+    LOG_ISSUE_LOSS,           /* a loss record: gpufl itself says something is missing */
+    LOG_ISSUE_UNFINISHED      /* no shutdown record */
 };
 
 struct log_issue {

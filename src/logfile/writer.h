@@ -22,12 +22,12 @@
 struct log_writer; /* opaque */
 
 struct log_writer_options {
-    const char *base_dir;    /* made when missing (0700) */
-    const char *session_id;  /* 36 characters */
-    uint64_t rotate_bytes;   /* 0: 16 MiB */
-    uint64_t rotate_age_ms;  /* 0: no rotation by age */
-    bool fsync_always;       /* fsync after every line */
-    bool seal;               /* seal rotated segments on a background thread */
+    const char *base_dir;   /* made when missing (0700) */
+    const char *session_id; /* 36 characters */
+    uint64_t rotate_bytes;  /* 0: 16 MiB */
+    uint64_t rotate_age_ms; /* 0: no rotation by age */
+    bool fsync_always;      /* fsync after every line */
+    bool seal;              /* seal rotated segments on a background thread */
 };
 
 NODISCARD gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_options *options,

@@ -12,10 +12,26 @@
 
 /* The binary interface of NVTX 3, as far as ranges need it. */
 enum { nvtx_table_callbacks = 1, nvtx_module_core = 1, nvtx_module_core2 = 5 };
-enum { core_range_start_ex = 4, core_range_start_a, core_range_start_w, core_range_end, core_range_push_ex,
-       core_range_push_a, core_range_push_w, core_range_pop };
-enum { core2_range_start_ex = 2, core2_range_end, core2_range_push_ex, core2_range_pop, core2_register_string_a = 10,
-       core2_register_string_w, core2_domain_create_a, core2_domain_create_w };
+enum {
+    core_range_start_ex = 4,
+    core_range_start_a,
+    core_range_start_w,
+    core_range_end,
+    core_range_push_ex,
+    core_range_push_a,
+    core_range_push_w,
+    core_range_pop
+};
+enum {
+    core2_range_start_ex = 2,
+    core2_range_end,
+    core2_range_push_ex,
+    core2_range_pop,
+    core2_register_string_a = 10,
+    core2_register_string_w,
+    core2_domain_create_a,
+    core2_domain_create_w
+};
 enum { message_ascii = 1, message_unicode = 2, message_registered = 3 };
 
 struct nvtx_callbacks {
@@ -229,7 +245,10 @@ struct hook {
     unsigned index;
     void (*function)(void);
 };
-#define HOOK(module, index, function) {module, index, (void (*)(void))(function)}
+#define HOOK(module, index, function)             \
+    {                                             \
+        module, index, (void (*)(void))(function) \
+    }
 
 static const struct hook hooks[] = {
     HOOK(nvtx_module_core, core_range_push_a, on_push_a),

@@ -33,28 +33,40 @@ static const struct option_info option_table[] = {
     {"backend_url", "GPUFL_BACKEND_URL", OPTION_TEXT, FIELD(backend_url), GIVEN(backend_url), 0, 0},
     {"api_key", "GPUFL_API_KEY", OPTION_TEXT, FIELD(api_key), GIVEN(api_key), 0, 0},
     {"api_path", "GPUFL_API_PATH", OPTION_TEXT, FIELD(api_path), GIVEN(api_path), 0, 0},
-    {"profiling_engine", "GPUFL_PROFILING_ENGINE", OPTION_ENGINE, FIELD(profiling_engine), GIVEN(profiling_engine), 0, 0},
+    {"profiling_engine", "GPUFL_PROFILING_ENGINE", OPTION_ENGINE, FIELD(profiling_engine), GIVEN(profiling_engine), 0,
+     0},
     {"backend", "GPUFL_BACKEND", OPTION_BACKEND, FIELD(backend), GIVEN(backend), 0, 0},
     {"enabled", NULL, OPTION_SWITCH, FIELD(enabled), GIVEN(enabled), 0, 0},
     {"remote_upload", "GPUFL_REMOTE_UPLOAD", OPTION_SWITCH, FIELD(remote_upload), GIVEN(remote_upload), 0, 0},
-    {"enable_stack_trace", "GPUFL_ENABLE_STACK_TRACE", OPTION_SWITCH, FIELD(enable_stack_trace), GIVEN(enable_stack_trace), 0, 0},
-    {"enable_source_collection", "GPUFL_ENABLE_SOURCE_COLLECTION", OPTION_SWITCH, FIELD(enable_source_collection), GIVEN(enable_source_collection), 0, 0},
-    {"enable_external_correlation", "GPUFL_ENABLE_EXTERNAL_CORRELATION", OPTION_SWITCH, FIELD(enable_external_correlation), GIVEN(enable_external_correlation), 0, 0},
-    {"enable_synchronization", "GPUFL_ENABLE_SYNCHRONIZATION", OPTION_SWITCH, FIELD(enable_synchronization), GIVEN(enable_synchronization), 0, 0},
-    {"enable_memory_tracking", "GPUFL_ENABLE_MEMORY_TRACKING", OPTION_SWITCH, FIELD(enable_memory_tracking), GIVEN(enable_memory_tracking), 0, 0},
-    {"enable_cuda_graphs_tracking", "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", OPTION_SWITCH, FIELD(enable_cuda_graphs_tracking), GIVEN(enable_cuda_graphs_tracking), 0, 0},
-    {"continuous_system_sampling", "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", OPTION_SWITCH, FIELD(continuous_system_sampling), GIVEN(continuous_system_sampling), 0, 0},
-    {"flush_logs_always", "GPUFL_FLUSH_LOGS_ALWAYS", OPTION_SWITCH, FIELD(flush_logs_always), GIVEN(flush_logs_always), 0, 0},
+    {"enable_stack_trace", "GPUFL_ENABLE_STACK_TRACE", OPTION_SWITCH, FIELD(enable_stack_trace),
+     GIVEN(enable_stack_trace), 0, 0},
+    {"enable_source_collection", "GPUFL_ENABLE_SOURCE_COLLECTION", OPTION_SWITCH, FIELD(enable_source_collection),
+     GIVEN(enable_source_collection), 0, 0},
+    {"enable_external_correlation", "GPUFL_ENABLE_EXTERNAL_CORRELATION", OPTION_SWITCH,
+     FIELD(enable_external_correlation), GIVEN(enable_external_correlation), 0, 0},
+    {"enable_synchronization", "GPUFL_ENABLE_SYNCHRONIZATION", OPTION_SWITCH, FIELD(enable_synchronization),
+     GIVEN(enable_synchronization), 0, 0},
+    {"enable_memory_tracking", "GPUFL_ENABLE_MEMORY_TRACKING", OPTION_SWITCH, FIELD(enable_memory_tracking),
+     GIVEN(enable_memory_tracking), 0, 0},
+    {"enable_cuda_graphs_tracking", "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", OPTION_SWITCH,
+     FIELD(enable_cuda_graphs_tracking), GIVEN(enable_cuda_graphs_tracking), 0, 0},
+    {"continuous_system_sampling", "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", OPTION_SWITCH, FIELD(continuous_system_sampling),
+     GIVEN(continuous_system_sampling), 0, 0},
+    {"flush_logs_always", "GPUFL_FLUSH_LOGS_ALWAYS", OPTION_SWITCH, FIELD(flush_logs_always), GIVEN(flush_logs_always),
+     0, 0},
     {"enable_debug_output", "GPUFL_DEBUG", OPTION_SWITCH, FIELD(enable_debug_output), GIVEN(enable_debug_output), 0, 0},
-    {"system_sample_rate_ms", "GPUFL_SYSTEM_SAMPLE_RATE_MS", OPTION_INT32, FIELD(system_sample_rate_ms), GIVEN(system_sample_rate_ms), 0, 3600000},
-    {"kernel_sample_rate_ms", NULL, OPTION_INT32, FIELD(kernel_sample_rate_ms), GIVEN(kernel_sample_rate_ms), 0, 3600000},
+    {"system_sample_rate_ms", "GPUFL_SYSTEM_SAMPLE_RATE_MS", OPTION_INT32, FIELD(system_sample_rate_ms),
+     GIVEN(system_sample_rate_ms), 0, 3600000},
+    {"kernel_sample_rate_ms", NULL, OPTION_INT32, FIELD(kernel_sample_rate_ms), GIVEN(kernel_sample_rate_ms), 0,
+     3600000},
     {"log_rotate_bytes", "GPUFL_LOG_ROTATE_BYTES", OPTION_INT64, FIELD(log_rotate_bytes), -1, 65536, INT64_MAX},
     {"log_rotate_after_ms", "GPUFL_LOG_ROTATE_AFTER_MS", OPTION_INT64, FIELD(log_rotate_after_ms), -1, 100, INT64_MAX},
     {"config_file", "GPUFL_CONFIG_FILE", OPTION_TEXT, FIELD(config_file), GIVEN(config_file), 0, 0},
 };
 enum { option_count = sizeof option_table / sizeof *option_table };
 
-static const char *const engine_names[] = {"Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep", NULL};
+static const char *const engine_names[] = {"Monitor",       "Trace", "PcSampling", "SassMetrics",
+                                           "RangeProfiler", "Deep",  NULL};
 static const char *const backend_names[] = {"Auto", "Nvidia", "Amd", "None", NULL};
 
 const char *engine_name(gpufl_engine engine)
@@ -102,7 +114,8 @@ static gpufl_status set_text(const struct option_info *info, struct options *opt
 {
     size_t size = strlen(text);
     if (size >= info->size)
-        return problem_set(problem, GPUFL_E_INVALID, "%s: %s is longer than %zu bytes", where, info->name, info->size - 1);
+        return problem_set(problem, GPUFL_E_INVALID, "%s: %s is longer than %zu bytes", where, info->name,
+                           info->size - 1);
     memcpy((char *)options + info->offset, text, size + 1);
     return GPUFL_OK;
 }
@@ -147,7 +160,8 @@ static gpufl_status set_from_environment(const struct option_info *info, struct 
         return set_text(info, options, text, info->environment, problem);
     case OPTION_SWITCH:
         if (!word_is_true(text) && !word_is_false(text))
-            return problem_set(problem, GPUFL_E_INVALID, "%s: '%.60s' is neither on (1, true, yes, on) nor off (0, false, no, off)",
+            return problem_set(problem, GPUFL_E_INVALID,
+                               "%s: '%.60s' is neither on (1, true, yes, on) nor off (0, false, no, off)",
                                info->environment, text);
         *(bool *)((char *)options + info->offset) = word_is_true(text);
         return GPUFL_OK;
@@ -166,8 +180,8 @@ static gpufl_status set_from_environment(const struct option_info *info, struct 
     return set_number(info, options, value, info->environment, problem);
 }
 
-static gpufl_status set_from_json(const struct option_info *info, struct options *options, const struct json_value *value,
-                                  const char *where, struct problem *problem)
+static gpufl_status set_from_json(const struct option_info *info, struct options *options,
+                                  const struct json_value *value, const char *where, struct problem *problem)
 {
     const char *expected;
     switch (info->kind) {
@@ -200,7 +214,8 @@ gpufl_status options_apply_json(struct options *options, const char *text, size_
     struct json_document document;
     struct json_error error;
     if (json_parse(&document, text, size, &error) != GPUFL_OK)
-        return problem_set(problem, GPUFL_E_INVALID, "%.200s:%u:%u: %s", file_name, error.line, error.column, error.text);
+        return problem_set(problem, GPUFL_E_INVALID, "%.200s:%u:%u: %s", file_name, error.line, error.column,
+                           error.text);
     gpufl_status status = GPUFL_OK;
     if (document.root->kind != JSON_OBJECT)
         status = problem_set(problem, GPUFL_E_INVALID, "%.200s:%u:%u: expected an object of options", file_name,
@@ -283,7 +298,8 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
             if (value == GPUFL_ON || value == GPUFL_OFF)
                 *(bool *)((char *)options + info->offset) = value == GPUFL_ON;
             else if (value != GPUFL_UNSET)
-                status = problem_set(problem, GPUFL_E_INVALID, "options: %s is not a gpufl_switch value (%d)", info->name, (int)value);
+                status = problem_set(problem, GPUFL_E_INVALID, "options: %s is not a gpufl_switch value (%d)",
+                                     info->name, (int)value);
             break;
         }
         case OPTION_INT32: {
@@ -300,7 +316,8 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
             return status;
     }
     if (given->profiling_engine < GPUFL_ENGINE_DEFAULT || given->profiling_engine > GPUFL_ENGINE_DEEP)
-        return problem_set(problem, GPUFL_E_INVALID, "options: no engine %d; GPUFL_ENGINE_MONITOR to GPUFL_ENGINE_DEEP exist",
+        return problem_set(problem, GPUFL_E_INVALID,
+                           "options: no engine %d; GPUFL_ENGINE_MONITOR to GPUFL_ENGINE_DEEP exist",
                            (int)given->profiling_engine);
     if (given->backend < GPUFL_BACKEND_AUTO || given->backend > GPUFL_BACKEND_NONE)
         return problem_set(problem, GPUFL_E_INVALID, "options: no backend %d", (int)given->backend);
@@ -320,11 +337,12 @@ static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, 
     size_t size = given->struct_size;
     memset(copy, 0, sizeof *copy);
     if (size < offsetof(gpufl_options, log_user) + sizeof given->log_user || size > 65536)
-        return problem_set(problem, GPUFL_E_INVALID, "options: struct_size is %zu; start from GPUFL_OPTIONS_INIT", size);
+        return problem_set(problem, GPUFL_E_INVALID, "options: struct_size is %zu; start from GPUFL_OPTIONS_INIT",
+                           size);
     for (size_t i = sizeof *copy; i < size; i++)
         if (((const unsigned char *)given)[i])
-            return problem_set(problem, GPUFL_E_VERSION,
-                               "options: a field of a newer gpufl is set; this library is %s", GPUFL_VERSION_STRING);
+            return problem_set(problem, GPUFL_E_VERSION, "options: a field of a newer gpufl is set; this library is %s",
+                               GPUFL_VERSION_STRING);
     memcpy(copy, given, size < sizeof *copy ? size : sizeof *copy);
     return GPUFL_OK;
 }

@@ -43,8 +43,8 @@ bool options_are_disabled(const gpufl_options *given);
 /* given may be NULL. GPUFL_E_INVALID or GPUFL_E_VERSION with a message that names the option and the nearest valid one. */
 NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem);
 /* Applies one JSON object of options; file_name is for messages. */
-NODISCARD gpufl_status options_apply_json(struct options *options, const char *text, size_t size,
-                                          const char *file_name, struct problem *problem);
+NODISCARD gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
+                                          struct problem *problem);
 void options_set_defaults(struct options *options);
 const char *engine_name(gpufl_engine engine);
 

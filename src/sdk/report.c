@@ -27,7 +27,8 @@ gpufl_status gpufl_generate_report(const char *path)
     struct problem problem = {""};
     const char *dir = gpufl_session_dir();
     if (!*dir)
-        return session_fail(GPUFL_E_NOT_RUNNING, &(struct problem){"there was no session to report; call gpufl_init first"});
+        return session_fail(GPUFL_E_NOT_RUNNING,
+                            &(struct problem){"there was no session to report; call gpufl_init first"});
     struct session_model *model;
     gpufl_status status = session_load(&model, dir, &problem);
     if (status != GPUFL_OK)

@@ -56,8 +56,8 @@ const char *gpufl_last_error(void)
 const char *gpufl_status_string(gpufl_status status)
 {
     switch (status) {
-#define STATUS_TEXT(name, code, text)                                                                                  \
-    case name:                                                                                                         \
+#define STATUS_TEXT(name, code, text) \
+    case name:                        \
         return text;
         GPUFL_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
@@ -120,9 +120,11 @@ static int64_t sampler_cpu_ns(void *user)
 static void warn_about_deprecated(const struct options *options)
 {
     if (options->remote_upload)
-        log_message(GPUFL_LOG_WARNING, "remote_upload is deprecated and has no effect; upload the finished session instead");
+        log_message(GPUFL_LOG_WARNING,
+                    "remote_upload is deprecated and has no effect; upload the finished session instead");
     if (options->kernel_sample_rate_ms)
-        log_message(GPUFL_LOG_WARNING, "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
+        log_message(GPUFL_LOG_WARNING,
+                    "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
 }
 
 /* Inside cuInit, where injection runs, the driver must not be asked. */
@@ -198,11 +200,13 @@ static gpufl_engine choose_engine(const struct options *options, struct trace_gr
         grant->status = problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend %s has no %s engine",
                                     options->backend == GPUFL_BACKEND_AMD ? "Amd" : "None", engine_name(wanted));
     if (grant->status != GPUFL_OK) {
-        log_message(GPUFL_LOG_WARNING, "%s; continuing with the Monitor engine: no kernels are recorded", grant->problem.text);
+        log_message(GPUFL_LOG_WARNING, "%s; continuing with the Monitor engine: no kernels are recorded",
+                    grant->problem.text);
         return GPUFL_ENGINE_MONITOR;
     }
     if (wanted > GPUFL_ENGINE_TRACE)
-        log_message(GPUFL_LOG_WARNING, "this version of gpufl has no %s engine; continuing with Trace", engine_name(wanted));
+        log_message(GPUFL_LOG_WARNING, "this version of gpufl has no %s engine; continuing with Trace",
+                    engine_name(wanted));
     return GPUFL_ENGINE_TRACE;
 }
 
@@ -292,7 +296,8 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
         atomic_store(&session.scope_sampler, session.sampler);
     session.is_running = true;
     __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELAXED);
-    log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine), session.dir);
+    log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine),
+                session.dir);
     return GPUFL_OK;
 }
 
@@ -301,7 +306,8 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     struct problem problem = {""};
     last_problem = problem;
     if (options_are_disabled(given))
-        return session_fail(GPUFL_E_DISABLED, &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
+        return session_fail(GPUFL_E_DISABLED,
+                            &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
     pthread_mutex_lock(&session.mutex);
     gpufl_status status = GPUFL_OK;
     if (!session.is_running) {

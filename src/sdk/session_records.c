@@ -24,8 +24,8 @@ void session_id_make(char out[37])
         id[i] = (unsigned char)(now_ms >> (40 - 8 * i));
     id[6] = (id[6] & 0x0f) | 0x70;
     id[8] = (id[8] & 0x3f) | 0x80;
-    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2], id[3],
-             id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
+    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2],
+             id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
 }
 
 /* The command line, arguments separated by spaces; for people, so its length is limited. */
@@ -106,10 +106,11 @@ struct capability {
 static void append_capability(struct bytes *line, const struct capability *capability, const char *message)
 {
     const char *status = !capability->is_requested ? "not_requested" : capability->is_granted ? "collected" : "skipped";
-    bytes_append_format(line, "%s{\"feature\":\"%s\",\"requested\":%s,\"status\":\"%s\",\"mode\":\"%s\",\"reason_code\":\"%s\",\"message\":",
-                        line->data[line->size - 1] == '[' ? "" : ",", capability->feature,
-                        capability->is_requested ? "true" : "false", status, capability->mode,
-                        capability->is_requested && !capability->is_granted ? capability->reason_code : "");
+    bytes_append_format(
+        line,
+        "%s{\"feature\":\"%s\",\"requested\":%s,\"status\":\"%s\",\"mode\":\"%s\",\"reason_code\":\"%s\",\"message\":",
+        line->data[line->size - 1] == '[' ? "" : ",", capability->feature, capability->is_requested ? "true" : "false",
+        status, capability->mode, capability->is_requested && !capability->is_granted ? capability->reason_code : "");
     json_text(line, capability->is_requested && !capability->is_granted ? message : "");
     bytes_append_char(line, '}');
 }
@@ -146,13 +147,21 @@ void write_capabilities(struct recorder *recorder, const struct options *options
         {"memcpy_activity", wants_trace, granted & CUPTI_GRANTED_COPIES, "activity", why},
         {"sync_activity", wants_trace && options->enable_synchronization, granted & CUPTI_TRACE_SYNC, "activity", why},
         {"nvtx_markers", wants_trace, has_kernels, "scopes", why},
-        {"graph_activity", wants_trace && options->enable_cuda_graphs_tracking, granted & CUPTI_TRACE_GRAPHS, "node_records", why},
-        {"memory_activity", wants_trace && options->enable_memory_tracking, granted & CUPTI_TRACE_MEMORY, "activity", why},
-        {"external_correlation", wants_trace && options->enable_external_correlation, granted & CUPTI_TRACE_EXTERNAL, "activity", why},
+        {"graph_activity", wants_trace && options->enable_cuda_graphs_tracking, granted & CUPTI_TRACE_GRAPHS,
+         "node_records", why},
+        {"memory_activity", wants_trace && options->enable_memory_tracking, granted & CUPTI_TRACE_MEMORY, "activity",
+         why},
+        {"external_correlation", wants_trace && options->enable_external_correlation, granted & CUPTI_TRACE_EXTERNAL,
+         "activity", why},
         {"scope_attribution", wants_trace, granted & CUPTI_GRANTED_API, "api_time", why},
-        {"stack_traces", wants_trace && options->enable_stack_trace, granted & CUPTI_GRANTED_CALLBACKS, "callback", why},
-        {"pc_sampling", options->profiling_engine == GPUFL_ENGINE_PC_SAMPLING || options->profiling_engine == GPUFL_ENGINE_DEEP, false, "", "engine_not_available"},
-        {"sass_metrics", options->profiling_engine == GPUFL_ENGINE_SASS_METRICS || options->profiling_engine == GPUFL_ENGINE_DEEP, false, "", "engine_not_available"},
+        {"stack_traces", wants_trace && options->enable_stack_trace, granted & CUPTI_GRANTED_CALLBACKS, "callback",
+         why},
+        {"pc_sampling",
+         options->profiling_engine == GPUFL_ENGINE_PC_SAMPLING || options->profiling_engine == GPUFL_ENGINE_DEEP, false,
+         "", "engine_not_available"},
+        {"sass_metrics",
+         options->profiling_engine == GPUFL_ENGINE_SASS_METRICS || options->profiling_engine == GPUFL_ENGINE_DEEP,
+         false, "", "engine_not_available"},
         {"range_counters", options->profiling_engine == GPUFL_ENGINE_RANGE_PROFILER, false, "", "engine_not_available"},
     };
     struct bytes *line = recorder_begin(recorder, RECORD_CAPTURE_CAPABILITIES);
@@ -170,7 +179,8 @@ void write_capabilities(struct recorder *recorder, const struct options *options
         append_capability(line, &capabilities[i],
                           is_engine ? "this version of gpufl does not have the engine" : grant->problem.text);
     }
-    struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "nvml", "no_driver"};
+    struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "nvml",
+                                   "no_driver"};
     append_capability(line, &telemetry, gpu_problem);
     bytes_append_char(line, ']');
     recorder_end(recorder, RECORD_CAPTURE_CAPABILITIES);

@@ -66,14 +66,14 @@ int cuptiActivityRegisterCallbacks(cupti_abi_buffer_request_fn *request, cupti_a
 }
 
 /* Everything else goes straight through: all arguments fit in registers. */
-#define FORWARD(name)                                                                                                  \
-    EXPORT long name(long a, long b, long c, long d, long e, long f);                                                  \
-    long name(long a, long b, long c, long d, long e, long f)                                                          \
-    {                                                                                                                  \
-        long (*function)(long, long, long, long, long, long);                                                          \
-        void *symbol = real_function(#name);                                                                           \
-        memcpy(&function, &symbol, sizeof function);                                                                   \
-        return function(a, b, c, d, e, f);                                                                             \
+#define FORWARD(name)                                                 \
+    EXPORT long name(long a, long b, long c, long d, long e, long f); \
+    long name(long a, long b, long c, long d, long e, long f)         \
+    {                                                                 \
+        long (*function)(long, long, long, long, long, long);         \
+        void *symbol = real_function(#name);                          \
+        memcpy(&function, &symbol, sizeof function);                  \
+        return function(a, b, c, d, e, f);                            \
     }
 FORWARD(cuptiGetVersion)
 FORWARD(cuptiGetTimestamp)

@@ -52,8 +52,8 @@ static void finish(void)
     FILE *out = path ? fopen(path, "w") : NULL;
     if (!out)
         return;
-    fprintf(out, "{\"kernels\":%lu,\"copies\":%lu,\"memsets\":%lu,\"syncs\":%lu,\"others\":%lu}\n", kernels, copies, memsets,
-            syncs, others);
+    fprintf(out, "{\"kernels\":%lu,\"copies\":%lu,\"memsets\":%lu,\"syncs\":%lu,\"others\":%lu}\n", kernels, copies,
+            memsets, syncs, others);
     fclose(out);
 }
 
@@ -72,8 +72,7 @@ int floor_start(int is_before_cuda)
                                                 .buffer_complete = complete};
     struct cupti_trace_result result;
     struct problem problem = {""};
-    if (cupti_load(&cupti, &problem) == GPUFL_OK &&
-        cupti_trace_start(cupti, &options, &result, &problem) == GPUFL_OK)
+    if (cupti_load(&cupti, &problem) == GPUFL_OK && cupti_trace_start(cupti, &options, &result, &problem) == GPUFL_OK)
         return 0;
     fprintf(stderr, "floor: %s\n", problem.text);
     return 1;

@@ -20,12 +20,8 @@ FAKE_API int cuptiActivityEnableLatencyTimestamps(uint8_t enable);
 FAKE_API int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **name);
 FAKE_API int cuptiFinalize(void);
 
-enum { /* CUptiResult, beyond what the product names */
-       CUPTI_INVALID_PARAMETER = 1,
-       CUPTI_INVALID_OPERATION = 7,
-       CUPTI_NOT_COMPATIBLE = 14,
-       CUPTI_QUEUE_EMPTY = 32
-};
+/* CUptiResult, beyond what the product names */
+enum { CUPTI_INVALID_PARAMETER = 1, CUPTI_INVALID_OPERATION = 7, CUPTI_NOT_COMPATIBLE = 14, CUPTI_QUEUE_EMPTY = 32 };
 
 uint64_t clock_now_ns(void); /* CLOCK_REALTIME */
 

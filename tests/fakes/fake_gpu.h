@@ -14,18 +14,19 @@
 
 enum { FAKE_DOMAIN_DRIVER = 1, FAKE_DOMAIN_RUNTIME = 2, FAKE_DOMAIN_RESOURCE = 3 };
 enum { FAKE_RESOURCE_CONTEXT_CREATED = 1, FAKE_RESOURCE_STREAM_CREATED = 3, FAKE_RESOURCE_INIT_FINISHED = 5 };
-enum { /* CUresult and cudaError_t agree on these */
-       FAKE_SUCCESS = 0,
-       FAKE_INVALID_VALUE = 1,
-       FAKE_OUT_OF_MEMORY = 2,
-       FAKE_NOT_INITIALIZED = 3,
-       FAKE_NO_DEVICE = 100,
-       FAKE_INVALID_DEVICE = 101,
-       FAKE_INVALID_CONTEXT = 201,
-       FAKE_INVALID_HANDLE = 400,
-       FAKE_NOT_FOUND = 500,
-       FAKE_NOT_READY = 600,
-       FAKE_UNKNOWN = 999 /* also what everything answers once the GPU is lost */
+/* CUresult and cudaError_t agree on these */
+enum {
+    FAKE_SUCCESS = 0,
+    FAKE_INVALID_VALUE = 1,
+    FAKE_OUT_OF_MEMORY = 2,
+    FAKE_NOT_INITIALIZED = 3,
+    FAKE_NO_DEVICE = 100,
+    FAKE_INVALID_DEVICE = 101,
+    FAKE_INVALID_CONTEXT = 201,
+    FAKE_INVALID_HANDLE = 400,
+    FAKE_NOT_FOUND = 500,
+    FAKE_NOT_READY = 600,
+    FAKE_UNKNOWN = 999 /* also what everything answers once the GPU is lost */
 };
 
 /* X(function, callback id, CUPTI's name for it) */
@@ -75,9 +76,10 @@ enum { /* CUresult and cudaError_t agree on these */
     X(cudaStreamEndCapture, 319, "cudaStreamEndCapture_v10000")     \
     X(cudaGraphInstantiate, 443, "cudaGraphInstantiate_v12000")
 
-enum { /* FAKE_ID_cuLaunchKernel = 307, ... */
+/* FAKE_ID_cuLaunchKernel = 307, ... */
+enum {
 #define FAKE_CALL_ID(function, id, text) FAKE_ID_##function = id,
-       FAKE_DRIVER_CALLS(FAKE_CALL_ID) FAKE_RUNTIME_CALLS(FAKE_CALL_ID)
+    FAKE_DRIVER_CALLS(FAKE_CALL_ID) FAKE_RUNTIME_CALLS(FAKE_CALL_ID)
 #undef FAKE_CALL_ID
 };
 

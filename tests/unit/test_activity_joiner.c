@@ -19,7 +19,7 @@ struct fixture {
 
 static size_t record_size(uint32_t kind)
 {
-    return kind == CUPTI_ABI_KIND_RUNTIME               ? sizeof(struct cupti_abi_api)
+    return kind == CUPTI_ABI_KIND_RUNTIME                ? sizeof(struct cupti_abi_api)
            : kind == CUPTI_ABI_KIND_EXTERNAL_CORRELATION ? sizeof(struct cupti_abi_external)
            : kind == CUPTI_ABI_KIND_SYNCHRONIZATION      ? sizeof(struct cupti_abi_synchronization)
                                                          : sizeof(struct cupti_abi_kernel);
@@ -45,7 +45,8 @@ static int open_with(void **state, bool has_calls, bool with_graphs)
     assert_int_equal(scope_history_make(&fixture->history), GPUFL_OK);
     fixture->cupti.call.get_next_record = next_record;
     cupti_set_version(&fixture->cupti, 130001);
-    const struct activity_joiner_options joiner = {&fixture->recorder, fixture->history, &fixture->cupti, has_calls, true, with_graphs};
+    const struct activity_joiner_options joiner = {
+        &fixture->recorder, fixture->history, &fixture->cupti, has_calls, true, with_graphs};
     assert_int_equal(activity_joiner_make(&fixture->joiner, &joiner), GPUFL_OK);
     *state = fixture;
     return 0;
@@ -80,17 +81,30 @@ static void add(struct fixture *fixture, const void *record, size_t size)
     memcpy(fixture->buffer + fixture->size, record, size);
     fixture->size += size;
 }
-static void add_kernel(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns, uint32_t graph_id)
+static void add_kernel(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns,
+                       uint32_t graph_id)
 {
-    struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL, .start = (uint64_t)start_ns, .end = (uint64_t)end_ns,
-                                      .correlation_id = correlation_id, .name = "_Z4axpyfPKfPfi", .stream_id = 7, .graph_id = graph_id,
-                                      .grid = {10, 1, 1}, .block = {256, 1, 1}, .registers_per_thread = 16};
+    struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL,
+                                      .start = (uint64_t)start_ns,
+                                      .end = (uint64_t)end_ns,
+                                      .correlation_id = correlation_id,
+                                      .name = "_Z4axpyfPKfPfi",
+                                      .stream_id = 7,
+                                      .graph_id = graph_id,
+                                      .grid = {10, 1, 1},
+                                      .block = {256, 1, 1},
+                                      .registers_per_thread = 16};
     add(fixture, &kernel, sizeof kernel);
 }
-static void add_call(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns, uint32_t thread_id)
+static void add_call(struct fixture *fixture, uint32_t correlation_id, int64_t start_ns, int64_t end_ns,
+                     uint32_t thread_id)
 {
-    struct cupti_abi_api api = {.kind = CUPTI_ABI_KIND_RUNTIME, .cbid = 211, .start = (uint64_t)start_ns, .end = (uint64_t)end_ns,
-                                .thread_id = thread_id, .correlation_id = correlation_id};
+    struct cupti_abi_api api = {.kind = CUPTI_ABI_KIND_RUNTIME,
+                                .cbid = 211,
+                                .start = (uint64_t)start_ns,
+                                .end = (uint64_t)end_ns,
+                                .thread_id = thread_id,
+                                .correlation_id = correlation_id};
     add(fixture, &api, sizeof api);
 }
 static void read_buffer(struct fixture *fixture)
@@ -176,7 +190,10 @@ static void the_middle_of_the_call_decides_its_scope(void **state)
 static void an_external_id_belongs_to_the_call_that_follows_it(void **state)
 {
     struct fixture *fixture = *state;
-    struct cupti_abi_external external = {.kind = CUPTI_ABI_KIND_EXTERNAL_CORRELATION, .external_kind = 3, .external_id = 0xfedcba9876543210, .correlation_id = 9};
+    struct cupti_abi_external external = {.kind = CUPTI_ABI_KIND_EXTERNAL_CORRELATION,
+                                          .external_kind = 3,
+                                          .external_id = 0xfedcba9876543210,
+                                          .correlation_id = 9};
     add(fixture, &external, sizeof external);
     add_call(fixture, 9, 2000, 5000, 42);
     add_kernel(fixture, 9, 6000, 9500, 0);
@@ -247,8 +264,12 @@ static void the_same_address_with_another_name_is_another_kernel(void **state)
     struct fixture *fixture = *state;
     char name[32] = "_Z1av";
     for (int i = 0; i < 2; i++) {
-        struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL, .start = 6000, .end = 7000,
-                                          .correlation_id = (uint32_t)i + 1, .name = name, .block = {32, 1, 1}};
+        struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL,
+                                          .start = 6000,
+                                          .end = 7000,
+                                          .correlation_id = (uint32_t)i + 1,
+                                          .name = name,
+                                          .block = {32, 1, 1}};
         add_call(fixture, (uint32_t)i + 1, 2000, 5000, 42);
         add(fixture, &kernel, sizeof kernel);
         read_buffer(fixture);

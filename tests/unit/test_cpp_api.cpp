@@ -44,51 +44,52 @@ int main()
     check(gpufl::init(opts), "init starts a session");
 
     int runs = 0;
-    GFL_SCOPE("training") {
-        GFL_SCOPE("forward_pass") {
-            runs++;
-        }
-        GFL_SCOPE_TAGGED("backward_pass", "batch_42") {
-            runs++;
-        }
-    }
+    GFL_SCOPE("training"){GFL_SCOPE("forward_pass"){runs++;
+}
+GFL_SCOPE_TAGGED("backward_pass", "batch_42")
+{
+    runs++;
+}
+}
+{
+    gpufl::ScopedMonitor scope("data_loading");
+}
+int result = gpufl::monitor("inference", [&]() { return 42; });
+check(result == 42, "monitor returns what the function returns");
+int measured = 0;
+GFL_BENCH("matmul", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3))
+{
+    measured++;
+};
+check(measured == 13, "a benchmark runs warm-up and measured iterations");
+try {
+    GFL_SCOPE("throwing")
     {
-        gpufl::ScopedMonitor scope("data_loading");
+        throw std::runtime_error("x");
     }
-    int result = gpufl::monitor("inference", [&]() { return 42; });
-    check(result == 42, "monitor returns what the function returns");
-    int measured = 0;
-    GFL_BENCH("matmul", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3)) {
-        measured++;
-    };
-    check(measured == 13, "a benchmark runs warm-up and measured iterations");
-    try {
-        GFL_SCOPE("throwing") {
-            throw std::runtime_error("x");
-        }
-    } catch (const std::runtime_error &) {
-    }
-    gpufl::systemStart("phase_name");
-    gpufl::systemStop("phase_name");
-    gpufl::shutdown();
+} catch (const std::runtime_error &) {
+}
+gpufl::systemStart("phase_name");
+gpufl::systemStop("phase_name");
+gpufl::shutdown();
 
-    std::string log = scope_log();
-    check(runs == 2, "scope bodies run once");
-    for (const char *path : {"\"training\"", "\"training|forward_pass\"", "\"training|backward_pass\"", "\"batch_42\"",
-                             "\"data_loading\"", "\"inference\"", "\"matmul\"", "\"throwing\""})
-        check(has(log, path), path);
+std::string log = scope_log();
+check(runs == 2, "scope bodies run once");
+for (const char *path : {"\"training\"", "\"training|forward_pass\"", "\"training|backward_pass\"", "\"batch_42\"",
+                         "\"data_loading\"", "\"inference\"", "\"matmul\"", "\"throwing\""})
+    check(has(log, path), path);
 
-    std::string report = std::string(dir) + "/report.txt";
-    gpufl::generateReport(report);
-    std::ifstream file(report);
-    std::string text(std::istreambuf_iterator<char>(file), {});
-    check(has(text, "matmul"), "the report names the benchmark");
+std::string report = std::string(dir) + "/report.txt";
+gpufl::generateReport(report);
+std::ifstream file(report);
+std::string text(std::istreambuf_iterator<char>(file), {});
+check(has(text, "matmul"), "the report names the benchmark");
 
-    gpufl::InitOptions off;
-    off.enabled = false;
-    check(!gpufl::init(off), "enabled = false makes init return false");
-    setenv("GPUFL_DISABLED", "1", 1);
-    check(!gpufl::init(opts), "GPUFL_DISABLED wins over the options");
-    std::filesystem::remove_all(dir);
-    return failures != 0;
+gpufl::InitOptions off;
+off.enabled = false;
+check(!gpufl::init(off), "enabled = false makes init return false");
+setenv("GPUFL_DISABLED", "1", 1);
+check(!gpufl::init(opts), "GPUFL_DISABLED wins over the options");
+std::filesystem::remove_all(dir);
+return failures != 0;
 }

@@ -400,8 +400,12 @@ static void absurd_answers_of_the_library_end_the_buffer(void **state)
     (void)state;
     add(&kernel_record, sizeof kernel_record);
     cupti.call.get_next_record = lying_next_record;
-    void *const lies[] = {
-        NULL, (void *)((uintptr_t)made.bytes - 8), made.bytes + 1, made.bytes + made.used, made.bytes + made.used - 4, (void *)UINTPTR_MAX};
+    void *const lies[] = {NULL,
+                          (void *)((uintptr_t)made.bytes - 8),
+                          made.bytes + 1,
+                          made.bytes + made.used,
+                          made.bytes + made.used - 4,
+                          (void *)UINTPTR_MAX};
     struct activity a;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         answer = lies[i];

@@ -103,10 +103,14 @@ static void absurd_launches_are_unknown_and_harmless(void **state)
 {
     (void)state;
     static const struct occupancy_input inputs[] = {
-        {0, 32, 0, 0},          {1025, 32, 0, 0},
-        {UINT32_MAX, 1, 0, 0},  {256, 257, 0, 0},
-        {1024, 255, 0, 0},      {256, 32, UINT32_MAX, UINT32_MAX},
-        {256, 32, 0, 228 * 1024}, {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+        {0, 32, 0, 0},
+        {1025, 32, 0, 0},
+        {UINT32_MAX, 1, 0, 0},
+        {256, 257, 0, 0},
+        {1024, 255, 0, 0},
+        {256, 32, UINT32_MAX, UINT32_MAX},
+        {256, 32, 0, 228 * 1024},
+        {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
     };
     struct device_limits limits = h200();
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
@@ -183,13 +187,16 @@ static void every_configuration_agrees_with_the_toolkit(void **state)
 {
     (void)state;
     const struct device_limits devices[] = {
-        limits_of(7, 0, 64, 32, 96, 0),     limits_of(7, 5, 32, 16, 64, 0),     limits_of(8, 0, 64, 32, 164, 1024),
-        limits_of(8, 6, 48, 16, 100, 1024), limits_of(8, 9, 48, 24, 100, 1024), h200(),
+        limits_of(7, 0, 64, 32, 96, 0),      limits_of(7, 5, 32, 16, 64, 0),      limits_of(8, 0, 64, 32, 164, 1024),
+        limits_of(8, 6, 48, 16, 100, 1024),  limits_of(8, 9, 48, 24, 100, 1024),  h200(),
         limits_of(10, 0, 64, 32, 228, 1024), limits_of(12, 0, 48, 24, 100, 1024),
     };
-    static const uint32_t threads[] = {1, 32, 33, 64, 96, 128, 160, 192, 224, 256, 320, 352, 384, 480, 512, 640, 768, 896, 1000, 1024};
-    static const uint32_t regs[] = {0, 1, 8, 16, 24, 31, 32, 33, 40, 48, 56, 64, 72, 80, 96, 104, 128, 168, 200, 232, 255};
-    static const uint32_t shared[] = {0, 1, 127, 128, 129, 1024, 3000, 8192, 16384, 30000, 49152, 65536, 100000, 166912, 232448};
+    static const uint32_t threads[] = {1,   32,  33,  64,  96,  128, 160, 192, 224,  256,
+                                       320, 352, 384, 480, 512, 640, 768, 896, 1000, 1024};
+    static const uint32_t regs[] = {0,  1,  8,  16, 24,  31,  32,  33,  40,  48, 56,
+                                    64, 72, 80, 96, 104, 128, 168, 200, 232, 255};
+    static const uint32_t shared[] = {0,     1,     127,   128,   129,    1024,   3000,  8192,
+                                      16384, 30000, 49152, 65536, 100000, 166912, 232448};
     unsigned compared = 0;
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)

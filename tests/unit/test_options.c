@@ -12,10 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const variables[] = {"GPUFL_DISABLED",      "GPUFL_PROFILING_ENGINE", "GPUFL_APP_NAME",
-                                        "GPUFL_CONFIG_FILE",   "GPUFL_BACKEND_URL",      "GPUFL_API_KEY",
-                                        "GPUFL_API_PATH",      "GPUFL_REMOTE_UPLOAD",    "GPUFL_LOG_DIR",
-                                        "GPUFL_SYSTEM_SAMPLE_RATE_MS", "GPUFL_ENABLE_STACK_TRACE"};
+static const char *const variables[] = {"GPUFL_DISABLED",          "GPUFL_PROFILING_ENGINE",
+                                        "GPUFL_APP_NAME",          "GPUFL_CONFIG_FILE",
+                                        "GPUFL_BACKEND_URL",       "GPUFL_API_KEY",
+                                        "GPUFL_API_PATH",          "GPUFL_REMOTE_UPLOAD",
+                                        "GPUFL_LOG_DIR",           "GPUFL_SYSTEM_SAMPLE_RATE_MS",
+                                        "GPUFL_ENABLE_STACK_TRACE"};
 
 static int clear_environment(void **state)
 {

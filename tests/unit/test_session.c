@@ -83,9 +83,7 @@ static void scopes_before_init_and_after_shutdown_are_inert(void **state)
     assert_int_equal(gpufl_init(&given), GPUFL_OK);
     GFL_SCOPE("inside")
     {
-        GFL_SCOPE("nested")
-        {
-        }
+        GFL_SCOPE("nested") {}
     }
     gpufl_shutdown();
     gpufl_scope_begin("too late");

@@ -7,9 +7,7 @@
 
 #include <pthread.h>
 
-static void no_wake(void)
-{
-}
+static void no_wake(void) {}
 static void no_stack(void *user, const struct stack_event *event)
 {
     (void)user;
@@ -137,7 +135,8 @@ static void a_begin_deep_inside_always_leaves_room_for_all_ends(void **state)
 static void tag_repeat_and_warmup_reach_the_begin_row(void **state)
 {
     struct fixture *fixture = *state;
-    struct scope_text text = {.name = "matmul", .name_size = 6, .tag = "math", .tag_size = 4, .repeat = 10, .warmup = 3};
+    struct scope_text text = {
+        .name = "matmul", .name_size = 6, .tag = "math", .tag_size = 4, .repeat = 10, .warmup = 3};
     thread_log_scope_begin(&text);
     thread_log_scope_end();
     scope_tracker_drain(fixture->tracker, &fixture->scale);
