@@ -197,36 +197,6 @@ void text_cut(struct bytes *out, const char *text, size_t size, size_t columns)
     bytes_free(&whole);
 }
 
-/* Where the last parameter list begins; size when there is none. */
-static size_t parameters_of(const char *name, size_t size)
-{
-    size_t depth = 0;
-    for (size_t at = size; at-- > 1;) {
-        depth += name[at] == ')';
-        if (!depth)
-            break;
-        depth -= name[at] == '(';
-        if (!depth)
-            return at;
-    }
-    return size;
-}
-
-void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns)
-{
-    if (size > 5 && !memcmp(name, "void ", 5)) {
-        name += 5;
-        size -= 5;
-    }
-    if (!size) {
-        bytes_append_text(out, "(unnamed)");
-        return;
-    }
-    if (columns && text_columns(name, size) > columns)
-        size = parameters_of(name, size);
-    text_cut(out, name, size, columns);
-}
-
 void text_bar(struct bytes *out, double fraction, unsigned cells)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};

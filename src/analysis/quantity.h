@@ -23,7 +23,8 @@ void text_escape(struct bytes *out, const char *text, size_t size);
 size_t text_columns(const char *text, size_t size);
 /* Appends escaped text, at most `columns` wide: a longer one loses its middle to an ellipsis. columns 0: whole. */
 void text_cut(struct bytes *out, const char *text, size_t size, size_t columns);
-/* The same for a demangled kernel name: "void " goes always, the parameter list before the middle does. */
+/* The same for a demangled kernel name (kernel_name.c): "void " goes always; where the rest does not fit, namespaces,
+ * parameter lists and the insides of functions go before the middle does. */
 void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns);
 /* A bar of `cells` cells filled to the fraction, in eighths; no trailing blanks. */
 void text_bar(struct bytes *out, double fraction, unsigned cells);

@@ -149,6 +149,29 @@ static struct cell_text cell_at(const struct table *table, size_t index)
     return (struct cell_text){text, to - from, text_columns(text, to - from)};
 }
 
+/* A kernel name that does not fit in its column even when shortened gets the next line to itself: cut
+ * to a few columns, the names of generated kernels all look alike. */
+static void name_print(struct page *page, const struct cell_text *cell, size_t width)
+{
+    enum { next_line_indent = 6 };
+    struct bytes name = {0};
+    text_kernel_name(&name, cell->text, cell->size, width);
+    struct bytes roomy = {0};
+    text_kernel_name(&roomy, cell->text, cell->size, page->columns - next_line_indent);
+    if (text_columns(roomy.data, roomy.size) > width && page->columns > width + next_line_indent) {
+        while (page->out->size && page->out->data[page->out->size - 1] == ' ')
+            page->out->size--;
+        bytes_append_char(page->out, '\n');
+        indent_append(page->out, next_line_indent);
+        bytes_append(page->out, roomy.data, roomy.size);
+    } else {
+        bytes_append(page->out, name.data, name.size);
+    }
+    page->out->failed |= name.failed || roomy.failed;
+    bytes_free(&name);
+    bytes_free(&roomy);
+}
+
 static void row_print(const struct table *table, struct page *page, size_t row, const size_t *widths)
 {
     bytes_append_text(page->out, "  ");
@@ -163,7 +186,7 @@ static void row_print(const struct table *table, struct page *page, size_t row, 
             indent_append(page->out, pending);
             pending = 0;
             if (cell.columns > width && table->has_kernel_names)
-                text_kernel_name(page->out, cell.text, cell.size, width);
+                name_print(page, &cell, width);
             else
                 text_cut(page->out, cell.text, cell.size, cell.columns > width ? width : 0);
         } else {

@@ -26,6 +26,8 @@ NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out,
                                             const struct activity_joiner_options *options);
 void activity_joiner_free(struct activity_joiner *joiner);
 void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes);
+/* Reads the devices' limits as soon as the driver knows them; true once it did. */
+bool activity_joiner_has_limits(struct activity_joiner *joiner);
 /* After a round of buffers: writes what has found its call by now. */
 void activity_joiner_settle(struct activity_joiner *joiner);
 /* A flush period is over: records that waited for three of them are written without their call. */

@@ -25,7 +25,7 @@ static struct {
     bool is_set_up;
     struct queue free_buffers, free_reserve, completed;
     struct queue_slot free_slots[queue_slots], reserve_slots[queue_slots], completed_slots[queue_slots];
-    _Atomic uint32_t pool_made, reserve_made;
+    _Atomic uint32_t pool_made, reserve_made, lent;
     uint8_t *memory;         /* address space of the pool; pages come as they are touched */
     _Atomic uint32_t events; /* futex word: bumped by every completion */
     _Atomic uint32_t sleepers;
@@ -90,6 +90,7 @@ uint8_t *buffer_pool_request(size_t *size)
         *size = 0;
         return NULL;
     }
+    atomic_fetch_add_explicit(&pool.lent, 1, memory_order_relaxed);
     *size = head->is_reserve ? RESERVE_BUFFER_BYTES : POOL_BUFFER_BYTES;
     return (uint8_t *)(head + 1);
 }
@@ -106,6 +107,7 @@ void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid)
     (void)size;
     if (!buffer)
         return;
+    atomic_fetch_sub_explicit(&pool.lent, 1, memory_order_relaxed);
     struct buffer_head *head = (struct buffer_head *)(void *)buffer - 1;
     if (!valid) {
         buffer_pool_return(buffer);
@@ -142,6 +144,11 @@ void buffer_pool_wait(int64_t timeout_ns)
     atomic_fetch_add(&pool.sleepers, 1);
     syscall(SYS_futex, &pool.events, FUTEX_WAIT_PRIVATE, events, &timeout, NULL, 0);
     atomic_fetch_sub(&pool.sleepers, 1);
+}
+
+uint32_t buffer_pool_lent(void)
+{
+    return atomic_load(&pool.lent);
 }
 
 size_t buffer_pool_bytes(void)

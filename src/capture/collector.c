@@ -14,6 +14,8 @@
 
 enum {
     wait_ms = 100,
+    first_wait_ms = 5, /* until the device's limits are read: at exit the driver may no longer answer */
+    first_wait_until_ms = 2000,
     batch_age_ms = 250,
     scale_ms = 100,
     flush_ms = 1000, /* a flush costs CUPTI up to a millisecond: rarely, and what it delays is only freshness */
@@ -34,6 +36,7 @@ struct collector {
     _Atomic int is_stopping;
     int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
     int64_t flush_ns, cpu_ns;
+    uint32_t lent_before; /* buffers that never came back from an earlier session */
     size_t memory_peak_bytes;
 };
 
@@ -132,6 +135,7 @@ static void write_overhead(struct collector *collector)
         {"memory_peak_bytes", (int64_t)collector->memory_peak_bytes},
         {"scopes", (int64_t)scope_tracker_count(collector->scopes)},
         {"launches", (int64_t)totals->kernels},
+        {"buffers_lent", buffer_pool_lent()},
         {"cupti_ns", cupti_ns},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
@@ -204,7 +208,9 @@ static void *run(void *argument)
     struct collector *collector = argument;
     pthread_setname_np(pthread_self(), "gpufl-collector");
     while (!atomic_load(&collector->is_stopping)) {
-        buffer_pool_wait((int64_t)wait_ms * 1000000);
+        bool is_eager = collector->joiner && !activity_joiner_has_limits(collector->joiner) &&
+                        clock_mono_ns() - collector->started_mono_ns < (int64_t)first_wait_until_ms * 1000000;
+        buffer_pool_wait((int64_t)(is_eager ? first_wait_ms : wait_ms) * 1000000);
         do_round(collector);
     }
     return NULL;
@@ -220,6 +226,7 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
     grant->cupti_version = cupti_version(collector->cupti);
     if (collector->options.with_stacks)
         stacks_setup();
+    collector->lent_before = buffer_pool_lent();
     const struct cupti_trace_options options = {
         /* Graph launches always: their nodes are attributed by the launch. */
         .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
@@ -268,8 +275,12 @@ gpufl_status collector_start(struct collector *collector)
 
 void collector_stop(struct collector *collector)
 {
-    if (collector->joiner)
+    if (collector->joiner) {
         cupti_trace_stop(collector->cupti);
+        /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
+        if (buffer_pool_lent() > collector->lent_before)
+            recorder_lose(&collector->recorder, LOSS_TAKEN_OVER, 1);
+    }
     if (collector->has_thread) {
         atomic_store(&collector->is_stopping, 1);
         buffer_pool_wake();

@@ -36,7 +36,7 @@ struct launches {
     struct intern symbols, configs;
     struct bytes text;
     struct device_limits devices[devices_max];
-    bool has_asked[devices_max];
+    bool has_limits;
     struct name_slot names[name_cache_slots];
 };
 
@@ -125,22 +125,28 @@ static void write_limits(struct launches *launches, const struct device_limits *
     recorder_end(launches->recorder, RECORD_DEVICE_LIMITS);
 }
 
+bool launches_have_limits(struct launches *launches)
+{
+    if (launches->has_limits)
+        return true;
+    if (!launches->cuda && cuda_load(&launches->cuda, false, NULL) != GPUFL_OK)
+        return false;
+    int count = cuda_device_count(launches->cuda);
+    for (int id = 0; id < count && id < devices_max; id++) {
+        struct device_limits *limits = &launches->devices[id];
+        if (cuda_device_limits(launches->cuda, (uint32_t)id, limits) != GPUFL_OK)
+            limits->is_known = false;
+        if (limits->is_known)
+            write_limits(launches, limits);
+        launches->has_limits = true;
+    }
+    return launches->has_limits;
+}
+
 static const struct device_limits *limits_of(struct launches *launches, uint32_t device_id)
 {
-    if (device_id >= devices_max)
-        return NULL;
-    struct device_limits *limits = &launches->devices[device_id];
-    if (!launches->has_asked[device_id]) {
-        launches->has_asked[device_id] = true;
-        /* A kernel ran, so the driver is loaded and initialized. */
-        if (!launches->cuda && cuda_load(&launches->cuda, false, NULL) != GPUFL_OK)
-            launches->cuda = NULL;
-        if (launches->cuda && cuda_device_limits(launches->cuda, device_id, limits) == GPUFL_OK && limits->is_known)
-            write_limits(launches, limits);
-        else
-            limits->is_known = false;
-    }
-    return limits->is_known ? limits : NULL;
+    bool is_known = launches_have_limits(launches) && device_id < devices_max && launches->devices[device_id].is_known;
+    return is_known ? &launches->devices[device_id] : NULL;
 }
 
 static void write_config(struct launches *launches, uint32_t launch_id, const struct launch_key *key)

@@ -137,12 +137,18 @@ int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t 
     return row;
 }
 
+/* count 0: how much was lost is not known. */
 static void write_loss(struct recorder *recorder, const char *reason, const char *record_type, uint64_t count,
                        const char *text)
 {
     struct bytes *line = recorder_begin(recorder, RECORD_LOSS);
-    bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":%llu,\"message\":",
-                        (long long)clock_wall_ns(), reason, record_type, (unsigned long long)count);
+    bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":",
+                        (long long)clock_wall_ns(), reason, record_type);
+    if (count)
+        json_uint(line, count);
+    else
+        bytes_append_text(line, "null");
+    json_key(line, "message");
     json_text(line, text);
     recorder_end(recorder, RECORD_LOSS);
 }
@@ -153,8 +159,8 @@ static void write_losses(struct recorder *recorder)
         uint64_t lost = atomic_load(&recorder->lost[i]);
         if (lost == recorder->lost_written[i])
             continue;
-        write_loss(recorder, loss_words[i].word, loss_words[i].record_type, lost - recorder->lost_written[i],
-                   loss_words[i].text);
+        write_loss(recorder, loss_words[i].word, loss_words[i].record_type,
+                   i == LOSS_TAKEN_OVER ? 0 : lost - recorder->lost_written[i], loss_words[i].text);
         recorder->lost_written[i] = lost;
     }
     struct log_writer_stats before, after;

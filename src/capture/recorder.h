@@ -13,6 +13,7 @@
 
 /* Every way in which gpufl can fail to record something. */
 #define LOSS_MAP(X)                                                                                        \
+    X(LOSS_TAKEN_OVER, "taken_over", "unknown", "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known") \
     X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                      \
       "CUPTI had no buffer to write them to, or dropped them on its own")                                  \
     X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                            \

@@ -54,7 +54,10 @@ static int process_cuda_major(void)
     if (!library_find_mapped(runtime, path, sizeof path))
         return 0;
     const char *slash = strrchr(path, '/');
-    return atoi((slash ? slash + 1 : path) + strlen(runtime));
+    const char *digits = (slash ? slash + 1 : path) + strlen(runtime);
+    char *end;
+    long major = strtol(digits, &end, 10);
+    return end != digits && major > 0 && major < 1000 ? (int)major : 0;
 }
 
 static gpufl_status open_library(struct library *library, struct problem *problem)

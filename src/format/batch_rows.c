@@ -164,7 +164,7 @@ static bool row_scan(struct batch_scan *scan, uint32_t row, const bool *is_fast,
 bool rows_scan(struct batch_scan *scan)
 {
     struct json_lexer *lexer = &scan->lexer;
-    bool is_fast[BATCH_COLUMNS_MAX], is_signed[BATCH_COLUMNS_MAX], has_more = true;
+    bool is_fast[BATCH_COLUMNS_MAX] = {false}, is_signed[BATCH_COLUMNS_MAX] = {false}, has_more = true;
     for (unsigned c = 0; c < scan->column_count; c++) {
         is_fast[c] = column_is_fast(&scan->columns[c]);
         is_signed[c] = column_is_signed(&scan->columns[c]);

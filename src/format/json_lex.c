@@ -247,6 +247,7 @@ bool json_lex_number(struct json_lexer *lexer, struct json_number *number)
     const char *start = lexer->at, *at = start, *end = lexer->end;
     struct digits mantissa = {.fits = true}, power = {.fits = true};
     bool is_negative = *at == '-', is_integer = true;
+    *number = (struct json_number){0};
     at += is_negative;
     const char *digits = at;
     at = digits_take(at, end, &mantissa);

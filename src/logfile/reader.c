@@ -5,6 +5,7 @@
 #include "base/intern.h"
 #include "logfile/line.h"
 #include "logfile/line_source.h"
+#include "logfile/log_line.h"
 #include "logfile/segment.h"
 #include "logfile/windows.h"
 
@@ -90,50 +91,6 @@ static void add_damage(struct reader *reader, const char *reason)
     reader->has_pending = true;
 }
 
-/* Fills line from its text. The document is the caller's to free. False with the reason when damaged. */
-static bool decode_line(struct reader *reader, const char *text, size_t size, struct log_line *line,
-                        struct json_document *document, char reason[256])
-{
-    struct line_end end = line_end_read(text, size);
-    if (end.crc == LINE_CRC_BAD) {
-        snprintf(reason, 256, "its CRC does not match");
-        return false;
-    }
-    struct json_error error = {0};
-    enum record_type type = line_type_guess(text, size);
-    gpufl_status status = GPUFL_E_UNSUPPORTED;
-    if (record_catalogue[type].is_batch)
-        status = batch_decode(&reader->view, text, size, &error);
-    if (status == GPUFL_E_UNSUPPORTED) {
-        status = json_parse(document, text, size, &error);
-        const struct json_value *name = status ? NULL : json_member(document->root, "type");
-        if (!status && (!name || name->kind != JSON_STRING)) {
-            snprintf(reason, 256, "it is not a record: it has no type");
-            return false;
-        }
-        type = status ? RECORD_UNKNOWN : record_type_of(name->text, name->text_size);
-        line->type_name = status ? "" : name->text;
-        if (record_catalogue[type].is_batch)
-            status = batch_decode(&reader->view, text, size, &error);
-    }
-    if (status) {
-        snprintf(reason, 256, "byte %" PRIu32 ": %s", error.column, error.text[0] ? error.text : "not readable");
-        return false;
-    }
-    bool is_batch = record_catalogue[type].is_batch;
-    line->type = type = is_batch ? reader->view.info->type : type;
-    if (type != RECORD_UNKNOWN)
-        line->type_name = record_catalogue[type].name;
-    line->batch = is_batch ? &reader->view : NULL;
-    line->object = is_batch ? NULL : document->root;
-    line->seq = is_batch ? reader->view.seq : json_get_int(document->root, "seq", -1);
-    if (line->seq >= 0 && end.crc == LINE_CRC_NONE) {
-        snprintf(reason, 256, "it has lost its CRC");
-        return false;
-    }
-    return true;
-}
-
 /* Follows the channel's numbering; false for a line that was there already. */
 static bool follow_seq(struct reader *reader, const struct log_line *line)
 {
@@ -205,9 +162,9 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
 {
     struct log_line line = {.channel = reader->file->channel, .file = reader->file->name, .line = reader->line};
     struct json_document document = {0};
-    char reason[256];
+    char reason[LINE_REASON_SIZE];
     reader->summary->lines++;
-    if (decode_line(reader, text, size, &line, &document, reason)) {
+    if (log_line_decode(&line, &reader->view, &document, text, size, reason)) {
         settle_damage(reader, line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false));
         if (follow_seq(reader, &line))
             deliver(reader, &line);
@@ -448,9 +405,10 @@ static bool deliver_job_start(struct reader *reader, const struct session_file *
                 break;
             struct log_line line = {.channel = file->channel, .file = file->name, .line = i};
             struct json_document document = {0};
-            char reason[256];
+            char reason[LINE_REASON_SIZE];
             is_found = line_type_guess(text, size) == RECORD_JOB_START &&
-                       decode_line(reader, text, size, &line, &document, reason) && line.type == RECORD_JOB_START;
+                       log_line_decode(&line, &reader->view, &document, text, size, reason) &&
+                       line.type == RECORD_JOB_START;
             if (is_found)
                 deliver(reader, &line);
             json_free(&document);

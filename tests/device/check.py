@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 BUILD, WORK, OUT = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
 HERE = pathlib.Path(__file__).resolve().parent
@@ -38,8 +39,8 @@ def trace(command, directory, env=None, timeout=120, extra=(), cwd=None):
     return result, sessions
 
 
-def floor(command, env=None, timeout=120, cwd=None):
-    counts = WORK / "floor.json"
+def floor(command, env=None, timeout=120, cwd=None, name="floor"):
+    counts = WORK / f"{name}.json"
     counts.unlink(missing_ok=True)
     result = run(command, {"CUDA_INJECTION64_PATH": str(WORK / "libfloor.so"), "FLOOR_OUT": str(counts), **(env or {})},
                  timeout, cwd)
@@ -104,6 +105,8 @@ def four_threads():
     verify = run([GPUFL, "verify", sessions[0]])
     say("4 threads launching as fast as they can", f"{figures['launches_per_s'] / 1e3:.0f} k launches/s")
     say("  verify", verify.stdout.strip()[:70], "complete, 0 lost", verify.returncode == 0)
+    overhead = [json.loads(line) for line in (sessions[0] / "system.log").open() if '"type":"overhead"' in line]
+    print("     buffers lent at the end", [o.get("buffers_lent") for o in overhead])
 
 
 def exact_scopes():
@@ -138,26 +141,39 @@ def exact_durations(cupti):
         ours == raw and len(ours) == 101000)
 
 
-def same_count(name, command, env=None, timeout=120, cwd=None):
+def same_count(name, command, env=None, timeout=120, cwd=None, uses_cupti=False):
+    """One program three times: alone, with the raw counter, traced. Returns a row for say()."""
+    slug = "".join(c if c.isalnum() else "-" for c in name)
     try:
         bare = run(command, env, timeout, cwd)
-        raw, counts = floor(command, env, timeout, cwd)
-        ours, sessions = trace(command, WORK / "t-count", env, timeout, cwd=cwd)
+        raw, counts = floor(command, env, timeout, cwd, slug)
+        ours, sessions = trace(command, WORK / f"t-{slug}", env, timeout, cwd=cwd)
     except subprocess.TimeoutExpired:
-        say(f"  {name}", "took too long here")
-        return
+        return f"  {name}", "took too long here"
     mine = sum(report(s)["completeness"]["kernels"] for s in sessions) if sessions else None
     theirs = counts["kernels"] if counts else None
-    same_exit = ours.returncode == bare.returncode
-    say(f"  {name}", f"{mine} kernels, raw counter {theirs}; exit {ours.returncode}, bare {bare.returncode}", "equal",
-        mine == theirs and same_exit if theirs else None)
+    value = f"{mine} kernels, raw counter {theirs}; exit {ours.returncode}, alone {bare.returncode}"
+    if uses_cupti:
+        # It profiles itself and meets a second profiler in its process, whichever of ours that is.
+        return f"  {name}", value + f", with the counter {raw.returncode}", "profiles itself"
+    return f"  {name}", value, "equal", mine == theirs and ours.returncode == bare.returncode
+
+
+def say_all(jobs):
+    with ThreadPoolExecutor(6) as pool:
+        for row in pool.map(lambda job: same_count(*job[0], **job[1]), jobs):
+            say(*row)
 
 
 def cupti_samples(samples):
-    say("NVIDIA's CUPTI samples and PyTorch programs", "kernel count against a raw CUPTI counter")
+    say("NVIDIA's CUPTI samples", "kernel count against a raw CUPTI counter")
+    jobs = []
     for program in sorted(pathlib.Path(samples).glob("*/*")):
         if program.is_file() and os.access(program, os.X_OK) and program.suffix == "":
-            same_count(f"cupti/{program.parent.name}/{program.name}", [program], timeout=20, cwd=program.parent)
+            uses_cupti = "libcupti" in run(["ldd", program]).stdout
+            jobs.append(((f"{program.parent.name}/{program.name}", [program]),
+                         {"timeout": 25, "cwd": program.parent, "uses_cupti": uses_cupti}))
+    say_all(jobs)
 
 
 def torch_programs():
@@ -165,11 +181,58 @@ def torch_programs():
     packages = pathlib.Path(importlib.util.find_spec("torch").origin).parent.parent
     scripts = ["accelerate/test_utils/scripts/test_ops.py", "accelerate/test_utils/scripts/test_script.py",
                "accelerate/test_utils/scripts/test_sync.py"]
-    for script in scripts:
-        if (packages / script).exists():
-            same_count(f"python {script}", [sys.executable, packages / script], timeout=100,
-                       env={"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "HF_HUB_OFFLINE": "1"})
-    same_count("python examples/pytorch_training.py", [sys.executable, HERE.parent.parent / "examples/pytorch_training.py", "20"])
+    say("PyTorch programs", "kernel count against a raw CUPTI counter")
+    jobs = [((f"python {script}", [sys.executable, packages / script]),
+             {"timeout": 100, "env": {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "HF_HUB_OFFLINE": "1"}})
+            for script in scripts if (packages / script).exists()]
+    jobs.append((("python examples/pytorch_training.py", [sys.executable, HERE.parent.parent / "examples/pytorch_training.py", "20"]), {}))
+    say_all(jobs)
+
+
+GRAPHS = """
+import torch
+x = torch.randn(256, 256, device="cuda"); y = x @ x
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    for _ in range(20): y = torch.relu(x @ y)
+torch.cuda.nvtx.range_push("replay")
+for _ in range(50): graph.replay()
+torch.cuda.nvtx.range_pop()
+torch.cuda.synchronize()
+"""
+
+
+def features():
+    result, sessions = trace([sys.executable, "-c", GRAPHS], WORK / "t-graphs", extra=("--graphs", "--memory", "--quiet"))
+    graphs, _ = rows_of(sessions[0], "device", "graph_launch_batch")
+    allocations, _ = rows_of(sessions[0], "scope", "memory_alloc_event_batch")
+    kernels, _ = rows_of(sessions[0], "device", "kernel_event_batch")
+    inside = [k for k in kernels if k.get("graph_id")]
+    scoped = sum(1 for k in inside if k["scope_id"])
+    say("CUDA graph replayed 50 times", f"{len(graphs)} graph launches, {len(inside)} kernels inside, {scoped} of them in scope replay",
+        "50 launches, all in scope", len(graphs) == 50 and scoped == len(inside) == sum(g["node_count"] for g in graphs))
+    say("  allocations recorded", len(allocations), "> 0", len(allocations) > 0)
+    result, sessions = trace([WORK / "launch_rate", "200"], WORK / "t-stacks", extra=("--stacks", "--quiet"))
+    kernels, names = rows_of(sessions[0], "device", "kernel_event_batch")
+    stacks = names.get("function_dict", {})
+    with_stack = sum(1 for k in kernels if k.get("stack_id"))
+    say("CPU stacks at launch", f"{with_stack} of {len(kernels)} kernels, {len(stacks)} different", "all", with_stack == len(kernels))
+    print("    ", max(stacks.values(), key=len, default="")[-300:])
+
+
+def other_profiler():
+    result, sessions = trace([sys.executable, HERE / "train_step.py", "torch", "-", "-"], WORK / "t-kineto", timeout=150)
+    print(result.stderr[-1500:])
+    for session in sessions:
+        overhead = [json.loads(line) for line in (session / "system.log").open() if '"type":"overhead"' in line]
+        print("    ", run([GPUFL, "verify", session]).stdout[:600], [o.get("buffers_lent") for o in overhead[-3:]])
+    say("a program that uses torch.profiler, traced", f"exit {result.returncode}", "0", result.returncode == 0)
+
+
+def live_demo():
+    result = run([GPUFL, "demo"], cwd=WORK)
+    print(result.stdout[:6000], result.stderr[-500:])
+    say("gpufl demo traces its example live", f"exit {result.returncode}", "0", result.returncode == 0 and "recording" not in result.stdout[:20])
 
 
 def torch_step():
@@ -224,6 +287,7 @@ def main():
     started = time.time()
     steps = {"scopes": exact_scopes, "durations": lambda: exact_durations(os.environ["REAL_CUPTI"]), "threads": four_threads,
              "session": torch_session, "torch": torch_step, "launch": launch_cost, "programs": torch_programs,
+             "features": features, "kineto": other_profiler, "demo": live_demo,
              "samples": lambda: cupti_samples(os.environ.get("CUPTI_SAMPLES", ""))}
     wanted = os.environ.get("STEPS", ",".join(steps)).split(",")
     for name in wanted:

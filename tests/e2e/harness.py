@@ -17,6 +17,7 @@ GPUFL = BUILD / "bin" / "gpufl"
 FAKE_APP = FAKES / "fake_app"
 RECORDER = BUILD / "lib" / "libgpufl_inject.so"
 SESSION_ID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+SANITIZERS = os.environ.get("GPUFL_SANITIZE", "").split(",")
 TIMEOUT_S = 60
 
 

@@ -1,27 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka.h wants the above first. */
-#include <cmocka.h>
-
-#include "format/batch.h"
-#include "format/json.h"
+#include "batch_fixture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define SESSION "0d9c7f6e-1111-4222-8333-444455556666"
-#define ENVELOPE(type) "{\"version\":1,\"type\":\"" type "\",\"session_id\":\"s\",\"batch_id\":3,\"base_time_ns\":100,"
-
-static uint64_t random_next(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state ^ *state >> 29;
-}
 
 static int64_t random_cell(const struct column_info *column, uint64_t *state)
 {
@@ -51,18 +34,6 @@ static int64_t random_cell(const struct column_info *column, uint64_t *state)
     if (choice % 7 == 0)
         return edges[choice / 7 % 8];
     return column->is_nullable && (int64_t)value == CELL_UNKNOWN ? 0 : (int64_t)value;
-}
-
-/* Decodes a copy of exactly `size` bytes on the heap, so that a sanitizer sees any read past its end. */
-static gpufl_status decoded(struct batch_view *view, const char *line, size_t size, struct json_error *error)
-{
-    char *copy = malloc(size ? size : 1);
-    assert_non_null(copy);
-    memcpy(copy, line, size);
-    gpufl_status status = batch_decode(view, copy, size, error);
-    view->session_id = NULL; /* pointed into the copy */
-    free(copy);
-    return status;
 }
 
 static void decode_ok(struct batch_view *view, const char *line, size_t size)
@@ -249,31 +220,6 @@ static void fractions_keep_every_bit_and_nan_is_null(void **state)
     bytes_free(&line);
 }
 
-static const char *const readable[] = {
-    /* the order of v1 writers; sorted names; white space; spellings of integers; unknown members and columns */
-    ENVELOPE("memcpy_event_batch") "\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"],\"rows\":[[-5,7,1],[6,8,0]]}",
-    ENVELOPE("memcpy_event_batch") "\"columns\":[\"is_async\",\"dt_ns\",\"bytes\"],\"rows\":[[1,-5,7],[0,6,8]]}",
-    "{\"base_time_ns\":100,\"batch_id\":3,\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"],\"rows\":[[-5,7,1],[6,8,0]],"
-    "\"session_id\":\"s\",\"type\":\"memcpy_event_batch\",\"version\":1}",
-    "{\"rows\":[[-5,7,1],[6,8,0]],\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"],\"base_time_ns\":100,\"batch_id\":3,"
-    "\"session_id\":\"s\",\"type\":\"memcpy_event_batch\",\"version\":1}",
-    " { \"version\" : 1 , \"type\" : \"memcpy_event_batch\" , \"batch_id\" : 3 , \"base_time_ns\" : 100 , \"columns\" "
-    ": [ \"dt_ns\" "
-    ", \"bytes\" , \"is_async\" ] , \"rows\" : [ [ -5 , 7 , 1 ] , [ 6 , 8 , 0 ] ] } \r",
-    ENVELOPE("memcpy_event_batch") "\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"],\"rows\":[[-5.0,7e0,true],[0.6e1,8."
-                                   "00,false]]}",
-    ENVELOPE("memcpy_event_batch") "\"hostname\":\"a\\\"]}\",\"more\":{\"rows\":[[1,2]],\"x\":[{}]},\"columns\":["
-                                   "\"new\",\"dt_ns\",\"bytes\","
-                                   "\"newer\",\"is_async\"],\"rows\":[[\"a],[\",-5,7,[1,{\"b\":2}],1],[null,6,8,-1.5e3,"
-                                   "0]],\"tail\":[]}",
-    ENVELOPE("memcpy_event_batch") "\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"],\"delta\":[\"dt_ns\",\"bytes\"],"
-                                   "\"cols\":[[-5,11],[7,1],[1,0]]}",
-    ENVELOPE("memcpy_event_batch") "\"cols\":[ [ -5 , 11 ] , [7,1] , [1,0] "
-                                   "],\"delta\":[\"dt_ns\",\"bytes\"],\"columns\":[\"dt_ns\",\"bytes\",\"is_async\"]}",
-    ENVELOPE("memcpy_event_batch") "\"columns\":[\"x\",\"dt_ns\",\"bytes\",\"is_async\"],\"cols\":[[\"p\",{}],[-5,6],["
-                                   "7,8],[1,0]]}",
-};
-
 static void names_decide_and_order_shape_and_spelling_do_not(void **state)
 {
     (void)state;
@@ -406,128 +352,6 @@ static void older_column_sets_are_read(void **state)
     batch_view_free(&view);
 }
 
-static const struct {
-    const char *line;
-    const char *place; /* the error is where this first occurs */
-    const char *reason;
-} damaged[] = {
-#define KERNELS ENVELOPE("kernel_event_batch") "\"columns\":[\"dt_ns\",\"external_id\",\"api_lead_ns\"],"
-    {KERNELS "\"rows\":[[1,2,3],[4,5]]}", "[4,5]", "row has 2 cells, expected 3"},
-    {KERNELS "\"rows\":[[1,2,3],[4,5,6,7]]}", "[4,5,6,7]", "row has more than 3 cells"},
-    {KERNELS "\"rows\":[[1,2,3],[]]}", "]]}", "row has 0 cells, expected 3"},
-    {KERNELS "\"rows\":[[1,2,3],]}", "]}", "expected '['"},
-    {KERNELS "\"rows\":[[1,2,3]4]}", "4]}", "expected ',' or ']'"},
-    {KERNELS "\"rows\":[[1,2,03]]}", "03]]", "a number must not begin with 0"},
-    {KERNELS "\"rows\":[[1,2,-]]}", "]]}", "expected a digit"},
-    {KERNELS "\"rows\":[[1.5,2,3]]}", "1.5", "column 'dt_ns' needs an integer in range"},
-    {KERNELS "\"rows\":[[\"1\",2,3]]}", "\"1\"", "column 'dt_ns' needs a number"},
-    {KERNELS "\"rows\":[[[1],2,3]]}", "[1]", "column 'dt_ns' needs a number"},
-    {KERNELS "\"rows\":[[null,2,3]]}", "null", "column 'dt_ns' cannot be null"},
-    {KERNELS "\"rows\":[[1,-2,3]]}", "-2", "value out of the range of column 'external_id'"},
-    {KERNELS "\"rows\":[[9223372036854775808,2,3]]}", "9223", "value out of the range of column 'dt_ns'"},
-    {KERNELS "\"rows\":[[1,18446744073709551616,3]]}", "1844", "column 'external_id' needs an integer in range"},
-    {KERNELS "\"rows\":[[1,2,-9223372036854775808]]}", "-922", "value out of the range of column 'api_lead_ns'"},
-    {KERNELS "\"rows\":[[1,2,nil]]}", "nil", "expected a value"},
-    {KERNELS "\"rows\":7}", "7}", "rows must be an array"},
-    {KERNELS "\"rows\":[[1,2,3]],\"rows\":[]}", "[]}", "rows twice"},
-    {KERNELS "\"rows\":[[1,2,3]],\"cols\":[]}", "[]}", "rows and cols in one line"},
-    {KERNELS "\"rows\":[[1,2,3]]}x}", "x}", "unexpected text after the object"},
-    {KERNELS "\"rows\":[[1,2,3]] \"seq\":1}", "\"seq\"", "expected ',' or '}'"},
-    {KERNELS "\"delta\":[\"dt_ns\"],\"cols\":[[1,2],[3],[4,5]]}", "3],", "columns differ in length"},
-    {KERNELS "\"delta\":[\"dt_ns\"],\"cols\":[[1,2],[3,4]]}", "]}", "expected ',': one array per column"},
-    {KERNELS "\"delta\":[],\"cols\":[[1],[2],[3],[4]]}", ",[4]", "expected ']' after the last column"},
-    {KERNELS "\"delta\":[\"nope\"],\"cols\":[[1],[2],[3]]}", "nope", "delta names a column that is not there"},
-    {KERNELS "\"delta\":[1],\"cols\":[[1],[2],[3]]}", "1],\"cols", "delta must be an array of strings"},
-    {ENVELOPE("kernel_event_batch") "\"columns\":[\"dt_ns\",\"dt_ns\"],\"rows\":[]}", "dt_ns\"],",
-     "column 'dt_ns' twice"},
-    {ENVELOPE("kernel_event_batch") "\"columns\":[1],\"rows\":[]}", "1],", "columns must be an array of strings"},
-    {ENVELOPE("kernel_event_batch") "\"columns\":{},\"rows\":[]}", "{},", "columns must be an array"},
-    {ENVELOPE("kernel_event_batch") "\"rows\":[]}", "{", "columns is missing"},
-    {"{\"type\":\"kernel_event_batch\",\"columns\":[],\"rows\":[]}", "{", "base_time_ns is missing"},
-    {"{\"version\":\"1\",\"type\":\"kernel_event_batch\",\"columns\":[],\"rows\":[]}", "\"1\"",
-     "version must be an integer"},
-    {"[]}", "[]}", "expected '{'"},
-#undef KERNELS
-};
-
-static void damage_is_named_with_its_byte(void **state)
-{
-    (void)state;
-    struct batch_view view = {0};
-    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
-        struct json_error error = {0};
-        const char *line = damaged[i].line;
-        assert_int_equal(decoded(&view, line, strlen(line), &error), GPUFL_E_DAMAGED);
-        assert_string_equal(error.text, damaged[i].reason);
-        if (error.column != (uint32_t)(strstr(line, damaged[i].place) - line) + 1)
-            fail_msg("byte %u for %s in %s", error.column, error.text, line);
-        assert_int_equal(view.row_count, 0);
-    }
-    struct json_error error = {0};
-    assert_int_equal(decoded(&view, "{\"type\":\"shutdown\"}", 19, &error), GPUFL_E_UNSUPPORTED);
-    assert_string_equal(error.text, "not a batch type");
-    assert_int_equal(decoded(&view, "", 0, NULL), GPUFL_E_DAMAGED);
-    batch_view_free(&view);
-}
-
-static void every_truncation_is_damage(void **state)
-{
-    (void)state;
-    struct batch_view view = {0};
-    for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
-        const char *close = strrchr(readable[i], '}');
-        for (size_t size = 0; size < (size_t)(close - readable[i]); size++) {
-            struct json_error error = {0};
-            assert_int_equal(decoded(&view, readable[i], size, &error), GPUFL_E_DAMAGED);
-            assert_true(error.column >= 1 && error.column <= size + 1 && error.text[0]);
-        }
-    }
-    batch_view_free(&view);
-}
-
-static void damaged_bytes_never_crash(void **state)
-{
-    (void)state;
-    static const char bytes[] = "\"\\,[]{}:-0915.eEtfn \x01\xFF";
-    struct batch_view view = {0};
-    uint64_t random = 99;
-    for (int i = 0; i < 30000; i++) {
-        char line[1024];
-        const char *origin = readable[(size_t)i % (sizeof readable / sizeof *readable)];
-        size_t size = strlen(origin);
-        memcpy(line, origin, size);
-        for (uint64_t edits = 1 + (random_next(&random) >> 40) % 3; edits; edits--)
-            line[(random_next(&random) >> 20) % size] = bytes[(random_next(&random) >> 20) % (sizeof bytes - 1)];
-        struct json_error error = {0};
-        if (decoded(&view, line, size, &error) != GPUFL_OK)
-            assert_true(error.column >= 1 && error.column <= size + 1 && error.text[0]);
-    }
-    batch_view_free(&view);
-}
-
-static void a_full_buffer_is_reported_not_overrun(void **state)
-{
-    (void)state;
-    struct batch batch;
-    struct bytes line = {.limit = 300};
-    assert_int_equal(batch_init(&batch, RECORD_KERNEL_EVENT_BATCH, 100), GPUFL_OK);
-    while (batch_row(&batch)) {
-    }
-    batch_encode(&batch, SESSION, "", &line);
-    assert_true(line.failed);
-    assert_int_equal(batch.row_count, 0);
-    struct bytes whole = {0}, out = {.limit = 300};
-    while (batch_row(&batch)) {
-    }
-    batch_encode(&batch, SESSION, "", &whole);
-    bytes_append_char(&whole, '}');
-    assert_int_equal(batch_transpose(whole.data, whole.size, &out), GPUFL_E_NO_MEMORY);
-    bytes_free(&whole);
-    bytes_free(&line);
-    bytes_free(&out);
-    batch_free(&batch);
-}
-
 static void a_foreign_parser_reads_encoded_lines(void **state)
 {
     (void)state;
@@ -581,10 +405,6 @@ int main(void)
         cmocka_unit_test(differences_skip_unknown_rows),
         cmocka_unit_test(growing_columns_become_differences),
         cmocka_unit_test(older_column_sets_are_read),
-        cmocka_unit_test(damage_is_named_with_its_byte),
-        cmocka_unit_test(every_truncation_is_damage),
-        cmocka_unit_test(damaged_bytes_never_crash),
-        cmocka_unit_test(a_full_buffer_is_reported_not_overrun),
         cmocka_unit_test(a_foreign_parser_reads_encoded_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "driver/cupti_calls.h"
 #include "driver/cupti_table.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ static int subscribe_v2(void **subscriber, cupti_abi_callback_fn *callback, void
     assert_int_equal(params->struct_size, 32);
     assert_true(params->old_name_size >= 64);
     if (vendor.subscribe_result == CUPTI_ABI_MULTIPLE_SUBSCRIBERS)
-        strcpy(params->old_name, "Kineto");
+        snprintf(params->old_name, params->old_name_size, "Kineto");
     return subscribe(subscriber, callback, user);
 }
 static int unsubscribe(void *subscriber)

@@ -135,23 +135,33 @@ static void names_are_cut_in_the_middle(void **state)
     assert_cut("", 5, "");
 }
 
-static void kernel_names_lose_void_and_parameters_first(void **state)
+static void assert_kernel_name(const char *name, size_t columns, const char *expected)
+{
+    struct bytes out = {0};
+    text_kernel_name(&out, name, strlen(name), columns);
+    assert_string_equal(bytes_text(&out), expected);
+    bytes_free(&out);
+}
+
+static void kernel_names_keep_what_tells_them_apart(void **state)
 {
     (void)state;
     static const char name[] = "void ns::add<float, (int)4>(float*, void (*)(int))";
-    struct bytes out = {0};
-    text_kernel_name(&out, name, sizeof name - 1, 0);
-    assert_string_equal(bytes_text(&out), "ns::add<float, (int)4>(float*, void (*)(int))");
-    bytes_clear(&out);
-    text_kernel_name(&out, name, sizeof name - 1, 22);
-    assert_string_equal(bytes_text(&out), "ns::add<float, (int)4>");
-    bytes_clear(&out);
-    text_kernel_name(&out, name, sizeof name - 1, 9);
-    assert_string_equal(bytes_text(&out), "ns::…t)4>");
-    bytes_clear(&out);
-    text_kernel_name(&out, ")))((((", 7, 3);
-    assert_string_equal(bytes_text(&out), ")…(");
-    bytes_free(&out);
+    assert_kernel_name(name, 0, "ns::add<float, (int)4>(float*, void (*)(int))");
+    assert_kernel_name(name, 22, "add<float, 4>");
+    assert_kernel_name(name, 9, "add<…, 4>");
+    assert_kernel_name("void at::native::vectorized_elementwise_kernel<4, at::native::direct_copy(at::Base&)::{lambda()#3}"
+                       "::operator()() const::{lambda(float)#1}, std::array<char*, 2ul> >(int, char**)",
+                       80, "vectorized_elementwise_kernel<4, direct_copy, array<char*, 2ul>>");
+    assert_kernel_name("void at::native::(anonymous namespace)::layer_norm<float, 32u>(long, float const*)", 30,
+                       "layer_norm<float, 32u>");
+    assert_kernel_name("nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT", 11, "nvjet…z_NNT");
+    assert_kernel_name("", 5, "(unnamed)");
+    /* Names that are no names must neither crash nor vanish. */
+    assert_kernel_name(")))((((", 3, ")))");
+    assert_kernel_name("((((((((", 3, "(…(");
+    assert_kernel_name("::::::::", 3, ":…:");
+    assert_kernel_name("a<b<c<d(", 3, "a…d");
 }
 
 static void control_characters_and_bad_utf8_are_escaped(void **state)
@@ -186,7 +196,7 @@ int main(void)
         cmocka_unit_test(sums_stop_at_the_largest_number),
         cmocka_unit_test(quantities_have_three_digits_and_a_unit),
         cmocka_unit_test(names_are_cut_in_the_middle),
-        cmocka_unit_test(kernel_names_lose_void_and_parameters_first),
+        cmocka_unit_test(kernel_names_keep_what_tells_them_apart),
         cmocka_unit_test(control_characters_and_bad_utf8_are_escaped),
         cmocka_unit_test(bars_have_eighths),
     };

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel names for narrow places. C++ kernels have names of hundreds of
+ * characters, most of them namespaces and parameter lists; what tells one from
+ * another is the function and its template arguments, so those stay. */
+#include "analysis/quantity.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Just behind the bracket that closes the one at `at`; size when nothing does. */
+static size_t behind_group(const char *name, size_t size, size_t at)
+{
+    size_t depth = 0;
+    for (; at < size; at++) {
+        depth += name[at] == '(' || name[at] == '{';
+        depth -= name[at] == ')' || name[at] == '}';
+        if (!depth)
+            return at + 1;
+    }
+    return size;
+}
+
+/* Where the template argument at `at` ends: at its comma or closing angle bracket. */
+static size_t argument_end(const char *name, size_t size, size_t at)
+{
+    size_t depth = 0;
+    while (at < size) {
+        char c = name[at];
+        if (c == '(' || c == '{') {
+            at = behind_group(name, size, at);
+            continue;
+        }
+        if (!depth && (c == ',' || c == '>'))
+            break;
+        depth += c == '<';
+        depth -= c == '>' && depth;
+        at++;
+    }
+    return at;
+}
+
+static void drop_last_word(struct bytes *out)
+{
+    while (out->size && (isalnum((unsigned char)out->data[out->size - 1]) || out->data[out->size - 1] == '_'))
+        out->size--;
+}
+
+/* "at::native::f<g(int)::{lambda()#1}, std::array<char*, 2ul> >(int)" becomes "f<g, array<char*, 2ul>>". */
+static void simplify(struct bytes *out, const char *name, size_t size)
+{
+    static const char anonymous[] = "(anonymous namespace)::";
+    enum { anonymous_size = sizeof anonymous - 1 };
+    for (size_t at = 0; at < size;) {
+        if (size - at >= anonymous_size && !memcmp(name + at, anonymous, anonymous_size)) {
+            at += anonymous_size;
+        } else if (name[at] == '(' || name[at] == '{') {
+            at = behind_group(name, size, at);
+            /* What belongs to a function's inside (lambdas, operators) is only noise behind its name. */
+            if (size - at >= 2 && name[at] == ':')
+                at = argument_end(name, size, at);
+        } else if (size - at >= 2 && name[at] == ':' && name[at + 1] == ':') {
+            drop_last_word(out);
+            at += 2;
+        } else if (name[at] == ' ' && at + 1 < size && name[at + 1] == '>') {
+            at++;
+        } else {
+            bytes_append_char(out, name[at++]);
+        }
+    }
+}
+
+void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns)
+{
+    if (size > 5 && !memcmp(name, "void ", 5)) {
+        name += 5;
+        size -= 5;
+    }
+    struct bytes simple = {0};
+    if (columns && text_columns(name, size) > columns)
+        simplify(&simple, name, size);
+    if (simple.size)
+        text_cut(out, simple.data, simple.size, columns);
+    else if (size)
+        text_cut(out, name, size, columns);
+    else
+        bytes_append_text(out, "(unnamed)");
+    bytes_free(&simple);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "logfile/log_line.h"
+
+#include "logfile/line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document, const char *text,
+                     size_t size, char reason[LINE_REASON_SIZE])
+{
+    struct line_end end = line_end_read(text, size);
+    if (end.crc == LINE_CRC_BAD) {
+        snprintf(reason, LINE_REASON_SIZE, "its CRC does not match");
+        return false;
+    }
+    struct json_error error = {0};
+    enum record_type type = line_type_guess(text, size);
+    gpufl_status status = GPUFL_E_UNSUPPORTED;
+    if (record_catalogue[type].is_batch)
+        status = batch_decode(view, text, size, &error);
+    if (status == GPUFL_E_UNSUPPORTED) {
+        status = json_parse(document, text, size, &error);
+        const struct json_value *name = status ? NULL : json_member(document->root, "type");
+        if (!status && (!name || name->kind != JSON_STRING)) {
+            snprintf(reason, LINE_REASON_SIZE, "it is not a record: it has no type");
+            return false;
+        }
+        type = status ? RECORD_UNKNOWN : record_type_of(name->text, name->text_size);
+        line->type_name = status ? "" : name->text;
+        if (record_catalogue[type].is_batch)
+            status = batch_decode(view, text, size, &error);
+    }
+    if (status) {
+        snprintf(reason, LINE_REASON_SIZE, "byte %" PRIu32 ": %s", error.column,
+                 error.text[0] ? error.text : "not readable");
+        return false;
+    }
+    bool is_batch = record_catalogue[type].is_batch;
+    line->type = type = is_batch ? view->info->type : type;
+    if (type != RECORD_UNKNOWN)
+        line->type_name = record_catalogue[type].name;
+    line->batch = is_batch ? view : NULL;
+    line->object = is_batch ? NULL : document->root;
+    line->seq = is_batch ? view->seq : json_get_int(document->root, "seq", -1);
+    if (line->seq >= 0 && end.crc == LINE_CRC_NONE) {
+        snprintf(reason, LINE_REASON_SIZE, "it has lost its CRC");
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the text of one line to a log_line: its CRC is checked, its type found, its batch or object decoded.
+ * Pure functions on the caller's memory, any thread. */
+#ifndef GPUFL_LOGFILE_LOG_LINE_H
+#define GPUFL_LOGFILE_LOG_LINE_H
+
+#include "logfile/reader.h"
+
+enum { LINE_REASON_SIZE = 256 };
+
+/* text: without LF. Batches go to view, everything else to document, which is the caller's to free; line points
+ * into them and keeps its place (channel, file, line). False with the reason when the line is damaged. */
+bool log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document, const char *text,
+                     size_t size, char reason[LINE_REASON_SIZE]);
+
+#endif
