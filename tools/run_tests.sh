@@ -98,14 +98,30 @@ section_no-cuda() {
     step "build without a CUDA toolkit" build_preset no-cuda gpufl gpufl_inject gpufl_cli
 }
 
+# sanitized_step NAME OPTIONS: the tests of build/NAME; a report of any of their processes counts, also of one whose
+# exit status nobody looked at
+sanitized_step() {
+    local name=$1 options=$2 reports=$logs/reports-$1 status=0
+    rm -rf "$reports"
+    mkdir -p "$reports"
+    options=$options:log_path=$reports/report
+    ASAN_OPTIONS=$options UBSAN_OPTIONS=$options TSAN_OPTIONS=$options ctest_step "$name" "build/$name" -LE "no_$name" ||
+        status=1
+    if [ -n "$(ls "$reports")" ]; then
+        failed=$((failed + 1)) status=1
+        printf '   FAIL %s: the start of %s\n' "$name" "${reports#"$PWD"/}/*"
+        head -qn 40 "$reports"/* | head -n 120
+    fi
+    return "$status"
+}
+
 section_asan() {
     step "clang build with address and undefined-behaviour sanitizers" build_preset asan &&
-        UBSAN_OPTIONS=print_stacktrace=1 ctest_step asan build/asan -LE no_asan
+        sanitized_step asan print_stacktrace=1
 }
 
 section_tsan() {
-    step "build with the thread sanitizer" build_preset tsan &&
-        TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 ctest_step tsan build/tsan -LE no_tsan
+    step "build with the thread sanitizer" build_preset tsan && sanitized_step tsan halt_on_error=1
 }
 
 # fuzz_one PROGRAM: exit status of libFuzzer, its log beside the others

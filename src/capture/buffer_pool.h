@@ -33,6 +33,6 @@ void buffer_pool_return(uint8_t *buffer);
 void buffer_pool_wait(int64_t timeout_ns);
 void buffer_pool_wake(void);
 uint32_t buffer_pool_lent(void); /* buffers that CUPTI holds */
-size_t buffer_pool_bytes(void); /* memory made so far */
+size_t buffer_pool_bytes(void);  /* memory made so far */
 
 #endif

@@ -204,7 +204,7 @@ void recorder_append_totals(struct recorder *recorder, struct bytes *out)
         }
     bytes_append_text(out, "},\"lost\":{");
     for (int i = 0; i < LOSS_REASON_COUNT; i++)
-        if (atomic_load(&recorder->lost[i])) {
+        if (atomic_load(&recorder->lost[i]) && i != LOSS_TAKEN_OVER) { /* which has no count */
             json_key(out, loss_words[i].word);
             json_uint(out, atomic_load(&recorder->lost[i]));
         }

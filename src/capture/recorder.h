@@ -12,21 +12,22 @@
 #include <stdatomic.h>
 
 /* Every way in which gpufl can fail to record something. */
-#define LOSS_MAP(X)                                                                                        \
-    X(LOSS_TAKEN_OVER, "taken_over", "unknown", "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known") \
-    X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                      \
-      "CUPTI had no buffer to write them to, or dropped them on its own")                                  \
-    X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                            \
-      "an activity buffer held a record that cannot be right; the rest of it was skipped")                 \
-    X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")         \
-    X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")   \
-    X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")           \
-    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")  \
-    X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack") \
-    X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                         \
-      "the call's scope is unknown: its thread's scope history was already forgotten")                     \
-    X(LOSS_NAMES, "names_full", "kernel_dict", "no memory left for names or launch configurations")        \
-    X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                         \
+#define LOSS_MAP(X)                                                                                                 \
+    X(LOSS_TAKEN_OVER, "taken_over", "unknown",                                                                     \
+      "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known") \
+    X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                               \
+      "CUPTI had no buffer to write them to, or dropped them on its own")                                           \
+    X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                     \
+      "an activity buffer held a record that cannot be right; the rest of it was skipped")                          \
+    X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                  \
+    X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")            \
+    X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                    \
+    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")           \
+    X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack")          \
+    X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                  \
+      "the call's scope is unknown: its thread's scope history was already forgotten")                              \
+    X(LOSS_NAMES, "names_full", "kernel_dict", "no memory left for names or launch configurations")                 \
+    X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                                  \
       "too many records waited for their API call; they are written without its time, thread and scope")
 
 enum loss_reason {

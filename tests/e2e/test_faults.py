@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the driver, CUPTI or the disk misbehave: one clear message, the program's own exit status, and a log that
 says what is missing."""
+import os
 import unittest
 
 from harness import FAKE_APP, FAKES, Session, TestCase, environment, gpufl, main, run
@@ -31,6 +32,13 @@ class Driver(TestCase):
 
     def test_another_profiler_is_named(self):
         self.assert_monitored(self.faulty("subscriber=Nsight Systems"), "Nsight Systems")
+
+    def test_a_profiler_that_takes_the_buffers_away_is_a_loss_of_unknown_size(self):
+        traced = self.trace(*self.ARGUMENTS, "--take-over")
+        self.assertEqual(traced.returncode, 0)
+        losses = traced.session.records("loss")
+        self.assertEqual([(loss["reason"], loss["count"]) for loss in losses], [("taken_over", None)])
+        self.assertEqual(gpufl("verify", traced.session.path).returncode, 1)
 
     def test_missing_cupti_is_named(self):
         traced = self.trace(*self.ARGUMENTS, env=environment(GPUFL_CUPTI_PATH=self.directory))
@@ -119,8 +127,8 @@ class Driver(TestCase):
 class Disk(TestCase):
     def full(self, free_bytes, *arguments, **variables):
         directory = self.directory / "log"
-        variables = {"ASAN_OPTIONS": "verify_asan_link_order=0", "LD_PRELOAD": ENOSPC,
-                     "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
+        variables = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0",
+                     "LD_PRELOAD": ENOSPC, "GPUFL_TEST_DISK_BYTES": free_bytes, "GPUFL_TEST_DISK_DIR": directory, **variables}
         assignments = [f"{name}={value}" for name, value in variables.items()]
         return self.trace(*assignments, FAKE_APP, *arguments, app="env", directory=directory)
 

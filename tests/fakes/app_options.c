@@ -26,6 +26,7 @@ static const char help[] =
     "  --fork                 afterwards fork a child that exits normally\n"
     "  --fork-first           fork before the first CUDA call; both processes work\n"
     "  --exec                 first run this program without --exec as a child\n"
+    "  --take-over            halfway, register for CUPTI's buffers as an ill-mannered second profiler does\n"
     "  --dlopen PATH          load a library first\n"
     "  --exit CODE            exit status (0)\n"
     "  --crash SIGNAL         die of that signal at the end\n";
@@ -72,7 +73,8 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                                       {"--fork", NULL, &o->has_fork},
                                       {"--fork-first", NULL, &o->has_fork_first},
                                       {"--exec", NULL, &o->has_exec},
-                                      {"--no-sync", NULL, &o->has_no_sync}};
+                                      {"--no-sync", NULL, &o->has_no_sync},
+                                      {"--take-over", NULL, &o->has_take_over}};
     for (int i = 1; i < argc; i++) {
         const struct option_row *found = NULL;
         for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)

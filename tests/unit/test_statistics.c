@@ -150,9 +150,10 @@ static void kernel_names_keep_what_tells_them_apart(void **state)
     assert_kernel_name(name, 0, "ns::add<float, (int)4>(float*, void (*)(int))");
     assert_kernel_name(name, 22, "add<float, 4>");
     assert_kernel_name(name, 9, "add<…, 4>");
-    assert_kernel_name("void at::native::vectorized_elementwise_kernel<4, at::native::direct_copy(at::Base&)::{lambda()#3}"
-                       "::operator()() const::{lambda(float)#1}, std::array<char*, 2ul> >(int, char**)",
-                       80, "vectorized_elementwise_kernel<4, direct_copy, array<char*, 2ul>>");
+    assert_kernel_name(
+        "void at::native::vectorized_elementwise_kernel<4, at::native::direct_copy(at::Base&)::{lambda()#3}"
+        "::operator()() const::{lambda(float)#1}, std::array<char*, 2ul> >(int, char**)",
+        80, "vectorized_elementwise_kernel<4, direct_copy, array<char*, 2ul>>");
     assert_kernel_name("void at::native::(anonymous namespace)::layer_norm<float, 32u>(long, float const*)", 30,
                        "layer_norm<float, 32u>");
     assert_kernel_name("nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT", 11, "nvjet…z_NNT");
