@@ -65,6 +65,7 @@ void analysis_free(struct analysis *analysis)
     free(analysis->sync_places);
     free(analysis->graphs);
     free(analysis->system);
+    free(analysis->processes);
     memset(analysis, 0, sizeof *analysis);
 }
 

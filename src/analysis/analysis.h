@@ -103,6 +103,10 @@ struct device_use {
     struct metric_summary metrics[DEVICE_METRIC_COLUMN_COUNT];
     uint64_t throttle_samples[throttle_bits];
 };
+struct process_use { /* GPU memory of one process on one GPU */
+    int64_t device, pid;
+    struct metric_summary used_mib;
+};
 struct throttle_reason {
     const char *name, *words;
     bool is_limit; /* clocks below what the work asked for */
@@ -146,6 +150,8 @@ struct analysis {
     size_t graph_group_count;
     struct device_use *system;
     size_t system_count;
+    struct process_use *processes; /* most memory first */
+    size_t process_count;
     struct metric_summary host[HOST_METRIC_COLUMN_COUNT];
     struct profiling_cost cost;
     struct insight *insights;

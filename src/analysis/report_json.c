@@ -16,7 +16,7 @@
  *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self sync_ns repeat
  *                   warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
  *   outside_scopes  {gpu_ns kernels}
- *   copies memsets syncs memory graphs system host insights   as in the text
+ *   copies memsets syncs memory graphs system processes host insights   as in the text
  */
 #include "analysis/report_page.h"
 
@@ -399,6 +399,19 @@ static void system_part(const struct analysis *analysis, struct bytes *out)
             if (use->throttle_samples[bit])
                 member_uint(out, throttle_reasons[bit].name, use->throttle_samples[bit]);
         bytes_append_text(out, "}}");
+    }
+    bytes_append_char(out, ']');
+    list_open(out, "processes");
+    for (size_t i = 0; i < analysis->process_count; i++) {
+        const struct process_use *use = &analysis->processes[i];
+        element(out, '{');
+        member_int(out, "device", use->device);
+        member_int(out, "pid", use->pid);
+        if (use->used_mib.count)
+            member_int(out, "used_mib_max", use->used_mib.max);
+        else
+            bytes_append_text(out, ",\"used_mib_max\":null");
+        bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
     json_key(out, "host");

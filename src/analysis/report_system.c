@@ -69,6 +69,30 @@ static void host_items(struct page_list *list, const struct metric_summary *host
                       quantity_memory((double)rss->max * mib).text);
 }
 
+static struct quantity process_name(const struct analysis *analysis, const struct process_use *use)
+{
+    struct quantity name;
+    if (use->pid == analysis->model->job.pid)
+        snprintf(name.text, sizeof name.text, "this process");
+    else
+        snprintf(name.text, sizeof name.text, "pid %lld", (long long)use->pid);
+    return name;
+}
+
+static void process_items(struct page_list *list, const struct analysis *analysis)
+{
+    enum { shown_max = 8 };
+    for (size_t i = 0; i < analysis->process_count && i < shown_max; i++) {
+        const struct process_use *use = &analysis->processes[i];
+        char gpu[40] = "";
+        if (analysis->system_count > 1)
+            snprintf(gpu, sizeof gpu, " on GPU %lld", (long long)use->device);
+        if (use->used_mib.count)
+            page_list_add(list, "%s%s at most %s", process_name(analysis, use).text, gpu,
+                          quantity_memory((double)use->used_mib.max * 1024 * 1024).text);
+    }
+}
+
 void section_system(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -90,6 +114,11 @@ void section_system(struct page *page)
     }
     if (!analysis->system_count)
         bytes_append_text(page->out, "   GPU     not recorded\n");
+    if (analysis->process_count) {
+        struct page_list list = page_list_start(page, 3, "GPU memory  ");
+        process_items(&list, analysis);
+        page_list_end(&list);
+    }
     if (analysis->model->host_metrics.count) {
         struct page_list list = page_list_start(page, 3, "host    ");
         host_items(&list, analysis->host);

@@ -38,7 +38,7 @@ static void table_row(const struct metric_table *table, size_t row, struct metri
             summary_add(&summaries[i], table->columns[i][row]);
 }
 
-enum { devices_max = 256 };
+enum { devices_max = 256, processes_max = 256 };
 
 static struct device_use *device_of(struct analysis *analysis, int64_t device)
 {
@@ -62,6 +62,44 @@ static int device_compare(const void *left, const void *right)
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
+/* More processes than fit are left out; the sessions of one program see a handful. */
+static struct process_use *process_of(struct analysis *analysis, int64_t device, int64_t pid)
+{
+    for (size_t i = 0; i < analysis->process_count; i++)
+        if (analysis->processes[i].device == device && analysis->processes[i].pid == pid)
+            return &analysis->processes[i];
+    if (!analysis->processes)
+        analysis->processes = calloc(processes_max, sizeof *analysis->processes);
+    if (!analysis->processes || analysis->process_count == processes_max)
+        return NULL;
+    struct process_use *use = &analysis->processes[analysis->process_count++];
+    *use = (struct process_use){.device = device, .pid = pid};
+    return use;
+}
+
+static int process_compare(const void *left, const void *right)
+{
+    const struct process_use *a = left, *b = right;
+    if (a->used_mib.max != b->used_mib.max)
+        return a->used_mib.max > b->used_mib.max ? -1 : 1;
+    return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static void processes_make(struct analysis *analysis)
+{
+    const struct metric_table *table = &analysis->model->process_metrics;
+    const int64_t *devices = table->columns ? table->columns[PROCESS_METRIC_DEVICE_ID] : NULL;
+    const int64_t *pids = table->columns ? table->columns[PROCESS_METRIC_PID] : NULL;
+    const int64_t *used = table->columns ? table->columns[PROCESS_METRIC_USED_MIB] : NULL;
+    for (size_t row = 0; pids && used && row < table->count; row++) {
+        struct process_use *use = process_of(analysis, devices ? devices[row] : 0, pids[row]);
+        if (use)
+            summary_add(&use->used_mib, used[row]);
+    }
+    if (analysis->process_count)
+        qsort(analysis->processes, analysis->process_count, sizeof *analysis->processes, process_compare);
+}
+
 gpufl_status system_use_make(struct analysis *analysis)
 {
     const struct metric_table *table = &analysis->model->device_metrics;
@@ -82,5 +120,6 @@ gpufl_status system_use_make(struct analysis *analysis)
         qsort(analysis->system, analysis->system_count, sizeof *analysis->system, device_compare);
     for (size_t row = 0; row < analysis->model->host_metrics.count; row++)
         table_row(&analysis->model->host_metrics, row, analysis->host);
+    processes_make(analysis);
     return GPUFL_OK;
 }

@@ -175,6 +175,8 @@ def monitor():
     s.start(engine="nvidia.none", channels=("system",), driver_version="580.159")
     s.batch("system", "device_metric_batch", METRIC,
             [[i * S, 0, 80, 40, 61, 512_000, 90_214, 143_155, 1905, 5 * 10**9 + i * 512 * 10**6, 0] for i in range(60)])
+    s.batch("system", "process_metric_batch", "dt_ns device_id pid used_mib",
+            [row for i in range(3) for row in ([i * S, 0, 900, 2_048], [i * S, 0, 901, 80_000 + 1_000 * i], [i * S, 0, 902, None])])
     s.batch("system", "host_metric_batch", HOST.rsplit(" ", 2)[0], [[i * S, 2300, 64_000, 515_000] for i in range(60)])
     s.event("system", "overhead", ts_ns=T0 + 60 * S, wall_ns=60 * S, collector_cpu_ns=None, sampler_cpu_ns=30 * MS,
             seal_cpu_ns=0, flush_ns=None, cupti_ns=None, cupti={}, memory_bytes=None, memory_peak_bytes=None)
