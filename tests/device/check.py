@@ -238,7 +238,7 @@ def live_demo():
 def torch_step():
     libraries = {"gpufl": BUILD / "lib/libgpufl.so", "floor": WORK / "libfloor.so", "torch": "-"}
     figures = {mode: [] for mode in libraries}
-    for _ in range(3):
+    for _ in range(int(os.environ.get("TORCH_ROUNDS", "3"))):
         for mode, library in libraries.items():
             directory = WORK / f"t-step-{mode}"
             shutil.rmtree(directory, ignore_errors=True)

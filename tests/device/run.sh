@@ -19,8 +19,8 @@ if [ -d "$cuda/extras/CUPTI/samples" ] && [ ! -d "$work/samples" ]; then
     cp -r "$cuda/extras/CUPTI/samples" "$work/samples"
     for dir in "$work"/samples/*/; do
         # Samples find their headers relative to the toolkit; a sample that does not build is left out.
-        (cd "$dir" && make CUDA_INSTALL_PATH="$cuda" INCLUDES="-I$cuda/include -I$cuda/extras/CUPTI/include -I$work/samples/common" \
-            >/dev/null 2>&1 || true) &
+        make -C "$dir" CUDA_INSTALL_PATH="$cuda" \
+            INCLUDES="-I$cuda/include -I$cuda/extras/CUPTI/include -I$work/samples/common" >/dev/null 2>&1 &
     done
 fi
 wait
