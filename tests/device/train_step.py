@@ -15,7 +15,7 @@ import time
 import torch
 
 mode, library, log_dir = sys.argv[1:4]
-PAIRS, STEPS = 24, 6
+PAIRS, STEPS = int(os.environ.get("PAIRS", "24")), int(os.environ.get("STEPS_EACH", "6"))
 
 
 class Gpufl:

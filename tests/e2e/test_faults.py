@@ -90,16 +90,15 @@ class Driver(TestCase):
         missing = traced.counts["kernels"] - verdict["rows"]["kernel_event_batch"]
         self.assertGreaterEqual(verdict["lost_records"], missing)
 
-    def test_a_storm_of_buffers_loses_nothing(self):
+    def test_a_storm_of_buffers_loses_nothing_without_counting_it(self):
         traced = self.faulty("storm=1", "--threads", 4, "--streams", 4, "--launches", 1000)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         verdict = self.verify(traced.sessions[0])
-        recorded = verdict["rows"]["kernel_event_batch"]
-        if verdict["is_complete"]:
-            self.assertEqual(recorded, traced.counts["kernels"])
-        else:
-            self.assertGreater(verdict["lost_records"], 0)
+        # A buffer for every record: on a busy machine there may be none for any kernel.
+        recorded = verdict["rows"].get("kernel_event_batch", 0)
         self.assertLessEqual(recorded, traced.counts["kernels"])
+        self.assertGreaterEqual(recorded + verdict["lost_records"], traced.counts["kernels"])
+        self.assertEqual(verdict["is_complete"], verdict["lost_records"] == 0)
 
     def test_a_lost_gpu_ends_the_program_as_it_does_without_gpufl(self):
         arguments = ("--run-ms", 400, "--sync-every", 10)
