@@ -303,6 +303,10 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
 
 gpufl_status session_start(const gpufl_options *given, bool is_injected)
 {
+    /* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
+    static _Thread_local bool is_starting;
+    if (is_starting)
+        return GPUFL_OK;
     struct problem problem = {""};
     last_problem = problem;
     if (options_are_disabled(given))
@@ -311,7 +315,9 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     pthread_mutex_lock(&session.mutex);
     gpufl_status status = GPUFL_OK;
     if (!session.is_running) {
+        is_starting = true;
         status = start_locked(given, is_injected, &problem);
+        is_starting = false;
         session.is_injected = status == GPUFL_OK && is_injected;
     }
     if (status == GPUFL_OK)
