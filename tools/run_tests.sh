@@ -125,13 +125,17 @@ section_tsan() {
     step "build with the thread sanitizer" build_preset tsan && sanitized_step tsan halt_on_error=1
 }
 
+# Two fuzzers write a session directory per run: in memory that is twice as many runs.
+fuzz_tmp=${TMPDIR:-/tmp}
+[ ! -w /dev/shm ] || fuzz_tmp=/dev/shm
+
 # fuzz_one PROGRAM: exit status of libFuzzer, its log beside the others
 fuzz_one() {
     local name corpus
     name=$(basename "$1")
     corpus=build/fuzz/corpus/$name
     mkdir -p "$corpus"
-    "${fixed_addresses[@]}" "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/words.dict \
+    TMPDIR=$fuzz_tmp "${fixed_addresses[@]}" "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/words.dict \
         -artifact_prefix="build/fuzz/finding-$name-" "$corpus" "tests/fuzz/corpus/${name#fuzz_}" \
         >"$logs/$name.log" 2>&1
 }
