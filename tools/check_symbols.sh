@@ -33,6 +33,12 @@ for file in "$library" "$inject"; do
         grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*|libgcc_s\.so\.1|libgpufl\.so\.[0-9]+)$' || true)
     [ -z "$needed" ] || fail "$file needs libraries beyond libc: $(echo "$needed" | tr '\n' ' ')"
 done
+# Uploads have a library of their own, the only one that may want HTTP; a build without libcurl has none.
+upload=$directory/libgpufl-upload.so
+if [ -e "$upload" ]; then
+    [ "$(exported "$upload" | tr '\n' ' ')" = "gpufl_upload_run " ] ||
+        fail "libgpufl-upload.so must export gpufl_upload_run only: $(exported "$upload" | tr '\n' ' ')"
+fi
 declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$(dirname "$0")/../include/gpufl/gpufl.h")
 for name in $declared; do
     exported "$library" | grep -qx "$name" || fail "gpufl.h declares $name, libgpufl.so does not export it"

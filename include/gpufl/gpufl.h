@@ -191,6 +191,50 @@ GPUFL_API void gpufl_system_stop(const char *name);
  * because here printing is what was asked for. */
 GPUFL_API gpufl_status gpufl_generate_report(const char *path);
 
+/* What to upload and where to. NULL and zero mean the documented default and let
+ * environment and config file decide, as for gpufl_init. New fields go at the
+ * end only. */
+typedef struct gpufl_upload_options {
+    uint32_t struct_size;    /* set by GPUFL_UPLOAD_OPTIONS_INIT */
+    int32_t timeout_ms;      /* of the whole call; 300000 */
+    const char *log_path;    /* a session directory, or a directory of them: all finished ones; NULL: the last session
+                                of this process */
+    const char *backend_url; /* http:// or https://, host only */
+    const char *api_key;
+    const char *api_path;    /* "/api/v1" */
+    const char *config_file; /* JSON */
+    /* End of 1.0. Later fields are read only if struct_size covers them. */
+} gpufl_upload_options;
+
+#define GPUFL_UPLOAD_OPTIONS_INIT                                     \
+    {                                                                 \
+        sizeof(gpufl_upload_options), 0, NULL, NULL, NULL, NULL, NULL \
+    }
+
+typedef struct gpufl_upload_result {
+    uint32_t struct_size;        /* set by the caller: sizeof(gpufl_upload_result) */
+    int32_t success;             /* 1: everything is with the server; also while gpufl is disabled */
+    int32_t http_status;         /* the server's last answer; 0: it never gave one */
+    uint32_t reserved;           /* 0 */
+    uint64_t sessions;           /* sessions that are now whole on the server */
+    uint64_t files_uploaded;     /* by this call */
+    uint64_t files_already_sent; /* by an earlier one, and therefore not again */
+    uint64_t files_skipped;      /* refused, unreadable or not reached: the reason for success = 0 */
+    uint64_t events_uploaded;    /* rows of batches, and single records */
+    uint64_t bytes_sent;         /* compressed */
+    char message[512];           /* one line for people; never contains the key */
+} gpufl_upload_result;
+
+/* Sends finished sessions to a server, and waits for it. Loads libgpufl-upload.so
+ * from libgpufl's directory, the only part of gpufl that talks to a network.
+ * Files are left as they are; what the server acknowledged is remembered beside
+ * them, so that calling again sends only the rest. result may be NULL.
+ * GPUFL_OK: success. GPUFL_E_BUSY: the session still runs; shut it down first.
+ * GPUFL_E_PERMISSION: the server refused the key. GPUFL_E_IO: something was not
+ * sent. GPUFL_E_DAMAGED: something cannot be read and was therefore not sent.
+ * GPUFL_E_UNSUPPORTED: gpufl was built without uploads. */
+GPUFL_API gpufl_status gpufl_upload_logs(const gpufl_upload_options *options, gpufl_upload_result *result);
+
 #if !defined(__cplusplus) && defined(__GNUC__)
 /* GFL_SCOPE("name") { ... }: the scope ends when the block is left, also by
  * break, continue, return or goto. */

@@ -118,6 +118,57 @@ inline void generateReport(const std::string &output_path = "")
     (void)gpufl_generate_report(output_path.c_str());
 }
 
+/// A field left at its default lets environment and config file decide; any other value wins over both.
+struct UploadOptions {
+    std::string log_path = ""; ///< a session directory or a directory of them; "" means this process's last session
+    std::string backend_url = "";
+    std::string api_key = "";
+    std::string api_path = ""; ///< "" means "/api/v1"
+    int timeout_ms = 300000;   ///< of the whole call
+    std::string config_file = "";
+};
+
+struct UploadResult {
+    bool success = false; ///< everything is with the server
+    std::uint64_t events_uploaded = 0;
+    std::uint64_t files_uploaded = 0;
+    std::uint64_t files_skipped = 0; ///< refused, unreadable or not reached
+    std::string message;             ///< one line for people; never contains the key
+};
+
+/// Sends finished sessions to a server, and waits for it; after shutdown() only. Never throws, never ends the program.
+inline UploadResult uploadLogs(const UploadOptions &opts)
+{
+    gpufl_upload_options c = GPUFL_UPLOAD_OPTIONS_INIT;
+    gpufl_upload_result r = {};
+    r.struct_size = sizeof r;
+    c.log_path = detail::text_of(opts.log_path);
+    c.backend_url = detail::text_of(opts.backend_url);
+    c.api_key = detail::text_of(opts.api_key);
+    c.api_path = detail::text_of(opts.api_path);
+    c.config_file = detail::text_of(opts.config_file);
+    c.timeout_ms = opts.timeout_ms;
+    (void)gpufl_upload_logs(&c, &r);
+    return {r.success != 0, r.events_uploaded, r.files_uploaded, r.files_skipped, r.message};
+}
+inline UploadResult uploadLogs()
+{
+    return uploadLogs(UploadOptions{});
+}
+/// With the options that the session was started with: server, key and log_path come from them.
+inline UploadResult uploadLogs(const InitOptions &opts)
+{
+    if (!opts.enabled)
+        return {true, 0, 0, 0, "gpufl is disabled; nothing was sent"};
+    UploadOptions upload;
+    upload.log_path = opts.log_path;
+    upload.backend_url = opts.backend_url;
+    upload.api_key = opts.api_key;
+    upload.api_path = opts.api_path;
+    upload.config_file = opts.config_file;
+    return uploadLogs(upload);
+}
+
 inline void systemStart(const std::string &name)
 {
     gpufl_system_start(name.c_str());

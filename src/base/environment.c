@@ -13,6 +13,7 @@ const char *const environment_names[] = {
     "GPUFL_APP_NAME",
     "GPUFL_BACKEND",
     "GPUFL_BACKEND_URL",
+    "GPUFL_CA_FILE",
     "GPUFL_CONFIG_FILE",
     "GPUFL_CONTINUOUS_SYSTEM_SAMPLING",
     "GPUFL_CUDA_PATH",

@@ -16,6 +16,14 @@ static const struct option_info trace_options[] = {
     {"sample-ms", 0, OPTION_NUMBER, "N", "GPU and host metrics every N ms, 0 never (default 100)", NULL, 0, 3600000},
     {"no-sync", 0, OPTION_FLAG, NULL, "do not record host waits", NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, NULL, "print errors only", NULL, 0, 0},
+    {"upload", 0, OPTION_TEXT, "URL", "then send the session to a server; key from GPUFL_API_KEY", NULL, 0, 0},
+    {0}};
+static const struct option_info upload_options[] = {
+    {"url", 0, OPTION_TEXT, "URL", "the server (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
+    {"key-file", 0, OPTION_TEXT, "FILE", "file whose first line is the key (default: GPUFL_API_KEY)", NULL, 0, 0},
+    {"api-path", 0, OPTION_TEXT, "PATH", "path on the server (default: GPUFL_API_PATH, /api/v1)", NULL, 0, 0},
+    {"timeout-ms", 0, OPTION_NUMBER, "N", "stop after N ms (default 300000)", NULL, 1, 86400000},
+    {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
     {0}};
 static const struct option_info report_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
@@ -80,6 +88,20 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_seal},
+    {.name = "upload",
+     .summary = "send finished sessions to a server",
+     .usage = "DIR",
+     .example = "gpufl upload ./train --url https://gpufl.example.com",
+     .about =
+         "Sends a session, or every finished session in DIR, and waits for the server. What it acknowledged is noted "
+         "beside the session, so that running it again sends only the rest. The log files are left as they are.\n\n"
+         "Exit status 0: the server has everything. 1: something was not sent, and why. 3: there is no session, no "
+         "server, or no permission.",
+     .options = upload_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_upload},
     {.name = "info",
      .summary = "GPUs, driver and libraries of this machine",
      .usage = "",

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/installation.h"
 #include "cli/recording.h"
+#include "cli/upload.h"
 #include "driver/cuda.h"
 
 #include <stdlib.h>
@@ -172,6 +173,13 @@ static bool prepare(const struct trace_request *request, const char *recorder, c
     return false;
 }
 
+/* Whatever the network does, the program has ended and its status stands. */
+static void upload_recording(const struct trace_request *request, const struct recording *recording)
+{
+    for (size_t i = 0; request->upload_url && i < recording->found.count; i++)
+        upload_after_trace(recording->found.paths[i], request->upload_url, request->is_quiet);
+}
+
 int trace_run(const struct trace_request *request, char *session_dir)
 {
     if (session_dir)
@@ -206,6 +214,7 @@ int trace_run(const struct trace_request *request, char *session_dir)
         if (session_dir && recording.found.count)
             snprintf(session_dir, PATH_MAX, "%s", recording.found.paths[0]);
     }
+    upload_recording(request, &recording);
     if (status == GPUFL_OK && !recording.found.count && !request->is_quiet && (is_recording || is_disabled()))
         explain_nothing_recorded(&messages);
     recording_free(&recording);
@@ -226,6 +235,7 @@ int command_trace(int argc, char **argv)
         .name = arguments_text(&arguments, "name", NULL),
         .dir = arguments_text(&arguments, "output", NULL),
         .sample_ms = arguments_number(&arguments, "sample-ms", -1),
+        .upload_url = arguments_text(&arguments, "upload", NULL),
         .has_stacks = arguments_has(&arguments, "stacks"),
         .has_memory = arguments_has(&arguments, "memory"),
         .has_graphs = arguments_has(&arguments, "graphs"),

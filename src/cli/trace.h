@@ -6,12 +6,13 @@
 #include "base/status.h"
 
 struct trace_request {
-    const char *command; /* name of the gpufl command, for messages */
-    char **argv;         /* the program, NULL-terminated */
-    const char *engine;  /* NULL: the environment's, else Trace */
-    const char *name;    /* NULL: from argv */
-    const char *dir;     /* NULL: the environment's, else ./<name> */
-    long sample_ms;      /* -1: the environment's, else 100 */
+    const char *command;    /* name of the gpufl command, for messages */
+    char **argv;            /* the program, NULL-terminated */
+    const char *engine;     /* NULL: the environment's, else Trace */
+    const char *name;       /* NULL: from argv */
+    const char *dir;        /* NULL: the environment's, else ./<name> */
+    long sample_ms;         /* -1: the environment's, else 100 */
+    const char *upload_url; /* NULL: no upload */
     bool has_stacks, has_memory, has_graphs, has_no_sync, is_quiet;
 };
 

@@ -79,5 +79,7 @@ void batch_view_free(struct batch_view *view);
 /* Rewrites a batch line in the cols/delta shape (whole line with seq, no crc, no LF), appended to out. The line may end
  * with its seq and crc or lack them. GPUFL_E_UNSUPPORTED: it has columns that the catalogue lacks; keep it as it is. */
 NODISCARD gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out);
+/* The way back, to v1's rows, under the same terms. A line in the rows shape keeps its shape. */
+NODISCARD gpufl_status batch_expand(const char *line, size_t size, struct bytes *out);
 
 #endif

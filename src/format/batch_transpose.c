@@ -89,9 +89,9 @@ static void names_write(const struct batch_scan *scan, enum batch_member member,
     bytes_append_char(out, ']');
 }
 
-static void line_write(struct batch_scan *scan, struct bytes *out)
+/* The members before the columns, as the line had them. */
+static void head_write(const struct batch_scan *scan, struct bytes *out)
 {
-    const uint32_t row_count = scan->view->row_count;
     bytes_append_char(out, '{');
     for (enum batch_member member = MEMBER_VERSION; member <= MEMBER_BASE_TIME_NS; member++)
         member_copy(scan, member, out);
@@ -99,6 +99,11 @@ static void line_write(struct batch_scan *scan, struct bytes *out)
         bytes_append_char(out, ',');
         bytes_append(out, scan->extras[i].text, scan->extras[i].size);
     }
+}
+
+static void cols_write(struct batch_scan *scan, struct bytes *out)
+{
+    const uint32_t row_count = scan->view->row_count;
     for (unsigned c = 0; c < scan->column_count; c++)
         scan->columns[c].is_delta = column_wants_delta(&scan->columns[c], row_count);
     names_write(scan, MEMBER_COLUMNS, out);
@@ -111,11 +116,32 @@ static void line_write(struct batch_scan *scan, struct bytes *out)
         column_write(&scan->columns[c], row_count, out);
     }
     bytes_append_char(out, ']');
-    member_copy(scan, MEMBER_SEQ, out);
-    bytes_append_char(out, '}');
 }
 
-gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out)
+static void rows_write(struct batch_scan *scan, struct bytes *out)
+{
+    names_write(scan, MEMBER_COLUMNS, out);
+    json_key(out, batch_member_names[MEMBER_ROWS]);
+    bytes_append_char(out, '[');
+    for (uint32_t row = 0; row < scan->view->row_count; row++) {
+        if (!bytes_reserve(out, scan->column_count * (CELL_SIZE_MAX + 1) + 2))
+            return;
+        char *at = out->data + out->size;
+        if (row)
+            *at++ = ',';
+        *at++ = '[';
+        for (unsigned c = 0; c < scan->column_count; c++) {
+            at = cell_put(at, scan->columns[c].cells[row], scan->columns[c].info);
+            *at++ = ',';
+        }
+        at[-1] = ']'; /* the last comma */
+        out->size = (size_t)(at - out->data);
+    }
+    bytes_append_char(out, ']');
+}
+
+static gpufl_status line_rewrite(const char *line, size_t size, struct bytes *out,
+                                 void (*write_cells)(struct batch_scan *, struct bytes *))
 {
     struct batch_view view = {0};
     struct batch_scan scan;
@@ -125,10 +151,23 @@ gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out)
         if (scan.has_unknown_columns || scan.extra_count > BATCH_EXTRAS_MAX || scan.column_count == 0) {
             status = GPUFL_E_UNSUPPORTED;
         } else {
-            line_write(&scan, out);
+            head_write(&scan, out);
+            write_cells(&scan, out);
+            member_copy(&scan, MEMBER_SEQ, out);
+            bytes_append_char(out, '}');
             status = out->failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
         }
     }
     batch_view_free(&view);
     return status;
+}
+
+gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out)
+{
+    return line_rewrite(line, size, out, cols_write);
+}
+
+gpufl_status batch_expand(const char *line, size_t size, struct bytes *out)
+{
+    return line_rewrite(line, size, out, rows_write);
 }

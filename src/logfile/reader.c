@@ -7,6 +7,7 @@
 #include "logfile/line_source.h"
 #include "logfile/log_line.h"
 #include "logfile/segment.h"
+#include "logfile/session_source.h"
 #include "logfile/windows.h"
 
 #include <errno.h>
@@ -249,13 +250,6 @@ static void close_segment(struct reader *reader, const struct segment_footer *fo
                reader->next_seq - 1, footer->last_seq);
 }
 
-static enum line_coding coding_of(const struct session_file *file)
-{
-    return file->kind == SESSION_FILE_SEALED   ? LINE_CODING_ZSTD
-           : file->kind == SESSION_FILE_WINDOW ? LINE_CODING_GZIP
-                                               : LINE_CODING_PLAIN;
-}
-
 /* Takes over fd (-1: opening failed, errno says why). */
 static gpufl_status read_log(struct reader *reader, const struct session_file *file, int fd, bool is_last)
 {
@@ -279,7 +273,7 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
     else if (file->kind == SESSION_FILE_WINDOW && !window_matches_sidecar(&reader->files, file, fd, &problem))
         REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "%.200s", problem.text);
     struct line_source source;
-    gpufl_status result = line_source_open(&source, fd, coding_of(file), input_bytes);
+    gpufl_status result = line_source_open(&source, fd, session_file_coding(file), input_bytes);
     if (!result) {
         take_lines(reader, &source, is_last);
         close_segment(reader, &footer);
@@ -288,32 +282,6 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
     close(fd);
     reader->file = NULL;
     return result;
-}
-
-static bool has_good_footer(const struct session_files *files, const struct session_file *file)
-{
-    struct segment_footer footer;
-    int fd = session_file_open(files->dir_fd, file->name);
-    bool is_good = fd >= 0 && !segment_footer_read(fd, &footer, NULL);
-    if (fd >= 0)
-        close(fd);
-    return is_good;
-}
-
-/* Two files with the same channel and number hold the same lines: work on one of them was interrupted.
- * The finished one counts, which for a sealed file its footer proves. */
-static void find_shadowed(struct reader *reader)
-{
-    const struct session_files *files = &reader->files;
-    for (size_t i = 0; i + 1 < files->log_count; i++) {
-        const struct session_file *a = &files->items[i], *b = &files->items[i + 1];
-        if (a->channel != b->channel || a->index != b->index || !a->index)
-            continue;
-        if (a->kind == SESSION_FILE_ROTATED && b->kind == SESSION_FILE_SEALED)
-            reader->is_shadowed[has_good_footer(files, b) ? i : i + 1] = true;
-        else if (a->kind == SESSION_FILE_WINDOW && b->kind == SESSION_FILE_RETIRED)
-            reader->is_shadowed[i + 1] = true;
-    }
 }
 
 /* Opens the rotated or sealed file with this number; -1 with errno. A sealed file has its name before the plain one
@@ -396,7 +364,7 @@ static bool deliver_job_start(struct reader *reader, const struct session_file *
     if (fd < 0)
         return false;
     bool is_found = false;
-    if (!line_source_open(&source, fd, coding_of(file), UINT64_MAX)) {
+    if (!line_source_open(&source, fd, session_file_coding(file), UINT64_MAX)) {
         for (uint64_t i = 1; i <= FIRST_LINES && !is_found; i++) {
             const char *text;
             size_t size;
@@ -462,7 +430,7 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
     if (!status && !reader.is_shadowed) {
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", path);
     } else if (!status) {
-        find_shadowed(&reader);
+        session_files_mark_shadowed(&reader.files, reader.is_shadowed);
         find_job_start(&reader);
         for (int i = 0; i < CHANNEL_COUNT && !status && !reader.is_stopped; i++)
             status = read_channel(&reader, channel_order[i]);

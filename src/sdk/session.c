@@ -38,6 +38,7 @@ static struct {
      * `visitors`, and shutdown takes the pointer away and waits until none is inside. */
     _Atomic(struct system_sampler *) scope_sampler;
     _Atomic int visitors;
+    _Atomic bool is_disabled; /* said the last init */
 } session = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct problem last_problem;
@@ -76,6 +77,11 @@ gpufl_engine gpufl_active_engine(void)
     gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
     pthread_mutex_unlock(&session.mutex);
     return engine;
+}
+
+bool session_is_disabled(void)
+{
+    return atomic_load(&session.is_disabled);
 }
 
 const char *gpufl_session_dir(void)
@@ -309,7 +315,8 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
         return GPUFL_OK;
     struct problem problem = {""};
     last_problem = problem;
-    if (options_are_disabled(given))
+    atomic_store(&session.is_disabled, options_are_disabled(given));
+    if (atomic_load(&session.is_disabled))
         return session_fail(GPUFL_E_DISABLED,
                             &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
     pthread_mutex_lock(&session.mutex);
@@ -322,6 +329,7 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     }
     if (status == GPUFL_OK)
         session.users++;
+    atomic_store(&session.is_disabled, status == GPUFL_E_DISABLED);
     pthread_mutex_unlock(&session.mutex);
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_ERROR, "%s", problem.text);

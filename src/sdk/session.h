@@ -7,6 +7,8 @@
 
 /* Sets the calling thread's gpufl_last_error text and returns the status. */
 gpufl_status session_fail(gpufl_status status, const struct problem *problem);
+/* Whether the last init said that gpufl is to do nothing: then no other call does anything either. */
+bool session_is_disabled(void);
 /* A thread entered (or left) its outermost scope: sampling is on while any is inside. */
 void session_hold_sampler(bool is_hold);
 

@@ -10,7 +10,7 @@ import unittest
 
 from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, run
 
-COMMANDS = ["trace", "report", "verify", "seal", "info", "doctor", "demo", "version", "completion"]
+COMMANDS = ["trace", "report", "verify", "seal", "upload", "info", "doctor", "demo", "version", "completion"]
 
 
 class Help(TestCase):

@@ -28,6 +28,11 @@ static bool has(const std::string &text, const char *part)
     return text.find(part) != std::string::npos;
 }
 
+static bool is_inert(const gpufl::UploadResult &result)
+{
+    return result.success && result.events_uploaded == 0;
+}
+
 int main()
 {
     char dir[] = "/tmp/gpufl-cpp-XXXXXX";
@@ -71,7 +76,16 @@ try {
 }
 gpufl::systemStart("phase_name");
 gpufl::systemStop("phase_name");
+gpufl::UploadOptions upload;
+upload.backend_url = "http://127.0.0.1:9";
+upload.api_key = "gpfl_secret";
+upload.timeout_ms = 200;
+gpufl::UploadResult uploaded = gpufl::uploadLogs(upload);
+check(!uploaded.success && !uploaded.message.empty(), "a running session is not uploaded");
 gpufl::shutdown();
+uploaded = gpufl::uploadLogs(upload);
+check(!uploaded.success && uploaded.events_uploaded == 0, "an upload to nobody fails and the program goes on");
+check(!uploaded.message.empty() && !has(uploaded.message, "gpfl_secret"), "its message does not tell the key");
 
 std::string log = scope_log();
 check(runs == 2, "scope bodies run once");
@@ -88,8 +102,17 @@ check(has(text, "matmul"), "the report names the benchmark");
 gpufl::InitOptions off;
 off.enabled = false;
 check(!gpufl::init(off), "enabled = false makes init return false");
+uploaded = gpufl::uploadLogs(off);
+check(is_inert(uploaded), "uploadLogs with enabled = false succeeds with nothing sent");
+uploaded = gpufl::uploadLogs(upload);
+check(is_inert(uploaded), "after a disabled init every upload is inert");
+check(gpufl::init(opts), "a later init starts a session again");
+gpufl::shutdown();
+check(!gpufl::uploadLogs(upload).success, "and uploads are real again");
 setenv("GPUFL_DISABLED", "1", 1);
 check(!gpufl::init(opts), "GPUFL_DISABLED wins over the options");
+uploaded = gpufl::uploadLogs(opts);
+check(is_inert(uploaded), "uploadLogs while disabled succeeds with nothing sent");
 std::filesystem::remove_all(dir);
 return failures != 0;
 }

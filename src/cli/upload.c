@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/upload.h"
+
+#include "base/environment.h"
+#include "base/upload_library.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "format/json.h"
+#include "logfile/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_FILE_BYTES_MAX = 4096 };
+
+static const char module_mark[] = "an address in this program";
+
+static const char *environment_text(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* The file's first line. The key never stands on a command line, where every user of the machine could read it. */
+static gpufl_status key_read(const char *path, char *key, size_t size, struct problem *problem)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd < 0 ? -1 : read(fd, key, size - 1);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return problem_set(problem, GPUFL_E_IO, "key file %.300s: %s", path, strerror(error));
+    key[got] = '\0';
+    key[strcspn(key, "\r\n")] = '\0';
+    if (!*key)
+        return problem_set(problem, GPUFL_E_INVALID, "key file %.300s: its first line is empty", path);
+    return GPUFL_OK;
+}
+
+static void print_json(const gpufl_upload_result *result)
+{
+    struct bytes out = {0};
+    bytes_append_char(&out, '{');
+    json_key(&out, "success");
+    json_bool(&out, result->success);
+    json_key(&out, "http_status");
+    json_int(&out, result->http_status);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {{"sessions", result->sessions},
+                   {"files_uploaded", result->files_uploaded},
+                   {"files_already_sent", result->files_already_sent},
+                   {"files_skipped", result->files_skipped},
+                   {"events_uploaded", result->events_uploaded},
+                   {"bytes_sent", result->bytes_sent}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        json_key(&out, numbers[i].name);
+        json_uint(&out, numbers[i].value);
+    }
+    json_key(&out, "message");
+    json_text(&out, result->message);
+    bytes_append_text(&out, "}\n");
+    fputs(bytes_text(&out), stdout);
+    bytes_free(&out);
+}
+
+static int exit_code_of(gpufl_status status, const gpufl_upload_result *result)
+{
+    if (status == GPUFL_OK)
+        return EXIT_GOOD;
+    if (status == GPUFL_E_INVALID)
+        return EXIT_USAGE;
+    /* Something was not sent; or there was nobody to send it to. */
+    return status == GPUFL_E_DAMAGED || (status == GPUFL_E_IO && result->http_status) ? EXIT_ANSWER_NO
+                                                                                      : EXIT_ENVIRONMENT;
+}
+
+/* Bytes to read below the directory, for the progress line. */
+static uint64_t bytes_below(const char *dir)
+{
+    struct session_list list;
+    uint64_t bytes = directory_bytes(dir);
+    if (session_list_find(&list, dir, NULL) != GPUFL_OK)
+        return bytes;
+    for (size_t i = 0; i < list.count; i++)
+        bytes += directory_bytes(list.paths[i]);
+    session_list_free(&list);
+    return bytes;
+}
+
+static gpufl_status run(const gpufl_upload_options *options, gpufl_upload_result *result)
+{
+    *result = (gpufl_upload_result){.struct_size = sizeof *result};
+    struct problem problem = {""};
+    upload_run_fn upload = upload_library_find(module_mark, &problem);
+    if (!upload) {
+        snprintf(result->message, sizeof result->message, "%s", problem.text);
+        return GPUFL_E_UNSUPPORTED;
+    }
+    struct progress *progress = progress_start("uploading", bytes_below(options->log_path));
+    gpufl_status status = upload(options, result);
+    progress_finish(progress);
+    return status;
+}
+
+void upload_after_trace(const char *dir, const char *url, bool is_quiet)
+{
+    gpufl_upload_options options = GPUFL_UPLOAD_OPTIONS_INIT;
+    gpufl_upload_result result;
+    options.log_path = dir;
+    options.backend_url = url;
+    options.api_key = getenv("GPUFL_API_KEY");
+    options.api_path = getenv("GPUFL_API_PATH");
+    if (run(&options, &result) != GPUFL_OK)
+        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, dir);
+    else if (!is_quiet)
+        fprintf(stderr, "gpufl: uploaded: %s\n", result.message);
+}
+
+int command_upload(int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = command_parse("upload", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    char key[KEY_FILE_BYTES_MAX] = "";
+    struct problem problem = {""};
+    const char *key_file = arguments_text(&arguments, "key-file", NULL);
+    gpufl_upload_options options = GPUFL_UPLOAD_OPTIONS_INIT;
+    gpufl_upload_result result = {0};
+    options.log_path = arguments.operands[0];
+    options.backend_url = arguments_text(&arguments, "url", environment_text("GPUFL_BACKEND_URL"));
+    options.api_path = arguments_text(&arguments, "api-path", environment_text("GPUFL_API_PATH"));
+    options.api_key = key_file ? key : environment_text("GPUFL_API_KEY");
+    options.timeout_ms = (int32_t)arguments_number(&arguments, "timeout-ms", 0);
+    const char *disabled = environment_text("GPUFL_DISABLED");
+    gpufl_status status = GPUFL_OK;
+    if (disabled && word_is_true(disabled)) {
+        result.success = 1;
+        snprintf(result.message, sizeof result.message, "GPUFL_DISABLED is set; nothing was sent");
+    } else if (!options.backend_url) {
+        command_error("upload", "no server: give --url URL, or set GPUFL_BACKEND_URL");
+        return EXIT_USAGE;
+    } else {
+        if (key_file && key_read(key_file, key, sizeof key, &problem) != GPUFL_OK) {
+            command_error("upload", "%s", problem.text);
+            return EXIT_ENVIRONMENT;
+        }
+        terminal_on_interrupt("\ngpufl upload: interrupted; run it again to send the rest\n");
+        status = run(&options, &result);
+        explicit_bzero(key, sizeof key);
+    }
+    if (arguments_has(&arguments, "json"))
+        print_json(&result);
+    else if (status == GPUFL_OK)
+        printf("%s\n", result.message);
+    if (status != GPUFL_OK)
+        command_error("upload", "%s", result.message);
+    return exit_code_of(status, &result);
+}

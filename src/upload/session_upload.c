@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "upload/session_upload.h"
+
+#include "format/json.h"
+#include "logfile/reader.h"
+#include "logfile/session_source.h"
+#include "upload/cursor.h"
+#include "upload/window.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { HEADER_SIZE = 160, HEADERS_MAX = 12 };
+
+struct upload {
+    struct courier *courier;
+    struct upload_count *count;
+    struct session_files files;
+    struct cursor cursor;
+    char session_id[65], hostname[65];
+    uint64_t next_sequence[CHANNEL_COUNT]; /* of the windows */
+    bool is_whole;                         /* every file so far is with the server */
+    bool is_refused;                       /* the server did not take something of the file at hand */
+};
+
+/* Text that may stand in a header: the log, from which it comes, is not trusted. */
+static void header_text(char *out, size_t size, const char *text)
+{
+    size_t used = 0;
+    for (; *text && used + 1 < size; text++) {
+        bool is_plain = (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
+                        (*text >= 'A' && *text <= 'Z') || strchr("-._:", *text);
+        out[used++] = is_plain ? *text : '_';
+    }
+    out[used] = '\0';
+}
+
+static bool take_identity(void *user, const struct log_line *line)
+{
+    struct upload *upload = user;
+    if (line->type == RECORD_JOB_START && line->object) {
+        header_text(upload->session_id, sizeof upload->session_id, json_get_text(line->object, "session_id", ""));
+        header_text(upload->hostname, sizeof upload->hostname, json_get_text(line->object, "hostname", ""));
+    }
+    return false; /* job_start comes first, or there is none */
+}
+
+/* The recording's own id and host; where it does not tell, the directory's name and this host. */
+static gpufl_status identify(struct upload *upload, const char *dir, struct problem *problem)
+{
+    struct log_summary summary;
+    gpufl_status status = log_read(dir, take_identity, NULL, upload, &summary, problem);
+    if (status)
+        return status;
+    char path[512], host[256] = "";
+    snprintf(path, sizeof path, "%s", dir);
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        path[--size] = '\0';
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!upload->session_id[0] && session_id_is_valid(name))
+        header_text(upload->session_id, sizeof upload->session_id, name);
+    if (!upload->session_id[0])
+        return problem_set(problem, GPUFL_E_DAMAGED,
+                           "%.300s: it does not say which session it is (no job_start record)", dir);
+    if (!upload->hostname[0] && !gethostname(host, sizeof host - 1))
+        header_text(upload->hostname, sizeof upload->hostname, host);
+    return GPUFL_OK;
+}
+
+struct headers {
+    char text[HEADERS_MAX][HEADER_SIZE];
+    const char *list[HEADERS_MAX + 1];
+    unsigned count;
+};
+
+PRINTF_LIKE(2, 3)
+static void header_add(struct headers *headers, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(headers->text[headers->count], HEADER_SIZE, format, args);
+    va_end(args);
+    headers->list[headers->count] = headers->text[headers->count];
+    headers->list[++headers->count] = NULL;
+}
+
+static void headers_start(struct headers *headers, const struct upload *upload)
+{
+    headers->count = 0;
+    header_add(headers, "X-GpuFlight-Session-Id: %s", upload->session_id);
+    if (upload->hostname[0])
+        header_add(headers, "X-GpuFlight-Hostname: %s", upload->hostname);
+    header_add(headers, "X-GpuFlight-Client-Version: %s", GPUFL_VERSION_STRING);
+    header_add(headers, "X-GpuFlight-Wire-Version: 1");
+}
+
+/* The server takes a body as a whole, but an answer of the older kind may name lines that it did not keep. */
+static void note_rejected(struct upload *upload)
+{
+    const struct bytes *text = &upload->courier->answer.text;
+    struct json_document document;
+    if (!text->size || json_parse(&document, text->data, text->size, NULL))
+        return;
+    int64_t rejected = json_get_int(document.root, "rejected", 0);
+    if (rejected > 0) {
+        const struct json_value *errors = json_member(document.root, "errors");
+        const struct json_value *first = errors && errors->kind == JSON_ARRAY ? errors->child : NULL;
+        struct upload_count *count = upload->count;
+        if (!count->rejected_lines)
+            http_text_clean(upload->courier->client, json_get_text(first, "reason", ""), count->rejected_reason,
+                            sizeof count->rejected_reason);
+        count->rejected_lines += (uint64_t)rejected;
+    }
+    json_free(&document);
+}
+
+static enum delivery deliver_window(struct upload *upload, const struct window *window, enum channel channel,
+                                    uint64_t sequence)
+{
+    struct headers headers;
+    char id[WINDOW_ID_SIZE + 1];
+    window_id_make(id, upload->session_id, channel, sequence);
+    headers_start(&headers, upload);
+    header_add(&headers, "Content-Type: application/x-ndjson");
+    header_add(&headers, "Content-Encoding: gzip");
+    header_add(&headers, "X-GpuFlight-Window-Id: %s", id);
+    header_add(&headers, "X-GpuFlight-Window-Channel: %s", channel_names[channel]);
+    header_add(&headers, "X-GpuFlight-Window-Sequence: %" PRIu64, sequence);
+    header_add(&headers, "X-GpuFlight-Window-CRC32: %" PRIu32, window->crc32);
+    struct http_request request = {
+        .path = "/events/stream", .headers = headers.list, .body = window->body.data, .size = window->body.size};
+    enum delivery delivery = courier_deliver(upload->courier, &request);
+    if (delivery == DELIVERY_DONE) {
+        upload->count->events += window->events;
+        upload->count->bytes += window->body.size;
+        note_rejected(upload);
+    }
+    return delivery;
+}
+
+static void remember(struct upload *upload)
+{
+    if (cursor_save(&upload->cursor) && !upload->count->cursor_reason[0])
+        snprintf(upload->count->cursor_reason, sizeof upload->count->cursor_reason, "%s", strerror(errno));
+}
+
+/* The file is not, or not as a whole, with the server. */
+static void skip_file(struct upload *upload, const struct session_file *file, const char *why)
+{
+    struct upload_count *count = upload->count;
+    count->files_skipped++;
+    upload->is_whole = false;
+    if (!count->first.text[0])
+        count->first_status = problem_set(&count->first, upload->is_refused ? GPUFL_E_IO : GPUFL_E_DAMAGED,
+                                          "%.60s of session %s: %.300s", file->name, upload->session_id, why);
+}
+
+/* Sends the file's windows that are not there yet. After a refusal the rest is only counted, because the next file's
+ * windows are numbered after this one's. *why: "" when all is there. */
+static gpufl_status send_windows(struct upload *upload, struct window_source *source, enum channel channel,
+                                 uint64_t number, struct problem *why)
+{
+    struct window window = {0};
+    gpufl_status status = GPUFL_OK;
+    uint64_t windows = 0;
+    enum window_result result;
+    while ((result = window_source_next(source, &window)) == WINDOW_READY || result == WINDOW_TOO_LARGE) {
+        uint64_t sequence = upload->next_sequence[channel] + windows++;
+        struct cursor_file *seen = cursor_file_get(&upload->cursor, channel, number);
+        if (!seen) {
+            status = problem_set(why, GPUFL_E_NO_MEMORY, "no memory");
+            break;
+        }
+        if (seen->sent >= windows || why->text[0])
+            continue;
+        if (result == WINDOW_TOO_LARGE) {
+            problem_set(why, GPUFL_E_LIMIT, "line %" PRIu64 " alone is larger than a server takes",
+                        source->line_number);
+            continue;
+        }
+        enum delivery delivery = deliver_window(upload, &window, channel, sequence);
+        if (delivery == DELIVERY_DONE) {
+            seen->sent = windows;
+            remember(upload);
+        } else {
+            upload->is_refused = true;
+            *why = upload->courier->problem;
+        }
+        if (delivery == DELIVERY_STOPPED) {
+            status = upload->courier->stop_status;
+            break;
+        }
+    }
+    if (!status && result == WINDOW_LATE)
+        status = problem_set(why, GPUFL_E_IO, "the time for the upload is over");
+    if (!status && result == WINDOW_FAILED && !why->text[0])
+        problem_set(why, GPUFL_E_IO, "%s", source->reason);
+    struct cursor_file *seen = status || !windows ? NULL : cursor_file_get(&upload->cursor, channel, number);
+    if (seen && result == WINDOW_NO_MORE) {
+        seen->windows = windows;
+        seen->left_out = source->damaged_lines;
+    }
+    upload->next_sequence[channel] += windows;
+    window_free(&window);
+    return status;
+}
+
+static gpufl_status send_file(struct upload *upload, const struct session_file *file, uint64_t number)
+{
+    struct problem why = {""};
+    struct cursor_file *seen = cursor_file_get(&upload->cursor, file->channel, number);
+    if (seen && seen->windows && seen->sent == seen->windows) {
+        upload->next_sequence[file->channel] += seen->windows;
+        upload->count->left_out_lines += seen->left_out;
+        upload->count->files_already_sent++;
+        return GPUFL_OK;
+    }
+    const uint64_t first = upload->next_sequence[file->channel];
+    upload->is_refused = false;
+    struct window_source source;
+    gpufl_status status = window_source_open(&source, &upload->files, file, &window_limits_of_server,
+                                             upload->courier->deadline_mono_ns, &why);
+    if (!status) {
+        status = send_windows(upload, &source, file->channel, number, &why);
+        upload->count->left_out_lines += source.damaged_lines;
+        window_source_close(&source);
+    } else if (status == GPUFL_E_IO) {
+        status = GPUFL_OK; /* this file's own trouble */
+    }
+    if (status)
+        upload->courier->problem = why;
+    if (why.text[0])
+        skip_file(upload, file, why.text);
+    else if (upload->next_sequence[file->channel] != first) /* an empty file has nothing to send */
+        upload->count->files_uploaded++;
+    return status;
+}
+
+/* Where the file stands in its channel. The one being written gets the number that it will be sealed under, so that
+ * sealing a session does not make it a different one. */
+static uint64_t file_number(const struct session_files *files, size_t index)
+{
+    const struct session_file *file = &files->items[index];
+    if (file->index && file->kind != SESSION_FILE_FLAT)
+        return file->index;
+    uint64_t last = 0;
+    for (size_t i = 0; i < index; i++) {
+        const struct session_file *other = &files->items[i];
+        if (other->channel == file->channel)
+            last = file->kind == SESSION_FILE_FLAT ? last + 1 : other->index > last ? other->index : last;
+    }
+    return last + 1;
+}
+
+static gpufl_status send_files(struct upload *upload)
+{
+    const struct session_files *files = &upload->files;
+    bool *is_shadowed = calloc(files->log_count + 1, sizeof *is_shadowed);
+    if (!is_shadowed)
+        return problem_set(&upload->courier->problem, GPUFL_E_NO_MEMORY, "no memory to list the session");
+    session_files_mark_shadowed(files, is_shadowed);
+    for (int channel = 0; channel < CHANNEL_COUNT; channel++)
+        upload->next_sequence[channel] = 1;
+    gpufl_status status = GPUFL_OK;
+    for (size_t i = 0; i < files->log_count; i++) {
+        if (is_shadowed[i])
+            continue;
+        if (!status)
+            status = send_file(upload, &files->items[i], file_number(files, i));
+        else
+            upload->count->files_skipped++;
+    }
+    free(is_shadowed);
+    remember(upload);
+    return status;
+}
+
+/* No more will come. A server that does not want to know finds out by itself. */
+static gpufl_status complete(struct upload *upload)
+{
+    struct headers headers;
+    headers_start(&headers, upload);
+    header_add(&headers, "Content-Type:"); /* none: there is no content */
+    struct http_request request = {.path = "/events/session-complete", .headers = headers.list};
+    if (courier_deliver(upload->courier, &request) == DELIVERY_STOPPED && upload->courier->answer.status / 100 != 4)
+        return upload->courier->stop_status;
+    upload->cursor.current->is_complete = true;
+    remember(upload);
+    return GPUFL_OK;
+}
+
+gpufl_status session_upload(const char *dir, struct courier *courier, struct upload_count *count,
+                            struct problem *problem)
+{
+    struct upload upload = {.courier = courier, .count = count, .is_whole = true};
+    gpufl_status status = session_files_list(&upload.files, dir, problem);
+    if (status)
+        return status;
+    if (session_lock_is_held(upload.files.dir_fd))
+        status = problem_set(problem, GPUFL_E_BUSY,
+                             "%.300s is still being written; upload it when its program has ended", dir);
+    if (!status)
+        status = identify(&upload, dir, problem);
+    if (!status && cursor_load(&upload.cursor, upload.files.dir_fd, http_client_address(courier->client)))
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", CURSOR_NAME);
+    if (!status) {
+        status = send_files(&upload);
+        if (!status && upload.is_whole && !upload.cursor.current->is_complete)
+            status = complete(&upload);
+        if (status)
+            *problem = courier->problem;
+        count->sessions += !status && upload.is_whole;
+        cursor_free(&upload.cursor);
+    }
+    session_files_free(&upload.files);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "upload/upload.h"
+
+#include "base/clock.h"
+#include "logfile/reader.h"
+#include "logfile/session_dir.h"
+#include "upload/session_upload.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The caller's struct may be older and shorter, or newer and longer. */
+static bool options_copy(gpufl_upload_options *copy, const gpufl_upload_options *given)
+{
+    memset(copy, 0, sizeof *copy);
+    if (!given || given->struct_size < offsetof(gpufl_upload_options, config_file) || given->struct_size > 65536)
+        return false;
+    memcpy(copy, given, given->struct_size < sizeof *copy ? given->struct_size : sizeof *copy);
+    return true;
+}
+
+static void result_copy(gpufl_upload_result *to, const gpufl_upload_result *from)
+{
+    uint32_t size = to->struct_size;
+    if (size > sizeof *from)
+        memset((char *)to + sizeof *from, 0, size - sizeof *from);
+    memcpy(to, from, size < sizeof *from ? size : sizeof *from);
+    to->struct_size = size;
+}
+
+static gpufl_status open_courier(struct courier *courier, const gpufl_upload_options *options, struct problem *problem)
+{
+    int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : UPLOAD_TIMEOUT_DEFAULT_MS;
+    const struct http_server server = {
+        .url = options->backend_url,
+        .api_path = options->api_path && *options->api_path ? options->api_path : UPLOAD_API_PATH_DEFAULT,
+        .api_key = options->api_key,
+        .ca_file = getenv("GPUFL_CA_FILE"),
+    };
+    return courier_open(courier, &server, clock_mono_ns() + timeout_ms * 1000000, problem);
+}
+
+/* Every finished session below the directory, the oldest first. */
+static gpufl_status upload_all(const char *base, struct courier *courier, struct upload_count *count, uint64_t *running,
+                               struct problem *problem)
+{
+    struct session_list list;
+    gpufl_status status = session_list_find(&list, base, problem);
+    if (status)
+        return status;
+    if (!list.count)
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %.300s", base);
+    uint64_t finished = 0;
+    for (size_t i = list.count; i > 0 && !status; i--) {
+        status = session_upload(list.paths[i - 1], courier, count, problem);
+        if (status == GPUFL_E_BUSY)
+            ++*running;
+        finished += status != GPUFL_E_BUSY;
+        if (status == GPUFL_E_DAMAGED && !count->first.text[0]) {
+            count->first = *problem;
+            count->first_status = status;
+        }
+        if (status == GPUFL_E_BUSY || status == GPUFL_E_DAMAGED)
+            status = GPUFL_OK;
+    }
+    if (!status && !finished)
+        status = problem_set(problem, GPUFL_E_BUSY, "every session in %.300s is still being written", base);
+    session_list_free(&list);
+    return status;
+}
+
+static gpufl_status upload_path(const char *path, struct courier *courier, struct upload_count *count,
+                                uint64_t *running, struct problem *problem)
+{
+    struct session_files files;
+    gpufl_status status = session_files_list(&files, path, problem);
+    if (status == GPUFL_E_NOT_FOUND)
+        return upload_all(path, courier, count, running, problem);
+    if (status)
+        return status;
+    session_files_free(&files);
+    return session_upload(path, courier, count, problem);
+}
+
+static void append_count(struct bytes *out, uint64_t number, const char *word)
+{
+    bytes_append_format(out, "%" PRIu64 " %s%s", number, word, number == 1 ? "" : "s");
+}
+
+static void message_write(char *out, size_t size, const struct upload_count *count, const char *failure,
+                          uint64_t running, const char *address)
+{
+    struct bytes text = {0};
+    if (*failure) {
+        bytes_append_text(&text, failure);
+        bytes_append_text(&text, "; ");
+    }
+    if (count->files_uploaded || *failure) {
+        append_count(&text, count->files_uploaded, "file");
+        bytes_append_text(&text, " sent, ");
+        append_count(&text, count->events, "event");
+        bytes_append_format(&text, ", %.1f MB", (double)count->bytes / 1e6);
+        if (count->files_skipped) {
+            bytes_append_text(&text, ", ");
+            append_count(&text, count->files_skipped, "file");
+            bytes_append_text(&text, " not sent");
+        }
+    } else {
+        bytes_append_format(&text, "nothing to send: %.160s has ", address);
+        append_count(&text, count->sessions, "session");
+        bytes_append_text(&text, " already");
+    }
+    if (running) {
+        bytes_append_text(&text, "; ");
+        append_count(&text, running, "session");
+        bytes_append_text(&text, " still being written, left for later");
+    }
+    if (count->rejected_lines) {
+        bytes_append_text(&text, "; the server did not keep ");
+        append_count(&text, count->rejected_lines, "line");
+        bytes_append_format(&text, "%s%s", count->rejected_reason[0] ? ": " : "", count->rejected_reason);
+    }
+    if (count->cursor_reason[0])
+        bytes_append_format(&text, "; what was sent could not be noted beside the session: %s", count->cursor_reason);
+    snprintf(out, size, "%s", bytes_text(&text));
+    bytes_free(&text);
+}
+
+gpufl_status gpufl_upload_run(const gpufl_upload_options *given, gpufl_upload_result *out)
+{
+    gpufl_upload_options options;
+    gpufl_upload_result result = {0};
+    struct problem problem = {""};
+    struct courier courier = {0};
+    struct upload_count count = {0};
+    uint64_t running = 0;
+    gpufl_status status = GPUFL_OK;
+    if (!options_copy(&options, given))
+        status = problem_set(&problem, GPUFL_E_INVALID, "options: start from GPUFL_UPLOAD_OPTIONS_INIT");
+    else if (!options.log_path || !*options.log_path)
+        status = problem_set(&problem, GPUFL_E_INVALID, "there is no session to upload: log_path is empty");
+    else if (!options.backend_url || !*options.backend_url)
+        status = problem_set(&problem, GPUFL_E_INVALID,
+                             "there is no server to upload to: set backend_url or GPUFL_BACKEND_URL");
+    if (!status)
+        status = open_courier(&courier, &options, &problem);
+    if (!status) {
+        status = upload_path(options.log_path, &courier, &count, &running, &problem);
+        if (!status && count.left_out_lines && !count.first.text[0])
+            count.first_status =
+                problem_set(&count.first, GPUFL_E_DAMAGED,
+                            "%" PRIu64 " damaged %s could not be sent; `gpufl verify` names %s", count.left_out_lines,
+                            count.left_out_lines == 1 ? "line" : "lines", count.left_out_lines == 1 ? "it" : "them");
+        const char *failure = status ? problem.text : count.first.text;
+        message_write(result.message, sizeof result.message, &count, failure, running,
+                      http_client_address(courier.client));
+        if (!status)
+            status = count.first_status;
+    } else {
+        snprintf(result.message, sizeof result.message, "%s", problem.text);
+    }
+    result.success = status == GPUFL_OK;
+    result.http_status = courier.last_status;
+    result.sessions = count.sessions;
+    result.files_uploaded = count.files_uploaded;
+    result.files_already_sent = count.files_already_sent;
+    result.files_skipped = count.files_skipped;
+    result.events_uploaded = count.events;
+    result.bytes_sent = count.bytes;
+    if (out)
+        result_copy(out, &result);
+    courier_close(&courier);
+    return status;
+}
