@@ -38,6 +38,17 @@ def environment(library_path=FAKES, **variables):
     return result
 
 
+def needs(is_there, what):
+    """Skips a test where the machine lacks something; in CI it fails, so that absence cannot hide."""
+    def decorate(test):
+        if is_there:
+            return test
+        if "CI" not in os.environ:
+            return unittest.skip(f"needs {what}")(test)
+        return lambda self: self.fail(f"{what} is missing, and CI must not skip")
+    return decorate
+
+
 def run(*command, env=None, cwd=None, **options):
     """Runs a command to its end; returncode, stdout, stderr."""
     return subprocess.run([str(word) for word in command], env=env or environment(), cwd=cwd, text=True,

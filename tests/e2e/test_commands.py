@@ -6,9 +6,8 @@ import pty
 import re
 import shutil
 import subprocess
-import unittest
 
-from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, run
+from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, needs, run
 
 COMMANDS = ["trace", "report", "verify", "seal", "upload", "info", "doctor", "demo", "version", "completion"]
 
@@ -141,7 +140,7 @@ class Manual(TestCase):
         for name, page in pages.items():
             self.assertEqual(shipped[name], page, f"{name} is stale: gpufl man {name[6:-2]} > docs/man/{name}")
 
-    @unittest.skipUnless(shutil.which("groff"), "groff checks the pages")
+    @needs(shutil.which("groff"), "groff")
     def test_manual_pages_are_good_roff(self):
         for page in (SOURCE / "docs/man").glob("*.1"):
             result = run("groff", "-man", "-Tutf8", "-ww", "-z", page)

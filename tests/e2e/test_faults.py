@@ -2,7 +2,6 @@
 """When the driver, CUPTI or the disk misbehave: one clear message, the program's own exit status, and a log that
 says what is missing."""
 import os
-import unittest
 
 from harness import FAKE_APP, FAKES, Session, TestCase, environment, gpufl, main, run
 
@@ -131,7 +130,6 @@ class Disk(TestCase):
         assignments = [f"{name}={value}" for name, value in variables.items()]
         return self.trace(*assignments, FAKE_APP, *arguments, app="env", directory=directory)
 
-    @unittest.skipUnless(ENOSPC.exists(), "libenospc.so is not built")
     def test_a_full_disk_gives_one_message_and_the_programs_own_status(self):
         traced = self.full(40000, "--launches", 20000, "--exit", 5)
         self.assertEqual(traced.returncode, 5)
@@ -146,13 +144,11 @@ class Disk(TestCase):
         self.assertLess(verdict["rows"].get("kernel_event_batch", 0), 20000)
         self.assertEqual(gpufl("report", path).returncode, 0)
 
-    @unittest.skipUnless(ENOSPC.exists(), "libenospc.so is not built")
     def test_a_disk_that_is_full_from_the_start(self):
         traced = self.full(0, "--launches", 500)
         self.assertEqual(traced.returncode, 0)
         self.assertIn("No space left on device", traced.stderr)
 
-    @unittest.skipUnless(ENOSPC.exists(), "libenospc.so is not built")
     def test_space_that_comes_back_is_used_and_the_hole_is_counted(self):
         traced = self.full(40000, "--run-ms", 2500, "--sync-every", 20, GPUFL_TEST_DISK_RECOVER_MS=700)
         self.assertEqual(traced.returncode, 0, traced.stderr)

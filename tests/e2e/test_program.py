@@ -6,9 +6,8 @@ import pty
 import shutil
 import signal
 import subprocess
-import unittest
 
-from harness import GPUFL, RECORDER, TIMEOUT_S, TestCase, environment, gpufl, main, run
+from harness import GPUFL, RECORDER, TIMEOUT_S, TestCase, environment, gpufl, main, needs, run
 
 PYTHON = "/usr/bin/python3"
 PRINT_ENVIRONMENT = "import os, json; print(json.dumps(dict(os.environ)))"
@@ -201,7 +200,7 @@ class Directories(TestCase):
         self.check_unrecorded("file", "Not a directory")
         self.check_unrecorded("/proc/gpufl", "No such file or directory")
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs another user to be refused as")
+    @needs(os.geteuid() == 0, "root, to become a user who is refused")
     def test_a_read_only_directory_gives_one_message_and_the_program_runs(self):
         closed = self.directory / "closed"
         closed.mkdir(mode=0o555)

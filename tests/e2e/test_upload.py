@@ -11,7 +11,7 @@ import stat
 import subprocess
 import unittest
 
-from harness import BUILD, SANITIZERS, SOURCE, Session, TestCase, environment, gpufl, main, run, sessions
+from harness import BUILD, SANITIZERS, SOURCE, Session, TestCase, environment, gpufl, main, needs, run, sessions
 from upload_server import COMPLETE, Reply, Server
 
 KEY = "gpfl_test_key"
@@ -341,7 +341,7 @@ class Options(UploadTest):
             self.assertEqual((result.returncode, answer["events_uploaded"], server.requests), (0, 0, []))
         self.assertFalse((session / CURSOR).exists())
 
-    @unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
+    @needs(shutil.which("openssl"), "openssl")
     def test_certificates_are_checked(self):
         session = self.record()
         certificate = self.directory / "server.pem"
