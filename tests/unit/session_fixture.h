@@ -51,6 +51,20 @@ static inline void fixture_remove(const char *path)
     nftw(path, fixture_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* cmocka's setup and teardown for tests that want an empty directory as their state. */
+static inline int fixture_setup(void **state)
+{
+    *state = strdup(fixture_dir());
+    return 0;
+}
+
+static inline int fixture_teardown(void **state)
+{
+    fixture_remove(*state);
+    free(*state);
+    return 0;
+}
+
 static inline void fixture_write(const char *dir, const char *name, const void *data, size_t size)
 {
     char path[512];

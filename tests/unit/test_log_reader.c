@@ -7,19 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static int setup(void **state)
-{
-    *state = strdup(fixture_dir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_remove(*state);
-    free(*state);
-    return 0;
-}
-
 /* A small finished session in one live file per channel. */
 static void make_session(const char *base, char dir[512], uint32_t batches)
 {
@@ -382,24 +369,30 @@ static void a_session_can_be_read_while_it_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(job_start_comes_first_and_records_of_all_channels_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(job_start_comes_first_even_when_only_the_last_channel_has_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(scopes_come_before_kernels, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_truncation_is_readable_and_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_flipped_byte_is_noticed_and_costs_its_own_line_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(random_damage_never_crashes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_missing_line_is_counted_where_it_is_missing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_repeated_line_is_delivered_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_symbolic_link_is_never_followed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_fifo_in_place_of_a_file_does_not_hang, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_directory_with_one_session_stands_for_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(several_sessions_are_listed_newest_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_place_without_sessions_is_not_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(reading_stops_when_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_line_over_the_limit_is_skipped_and_the_next_one_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_session_can_be_read_while_it_is_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(job_start_comes_first_and_records_of_all_channels_once, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(job_start_comes_first_even_when_only_the_last_channel_has_it, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(scopes_come_before_kernels, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(every_truncation_is_readable_and_reported, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(every_flipped_byte_is_noticed_and_costs_its_own_line_only, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(random_damage_never_crashes, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_missing_line_is_counted_where_it_is_missing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_repeated_line_is_delivered_once, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_symbolic_link_is_never_followed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_fifo_in_place_of_a_file_does_not_hang, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_directory_with_one_session_stands_for_it, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(several_sessions_are_listed_newest_first, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_place_without_sessions_is_not_found, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(reading_stops_when_told, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_line_over_the_limit_is_skipped_and_the_next_one_read, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_session_can_be_read_while_it_is_written, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

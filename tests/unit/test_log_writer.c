@@ -6,19 +6,6 @@
 
 #include <sys/wait.h>
 
-static int setup(void **state)
-{
-    *state = strdup(fixture_dir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_remove(*state);
-    free(*state);
-    return 0;
-}
-
 static void a_line_ends_with_its_number_and_crc(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
@@ -204,18 +191,21 @@ static void a_line_that_could_not_be_built_is_counted_as_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_line_ends_with_its_number_and_crc, setup, teardown),
-        cmocka_unit_test_setup_teardown(directories_and_files_belong_to_the_user_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_channel_has_no_file_before_its_first_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(rotation_keeps_counting_and_loses_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(rotation_by_age_starts_a_new_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(rotated_files_are_sealed_and_read_back_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(closing_without_patience_leaves_plain_or_sealed_files_but_no_others, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_lock_is_held_while_the_writer_lives, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forked_child_forgets_and_the_parent_goes_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_that_is_no_uuid_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_line_that_could_not_be_built_is_counted_as_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_line_ends_with_its_number_and_crc, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(directories_and_files_belong_to_the_user_alone, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_channel_has_no_file_before_its_first_line, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(rotation_keeps_counting_and_loses_nothing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(rotation_by_age_starts_a_new_file, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(rotated_files_are_sealed_and_read_back_the_same, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(closing_without_patience_leaves_plain_or_sealed_files_but_no_others,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_lock_is_held_while_the_writer_lives, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_forked_child_forgets_and_the_parent_goes_on, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_id_that_is_no_uuid_is_refused, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_line_that_could_not_be_built_is_counted_as_lost, fixture_setup,
+                                        fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

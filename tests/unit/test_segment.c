@@ -8,19 +8,6 @@
 
 #include <sys/wait.h>
 
-static int setup(void **state)
-{
-    *state = strdup(fixture_dir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_remove(*state);
-    free(*state);
-    return 0;
-}
-
 /* A finished session: two rotated device files and a live one, all plain. */
 static void make_session(const char *base, char dir[512])
 {
@@ -246,16 +233,22 @@ static void the_zstd_program_shows_plain_ndjson(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_sealed_session_reads_exactly_like_the_plain_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_footer_says_what_is_inside, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_cancelled_seal_leaves_the_plain_file_and_nothing_else, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_file_with_a_damaged_line_is_not_sealed, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_torn_live_file_of_a_killed_program_keeps_its_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, setup, teardown),
-        cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_sealed_file_is_noticed, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_zstd_program_shows_plain_ndjson, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sealed_session_reads_exactly_like_the_plain_one, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_footer_says_what_is_inside, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_cancelled_seal_leaves_the_plain_file_and_nothing_else, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_file_with_a_damaged_line_is_not_sealed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_torn_live_file_of_a_killed_program_keeps_its_name, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_sealed_file_is_noticed, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_zstd_program_shows_plain_ndjson, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

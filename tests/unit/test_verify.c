@@ -3,19 +3,6 @@
 
 #include "logfile/segment.h"
 
-static int setup(void **state)
-{
-    *state = strdup(fixture_dir());
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_remove(*state);
-    free(*state);
-    return 0;
-}
-
 static struct verify_report verify(const char *path)
 {
     struct verify_report report;
@@ -238,18 +225,23 @@ static void scattered_ids_stay_within_bounded_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_whole_session_is_complete, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_kernel_without_a_name_is_a_bad_reference, setup, teardown),
-        cmocka_unit_test_setup_teardown(missing_launch_configurations_and_scopes_are_bad_references, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_id_defined_after_its_use_is_no_hole, setup, teardown),
-        cmocka_unit_test_setup_teardown(counts_that_differ_from_the_shutdown_record_are_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(losses_are_summed_and_unknown_ones_kept_apart, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_killed_session_is_unfinished_and_nothing_else, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_scope_that_was_not_yet_written_is_part_of_being_unfinished, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_live_session_is_called_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_synthetic_shutdown_does_not_make_a_session_complete, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_issues_are_counted_but_not_all_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(scattered_ids_stay_within_bounded_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_whole_session_is_complete, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_kernel_without_a_name_is_a_bad_reference, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(missing_launch_configurations_and_scopes_are_bad_references, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_id_defined_after_its_use_is_no_hole, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(counts_that_differ_from_the_shutdown_record_are_reported, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(losses_are_summed_and_unknown_ones_kept_apart, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_killed_session_is_unfinished_and_nothing_else, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_scope_that_was_not_yet_written_is_part_of_being_unfinished, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_live_session_is_called_so, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_synthetic_shutdown_does_not_make_a_session_complete, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(many_issues_are_counted_but_not_all_kept, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(scattered_ids_stay_within_bounded_memory, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
