@@ -45,6 +45,7 @@ class Counts(TestCase):
         env = environment(FAKE_GPU_COUNT=2)
         _, session = self.check("--gpus", 2, "--threads", 4, "--launches", 500, "--copies", env=env)
         self.assertEqual({row["device_id"] for row in session.rows("kernel_event_batch")}, {0, 1})
+        self.assertEqual([record["device_id"] for record in session.records("device_limits")], [0, 1])
         self.assertIn("P2P", {row["copy_kind"] == 10 and "P2P" for row in session.rows("memcpy_event_batch")})
 
     def test_contexts_of_the_driver_api(self):

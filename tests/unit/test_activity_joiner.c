@@ -279,6 +279,22 @@ static void the_same_address_with_another_name_is_another_kernel(void **state)
     assert_int_equal(kernel_row(fixture, 1)[KERNEL_KERNEL_ID], 2);
 }
 
+static void a_wait_stands_behind_the_scope_it_names(void **state)
+{
+    struct fixture *fixture = *state;
+    recorder_row(&fixture->recorder, RECORD_SCOPE_EVENT_BATCH, 1000)[SCOPE_SCOPE_INSTANCE_ID] = 5;
+    /* One row more than a batch holds: the full batch of waits is written while the scope's is not due. */
+    for (uint32_t i = 0; i <= batch_of(fixture, RECORD_SYNCHRONIZATION_EVENT_BATCH)->row_capacity; i++)
+        recorder_row(&fixture->recorder, RECORD_SYNCHRONIZATION_EVENT_BATCH, 2000)[SYNCHRONIZATION_SCOPE_ID] = 5;
+    size_t size;
+    char *text = fixture_read(log_writer_dir(fixture->writer), "scope.log", &size);
+    char *scope = memmem(text, size, "scope_event_batch", 17), *wait = memmem(text, size, "synchronization_event", 21);
+    assert_non_null(scope);
+    assert_non_null(wait);
+    assert_true(scope < wait);
+    free(text);
+}
+
 int main(void)
 {
 #define WITH(test, open) cmocka_unit_test_setup_teardown(test, open, close_fixture)
@@ -294,6 +310,7 @@ int main(void)
         WITH(more_waiting_kernels_than_the_queue_holds_are_written_and_counted, open_fixture),
         WITH(a_damaged_buffer_is_counted_and_what_came_before_is_kept, open_fixture),
         WITH(the_same_address_with_another_name_is_another_kernel, open_fixture),
+        WITH(a_wait_stands_behind_the_scope_it_names, open_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

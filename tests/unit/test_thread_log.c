@@ -158,6 +158,19 @@ static void a_name_longer_than_the_limit_is_counted_and_its_end_dropped(void **s
     assert_int_equal(scope_tracker_count(fixture->tracker), 0);
 }
 
+static void the_end_of_a_dropped_scope_leaves_the_scope_around_it_open(void **state)
+{
+    struct fixture *fixture = *state;
+    static char name[SCOPE_TEXT_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    begin("outer");
+    begin(name); /* dropped */
+    assert_false(thread_log_scope_end());
+    assert_true(thread_log_scope_end());
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 2);
+}
+
 static void scopes_begun_before_the_session_do_not_end_in_it(void **state)
 {
     struct fixture *fixture = *state;
@@ -261,6 +274,7 @@ int main(void)
         WITH_FIXTURE(a_begin_deep_inside_always_leaves_room_for_all_ends),
         WITH_FIXTURE(tag_repeat_and_warmup_reach_the_begin_row),
         WITH_FIXTURE(a_name_longer_than_the_limit_is_counted_and_its_end_dropped),
+        WITH_FIXTURE(the_end_of_a_dropped_scope_leaves_the_scope_around_it_open),
         WITH_FIXTURE(scopes_begun_before_the_session_do_not_end_in_it),
         WITH_FIXTURE(rings_of_finished_threads_are_used_again),
         WITH_FIXTURE(many_threads_at_once_keep_their_stacks_apart),
