@@ -41,6 +41,7 @@ CHANNELS: Tuple[str, ...] = ('device', 'scope', 'system', 'sass')
 
 KERNEL_EVENT_BATCH = 'kernel_event_batch'
 LAUNCH_CONFIG_BATCH = 'launch_config_batch'
+LAUNCH_EVENT_BATCH = 'launch_event_batch'
 MEMCPY_EVENT_BATCH = 'memcpy_event_batch'
 MEMSET_EVENT_BATCH = 'memset_event_batch'
 GRAPH_LAUNCH_BATCH = 'graph_launch_batch'
@@ -78,6 +79,8 @@ EXECUTION_SIGNATURE = 'execution_signature'
 DEEP_WINDOW_EVENT = 'deep_window_event'
 DEEP_WINDOW_RULE_SUMMARY = 'deep_window_rule_summary'
 COUNTER_DATA_QUALITY_SUMMARY = 'counter_data_quality_summary'
+CODE_OBJECT = 'code_object'
+PC_SAMPLING_CONFIG = 'pc_sampling_config'
 CUBIN_DISASSEMBLY = 'cubin_disassembly'
 PTX_DISASSEMBLY = 'ptx_disassembly'
 SOURCE_FILE_CONTENT = 'source_file_content'
@@ -138,6 +141,18 @@ BATCHES: Dict[str, Batch] = {
             Column('occupancy_blocks_bp', 'u32', True, False, ''),
             Column('active_blocks_max', 'u32', True, False, 'per multiprocessor'),
             Column('limiter', 'u8', False, False, 'enum limiter'),
+        )),
+    LAUNCH_EVENT_BATCH: Batch(
+        LAUNCH_EVENT_BATCH, 1, 'device',
+        'one row per kernel that was launched while kernel tracing was paused for counters: it ran, its GPU time was not measured',
+        (
+            Column('dt_ns', 'i64', False, False, 'host time of the launch call'),
+            Column('kernel_id', 'u32', False, False, 'kernel_dict'),
+            Column('corr_id', 'u32', False, False, ''),
+            Column('context_id', 'u32', False, False, ''),
+            Column('thread_id', 'u32', False, False, ''),
+            Column('scope_id', 'u64', False, False, ''),
+            Column('window_id', 'u32', False, False, 'deep_window_event'),
         )),
     MEMCPY_EVENT_BATCH: Batch(
         MEMCPY_EVENT_BATCH, 1, 'device',
@@ -253,7 +268,7 @@ BATCHES: Dict[str, Batch] = {
         )),
     PROFILE_SAMPLE_BATCH: Batch(
         PROFILE_SAMPLE_BATCH, 1, 'scope',
-        'PC samples and SASS counters',
+        'PC samples (one row per interval, function, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several',
         (
             Column('dt_ns', 'i64', False, False, ''),
             Column('corr_id', 'u32', False, False, ''),
@@ -267,6 +282,13 @@ BATCHES: Dict[str, Batch] = {
             Column('scope_name_id', 'u32', False, False, ''),
             Column('source_file_id', 'u32', False, False, ''),
             Column('source_line', 'u32', False, False, ''),
+            Column('cubin_crc', 'u64', False, False, 'code_object that the pc lies in'),
+            Column('context_id', 'u32', False, False, ''),
+            Column('interval_ns', 'i64', False, False, 'the samples or counts were taken between dt_ns and dt_ns + interval_ns'),
+            Column('instances', 'u32', True, False, 'executions of the function that overlap the interval; null: not known'),
+            Column('confidence_bp', 'u32', True, False, "share of those executions' time that scope_id holds; 10000: certain; null: not attributed"),
+            Column('scope_id', 'u64', False, False, 'scope instance, 0 none or not known'),
+            Column('window_id', 'u32', False, False, 'deep_window_event, 0: the whole run'),
         )),
     PM_SAMPLE_BATCH: Batch(
         PM_SAMPLE_BATCH, 1, 'scope',
@@ -356,19 +378,21 @@ EVENTS: Dict[str, Event] = {
     KERNEL_DETAIL: Event(KERNEL_DETAIL, 'device', 'read, not written: launch_config_batch replaces it'),
     MEMSET_EVENT: Event(MEMSET_EVENT, 'device', 'read, not written'),
     KERNEL_PERF_METRIC_EVENT: Event(KERNEL_PERF_METRIC_EVENT, 'device', 'counters of one kernel launch'),
-    PERF_METRIC_EVENT: Event(PERF_METRIC_EVENT, 'scope', 'counters of one scope'),
-    SASS_CONFIG: Event(SASS_CONFIG, 'device', ''),
-    PM_SAMPLING_CONFIG: Event(PM_SAMPLING_CONFIG, 'scope', ''),
+    PERF_METRIC_EVENT: Event(PERF_METRIC_EVENT, 'scope', 'counters of one scope; passes_collected < passes_needed: the scope did not run often enough, metrics is empty and reason says so'),
+    SASS_CONFIG: Event(SASS_CONFIG, 'device', 'which per-instruction counters are collected'),
+    PM_SAMPLING_CONFIG: Event(PM_SAMPLING_CONFIG, 'scope', 'what the counter samples mean'),
     NVTX_MARKER_EVENT: Event(NVTX_MARKER_EVENT, 'scope', 'read, not written: NVTX ranges are scopes'),
     GRAPH_LAUNCH_EVENT: Event(GRAPH_LAUNCH_EVENT, 'scope', 'read, not written: graph_launch_batch replaces it'),
     GRAPH_NODE_DEFINITION: Event(GRAPH_NODE_DEFINITION, 'scope', ''),
     EXECUTION_SIGNATURE: Event(EXECUTION_SIGNATURE, 'scope', ''),
-    DEEP_WINDOW_EVENT: Event(DEEP_WINDOW_EVENT, 'scope', ''),
+    DEEP_WINDOW_EVENT: Event(DEEP_WINDOW_EVENT, 'scope', 'a stretch of time that belonged to one source of deep data; while it is sass_metrics or range_profiler, kernel tracing is paused'),
     DEEP_WINDOW_RULE_SUMMARY: Event(DEEP_WINDOW_RULE_SUMMARY, 'scope', ''),
     COUNTER_DATA_QUALITY_SUMMARY: Event(COUNTER_DATA_QUALITY_SUMMARY, 'scope', ''),
-    CUBIN_DISASSEMBLY: Event(CUBIN_DISASSEMBLY, 'sass', ''),
-    PTX_DISASSEMBLY: Event(PTX_DISASSEMBLY, 'sass', ''),
-    SOURCE_FILE_CONTENT: Event(SOURCE_FILE_CONTENT, 'sass', ''),
+    CODE_OBJECT: Event(CODE_OBJECT, 'sass', 'a cubin as the driver loaded it, once per content'),
+    PC_SAMPLING_CONFIG: Event(PC_SAMPLING_CONFIG, 'scope', 'what a PC sample means'),
+    CUBIN_DISASSEMBLY: Event(CUBIN_DISASSEMBLY, 'sass', 'instructions of one function'),
+    PTX_DISASSEMBLY: Event(PTX_DISASSEMBLY, 'sass', 'PTX of a module'),
+    SOURCE_FILE_CONTENT: Event(SOURCE_FILE_CONTENT, 'sass', 'text of a source file that a line table names'),
 }
 
 DICTIONARIES: Dict[str, Dictionary] = {

@@ -56,6 +56,15 @@ static const struct column_info launch_config_batch_columns[] = {
     {"active_blocks_max", CELL_U32, true, false},
     {"limiter", CELL_U8, false, false},
 };
+static const struct column_info launch_event_batch_columns[] = {
+    {"dt_ns", CELL_I64, false, false},
+    {"kernel_id", CELL_U32, false, false},
+    {"corr_id", CELL_U32, false, false},
+    {"context_id", CELL_U32, false, false},
+    {"thread_id", CELL_U32, false, false},
+    {"scope_id", CELL_U64, false, false},
+    {"window_id", CELL_U32, false, false},
+};
 static const struct column_info memcpy_event_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
     {"stream_id", CELL_U32, false, false},
@@ -163,6 +172,13 @@ static const struct column_info profile_sample_batch_columns[] = {
     {"scope_name_id", CELL_U32, false, false},
     {"source_file_id", CELL_U32, false, false},
     {"source_line", CELL_U32, false, false},
+    {"cubin_crc", CELL_U64, false, false},
+    {"context_id", CELL_U32, false, false},
+    {"interval_ns", CELL_I64, false, false},
+    {"instances", CELL_U32, true, false},
+    {"confidence_bp", CELL_U32, true, false},
+    {"scope_id", CELL_U64, false, false},
+    {"window_id", CELL_U32, false, false},
 };
 static const struct column_info pm_sample_batch_columns[] = {
     {"sample_index", CELL_U32, false, false},
@@ -228,6 +244,8 @@ const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {
                      kernel_event_batch_columns, KERNEL_COLUMN_COUNT},
     [RECORD_LAUNCH_CONFIG_BATCH] = {"launch_config_batch", RECORD_LAUNCH_CONFIG_BATCH, 1, CHANNEL_DEVICE, true,
                      launch_config_batch_columns, LAUNCH_CONFIG_COLUMN_COUNT},
+    [RECORD_LAUNCH_EVENT_BATCH] = {"launch_event_batch", RECORD_LAUNCH_EVENT_BATCH, 1, CHANNEL_DEVICE, true,
+                     launch_event_batch_columns, LAUNCH_COLUMN_COUNT},
     [RECORD_MEMCPY_EVENT_BATCH] = {"memcpy_event_batch", RECORD_MEMCPY_EVENT_BATCH, 1, CHANNEL_DEVICE, true,
                      memcpy_event_batch_columns, MEMCPY_COLUMN_COUNT},
     [RECORD_MEMSET_EVENT_BATCH] = {"memset_event_batch", RECORD_MEMSET_EVENT_BATCH, 1, CHANNEL_DEVICE, true,
@@ -276,6 +294,8 @@ const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {
     [RECORD_DEEP_WINDOW_EVENT] = {"deep_window_event", RECORD_DEEP_WINDOW_EVENT, 1, CHANNEL_SCOPE, false, NULL, 0},
     [RECORD_DEEP_WINDOW_RULE_SUMMARY] = {"deep_window_rule_summary", RECORD_DEEP_WINDOW_RULE_SUMMARY, 1, CHANNEL_SCOPE, false, NULL, 0},
     [RECORD_COUNTER_DATA_QUALITY_SUMMARY] = {"counter_data_quality_summary", RECORD_COUNTER_DATA_QUALITY_SUMMARY, 1, CHANNEL_SCOPE, false, NULL, 0},
+    [RECORD_CODE_OBJECT] = {"code_object", RECORD_CODE_OBJECT, 1, CHANNEL_SASS, false, NULL, 0},
+    [RECORD_PC_SAMPLING_CONFIG] = {"pc_sampling_config", RECORD_PC_SAMPLING_CONFIG, 1, CHANNEL_SCOPE, false, NULL, 0},
     [RECORD_CUBIN_DISASSEMBLY] = {"cubin_disassembly", RECORD_CUBIN_DISASSEMBLY, 1, CHANNEL_SASS, false, NULL, 0},
     [RECORD_PTX_DISASSEMBLY] = {"ptx_disassembly", RECORD_PTX_DISASSEMBLY, 1, CHANNEL_SASS, false, NULL, 0},
     [RECORD_SOURCE_FILE_CONTENT] = {"source_file_content", RECORD_SOURCE_FILE_CONTENT, 1, CHANNEL_SASS, false, NULL, 0},

@@ -384,7 +384,7 @@ static void a_foreign_parser_reads_encoded_lines(void **state)
                          "    r=o['rows'] if 'rows' in o else list(zip(*o['cols']))\n"
                          "    assert all(len(x)==len(o['columns']) for x in r)\n"
                          "    rows+=len(r)\n"
-                         "sys.exit(0 if rows==1040 else 1)\n\"",
+                         "sys.exit(0 if rows==1120 else 1)\n\"",
                          "w");
     assert_non_null(python);
     uint64_t random = 5;

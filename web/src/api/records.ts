@@ -62,6 +62,17 @@ export interface LaunchConfigRow {
   limiter: number; // enum limiter
 }
 
+/** launch_event_batch: one row per kernel that was launched while kernel tracing was paused for counters: it ran, its GPU time was not measured */
+export interface LaunchRow {
+  dt_ns: number; // host time of the launch call
+  kernel_id: number; // kernel_dict
+  corr_id: number;
+  context_id: number;
+  thread_id: number;
+  scope_id: number;
+  window_id: number; // deep_window_event
+}
+
 /** memcpy_event_batch: one row per copy, peer copies included */
 export interface MemcpyRow {
   dt_ns: number; // GPU start
@@ -168,7 +179,7 @@ export interface ScopeRow {
   source: number; // enum scope_source
 }
 
-/** profile_sample_batch: PC samples and SASS counters */
+/** profile_sample_batch: PC samples (one row per interval, function, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several */
 export interface ProfileSampleRow {
   dt_ns: number;
   corr_id: number;
@@ -182,6 +193,13 @@ export interface ProfileSampleRow {
   scope_name_id: number;
   source_file_id: number;
   source_line: number;
+  cubin_crc: number; // code_object that the pc lies in
+  context_id: number;
+  interval_ns: number; // the samples or counts were taken between dt_ns and dt_ns + interval_ns
+  instances: number | null; // executions of the function that overlap the interval; null: not known
+  confidence_bp: number | null; // share of those executions' time that scope_id holds; 10000: certain; null: not attributed
+  scope_id: number; // scope instance, 0 none or not known
+  window_id: number; // deep_window_event, 0: the whole run
 }
 
 /** pm_sample_batch: hardware counter samples over time */
@@ -252,6 +270,7 @@ export interface HostMetricRow {
 export interface RowTypes {
   kernel_event_batch: KernelRow;
   launch_config_batch: LaunchConfigRow;
+  launch_event_batch: LaunchRow;
   memcpy_event_batch: MemcpyRow;
   memset_event_batch: MemsetRow;
   graph_launch_batch: GraphLaunchRow;
@@ -270,13 +289,14 @@ export type BatchType = keyof RowTypes;
 export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[] } = {
   kernel_event_batch: ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id", "dyn_shared", "num_regs", "has_details", "external_kind", "external_id", "device_id", "context_id", "launch_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id", "stack_id"],
   launch_config_batch: ["launch_id", "kernel_id", "device_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x", "cluster_y", "cluster_z", "num_regs", "static_shared", "dyn_shared", "shared_executed", "local_per_thread", "local_total", "cache_config", "occupancy_bp", "occupancy_regs_bp", "occupancy_shared_bp", "occupancy_warps_bp", "occupancy_blocks_bp", "active_blocks_max", "limiter"],
+  launch_event_batch: ["dt_ns", "kernel_id", "corr_id", "context_id", "thread_id", "scope_id", "window_id"],
   memcpy_event_batch: ["dt_ns", "stream_id", "duration_ns", "bytes", "copy_kind", "corr_id", "device_id", "context_id", "src_kind", "dst_kind", "is_async", "src_device_id", "dst_device_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id"],
   memset_event_batch: ["dt_ns", "stream_id", "duration_ns", "bytes", "value", "memory_kind", "corr_id", "device_id", "context_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id"],
   graph_launch_batch: ["dt_ns", "duration_ns", "graph_id", "node_count", "busy_ns", "corr_id", "device_id", "context_id", "stream_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id"],
   synchronization_event_batch: ["dt_ns", "duration_ns", "sync_type", "stream_id", "event_id", "context_id", "corr_id", "function_id", "thread_id", "scope_id"],
   memory_alloc_event_batch: ["dt_ns", "duration_ns", "memory_op", "memory_kind", "address", "bytes", "device_id", "stream_id", "corr_id", "context_id", "is_async", "thread_id", "scope_id"],
   scope_event_batch: ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth", "repeat", "warmup", "original_start_ns", "thread_id", "parent_id", "tag_id", "source"],
-  profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line"],
+  profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line", "cubin_crc", "context_id", "interval_ns", "instances", "confidence_bp", "scope_id", "window_id"],
   pm_sample_batch: ["sample_index", "dt_ns", "device_id", "metric_id", "value", "scope_name_id"],
   device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp"],
   process_metric_batch: ["dt_ns", "device_id", "pid", "used_mib"],
@@ -310,6 +330,8 @@ export type EventType =
   | "deep_window_event"
   | "deep_window_rule_summary"
   | "counter_data_quality_summary"
+  | "code_object"
+  | "pc_sampling_config"
   | "cubin_disassembly"
   | "ptx_disassembly"
   | "source_file_content";
