@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nvdisasm printed, kept on disk: one file per function, named after the
+ * content of the cubin and the tool that read it. It may be deleted at any time.
+ * Failures to keep or find a text only cost time. Any thread. */
+#ifndef GPUFL_CODE_SASS_CACHE_H
+#define GPUFL_CODE_SASS_CACHE_H
+
+#include "code/cubin.h"
+
+#include <limits.h>
+
+struct sass_cache_key {
+    const struct cubin *cubin;
+    uint32_t symbol_index;
+    const char *tool; /* its path, size and time of change are part of the key */
+};
+
+/* $XDG_CACHE_HOME/gpufl/sass or ~/.cache/gpufl/sass, made when missing; false: there is no place. */
+bool sass_cache_directory(char path[PATH_MAX]);
+/* Appends the text; false when it is not there. */
+bool sass_cache_read(const char *directory, const struct sass_cache_key *key, struct bytes *out);
+void sass_cache_write(const char *directory, const struct sass_cache_key *key, const struct bytes *text);
+
+#endif
