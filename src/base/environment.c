@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { WORD_SIZE_MAX = 64 };
+enum { WORD_SIZE_MAX = 128 };
 
 const char *const environment_names[] = {
     "GPUFL_API_KEY",
@@ -14,11 +14,14 @@ const char *const environment_names[] = {
     "GPUFL_BACKEND",
     "GPUFL_BACKEND_URL",
     "GPUFL_CA_FILE",
+    "GPUFL_CODE_BYTES_MAX",
     "GPUFL_CONFIG_FILE",
     "GPUFL_CONTINUOUS_SYSTEM_SAMPLING",
     "GPUFL_CUDA_PATH",
     "GPUFL_CUPTI_PATH",
     "GPUFL_DEBUG",
+    "GPUFL_DEEP_COUNTING_MS",
+    "GPUFL_DEEP_SAMPLING_MS",
     "GPUFL_DISABLED",
     "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING",
     "GPUFL_ENABLE_EXTERNAL_CORRELATION",
@@ -33,9 +36,19 @@ const char *const environment_names[] = {
     "GPUFL_LOG_ROTATE_AFTER_MS",
     "GPUFL_LOG_ROTATE_BYTES",
     "GPUFL_MESSAGE_FD",
+    "GPUFL_NVDISASM",
     "GPUFL_NVML_PATH",
+    "GPUFL_PC_SAMPLING_MODE",
+    "GPUFL_PC_SAMPLING_PERIOD",
+    "GPUFL_PC_SAMPLING_RATE_HZ",
+    "GPUFL_PM_INTERVAL_US",
+    "GPUFL_PM_METRICS",
     "GPUFL_PROFILING_ENGINE",
+    "GPUFL_RANGE_METRICS",
+    "GPUFL_RANGE_MODE",
+    "GPUFL_RANGE_SCOPES",
     "GPUFL_REMOTE_UPLOAD",
+    "GPUFL_SASS_METRICS",
     "GPUFL_SYSTEM_SAMPLE_RATE_MS",
     NULL,
 };

@@ -54,6 +54,7 @@ int command_report(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_seal(int argc, char **argv);
 int command_upload(int argc, char **argv);
+int command_metrics(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_demo(int argc, char **argv);

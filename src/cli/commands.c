@@ -4,6 +4,7 @@
 #include <string.h>
 
 static const char *const engines[] = {"Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep", NULL};
+static const char *const metric_types[] = {"counter", "ratio", "throughput", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 static const struct option_info trace_options[] = {
@@ -29,8 +30,15 @@ static const struct option_info report_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
     {"top", 0, OPTION_NUMBER, "N", "rows per table (default 10)", NULL, 1, 100000},
     {"wide", 0, OPTION_FLAG, NULL, "do not cut names", NULL, 0, 0},
+    {"code", 0, OPTION_TEXT, "FUNCTION", "one function's instructions with samples and counters", NULL, 0, 0},
     {"color", 0, OPTION_CHOICE, "WHEN", "auto, always or never (default auto)", color_modes, 0, 0},
     {"output", 'o', OPTION_TEXT, "FILE", "write to FILE instead of standard output", NULL, 0, 0},
+    {0}};
+static const struct option_info metrics_options[] = {
+    {"chip", 0, OPTION_TEXT, "CHIP", "of this chip, like GH100 (default: this machine's first GPU)", NULL, 0, 0},
+    {"type", 0, OPTION_CHOICE, "TYPE", "list only metrics of this type", metric_types, 0, 0},
+    {"pm", 0, OPTION_FLAG, NULL, "for PM sampling instead of the range profiler", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
     {0}};
 static const struct option_info json_options[] = {{"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0}, {0}};
 static const struct option_info no_options[] = {{0}};
@@ -57,8 +65,11 @@ const struct command command_table[] = {
      .usage = "DIR",
      .example = "gpufl report ./train",
      .about =
-         "Prints time, kernels, scopes, copies, system metrics and losses of one session. DIR is a session directory, "
-         "or a directory that holds exactly one.",
+         "Prints time, kernels, scopes, copies, system metrics and losses of one session, and what the deep engines "
+         "recorded: stalls, hot lines, counters and metrics. DIR is a session directory, or a directory that holds "
+         "exactly one.\n\n"
+         "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. Instructions "
+         "that the log holds as raw words are shown as text where nvdisasm is found.",
      .options = report_options,
      .operand = "DIR",
      .operand_min = 1,
@@ -102,6 +113,22 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_upload},
+    {.name = "metrics",
+     .summary = "hardware metrics of a GPU, and what they cost to collect",
+     .usage = "chips|list [FILTER]|show NAME|passes NAME...|sets",
+     .example = "gpufl metrics list --chip GH100 dram",
+     .about =
+         "Asks CUPTI, which needs no GPU for it. chips: the chips it knows. list: the metrics of a chip, or those whose "
+         "name holds FILTER (or matches it, with * and ?). show: what a metric is and which suffixes it has. passes: how "
+         "often a kernel must run to collect these metrics, each and together; names of sets are taken too. sets: "
+         "gpufl's own sets of metrics; with --chip also their passes.\n\n"
+         "A full name has a suffix, like sm__throughput.avg.pct_of_peak_sustained_elapsed. Exit status 1: no metric "
+         "matches. 2: a wrong name, with the nearest right one. 3: CUPTI cannot be used.",
+     .options = metrics_options,
+     .operand = "ACTION",
+     .operand_min = 1,
+     .operand_max = -1,
+     .run = command_metrics},
     {.name = "info",
      .summary = "GPUs, driver and libraries of this machine",
      .usage = "",

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/metric_sets.h"
+
+#include "base/environment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PCT_ACTIVE ".avg.pct_of_peak_sustained_active"
+#define PCT_ELAPSED ".avg.pct_of_peak_sustained_elapsed"
+
+/* Of the range profiler: exact, in as many passes as it takes. */
+static const char *const range_overview[] = {"gpu__time_duration.sum",
+                                             "sm__throughput" PCT_ELAPSED,
+                                             "l1tex__throughput" PCT_ACTIVE,
+                                             "lts__throughput" PCT_ELAPSED,
+                                             "gpu__dram_throughput" PCT_ELAPSED,
+                                             "sm__warps_active" PCT_ACTIVE,
+                                             "sm__pipe_tensor_cycles_active" PCT_ACTIVE,
+                                             "sm__inst_executed.avg.per_cycle_active",
+                                             "sm__cycles_active" PCT_ELAPSED,
+                                             "l1tex__t_sector_hit_rate.pct",
+                                             "lts__t_sector_hit_rate.pct",
+                                             "dram__bytes_read.sum",
+                                             "dram__bytes_write.sum",
+                                             NULL};
+static const char *const range_memory[] = {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+                                           "l1tex__t_sector_hit_rate.pct",
+                                           "lts__t_sector_hit_rate.pct",
+                                           "dram__bytes_read.sum",
+                                           "dram__bytes_write.sum",
+                                           "lts__t_bytes.sum",
+                                           "l1tex__t_bytes.sum",
+                                           "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                                           "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+                                           "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+                                           "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+                                           "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+                                           "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+                                           "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+                                           "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+                                           NULL};
+static const char *const range_compute[] = {"sm__inst_executed.sum",
+                                            "sm__inst_executed.avg.per_cycle_active",
+                                            "sm__issue_active" PCT_ACTIVE,
+                                            "sm__pipe_alu_cycles_active" PCT_ACTIVE,
+                                            "sm__pipe_fma_cycles_active" PCT_ACTIVE,
+                                            "sm__pipe_fp64_cycles_active" PCT_ACTIVE,
+                                            "sm__inst_executed_pipe_xu" PCT_ACTIVE,
+                                            "sm__inst_executed_pipe_lsu" PCT_ACTIVE,
+                                            "smsp__thread_inst_executed_per_inst_executed.ratio",
+                                            NULL};
+static const char *const range_occupancy[] = {"sm__warps_active" PCT_ACTIVE,
+                                              "sm__warps_active.avg.per_cycle_active",
+                                              "smsp__warps_eligible.avg.per_cycle_active",
+                                              "smsp__issue_active.avg.per_cycle_active",
+                                              "smsp__warps_issue_stalled_long_scoreboard.avg.per_cycle_active",
+                                              "sm__ctas_launched.sum",
+                                              "sm__warps_launched.sum",
+                                              "sm__cycles_active" PCT_ELAPSED,
+                                              NULL};
+static const char *const range_tensor[] = {"sm__pipe_tensor_cycles_active" PCT_ACTIVE,
+                                           "sm__pipe_tensor_cycles_active" PCT_ELAPSED,
+                                           "sm__inst_executed_pipe_tensor.sum",
+                                           "sm__pipe_tensor_op_hmma_cycles_active" PCT_ACTIVE,
+                                           "sm__pipe_tensor_op_imma_cycles_active" PCT_ACTIVE,
+                                           "sm__inst_executed.sum",
+                                           "gpu__dram_throughput" PCT_ELAPSED,
+                                           NULL};
+
+/* Of PM sampling: each set must fit one pass, which is why they look narrow. */
+static const char *const pm_overview[] = {"gr__cycles_active" PCT_ELAPSED,
+                                          "sm__cycles_active" PCT_ELAPSED,
+                                          "sm__issue_active" PCT_ELAPSED,
+                                          "sm__warps_active_realtime" PCT_ELAPSED,
+                                          "sm__pipe_tensor_cycles_active_realtime" PCT_ELAPSED,
+                                          "dram__read_throughput" PCT_ELAPSED,
+                                          "dram__write_throughput" PCT_ELAPSED,
+                                          "nvlrx__bytes.sum.per_second",
+                                          "nvltx__bytes.sum.per_second",
+                                          "pcie__read_bytes.sum.per_second",
+                                          "pcie__write_bytes.sum.per_second",
+                                          NULL};
+static const char *const pm_sm[] = {"sm__cycles_active" PCT_ELAPSED,
+                                    "sm__inst_executed_realtime" PCT_ELAPSED,
+                                    "sm__inst_executed_realtime.avg.per_cycle_elapsed",
+                                    "sm__warps_active_realtime" PCT_ELAPSED,
+                                    "sm__inst_executed_pipe_alu_realtime" PCT_ELAPSED,
+                                    "sm__inst_executed_pipe_xu_realtime" PCT_ELAPSED,
+                                    NULL};
+static const char *const pm_memory[] = {"dram__read_throughput" PCT_ELAPSED, "dram__write_throughput" PCT_ELAPSED,
+                                        "dram__bytes_read.sum.per_second",   "dram__bytes_write.sum.per_second",
+                                        "lts__t_bytes.sum.per_second",       "l1tex__t_bytes.sum.per_second",
+                                        "l1tex__t_sector_hit_rate.pct",      NULL};
+static const char *const pm_tensor[] = {
+    "sm__cycles_active" PCT_ELAPSED,          "sm__pipe_tensor_cycles_active_realtime" PCT_ELAPSED,
+    "sm__inst_executed_realtime" PCT_ELAPSED, "dram__read_throughput" PCT_ELAPSED,
+    "dram__write_throughput" PCT_ELAPSED,     NULL};
+static const char *const pm_links[] = {"nvlrx__bytes.sum.per_second",
+                                       "nvltx__bytes.sum.per_second",
+                                       "nvlrx__bytes_data_user.sum.per_second",
+                                       "nvltx__bytes_data_user.sum.per_second",
+                                       "pcie__read_bytes.sum.per_second",
+                                       "pcie__write_bytes.sum.per_second",
+                                       "pcie__throughput.avg.pct_of_peak_sustained_elapsed",
+                                       NULL};
+
+const struct metric_set metric_sets[] = {
+    {"overview", "how busy SMs, caches, memory and tensor cores were", PROFILER_RANGE, range_overview},
+    {"memory", "hit rates, bytes, sectors and bank conflicts", PROFILER_RANGE, range_memory},
+    {"compute", "instructions and how busy each pipe was", PROFILER_RANGE, range_compute},
+    {"occupancy", "warps that were there, ready and issued", PROFILER_RANGE, range_occupancy},
+    {"tensor", "tensor cores and the memory that feeds them", PROFILER_RANGE, range_tensor},
+    {"overview", "SMs, tensor cores, DRAM, NVLink and PCIe over time", PROFILER_PM_SAMPLING, pm_overview},
+    {"sm", "instructions, warps and pipes over time", PROFILER_PM_SAMPLING, pm_sm},
+    {"memory", "DRAM, L2 and L1 over time", PROFILER_PM_SAMPLING, pm_memory},
+    {"tensor", "tensor cores and DRAM over time", PROFILER_PM_SAMPLING, pm_tensor},
+    {"links", "NVLink and PCIe over time", PROFILER_PM_SAMPLING, pm_links},
+};
+const size_t metric_set_count = sizeof metric_sets / sizeof metric_sets[0];
+
+const struct metric_set *metric_set_find(enum profiler_kind kind, const char *name)
+{
+    for (size_t i = 0; i < metric_set_count; i++)
+        if (metric_sets[i].kind == kind && !strcmp(metric_sets[i].name, name))
+            return &metric_sets[i];
+    return NULL;
+}
+
+static gpufl_status choice_add(struct metric_choice *choice, const char *metric, bool is_named, struct problem *problem)
+{
+    for (size_t i = 0; i < choice->count; i++) {
+        if (!strcmp(choice->metrics[i], metric)) {
+            choice->is_named[i] |= is_named;
+            return GPUFL_OK;
+        }
+    }
+    if (choice->count == METRICS_MAX)
+        return problem_set(problem, GPUFL_E_LIMIT, "more than %d metrics are asked for", METRICS_MAX);
+    snprintf(choice->metrics[choice->count], METRIC_NAME_BYTES, "%s", metric);
+    choice->list[choice->count] = choice->metrics[choice->count];
+    choice->is_named[choice->count++] = is_named;
+    return GPUFL_OK;
+}
+
+static gpufl_status refuse_word(enum profiler_kind kind, const char *word, struct problem *problem)
+{
+    const char *names[sizeof metric_sets / sizeof metric_sets[0] + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < metric_set_count; i++)
+        if (metric_sets[i].kind == kind)
+            names[count++] = metric_sets[i].name;
+    names[count] = NULL;
+    const char *near = nearest_word(word, names);
+    if (near)
+        return problem_set(problem, GPUFL_E_INVALID, "no metric set '%s'; did you mean '%s'?", word, near);
+    return problem_set(problem, GPUFL_E_INVALID,
+                       "no metric set '%s', and not a metric's name either; `gpufl metrics sets` lists the sets", word);
+}
+
+static gpufl_status choice_add_word(struct metric_choice *choice, enum profiler_kind kind, const char *word,
+                                    struct problem *problem)
+{
+    if (strstr(word, "__"))
+        return choice_add(choice, word, true, problem);
+    const struct metric_set *set = metric_set_find(kind, word);
+    if (!set)
+        return refuse_word(kind, word, problem);
+    gpufl_status status = GPUFL_OK;
+    for (const char *const *metric = set->metrics; *metric && status == GPUFL_OK; metric++)
+        status = choice_add(choice, *metric, false, problem);
+    return status;
+}
+
+gpufl_status metric_choice_parse(struct metric_choice *choice, enum profiler_kind kind, const char *text,
+                                 struct problem *problem)
+{
+    static const char blank[] = " \t\r\n";
+    choice->count = 0;
+    choice->name[0] = '\0';
+    gpufl_status status = GPUFL_OK;
+    for (const char *at = text; *at && status == GPUFL_OK; at += *at == ',') {
+        at += strspn(at, blank);
+        size_t size = strcspn(at, ",");
+        const char *start = at;
+        at += size;
+        while (size && strchr(blank, start[size - 1]))
+            size--;
+        if (!size)
+            continue;
+        char word[METRIC_NAME_BYTES];
+        if (size >= sizeof word)
+            status = problem_set(problem, GPUFL_E_INVALID, "'%.40s…' is too long for a metric's name", start);
+        if (status != GPUFL_OK)
+            break;
+        snprintf(word, sizeof word, "%.*s", (int)size, start);
+        bool is_first = !choice->name[0];
+        status = choice_add_word(choice, kind, word, problem);
+        snprintf(choice->name, sizeof choice->name, "%.63s", is_first && !strstr(word, "__") ? word : "custom");
+    }
+    if (status != GPUFL_OK)
+        choice->count = 0;
+    else if (!choice->count)
+        status = problem_set(problem, GPUFL_E_INVALID, "no metrics are named; `gpufl metrics sets` lists the sets");
+    return status;
+}
+
+gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_host *host, struct problem *left_out,
+                               struct problem *problem)
+{
+    size_t kept = 0, used = 0;
+    left_out->text[0] = '\0';
+    for (size_t i = 0; i < choice->count; i++) {
+        gpufl_status status = choice->is_named[i] ? GPUFL_OK : profiler_host_check(host, choice->metrics[i], NULL);
+        if (status == GPUFL_E_INVALID) {
+            int length = snprintf(left_out->text + used, sizeof left_out->text - used, "%s%s", used ? ", " : "",
+                                  choice->metrics[i]);
+            used = used + (size_t)length < sizeof left_out->text ? used + (size_t)length : sizeof left_out->text - 1;
+            continue;
+        }
+        if (status != GPUFL_OK)
+            return problem_set(problem, status, "the metrics of this GPU cannot be read");
+        if (kept != i) {
+            memcpy(choice->metrics[kept], choice->metrics[i], METRIC_NAME_BYTES);
+            choice->is_named[kept] = choice->is_named[i];
+        }
+        kept++;
+    }
+    choice->count = kept;
+    if (!kept)
+        return problem_set(problem, GPUFL_E_INVALID, "this GPU has none of the metrics of %s", choice->name);
+    return GPUFL_OK;
+}
+
+const char *metric_wire_name(const char *metric)
+{
+    static const struct {
+        const char *metric, *column;
+    } columns[] = {
+        {"sm__throughput" PCT_ELAPSED, "sm_throughput_pct"},
+        {"l1tex__t_sector_hit_rate.pct", "l1_hit_rate_pct"},
+        {"lts__t_sector_hit_rate.pct", "l2_hit_rate_pct"},
+        {"dram__bytes_read.sum", "dram_read_bytes"},
+        {"dram__bytes_write.sum", "dram_write_bytes"},
+        {"sm__pipe_tensor_cycles_active" PCT_ACTIVE, "tensor_active_pct"},
+        {"sm__warps_active" PCT_ACTIVE, "achieved_occupancy_pct"},
+        {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", "shared_load_bank_conflicts"},
+        {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", "shared_store_bank_conflicts"},
+        {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "shared_bank_conflicts"},
+        {"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", "shared_wavefronts"},
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
+        if (!strcmp(columns[i].metric, metric))
+            return columns[i].column;
+    return NULL;
+}
