@@ -30,7 +30,26 @@ static void cost_make(struct analysis *analysis)
                 (analysis->cost.gpufl < 0 ? 0 : analysis->cost.gpufl) + (double)parts[i] / (double)wall_ns;
 }
 
+static gpufl_status deep_make(struct analysis *analysis, enum code_effort effort)
+{
+    const struct session_model *model = analysis->model;
+    const struct session_deep *deep = &model->deep;
+    analysis->has_deep = deep->sample_count || deep->window_count || deep->metric_event_count || deep->pm_count ||
+                         deep->untimed_count || deep->sampling_count || deep->counter_count;
+    gpufl_status status = stalls_make(&analysis->stalls, model);
+    if (status == GPUFL_OK)
+        status = hot_code_make(&analysis->code, model, &analysis->stalls, effort);
+    if (status == GPUFL_OK)
+        status = deep_use_make(&analysis->deep, model);
+    return status;
+}
+
 gpufl_status analysis_make(struct analysis *analysis, const struct session_model *model)
+{
+    return analysis_make_with(analysis, model, CODE_STORED);
+}
+
+gpufl_status analysis_make_with(struct analysis *analysis, const struct session_model *model, enum code_effort effort)
 {
     static gpufl_status (*const steps[])(struct analysis *) = {
         time_use_make, hotspots_make, scope_tree_make, transfers_make, memory_use_make, system_use_make, insights_make,
@@ -42,14 +61,12 @@ gpufl_status analysis_make(struct analysis *analysis, const struct session_model
         model->kernels.count || (*model->job.engine && strcmp(model->job.engine, "Monitor") != 0);
     window_make(analysis);
     cost_make(analysis);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        gpufl_status status = steps[i](analysis);
-        if (status != GPUFL_OK) {
-            analysis_free(analysis);
-            return status;
-        }
-    }
-    return GPUFL_OK;
+    gpufl_status status = deep_make(analysis, effort);
+    for (size_t i = 0; status == GPUFL_OK && i < sizeof steps / sizeof *steps; i++)
+        status = steps[i](analysis);
+    if (status != GPUFL_OK)
+        analysis_free(analysis);
+    return status;
 }
 
 void analysis_free(struct analysis *analysis)
@@ -66,6 +83,9 @@ void analysis_free(struct analysis *analysis)
     free(analysis->graphs);
     free(analysis->system);
     free(analysis->processes);
+    deep_use_free(&analysis->deep);
+    hot_code_free(&analysis->code);
+    stalls_free(&analysis->stalls);
     memset(analysis, 0, sizeof *analysis);
 }
 

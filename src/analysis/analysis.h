@@ -5,7 +5,8 @@
 #ifndef GPUFL_ANALYSIS_ANALYSIS_H
 #define GPUFL_ANALYSIS_ANALYSIS_H
 
-#include "analysis/session.h"
+#include "analysis/deep_use.h"
+#include "analysis/hot_code.h"
 #include "analysis/statistics.h"
 
 /* Where one GPU's wall time went. The parts add up to the session's wall time:
@@ -153,12 +154,19 @@ struct analysis {
     struct process_use *processes; /* most memory first */
     size_t process_count;
     struct metric_summary host[HOST_METRIC_COLUMN_COUNT];
+    struct stalls stalls; /* the deep engines' answers; all empty where they did not run */
+    struct hot_code code;
+    struct deep_use deep;
+    bool has_deep; /* any of them recorded something */
     struct profiling_cost cost;
     struct insight *insights;
     size_t insight_count;
 };
 
+/* Reads the log's code for lines and instructions, runs no tool. */
 NODISCARD gpufl_status analysis_make(struct analysis *analysis, const struct session_model *model);
+NODISCARD gpufl_status analysis_make_with(struct analysis *analysis, const struct session_model *model,
+                                          enum code_effort effort);
 void analysis_free(struct analysis *analysis);
 int64_t analysis_busy_ns(const struct analysis *analysis); /* over all GPUs */
 
@@ -170,6 +178,10 @@ gpufl_status transfers_make(struct analysis *analysis);  /* transfers.c */
 gpufl_status memory_use_make(struct analysis *analysis); /* memory_use.c */
 gpufl_status system_use_make(struct analysis *analysis); /* system_use.c */
 gpufl_status insights_make(struct analysis *analysis);   /* insights.c; last */
+void code_insights_add(struct analysis *analysis);       /* code_insights.c; called by insights_make */
+/* Adds to the list while there is room. */
+void insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity, int64_t impact_ns,
+                 const char *format, ...) PRINTF_LIKE(5, 6);
 
 /* Threads of the tree's order: the next node after `node`, depth first; ID_UNKNOWN at the end. */
 uint32_t scope_tree_next(const struct analysis *analysis, uint32_t node);

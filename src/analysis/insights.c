@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { insights_max = 16, hot_kernels = 5 };
+enum { insights_max = 24, hot_kernels = 5 };
 
-static void PRINTF_LIKE(5, 6) insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity,
-                                          int64_t impact_ns, const char *format, ...)
+void insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity, int64_t impact_ns,
+                 const char *format, ...)
 {
     if (analysis->insight_count == insights_max)
         return;
@@ -245,6 +245,7 @@ gpufl_status insights_make(struct analysis *analysis)
         spill_rule(analysis, &analysis->hotspots[i], &scratch);
     }
     throttle_rule(analysis);
+    code_insights_add(analysis);
     qsort(analysis->insights, analysis->insight_count, sizeof *analysis->insights, insight_compare);
     bytes_free(&scratch);
     return GPUFL_OK;

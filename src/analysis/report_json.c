@@ -17,68 +17,11 @@
  *                   warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
  *   outside_scopes  {gpu_ns kernels}
  *   copies memsets syncs memory graphs system processes host insights   as in the text
+ *   deep            only where a deep engine recorded something: see report_json_deep.c
  */
-#include "analysis/report_page.h"
+#include "analysis/report_json.h"
 
 #include <math.h>
-
-static void element(struct bytes *out, char open)
-{
-    char last = out->size ? out->data[out->size - 1] : '[';
-    if (last != '[' && last != ':' && last != '{')
-        bytes_append_char(out, ',');
-    bytes_append_char(out, open);
-}
-
-static void member_int(struct bytes *out, const char *key, int64_t value)
-{
-    json_key(out, key);
-    if (value == CELL_UNKNOWN)
-        json_text(out, NULL);
-    else
-        json_int(out, value);
-}
-
-static void member_id(struct bytes *out, const char *key, uint32_t value)
-{
-    member_int(out, key, value == ID_UNKNOWN ? CELL_UNKNOWN : (int64_t)value);
-}
-
-static void member_uint(struct bytes *out, const char *key, uint64_t value)
-{
-    json_key(out, key);
-    json_uint(out, value);
-}
-
-static void member_double(struct bytes *out, const char *key, double value)
-{
-    json_key(out, key);
-    json_double(out, value);
-}
-
-static void member_bool(struct bytes *out, const char *key, bool value)
-{
-    json_key(out, key);
-    json_bool(out, value);
-}
-
-/* "" is unknown in the model. */
-static void member_text(struct bytes *out, const char *key, const char *text)
-{
-    json_key(out, key);
-    json_text(out, text && *text ? text : NULL);
-}
-
-static void member_device(struct bytes *out, uint16_t device)
-{
-    member_int(out, "device", device == DEVICE_UNKNOWN ? CELL_UNKNOWN : (int64_t)device);
-}
-
-static void list_open(struct bytes *out, const char *key)
-{
-    json_key(out, key);
-    bytes_append_char(out, '[');
-}
 
 static void session_part(const struct analysis *analysis, struct bytes *out)
 {
@@ -252,6 +195,7 @@ static void kernels_part(const struct analysis *analysis, struct bytes *out)
 static void scopes_part(const struct analysis *analysis, struct bytes *out)
 {
     struct bytes path = {0};
+    bool has_gpu = session_has_kernel_times(analysis->model);
     list_open(out, "scopes");
     for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN; at = scope_tree_next(analysis, at)) {
         const struct scope_node *node = &analysis->scopes[at];
@@ -264,8 +208,8 @@ static void scopes_part(const struct analysis *analysis, struct bytes *out)
         member_uint(out, "calls", node->calls);
         member_uint(out, "open_calls", node->open_calls);
         member_int(out, "wall_ns", node->calls ? node->wall_ns : CELL_UNKNOWN);
-        member_int(out, "gpu_ns", node->gpu_ns);
-        member_int(out, "gpu_self_ns", node->gpu_self_ns);
+        member_int(out, "gpu_ns", has_gpu ? node->gpu_ns : CELL_UNKNOWN);
+        member_int(out, "gpu_self_ns", has_gpu ? node->gpu_self_ns : CELL_UNKNOWN);
         member_uint(out, "kernels", node->kernels);
         member_uint(out, "kernels_self", node->kernels_self);
         member_int(out, "sync_ns", node->sync_ns);
@@ -283,7 +227,7 @@ static void scopes_part(const struct analysis *analysis, struct bytes *out)
     bytes_free(&path);
     json_key(out, "outside_scopes");
     bytes_append_char(out, '{');
-    member_int(out, "gpu_ns", analysis->scopes[0].gpu_self_ns);
+    member_int(out, "gpu_ns", has_gpu ? analysis->scopes[0].gpu_self_ns : CELL_UNKNOWN);
     member_uint(out, "kernels", analysis->scopes[0].kernels_self);
     bytes_append_char(out, '}');
 }
@@ -434,11 +378,11 @@ static void system_part(const struct analysis *analysis, struct bytes *out)
 gpufl_status report_json(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const parts[])(const struct analysis *, struct bytes *) = {
-        session_part, completeness_part, time_part, kernels_part, scopes_part, transfers_part, memory_part, system_part,
+        session_part,   completeness_part, time_part,   kernels_part, scopes_part,
+        transfers_part, memory_part,       system_part, deep_part,
     };
-    (void)options; /* a program wants all of it */
     struct analysis analysis;
-    gpufl_status status = analysis_make(&analysis, model);
+    gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);
     if (status != GPUFL_OK)
         return status;
     bytes_append_text(out, "{\"report_version\":1");

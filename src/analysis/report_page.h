@@ -15,6 +15,8 @@ struct page {
     bool is_wide, use_color;
 };
 
+struct page page_make(const struct analysis *analysis, const struct report_options *options, struct bytes *out);
+
 enum page_style { STYLE_TITLE, STYLE_DIM, STYLE_ALARM, STYLE_CAUTION };
 void page_styled(struct page *page, enum page_style style, const char *text);
 void page_title(struct page *page, const char *title); /* an empty line, then the title, no LF */
@@ -49,6 +51,17 @@ void section_header(struct page *page);
 void section_time(struct page *page);
 void section_kernels(struct page *page);
 void section_scopes(struct page *page);
+/* report_stalls.c: pieces of text, escaped. */
+void page_path(struct bytes *out, const char *path);                 /* scope parts joined by " > " */
+void page_place(struct bytes *out, const char *file, uint32_t line); /* file.cu:12 */
+void page_function_name(struct bytes *out, const char *name, uint32_t function_id, size_t columns);
+/* report_stalls.c and report_deep.c: print nothing where the deep engines did not run. */
+void section_stalls(struct page *page);
+void section_code(struct page *page);
+void section_counters(struct page *page);
+void section_metrics(struct page *page);
+void section_pm(struct page *page);
+void section_sources(struct page *page);
 void section_copies(struct page *page);
 void section_syncs(struct page *page);
 void section_memory(struct page *page);
@@ -59,6 +72,8 @@ void section_losses(struct page *page);
 
 /* complete or what is missing, in words; used by header and JSON. */
 bool session_is_complete(const struct session_model *model);
+/* False where kernels ran and none was timed, because counters need tracing paused. */
+bool session_has_kernel_times(const struct session_model *model);
 struct quantity cost_text(const struct analysis *analysis); /* "0.4 %", "" when nothing is known */
 
 #endif

@@ -119,6 +119,8 @@ void section_header(struct page *page)
         page_list_add(&list, "%s GPU sample%s recorded, %s%s lost", quantity_count(model->device_metrics.count).text,
                       model->device_metrics.count == 1 ? "" : "s", is_exact ? "" : "at least ",
                       quantity_count(lost).text);
+    if (model->deep.untimed_count)
+        page_list_add(&list, "%s more launched, not timed", quantity_count(model->deep.untimed_count).text);
     ending_items(&list, model);
     const struct profiling_cost *cost = &analysis->cost;
     if (cost->cupti >= 0 && cost->gpufl >= 0)
@@ -182,7 +184,9 @@ void section_time(struct page *page)
     page_title(page, "WHERE THE TIME WENT");
     bytes_append_format(page->out, "%52s\n", quantity_time((double)analysis->wall_ns).text);
     if (!analysis->device_count)
-        bytes_append_text(page->out, "   no GPU work was recorded\n");
+        bytes_append_text(page->out, analysis->model->deep.untimed_count
+                                         ? "   not known: kernel tracing was paused for counters\n"
+                                         : "   no GPU work was recorded\n");
     for (size_t i = 0; i < analysis->device_count; i++) {
         if (analysis->device_count > 1) {
             char name[40] = "GPU not recorded";
@@ -237,6 +241,11 @@ static void launch_cells(struct table *table, const struct launch_config *launch
 void section_kernels(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
+    if (!analysis->hotspot_count && analysis->model->deep.untimed_count) {
+        page_title(page, "KERNELS");
+        bytes_append_text(page->out, "   not timed: see DEEP DATA\n");
+        return;
+    }
     if (!analysis->hotspot_count) {
         page_missing(page, "KERNELS", "kernel_events", "kernels");
         return;
@@ -306,13 +315,13 @@ static void scope_row(struct table *table, const struct analysis *analysis, cons
     table_cell_bytes(table, name.data, name.size);
     table->text.failed = table->text.failed || name.failed;
     bytes_free(&name);
-    bool has_calls = node->calls != 0;
+    bool has_calls = node->calls != 0, has_gpu = session_has_kernel_times(analysis->model);
     table_cell(table, has_calls ? quantity_time((double)node->wall_ns).text : "–");
-    table_cell(table, quantity_time((double)node->gpu_ns).text);
-    table_cell(table, quantity_time((double)node->gpu_self_ns).text);
+    table_cell(table, has_gpu ? quantity_time((double)node->gpu_ns).text : "–");
+    table_cell(table, has_gpu ? quantity_time((double)node->gpu_self_ns).text : "–");
     table_cell(table, has_calls ? quantity_count(node->calls).text : "–");
     table_cell(table, has_calls ? quantity_time((double)node->wall_ns / (double)node->calls).text : "–");
-    table_cell(table, quantity_count(node->kernels).text);
+    table_cell(table, has_gpu ? quantity_count(node->kernels).text : "–");
     if (has_benchmarks) {
         char text[80] = "";
         if (node->repeat)
@@ -359,6 +368,9 @@ void section_scopes(struct page *page)
     int64_t compute_ns = 0;
     for (size_t i = 0; i < analysis->device_count; i++)
         compute_ns = sum_saturated(compute_ns, analysis->devices[i].compute_ns);
+    if (analysis->model->deep.untimed_count && session_has_kernel_times(analysis->model))
+        bytes_append_format(page->out, "   without the %s kernels that were launched while tracing was paused\n",
+                            quantity_count(analysis->model->deep.untimed_count).text);
     if (analysis->kernel_ns > compute_ns)
         bytes_append_text(page->out, "   GPU adds up kernel durations; kernels that ran side by side count each\n");
 }

@@ -11,6 +11,11 @@ bool session_is_complete(const struct session_model *model)
            !model->invalid_rows;
 }
 
+bool session_has_kernel_times(const struct session_model *model)
+{
+    return model->kernels.count || !model->deep.untimed_count;
+}
+
 struct quantity cost_text(const struct analysis *analysis)
 {
     const struct profiling_cost *cost = &analysis->cost;
@@ -19,22 +24,28 @@ struct quantity cost_text(const struct analysis *analysis)
     return quantity_percent((cost->cupti > 0 ? cost->cupti : 0) + (cost->gpufl > 0 ? cost->gpufl : 0));
 }
 
+struct page page_make(const struct analysis *analysis, const struct report_options *options, struct bytes *out)
+{
+    return (struct page){.out = out,
+                         .analysis = analysis,
+                         .columns = options->columns > 40 ? (size_t)options->columns : 100,
+                         .top = options->top > 0 ? (size_t)options->top : 10,
+                         .is_wide = options->is_wide,
+                         .use_color = options->use_color};
+}
+
 gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const sections[])(struct page *) = {
-        section_header, section_time,   section_kernels, section_scopes,   section_copies, section_syncs,
-        section_memory, section_graphs, section_system,  section_insights, section_losses,
+        section_header,   section_time,    section_kernels, section_scopes,   section_stalls, section_code,
+        section_counters, section_metrics, section_pm,      section_sources,  section_copies, section_syncs,
+        section_memory,   section_graphs,  section_system,  section_insights, section_losses,
     };
     struct analysis analysis;
-    gpufl_status status = analysis_make(&analysis, model);
+    gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);
     if (status != GPUFL_OK)
         return status;
-    struct page page = {.out = out,
-                        .analysis = &analysis,
-                        .columns = options->columns > 40 ? (size_t)options->columns : 100,
-                        .top = options->top > 0 ? (size_t)options->top : 10,
-                        .is_wide = options->is_wide,
-                        .use_color = options->use_color};
+    struct page page = page_make(&analysis, options, out);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         sections[i](&page);
     analysis_free(&analysis);
@@ -48,7 +59,10 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
     uint64_t lost = session_lost(model, &is_exact);
     const char *plural = model->kernels.count == 1 ? "" : "s";
     struct quantity wall = quantity_time((double)analysis->wall_ns);
-    if (analysis->has_kernel_engine && analysis->device_count > 1)
+    if (!session_has_kernel_times(model))
+        bytes_append_format(out, "%s kernels launched in %s, not timed", quantity_count(model->deep.untimed_count).text,
+                            wall.text);
+    else if (analysis->has_kernel_engine && analysis->device_count > 1)
         bytes_append_format(out, "%s kernel%s, %s GPU busy of %zu x %s", quantity_count(model->kernels.count).text,
                             plural, quantity_time((double)analysis_busy_ns(analysis)).text, analysis->device_count,
                             wall.text);
@@ -57,6 +71,8 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
                             quantity_time((double)analysis_busy_ns(analysis)).text, wall.text);
     else
         bytes_append_format(out, "%s GPU samples in %s", quantity_count(model->device_metrics.count).text, wall.text);
+    if (session_has_kernel_times(model) && model->deep.untimed_count)
+        bytes_append_format(out, ", %s more not timed", quantity_count(model->deep.untimed_count).text);
     bytes_append_format(out, ", %s%s lost", is_exact ? "" : "at least ", quantity_count(lost).text);
     if (*cost_text(analysis).text)
         bytes_append_format(out, ", cost %s", cost_text(analysis).text);
@@ -69,7 +85,7 @@ gpufl_status report_headline(const char *session_dir, struct bytes *out, struct 
     if (status != GPUFL_OK)
         return status;
     struct analysis analysis;
-    status = analysis_make(&analysis, model);
+    status = analysis_make_with(&analysis, model, CODE_UNREAD);
     if (status == GPUFL_OK) {
         headline_write(&analysis, out);
         analysis_free(&analysis);

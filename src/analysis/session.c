@@ -117,6 +117,7 @@ static void loader_free(struct session_loader *loader)
     free(loader->details);
     intern_free(&loader->detail_contents);
     intern_free(&loader->paths);
+    loader_deep_free(loader);
 }
 
 gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem)
@@ -180,6 +181,7 @@ void session_free(struct session_model *model)
     metric_table_free(&model->device_metrics);
     metric_table_free(&model->host_metrics);
     metric_table_free(&model->process_metrics);
+    session_deep_free(&model->deep);
     for (unsigned i = 0; i < DICTIONARY_COUNT; i++)
         free(model->dictionaries[i].texts);
     intern_free(&model->texts);

@@ -13,6 +13,7 @@
 #ifndef GPUFL_ANALYSIS_SESSION_H
 #define GPUFL_ANALYSIS_SESSION_H
 
+#include "analysis/session_deep.h"
 #include "base/intern.h"
 #include "logfile/reader.h"
 
@@ -165,6 +166,7 @@ struct session_model {
     size_t launch_count, scope_count, copy_count, memset_count, graph_count, sync_count, memory_event_count,
         device_count, loss_count, capability_count, clock_sync_count, issue_count;
     struct metric_table device_metrics, host_metrics, process_metrics;
+    struct session_deep deep;
     struct session_overhead overhead;
     struct dictionary_table dictionaries[DICTIONARY_COUNT];
     struct log_summary summary;

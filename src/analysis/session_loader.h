@@ -14,6 +14,15 @@ struct kernel_detail {
     uint32_t corr_id, content_id, path_id;
 };
 
+/* Samples meet by key while they are read; and the room of the model's arrays. */
+struct deep_loader {
+    struct intern places, scoped;
+    size_t sample_capacity, scope_sample_capacity, window_capacity, sampling_capacity, counter_capacity,
+        metric_event_capacity, metric_value_capacity, untimed_capacity, object_capacity, listing_capacity,
+        listing_entry_capacity, source_capacity, source_line_capacity, pm_capacity, object_bytes;
+    size_t last_pm; /* rows come in runs of one sample: the next series is the next one */
+};
+
 struct session_loader {
     struct session_model *model;
     uint32_t *scope_slots; /* scope id -> index + 1, open addressing */
@@ -26,6 +35,7 @@ struct session_loader {
     struct intern paths;           /* scope paths that v1 records hold as text */
     size_t launch_capacity, scope_capacity, copy_capacity, memset_capacity, graph_capacity, sync_capacity,
         memory_event_capacity, device_capacity, loss_capacity, capability_capacity, clock_sync_capacity, issue_capacity;
+    struct deep_loader deep;
     gpufl_status status; /* the first failure stops the reader */
 };
 
@@ -42,7 +52,21 @@ struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t 
 bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
                    size_t size);
 
+/* Members of a record: "" or ID_UNKNOWN when missing or of another type; a time that is none leaves *time_ns alone. */
+const char *loader_member_text(struct session_loader *loader, const struct json_value *object, const char *key);
+uint32_t object_u32(const struct json_value *object, const char *key);
+bool object_time(const struct json_value *object, const char *key, int64_t *time_ns);
+bool object_u64(const struct json_value *object, const char *key, uint64_t *value); /* a number, or one in quotes */
+/* The scope instance that a row names, ID_UNKNOWN for none or one that is not in the log (counted). */
+uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row);
+
 void loader_batch(struct session_loader *loader, const struct batch_view *view); /* session_rows.c */
+/* The deep engines' batches and records (session_deep.c) and code (session_code.c); false: not one of theirs. */
+void loader_deep_rows(struct session_loader *loader, const struct batch_view *view);
+bool loader_deep_record(struct session_loader *loader, enum record_type type, const struct json_value *object);
+bool loader_code_record(struct session_loader *loader, enum record_type type, const struct json_value *object);
+void loader_deep_free(struct session_loader *loader);
+void session_deep_free(struct session_deep *deep);
 void loader_record(struct session_loader *loader, enum record_type type,
                    const struct json_value *object);       /* session_records.c */
 gpufl_status loader_finish(struct session_loader *loader); /* session_join.c */

@@ -9,7 +9,7 @@
 
 enum { loss_kinds_max = 256, devices_max = 1024, capabilities_max = 256, clock_syncs_max = 65536 };
 
-static const char *member_text(struct session_loader *loader, const struct json_value *object, const char *key)
+const char *loader_member_text(struct session_loader *loader, const struct json_value *object, const char *key)
 {
     const struct json_value *value = json_member(object, key);
     return value && value->kind == JSON_STRING ? loader_text(loader, value->text, value->text_size) : "";
@@ -18,18 +18,18 @@ static const char *member_text(struct session_loader *loader, const struct json_
 static void keep_text(struct session_loader *loader, const struct json_value *object, const char *key,
                       const char **field)
 {
-    const char *text = member_text(loader, object, key);
+    const char *text = loader_member_text(loader, object, key);
     if (*text)
         *field = text;
 }
 
-static uint32_t member_u32(const struct json_value *object, const char *key)
+uint32_t object_u32(const struct json_value *object, const char *key)
 {
     int64_t value = json_get_int(object, key, -1);
     return value >= 0 && value < ID_UNKNOWN ? (uint32_t)value : ID_UNKNOWN;
 }
 
-static bool member_time(const struct json_value *object, const char *key, int64_t *time_ns)
+bool object_time(const struct json_value *object, const char *key, int64_t *time_ns)
 {
     int64_t value = json_get_int(object, key, -1);
     if (value <= 0 || value > INT64_MAX / 2)
@@ -87,31 +87,31 @@ static struct device_info *device_add(struct session_loader *loader, uint32_t id
 static void devices_from(struct session_loader *loader, const struct json_value *list)
 {
     for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
-        struct device_info *device = device_add(loader, member_u32(entry, "id"));
+        struct device_info *device = device_add(loader, object_u32(entry, "id"));
         /* NVML's and CUDA's numbering may differ: the limits record speaks of the ids that kernels carry. */
         if (!device || device->has_limits)
             continue;
         keep_text(loader, entry, "name", &device->name);
         keep_text(loader, entry, "uuid", &device->uuid);
         if (json_member(entry, "compute_major")) {
-            device->compute_major = member_u32(entry, "compute_major");
-            device->compute_minor = member_u32(entry, "compute_minor");
-            device->multiprocessors = member_u32(entry, "multi_processor_count");
+            device->compute_major = object_u32(entry, "compute_major");
+            device->compute_minor = object_u32(entry, "compute_minor");
+            device->multiprocessors = object_u32(entry, "multi_processor_count");
         }
     }
 }
 
 static void device_limits(struct session_loader *loader, const struct json_value *object)
 {
-    struct device_info *device = device_add(loader, member_u32(object, "device_id"));
+    struct device_info *device = device_add(loader, object_u32(object, "device_id"));
     if (!device)
         return;
     device->has_limits = true;
     keep_text(loader, object, "name", &device->name);
     keep_text(loader, object, "uuid", &device->uuid);
-    device->compute_major = member_u32(object, "compute_major");
-    device->compute_minor = member_u32(object, "compute_minor");
-    device->multiprocessors = member_u32(object, "multiprocessors");
+    device->compute_major = object_u32(object, "compute_major");
+    device->compute_minor = object_u32(object, "compute_minor");
+    device->multiprocessors = object_u32(object, "multiprocessors");
 }
 
 /* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
@@ -145,7 +145,7 @@ static void job_start(struct session_loader *loader, const struct json_value *ob
     if (*engine && !*job->engine)
         job->engine = engine_word(loader, engine);
     job->pid = json_get_int(object, "pid", job->pid);
-    if (member_time(object, "ts_ns", &job->start_ns))
+    if (object_time(object, "ts_ns", &job->start_ns))
         loader_saw(loader, job->start_ns, job->start_ns);
     devices_from(loader, json_member(object, "devices"));
     devices_from(loader, json_member(object, "gpu_static_devices"));
@@ -178,8 +178,8 @@ static struct session_loss *loss_add(struct session_loader *loader, const char *
 
 static void loss_record(struct session_loader *loader, const struct json_value *object)
 {
-    const char *reason = member_text(loader, object, "reason");
-    const char *record_type = member_text(loader, object, "record_type");
+    const char *reason = loader_member_text(loader, object, "reason");
+    const char *record_type = loader_member_text(loader, object, "record_type");
     struct session_loss *loss = loss_find(loader, reason, record_type);
     if (!loss)
         loss = loss_add(loader, reason, record_type);
@@ -220,7 +220,7 @@ static void shutdown(struct session_loader *loader, const struct json_value *obj
 {
     struct job_info *job = &loader->model->job;
     int64_t time_ns;
-    if (member_time(object, "ts_ns", &time_ns) && (job->shutdown_ns == TIME_UNKNOWN || time_ns > job->shutdown_ns)) {
+    if (object_time(object, "ts_ns", &time_ns) && (job->shutdown_ns == TIME_UNKNOWN || time_ns > job->shutdown_ns)) {
         job->shutdown_ns = time_ns;
         loader_saw(loader, time_ns, time_ns);
     }
@@ -251,10 +251,10 @@ static void capabilities(struct session_loader *loader, const struct json_value 
                          sizeof *model->capabilities))
             return;
         model->capabilities[model->capability_count++] = (struct session_capability){
-            .feature = member_text(loader, entry, "feature"),
-            .status = member_text(loader, entry, "status"),
-            .reason_code = member_text(loader, entry, "reason_code"),
-            .message = member_text(loader, entry, "message"),
+            .feature = loader_member_text(loader, entry, "feature"),
+            .status = loader_member_text(loader, entry, "status"),
+            .reason_code = loader_member_text(loader, entry, "reason_code"),
+            .message = loader_member_text(loader, entry, "message"),
             .is_requested = json_get_bool(entry, "requested", false),
         };
     }
@@ -282,7 +282,7 @@ static void clock_sync(struct session_loader *loader, const struct json_value *o
         .cupti_ns = json_get_int(object, "cupti_ns", CELL_UNKNOWN),
         .wall_step_ns = json_get_int(object, "wall_step_ns", CELL_UNKNOWN),
     };
-    if (!member_time(object, "ts_ns", &reading.wall_ns) || model->clock_sync_count >= clock_syncs_max)
+    if (!object_time(object, "ts_ns", &reading.wall_ns) || model->clock_sync_count >= clock_syncs_max)
         return;
     loader_saw(loader, reading.wall_ns, reading.wall_ns);
     if (loader_grow(loader, &model->clock_syncs, &loader->clock_sync_capacity, model->clock_sync_count, sizeof reading))
@@ -332,7 +332,8 @@ void loader_record(struct session_loader *loader, enum record_type type, const s
         device_limits(loader, object);
         break;
     default:
-        loader_v1_record(loader, type, object);
+        if (!loader_deep_record(loader, type, object) && !loader_code_record(loader, type, object))
+            loader_v1_record(loader, type, object);
         break;
     }
 }

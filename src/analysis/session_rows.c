@@ -81,7 +81,7 @@ static uint32_t api_duration(int64_t duration_ns)
     return duration_ns < API_DURATION_UNKNOWN ? (uint32_t)duration_ns : API_DURATION_UNKNOWN - 1;
 }
 
-static uint32_t row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row)
+uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row)
 {
     uint64_t id = cell_u64(view, column, row);
     if (!id)
@@ -118,7 +118,7 @@ static void kernel_rows(struct session_loader *loader, const struct batch_view *
         kernels->stream_id[at] = cell_u32(view, KERNEL_STREAM_ID, row, ID_UNKNOWN);
         kernels->thread_id[at] = cell_u32(view, KERNEL_THREAD_ID, row, ID_UNKNOWN);
         kernels->corr_id[at] = cell_u32(view, KERNEL_CORR_ID, row, 0);
-        kernels->scope[at] = row_scope(loader, view, KERNEL_SCOPE_ID, row);
+        kernels->scope[at] = loader_row_scope(loader, view, KERNEL_SCOPE_ID, row);
         kernels->device[at] = cell_device(view, KERNEL_DEVICE_ID, row);
         if (has_graphs)
             kernels->graph_id[at] = cell_u32(view, KERNEL_GRAPH_ID, row, 0);
@@ -198,7 +198,7 @@ static bool span_read(struct session_loader *loader, const struct batch_view *vi
         .api_duration_ns = api_duration(cell(view, layout->api_duration, row)),
         .stream_id = cell_u32(view, layout->stream, row, ID_UNKNOWN),
         .thread_id = cell_u32(view, layout->thread, row, ID_UNKNOWN),
-        .scope = row_scope(loader, view, layout->scope, row),
+        .scope = loader_row_scope(loader, view, layout->scope, row),
         .corr_id = cell_u32(view, layout->corr, row, 0),
         .graph_id = layout->graph < 0 ? 0 : cell_u32(view, (unsigned)layout->graph, row, 0),
         .device = cell_device(view, layout->device, row),
@@ -279,7 +279,7 @@ static void sync_rows(struct session_loader *loader, const struct batch_view *vi
         if (!loader_times_ok(loader, view->base_time_ns, cell(view, SYNCHRONIZATION_DT_NS, row), wait.duration_ns,
                              &wait.start_ns))
             continue;
-        wait.scope = row_scope(loader, view, SYNCHRONIZATION_SCOPE_ID, row);
+        wait.scope = loader_row_scope(loader, view, SYNCHRONIZATION_SCOPE_ID, row);
         if (!loader_grow(loader, &model->syncs, &loader->sync_capacity, model->sync_count, sizeof wait))
             return;
         model->syncs[model->sync_count++] = wait;
@@ -303,7 +303,7 @@ static void memory_rows(struct session_loader *loader, const struct batch_view *
         if (!loader_times_ok(loader, view->base_time_ns, cell(view, MEMORY_ALLOC_DT_NS, row),
                              duration_ns == CELL_UNKNOWN ? 0 : duration_ns, &event.time_ns))
             continue;
-        event.scope = row_scope(loader, view, MEMORY_ALLOC_SCOPE_ID, row);
+        event.scope = loader_row_scope(loader, view, MEMORY_ALLOC_SCOPE_ID, row);
         if (!loader_grow(loader, &model->memory_events, &loader->memory_event_capacity, model->memory_event_count,
                          sizeof event))
             return;
@@ -387,7 +387,8 @@ void loader_batch(struct session_loader *loader, const struct batch_view *view)
     case RECORD_PROCESS_METRIC_BATCH:
         metric_rows(loader, &model->process_metrics, view);
         break;
-    default: /* samples and counters belong to other views of a session */
+    default:
+        loader_deep_rows(loader, view);
         break;
     }
 }

@@ -28,6 +28,7 @@ struct report_options report_options_for(int fd, const char *color)
     options.top = 10;
     options.use_color = terminal_use_color(fd, color);
     options.columns = terminal_columns(fd, 100);
+    options.may_run_tools = true;
     return options;
 }
 
@@ -46,12 +47,34 @@ static int write_all(int fd, const struct bytes *text, const char *what)
     return EXIT_GOOD;
 }
 
+/* The text that was asked for; a failure is printed already. */
+static bool report_write(const struct session_model *model, const struct arguments *arguments,
+                         const struct report_options *options, struct bytes *text)
+{
+    const char *function = arguments_text(arguments, "code", NULL);
+    struct problem problem = {"out of memory"};
+    gpufl_status status;
+    if (function)
+        status = report_code(model, function, options, text, &problem);
+    else if (arguments_has(arguments, "json"))
+        status = report_json(model, options, text);
+    else
+        status = report_text(model, options, text);
+    if (status != GPUFL_OK)
+        command_error("report", "%s", problem.text);
+    return status == GPUFL_OK;
+}
+
 int command_report(int argc, char **argv)
 {
     struct arguments arguments;
     int code = command_parse("report", argc, argv, &arguments);
     if (code >= 0)
         return code;
+    if (arguments_has(&arguments, "code") && arguments_has(&arguments, "json")) {
+        command_error("report", "--code prints text only; --json holds the same instructions under deep.lines");
+        return EXIT_USAGE;
+    }
     const char *file = arguments_text(&arguments, "output", NULL);
     struct session_model *model = report_load("report", arguments.operands[0]);
     if (!model)
@@ -66,11 +89,7 @@ int command_report(int argc, char **argv)
     struct report_options options = report_options_for(fd, arguments_text(&arguments, "color", "auto"));
     options.top = (int)arguments_number(&arguments, "top", options.top);
     options.is_wide = arguments_has(&arguments, "wide");
-    gpufl_status status =
-        arguments_has(&arguments, "json") ? report_json(model, &options, &text) : report_text(model, &options, &text);
-    if (status != GPUFL_OK || text.failed)
-        command_error("report", "out of memory");
-    else
+    if (report_write(model, &arguments, &options, &text))
         code = write_all(fd, &text, file ? file : "standard output");
     if (file && close(fd) != 0 && code == EXIT_GOOD) {
         command_error("report", "cannot write to %s: %s", file, strerror(errno));

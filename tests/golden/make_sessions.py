@@ -341,5 +341,6 @@ def hostile():
     s.write()
 
 
-for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, degraded, sync_loop, hostile):
-    make()
+if __name__ == "__main__":
+    for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, degraded, sync_loop, hostile):
+        make()

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/code_lookup.h"
+
+#include "logfile/packed_bytes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One larger than this is no cubin that the recorder stores. */
+#define CUBIN_BYTES_MAX ((uint64_t)512 << 20)
+
+struct opened_object {
+    bool is_tried, has_lines;
+    struct bytes bytes;
+    struct cubin cubin;
+    struct line_table lines;
+    const char *problem; /* NULL: the cubin is open */
+    const char *line_problem;
+};
+
+gpufl_status code_lookup_open(struct code_lookup *lookup, const struct session_model *model, enum code_effort effort)
+{
+    *lookup = (struct code_lookup){.model = model, .effort = effort};
+    lookup->objects = calloc(model->deep.object_count + 1, sizeof *lookup->objects);
+    return lookup->objects ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+}
+
+static void opened_close(struct opened_object *opened)
+{
+    if (opened->has_lines)
+        line_table_close(&opened->lines);
+    if (opened->is_tried && !opened->problem)
+        cubin_close(&opened->cubin);
+    bytes_free(&opened->bytes);
+}
+
+void code_lookup_close(struct code_lookup *lookup)
+{
+    for (size_t i = 0; lookup->objects && i < lookup->model->deep.object_count; i++)
+        opened_close(&lookup->objects[i]);
+    free(lookup->objects);
+    intern_free(&lookup->texts);
+    *lookup = (struct code_lookup){0};
+}
+
+static const char *kept(struct code_lookup *lookup, const char *text)
+{
+    uint32_t id = intern_id(&lookup->texts, text, strlen(text), NULL);
+    lookup->has_failed = lookup->has_failed || (!id && *text);
+    return intern_text(&lookup->texts, id);
+}
+
+static void object_open(struct code_lookup *lookup, const struct code_object *object, struct opened_object *opened)
+{
+    struct problem problem = {""};
+    char text[sizeof problem.text + 64];
+    opened->is_tried = true;
+    if (!object->data) {
+        snprintf(text, sizeof text, "its code was not stored: %.200s",
+                 *object->skipped ? object->skipped : "the log does not say why");
+        opened->problem = kept(lookup, text);
+        return;
+    }
+    if (packed_bytes_read(&opened->bytes, object->data, object->data_size, object->bytes, CUBIN_BYTES_MAX, &problem) !=
+            GPUFL_OK ||
+        cubin_open(&opened->cubin, opened->bytes.data, opened->bytes.size, &problem) != GPUFL_OK) {
+        snprintf(text, sizeof text, "its code is damaged: %s", problem.text);
+        opened->problem = kept(lookup, text);
+        bytes_free(&opened->bytes);
+        return;
+    }
+    gpufl_status status = line_table_open(&opened->lines, &opened->cubin, LINE_TABLE_SOURCE, &problem);
+    opened->has_lines = status == GPUFL_OK;
+    if (status == GPUFL_E_NOT_FOUND) {
+        opened->line_problem = "it was built without line information (nvcc -lineinfo)";
+    } else if (status != GPUFL_OK) {
+        snprintf(text, sizeof text, "its line table is damaged: %s", problem.text);
+        opened->line_problem = kept(lookup, text);
+    }
+}
+
+/* The tool takes a fraction of a second for a function: the hottest ones only, and none once it failed. */
+static void function_disassemble(struct code_lookup *lookup, struct code_function *function)
+{
+    enum { tool_runs_max = 32 };
+    struct problem problem = {""};
+    if (lookup->effort != CODE_TOOLS || lookup->is_without_tool || lookup->tool_runs >= tool_runs_max)
+        return;
+    lookup->tool_runs++;
+    gpufl_status status =
+        disassembly_read(&function->disassembly, &function->object->cubin, function->function, NULL, &problem);
+    lookup->is_without_tool = status != GPUFL_OK || !function->disassembly.text_count;
+}
+
+void code_function_close(struct code_function *function)
+{
+    disassembly_free(&function->disassembly);
+}
+
+static const struct code_listing *listing_find(const struct session_deep *deep, uint64_t crc, const char *symbol)
+{
+    for (size_t i = 0; symbol && i < deep->listing_count; i++) {
+        const struct code_listing *listing = &deep->listings[i];
+        if ((listing->cubin_crc == crc || !listing->cubin_crc || !crc) && !strcmp(listing->function, symbol))
+            return listing;
+    }
+    return NULL;
+}
+
+struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t cubin_crc, const char *symbol)
+{
+    const struct session_deep *deep = &lookup->model->deep;
+    struct code_function function = {
+        .model = lookup->model, .listing = listing_find(deep, cubin_crc, symbol), .problem = ""};
+    if (lookup->effort == CODE_UNREAD)
+        return function;
+    size_t at = 0;
+    while (at < deep->object_count && (!cubin_crc || deep->objects[at].crc != cubin_crc))
+        at++;
+    if (at == deep->object_count) {
+        function.problem = function.listing ? "" : "the log holds no code of it";
+        return function;
+    }
+    struct opened_object *opened = &lookup->objects[at];
+    if (!opened->is_tried)
+        object_open(lookup, &deep->objects[at], opened);
+    if (opened->problem) {
+        function.problem = opened->problem;
+        return function;
+    }
+    function.object = opened;
+    function.function = symbol ? cubin_function_find(&opened->cubin, symbol) : NULL;
+    if (!function.function) {
+        function.problem = "the stored code has no function of this name";
+        return function;
+    }
+    if (!opened->has_lines && !function.listing)
+        function.problem = opened->line_problem;
+    if (!function.listing)
+        function_disassemble(lookup, &function);
+    return function;
+}
+
+/* The last entry that begins no later, when the instruction is one of its run. */
+static const struct listing_entry *entry_find(const struct code_function *function, uint32_t pc_offset)
+{
+    const struct code_listing *listing = function->listing;
+    const struct listing_entry *entries = function->model->deep.listing_entries;
+    size_t low = 0, high = listing ? listing->entry_count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (entries[listing->entry_first + middle].pc_offset <= pc_offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return NULL;
+    const struct listing_entry *entry = &entries[listing->entry_first + low - 1];
+    uint32_t distance = pc_offset - entry->pc_offset;
+    return distance % CUBIN_INSTRUCTION_BYTES == 0 && distance / CUBIN_INSTRUCTION_BYTES < entry->count ? entry : NULL;
+}
+
+static void instruction_find(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
+                             struct code_text *text)
+{
+    const struct instruction *found = disassembly_at(&function->disassembly, pc_offset);
+    struct instruction instruction = {.pc = pc_offset};
+    if (found)
+        instruction = *found;
+    else if (!cubin_word(&function->object->cubin, function->function, pc_offset, instruction.word))
+        return;
+    char words[256];
+    instruction_print(&instruction, words, sizeof words);
+    text->sass = kept(lookup, words);
+    text->is_raw = !instruction.text;
+}
+
+void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
+                    struct code_text *text)
+{
+    text->sass = text->file = "";
+    text->line = 0;
+    text->is_raw = false;
+    text->frame_count = 0;
+    const struct listing_entry *entry = entry_find(function, pc_offset);
+    if (entry) {
+        text->sass = entry->sass;
+        text->file = entry->file;
+        text->line = *entry->file ? entry->line : 0;
+    }
+    if (!function->function)
+        return;
+    if (!*text->sass)
+        instruction_find(lookup, function, pc_offset, text);
+    if (function->object->has_lines) {
+        text->frame_count = line_table_find(&function->object->lines, function->function->section,
+                                            function->function->offset + pc_offset, text->frames, LINE_FRAMES_MAX);
+        if (text->frame_count && text->frames[0].line) {
+            text->file = text->frames[0].path;
+            text->line = text->frames[0].line;
+        }
+    }
+}
+
+uint64_t code_function_size(const struct code_function *function)
+{
+    /* A listing names its own offsets: no more than a function can have. */
+    const uint64_t listed_max = 1 << 24;
+    uint64_t size = function->function ? function->function->size : 0;
+    const struct code_listing *listing = function->listing;
+    if (listing) {
+        const struct listing_entry *last =
+            &function->model->deep.listing_entries[listing->entry_first + listing->entry_count - 1];
+        uint64_t end = last->pc_offset + (uint64_t)last->count * CUBIN_INSTRUCTION_BYTES;
+        end = end < listed_max ? end : listed_max;
+        size = end > size ? end : size;
+    }
+    return size;
+}
+
+const char *code_source_line(const struct session_model *model, const char *file, uint32_t source_file_id,
+                             uint32_t line)
+{
+    const struct session_deep *deep = &model->deep;
+    for (size_t i = 0; line && i < deep->source_count; i++) {
+        const struct source_content *source = &deep->sources[i];
+        bool is_file = source_file_id && source->source_file_id == source_file_id;
+        const char *path =
+            *source->path ? source->path : session_text(model, DICTIONARY_SOURCE_FILE, source->source_file_id);
+        if (!is_file && *file && path)
+            is_file = !strcmp(path, file);
+        if (is_file)
+            return line <= source->line_count ? deep->source_lines[source->line_first + line - 1] : NULL;
+    }
+    return NULL;
+}

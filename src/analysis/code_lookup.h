@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From (cubin, function, pc) to instruction text and source line. Cubins of the
+ * log are unpacked and read when first asked for. What an instruction says comes
+ * from the log's listing, else from nvdisasm where the caller allows to run it,
+ * else it is the raw words. One owner, one thread; borrows the model. */
+#ifndef GPUFL_ANALYSIS_CODE_LOOKUP_H
+#define GPUFL_ANALYSIS_CODE_LOOKUP_H
+
+#include "analysis/session.h"
+#include "code/disassembly.h"
+#include "code/line_table.h"
+
+enum code_effort {
+    CODE_UNREAD, /* only what the rows themselves say */
+    CODE_STORED, /* cubins and listings of the log */
+    CODE_TOOLS   /* and nvdisasm; never in the profiled process */
+};
+
+struct code_function {
+    const struct session_model *model;
+    struct opened_object *object;          /* NULL: no cubin */
+    const struct cubin_function *function; /* NULL: not in the cubin */
+    const struct code_listing *listing;    /* NULL: not in the log */
+    const char *problem;                   /* why instructions or lines are missing; "" when they are not */
+    struct disassembly disassembly;        /* owned; empty unless the tool ran */
+};
+
+/* Texts live as long as the lookup. */
+struct code_text {
+    const char *sass;                          /* "" unknown */
+    const char *file;                          /* "" unknown */
+    uint32_t line;                             /* 0 unknown */
+    bool is_raw;                               /* sass is the instruction's words */
+    struct line_frame frames[LINE_FRAMES_MAX]; /* innermost first; more than one: inlined */
+    size_t frame_count;
+};
+
+struct code_lookup {
+    const struct session_model *model;
+    enum code_effort effort;
+    struct opened_object *objects; /* owned; by index of the model's code objects */
+    struct intern texts;
+    unsigned tool_runs;
+    bool is_without_tool; /* it was not found, failed or hung: not tried again */
+    bool has_failed;      /* memory */
+};
+
+NODISCARD gpufl_status code_lookup_open(struct code_lookup *lookup, const struct session_model *model,
+                                        enum code_effort effort);
+void code_lookup_close(struct code_lookup *lookup);
+struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t cubin_crc, const char *symbol);
+void code_function_close(struct code_function *function);
+void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
+                    struct code_text *text);
+/* One past the last instruction's offset that is known; 0: nothing is known. */
+uint64_t code_function_size(const struct code_function *function);
+/* A line of a file whose text the log holds, else NULL. source_file_id: of v1, may be 0. */
+const char *code_source_line(const struct session_model *model, const char *file, uint32_t source_file_id,
+                             uint32_t line);
+
+#endif

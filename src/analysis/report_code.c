@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One function, instruction by instruction, with what was sampled and counted. */
+#include "analysis/report_page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MATCH_NONE, MATCH_PART, MATCH_SYMBOL, MATCH_NAME };
+
+static int match_rank(const struct hot_function *function, const struct session_model *model, const char *wanted)
+{
+    const char *name = function->name, *symbol = function_symbol(model, function->function_id);
+    size_t size = strlen(wanted);
+    if (name && !strncmp(name, wanted, size) && (!name[size] || name[size] == '('))
+        return MATCH_NAME;
+    if (symbol && !strcmp(symbol, wanted))
+        return MATCH_SYMBOL;
+    return (name && strstr(name, wanted)) || (symbol && strstr(symbol, wanted)) ? MATCH_PART : MATCH_NONE;
+}
+
+static void candidates_list(const struct hot_code *code, const struct session_model *model, const char *wanted,
+                            int rank, struct bytes *out)
+{
+    enum { names_max = 6 };
+    unsigned count = 0;
+    for (size_t i = 0; i < code->function_count; i++) {
+        if (wanted && match_rank(&code->functions[i], model, wanted) < rank)
+            continue;
+        if (count++ < names_max) {
+            bytes_append_text(out, count > 1 ? ", " : " ");
+            page_function_name(out, code->functions[i].name, code->functions[i].function_id, 40);
+        }
+    }
+    if (count > names_max)
+        bytes_append_format(out, " and %u more", count - names_max);
+}
+
+static gpufl_status function_choose(const struct analysis *analysis, const char *wanted, uint32_t *chosen,
+                                    struct problem *problem)
+{
+    const struct hot_code *code = &analysis->code;
+    int best = 0;
+    size_t matches = 0;
+    for (uint32_t i = 0; i < code->function_count; i++) {
+        int rank = match_rank(&code->functions[i], analysis->model, wanted);
+        if (rank > best) {
+            best = rank;
+            matches = 0;
+        }
+        if (!rank || rank < best)
+            continue;
+        if (!matches++)
+            *chosen = i; /* the one with most samples of that rank */
+    }
+    /* The same function in several cubins: the hottest one. */
+    for (uint32_t i = 0; best == MATCH_NAME && i < code->function_count; i++)
+        if (code->functions[i].name && code->functions[*chosen].name &&
+            !strcmp(code->functions[i].name, code->functions[*chosen].name) && i != *chosen)
+            matches--;
+    if (matches == 1)
+        return GPUFL_OK;
+    struct bytes names = {0};
+    candidates_list(code, analysis->model, matches ? wanted : NULL, best, &names);
+    gpufl_status status;
+    if (matches)
+        status = problem_set(problem, GPUFL_E_INVALID, "'%.100s' matches %zu functions:%s", wanted, matches,
+                             bytes_text(&names));
+    else if (code->function_count)
+        status =
+            problem_set(problem, GPUFL_E_NOT_FOUND, "no sampled or counted function is called '%.100s'; there are:%s",
+                        wanted, bytes_text(&names));
+    else
+        status = problem_set(problem, GPUFL_E_NOT_FOUND,
+                             "the session has no samples and no counters (engines PcSampling, SassMetrics and Deep "
+                             "record them)");
+    bytes_free(&names);
+    return status;
+}
+
+static int pc_compare(const void *left, const void *right)
+{
+    const struct code_place *const *a = left, *const *b = right;
+    return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
+}
+
+/* The function's places by pc; the caller frees. */
+static const struct code_place **places_by_pc(const struct hot_code *code, uint32_t function, size_t *count)
+{
+    const struct code_place **places = malloc((code->place_count + 1) * sizeof *places);
+    *count = 0;
+    for (size_t i = 0; places && i < code->place_count; i++)
+        if (code->places[i].function == function)
+            places[(*count)++] = &code->places[i];
+    if (places)
+        qsort(places, *count, sizeof *places, pc_compare);
+    return places;
+}
+
+static void count_text(struct bytes *out, double value, int width)
+{
+    bytes_append_format(out, " %*s", width,
+                        isfinite(value) && value < 1e18 ? quantity_count((uint64_t)value).text : "");
+}
+
+static void instruction_row(struct page *page, uint64_t pc, const struct code_place *place, const char *sass,
+                            bool has_counts)
+{
+    enum { stall_columns = 18 };
+    const struct stalls *stalls = &page->analysis->stalls;
+    struct bytes row = {0}, stall = {0};
+    bytes_append_format(&row, "  %6llx", (unsigned long long)pc);
+    bytes_append_format(&row, " %9s", place && place->samples ? quantity_count(place->samples).text : "");
+    if (place && place->samples)
+        text_cut(&stall, stalls->kinds[place->stall].name, strlen(stalls->kinds[place->stall].name), stall_columns);
+    bytes_append_format(&row, "  %s%*s", bytes_text(&stall),
+                        (int)(stall_columns - text_columns(stall.data, stall.size)), "");
+    if (has_counts) {
+        bool is_counted = place && place->has_counts;
+        const struct instruction_counts none = instruction_counts_none();
+        const struct instruction_counts *counts = is_counted ? &place->counts : &none;
+        count_text(&row, counts->inst_executed, 13);
+        double threads = 32 * instruction_thread_efficiency(counts), used = instruction_coalescing(counts);
+        char text[24] = "";
+        if (isfinite(threads))
+            snprintf(text, sizeof text, "%.1f", threads);
+        bytes_append_format(&row, " %5s", text);
+        bytes_append_format(&row, " %7s", isfinite(used) ? quantity_percent(used).text : "");
+    }
+    bytes_append_text(&row, "  ");
+    size_t columns = text_columns(row.data, row.size);
+    text_cut(&row, sass, strlen(sass), page->is_wide || page->columns < columns + 20 ? 0 : page->columns - columns);
+    while (row.size && row.data[row.size - 1] == ' ')
+        row.size--;
+    bytes_append(page->out, row.data, row.size);
+    bytes_append_char(page->out, '\n');
+    page->out->failed = page->out->failed || row.failed || stall.failed;
+    bytes_free(&row);
+    bytes_free(&stall);
+}
+
+static void line_heading(struct page *page, const struct code_text *text, uint32_t source_file_id)
+{
+    struct bytes heading = {0};
+    bytes_append_text(&heading, "         ");
+    if (text->line)
+        page_place(&heading, text->file, text->line);
+    else
+        bytes_append_text(&heading, "(line not known)");
+    for (size_t i = 1; i < text->frame_count; i++) {
+        bytes_append_text(&heading, i > 1 ? " < " : "  inlined at ");
+        page_place(&heading, text->frames[i].path, text->frames[i].line);
+    }
+    const char *source = code_source_line(page->analysis->model, text->file, source_file_id, text->line);
+    if (source) {
+        source += strspn(source, " \t");
+        bytes_append_text(&heading, "  ");
+        text_escape(&heading, source, strlen(source));
+    }
+    page_styled(page, STYLE_DIM, bytes_text(&heading));
+    bytes_append_char(page->out, '\n');
+    page->out->failed = page->out->failed || heading.failed;
+    bytes_free(&heading);
+}
+
+static bool is_same_line(const struct code_text *a, const struct code_text *b)
+{
+    if (a->line != b->line || a->frame_count != b->frame_count || strcmp(a->file, b->file) != 0)
+        return false;
+    for (size_t i = 1; i < a->frame_count; i++)
+        if (a->frames[i].line != b->frames[i].line || strcmp(a->frames[i].path, b->frames[i].path) != 0)
+            return false;
+    return true;
+}
+
+static void listing_print(struct page *page, struct hot_code *code, uint32_t chosen)
+{
+    const struct hot_function *owner = &code->functions[chosen];
+    const struct session_model *model = page->analysis->model;
+    size_t count, at = 0;
+    const struct code_place **places = places_by_pc(code, chosen, &count);
+    if (!places) {
+        page->out->failed = true;
+        return;
+    }
+    struct code_function function =
+        code_lookup_function(&code->lookup, owner->cubin_crc, function_symbol(model, owner->function_id));
+    uint64_t size = code_function_size(&function);
+    struct code_text text, before = {.file = ""};
+    bool is_first = true, is_beyond = false;
+    uint64_t pc = size ? 0 : count ? places[0]->pc_offset : 0;
+    /* Every instruction that is known, then samples that lie behind the last one. */
+    while (pc < size || at < count) {
+        if (pc >= size) {
+            pc = places[at]->pc_offset;
+            if (size && !is_beyond)
+                bytes_append_text(page->out, "         beyond the end of the function\n");
+            is_beyond = size != 0;
+        }
+        const struct code_place *place = at < count && places[at]->pc_offset == pc ? places[at] : NULL;
+        code_lookup_at(&code->lookup, &function, (uint32_t)pc, &text);
+        if (!text.line && place && place->line) {
+            text.line = place->line;
+            text.file = place->file;
+        }
+        if (!is_beyond && (is_first || !is_same_line(&text, &before)))
+            line_heading(page, &text, place ? place->source_file_id : 0);
+        before = text;
+        is_first = false;
+        instruction_row(page, pc, place, text.sass, owner->has_counts);
+        /* A sample between two instructions is shown where it is. */
+        at += place != NULL;
+        uint64_t next = pc - pc % CUBIN_INSTRUCTION_BYTES + CUBIN_INSTRUCTION_BYTES;
+        pc = at < count && places[at]->pc_offset < next ? places[at]->pc_offset : next;
+    }
+    code_function_close(&function);
+    free(places);
+}
+
+gpufl_status report_code(const struct session_model *model, const char *function, const struct report_options *options,
+                         struct bytes *out, struct problem *problem)
+{
+    struct analysis analysis;
+    gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);
+    if (status != GPUFL_OK)
+        return problem_set(problem, status, "out of memory");
+    uint32_t chosen = 0;
+    status = function_choose(&analysis, function, &chosen, problem);
+    if (status == GPUFL_OK) {
+        struct page page = page_make(&analysis, options, out);
+        const struct hot_function *owner = &analysis.code.functions[chosen];
+        struct bytes name = {0};
+        page_function_name(&name, owner->name, owner->function_id, 0);
+        bytes_append_char(out, ' ');
+        page_styled(&page, STYLE_TITLE, bytes_text(&name));
+        bytes_append_format(out, "   %s samples%s\n", quantity_count(owner->samples).text,
+                            owner->has_counts ? " · executed, threads of 32, useful share of global sectors" : "");
+        bytes_free(&name);
+        if (*owner->problem) {
+            bytes_append_text(out, "   ");
+            text_escape(out, owner->problem, strlen(owner->problem));
+            bytes_append_char(out, '\n');
+        }
+        listing_print(&page, &analysis.code, chosen);
+        status = out->failed ? problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory") : GPUFL_OK;
+    }
+    analysis_free(&analysis);
+    return status;
+}
