@@ -108,7 +108,7 @@ int main(void)
         recorder_open(&recorder, writer, writer_options.session_id, "bench") != GPUFL_OK ||
         scope_history_make(&history) != GPUFL_OK)
         return 1;
-    const struct activity_joiner_options options = {&recorder, history, &cupti, true, true, false};
+    const struct activity_joiner_options options = {&recorder, history, &cupti, NULL, true, true, false};
     if (activity_joiner_make(&joiner, &options) != GPUFL_OK)
         return 1;
     int64_t now_ns = clock_wall_ns(), spent_ns = 0;

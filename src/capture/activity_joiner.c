@@ -21,6 +21,7 @@ struct activity_joiner {
     bool has_new_calls;
     uint8_t beat;
     struct graph_launch *graphs; /* direct-mapped by correlation id */
+    struct bytes symbol;          /* of a launch, NUL-terminated */
     struct activity_totals totals;
 };
 
@@ -50,6 +51,7 @@ void activity_joiner_free(struct activity_joiner *joiner)
     if (!joiner)
         return;
     launches_free(joiner->launches);
+    bytes_free(&joiner->symbol);
     calls_close(&joiner->calls);
     if (joiner->pending)
         munmap(joiner->pending, pending_max * sizeof(struct work));
@@ -96,6 +98,23 @@ static void graph_add_node(struct activity_joiner *joiner, const struct work *wo
     graph->beat = joiner->beat;
 }
 
+static void write_work(struct activity_joiner *joiner, const struct work *work, const struct call *call)
+{
+    work_row_write(joiner->options.recorder, work, call);
+    struct kernel_history *kernels = joiner->options.kernels;
+    if (!kernels || work->record != RECORD_KERNEL_EVENT_BATCH)
+        return;
+    const struct kernel_execution execution = {
+        .start_ns = work->start_ns,
+        .end_ns = work->start_ns + work->duration_ns,
+        .scope_id = call ? call->scope_id : 0,
+        .symbol_id = kernel_history_symbol(kernels, launches_symbol(joiner->launches, work->kernel_id)),
+        .context_id = work->context_id,
+        .correlation_id = work->correlation_id,
+    };
+    kernel_history_add(kernels, &execution);
+}
+
 /* Writes the work now when its call is known, else keeps it until it is. */
 static void submit(struct activity_joiner *joiner, struct work *work)
 {
@@ -103,13 +122,13 @@ static void submit(struct activity_joiner *joiner, struct work *work)
         graph_add_node(joiner, work);
     const struct call *call = calls_find(&joiner->calls, work->correlation_id);
     if (call || !joiner->options.has_calls) {
-        work_row_write(joiner->options.recorder, work, call);
+        write_work(joiner, work, call);
     } else if (joiner->pending_count < pending_max) {
         work->beat = joiner->beat;
         joiner->pending[joiner->pending_count++] = *work;
     } else {
         recorder_lose(joiner->options.recorder, LOSS_PENDING, 1);
-        work_row_write(joiner->options.recorder, work, NULL);
+        write_work(joiner, work, NULL);
     }
 }
 
@@ -120,7 +139,7 @@ static void write_waiting(struct activity_joiner *joiner, uint8_t beats)
         const struct work *work = &joiner->pending[i];
         const struct call *call = calls_find(&joiner->calls, work->correlation_id);
         if (call || (uint8_t)(joiner->beat - work->beat) >= beats)
-            work_row_write(joiner->options.recorder, work, call);
+            write_work(joiner, work, call);
         else
             joiner->pending[kept++] = *work;
     }
@@ -162,6 +181,27 @@ void activity_joiner_finish(struct activity_joiner *joiner)
 void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id)
 {
     calls_slot(&joiner->calls, correlation_id)->stack_id = stack_id;
+}
+
+void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_event *event, int64_t time_ns,
+                            uint32_t thread_id, uint64_t scope_id)
+{
+    if (!event->symbol_size) {
+        recorder_lose(joiner->options.recorder, LOSS_GRAPH_UNTIMED, 1);
+        return;
+    }
+    bytes_clear(&joiner->symbol);
+    bytes_append(&joiner->symbol, event->symbol, event->symbol_size);
+    bytes_append_char(&joiner->symbol, '\0');
+    uint32_t kernel_id = joiner->symbol.failed ? 0 : launches_name(joiner->launches, joiner->symbol.data);
+    int64_t *row = recorder_row(joiner->options.recorder, RECORD_LAUNCH_EVENT_BATCH, time_ns);
+    row[LAUNCH_KERNEL_ID] = kernel_id;
+    row[LAUNCH_CORR_ID] = event->correlation_id;
+    row[LAUNCH_CONTEXT_ID] = event->context_id;
+    row[LAUNCH_THREAD_ID] = thread_id;
+    row[LAUNCH_SCOPE_ID] = (int64_t)scope_id;
+    row[LAUNCH_WINDOW_ID] = event->window_id;
+    joiner->totals.launches++;
 }
 
 /* False (and counted) when the record has no usable times. */

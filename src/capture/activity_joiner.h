@@ -7,9 +7,11 @@
 #define GPUFL_CAPTURE_ACTIVITY_JOINER_H
 
 #include "capture/calls.h"
+#include "capture/kernel_history.h"
 #include "capture/launches.h"
 #include "capture/recorder.h"
 #include "capture/scope_history.h"
+#include "capture/thread_log.h"
 
 struct activity_joiner; /* opaque */
 
@@ -17,6 +19,7 @@ struct activity_joiner_options {
     struct recorder *recorder; /* borrowed, as are the next two */
     struct scope_history *history;
     const struct cupti *cupti;
+    struct kernel_history *kernels; /* told of every execution; NULL: nobody asks */
     bool has_calls; /* API records were granted; else nothing waits for them */
     bool has_system_thread_id;
     bool with_graphs; /* write graph_launch_batch rows */
@@ -34,10 +37,14 @@ void activity_joiner_settle(struct activity_joiner *joiner);
 void activity_joiner_beat(struct activity_joiner *joiner);
 /* The end: everything that waits is written as it is. */
 void activity_joiner_finish(struct activity_joiner *joiner);
+/* A kernel launched while kernel records are paused. */
+void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_event *event, int64_t time_ns,
+                            uint32_t thread_id, uint64_t scope_id);
 void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id);
 
 struct activity_totals {
     uint64_t kernels, copies, memsets, syncs, calls;
+    uint64_t launches; /* without GPU time */
     uint64_t unknown_records;
     int64_t cupti_overhead_ns[16]; /* by overhead slot: see overhead_slot in the source */
     uint32_t cupti_overhead_kind[16];

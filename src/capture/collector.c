@@ -26,14 +26,18 @@ enum {
 struct collector {
     struct collector_options options;
     struct recorder recorder;
+    struct names names;
     struct scope_tracker *scopes;
     struct activity_joiner *joiner; /* NULL: not tracing */
     struct stacks *stacks;          /* NULL: no stacks */
+    struct deep *deep;              /* NULL: nothing above Trace */
+    struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
     struct cupti *cupti;
     struct tick_scale scale;
     pthread_t thread;
     bool has_thread;
     _Atomic int is_stopping;
+    int64_t complete_ns; /* kernel records until then were read */
     int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
     int64_t flush_ns, cpu_ns;
     uint32_t lent_before; /* buffers that never came back from an earlier session */
@@ -47,6 +51,14 @@ static void on_stack(void *user, const struct stack_event *event)
         activity_joiner_stack(collector->joiner, event->correlation_id, stacks_identify(collector->stacks, event));
 }
 
+static void on_launch(void *user, const struct launch_event *event, int64_t time_ns, uint32_t thread_id,
+                      uint64_t scope_id)
+{
+    struct collector *collector = user;
+    if (collector->joiner)
+        activity_joiner_launch(collector->joiner, event, time_ns, thread_id, scope_id);
+}
+
 gpufl_status collector_make(struct collector **out, const struct collector_options *options)
 {
     struct collector *collector = calloc(1, sizeof *collector);
@@ -54,10 +66,14 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
         return GPUFL_E_NO_MEMORY;
     collector->options = *options;
     gpufl_status status = recorder_open(&collector->recorder, options->writer, options->session_id, options->app_name);
+    names_open(&collector->names, &collector->recorder);
+    if (deep_is_wanted(&options->deep))
+        collector->recorder.channels |= 1u << CHANNEL_SASS;
     if (status == GPUFL_OK)
         status = thread_logs_setup(buffer_pool_wake);
     if (status == GPUFL_OK)
-        status = scope_tracker_make(&collector->scopes, &collector->recorder, on_stack, collector);
+        status = scope_tracker_make(&collector->scopes, &collector->recorder,
+                                    &(struct thread_sink){collector, on_stack, on_launch});
     if (status == GPUFL_OK)
         status = buffer_pool_setup();
     if (status != GPUFL_OK) {
@@ -104,7 +120,9 @@ static size_t memory_bytes(const struct collector *collector)
                        sizeof(int64_t);
     return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
            scope_history_bytes(scope_tracker_history(collector->scopes)) +
-           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0);
+           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
+           (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
+           (collector->deep ? deep_bytes(collector->deep) : 0);
 }
 
 static void write_overhead(struct collector *collector)
@@ -186,15 +204,22 @@ static void do_round(struct collector *collector)
     struct scope_history *history = scope_tracker_history(collector->scopes);
     bool is_beat = collector->joiner && is_due(&collector->flush_mono_ns, now_ns, flush_ms);
     if (is_beat || (collector->joiner && scope_history_is_pressed(history))) {
+        int64_t flushed_ns = clock_wall_ns();
         cupti_flush(collector->cupti, false);
         collector->flush_ns += clock_mono_ns() - now_ns;
         scope_history_relax(history);
+        collector->complete_ns = flushed_ns;
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
     while (read_round(collector) == buffers_per_round) {
     }
     if (is_beat)
         activity_joiner_beat(collector->joiner);
+    if (collector->deep) {
+        deep_round(collector->deep, collector->complete_ns);
+        if (collector->options.on_deep_news && deep_has_news(collector->deep))
+            collector->options.on_deep_news(collector->options.news_user);
+    }
     recorder_flush(&collector->recorder, batch_age_ms);
     if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
         write_clock_sync(collector);
@@ -214,6 +239,26 @@ static void *run(void *argument)
         do_round(collector);
     }
     return NULL;
+}
+
+struct deep *collector_deep(struct collector *collector)
+{
+    return collector->deep;
+}
+
+/* Without memory for it the session goes on with Trace, which the capability record says. */
+static void start_deep(struct collector *collector)
+{
+    const struct deep_options options = {
+        .settings = collector->options.deep,
+        .cupti = collector->cupti,
+        .recorder = &collector->recorder,
+        .names = &collector->names,
+        .kernels = collector->kernels,
+        .scopes = scope_tracker_history(collector->scopes),
+    };
+    if (deep_make(&collector->deep, &options) == GPUFL_OK)
+        deep_start(collector->deep);
 }
 
 void collector_trace(struct collector *collector, struct trace_grant *grant)
@@ -238,23 +283,30 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
     grant->status = cupti_trace_start(collector->cupti, &options, &grant->cupti, &grant->problem);
     if (grant->status != GPUFL_OK)
         return;
+    gpufl_engine engine = collector->options.deep.engine;
+    if (engine == GPUFL_ENGINE_PC_SAMPLING || engine == GPUFL_ENGINE_DEEP)
+        grant->status = kernel_history_make(&collector->kernels, 0);
     const struct activity_joiner_options joiner = {
         .recorder = &collector->recorder,
         .history = scope_tracker_history(collector->scopes),
         .cupti = collector->cupti,
+        .kernels = collector->kernels,
         .has_calls = grant->cupti.granted & CUPTI_GRANTED_API,
         .has_system_thread_id = grant->cupti.has_system_thread_id,
         .with_graphs = collector->options.with_graphs,
     };
     scope_tracker_set_key(collector->scopes, grant->cupti.has_system_thread_id);
-    grant->status = activity_joiner_make(&collector->joiner, &joiner);
+    if (grant->status == GPUFL_OK)
+        grant->status = activity_joiner_make(&collector->joiner, &joiner);
     if (grant->status == GPUFL_OK && collector->options.with_stacks)
-        grant->status = stacks_make(&collector->stacks, &collector->recorder);
+        grant->status = stacks_make(&collector->stacks, &collector->names);
     if (grant->status != GPUFL_OK) {
         problem_set(&grant->problem, grant->status, "not enough memory for tracing");
         cupti_trace_stop(collector->cupti);
         activity_joiner_free(collector->joiner);
         collector->joiner = NULL;
+    } else if (deep_is_wanted(&collector->options.deep)) {
+        start_deep(collector);
     }
 }
 
@@ -268,6 +320,8 @@ gpufl_status collector_start(struct collector *collector)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (collector->has_thread)
         return GPUFL_OK;
+    if (collector->deep)
+        deep_stop(collector->deep);
     if (collector->joiner)
         cupti_trace_stop(collector->cupti);
     return GPUFL_E_NO_MEMORY;
@@ -275,6 +329,8 @@ gpufl_status collector_start(struct collector *collector)
 
 void collector_stop(struct collector *collector)
 {
+    if (collector->deep)
+        deep_stop(collector->deep);
     if (collector->joiner) {
         cupti_trace_stop(collector->cupti);
         /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
@@ -294,6 +350,11 @@ void collector_stop(struct collector *collector)
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
         activity_joiner_finish(collector->joiner);
     }
+    if (collector->deep) {
+        deep_finish(collector->deep);
+        if (collector->options.on_deep_news && deep_has_news(collector->deep))
+            collector->options.on_deep_news(collector->options.news_user);
+    }
     scope_tracker_close_open(collector->scopes, clock_wall_ns());
     recorder_flush(&collector->recorder, 0);
     write_clock_sync(collector);
@@ -304,15 +365,19 @@ void collector_free(struct collector *collector)
 {
     if (!collector)
         return;
+    deep_free(collector->deep);
     activity_joiner_free(collector->joiner);
+    kernel_history_free(collector->kernels);
     stacks_free(collector->stacks);
     scope_tracker_free(collector->scopes);
+    names_close(&collector->names);
     recorder_close(&collector->recorder);
     free(collector);
 }
 
 void collector_abandon(struct collector *collector)
 {
-    (void)collector; /* its thread and CUPTI live in the parent; leaking is the only safe thing */
+    /* Its thread and CUPTI live in the parent; leaking is the only safe thing. */
+    deep_abandon(collector->deep);
     thread_logs_forget();
 }

@@ -5,7 +5,7 @@
 #ifndef GPUFL_CAPTURE_COLLECTOR_H
 #define GPUFL_CAPTURE_COLLECTOR_H
 
-#include "capture/recorder.h"
+#include "capture/deep.h"
 #include "driver/cupti.h"
 
 struct collector; /* opaque */
@@ -18,6 +18,10 @@ struct collector_options {
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
     bool with_stacks;
     bool with_graphs;                      /* write a row per graph launch */
+    struct deep_settings deep;             /* engines above Trace */
+    /* Called on the collector's thread when a grant of a deep engine changed. */
+    void (*on_deep_news)(void *user);
+    void *news_user;
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */
     void *sampler_user;
 };
@@ -34,6 +38,8 @@ struct trace_grant {
 };
 /* Starts CUPTI when the options say so; failure is no failure of the session: see grant. */
 void collector_trace(struct collector *collector, struct trace_grant *grant);
+/* The engines above Trace, NULL when none is wanted or the trace did not start. Owned by the collector. */
+struct deep *collector_deep(struct collector *collector);
 /* Starts the thread. Afterwards only it writes through the recorder until collector_stop returned. */
 NODISCARD gpufl_status collector_start(struct collector *collector);
 /* Stops CUPTI, reads and writes everything, joins the thread. */

@@ -69,25 +69,38 @@ size_t launches_bytes(const struct launches *launches)
                (sizeof(struct intern_entry) + 2 * sizeof(uint32_t));
 }
 
+uint32_t launches_name(struct launches *launches, const char *symbol)
+{
+    bool is_new;
+    size_t size = strlen(symbol);
+    uint32_t kernel_id = intern_id(&launches->symbols, symbol, size, &is_new);
+    if (!kernel_id) {
+        recorder_lose(launches->recorder, LOSS_NAMES, 1);
+        return 0;
+    }
+    if (is_new) {
+        demangle(symbol, &launches->text);
+        recorder_define(launches->recorder, DICTIONARY_KERNEL, kernel_id, launches->text.data, launches->text.size);
+        recorder_define(launches->recorder, DICTIONARY_KERNEL_SYMBOL, kernel_id, symbol, size);
+    }
+    return kernel_id;
+}
+
+const char *launches_symbol(const struct launches *launches, uint32_t kernel_id)
+{
+    return intern_text(&launches->symbols, kernel_id);
+}
+
 static struct name_slot *name_find(struct launches *launches, const char *name)
 {
     struct name_slot *slot = &launches->names[((uintptr_t)name >> 3) * 2654435761u % name_cache_slots];
     /* The text is compared too: after a module is unloaded its addresses are used again. */
     if (slot->name == name && !strcmp(intern_text(&launches->symbols, slot->kernel_id), name))
         return slot;
-    bool is_new;
-    size_t size = strlen(name);
-    uint32_t kernel_id = intern_id(&launches->symbols, name, size, &is_new);
-    if (!kernel_id) {
-        recorder_lose(launches->recorder, LOSS_NAMES, 1);
+    uint32_t kernel_id = launches_name(launches, name);
+    if (!kernel_id)
         return NULL;
-    }
     *slot = (struct name_slot){name, kernel_id, 0};
-    if (is_new) {
-        demangle(name, &launches->text);
-        recorder_define(launches->recorder, DICTIONARY_KERNEL, kernel_id, launches->text.data, launches->text.size);
-        recorder_define(launches->recorder, DICTIONARY_KERNEL_SYMBOL, kernel_id, name, size);
-    }
     return slot;
 }
 

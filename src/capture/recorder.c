@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { batch_rows = 2048, all_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
+enum { batch_rows = 2048, usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
 
 static const struct {
     const char *word, *record_type, *text;
@@ -20,9 +20,17 @@ static const enum record_type written_batches[] = {
     RECORD_LAUNCH_CONFIG_BATCH, /* before the kernels that refer to it */
     RECORD_SCOPE_EVENT_BATCH,   RECORD_KERNEL_EVENT_BATCH,          RECORD_MEMCPY_EVENT_BATCH,
     RECORD_MEMSET_EVENT_BATCH,  RECORD_SYNCHRONIZATION_EVENT_BATCH, RECORD_MEMORY_ALLOC_EVENT_BATCH,
-    RECORD_GRAPH_LAUNCH_BATCH,
+    RECORD_GRAPH_LAUNCH_BATCH,  RECORD_LAUNCH_EVENT_BATCH,          RECORD_PROFILE_SAMPLE_BATCH,
+    RECORD_PM_SAMPLE_BATCH,
 };
 enum { written_batch_count = sizeof written_batches / sizeof *written_batches };
+
+/* Of some losses only the event is known, not how much it cost. */
+static bool is_counted(int reason)
+{
+    return reason != LOSS_TAKEN_OVER && reason != LOSS_PM_OVERFLOW && reason != LOSS_PC_BUFFER_FULL &&
+           reason != LOSS_PC_FAILED;
+}
 
 gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,
                            const char *app_name)
@@ -31,6 +39,7 @@ gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer,
     recorder->writer = writer;
     recorder->session_id = session_id;
     recorder->app_name = app_name;
+    recorder->channels = usual_channels;
     for (int i = 0; i < written_batch_count; i++) {
         gpufl_status status = batch_init(&recorder->batches[written_batches[i]], written_batches[i], batch_rows);
         if (status != GPUFL_OK) {
@@ -66,7 +75,7 @@ void recorder_end(struct recorder *recorder, enum record_type type)
         return;
     /* A line that could not be written is counted by the writer and becomes a loss record later. */
     if (channel == CHANNEL_COUNT)
-        (void)log_writer_line_all(recorder->writer, all_channels, type, &recorder->line);
+        (void)log_writer_line_all(recorder->writer, recorder->channels, type, &recorder->line);
     else
         (void)log_writer_line(recorder->writer, channel, type, &recorder->line, 1);
 }
@@ -133,7 +142,7 @@ int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t 
         recorder->batch_since_mono_ns[type] = clock_mono_ns();
     }
     int64_t *row = batch_row(batch);
-    row[0] = time_ns - batch->base_time_ns;
+    row[type == RECORD_PM_SAMPLE_BATCH ? PM_SAMPLE_DT_NS : 0] = time_ns - batch->base_time_ns;
     return row;
 }
 
@@ -160,7 +169,7 @@ static void write_losses(struct recorder *recorder)
         if (lost == recorder->lost_written[i])
             continue;
         write_loss(recorder, loss_words[i].word, loss_words[i].record_type,
-                   i == LOSS_TAKEN_OVER ? 0 : lost - recorder->lost_written[i], loss_words[i].text);
+                   is_counted(i) ? lost - recorder->lost_written[i] : 0, loss_words[i].text);
         recorder->lost_written[i] = lost;
     }
     struct log_writer_stats before, after;
@@ -204,7 +213,7 @@ void recorder_append_totals(struct recorder *recorder, struct bytes *out)
         }
     bytes_append_text(out, "},\"lost\":{");
     for (int i = 0; i < LOSS_REASON_COUNT; i++)
-        if (atomic_load(&recorder->lost[i]) && i != LOSS_TAKEN_OVER) { /* which has no count */
+        if (atomic_load(&recorder->lost[i]) && is_counted(i)) {
             json_key(out, loss_words[i].word);
             json_uint(out, atomic_load(&recorder->lost[i]));
         }

@@ -12,22 +12,62 @@
 #include <stdatomic.h>
 
 /* Every way in which gpufl can fail to record something. */
-#define LOSS_MAP(X)                                                                                                 \
-    X(LOSS_TAKEN_OVER, "taken_over", "unknown",                                                                     \
-      "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known") \
-    X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                               \
-      "CUPTI had no buffer to write them to, or dropped them on its own")                                           \
-    X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                     \
-      "an activity buffer held a record that cannot be right; the rest of it was skipped")                          \
-    X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                  \
-    X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")            \
-    X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                    \
-    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")           \
-    X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack")          \
-    X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                  \
-      "the call's scope is unknown: its thread's scope history was already forgotten")                              \
-    X(LOSS_NAMES, "names_full", "kernel_dict", "no memory left for names or launch configurations")                 \
-    X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                                  \
+#define LOSS_MAP(X)                                                                                                  \
+    X(LOSS_TAKEN_OVER, "taken_over", "unknown",                                                                      \
+      "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known")  \
+    X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                                \
+      "CUPTI had no buffer to write them to, or dropped them on its own")                                            \
+    X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                      \
+      "an activity buffer held a record that cannot be right; the rest of it was skipped")                           \
+    X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                   \
+    X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")             \
+    X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
+    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")            \
+    X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack")           \
+    X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                   \
+      "the call's scope is unknown: its thread's scope history was already forgotten")                               \
+    X(LOSS_NAMES, "names_full", "kernel_dict", "no memory left for names or launch configurations")                  \
+    X(LOSS_LAUNCH_RING, "launch_ring_full", "launch_event_batch",                                                    \
+      "a thread's ring had no room for a launch while kernel tracing was paused")                                    \
+    X(LOSS_GRAPH_UNTIMED, "graph_in_window", "launch_event_batch",                                                   \
+      "CUDA graphs launched while kernel tracing was paused; how many kernels they ran is not known")                \
+    X(LOSS_CODE_MEMORY, "code_memory_full", "code_object", "no room for modules that wait to be written")            \
+    X(LOSS_CODE_LIMIT, "code_limit", "code_object", "more code than GPUFL_CODE_BYTES_MAX, or than fits a line")      \
+    X(LOSS_CODE_INVALID, "code_invalid", "code_object", "a module that is no readable cubin")                        \
+    X(LOSS_CODE_UNWRITTEN, "code_unwritten", "code_object", "modules still waited to be written at the end")         \
+    X(LOSS_SOURCE_LIMIT, "source_limit", "source_file_content", "more source text than is kept")                     \
+    X(LOSS_PC_DROPPED, "pc_samples_dropped", "profile_sample_batch", "the GPU dropped PC samples")                   \
+    X(LOSS_PC_BUFFER_FULL, "pc_buffer_full", "profile_sample_batch",                                                 \
+      "the GPU's buffer of PC samples was full; how many it missed is not known")                                    \
+    X(LOSS_PC_FAILED, "pc_sampling_failed", "profile_sample_batch",                                                  \
+      "a call that starts PC sampling or reads its samples failed; how many are missing is not known")               \
+    X(LOSS_PC_TABLE, "pc_table_full", "profile_sample_batch", "PC samples came faster than they could be written")   \
+    X(LOSS_PC_CONTEXTS, "pc_contexts", "pc_sampling_config", "more contexts than can be sampled at a time")          \
+    X(LOSS_PM_OVERFLOW, "pm_overflow", "pm_sample_batch",                                                            \
+      "the GPU's buffer of counter samples was full or could not be read; how many it held is not known")            \
+    X(LOSS_PM_GAP, "pm_gap", "pm_sample_batch",                                                                      \
+      "intervals without a counter sample: the GPU's buffer was overwritten before it was read, or it took none")    \
+    X(LOSS_PM_BAD_TIME, "pm_bad_time", "pm_sample_batch", "counter samples with a time that cannot be right")        \
+    X(LOSS_PM_QUEUE, "pm_queue_full", "pm_sample_batch", "counter samples came faster than they could be written")   \
+    X(LOSS_PM_NO_VALUE, "pm_no_value", "pm_sample_batch", "the counters of a sample do not hold the metric's value") \
+    X(LOSS_SASS_DROPPED, "sass_records_dropped", "profile_sample_batch",                                             \
+      "CUPTI counted instructions and the counts could not be read from it")                                         \
+    X(LOSS_SASS_MEMORY, "sass_memory", "profile_sample_batch",                                                       \
+      "no memory left for instruction counts that wait to be written")                                               \
+    X(LOSS_SASS_INVALID, "sass_counts_invalid", "profile_sample_batch",                                              \
+      "kernels ran in the window and all of their instruction counts are zero: not measured, so not written")        \
+    X(LOSS_RANGE_OVERLAP, "range_overlap", "perf_metric_event",                                                      \
+      "the scope began while another one was measured on its context")                                               \
+    X(LOSS_RANGE_NO_CONTEXT, "range_no_context", "perf_metric_event",                                                \
+      "the scope began before its thread had a CUDA context; name a scope inside it with GPUFL_RANGE_SCOPES")        \
+    X(LOSS_RANGE_BUSY, "range_busy", "perf_metric_event",                                                            \
+      "another thread's launch did not end in time, and CUPTI must not be started or stopped beside one")            \
+    X(LOSS_RANGES_DROPPED, "ranges_dropped", "perf_metric_event",                                                    \
+      "CUPTI counted and dropped the counters, or they could not be read from it")                                   \
+    X(LOSS_RANGE_MEMORY, "range_memory", "perf_metric_event", "no memory left for counters that wait to be written") \
+    X(LOSS_RANGE_UNNAMED, "range_unnamed", "kernel_perf_metric_event",                                               \
+      "which launch the counters belong to is not known; they are written without its name")                         \
+    X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                                   \
       "too many records waited for their API call; they are written without its time, thread and scope")
 
 enum loss_reason {
@@ -47,6 +87,7 @@ struct recorder {
     _Atomic uint64_t lost[LOSS_REASON_COUNT];
     uint64_t lost_written[LOSS_REASON_COUNT];
     uint64_t disk_lost_written[RECORD_TYPE_COUNT];
+    unsigned channels; /* bit mask: those that a line for all of them opens */
 };
 
 NODISCARD gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,

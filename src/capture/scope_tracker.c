@@ -33,8 +33,7 @@ struct scope_tracker {
     struct recorder *recorder;
     struct scope_history *history;
     const struct tick_scale *scale;
-    void (*on_stack)(void *user, const struct stack_event *event);
-    void *on_stack_user;
+    struct thread_sink sink;
     bool by_thread_id, is_discarding;
     uint64_t next_id;
     uint64_t refused_seen;
@@ -51,7 +50,7 @@ struct scope_tracker {
 enum { text_bytes_max = 4 << 20, depth_max = 4096 };
 
 gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
-                                void (*on_stack)(void *user, const struct stack_event *event), void *user)
+                                const struct thread_sink *sink)
 {
     struct scope_tracker *tracker = calloc(1, sizeof *tracker);
     if (!tracker)
@@ -62,8 +61,7 @@ gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *rec
         return status;
     }
     tracker->recorder = recorder;
-    tracker->on_stack = on_stack;
-    tracker->on_stack_user = user;
+    tracker->sink = *sink;
     tracker->by_thread_id = true;
     tracker->next_id = 1;
     tracker->refused_seen = thread_logs_refused();
@@ -297,8 +295,14 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         on_range_end(tracker, (const struct range_end_event *)record);
         break;
     case THREAD_CALL_STACK:
-        tracker->on_stack(tracker->on_stack_user, (const struct stack_event *)record);
+        tracker->sink.on_stack(tracker->sink.user, (const struct stack_event *)record);
         break;
+    case THREAD_LAUNCH: {
+        const struct launch_event *launch = (const struct launch_event *)record;
+        tracker->sink.on_launch(tracker->sink.user, launch, tick_scale_wall_ns(tracker->scale, launch->event.ticks),
+                                thread->thread_id, innermost_id(thread));
+        break;
+    }
     default:
         break;
     }
@@ -317,12 +321,15 @@ static void visit(void *user, struct thread_log *log)
         ring_release(&log->ring, record);
     }
     uint64_t lost_scopes = atomic_load(&log->lost_scopes), lost_stacks = atomic_load(&log->lost_stacks);
+    uint64_t lost_launches = atomic_load(&log->lost_launches);
     if (thread) {
         recorder_lose(tracker->recorder, LOSS_SCOPE_RING, lost_scopes - log->reported_lost_scopes);
         recorder_lose(tracker->recorder, LOSS_STACK_RING, lost_stacks - log->reported_lost_stacks);
+        recorder_lose(tracker->recorder, LOSS_LAUNCH_RING, lost_launches - log->reported_lost_launches);
     }
     log->reported_lost_scopes = lost_scopes;
     log->reported_lost_stacks = lost_stacks;
+    log->reported_lost_launches = lost_launches;
 }
 
 void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale)

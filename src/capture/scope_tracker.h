@@ -11,9 +11,16 @@
 
 struct scope_tracker; /* opaque */
 
-/* recorder is borrowed. on_stack gets each call stack event. */
+struct thread_sink { /* who gets what is not a scope */
+    void *user;
+    void (*on_stack)(void *user, const struct stack_event *event);
+    void (*on_launch)(void *user, const struct launch_event *event, int64_t time_ns, uint32_t thread_id,
+                      uint64_t scope_id);
+};
+
+/* recorder is borrowed. */
 NODISCARD gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
-                                          void (*on_stack)(void *user, const struct stack_event *event), void *user);
+                                          const struct thread_sink *sink);
 void scope_tracker_free(struct scope_tracker *tracker);
 /* Attribution is asked by gettid() (true) or by the low half of pthread_self() (old CUPTI). */
 void scope_tracker_set_key(struct scope_tracker *tracker, bool by_thread_id);

@@ -49,24 +49,23 @@ void stacks_capture(uint32_t correlation_id)
 }
 
 struct stacks {
-    struct recorder *recorder;
+    struct names *names;
     struct symbols *symbols;
-    struct intern addresses, texts;
+    struct intern addresses;
     uint32_t *text_ids; /* [id in addresses - 1] */
     uint32_t capacity;
     struct bytes text;
 };
 
-enum { address_bytes_max = 4 << 20, text_bytes_max = 4 << 20 };
+enum { address_bytes_max = 4 << 20 };
 
-gpufl_status stacks_make(struct stacks **out, struct recorder *recorder)
+gpufl_status stacks_make(struct stacks **out, struct names *names)
 {
     struct stacks *stacks = calloc(1, sizeof *stacks);
     if (!stacks)
         return GPUFL_E_NO_MEMORY;
-    stacks->recorder = recorder;
+    stacks->names = names;
     stacks->addresses.text_bytes_max = address_bytes_max;
-    stacks->texts.text_bytes_max = text_bytes_max;
     gpufl_status status = symbols_make(&stacks->symbols);
     if (status != GPUFL_OK) {
         free(stacks);
@@ -82,7 +81,6 @@ void stacks_free(struct stacks *stacks)
         return;
     symbols_free(stacks->symbols);
     intern_free(&stacks->addresses);
-    intern_free(&stacks->texts);
     bytes_free(&stacks->text);
     free(stacks->text_ids);
     free(stacks);
@@ -121,15 +119,11 @@ uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event)
         stacks->capacity = capacity;
     }
     spell(stacks, event);
-    bool is_new_text = false;
-    uint32_t text_id = stacks->text.size && !stacks->text.failed
-                           ? intern_id(&stacks->texts, stacks->text.data, stacks->text.size, &is_new_text)
-                           : 0;
-    if (is_new_text)
-        recorder_define(stacks->recorder, DICTIONARY_FUNCTION, text_id, stacks->text.data, stacks->text.size);
+    uint32_t text_id =
+        stacks->text.size && !stacks->text.failed ? names_stack(stacks->names, stacks->text.data, stacks->text.size) : 0;
     stacks->text_ids[id - 1] = text_id;
     return text_id;
 lost:
-    recorder_lose(stacks->recorder, LOSS_NAMES, 1);
+    recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
     return 0;
 }

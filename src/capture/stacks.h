@@ -5,7 +5,7 @@
 #ifndef GPUFL_CAPTURE_STACKS_H
 #define GPUFL_CAPTURE_STACKS_H
 
-#include "capture/recorder.h"
+#include "capture/names.h"
 #include "capture/thread_log.h"
 
 /* Finds an unwinder and warms it up (the first use may allocate). */
@@ -15,7 +15,7 @@ const char *stacks_unwinder(void); /* for the capability record */
 void stacks_capture(uint32_t correlation_id);
 
 struct stacks; /* opaque; collector's */
-NODISCARD gpufl_status stacks_make(struct stacks **out, struct recorder *recorder);
+NODISCARD gpufl_status stacks_make(struct stacks **out, struct names *names);
 void stacks_free(struct stacks *stacks);
 /* The stack's id in function_dict; 0 when it could not be kept (counted). */
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event);

@@ -260,6 +260,29 @@ void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t fra
     log_commit(log, record);
 }
 
+void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return;
+    size_t symbol_size = symbol ? strnlen(symbol, SCOPE_TEXT_BYTES_MAX) : 0;
+    struct ring_record *record = ring_reserve(&log->ring, sizeof(struct launch_event) + symbol_size,
+                                              (size_t)(log->depth + 1) * end_bytes);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_launches, 1, memory_order_relaxed);
+        return;
+    }
+    record->kind = THREAD_LAUNCH;
+    struct launch_event *event = (struct launch_event *)record;
+    event->event.ticks = clock_ticks();
+    event->correlation_id = correlation_id;
+    event->context_id = context_id;
+    event->window_id = window_id;
+    event->symbol_size = (uint32_t)symbol_size;
+    memcpy(event->symbol, symbol_size ? symbol : "", symbol_size);
+    log_commit(log, record);
+}
+
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user)
 {
     struct thread_log *logs[THREAD_LOG_COUNT_MAX];

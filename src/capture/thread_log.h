@@ -14,7 +14,8 @@ enum thread_event_kind {
     THREAD_SCOPE_END,
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
-    THREAD_CALL_STACK
+    THREAD_CALL_STACK,
+    THREAD_LAUNCH /* while kernel tracing is paused */
 };
 
 struct thread_event { /* SCOPE_END: only this */
@@ -45,6 +46,13 @@ struct stack_event {
     uint64_t frames[]; /* innermost first */
 };
 
+struct launch_event {
+    struct thread_event event;
+    uint32_t correlation_id, context_id, window_id;
+    uint32_t symbol_size; /* 0: a graph */
+    char symbol[];
+};
+
 enum {
     THREAD_LOG_BYTES = 64 * 1024,
     THREAD_LOG_COUNT_MAX = 128, /* 8 MiB in all; further threads are counted as lost */
@@ -58,8 +66,8 @@ struct thread_log {
     uint32_t epoch;                  /* of the session the two counts below belong to */
     uint32_t depth;                  /* open scopes whose end must still fit */
     uint32_t dropped_depth;          /* open scopes that were dropped: their ends are, too */
-    _Atomic uint64_t lost_scopes, lost_stacks;
-    uint64_t reported_lost_scopes, reported_lost_stacks; /* collector's */
+    _Atomic uint64_t lost_scopes, lost_stacks, lost_launches;
+    uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches; /* collector's */
     uint64_t alarm_tail; /* tail when the collector was last woken: once per filling is enough */
     _Atomic int is_exited;
 };
@@ -76,6 +84,8 @@ bool thread_log_scope_begin(const struct scope_text *text);
 bool thread_log_scope_end(void);
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
+/* symbol: mangled name, or NULL for a graph. */
+void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id);
 void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t frame_count);
 
 /* Session side. */

@@ -151,3 +151,22 @@ gpufl_status cuda_device_limits(const struct cuda *cuda, uint32_t device_id, str
     *limits = read;
     return GPUFL_OK;
 }
+
+void *cuda_primary_context(const struct cuda *cuda, int device_id)
+{
+    int device, is_active = 0;
+    unsigned flags = 0;
+    void *context = NULL;
+    if (!cuda->primary_state || !cuda->primary_retain || !cuda->device_get ||
+        cuda->device_get(&device, device_id) != CUDA_ABI_SUCCESS ||
+        cuda->primary_state(device, &flags, &is_active) != CUDA_ABI_SUCCESS || !is_active ||
+        cuda->primary_retain(&context, device) != CUDA_ABI_SUCCESS)
+        return NULL;
+    return context;
+}
+
+void *cuda_current_context(const struct cuda *cuda)
+{
+    void *context = NULL;
+    return cuda->current && cuda->current(&context) == CUDA_ABI_SUCCESS ? context : NULL;
+}

@@ -31,4 +31,9 @@ int cuda_device_count(const struct cuda *cuda);   /* 0 when not initialized */
 /* GPUFL_E_NO_DRIVER when the driver is not initialized. */
 NODISCARD gpufl_status cuda_device_limits(const struct cuda *cuda, uint32_t device_id, struct device_limits *limits);
 
+/* The device's primary context, kept alive from now on; NULL when there is none yet. */
+void *cuda_primary_context(const struct cuda *cuda, int device_id);
+/* The calling thread's; NULL when it has none. */
+void *cuda_current_context(const struct cuda *cuda);
+
 #endif

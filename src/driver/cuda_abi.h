@@ -43,6 +43,9 @@ struct cuda_abi_uuid {
     X(device_uuid, cuDeviceGetUuid, (struct cuda_abi_uuid * uuid, int device))       \
     X(device_uuid_v2, cuDeviceGetUuid_v2, (struct cuda_abi_uuid * uuid, int device)) \
     X(device_memory, cuDeviceTotalMem_v2, (size_t * bytes, int device))              \
-    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))
+    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device)) \
+    X(primary_state, cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *is_active)) \
+    X(primary_retain, cuDevicePrimaryCtxRetain, (void **context, int device))        \
+    X(current, cuCtxGetCurrent, (void **context))
 
 #endif

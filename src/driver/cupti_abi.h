@@ -54,6 +54,10 @@ enum {
 enum {
     CUPTI_ABI_DOMAIN_DRIVER = 1,
     CUPTI_ABI_DOMAIN_RUNTIME = 2,
+    CUPTI_ABI_DOMAIN_RESOURCE = 3,
+    CUPTI_ABI_RESOURCE_CONTEXT_CREATED = 1,
+    CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING = 2,
+    CUPTI_ABI_RESOURCE_MODULE_LOADED = 6,
     CUPTI_ABI_API_ENTER = 0,
     CUPTI_ABI_API_EXIT = 1,
     CUPTI_ABI_THREAD_ID_SYSTEM = 1,
@@ -210,6 +214,23 @@ struct cupti_abi_callback_data { /* of the two API domains */
     uint32_t correlation_id;
 };
 
+struct cupti_abi_resource_data {
+    void *context;
+    void *stream;
+    void *descriptor; /* of a module: struct cupti_abi_module_data */
+};
+struct cupti_abi_module_data {
+    uint32_t module_id;
+    size_t cubin_bytes;
+    const void *cubin;
+};
+struct cupti_abi_cubin_crc_params {
+    size_t size;
+    size_t cubin_bytes;
+    const void *cubin;
+    uint64_t crc; /* out */
+};
+
 enum { CUPTI_ABI_OTHER_NAME_BYTES = 64 }; /* least size of old_name */
 struct cupti_abi_subscriber_params {
     size_t struct_size;
@@ -242,6 +263,9 @@ typedef void cupti_abi_callback_fn(void *user, uint32_t domain, uint32_t cbid, c
     X(enable_driver_api, cuptiActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))                             \
     X(flush_all, cuptiActivityFlushAll, (uint32_t flag))                                                            \
     X(get_next_record, cuptiActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record))                 \
-    X(get_dropped, cuptiActivityGetNumDroppedRecords, (void *context, uint32_t stream_id, size_t *dropped))
+    X(get_dropped, cuptiActivityGetNumDroppedRecords, (void *context, uint32_t stream_id, size_t *dropped))         \
+    X(get_context_id, cuptiGetContextId, (void *context, uint32_t *id))                                             \
+    X(get_device_id, cuptiGetDeviceId, (void *context, uint32_t *device))                                           \
+    X(get_cubin_crc, cuptiGetCubinCrc, (struct cupti_abi_cubin_crc_params * params))
 
 #endif

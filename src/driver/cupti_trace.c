@@ -4,53 +4,26 @@
  * or after a trace stops, so the state they use is process-wide and entered
  * through a gate that stop closes and then waits to be empty. */
 #include "driver/cupti_calls.h"
+#include "driver/cupti_events.h"
+#include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
+#include "driver/gate.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct trace {
-    atomic_bool is_open;    /* the gate: whether the functions below may be called */
-    atomic_uint inside;     /* how many threads are past it */
-    atomic_uint generation; /* of the trace that runs, for per-thread notes of an earlier one */
-    atomic_ullong dropped;  /* records CUPTI dropped and nobody has taken yet */
+    struct gate gate;      /* around the functions below */
+    atomic_ullong dropped; /* records CUPTI dropped and nobody has taken yet */
     uint8_t *(*buffer_request)(size_t *size);
     void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
-    void (*on_call)(uint32_t correlation_id);
     struct cupti *_Atomic cupti;
     /* Below: under the lock. */
     bool is_running;
-    void *subscriber;
     uint64_t kinds;                                           /* bit per activity kind that was enabled */
-    unsigned callback_groups;                                 /* CUPTI_CALL_* whose callbacks were enabled */
     unsigned record_groups;                                   /* CUPTI_CALL_* whose records were enabled call by call */
     enum { API_UNDECIDED, API_BY_CALL, API_BY_KIND } api_way; /* for the life of the process, see below */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static bool gate_enter(void)
-{
-    atomic_fetch_add(&trace.inside, 1);
-    if (atomic_load(&trace.is_open))
-        return true;
-    atomic_fetch_sub(&trace.inside, 1);
-    return false;
-}
-
-static void gate_leave(void)
-{
-    atomic_fetch_sub(&trace.inside, 1);
-}
-
-static void gate_close(void)
-{
-    atomic_store(&trace.is_open, false);
-    /* The functions inside neither block nor call CUPTI, so this is short. */
-    while (atomic_load(&trace.inside))
-        sched_yield();
-}
 
 /* Before 12.9 CUPTI can crash when it gets no buffer. It gets one of these
  * instead, and what it writes there is counted as dropped. */
@@ -96,9 +69,9 @@ static void on_buffer_request(uint8_t **buffer, size_t *size, size_t *max_record
 {
     uint8_t *given = NULL;
     size_t bytes = 0;
-    if (gate_enter()) {
+    if (gate_enter(&trace.gate)) {
         given = trace.buffer_request(&bytes);
-        gate_leave();
+        gate_leave(&trace.gate);
     }
     if (!given)
         given = spare_lend(&bytes);
@@ -110,34 +83,13 @@ static void on_buffer_request(uint8_t **buffer, size_t *size, size_t *max_record
 static void on_buffer_complete(void *context, uint32_t stream_id, uint8_t *buffer, size_t size, size_t valid)
 {
     (void)context, (void)stream_id;
-    if (!buffer || spare_take_back(buffer, valid) || !gate_enter())
+    if (!buffer || spare_take_back(buffer, valid) || !gate_enter(&trace.gate))
         return;
     trace.buffer_complete(buffer, size, valid <= size ? valid : size);
-    gate_leave();
+    gate_leave(&trace.gate);
 }
 
-/* A runtime call makes driver calls of its own; only the outer one is the user's. */
-static void on_api_call(void *user, uint32_t domain, uint32_t cbid, const void *data)
-{
-    static _Thread_local unsigned runtime_call_generation;
-    (void)user, (void)cbid;
-    if ((domain != CUPTI_ABI_DOMAIN_RUNTIME && domain != CUPTI_ABI_DOMAIN_DRIVER) || !data)
-        return;
-    const struct cupti_abi_callback_data *call = data;
-    unsigned generation = atomic_load_explicit(&trace.generation, memory_order_relaxed);
-    bool is_inner = runtime_call_generation == generation;
-    if (domain == CUPTI_ABI_DOMAIN_RUNTIME)
-        runtime_call_generation = call->site == CUPTI_ABI_API_ENTER ? generation : 0;
-    else if (is_inner)
-        return;
-    if (call->site != CUPTI_ABI_API_ENTER || !gate_enter())
-        return;
-    if (trace.on_call)
-        trace.on_call(call->correlation_id);
-    gate_leave();
-}
-
-static gpufl_status failure(struct cupti *cupti, const char *function, int result, struct problem *problem)
+gpufl_status cupti_refusal(struct cupti *cupti, const char *function, int result, struct problem *problem)
 {
     const char *text = cupti_result_text(cupti, result);
     switch (result) {
@@ -160,59 +112,12 @@ static gpufl_status failure(struct cupti *cupti, const char *function, int resul
     }
 }
 
-/* Claims CUPTI for us, so that two profilers do not take each other's records. */
-static gpufl_status claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
-{
-    char other[CUPTI_ABI_OTHER_NAME_BYTES] = "";
-    struct cupti_abi_subscriber_params params = {sizeof params, "gpufl", other, sizeof other};
-    const char *function = "cuptiSubscribe_v2";
-    int result = -1;
-    if (cupti->call.subscribe_v2)
-        result = cupti->call.subscribe_v2(&trace.subscriber, on_api_call, NULL, &params);
-    if (result != CUPTI_ABI_SUCCESS && result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS && result != CUPTI_ABI_UNKNOWN) {
-        function = "cuptiSubscribe";
-        result = cupti->call.subscribe(&trace.subscriber, on_api_call, NULL);
-    }
-    if (result == CUPTI_ABI_SUCCESS)
-        return GPUFL_OK;
-    trace.subscriber = NULL;
-    cupti_note(cupti, function, result);
-    other[sizeof other - 1] = '\0';
-    if (result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS || !other[0])
-        return failure(cupti, function, result, problem);
-    snprintf(other_profiler, size, "%s", other);
-    return problem_set(problem, GPUFL_E_BUSY,
-                       "another profiler ('%s') already uses CUPTI in this process; remove it or run without gpufl",
-                       other);
-}
-
 static bool enable_kind(struct cupti *cupti, uint32_t kind)
 {
     if (cupti_note(cupti, "cuptiActivityEnable", cupti->call.enable(kind)) != CUPTI_ABI_SUCCESS)
         return false;
     trace.kinds |= 1ull << kind;
     return true;
-}
-
-/* Returns the groups of which at least one call was accepted: each version knows other ids. */
-static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_on)
-{
-    unsigned accepted = 0;
-    int refusal = CUPTI_ABI_SUCCESS;
-    for (size_t i = 0; i < cupti_call_count; i++) {
-        const struct cupti_call *call = &cupti_calls[i];
-        if (!(call->group & groups))
-            continue;
-        uint32_t domain = call->is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
-        int result = cupti->call.enable_callback(is_on, trace.subscriber, domain, call->cbid);
-        if (result == CUPTI_ABI_SUCCESS)
-            accepted |= call->group;
-        else
-            refusal = result;
-    }
-    if (is_on && accepted != groups)
-        cupti_note(cupti, "cuptiEnableCallback", refusal);
-    return accepted;
 }
 
 /* Leaves only the calls of the groups on, of the kind that was just enabled. */
@@ -295,51 +200,45 @@ static unsigned enable_features(struct cupti *cupti, unsigned features, bool is_
     return granted;
 }
 
-static unsigned enable_callbacks(struct cupti *cupti)
-{
-    if (!trace.on_call || !cupti->call.enable_callback)
-        return 0;
-    trace.callback_groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_SYNC;
-    unsigned accepted = set_callbacks(cupti, trace.callback_groups, 1);
-    return accepted & CUPTI_CALL_LAUNCH ? CUPTI_GRANTED_CALLBACKS : 0;
-}
-
 /* Undoes what start did, last first; harmless for what was never done. */
 static void undo(struct cupti *cupti)
 {
-    if (trace.callback_groups)
-        set_callbacks(cupti, trace.callback_groups, 0);
+    cupti_silence(cupti);
     if (trace.record_groups)
         set_records(cupti, trace.record_groups, 0);
     for (int kind = 63; kind > 0; kind--) {
         if (trace.kinds >> kind & 1)
             cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable((uint32_t)kind));
     }
-    trace.callback_groups = trace.record_groups = 0;
+    trace.record_groups = 0;
     trace.kinds = 0;
 }
 
 static void release(struct cupti *cupti)
 {
-    if (trace.subscriber)
-        cupti_note(cupti, "cuptiUnsubscribe", cupti->call.unsubscribe(trace.subscriber));
-    trace.subscriber = NULL;
-    gate_close();
+    cupti_release(cupti);
+    gate_close(&trace.gate);
+}
+
+static gpufl_status enable_kernels(struct cupti *cupti, struct problem *problem)
+{
+    int code = cupti_note(cupti, "cuptiActivityEnable", cupti->call.enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
+    if (code != CUPTI_ABI_SUCCESS)
+        return cupti_refusal(cupti, "cuptiActivityEnable(CONCURRENT_KERNEL)", code, problem);
+    trace.kinds |= 1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL;
+    return GPUFL_OK;
 }
 
 static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options *options,
                           struct cupti_trace_result *result, struct problem *problem)
 {
-    gpufl_status status = claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
+    gpufl_status status = cupti_claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
     if (status != GPUFL_OK)
         return status;
     trace.buffer_request = options->buffer_request;
     trace.buffer_complete = options->buffer_complete;
-    trace.on_call = options->on_call;
     atomic_store(&trace.cupti, cupti);
-    if (atomic_fetch_add(&trace.generation, 1) + 1 == 0)
-        atomic_store(&trace.generation, 1); /* 0 means "in no runtime call" */
-    atomic_store(&trace.is_open, true);
+    gate_open(&trace.gate);
 
     if (cupti->call.set_thread_id_type)
         result->has_system_thread_id =
@@ -348,17 +247,15 @@ static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options 
     int code = cupti_note(cupti, "cuptiActivityRegisterCallbacks",
                           cupti->call.register_callbacks(on_buffer_request, on_buffer_complete));
     if (code != CUPTI_ABI_SUCCESS) {
-        status = failure(cupti, "cuptiActivityRegisterCallbacks", code, problem);
+        status = cupti_refusal(cupti, "cuptiActivityRegisterCallbacks", code, problem);
         goto fail;
     }
-    code = cupti_note(cupti, "cuptiActivityEnable", cupti->call.enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
-    if (code != CUPTI_ABI_SUCCESS) {
-        status = failure(cupti, "cuptiActivityEnable(CONCURRENT_KERNEL)", code, problem);
+    status = enable_kernels(cupti, problem);
+    if (status != GPUFL_OK)
         goto fail;
-    }
-    trace.kinds |= 1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL;
-    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features, options->is_before_cuda) |
-                      enable_callbacks(cupti);
+    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features, options->is_before_cuda);
+    if (options->on_call && cupti_listen_calls(cupti, options->on_call))
+        result->granted |= CUPTI_GRANTED_CALLBACKS;
     return GPUFL_OK;
 
 fail:
@@ -409,6 +306,32 @@ void cupti_trace_stop(struct cupti *cupti)
         trace.is_running = false;
     }
     pthread_mutex_unlock(&trace_lock);
+}
+
+gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem)
+{
+    pthread_mutex_lock(&trace_lock);
+    gpufl_status status = GPUFL_OK;
+    if (trace.kinds >> CUPTI_ABI_KIND_CONCURRENT_KERNEL & 1) {
+        int code =
+            cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
+        if (code == CUPTI_ABI_SUCCESS)
+            trace.kinds &= ~(1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL);
+        else
+            status = cupti_refusal(cupti, "cuptiActivityDisable(CONCURRENT_KERNEL)", code, problem);
+    }
+    pthread_mutex_unlock(&trace_lock);
+    return status;
+}
+
+gpufl_status cupti_trace_resume(struct cupti *cupti, struct problem *problem)
+{
+    pthread_mutex_lock(&trace_lock);
+    gpufl_status status = trace.is_running && !(trace.kinds >> CUPTI_ABI_KIND_CONCURRENT_KERNEL & 1)
+                              ? enable_kernels(cupti, problem)
+                              : GPUFL_OK;
+    pthread_mutex_unlock(&trace_lock);
+    return status;
 }
 
 uint64_t cupti_take_dropped(struct cupti *cupti)

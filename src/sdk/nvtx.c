@@ -133,15 +133,14 @@ static int push(struct scope_text *text, const struct name *domain)
     text->source = 1;
     text->tag = domain ? domain->text : NULL;
     text->tag_size = domain ? domain->size : 0;
-    if (thread_log_scope_begin(text))
-        session_hold_sampler(true);
+    scope_begin(text);
     return depth++;
 }
 
 static int pop(void)
 {
-    if (gpufl_is_recording() && thread_log_scope_end())
-        session_hold_sampler(false);
+    if (gpufl_is_recording())
+        scope_end();
     return 0;
 }
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum option_kind { OPTION_TEXT, OPTION_SWITCH, OPTION_INT32, OPTION_INT64, OPTION_ENGINE, OPTION_BACKEND };
+enum option_kind { OPTION_TEXT, OPTION_SWITCH, OPTION_INT32, OPTION_INT64, OPTION_ENGINE, OPTION_BACKEND, OPTION_PC_MODE, OPTION_RANGE_MODE };
 
 struct option_info {
     const char *name;        /* in code and config file */
@@ -61,6 +61,18 @@ static const struct option_info option_table[] = {
      3600000},
     {"log_rotate_bytes", "GPUFL_LOG_ROTATE_BYTES", OPTION_INT64, FIELD(log_rotate_bytes), -1, 65536, INT64_MAX},
     {"log_rotate_after_ms", "GPUFL_LOG_ROTATE_AFTER_MS", OPTION_INT64, FIELD(log_rotate_after_ms), -1, 100, INT64_MAX},
+    {"pc_sampling_mode", "GPUFL_PC_SAMPLING_MODE", OPTION_PC_MODE, FIELD(pc_sampling_mode), -1, 0, 0},
+    {"pc_sampling_rate_hz", "GPUFL_PC_SAMPLING_RATE_HZ", OPTION_INT32, FIELD(pc_sampling_rate_hz), -1, 1, 10000000},
+    {"pc_sampling_period", "GPUFL_PC_SAMPLING_PERIOD", OPTION_INT32, FIELD(pc_sampling_period), -1, 5, 31},
+    {"sass_metrics", "GPUFL_SASS_METRICS", OPTION_TEXT, FIELD(sass_metrics), -1, 0, 0},
+    {"range_metrics", "GPUFL_RANGE_METRICS", OPTION_TEXT, FIELD(range_metrics), -1, 0, 0},
+    {"range_mode", "GPUFL_RANGE_MODE", OPTION_RANGE_MODE, FIELD(range_mode), -1, 0, 0},
+    {"range_scopes", "GPUFL_RANGE_SCOPES", OPTION_TEXT, FIELD(range_scopes), -1, 0, 0},
+    {"pm_metrics", "GPUFL_PM_METRICS", OPTION_TEXT, FIELD(pm_metrics), -1, 0, 0},
+    {"pm_interval_us", "GPUFL_PM_INTERVAL_US", OPTION_INT32, FIELD(pm_interval_us), -1, 1, 1000000},
+    {"deep_counting_ms", "GPUFL_DEEP_COUNTING_MS", OPTION_INT32, FIELD(deep_counting_ms), -1, 10, 3600000},
+    {"deep_sampling_ms", "GPUFL_DEEP_SAMPLING_MS", OPTION_INT32, FIELD(deep_sampling_ms), -1, 10, 3600000},
+    {"code_bytes_max", "GPUFL_CODE_BYTES_MAX", OPTION_INT64, FIELD(code_bytes_max), -1, 1, INT64_MAX},
     {"config_file", "GPUFL_CONFIG_FILE", OPTION_TEXT, FIELD(config_file), GIVEN(config_file), 0, 0},
 };
 enum { option_count = sizeof option_table / sizeof *option_table };
@@ -68,6 +80,8 @@ enum { option_count = sizeof option_table / sizeof *option_table };
 static const char *const engine_names[] = {"Monitor",       "Trace", "PcSampling", "SassMetrics",
                                            "RangeProfiler", "Deep",  NULL};
 static const char *const backend_names[] = {"Auto", "Nvidia", "Amd", "None", NULL};
+static const char *const pc_mode_names[] = {"continuous", "serialized", NULL};
+static const char *const range_mode_names[] = {"auto", "scope", "kernel", NULL};
 
 const char *engine_name(gpufl_engine engine)
 {
@@ -136,14 +150,19 @@ static gpufl_status set_number(const struct option_info *info, struct options *o
 static gpufl_status set_word(const struct option_info *info, struct options *options, const char *text,
                              const char *where, struct problem *problem)
 {
-    bool is_engine = info->kind == OPTION_ENGINE;
-    int index = word_index(text, is_engine ? engine_names : backend_names, where, problem);
+    static const char *const *const words[] = {[OPTION_ENGINE] = engine_names,
+                                               [OPTION_BACKEND] = backend_names,
+                                               [OPTION_PC_MODE] = pc_mode_names,
+                                               [OPTION_RANGE_MODE] = range_mode_names};
+    int index = word_index(text, words[info->kind], where, problem);
     if (index < 0)
         return GPUFL_E_INVALID;
-    if (is_engine)
+    if (info->kind == OPTION_ENGINE)
         options->profiling_engine = (gpufl_engine)(index + 1);
-    else
+    else if (info->kind == OPTION_BACKEND)
         options->backend = (gpufl_backend)index;
+    else
+        *(int32_t *)(void *)((char *)options + info->offset) = index;
     return GPUFL_OK;
 }
 
@@ -167,6 +186,8 @@ static gpufl_status set_from_environment(const struct option_info *info, struct 
         return GPUFL_OK;
     case OPTION_ENGINE:
     case OPTION_BACKEND:
+    case OPTION_PC_MODE:
+    case OPTION_RANGE_MODE:
         return set_word(info, options, text, info->environment, problem);
     case OPTION_INT32:
     case OPTION_INT64:

@@ -34,6 +34,13 @@ struct options {
     /* Not part of gpufl_options; environment or config file only. */
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;
+    enum { PC_MODE_CONTINUOUS, PC_MODE_SERIALIZED } pc_sampling_mode;
+    int32_t pc_sampling_rate_hz, pc_sampling_period;
+    char sass_metrics[2048], range_metrics[4096], range_scopes[1024], pm_metrics[4096];
+    enum { RANGE_MODE_AUTO, RANGE_MODE_SCOPE, RANGE_MODE_KERNEL } range_mode;
+    int32_t pm_interval_us;
+    int32_t deep_counting_ms, deep_sampling_ms;
+    int64_t code_bytes_max;
     gpufl_log_fn log_fn;
     void *log_user;
 };

@@ -5,6 +5,20 @@
 
 #include <string.h>
 
+void scope_begin(const struct scope_text *text)
+{
+    if (thread_log_scope_begin(text))
+        session_hold_sampler(true);
+    session_tell_scope(true, text->name, text->name_size);
+}
+
+void scope_end(void)
+{
+    session_tell_scope(false, NULL, 0);
+    if (thread_log_scope_end())
+        session_hold_sampler(false);
+}
+
 void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
 {
     struct scope_text text = {.name = name ? name : "", .name_size = name ? strlen(name) : 0};
@@ -14,12 +28,10 @@ void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
         text.repeat = meta->repeat;
         text.warmup = meta->warmup;
     }
-    if (thread_log_scope_begin(&text))
-        session_hold_sampler(true);
+    scope_begin(&text);
 }
 
 void gpufl_scope_pop(void)
 {
-    if (thread_log_scope_end())
-        session_hold_sampler(false);
+    scope_end();
 }

@@ -27,7 +27,9 @@ static struct {
     pthread_mutex_t mutex; /* init, shutdown, system windows; never taken by scopes */
     bool is_running, is_injected, has_handlers;
     int users; /* inits not yet matched by a shutdown */
-    gpufl_engine engine;
+    _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
+    struct trace_grant grant;
+    struct problem gpu_problem;
     struct options options;
     char session_id[37];
     char dir[PATH_MAX];
@@ -37,6 +39,7 @@ static struct {
     /* Scopes reach the sampler without the mutex: they announce themselves in
      * `visitors`, and shutdown takes the pointer away and waits until none is inside. */
     _Atomic(struct system_sampler *) scope_sampler;
+    _Atomic(struct deep *) scope_deep;
     _Atomic int visitors;
     _Atomic bool is_disabled; /* said the last init */
 } session = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -103,6 +106,17 @@ void session_hold_sampler(bool is_hold)
     atomic_fetch_sub(&session.visitors, 1);
 }
 
+void session_tell_scope(bool is_begin, const char *name, size_t name_size)
+{
+    if (!atomic_load_explicit(&session.scope_deep, memory_order_relaxed))
+        return;
+    atomic_fetch_add(&session.visitors, 1);
+    struct deep *deep = atomic_load(&session.scope_deep);
+    if (deep)
+        deep_scope(deep, is_begin, name, name_size);
+    atomic_fetch_sub(&session.visitors, 1);
+}
+
 /* The launcher's socket, if the descriptor named by the environment really is one. */
 static int message_fd(void)
 {
@@ -138,6 +152,38 @@ static bool is_before_cuda(bool is_injected)
 {
     struct cuda *cuda;
     return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
+}
+
+static struct deep_settings deep_settings(const struct options *options, bool is_injected)
+{
+    return (struct deep_settings){
+        .engine = options->profiling_engine,
+        .is_pc_serialized = options->pc_sampling_mode == PC_MODE_SERIALIZED,
+        .pc_rate_hz = (uint32_t)options->pc_sampling_rate_hz,
+        .pc_period_exponent = (uint32_t)options->pc_sampling_period,
+        .sass_metrics = options->sass_metrics,
+        .range_metrics = options->range_metrics,
+        .range_scopes = options->range_scopes,
+        /* Traced from outside, a program usually has no scopes. */
+        .is_range_per_kernel = options->range_mode == RANGE_MODE_KERNEL ||
+                               (options->range_mode == RANGE_MODE_AUTO && is_injected && !options->range_scopes[0]),
+        .pm_metrics = options->pm_metrics,
+        .pm_interval_us = (uint32_t)options->pm_interval_us,
+        .counting_ms = (uint32_t)options->deep_counting_ms,
+        .sampling_ms = (uint32_t)options->deep_sampling_ms,
+        .with_source = options->enable_source_collection,
+        .code_bytes_max = (uint64_t)options->code_bytes_max,
+    };
+}
+
+/* On the collector's thread: a context showed what its GPU grants. */
+static void on_deep_news(void *user)
+{
+    (void)user;
+    struct deep *deep = collector_deep(session.collector);
+    session.engine = deep_engine(deep);
+    write_capabilities(collector_recorder(session.collector), &session.options, session.engine, &session.grant, deep,
+                       session.gpu_problem.text);
 }
 
 static gpufl_status open_parts(bool is_injected, struct problem *problem, struct problem *gpu_problem)
@@ -178,6 +224,8 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .is_before_cuda = is_before_cuda(is_injected),
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
+        .deep = deep_settings(options, is_injected),
+        .on_deep_news = on_deep_news,
         .sampler_cpu_ns = sampler_cpu_ns,
         .sampler_user = session.sampler,
     };
@@ -210,10 +258,23 @@ static gpufl_engine choose_engine(const struct options *options, struct trace_gr
                     grant->problem.text);
         return GPUFL_ENGINE_MONITOR;
     }
-    if (wanted > GPUFL_ENGINE_TRACE)
-        log_message(GPUFL_LOG_WARNING, "this version of gpufl has no %s engine; continuing with Trace",
-                    engine_name(wanted));
-    return GPUFL_ENGINE_TRACE;
+    struct deep *deep = collector_deep(session.collector);
+    return deep ? deep_engine(deep) : GPUFL_ENGINE_TRACE;
+}
+
+static void offer_scopes(void)
+{
+    struct deep *deep = collector_deep(session.collector);
+    if (deep && deep_wants_scopes(deep))
+        atomic_store(&session.scope_deep, deep);
+}
+
+static void take_scopes_back(void)
+{
+    atomic_store(&session.scope_sampler, NULL);
+    atomic_store(&session.scope_deep, NULL);
+    while (atomic_load(&session.visitors))
+        sched_yield();
 }
 
 static void on_exit_of_process(void)
@@ -242,6 +303,7 @@ static void after_fork_in_child(void)
 {
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
     atomic_store(&session.scope_sampler, NULL);
+    atomic_store(&session.scope_deep, NULL);
     atomic_store(&session.visitors, 0);
     if (session.is_running) {
         log_writer_abandon(session.writer);
@@ -277,23 +339,27 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
         return problem_set(problem, GPUFL_E_DISABLED, "gpufl is disabled by its config file");
     warn_about_deprecated(&session.options);
     session_id_make(session.session_id);
-    struct problem gpu_problem = {""};
-    status = open_parts(is_injected, problem, &gpu_problem);
+    session.gpu_problem = (struct problem){""};
+    status = open_parts(is_injected, problem, &session.gpu_problem);
     if (status != GPUFL_OK) {
         close_parts();
         return status;
     }
     struct recorder *recorder = collector_recorder(session.collector);
     write_job_start(recorder, &session.options, session.sampler, session.dir, clock_wall_ns());
-    struct trace_grant grant;
-    memset(&grant, 0, sizeof grant);
-    collector_trace(session.collector, &grant);
-    session.engine = choose_engine(&session.options, &grant);
-    write_capabilities(recorder, &session.options, session.engine, &grant, gpu_problem.text);
+    memset(&session.grant, 0, sizeof session.grant);
+    collector_trace(session.collector, &session.grant);
+    session.engine = choose_engine(&session.options, &session.grant);
+    write_capabilities(recorder, &session.options, session.engine, &session.grant, collector_deep(session.collector),
+                       session.gpu_problem.text);
+    offer_scopes();
     status = collector_start(session.collector);
-    if (status == GPUFL_OK && (status = system_sampler_run(session.sampler)) != GPUFL_OK)
+    if (status == GPUFL_OK && (status = system_sampler_run(session.sampler)) != GPUFL_OK) {
+        take_scopes_back();
         collector_stop(session.collector);
+    }
     if (status != GPUFL_OK) {
+        take_scopes_back();
         close_parts();
         return problem_set(problem, status, "gpufl's threads could not start");
     }
@@ -352,9 +418,7 @@ void gpufl_shutdown(void)
         session.users--;
     if (is_last) {
         __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
-        atomic_store(&session.scope_sampler, NULL);
-        while (atomic_load(&session.visitors))
-            sched_yield();
+        take_scopes_back();
         collector_stop(session.collector); /* its last overhead record still asks the sampler */
         system_sampler_stop(session.sampler);
         session.sampler = NULL;

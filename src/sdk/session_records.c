@@ -105,7 +105,11 @@ struct capability {
 
 static void append_capability(struct bytes *line, const struct capability *capability, const char *message)
 {
-    const char *status = !capability->is_requested ? "not_requested" : capability->is_granted ? "collected" : "skipped";
+    bool is_pending = !strcmp(capability->reason_code, "no_context_yet");
+    const char *status = !capability->is_requested ? "not_requested"
+                         : capability->is_granted  ? "collected"
+                         : is_pending              ? "pending"
+                                                   : "skipped";
     bytes_append_format(
         line,
         "%s{\"feature\":\"%s\",\"requested\":%s,\"status\":\"%s\",\"mode\":\"%s\",\"reason_code\":\"%s\",\"message\":",
@@ -133,8 +137,38 @@ static const char *reason_code(gpufl_status status)
     }
 }
 
+/* The parts of the engines above Trace; what waits for the program's first context is "pending". */
+static void append_deep(struct bytes *line, const struct options *options, struct deep *deep,
+                        const struct trace_grant *trace)
+{
+    gpufl_engine engine = options->profiling_engine;
+    const struct {
+        const char *feature, *mode;
+        bool is_requested;
+        enum deep_part part;
+    } parts[] = {
+        {"pc_sampling", options->pc_sampling_mode == PC_MODE_SERIALIZED ? "serialized" : "continuous",
+         engine == GPUFL_ENGINE_PC_SAMPLING || engine == GPUFL_ENGINE_DEEP, DEEP_PC_SAMPLING},
+        {"sass_metrics", engine == GPUFL_ENGINE_DEEP ? "alternating" : "whole_run",
+         engine == GPUFL_ENGINE_SASS_METRICS || engine == GPUFL_ENGINE_DEEP, DEEP_SASS_METRICS},
+        {"range_counters", options->range_mode == RANGE_MODE_SCOPE ? "scope" : "kernel",
+         engine == GPUFL_ENGINE_RANGE_PROFILER, DEEP_RANGE_COUNTERS},
+        {"pm_sampling", "device", options->pm_metrics[0] != '\0', DEEP_PM_SAMPLING},
+        {"cubin_disassembly", "cubin", engine > GPUFL_ENGINE_TRACE, DEEP_CODE},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct deep_grant grant = {.state = DEEP_REFUSED, .status = trace->status, .problem = trace->problem};
+        if (deep)
+            deep_grant(deep, parts[i].part, &grant);
+        bool is_pending = parts[i].is_requested && grant.state == DEEP_WAITING;
+        const struct capability capability = {parts[i].feature, parts[i].is_requested, grant.state == DEEP_RUNNING,
+                                              parts[i].mode, is_pending ? "no_context_yet" : reason_code(grant.status)};
+        append_capability(line, &capability, is_pending ? "waits for the program's first CUDA context" : grant.problem.text);
+    }
+}
+
 void write_capabilities(struct recorder *recorder, const struct options *options, gpufl_engine selected,
-                        const struct trace_grant *grant, const char *gpu_problem)
+                        const struct trace_grant *grant, struct deep *deep, const char *gpu_problem)
 {
     bool wants_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE;
     unsigned granted = selected >= GPUFL_ENGINE_TRACE ? grant->cupti.granted : 0;
@@ -156,13 +190,6 @@ void write_capabilities(struct recorder *recorder, const struct options *options
         {"scope_attribution", wants_trace, granted & CUPTI_GRANTED_API, "api_time", why},
         {"stack_traces", wants_trace && options->enable_stack_trace, granted & CUPTI_GRANTED_CALLBACKS, "callback",
          why},
-        {"pc_sampling",
-         options->profiling_engine == GPUFL_ENGINE_PC_SAMPLING || options->profiling_engine == GPUFL_ENGINE_DEEP, false,
-         "", "engine_not_available"},
-        {"sass_metrics",
-         options->profiling_engine == GPUFL_ENGINE_SASS_METRICS || options->profiling_engine == GPUFL_ENGINE_DEEP,
-         false, "", "engine_not_available"},
-        {"range_counters", options->profiling_engine == GPUFL_ENGINE_RANGE_PROFILER, false, "", "engine_not_available"},
     };
     struct bytes *line = recorder_begin(recorder, RECORD_CAPTURE_CAPABILITIES);
     json_key(line, "ts_ns");
@@ -174,11 +201,9 @@ void write_capabilities(struct recorder *recorder, const struct options *options
         json_int(line, grant->cupti_version);
     }
     bytes_append_text(line, ",\"capabilities\":[");
-    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) {
-        bool is_engine = !strcmp(capabilities[i].reason_code, "engine_not_available");
-        append_capability(line, &capabilities[i],
-                          is_engine ? "this version of gpufl does not have the engine" : grant->problem.text);
-    }
+    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
+        append_capability(line, &capabilities[i], grant->problem.text);
+    append_deep(line, options, deep, grant);
     struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "nvml",
                                    "no_driver"};
     append_capability(line, &telemetry, gpu_problem);

@@ -13,7 +13,7 @@ void write_job_start(struct recorder *recorder, const struct options *options, s
                      const char *session_dir, int64_t now_ns);
 /* What was asked for, what was granted, and why not. */
 void write_capabilities(struct recorder *recorder, const struct options *options, gpufl_engine selected,
-                        const struct trace_grant *grant, const char *gpu_problem);
+                        const struct trace_grant *grant, struct deep *deep, const char *gpu_problem);
 void write_shutdown(struct recorder *recorder, int64_t now_ns);
 
 #endif

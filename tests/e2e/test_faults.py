@@ -114,12 +114,13 @@ class Driver(TestCase):
         self.assertEqual((traced.returncode, traced.stdout), (plain.returncode, plain.stdout))
         self.assertIn("gpufl: no GPU work was recorded: ", traced.stderr)
 
-    def test_an_engine_of_a_later_version_degrades_with_one_message(self):
-        traced = self.trace("--launches", 100, options=["--engine", "Deep"])
+    def test_deep_without_permission_traces_every_kernel_and_says_how_to_get_it(self):
+        traced = self.trace("--launches", 100, options=["--engine", "Deep"],
+                            env=environment(FAKE_FAULTS="fail=cuptiPCSamplingEnable@*:35"))
         self.assertEqual(traced.returncode, 0)
         self.assertEqual(len(traced.session.rows("kernel_event_batch")), 100)
-        messages = [line for line in traced.stderr.splitlines() if line.startswith("gpufl trace: ")]
-        self.assertEqual(len(messages), 1, traced.stderr)
+        self.assertIn("RmProfilingAdminOnly", traced.stderr)
+        self.assertIn("CAP_PERFMON", traced.stderr)
 
 
 class Disk(TestCase):

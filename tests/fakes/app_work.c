@@ -261,7 +261,7 @@ static int cuda_start(const struct app_options *o)
         result = FAKE_INVALID_DEVICE;
     for (int i = 0; result == FAKE_SUCCESS && o->uses_driver && i < o->contexts; i++)
         result =
-            o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus) : cuDevicePrimaryCtxRetain(&contexts[i], 0);
+            o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus) : cuDevicePrimaryCtxRetain((void **)&contexts[i], 0);
     return result;
 }
 

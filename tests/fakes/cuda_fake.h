@@ -11,10 +11,8 @@
 CUDA_ABI_FUNCTIONS(CUDA_FAKE_PROTOTYPE)
 
 FAKE_API int cuGetErrorName(int result, const char **name);
-FAKE_API int cuDevicePrimaryCtxRetain(struct fake_context **context, int device);
 FAKE_API int cuCtxCreate_v2(struct fake_context **context, unsigned flags, int device);
 FAKE_API int cuCtxSetCurrent(struct fake_context *context);
-FAKE_API int cuCtxGetCurrent(struct fake_context **context);
 FAKE_API int cuCtxGetDevice(int *device);
 FAKE_API int cuCtxDestroy_v2(struct fake_context *context);
 FAKE_API int cuCtxSynchronize(void);

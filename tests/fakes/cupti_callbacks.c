@@ -57,11 +57,11 @@ void callbacks_call(struct fake_call *call, uint32_t site)
     subscriber_call(call->domain, call->cbid, &data);
 }
 
-void callbacks_resource(uint32_t cbid, void *context, void *stream)
+void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descriptor)
 {
     if (!is_wanted(FAKE_DOMAIN_RESOURCE, cbid))
         return;
-    struct resource_data data = {.context = context, .stream = stream};
+    struct resource_data data = {.context = context, .stream = stream, .descriptor = descriptor};
     subscriber_call(FAKE_DOMAIN_RESOURCE, cbid, &data);
 }
 

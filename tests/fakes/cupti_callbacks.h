@@ -8,7 +8,9 @@
 /* Hooks into the fake driver, loading it when necessary; in libcupti.c. */
 int cupti_attach(void);
 void callbacks_call(struct fake_call *call, uint32_t site);
-void callbacks_resource(uint32_t cbid, void *context, void *stream);
+void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descriptor);
+/* The same, and the module that comes with a new context. */
+void callbacks_context(uint32_t cbid, void *context, void *stream);
 /* Forgets the subscriber. */
 void callbacks_reset(void);
 

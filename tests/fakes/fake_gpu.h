@@ -157,6 +157,7 @@ FAKE_API int fake_call_exit(struct fake_call *call, int result);
 
 FAKE_API int fake_device_count(void);
 FAKE_API struct fake_context *fake_primary_context(int device);
+FAKE_API int fake_has_primary_context(int device);
 FAKE_API struct fake_context *fake_current_context(void);
 FAKE_API void fake_set_current_context(struct fake_context *context);
 

@@ -68,9 +68,18 @@ struct fake_context *context_create(int device)
     return context;
 }
 
+static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int fake_has_primary_context(int device)
+{
+    pthread_mutex_lock(&primary_lock);
+    int has_one = device >= 0 && device < fake_device_count() && primary_contexts[device] != NULL;
+    pthread_mutex_unlock(&primary_lock);
+    return has_one;
+}
+
 struct fake_context *fake_primary_context(int device)
 {
-    static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
     if (device < 0 || device >= fake_device_count())
         return NULL;
     pthread_mutex_lock(&primary_lock);

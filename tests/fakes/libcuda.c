@@ -263,7 +263,9 @@ FAKE_API int cuDeviceGetAttribute(int *value, int attribute, int device)
         {CUDA_ABI_BLOCKS_PER_SM, 32},
         {CUDA_ABI_SHARED_RESERVED_PER_BLOCK, 1024},
     };
-    int result = device_check(device);
+    int result = fault_result("cuDeviceGetAttribute");
+    if (result == FAKE_SUCCESS)
+        result = device_check(device);
     if (result != FAKE_SUCCESS)
         return result;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
@@ -274,7 +276,7 @@ FAKE_API int cuDeviceGetAttribute(int *value, int attribute, int device)
     return FAKE_INVALID_VALUE;
 }
 
-FAKE_API int cuDevicePrimaryCtxRetain(struct fake_context **context, int device)
+FAKE_API int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     int result = device_check(device);
     if (result == FAKE_SUCCESS) {
@@ -306,7 +308,15 @@ FAKE_API int cuCtxSetCurrent(struct fake_context *context)
     return driver_state();
 }
 
-FAKE_API int cuCtxGetCurrent(struct fake_context **context)
+FAKE_API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *is_active)
+{
+    int result = device_check(device);
+    *flags = 0;
+    *is_active = result == FAKE_SUCCESS && fake_has_primary_context(device);
+    return result;
+}
+
+FAKE_API int cuCtxGetCurrent(void **context)
 {
     *context = fake_current_context();
     return driver_state();

@@ -3,8 +3,11 @@
 #include "cupti_buffers.h"
 #include "cupti_callbacks.h"
 #include "cupti_fake.h"
+#include "cupti_pc_sampling.h"
+#include "cupti_range.h"
 #include "cupti_records.h"
 #include "cupti_replay.h"
+#include "cupti_sass.h"
 #include "faults.h"
 
 #include <dlfcn.h>
@@ -34,6 +37,9 @@ static void trace_call_exit(struct fake_call *call)
 
 static void trace_work(const struct fake_work *work)
 {
+    pc_sampling_work(work);
+    range_work(work);
+    sass_work(work);
     if (!replay_is_wanted())
         record_work(work);
 }
@@ -55,7 +61,7 @@ static const struct fake_tracer tracer = {.call_enter = trace_call_enter,
                                           .work = trace_work,
                                           .sync = trace_sync,
                                           .memory = trace_memory,
-                                          .resource = callbacks_resource};
+                                          .resource = callbacks_context};
 
 int cupti_attach(void)
 {
@@ -144,8 +150,11 @@ int cuptiActivityEnable(uint32_t kind)
         return result;
     if (kind == CUPTI_ABI_KIND_INVALID || kind > CUPTI_ABI_KIND_LAST_KNOWN)
         return CUPTI_ABI_INVALID_KIND;
-    if ((kind == CUPTI_ABI_KIND_KERNEL && kind_is_enabled(CUPTI_ABI_KIND_CONCURRENT_KERNEL)) ||
+    if ((kind == CUPTI_ABI_KIND_CONCURRENT_KERNEL && pc_sampling_is_enabled()) ||
+        (kind == CUPTI_ABI_KIND_KERNEL && kind_is_enabled(CUPTI_ABI_KIND_CONCURRENT_KERNEL)) ||
         (kind == CUPTI_ABI_KIND_CONCURRENT_KERNEL && kind_is_enabled(CUPTI_ABI_KIND_KERNEL)))
+        return CUPTI_NOT_COMPATIBLE;
+    if (kind == CUPTI_ABI_KIND_CONCURRENT_KERNEL && sass_is_counting())
         return CUPTI_NOT_COMPATIBLE;
     result = cupti_attach();
     if (result != CUPTI_ABI_SUCCESS)

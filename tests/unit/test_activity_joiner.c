@@ -46,7 +46,7 @@ static int open_with(void **state, bool has_calls, bool with_graphs)
     fixture->cupti.call.get_next_record = next_record;
     cupti_set_version(&fixture->cupti, 130001);
     const struct activity_joiner_options joiner = {
-        &fixture->recorder, fixture->history, &fixture->cupti, has_calls, true, with_graphs};
+        &fixture->recorder, fixture->history, &fixture->cupti, NULL, has_calls, true, with_graphs};
     assert_int_equal(activity_joiner_make(&fixture->joiner, &joiner), GPUFL_OK);
     *state = fixture;
     return 0;

@@ -101,6 +101,18 @@ int main(void)
         {.name = "sync_loop", .extension = "txt"},
         {.name = "hostile", .extension = "txt"},
         {.name = "hostile", .extension = "json", .is_json = true},
+        {.name = "pc_sampling", .extension = "txt"},
+        {.name = "pc_sampling", .extension = "json", .is_json = true},
+        {.name = "sass_metrics", .extension = "txt"},
+        {.name = "sass_metrics", .extension = "json", .is_json = true},
+        {.name = "range_metrics", .extension = "txt"},
+        {.name = "range_metrics", .extension = "json", .is_json = true},
+        {.name = "deep", .extension = "txt"},
+        {.name = "deep", .extension = "json", .is_json = true},
+        {.name = "deep_hostile", .extension = "txt"},
+        {.name = "deep_hostile", .extension = "json", .is_json = true},
+        {.name = "deep_v1", .extension = "txt"},
+        {.name = "deep_v1", .extension = "json", .is_json = true},
     };
     enum { count = sizeof cases / sizeof *cases };
     struct CMUnitTest tests[count];

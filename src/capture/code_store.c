@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/code_store.h"
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/intern.h"
+#include "base/queue.h"
+#include "code/line_table.h"
+#include "code/source_text.h"
+#include "format/json.h"
+#include "logfile/line.h"
+#include "logfile/packed_bytes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WAITING_COUNT_MAX = 1024, STACK_BYTES = 512 << 10, LINE_KEPT_BYTES = 1 << 20, KEY_BYTES_MAX = 8 << 20 };
+
+static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max_default = (uint64_t)64 << 20,
+                      source_bytes_max_default = (uint64_t)64 << 20;
+
+struct waiting_cubin {
+    size_t size;
+    uint8_t bytes[];
+};
+
+/* What tells one content from another. */
+struct cubin_key {
+    uint64_t crc, size;
+    uint64_t is_cupti; /* as wide as the others: the key has no padding */
+};
+
+struct code_store {
+    struct code_store_options options;
+    char session_id[40];
+    struct queue waiting; /* of struct waiting_cubin */
+    struct queue_slot slots[WAITING_COUNT_MAX];
+    _Atomic uint64_t waiting_bytes;
+    sem_t work; /* posted for each addition, and to stop */
+    atomic_bool is_stopping;
+    _Atomic int64_t deadline_mono_ns; /* once is_stopping */
+    pthread_t thread;
+    bool has_thread;
+
+    /* Of the worker alone. */
+    struct intern keys;  /* cubins seen */
+    struct intern paths; /* source files seen; their ids are the source_file_ids */
+    uint64_t bytes_kept, source_bytes_kept;
+    struct bytes line;
+};
+
+static bool is_out_of_time(const struct code_store *store)
+{
+    return atomic_load(&store->is_stopping) && clock_mono_ns() >= atomic_load(&store->deadline_mono_ns);
+}
+
+static struct bytes *line_begin(struct code_store *store, enum record_type type)
+{
+    struct bytes *line = &store->line;
+    if (line->capacity > LINE_KEPT_BYTES)
+        bytes_free(line);
+    line->limit = LINE_SIZE_MAX - LINE_TRAILER_MAX;
+    bytes_clear(line);
+    bytes_append_format(line, "{\"version\":%d,\"type\":\"%s\",\"session_id\":\"%s\"", record_catalogue[type].version,
+                        record_catalogue[type].name, store->session_id);
+    return line;
+}
+
+/* The writer counts lines that it could not write. */
+static void line_end(struct code_store *store, enum record_type type, enum channel channel)
+{
+    (void)log_writer_line(store->options.writer, channel, type, &store->line, 1);
+}
+
+static struct bytes *code_line_begin(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin)
+{
+    struct bytes *line = line_begin(store, RECORD_CODE_OBJECT);
+    bytes_append_format(line, ",\"ts_ns\":%" PRId64 ",\"cubin_crc\":\"%" PRIu64 "\",\"crc_source\":\"%s\",\"arch\":",
+                        clock_wall_ns(), key->crc, key->is_cupti ? "cupti" : "crc32c");
+    json_text(line, cubin ? cubin->arch : NULL);
+    json_key(line, "bytes");
+    json_uint(line, key->size);
+    json_key(line, "function_count");
+    if (cubin)
+        json_uint(line, cubin->function_count);
+    else
+        json_text(line, NULL);
+    return line;
+}
+
+static void skipped_write(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin,
+                          enum loss_reason loss, const char *reason)
+{
+    struct bytes *line = code_line_begin(store, key, cubin);
+    bytes_append_text(line, ",\"skipped\":{\"reason\":");
+    json_text(line, reason);
+    bytes_append_char(line, '}');
+    line_end(store, RECORD_CODE_OBJECT, CHANNEL_SASS);
+    recorder_lose(store->options.recorder, loss, 1);
+}
+
+static void cubin_write(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin)
+{
+    struct problem problem = {""};
+    if (key->size > store->options.bytes_max - store->bytes_kept) {
+        snprintf(problem.text, sizeof problem.text, "more than %" PRIu64 " bytes of code in the session",
+                 store->options.bytes_max);
+        skipped_write(store, key, cubin, LOSS_CODE_LIMIT, problem.text);
+        return;
+    }
+    struct bytes *line = code_line_begin(store, key, cubin);
+    bytes_append_text(line, ",\"encoding\":\"" PACKED_BYTES_ENCODING "\",\"data\":\"");
+    gpufl_status status = packed_bytes_append(line, cubin->bytes, cubin->size, &problem);
+    if (status) {
+        skipped_write(store, key, cubin, status == GPUFL_E_LIMIT ? LOSS_CODE_LIMIT : LOSS_CODE_MEMORY, problem.text);
+        return;
+    }
+    bytes_append_char(line, '"');
+    line_end(store, RECORD_CODE_OBJECT, CHANNEL_SASS);
+    store->bytes_kept += key->size;
+}
+
+static void source_write(struct code_store *store, uint32_t id, const char *path, const struct source_text *source)
+{
+    struct bytes *line = line_begin(store, RECORD_DICTIONARY_UPDATE);
+    bytes_append_format(line, ",\"%s\":{\"%" PRIu32 "\":", dictionary_catalogue[DICTIONARY_SOURCE_FILE].name, id);
+    json_text(line, path);
+    bytes_append_char(line, '}');
+    line_end(store, RECORD_DICTIONARY_UPDATE, CHANNEL_SCOPE);
+    line = line_begin(store, RECORD_SOURCE_FILE_CONTENT);
+    json_key(line, "source_file_id");
+    json_uint(line, id);
+    json_key(line, "path");
+    json_text(line, path);
+    json_key(line, "lines");
+    bytes_append_char(line, '[');
+    for (uint32_t i = 0; i < source->line_count; i++) {
+        if (i)
+            bytes_append_char(line, ',');
+        json_string(line, source->lines[i].text, source->lines[i].size);
+    }
+    bytes_append_char(line, ']');
+    line_end(store, RECORD_SOURCE_FILE_CONTENT, CHANNEL_SASS);
+    store->source_bytes_kept += source->size;
+}
+
+/* The files of a line table that were not seen yet. One that cannot be read is left to the report, which says why. */
+static void sources_write(struct code_store *store, const struct cubin *cubin)
+{
+    struct line_table table;
+    if (line_table_open(&table, cubin, LINE_TABLE_SOURCE, NULL))
+        return;
+    for (uint32_t i = 1; i <= table.paths.count && !is_out_of_time(store); i++) {
+        const char *path = intern_text(&table.paths, i);
+        bool is_new = false;
+        uint32_t id = intern_id(&store->paths, path, strlen(path), &is_new);
+        struct source_text source;
+        if (!id)
+            recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
+        if (!id || !is_new || source_text_read(&source, path, NULL, NULL))
+            continue;
+        if (source.size > store->options.source_bytes_max - store->source_bytes_kept)
+            recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
+        else
+            source_write(store, id, path, &source);
+        source_text_free(&source);
+    }
+    line_table_close(&table);
+}
+
+static struct cubin_key key_of(const struct code_store *store, const struct waiting_cubin *item)
+{
+    uint64_t crc = 0;
+    if (store->options.crc)
+        crc = store->options.crc(store->options.crc_user, item->bytes, item->size);
+    bool is_cupti = crc != 0;
+    return (struct cubin_key){is_cupti ? crc : crc32c(0, item->bytes, item->size), item->size, is_cupti};
+}
+
+static void cubin_store(struct code_store *store, const struct waiting_cubin *item)
+{
+    struct cubin_key key = key_of(store, item);
+    bool is_new = true; /* also when there is no memory to know: better twice than never */
+    (void)intern_id(&store->keys, &key, sizeof key, &is_new);
+    if (!is_new)
+        return;
+    struct cubin cubin;
+    struct problem problem = {""};
+    if (cubin_open(&cubin, item->bytes, item->size, &problem)) {
+        skipped_write(store, &key, NULL, LOSS_CODE_INVALID, problem.text);
+        return;
+    }
+    cubin_write(store, &key, &cubin);
+    if (store->options.with_source)
+        sources_write(store, &cubin);
+    cubin_close(&cubin);
+}
+
+static struct waiting_cubin *item_take(struct code_store *store)
+{
+    struct waiting_cubin *item = queue_pop(&store->waiting);
+    if (item)
+        atomic_fetch_sub(&store->waiting_bytes, item->size);
+    return item;
+}
+
+static void *worker_main(void *argument)
+{
+    struct code_store *store = argument;
+    for (;;) {
+        bool is_last = atomic_load(&store->is_stopping);
+        struct waiting_cubin *item;
+        while ((item = item_take(store))) {
+            if (is_out_of_time(store))
+                recorder_lose(store->options.recorder, LOSS_CODE_UNWRITTEN, 1);
+            else
+                cubin_store(store, item);
+            free(item);
+        }
+        if (is_last)
+            return NULL;
+        while (sem_wait(&store->work) && errno == EINTR)
+            continue;
+    }
+}
+
+static bool worker_start(struct code_store *store)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return false;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* The program's signals are for the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    store->has_thread = !pthread_create(&store->thread, &attributes, worker_main, store);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (store->has_thread)
+        pthread_setname_np(store->thread, "gpufl-code");
+    return store->has_thread;
+}
+
+static uint64_t or_default(uint64_t value, uint64_t standard)
+{
+    return value ? value : standard;
+}
+
+gpufl_status code_store_make(struct code_store **out, const struct code_store_options *options, struct problem *problem)
+{
+    struct code_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to keep code");
+    store->options = *options;
+    store->options.session_id = NULL;
+    store->options.bytes_max = or_default(options->bytes_max, bytes_max_default);
+    store->options.waiting_bytes_max = or_default(options->waiting_bytes_max, waiting_bytes_max_default);
+    store->options.source_bytes_max = or_default(options->source_bytes_max, source_bytes_max_default);
+    snprintf(store->session_id, sizeof store->session_id, "%s", options->session_id);
+    store->keys.text_bytes_max = store->paths.text_bytes_max = KEY_BYTES_MAX;
+    queue_init(&store->waiting, store->slots, WAITING_COUNT_MAX);
+    sem_init(&store->work, 0, 0);
+    if (!worker_start(store)) {
+        code_store_free(store);
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread to keep code");
+    }
+    *out = store;
+    return GPUFL_OK;
+}
+
+void code_store_add(struct code_store *store, const void *cubin, size_t size)
+{
+    if (!size || atomic_load(&store->is_stopping))
+        return;
+    int saved_errno = errno;
+    struct waiting_cubin *item = NULL;
+    uint64_t before = atomic_fetch_add(&store->waiting_bytes, size);
+    if (before <= store->options.waiting_bytes_max && size <= store->options.waiting_bytes_max - before)
+        item = malloc(sizeof *item + size);
+    if (item) {
+        item->size = size;
+        memcpy(item->bytes, cubin, size);
+    }
+    if (item && queue_push(&store->waiting, item)) {
+        sem_post(&store->work);
+    } else {
+        free(item);
+        atomic_fetch_sub(&store->waiting_bytes, size);
+        recorder_lose(store->options.recorder, LOSS_CODE_MEMORY, 1);
+    }
+    errno = saved_errno;
+}
+
+void code_store_stop(struct code_store *store, unsigned deadline_ms)
+{
+    if (!store->has_thread)
+        return;
+    atomic_store(&store->deadline_mono_ns, clock_mono_ns() + (int64_t)deadline_ms * 1000000);
+    atomic_store(&store->is_stopping, true);
+    sem_post(&store->work);
+    pthread_join(store->thread, NULL);
+    store->has_thread = false;
+}
+
+static void waiting_free(struct code_store *store)
+{
+    for (struct waiting_cubin *item; (item = queue_pop(&store->waiting));)
+        free(item);
+}
+
+void code_store_free(struct code_store *store)
+{
+    if (!store)
+        return;
+    waiting_free(store);
+    sem_destroy(&store->work);
+    intern_free(&store->keys);
+    intern_free(&store->paths);
+    bytes_free(&store->line);
+    free(store);
+}
+
+void code_store_abandon(struct code_store *store)
+{
+    if (!store)
+        return;
+    /* Not the worker's own tables: it may have been in the midst of changing them when the process forked. */
+    waiting_free(store);
+    free(store);
+}

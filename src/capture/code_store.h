@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the code that ran: each cubin once, as a code_object record in the sass
+ * channel, and the text of the source files that its line table names.
+ *
+ * code_store_add is called on the user's threads inside the driver's module load:
+ * it copies the bytes and returns. A thread of ours, with all signals blocked,
+ * does the rest. What waits and what is kept is bounded; what is over it is
+ * counted as lost. */
+#ifndef GPUFL_CAPTURE_CODE_STORE_H
+#define GPUFL_CAPTURE_CODE_STORE_H
+
+#include "capture/recorder.h"
+
+struct code_store; /* opaque */
+
+struct code_store_options {
+    struct log_writer *writer; /* borrowed until code_store_stop, as the recorder */
+    struct recorder *recorder; /* for losses */
+    const char *session_id;    /* copied */
+    /* CUPTI's key of a cubin; NULL, or 0 as answer: CRC-32C instead. Called on our thread. */
+    uint64_t (*crc)(void *user, const void *cubin, size_t size);
+    void *crc_user;
+    bool with_source;           /* enable_source_collection */
+    uint64_t bytes_max;         /* cubins kept in a session; 0: 256 MiB */
+    uint64_t waiting_bytes_max; /* copies that wait; 0: 64 MiB */
+    uint64_t source_bytes_max;  /* source text kept in a session; 0: 64 MiB */
+};
+
+NODISCARD gpufl_status code_store_make(struct code_store **out, const struct code_store_options *options,
+                                       struct problem *problem);
+/* Any thread; the bytes are copied. */
+void code_store_add(struct code_store *store, const void *cubin, size_t size);
+/* Writes what waits until the deadline, counts the rest as lost, and ends the thread. Later additions are dropped. */
+void code_store_stop(struct code_store *store, unsigned deadline_ms);
+void code_store_free(struct code_store *store);    /* after code_store_stop, once no thread can add; NULL is a no-op */
+void code_store_abandon(struct code_store *store); /* in a forked child: frees without joining or writing */
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/deep.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/code_store.h"
+#include "capture/deep_windows.h"
+#include "capture/pm_sampler.h"
+#include "capture/range_counters.h"
+#include "capture/scope_path.h"
+#include "driver/cuda.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { code_deadline_ms = 5000, companion_exponent = 31 };
+
+struct deep {
+    struct deep_options options;
+    struct cupti_listener listener;
+    struct pc_sampler *sampler;
+    struct sass_counters *counters;
+    struct deep_windows *windows; /* SassMetrics and Deep */
+    struct range_counters *ranges;
+    struct pm_sampler *pm;
+    struct code_store *code;
+    pthread_mutex_t mutex; /* of the grants */
+    struct deep_grant grants[DEEP_PART_COUNT];
+    _Atomic bool has_news;
+};
+
+static const char *const part_names[DEEP_PART_COUNT] = {"PC sampling", "SASS counters", "range counters",
+                                                        "PM sampling", "code collection"};
+
+bool deep_is_wanted(const struct deep_settings *settings)
+{
+    return settings->engine > GPUFL_ENGINE_TRACE || settings->pm_metrics[0];
+}
+
+static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine other)
+{
+    return deep->options.settings.engine == one || deep->options.settings.engine == other;
+}
+
+static void set_grant(struct deep *deep, enum deep_part part, gpufl_status status, const struct problem *problem)
+{
+    pthread_mutex_lock(&deep->mutex);
+    struct deep_grant *grant = &deep->grants[part];
+    /* The first refusal stays, but one context that works is enough to be running. */
+    bool is_news = grant->state == DEEP_WAITING || (status == GPUFL_OK && grant->state == DEEP_REFUSED);
+    if (is_news) {
+        grant->state = status == GPUFL_OK ? DEEP_RUNNING : DEEP_REFUSED;
+        grant->status = status;
+        grant->problem = *problem;
+        atomic_store(&deep->has_news, true);
+    }
+    pthread_mutex_unlock(&deep->mutex);
+    if (status != GPUFL_OK && is_news)
+        log_message(GPUFL_LOG_WARNING, "no %s: %s", part_names[part], problem->text);
+}
+
+void deep_grant(struct deep *deep, enum deep_part part, struct deep_grant *grant)
+{
+    pthread_mutex_lock(&deep->mutex);
+    *grant = deep->grants[part];
+    pthread_mutex_unlock(&deep->mutex);
+}
+
+bool deep_has_news(struct deep *deep)
+{
+    return atomic_exchange(&deep->has_news, false);
+}
+
+gpufl_engine deep_engine(struct deep *deep)
+{
+    gpufl_engine wanted = deep->options.settings.engine;
+    struct deep_grant pc, sass, range;
+    deep_grant(deep, DEEP_PC_SAMPLING, &pc);
+    deep_grant(deep, DEEP_SASS_METRICS, &sass);
+    deep_grant(deep, DEEP_RANGE_COUNTERS, &range);
+    if (wanted == GPUFL_ENGINE_RANGE_PROFILER)
+        return range.state == DEEP_REFUSED ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_SASS_METRICS)
+        return sass.state == DEEP_REFUSED ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_DEEP && sass.state == DEEP_REFUSED)
+        wanted = GPUFL_ENGINE_PC_SAMPLING;
+    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && pc.state == DEEP_REFUSED)
+        return GPUFL_ENGINE_TRACE;
+    return wanted;
+}
+
+/* The counters that tracing was paused for are not to be had. */
+static void trace_after_all(struct deep *deep)
+{
+    struct problem problem = {""};
+    if (cupti_trace_resume(deep->options.cupti, &problem) != GPUFL_OK)
+        log_message(GPUFL_LOG_WARNING, "kernels are not traced: %s", problem.text);
+}
+
+static void on_context(void *user, const struct gpu_context *context, bool is_created)
+{
+    struct deep *deep = user;
+    struct problem problem = {""};
+    if (!is_created) {
+        if (deep->windows)
+            deep_windows_detach(deep->windows, context->handle);
+        else if (deep->sampler)
+            pc_sampler_detach(deep->sampler, context->handle);
+        if (deep->ranges)
+            range_counters_detach(deep->ranges, context->handle);
+        return;
+    }
+    if (deep->windows) {
+        gpufl_status status = deep_windows_attach(deep->windows, context, &problem);
+        set_grant(deep, DEEP_SASS_METRICS, status, &problem);
+    } else if (deep->sampler) {
+        gpufl_status status = pc_sampler_attach(deep->sampler, context, &problem);
+        set_grant(deep, DEEP_PC_SAMPLING, status, &problem);
+    }
+    if (deep->ranges) {
+        gpufl_status status = range_counters_attach(deep->ranges, context, &problem);
+        set_grant(deep, DEEP_RANGE_COUNTERS, status, &problem);
+        struct deep_grant grant;
+        deep_grant(deep, DEEP_RANGE_COUNTERS, &grant);
+        if (grant.state == DEEP_REFUSED)
+            trace_after_all(deep);
+    }
+    if (deep->pm)
+        pm_sampler_want(deep->pm, context->device_id);
+}
+
+static void on_module(void *user, uint32_t module_id, const void *cubin, size_t cubin_bytes)
+{
+    struct deep *deep = user;
+    (void)module_id;
+    if (deep->code)
+        code_store_add(deep->code, cubin, cubin_bytes);
+}
+
+static void on_launch(void *user, const struct launch_call *call, bool is_enter)
+{
+    struct deep *deep = user;
+    if (deep->windows)
+        deep_windows_launch(deep->windows, call, is_enter);
+    if (deep->ranges)
+        range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_wall_ns() : 0);
+}
+
+static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
+{
+    return cupti_cubin_crc(user, cubin, size);
+}
+
+static void make_code(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    const struct code_store_options options = {.writer = deep->options.recorder->writer,
+                                               .recorder = deep->options.recorder,
+                                               .session_id = deep->options.recorder->session_id,
+                                               .crc = cubin_crc,
+                                               .crc_user = deep->options.cupti,
+                                               .with_source = settings->with_source,
+                                               .bytes_max = settings->code_bytes_max};
+    struct problem problem = {""};
+    deep->grants[DEEP_CODE].state = DEEP_WAITING;
+    set_grant(deep, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
+}
+
+static void make_sampler(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    bool is_companion = settings->engine == GPUFL_ENGINE_SASS_METRICS;
+    const struct pc_sampler_options options = {
+        .cupti = deep->options.cupti,
+        .attribution = {.recorder = deep->options.recorder,
+                        .names = deep->options.names,
+                        .history = deep->options.kernels},
+        .is_serialized = settings->is_pc_serialized && !is_companion,
+        .rate_hz = settings->pc_rate_hz,
+        .period_exponent = is_companion ? companion_exponent : settings->pc_period_exponent,
+    };
+    struct problem problem = {""};
+    enum deep_part part = is_companion ? DEEP_SASS_METRICS : DEEP_PC_SAMPLING;
+    deep->grants[part].state = DEEP_WAITING;
+    gpufl_status status = pc_sampler_make(&deep->sampler, &options, &problem);
+    if (status == GPUFL_OK && (status = pc_sampler_start(deep->sampler)) != GPUFL_OK)
+        problem_set(&problem, status, "no thread for PC sampling");
+    if (status == GPUFL_OK)
+        return;
+    pc_sampler_free(deep->sampler);
+    deep->sampler = NULL;
+    set_grant(deep, part, status, &problem);
+}
+
+static void make_windows(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    const struct sass_counters_options counters = {
+        .cupti = deep->options.cupti,
+        .recorder = deep->options.recorder,
+        .names = deep->options.names,
+        .metrics = settings->sass_metrics[0] ? settings->sass_metrics : NULL,
+        .mode = settings->engine == GPUFL_ENGINE_DEEP ? "alternating" : "whole_run",
+    };
+    struct problem problem = {""};
+    deep->grants[DEEP_SASS_METRICS].state = DEEP_WAITING;
+    gpufl_status status = deep->sampler
+                              ? sass_counters_make(&deep->counters, &counters, &problem)
+                              : problem_set(&problem, GPUFL_E_UNSUPPORTED, "they need PC sampling beside them");
+    if (status == GPUFL_OK) {
+        const struct deep_windows_options options = {
+            .cupti = deep->options.cupti,
+            .recorder = deep->options.recorder,
+            .sampler = deep->sampler,
+            .counters = deep->counters,
+            .is_alternating = settings->engine == GPUFL_ENGINE_DEEP,
+            .counting_ms = settings->counting_ms,
+            .sampling_ms = settings->sampling_ms,
+        };
+        status = deep_windows_make(&deep->windows, &options);
+        if (status == GPUFL_OK)
+            status = deep_windows_start(deep->windows, &problem);
+    }
+    if (status == GPUFL_OK)
+        return;
+    deep_windows_free(deep->windows);
+    deep->windows = NULL;
+    if (deep->counters)
+        sass_counters_stop(deep->counters, clock_wall_ns());
+    sass_counters_free(deep->counters);
+    deep->counters = NULL;
+    set_grant(deep, DEEP_SASS_METRICS, status, &problem);
+}
+
+static void make_ranges(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    struct problem problem = {""};
+    struct metric_choice *choice = calloc(1, sizeof *choice);
+    deep->grants[DEEP_RANGE_COUNTERS].state = DEEP_WAITING;
+    gpufl_status status = choice ? metric_choice_parse(choice, PROFILER_RANGE,
+                                                       settings->range_metrics[0] ? settings->range_metrics : "overview",
+                                                       &problem)
+                                 : problem_set(&problem, GPUFL_E_NO_MEMORY, "not enough memory");
+    if (status == GPUFL_OK) {
+        const struct range_counters_options options = {
+            .cupti = deep->options.cupti,
+            .recorder = deep->options.recorder,
+            .history = deep->options.scopes,
+            .metrics = choice,
+            .mode = settings->is_range_per_kernel ? RANGE_PER_KERNEL : RANGE_PER_SCOPE,
+            .scopes = settings->range_scopes,
+        };
+        status = range_counters_make(&deep->ranges, &options, &problem);
+    }
+    free(choice);
+    if (status == GPUFL_OK && !cupti_listen_launches(deep->options.cupti, true))
+        status = problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of launches");
+    /* Tracing adds instructions of its own to what a scope counts. */
+    if (status == GPUFL_OK && !settings->is_range_per_kernel)
+        status = cupti_trace_pause(deep->options.cupti, &problem);
+    if (status == GPUFL_OK)
+        return;
+    range_counters_free(deep->ranges);
+    deep->ranges = NULL;
+    set_grant(deep, DEEP_RANGE_COUNTERS, status, &problem);
+}
+
+static void make_pm(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    struct problem problem = {""};
+    struct metric_choice *choice = calloc(1, sizeof *choice);
+    deep->grants[DEEP_PM_SAMPLING].state = DEEP_WAITING;
+    gpufl_status status = GPUFL_OK;
+    if (settings->engine > GPUFL_ENGINE_TRACE)
+        status = problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                             "the GPU's counters are taken by the engine; PM sampling goes with engine Trace only");
+    else if (!choice)
+        status = problem_set(&problem, GPUFL_E_NO_MEMORY, "not enough memory");
+    else
+        status = metric_choice_parse(choice, PROFILER_PM_SAMPLING, settings->pm_metrics, &problem);
+    if (status == GPUFL_OK) {
+        const struct pm_sampler_options options = {.cupti = deep->options.cupti,
+                                                   .recorder = deep->options.recorder,
+                                                   .names = deep->options.names,
+                                                   .choice = choice,
+                                                   .interval_us = settings->pm_interval_us};
+        status = pm_sampler_make(&deep->pm, &options, &problem);
+    }
+    if (status == GPUFL_OK)
+        status = pm_sampler_start(deep->pm, &problem);
+    free(choice);
+    if (status == GPUFL_OK)
+        return;
+    pm_sampler_free(deep->pm);
+    deep->pm = NULL;
+    set_grant(deep, DEEP_PM_SAMPLING, status, &problem);
+}
+
+gpufl_status deep_make(struct deep **out, const struct deep_options *options)
+{
+    struct deep *deep = calloc(1, sizeof *deep);
+    if (!deep)
+        return GPUFL_E_NO_MEMORY;
+    deep->options = *options;
+    pthread_mutex_init(&deep->mutex, NULL);
+    deep->listener =
+        (struct cupti_listener){.user = deep, .on_context = on_context, .on_module = on_module, .on_launch = on_launch};
+    *out = deep;
+    return GPUFL_OK;
+}
+
+/* Contexts made before us: only the devices' primary ones can be found, which are those of the runtime API. */
+static void take_existing_contexts(struct deep *deep)
+{
+    struct cuda *cuda;
+    if (cuda_load(&cuda, false, NULL) != GPUFL_OK)
+        return;
+    for (int device = 0; device < cuda_device_count(cuda); device++) {
+        struct gpu_context context;
+        void *handle = cuda_primary_context(cuda, device);
+        if (handle && cupti_context_describe(deep->options.cupti, handle, &context))
+            on_context(deep, &context, true);
+    }
+}
+
+void deep_start(struct deep *deep)
+{
+    const struct deep_settings *settings = &deep->options.settings;
+    if (settings->engine > GPUFL_ENGINE_TRACE)
+        make_code(deep);
+    if (has_engine(deep, GPUFL_ENGINE_PC_SAMPLING, GPUFL_ENGINE_DEEP) || settings->engine == GPUFL_ENGINE_SASS_METRICS)
+        make_sampler(deep);
+    if (has_engine(deep, GPUFL_ENGINE_SASS_METRICS, GPUFL_ENGINE_DEEP))
+        make_windows(deep);
+    if (settings->engine == GPUFL_ENGINE_RANGE_PROFILER)
+        make_ranges(deep);
+    if (settings->pm_metrics[0])
+        make_pm(deep);
+    struct problem problem = {""};
+    gpufl_status status = cupti_listen(deep->options.cupti, &deep->listener, &problem);
+    if (status == GPUFL_OK) {
+        take_existing_contexts(deep);
+        return;
+    }
+    for (int part = 0; part < DEEP_PART_COUNT; part++)
+        set_grant(deep, (enum deep_part)part, status, &problem);
+    if (deep->windows)
+        deep_windows_surrender(deep->windows);
+    else if (deep->ranges)
+        trace_after_all(deep);
+}
+
+bool deep_wants_scopes(const struct deep *deep)
+{
+    return deep->ranges && !deep->options.settings.is_range_per_kernel;
+}
+
+void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size)
+{
+    struct cuda *cuda;
+    void *context = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_current_context(cuda) : NULL;
+    if (is_begin) {
+        range_counters_scope(deep->ranges, true, scope_path_push(name, name_size), 0, context);
+    } else {
+        range_counters_scope(deep->ranges, false, NULL, 0, context);
+        scope_path_pop();
+    }
+}
+
+/* What happens on the parts' own threads, after they were granted. */
+static void look_for_trouble(struct deep *deep)
+{
+    struct problem problem = {""};
+    if (deep->pm && pm_sampler_totals(deep->pm).devices)
+        set_grant(deep, DEEP_PM_SAMPLING, GPUFL_OK, &problem);
+    else if (deep->pm && pm_sampler_trouble(deep->pm, &problem))
+        set_grant(deep, DEEP_PM_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
+    if (!deep->windows || deep->options.settings.engine != GPUFL_ENGINE_DEEP)
+        return;
+    if (pc_sampler_totals(deep->sampler).contexts)
+        set_grant(deep, DEEP_PC_SAMPLING, GPUFL_OK, &problem);
+    else if (pc_sampler_trouble(deep->sampler, &problem))
+        set_grant(deep, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
+}
+
+void deep_round(struct deep *deep, int64_t complete_ns)
+{
+    if (deep->sampler)
+        pc_sampler_write(deep->sampler, complete_ns);
+    if (deep->counters)
+        sass_counters_write(deep->counters);
+    if (deep->windows)
+        deep_windows_write(deep->windows);
+    if (deep->ranges)
+        range_counters_write(deep->ranges);
+    if (deep->pm)
+        pm_sampler_write(deep->pm);
+    look_for_trouble(deep);
+}
+
+void deep_stop(struct deep *deep)
+{
+    bool is_quiet = deep->windows && deep_windows_stop(deep->windows);
+    if (deep->counters)
+        sass_counters_stop(deep->counters, clock_wall_ns());
+    if (deep->sampler)
+        pc_sampler_stop(deep->sampler, is_quiet);
+    if (deep->windows)
+        deep_windows_release(deep->windows);
+    if (deep->ranges)
+        range_counters_stop(deep->ranges);
+    if (deep->pm)
+        pm_sampler_stop(deep->pm);
+}
+
+void deep_finish(struct deep *deep)
+{
+    if (deep->code)
+        code_store_stop(deep->code, code_deadline_ms);
+    deep_round(deep, INT64_MAX);
+}
+
+void deep_free(struct deep *deep)
+{
+    if (!deep)
+        return;
+    deep_windows_free(deep->windows);
+    sass_counters_free(deep->counters);
+    pc_sampler_free(deep->sampler);
+    range_counters_free(deep->ranges);
+    pm_sampler_free(deep->pm);
+    code_store_free(deep->code);
+    pthread_mutex_destroy(&deep->mutex);
+    free(deep);
+}
+
+void deep_abandon(struct deep *deep)
+{
+    if (!deep)
+        return;
+    if (deep->windows)
+        deep_windows_abandon(deep->windows);
+    if (deep->counters)
+        sass_counters_abandon(deep->counters);
+    if (deep->sampler)
+        pc_sampler_abandon(deep->sampler);
+    if (deep->ranges)
+        range_counters_abandon(deep->ranges);
+    if (deep->pm)
+        pm_sampler_abandon(deep->pm);
+    if (deep->code)
+        code_store_abandon(deep->code);
+}
+
+size_t deep_bytes(struct deep *deep)
+{
+    return sizeof *deep + (deep->sampler ? pc_sampler_bytes(deep->sampler) : 0) +
+           (deep->counters ? sass_counters_bytes(deep->counters) : 0) +
+           (deep->ranges ? range_counters_bytes(deep->ranges) : 0) + (deep->pm ? pm_sampler_bytes(deep->pm) : 0);
+}

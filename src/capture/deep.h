@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engines above Trace, as the session and the collector see them: which
+ * parts an engine has, contexts and modules as the program makes them, and an
+ * honest answer to what was granted. A part that cannot start leaves the others
+ * running. Made and started by the session before the collector's thread runs;
+ * deep_round and deep_finish on that thread, the rest as said below. */
+#ifndef GPUFL_CAPTURE_DEEP_H
+#define GPUFL_CAPTURE_DEEP_H
+
+#include "capture/kernel_history.h"
+#include "capture/names.h"
+#include "capture/scope_history.h"
+#include "driver/cupti_events.h"
+
+struct deep; /* opaque */
+
+struct deep_settings {
+    gpufl_engine engine; /* above Trace; Trace with pm_metrics */
+    bool is_pc_serialized;
+    uint32_t pc_rate_hz, pc_period_exponent;                                     /* 0: default */
+    const char *sass_metrics, *range_metrics, *range_scopes, *pm_metrics;        /* "": default; pm_metrics: off */
+    bool is_range_per_kernel;
+    uint32_t pm_interval_us, counting_ms, sampling_ms; /* the last two: Deep's windows; 0: default */
+    bool with_source;
+    uint64_t code_bytes_max;
+};
+
+struct deep_options {
+    struct deep_settings settings; /* texts are borrowed, as everything below */
+    struct cupti *cupti;
+    struct recorder *recorder;
+    struct names *names;
+    struct kernel_history *kernels;
+    struct scope_history *scopes;
+};
+
+enum deep_part { DEEP_PC_SAMPLING, DEEP_SASS_METRICS, DEEP_RANGE_COUNTERS, DEEP_PM_SAMPLING, DEEP_CODE, DEEP_PART_COUNT };
+enum deep_state {
+    DEEP_NOT_REQUESTED,
+    DEEP_WAITING, /* for the program's first context */
+    DEEP_RUNNING,
+    DEEP_REFUSED
+};
+struct deep_grant {
+    enum deep_state state;
+    gpufl_status status; /* of a refusal, with its problem */
+    struct problem problem;
+};
+
+/* True when the settings ask for anything above Trace. */
+bool deep_is_wanted(const struct deep_settings *settings);
+NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *options);
+/* After the trace has started: listens for contexts and takes on those that there are. */
+void deep_start(struct deep *deep);
+void deep_grant(struct deep *deep, enum deep_part part, struct deep_grant *grant); /* any thread */
+/* True once after every change of a grant. */
+bool deep_has_news(struct deep *deep);
+/* The engine that the grants amount to. */
+gpufl_engine deep_engine(struct deep *deep);
+/* Whether scopes are to be told; then every edge of every scope, on its thread. */
+bool deep_wants_scopes(const struct deep *deep);
+void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size);
+/* Writes what is ready. complete_ns: all kernel records until then have been read. */
+void deep_round(struct deep *deep, int64_t complete_ns);
+/* Before the trace stops: ends counting and sampling. */
+void deep_stop(struct deep *deep);
+/* After the last record was read: writes the rest. */
+void deep_finish(struct deep *deep);
+void deep_free(struct deep *deep);
+void deep_abandon(struct deep *deep); /* in a forked child */
+size_t deep_bytes(struct deep *deep);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/kernel_history.h"
+
+#include "base/crc32c.h"
+#include "base/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    CAPACITY_DEFAULT = 256 * 1024,
+    SYMBOL_BYTES_MAX = 4 << 20,
+    SCOPES_MAX = 32,
+    /* An execution of less than 2^(SHIFT + 3 * level) ns lies in the level's slot of that width in which it begins,
+     * so that it overlaps an interval only from the slots of the interval and the one before. */
+    LEVEL_COUNT = 8,
+    LEVEL_SHIFT = 22,
+    LEVEL_STEP = 3
+};
+
+/* Chains run from newer to older. What a link names is gone once `count` has moved on by the capacity, which needs no
+ * unlinking: age tells. */
+struct entry {
+    struct kernel_execution execution;
+    uint32_t older_in_slot, older_by_launch; /* serial numbers; valid while young enough */
+    uint32_t level;
+};
+
+struct kernel_history {
+    struct intern symbols;
+    struct entry *entries;
+    uint32_t capacity; /* also of both tables of chain heads */
+    uint32_t count;    /* serial number of the next execution, modulo 2^32 */
+    bool is_full;
+    uint32_t *slot_heads, *launch_heads;
+    uint32_t level_counts[LEVEL_COUNT]; /* executions remembered, to skip levels without any */
+    int64_t forgotten_ns;               /* latest end of a forgotten execution */
+};
+
+static size_t map_bytes(const struct kernel_history *history)
+{
+    return history->capacity * (sizeof(struct entry) + 2 * sizeof(uint32_t));
+}
+
+gpufl_status kernel_history_make(struct kernel_history **out, uint32_t capacity)
+{
+    struct kernel_history *history = calloc(1, sizeof *history);
+    if (!history)
+        return GPUFL_E_NO_MEMORY;
+    history->capacity = capacity ? capacity : CAPACITY_DEFAULT;
+    history->symbols.text_bytes_max = SYMBOL_BYTES_MAX;
+    history->forgotten_ns = INT64_MIN;
+    void *memory = mmap(NULL, map_bytes(history), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        free(history);
+        return GPUFL_E_NO_MEMORY;
+    }
+    history->entries = memory;
+    history->slot_heads = (uint32_t *)(void *)(history->entries + history->capacity);
+    history->launch_heads = history->slot_heads + history->capacity;
+    *out = history;
+    return GPUFL_OK;
+}
+
+void kernel_history_free(struct kernel_history *history)
+{
+    if (!history)
+        return;
+    munmap(history->entries, map_bytes(history));
+    intern_free(&history->symbols);
+    free(history);
+}
+
+size_t kernel_history_bytes(const struct kernel_history *history)
+{
+    return sizeof *history + map_bytes(history) + history->symbols.text_bytes;
+}
+
+uint32_t kernel_history_symbol(struct kernel_history *history, const char *symbol)
+{
+    return intern_id(&history->symbols, symbol, strlen(symbol), NULL);
+}
+
+static uint32_t *slot_head(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
+                           uint32_t level, int64_t slot)
+{
+    const uint64_t key[] = {(uint64_t)symbol_id << 32 | context_id, (uint64_t)slot, level};
+    return &history->slot_heads[crc32c(0, key, sizeof key) & (history->capacity - 1)];
+}
+
+static uint32_t *launch_head(const struct kernel_history *history, uint32_t correlation_id)
+{
+    return &history->launch_heads[correlation_id & (history->capacity - 1)]; /* they count up */
+}
+
+/* Widths of the slots double thrice a level; the last level is one slot. */
+static int64_t slot_of(uint32_t level, int64_t time_ns)
+{
+    return level == LEVEL_COUNT - 1 ? 0 : time_ns >> (LEVEL_SHIFT + LEVEL_STEP * level);
+}
+
+static uint32_t level_of(int64_t duration_ns)
+{
+    uint32_t level = 0;
+    while (level < LEVEL_COUNT - 1 && duration_ns >= (int64_t)1 << (LEVEL_SHIFT + LEVEL_STEP * level))
+        level++;
+    return level;
+}
+
+/* The entry of that serial number plus one, or NULL when there is none of it (any more). */
+static struct entry *entry_at(const struct kernel_history *history, uint32_t number, uint32_t *age)
+{
+    uint32_t new_age = history->count - (number - 1);
+    uint32_t remembered = history->is_full ? history->capacity : history->count;
+    /* Ages grow along a chain; a link left over from 2^32 executions ago would not. */
+    if (!number || new_age <= *age || new_age > remembered)
+        return NULL;
+    *age = new_age;
+    return &history->entries[(number - 1) & (history->capacity - 1)];
+}
+
+void kernel_history_add(struct kernel_history *history, const struct kernel_execution *execution)
+{
+    struct entry *entry = &history->entries[history->count & (history->capacity - 1)];
+    if (history->is_full) {
+        history->level_counts[entry->level]--;
+        if (entry->execution.end_ns > history->forgotten_ns)
+            history->forgotten_ns = entry->execution.end_ns;
+    }
+    uint32_t level = level_of(execution->end_ns - execution->start_ns);
+    uint32_t *slot =
+        slot_head(history, execution->symbol_id, execution->context_id, level, slot_of(level, execution->start_ns));
+    uint32_t *launch = launch_head(history, execution->correlation_id);
+    *entry = (struct entry){*execution, *slot, *launch, level};
+    history->level_counts[level]++;
+    *slot = *launch = ++history->count;
+    if (history->count == history->capacity)
+        history->is_full = true;
+}
+
+struct scope_share {
+    uint64_t scope_id;
+    int64_t ns;
+};
+
+static void overlap_add(struct kernel_overlap *overlap, struct scope_share *scopes, uint32_t *scope_count,
+                        const struct kernel_execution *execution, int64_t from_ns, int64_t to_ns, int64_t later_ns)
+{
+    int64_t start_ns = execution->start_ns > from_ns ? execution->start_ns : from_ns;
+    int64_t end_ns = execution->end_ns < to_ns ? execution->end_ns : to_ns;
+    int64_t ns = end_ns > start_ns ? end_ns - start_ns : 1;
+    overlap->correlation_id = overlap->instances ? 0 : execution->correlation_id;
+    overlap->instances++;
+    overlap->later += execution->start_ns >= later_ns;
+    overlap->total_ns += ns;
+    uint32_t i = 0;
+    while (i < *scope_count && scopes[i].scope_id != execution->scope_id)
+        i++;
+    if (i == SCOPES_MAX)
+        return; /* its time counts in the total, so that no share is overstated */
+    if (i == *scope_count)
+        scopes[(*scope_count)++] = (struct scope_share){execution->scope_id, 0};
+    scopes[i].ns += ns;
+}
+
+void kernel_history_overlap(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
+                            int64_t from_ns, int64_t to_ns, int64_t later_ns, struct kernel_overlap *overlap)
+{
+    struct scope_share scopes[SCOPES_MAX];
+    uint32_t scope_count = 0;
+    *overlap = (struct kernel_overlap){.is_complete = from_ns > history->forgotten_ns};
+    for (uint32_t level = 0; level < LEVEL_COUNT; level++) {
+        if (!history->level_counts[level])
+            continue;
+        int64_t last = slot_of(level, to_ns);
+        int64_t slot = level == LEVEL_COUNT - 1 ? last : slot_of(level, from_ns) - 1;
+        for (; slot <= last; slot++) {
+            uint32_t age = 0;
+            const struct entry *entry =
+                entry_at(history, *slot_head(history, symbol_id, context_id, level, slot), &age);
+            for (; entry; entry = entry_at(history, entry->older_in_slot, &age)) {
+                const struct kernel_execution *execution = &entry->execution;
+                /* Other functions and slots may share the chain. */
+                if (execution->symbol_id == symbol_id && execution->context_id == context_id && entry->level == level &&
+                    slot_of(level, execution->start_ns) == slot && execution->start_ns <= to_ns &&
+                    execution->end_ns >= from_ns)
+                    overlap_add(overlap, scopes, &scope_count, execution, from_ns, to_ns, later_ns);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < scope_count; i++)
+        if (scopes[i].ns > overlap->scope_ns) {
+            overlap->scope_id = scopes[i].scope_id;
+            overlap->scope_ns = scopes[i].ns;
+        }
+}
+
+bool kernel_history_find(const struct kernel_history *history, uint32_t correlation_id, uint32_t symbol_id,
+                         struct kernel_execution *execution)
+{
+    uint32_t age = 0;
+    const struct entry *entry = entry_at(history, *launch_head(history, correlation_id), &age);
+    for (; entry; entry = entry_at(history, entry->older_by_launch, &age))
+        if (entry->execution.correlation_id == correlation_id && entry->execution.symbol_id == symbol_id) {
+            *execution = entry->execution;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/pc_sampler.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/pc_ring.h"
+#include "driver/cuda.h"
+#include "driver/pc_sampling.h"
+#include "driver/profiler_target.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    RATE_DEFAULT_HZ = 2000,
+    DRAIN_DEFAULT_MS = 20,
+    SCRATCH_BYTES = 4 << 20,
+    HARDWARE_DEFAULT_BYTES = 32 << 20,
+    PERIOD_MIN = 5,
+    PERIOD_MAX = 31,
+    SAMPLES_PER_PERIOD = 4,    /* an SM's sub-partitions */
+    CLOCK_GUESS_KHZ = 1500000, /* where the device does not tell; the period that it leads to is recorded */
+    FAILURES_MAX = 8,          /* reads in a row before a context is given up */
+    DETACH_WAIT_S = 1,
+    STACK_BYTES = 512 * 1024
+};
+
+/* free -> wanted -> open -> free; failed instead of open: kept, so that it is not tried again. */
+enum context_state { CONTEXT_FREE, CONTEXT_WANTED, CONTEXT_OPEN, CONTEXT_FAILED };
+
+struct context {
+    _Atomic int state;
+    pthread_mutex_t mutex; /* held around CUPTI's calls for this context */
+    struct gpu_context gpu;
+    struct pc_sampling *sampling;
+    struct pc_config config;
+    bool is_described;          /* its configuration is in the ring */
+    int64_t since_ns, begun_ns; /* earliest time of a sample not drained yet; when sampling began */
+    uint32_t failures;
+    _Atomic bool is_gone; /* went away while the thread was busy with it */
+};
+
+struct pc_sampler {
+    struct pc_sampler_options options;
+    struct pc_ring *ring;
+    struct pc_attribution *attribution;
+    pthread_mutex_t lock; /* of what follows, and for taking a free context; never held around a call to CUPTI */
+    pthread_cond_t news;
+    bool has_news, is_stopping, is_paused;
+    struct problem trouble;
+    struct context contexts[PC_CONTEXTS_MAX];
+    pthread_mutex_t acquire_lock;
+    bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
+    pthread_t thread;
+    bool has_thread;
+    _Atomic uint32_t window_id;
+    _Atomic uint64_t samples, dropped, non_user, intervals, unattributed;
+    _Atomic uint32_t context_count, failed_count;
+    _Atomic int64_t cpu_ns;
+};
+
+uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz)
+{
+    uint64_t cycles = (uint64_t)clock_khz * 1000 * SAMPLES_PER_PERIOD / rate_hz;
+    uint32_t exponent = PERIOD_MIN;
+    while (exponent < PERIOD_MAX && UINT64_C(2) << exponent <= cycles)
+        exponent++;
+    return exponent;
+}
+
+gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options, struct problem *problem)
+{
+    struct pc_sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for PC sampling");
+    sampler->options = *options;
+    if (!options->rate_hz)
+        sampler->options.rate_hz = RATE_DEFAULT_HZ;
+    if (!options->hardware_buffer_bytes)
+        sampler->options.hardware_buffer_bytes = HARDWARE_DEFAULT_BYTES;
+    if (!options->drain_ms)
+        sampler->options.drain_ms = DRAIN_DEFAULT_MS;
+    pthread_mutex_init(&sampler->lock, NULL);
+    pthread_mutex_init(&sampler->acquire_lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sampler->news, &attributes);
+    pthread_condattr_destroy(&attributes);
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++)
+        pthread_mutex_init(&sampler->contexts[i].mutex, NULL);
+    gpufl_status status = pc_ring_make(&sampler->ring, options->attribution.recorder);
+    if (status == GPUFL_OK)
+        status = pc_attribution_make(&sampler->attribution, &options->attribution);
+    if (status != GPUFL_OK) {
+        problem_set(problem, status, "not enough memory for PC sampling");
+        goto failed;
+    }
+    if (options->period_exponent && (options->period_exponent < PERIOD_MIN || options->period_exponent > PERIOD_MAX)) {
+        status = problem_set(problem, GPUFL_E_INVALID, "PC sampling: the period's exponent must be %d to %d, not %u",
+                             PERIOD_MIN, PERIOD_MAX, options->period_exponent);
+        goto failed;
+    }
+    *out = sampler;
+    return GPUFL_OK;
+failed:
+    pc_sampler_free(sampler);
+    return status;
+}
+
+static void note_trouble(struct pc_sampler *sampler, const struct problem *problem)
+{
+    pthread_mutex_lock(&sampler->lock);
+    bool is_first = !sampler->trouble.text[0];
+    if (is_first)
+        sampler->trouble = *problem;
+    pthread_mutex_unlock(&sampler->lock);
+    recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
+    if (is_first)
+        log_message(GPUFL_LOG_WARNING, "PC sampling: %s", problem->text);
+}
+
+struct taking {
+    struct pc_sampler *sampler;
+    struct pc_interval interval;
+    uint64_t samples;
+};
+
+static void take_samples(void *user, const struct pc_sample *samples, size_t count)
+{
+    struct taking *taking = user;
+    if (!taking->interval.end_ns) /* once a drain: later reads of it only empty what CUPTI had */
+        taking->interval.end_ns = clock_wall_ns();
+    for (size_t i = 0; i < count; i++)
+        taking->samples += samples[i].samples;
+    pc_ring_push_samples(taking->sampler->ring, &taking->interval, samples, count);
+}
+
+typedef gpufl_status drain_fn(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                              struct problem *problem);
+
+/* Drains, stops or closes, and counts what came. Wants the context's mutex. */
+static gpufl_status context_take(struct pc_sampler *sampler, struct context *context, drain_fn *function,
+                                 struct problem *problem)
+{
+    struct recorder *recorder = sampler->options.attribution.recorder;
+    struct taking taking = {
+        sampler, {context->since_ns, 0, context->gpu.id, context->gpu.device_id, atomic_load(&sampler->window_id)}, 0};
+    struct pc_drain drain = {0};
+    if (!context->is_described)
+        context->is_described =
+            pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
+    int64_t asked_ns = clock_wall_ns();
+    gpufl_status status = function(context->sampling, take_samples, &taking, &drain, problem);
+    atomic_fetch_add(&sampler->samples, taking.samples);
+    atomic_fetch_add(&sampler->dropped, drain.dropped);
+    atomic_fetch_add(&sampler->non_user, drain.non_user);
+    atomic_fetch_add(&sampler->intervals, taking.samples > 0);
+    recorder_lose(recorder, LOSS_PC_DROPPED, drain.dropped);
+    recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
+    /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
+    int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
+    context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
+    if (status != GPUFL_OK)
+        note_trouble(sampler, problem);
+    return status;
+}
+
+static void context_begin(struct context *context)
+{
+    context->begun_ns = context->since_ns = clock_wall_ns();
+    context->failures = 0;
+}
+
+static uint32_t clock_khz_of(uint32_t device_id)
+{
+    struct cuda *cuda;
+    struct device_limits limits;
+    if (cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_limits(cuda, device_id, &limits) != GPUFL_OK ||
+        !limits.is_known || !limits.core_clock_khz)
+        return CLOCK_GUESS_KHZ;
+    return limits.core_clock_khz;
+}
+
+static gpufl_status acquire(struct pc_sampler *sampler, struct problem *problem)
+{
+    pthread_mutex_lock(&sampler->acquire_lock);
+    gpufl_status status = sampler->is_acquired ? GPUFL_OK : profiler_target_acquire(sampler->options.cupti, problem);
+    sampler->is_acquired = status == GPUFL_OK;
+    pthread_mutex_unlock(&sampler->acquire_lock);
+    return status;
+}
+
+/* Wants the context's mutex. */
+static gpufl_status context_open(struct pc_sampler *sampler, struct context *context, struct problem *problem)
+{
+    const struct pc_sampler_options *options = &sampler->options;
+    uint32_t device_id = context->gpu.device_id;
+    gpufl_status status = acquire(sampler, problem);
+    if (status == GPUFL_OK)
+        status = profiler_target_check(options->cupti, device_id, PROFILER_API_PC_SAMPLING, problem);
+    if (status != GPUFL_OK)
+        return status;
+    uint32_t exponent = options->period_exponent
+                            ? options->period_exponent
+                            : pc_sampler_period_exponent(options->rate_hz, clock_khz_of(device_id));
+    const struct pc_sampling_options sampling = {.is_serialized = options->is_serialized,
+                                                 .period_exponent = exponent,
+                                                 .hardware_buffer_bytes = options->hardware_buffer_bytes,
+                                                 .scratch_bytes = SCRATCH_BYTES,
+                                                 .worker_sleep_ms = options->drain_ms};
+    status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
+    if (status != GPUFL_OK)
+        return status;
+    const struct pc_sampling_options *effective = pc_sampling_effective(context->sampling);
+    context->config = (struct pc_config){.context_id = context->gpu.id,
+                                         .device_id = device_id,
+                                         .is_serialized = effective->is_serialized,
+                                         .period_exponent = effective->period_exponent,
+                                         .rate_hz = options->period_exponent ? 0 : options->rate_hz,
+                                         .hardware_buffer_bytes = effective->hardware_buffer_bytes};
+    context_begin(context);
+    return GPUFL_OK;
+}
+
+static bool is_paused(struct pc_sampler *sampler)
+{
+    pthread_mutex_lock(&sampler->lock);
+    bool is_paused = sampler->is_paused;
+    pthread_mutex_unlock(&sampler->lock);
+    return is_paused;
+}
+
+/* Takes a wanted context on, unless paused. Wants its mutex. */
+static gpufl_status context_take_on(struct pc_sampler *sampler, struct context *context, struct problem *problem)
+{
+    if (is_paused(sampler))
+        return GPUFL_OK;
+    gpufl_status status = context_open(sampler, context, problem);
+    atomic_fetch_add(status == GPUFL_OK ? &sampler->context_count : &sampler->failed_count, 1);
+    if (status != GPUFL_OK)
+        note_trouble(sampler, problem);
+    atomic_store(&context->state, status == GPUFL_OK ? CONTEXT_OPEN : CONTEXT_FAILED);
+    return status;
+}
+
+/* Wants the context's mutex. */
+static void context_close(struct pc_sampler *sampler, struct context *context, struct problem *problem)
+{
+    (void)context_take(sampler, context, pc_sampling_close, problem);
+    context->sampling = NULL;
+}
+
+/* Wants the context's mutex. */
+static void context_release(struct context *context)
+{
+    pc_sampling_forget(context->sampling);
+    context->sampling = NULL;
+    context->is_described = false;
+    atomic_store(&context->is_gone, false);
+    atomic_store(&context->state, CONTEXT_FREE);
+}
+
+/* The last samples; then off, or parked where switching off might hang. Wants the context's mutex. */
+static void context_end(struct pc_sampler *sampler, struct context *context, bool is_quiet)
+{
+    struct problem problem = {""};
+    if (!context->sampling || atomic_load(&context->is_gone)) {
+        context_release(context);
+        return;
+    }
+    if (is_quiet) {
+        context_close(sampler, context, &problem);
+    } else if (context_take(sampler, context, pc_sampling_drain, &problem) == GPUFL_OK) {
+        pc_sampling_park(context->sampling);
+        context->sampling = NULL;
+    }
+    context_release(context);
+}
+
+static void context_beat(struct pc_sampler *sampler, struct context *context)
+{
+    struct problem problem = {""};
+    if (atomic_load(&context->is_gone)) { /* while we were in CUPTI for it */
+        context_release(context);
+        return;
+    }
+    if (atomic_load(&context->state) == CONTEXT_WANTED)
+        (void)context_take_on(sampler, context, &problem);
+    if (atomic_load(&context->state) != CONTEXT_OPEN)
+        return;
+    gpufl_status status = context_take(sampler, context, pc_sampling_drain, &problem);
+    context->failures = status == GPUFL_OK ? 0 : context->failures + 1;
+    if (context->failures < FAILURES_MAX)
+        return;
+    atomic_fetch_add(&sampler->failed_count, 1);
+    atomic_store(&context->state, CONTEXT_FAILED);
+}
+
+static void *run(void *argument)
+{
+    struct pc_sampler *sampler = argument;
+    int64_t deadline_ns = clock_mono_ns();
+    for (;;) {
+        int64_t now_ns = clock_mono_ns();
+        deadline_ns += (int64_t)sampler->options.drain_ms * 1000000;
+        if (deadline_ns < now_ns)
+            deadline_ns = now_ns;
+        const struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+        pthread_mutex_lock(&sampler->lock);
+        int result = 0;
+        while (!sampler->is_stopping && !sampler->has_news && result != ETIMEDOUT)
+            result = pthread_cond_timedwait(&sampler->news, &sampler->lock, &deadline);
+        bool is_stopping = sampler->is_stopping;
+        sampler->has_news = false;
+        pthread_mutex_unlock(&sampler->lock);
+        if (is_stopping)
+            return NULL;
+        for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+            struct context *context = &sampler->contexts[i];
+            if (atomic_load(&context->state) == CONTEXT_FREE)
+                continue;
+            pthread_mutex_lock(&context->mutex);
+            if (atomic_load(&context->state) != CONTEXT_FREE)
+                context_beat(sampler, context);
+            pthread_mutex_unlock(&context->mutex);
+        }
+        atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
+    }
+}
+
+/* Wants the lock. */
+static struct context *context_find(struct pc_sampler *sampler, const void *handle)
+{
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct context *context = &sampler->contexts[i];
+        if (atomic_load(&context->state) != CONTEXT_FREE && !atomic_load(&context->is_gone) &&
+            context->gpu.handle == handle)
+            return context;
+    }
+    return NULL;
+}
+
+/* A free place for a context that has none, in the state `wanted`; NULL: there is none (counted), or *known is its
+ * place already. With is_held its mutex is held, so that the thread does not begin with it. */
+static struct context *context_add(struct pc_sampler *sampler, const struct gpu_context *gpu, bool is_held,
+                                   struct context **known)
+{
+    struct context *context = NULL;
+    pthread_mutex_lock(&sampler->lock);
+    *known = context_find(sampler, gpu->handle);
+    for (int i = 0; i < PC_CONTEXTS_MAX && !*known && !context; i++)
+        if (atomic_load(&sampler->contexts[i].state) == CONTEXT_FREE &&
+            (!is_held || !pthread_mutex_trylock(&sampler->contexts[i].mutex)))
+            context = &sampler->contexts[i];
+    if (context) {
+        context->gpu = *gpu;
+        atomic_store(&context->state, CONTEXT_WANTED);
+        sampler->has_news = true;
+        pthread_cond_signal(&sampler->news);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    if (!context && !*known)
+        recorder_lose(sampler->options.attribution.recorder, LOSS_PC_CONTEXTS, 1);
+    return context;
+}
+
+gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_context *gpu, struct problem *problem)
+{
+    struct problem unread;
+    if (!problem)
+        problem = &unread;
+    struct context *known, *context = context_add(sampler, gpu, true, &known);
+    if (context) {
+        gpufl_status status = context_take_on(sampler, context, problem);
+        pthread_mutex_unlock(&context->mutex);
+        return status;
+    }
+    if (!known)
+        return problem_set(problem, GPUFL_E_LIMIT, "PC sampling: %d contexts are sampled already", PC_CONTEXTS_MAX);
+    if (atomic_load(&known->state) != CONTEXT_FAILED)
+        return GPUFL_OK;
+    (void)pc_sampler_trouble(sampler, problem);
+    return GPUFL_E_UNSUPPORTED;
+}
+
+void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *gpu)
+{
+    int saved_errno = errno;
+    struct context *known;
+    (void)context_add(sampler, gpu, false, &known);
+    errno = saved_errno;
+}
+
+void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
+{
+    int saved_errno = errno;
+    pthread_mutex_lock(&sampler->lock);
+    struct context *context = context_find(sampler, handle);
+    pthread_mutex_unlock(&sampler->lock);
+    if (!context)
+        goto done;
+    /* The thread may be in CUPTI for this context, and CUPTI may want what our caller holds: not for ever. */
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += DETACH_WAIT_S;
+    if (pthread_mutex_timedlock(&context->mutex, &until)) {
+        atomic_store(&context->is_gone, true);
+        recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
+        goto done;
+    }
+    context_end(sampler, context, true); /* nothing launches into a context that is about to go */
+    pthread_mutex_unlock(&context->mutex);
+done:
+    errno = saved_errno;
+}
+
+gpufl_status pc_sampler_start(struct pc_sampler *sampler)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes))
+        return GPUFL_E_NO_MEMORY;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* The program's signals are for the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sampler->has_thread = !pthread_create(&sampler->thread, &attributes, run, sampler);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!sampler->has_thread)
+        return GPUFL_E_NO_MEMORY;
+    pthread_setname_np(sampler->thread, "gpufl-pc");
+    return GPUFL_OK;
+}
+
+static void set_paused(struct pc_sampler *sampler, bool is_paused)
+{
+    pthread_mutex_lock(&sampler->lock);
+    sampler->is_paused = is_paused;
+    sampler->has_news = true; /* contexts may have come meanwhile */
+    pthread_cond_signal(&sampler->news);
+    pthread_mutex_unlock(&sampler->lock);
+}
+
+gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    struct problem unread;
+    if (!problem)
+        problem = &unread;
+    set_paused(sampler, true);
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct context *context = &sampler->contexts[i];
+        pthread_mutex_lock(&context->mutex);
+        if (atomic_load(&context->state) == CONTEXT_OPEN) {
+            gpufl_status stopped = context_take(sampler, context, pc_sampling_stop, problem);
+            status = status == GPUFL_OK ? stopped : status;
+        }
+        pthread_mutex_unlock(&context->mutex);
+    }
+    return status;
+}
+
+gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    struct problem unread;
+    if (!problem)
+        problem = &unread;
+    atomic_store(&sampler->window_id, window_id);
+    set_paused(sampler, false);
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct context *context = &sampler->contexts[i];
+        pthread_mutex_lock(&context->mutex);
+        if (atomic_load(&context->state) == CONTEXT_OPEN) {
+            gpufl_status started = pc_sampling_start(context->sampling, problem);
+            context_begin(context);
+            if (started != GPUFL_OK)
+                note_trouble(sampler, problem);
+            status = status == GPUFL_OK ? started : status;
+        }
+        pthread_mutex_unlock(&context->mutex);
+    }
+    return status;
+}
+
+void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
+{
+    pc_ring_read(sampler->ring, sampler->attribution, complete_ns);
+    pc_attribution_write(sampler->attribution, complete_ns);
+    atomic_store(&sampler->unattributed, pc_attribution_unattributed(sampler->attribution));
+}
+
+void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
+{
+    pthread_mutex_lock(&sampler->lock);
+    sampler->is_stopping = true;
+    pthread_cond_signal(&sampler->news);
+    pthread_mutex_unlock(&sampler->lock);
+    if (sampler->has_thread)
+        pthread_join(sampler->thread, NULL);
+    sampler->has_thread = false;
+    bool is_all_off = true;
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct context *context = &sampler->contexts[i];
+        pthread_mutex_lock(&context->mutex);
+        if (atomic_load(&context->state) != CONTEXT_FREE) {
+            is_all_off &= is_quiet || !context->sampling;
+            context_end(sampler, context, is_quiet);
+        }
+        pthread_mutex_unlock(&context->mutex);
+    }
+    pthread_mutex_lock(&sampler->acquire_lock);
+    if (sampler->is_acquired && is_all_off) /* what is parked still needs the profiler */
+        profiler_target_release(sampler->options.cupti);
+    sampler->is_acquired = false;
+    pthread_mutex_unlock(&sampler->acquire_lock);
+}
+
+void pc_sampler_free(struct pc_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    pc_sampler_stop(sampler, false);
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++)
+        pthread_mutex_destroy(&sampler->contexts[i].mutex);
+    pthread_mutex_destroy(&sampler->lock);
+    pthread_mutex_destroy(&sampler->acquire_lock);
+    pthread_cond_destroy(&sampler->news);
+    pc_ring_free(sampler->ring);
+    pc_attribution_free(sampler->attribution);
+    free(sampler);
+}
+
+void pc_sampler_abandon(struct pc_sampler *sampler)
+{
+    (void)sampler; /* its thread, its locks and CUPTI live in the parent; leaking is the only safe thing */
+}
+
+bool pc_sampler_trouble(struct pc_sampler *sampler, struct problem *problem)
+{
+    pthread_mutex_lock(&sampler->lock);
+    bool has_trouble = sampler->trouble.text[0] != '\0';
+    if (has_trouble && problem)
+        *problem = sampler->trouble;
+    pthread_mutex_unlock(&sampler->lock);
+    return has_trouble;
+}
+
+struct pc_sampler_totals pc_sampler_totals(const struct pc_sampler *sampler)
+{
+    return (struct pc_sampler_totals){.samples = atomic_load(&sampler->samples),
+                                      .dropped = atomic_load(&sampler->dropped),
+                                      .non_user = atomic_load(&sampler->non_user),
+                                      .intervals = atomic_load(&sampler->intervals),
+                                      .unattributed = atomic_load(&sampler->unattributed),
+                                      .contexts = atomic_load(&sampler->context_count),
+                                      .contexts_failed = atomic_load(&sampler->failed_count),
+                                      .cpu_ns = atomic_load(&sampler->cpu_ns)};
+}
+
+size_t pc_sampler_bytes(struct pc_sampler *sampler)
+{
+    size_t bytes = sizeof *sampler + pc_ring_bytes(sampler->ring) + pc_attribution_bytes(sampler->attribution);
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct context *context = &sampler->contexts[i];
+        /* One that is busy has some too; a moment's error is better than waiting for CUPTI. */
+        if (atomic_load(&context->state) != CONTEXT_OPEN || pthread_mutex_trylock(&context->mutex))
+            continue;
+        if (context->sampling)
+            bytes += pc_sampling_bytes(context->sampling);
+        pthread_mutex_unlock(&context->mutex);
+    }
+    return bytes;
+}

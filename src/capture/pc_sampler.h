@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PC sampling engine: samples of every attached context, drained by its own
+ * thread (gpufl-pc) into a bounded ring, and written by the collector as
+ * profile_sample_batch rows once the kernel records of their time are there to
+ * be joined with. Losses: pc_* of recorder.h. */
+#ifndef GPUFL_CAPTURE_PC_SAMPLER_H
+#define GPUFL_CAPTURE_PC_SAMPLER_H
+
+#include "capture/pc_attribution.h"
+#include "driver/cupti_events.h"
+
+enum { PC_CONTEXTS_MAX = 64 };
+
+struct pc_sampler; /* opaque */
+
+struct pc_sampler_options {
+    struct cupti *cupti; /* borrowed, as is what `attribution` points to */
+    struct pc_attribution_options attribution;
+    bool is_serialized;           /* one kernel at a time: exact, slow */
+    uint32_t rate_hz;             /* samples per second and busy SM to aim at; 0: 2,000 */
+    uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
+    size_t hardware_buffer_bytes; /* 0: 32 MiB */
+    uint32_t drain_ms;            /* 0: 20 */
+};
+
+struct pc_sampler_totals {
+    uint64_t samples, dropped, non_user; /* of the program's code; by the GPU; of code that CUPTI does not show */
+    uint64_t intervals;                  /* drains that had samples */
+    uint64_t unattributed;               /* samples written without knowing whose they are */
+    uint32_t contexts, contexts_failed;
+    int64_t cpu_ns; /* of the thread */
+};
+
+NODISCARD gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options,
+                                       struct problem *problem);
+/* Samples the context from now on. Kernel records must be on already: CUPTI does not enable them beside PC sampling.
+ * Any thread; of CUPTI's callbacks only in the one that says that the context was created. */
+NODISCARD gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_context *context,
+                                         struct problem *problem);
+/* The same, done soon by the sampler's thread: any thread, in any callback. Trouble goes to the log and
+ * pc_sampler_trouble. */
+void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *context);
+/* The context is about to go: takes its last samples. Any thread, also in the callback that says so. */
+void pc_sampler_detach(struct pc_sampler *sampler, void *handle);
+NODISCARD gpufl_status pc_sampler_start(struct pc_sampler *sampler);
+/* No samples are taken between the two; rows after it belong to the window. No launch may be under way in the process:
+ * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
+NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);
+NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem);
+/* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the
+ * history; INT64_MAX: all, once more after stop. */
+void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns);
+/* Takes the last samples of all contexts and joins the thread. is_quiet: no launch is or will be under way while it
+ * runs, so that sampling can be switched off; else it goes on unread, for the next session of the process. */
+void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet);
+void pc_sampler_free(struct pc_sampler *sampler);    /* stops, not quietly, what runs; NULL is a no-op */
+void pc_sampler_abandon(struct pc_sampler *sampler); /* after fork in the child */
+/* Why the first context that failed did; false: none has. */
+bool pc_sampler_trouble(struct pc_sampler *sampler, struct problem *problem);
+struct pc_sampler_totals pc_sampler_totals(const struct pc_sampler *sampler);
+size_t pc_sampler_bytes(struct pc_sampler *sampler);
+/* The exponent n of the longest period of 2^n cycles that gives at least that rate; an SM takes four samples (one a
+ * sub-partition) in a period. */
+uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/pm_device.h"
+
+#include "base/clock.h"
+#include "driver/metric_sets.h"
+
+enum {
+    period_ns_min = 1000000,
+    sample_capacity_min = 64,
+    sample_capacity_max = 1024, /* an image takes about 15 KiB per sample */
+    first_intervals_max = 3,
+    full_rounds_max = 4,
+    failures_max = 3, /* decodes in a row before the device is opened anew */
+    rebuilds_max = 3, /* without a sample in between */
+    calm_shift = 6,   /* after trouble the period grows back by 1/64 per decode */
+    clock_slack_ns = 1000000000
+};
+
+uint32_t pm_feed_capacity(int64_t interval_ns)
+{
+    int64_t capacity = 2 * (int64_t)PM_PERIOD_NS_MAX / interval_ns;
+    capacity = capacity < sample_capacity_max ? capacity : sample_capacity_max;
+    return (uint32_t)(capacity > sample_capacity_min ? capacity : sample_capacity_min);
+}
+
+void pm_feed_pace(struct pm_feed *feed, const struct pm_sampling_facts *facts)
+{
+    /* How large a raw sample is, CUPTI does not tell; it is about as large as a decoded one. */
+    size_t sample_bytes = facts->image_bytes / feed->options.sample_capacity + 1;
+    size_t held = feed->options.hardware_buffer_bytes / sample_bytes;
+    held = held < feed->options.sample_capacity ? held : feed->options.sample_capacity;
+    int64_t period_ns = (int64_t)held * feed->options.interval_ns / 2;
+    period_ns = period_ns < PM_PERIOD_NS_MAX ? period_ns : PM_PERIOD_NS_MAX;
+    period_ns = period_ns > period_ns_min ? period_ns : period_ns_min;
+    if (!feed->quiet_period_ns || period_ns < feed->quiet_period_ns)
+        feed->period_ns = feed->quiet_period_ns = period_ns;
+}
+
+static void hurry(struct pm_feed *feed)
+{
+    int64_t half_ns = feed->period_ns / 2;
+    feed->period_ns = half_ns > period_ns_min ? half_ns : period_ns_min;
+}
+
+static void calm(struct pm_feed *feed)
+{
+    int64_t longer_ns = feed->period_ns + (feed->period_ns >> calm_shift);
+    feed->period_ns = longer_ns < feed->quiet_period_ns ? longer_ns : feed->quiet_period_ns;
+}
+
+static void add(_Atomic uint64_t *total, uint64_t count)
+{
+    atomic_fetch_add_explicit(total, count, memory_order_relaxed);
+}
+
+void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reason reason, uint64_t count)
+{
+    add(total, count);
+    recorder_lose(feed->recorder, reason, count);
+}
+
+gpufl_status pm_device_start(struct pm_device *device)
+{
+    device->started_ns = clock_wall_ns();
+    device->has_sample = false;
+    device->status = pm_sampling_start(device->sampling, &device->problem);
+    if (device->status != GPUFL_OK)
+        pm_device_close(device);
+    return device->status;
+}
+
+gpufl_status pm_device_open(struct pm_device *device, struct pm_feed *feed)
+{
+    struct pm_sampling_options options = feed->options;
+    options.device_id = device->device_id;
+    device->status = pm_sampling_open(&device->sampling, feed->cupti, &options, &device->problem);
+    if (device->status == GPUFL_OK && feed->is_running)
+        (void)!pm_device_start(device);
+    return device->status;
+}
+
+void pm_device_close(struct pm_device *device)
+{
+    pm_sampling_close(device->sampling);
+    device->sampling = NULL;
+}
+
+/* Time and order of a sample as they must be. */
+static bool time_is_possible(const struct pm_device *device, const struct pm_sample_time *time, int64_t now_ns)
+{
+    return time->start_ns > device->last_start_ns && time->end_ns > time->start_ns &&
+           time->start_ns > device->started_ns - clock_slack_ns && time->end_ns < now_ns + clock_slack_ns;
+}
+
+/* The first sample after a start has no time, or reaches back to when the counters were set up. */
+static bool first_is_usable(const struct pm_device *device, const struct pm_sample_time *time, int64_t interval_ns)
+{
+    return !pm_sampling_facts(device->sampling)->has_time_trigger ||
+           time->end_ns - time->start_ns <= first_intervals_max * interval_ns;
+}
+
+/* Intervals between the last sample and this one that have none. */
+static uint64_t intervals_missed(const struct pm_device *device, const struct pm_sample_time *time, int64_t interval_ns)
+{
+    int64_t length_ns = time->end_ns - time->start_ns; /* the system clock's intervals follow the clock */
+    length_ns = length_ns > interval_ns ? length_ns : interval_ns;
+    int64_t gap_ns = device->last_end_ns ? time->start_ns - device->last_end_ns : 0;
+    return gap_ns >= length_ns ? (uint64_t)((gap_ns + length_ns / 2) / length_ns) : 0;
+}
+
+static void sample_push(struct pm_device *device, struct pm_feed *feed, int64_t start_ns, const double *values)
+{
+    size_t values_bytes = feed->options.metric_count * sizeof *values;
+    struct ring_record *record = ring_reserve(&feed->ring, sizeof(struct pm_ring_sample) + values_bytes, 0);
+    uint32_t index = device->next_index++;
+    if (!record) {
+        pm_feed_lose(feed, &feed->queue_lost, LOSS_PM_QUEUE, 1);
+        return;
+    }
+    struct pm_ring_sample *sample = (struct pm_ring_sample *)(void *)record;
+    sample->start_ns = start_ns;
+    sample->device_id = device->device_id;
+    sample->index = index;
+    memcpy(sample->values, values, values_bytes);
+    ring_commit(&feed->ring, record);
+    add(&feed->samples, 1);
+}
+
+static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, size_t index, int64_t now_ns)
+{
+    struct pm_sample_time time;
+    double values[METRICS_MAX];
+    gpufl_status status = pm_sampling_read(device->sampling, index, &time, values, &device->problem);
+    if (status != GPUFL_OK)
+        return status;
+    bool is_first = !device->has_sample;
+    device->has_sample = true;
+    bool is_possible = time_is_possible(device, &time, now_ns);
+    if (is_first && !(is_possible && first_is_usable(device, &time, feed->options.interval_ns))) {
+        add(&feed->first_dropped, 1);
+        return GPUFL_OK;
+    }
+    if (!is_possible) {
+        device->timeless++;
+        pm_feed_lose(feed, &feed->bad_time, LOSS_PM_BAD_TIME, 1);
+        return GPUFL_OK;
+    }
+    uint64_t missed = intervals_missed(device, &time, feed->options.interval_ns);
+    if (missed > device->timeless) {
+        pm_feed_lose(feed, &feed->missed, LOSS_PM_GAP, missed - device->timeless);
+        hurry(feed);
+    }
+    device->timeless = 0;
+    device->last_start_ns = time.start_ns;
+    device->last_end_ns = time.end_ns;
+    sample_push(device, feed, time.start_ns, values);
+    return GPUFL_OK;
+}
+
+/* A decode that failed. CUPTI may have lost its object: after a few failures a new one is made. */
+static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
+{
+    pm_feed_lose(feed, &feed->overflows, LOSS_PM_OVERFLOW, 1);
+    if (++device->failures < failures_max)
+        return;
+    device->failures = 0;
+    pm_device_close(device);
+    if (++device->rebuilds > rebuilds_max)
+        device->status = cause;
+    else
+        (void)!pm_device_open(device, feed); /* the device keeps the status */
+}
+
+void pm_device_decode(struct pm_device *device, struct pm_feed *feed)
+{
+    struct pm_decode decode;
+    unsigned rounds = 0;
+    do {
+        gpufl_status status = pm_sampling_decode(device->sampling, &decode, &device->problem);
+        int64_t now_ns = cupti_now_ns(feed->cupti);
+        now_ns = now_ns ? now_ns : clock_wall_ns();
+        for (size_t i = 0; status == GPUFL_OK && i < decode.sample_count; i++)
+            status = sample_take(device, feed, i, now_ns);
+        if (status != GPUFL_OK) {
+            device_recover(device, feed, status);
+            return;
+        }
+        if (decode.has_overflowed)
+            pm_feed_lose(feed, &feed->overflows, LOSS_PM_OVERFLOW, 1);
+        if (decode.has_overflowed || decode.is_full)
+            hurry(feed);
+        else
+            calm(feed);
+        device->failures = 0;
+        if (decode.sample_count)
+            device->rebuilds = 0;
+    } while (decode.is_full && decode.sample_count && ++rounds < full_rounds_max);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One device of the PM sampling engine: opens it, checks what it decodes, hands
+ * good samples on and counts the rest. Everything runs under the engine's lock. */
+#ifndef GPUFL_CAPTURE_PM_DEVICE_H
+#define GPUFL_CAPTURE_PM_DEVICE_H
+
+#include "base/ring.h"
+#include "capture/recorder.h"
+#include "driver/pm_sampling.h"
+
+enum { PM_PERIOD_NS_MAX = 100000000 }; /* how old a sample is at most when it is decoded */
+
+/* Where the samples of all devices go. */
+struct pm_feed {
+    struct cupti *cupti;       /* borrowed */
+    struct recorder *recorder; /* borrowed; for losses */
+    struct pm_sampling_options options;
+    struct ring ring;                   /* of struct pm_ring_sample, to the collector */
+    int64_t period_ns, quiet_period_ns; /* between decodes: now, and while nothing is lost */
+    bool is_running;                    /* devices sample as soon as they are open */
+    _Atomic uint64_t samples, values, first_dropped, bad_time, missed, overflows, queue_lost, no_values;
+};
+
+struct pm_ring_sample {
+    struct ring_record header;
+    int64_t start_ns;
+    uint32_t device_id, index;
+    double values[]; /* one per metric */
+};
+
+struct pm_device {
+    uint32_t device_id;
+    struct pm_sampling *sampling; /* NULL: failed or closed */
+    gpufl_status status;
+    struct problem problem; /* why status is not GPUFL_OK */
+    int64_t started_ns, last_start_ns, last_end_ns;
+    bool has_sample; /* since it was started */
+    uint32_t next_index;
+    uint64_t timeless; /* samples since the last good one whose interval is counted as lost already */
+    unsigned failures, rebuilds;
+};
+
+/* How often a feed with these options wants to be decoded: half of the time that the hardware buffer and the image
+ * hold, and how many samples the image must take for that. */
+uint32_t pm_feed_capacity(int64_t interval_ns);
+void pm_feed_pace(struct pm_feed *feed, const struct pm_sampling_facts *facts);
+/* Counts a loss in the feed's total and in the log. */
+void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reason reason, uint64_t count);
+
+NODISCARD gpufl_status pm_device_open(struct pm_device *device, struct pm_feed *feed);
+/* A device that does not start is closed. */
+NODISCARD gpufl_status pm_device_start(struct pm_device *device);
+/* Takes what has gathered. A device that cannot be read is opened anew, a few times; then it fails: status says so. */
+void pm_device_decode(struct pm_device *device, struct pm_feed *feed);
+void pm_device_close(struct pm_device *device); /* stops it; what was not decoded is gone */
+
+#endif

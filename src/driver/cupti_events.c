@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subscription to CUPTI: who holds it, and what CUPTI calls back. Claiming
+ * it also keeps a second profiler from taking our records. */
+#include "driver/cupti_events.h"
+
+#include "driver/cupti_calls.h"
+#include "driver/cupti_subscription.h"
+#include "driver/cupti_table.h"
+#include "driver/gate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { id_end = 1024 }; /* callback ids of launches stay far below */
+
+static struct events {
+    struct gate gate;
+    atomic_uint generation; /* of the subscription, for per-thread notes of an earlier one */
+    void (*on_call)(uint32_t correlation_id);
+    _Atomic(const struct cupti_listener *) listener;
+    struct cupti *cupti;
+    void *subscriber;
+    unsigned call_groups, launch_groups; /* CUPTI_CALL_* enabled for on_call, and for on_launch */
+    bool has_resources;
+    uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id */
+} events;
+
+static unsigned group_of(uint32_t domain, uint32_t cbid)
+{
+    return cbid < id_end ? events.groups[domain == CUPTI_ABI_DOMAIN_RUNTIME][cbid] : 0;
+}
+
+static void tell_launch(const struct cupti_abi_callback_data *call, unsigned group, bool is_enter)
+{
+    const struct cupti_listener *listener = atomic_load(&events.listener);
+    if (!listener || !listener->on_launch || !(group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)))
+        return;
+    const struct launch_call launch = {.context = call->context,
+                                       .context_id = call->context_uid,
+                                       .correlation_id = call->correlation_id,
+                                       .symbol = group & CUPTI_CALL_LAUNCH ? call->symbol_name : NULL,
+                                       .is_graph = (group & CUPTI_CALL_GRAPH) != 0};
+    listener->on_launch(listener->user, &launch, is_enter);
+}
+
+/* A runtime call makes driver calls of its own; only the outer one is the user's. */
+static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call)
+{
+    static _Thread_local unsigned runtime_call_generation;
+    unsigned generation = atomic_load_explicit(&events.generation, memory_order_relaxed);
+    bool is_inner = runtime_call_generation == generation;
+    bool is_enter = call->site == CUPTI_ABI_API_ENTER;
+    if (domain == CUPTI_ABI_DOMAIN_RUNTIME)
+        runtime_call_generation = is_enter ? generation : 0;
+    else if (is_inner)
+        return;
+    unsigned group = group_of(domain, cbid);
+    if (is_enter && events.on_call && (group & events.call_groups))
+        events.on_call(call->correlation_id);
+    tell_launch(call, group, is_enter);
+}
+
+static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *data)
+{
+    const struct cupti_listener *listener = atomic_load(&events.listener);
+    if (!listener)
+        return;
+    const struct cupti_abi_module_data *module = data->descriptor;
+    if (cbid == CUPTI_ABI_RESOURCE_MODULE_LOADED) {
+        if (listener->on_module && module && module->cubin && module->cubin_bytes)
+            listener->on_module(listener->user, module->module_id, module->cubin, module->cubin_bytes);
+        return;
+    }
+    struct gpu_context context;
+    if (listener->on_context && cupti_context_describe(events.cupti, data->context, &context))
+        listener->on_context(listener->user, &context, cbid == CUPTI_ABI_RESOURCE_CONTEXT_CREATED);
+}
+
+static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+    (void)user;
+    if (!data || !gate_enter(&events.gate))
+        return;
+    if (domain == CUPTI_ABI_DOMAIN_RUNTIME || domain == CUPTI_ABI_DOMAIN_DRIVER)
+        on_api_call(domain, cbid, data);
+    else if (domain == CUPTI_ABI_DOMAIN_RESOURCE)
+        on_resource(cbid, data);
+    gate_leave(&events.gate);
+}
+
+bool cupti_context_describe(const struct cupti *cupti, void *handle, struct gpu_context *context)
+{
+    *context = (struct gpu_context){.handle = handle};
+    return handle && cupti->call.get_context_id && cupti->call.get_device_id &&
+           cupti->call.get_context_id(handle, &context->id) == CUPTI_ABI_SUCCESS &&
+           cupti->call.get_device_id(handle, &context->device_id) == CUPTI_ABI_SUCCESS;
+}
+
+gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
+{
+    char other[CUPTI_ABI_OTHER_NAME_BYTES] = "";
+    struct cupti_abi_subscriber_params params = {sizeof params, "gpufl", other, sizeof other};
+    const char *function = "cuptiSubscribe_v2";
+    int result = -1;
+    if (cupti->call.subscribe_v2)
+        result = cupti->call.subscribe_v2(&events.subscriber, on_callback, NULL, &params);
+    if (result != CUPTI_ABI_SUCCESS && result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS && result != CUPTI_ABI_UNKNOWN) {
+        function = "cuptiSubscribe";
+        result = cupti->call.subscribe(&events.subscriber, on_callback, NULL);
+    }
+    if (result == CUPTI_ABI_SUCCESS) {
+        for (size_t i = 0; i < cupti_call_count; i++)
+            if (cupti_calls[i].cbid < id_end)
+                events.groups[cupti_calls[i].is_runtime][cupti_calls[i].cbid] |= (uint8_t)cupti_calls[i].group;
+        events.cupti = cupti;
+        if (atomic_fetch_add(&events.generation, 1) + 1 == 0)
+            atomic_store(&events.generation, 1); /* 0 means "in no runtime call" */
+        gate_open(&events.gate);
+        return GPUFL_OK;
+    }
+    events.subscriber = NULL;
+    cupti_note(cupti, function, result);
+    other[sizeof other - 1] = '\0';
+    if (result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS || !other[0])
+        return cupti_refusal(cupti, function, result, problem);
+    snprintf(other_profiler, size, "%s", other);
+    return problem_set(problem, GPUFL_E_BUSY,
+                       "another profiler ('%s') already uses CUPTI in this process; remove it or run without gpufl",
+                       other);
+}
+
+/* Returns the groups of which at least one call was accepted: each version knows other ids. */
+static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_on)
+{
+    unsigned accepted = 0;
+    int refusal = CUPTI_ABI_SUCCESS;
+    for (size_t i = 0; i < cupti_call_count; i++) {
+        const struct cupti_call *call = &cupti_calls[i];
+        if (!(call->group & groups))
+            continue;
+        uint32_t domain = call->is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
+        int result = cupti->call.enable_callback(is_on, events.subscriber, domain, call->cbid);
+        if (result == CUPTI_ABI_SUCCESS)
+            accepted |= call->group;
+        else
+            refusal = result;
+    }
+    if (is_on && accepted != groups)
+        cupti_note(cupti, "cuptiEnableCallback", refusal);
+    return accepted;
+}
+
+bool cupti_listen_calls(struct cupti *cupti, void (*on_call)(uint32_t correlation_id))
+{
+    if (!cupti->call.enable_callback)
+        return false;
+    events.on_call = on_call;
+    events.call_groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_SYNC;
+    return set_callbacks(cupti, events.call_groups, 1) & CUPTI_CALL_LAUNCH;
+}
+
+static bool set_resources(struct cupti *cupti, uint32_t is_on)
+{
+    static const uint32_t ids[] = {CUPTI_ABI_RESOURCE_CONTEXT_CREATED, CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING,
+                                   CUPTI_ABI_RESOURCE_MODULE_LOADED};
+    bool is_done = true;
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        is_done &= cupti_note(cupti, "cuptiEnableCallback",
+                              cupti->call.enable_callback(is_on, events.subscriber, CUPTI_ABI_DOMAIN_RESOURCE,
+                                                          ids[i])) == CUPTI_ABI_SUCCESS;
+    return is_done;
+}
+
+gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener, struct problem *problem)
+{
+    if (!events.subscriber || !cupti->call.enable_callback || !cupti->call.get_context_id || !cupti->call.get_device_id)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "this CUPTI (%s) does not tell of contexts",
+                           cupti->library.path);
+    atomic_store(&events.listener, listener);
+    events.has_resources = true;
+    if (set_resources(cupti, 1))
+        return GPUFL_OK;
+    set_resources(cupti, 0);
+    events.has_resources = false;
+    atomic_store(&events.listener, NULL);
+    return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of contexts: %s", cupti_first_failure(cupti));
+}
+
+bool cupti_listen_launches(struct cupti *cupti, bool is_on)
+{
+    unsigned groups = (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH) & ~events.call_groups;
+    if (is_on == (events.launch_groups != 0) || !cupti->call.enable_callback)
+        return is_on == (events.launch_groups != 0);
+    events.launch_groups = is_on ? CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH : 0;
+    return !groups || (set_callbacks(cupti, groups, is_on) & CUPTI_CALL_LAUNCH & groups) == (groups & CUPTI_CALL_LAUNCH);
+}
+
+void cupti_silence(struct cupti *cupti)
+{
+    if (events.has_resources)
+        set_resources(cupti, 0);
+    if (events.call_groups | events.launch_groups)
+        set_callbacks(cupti, events.call_groups | events.launch_groups, 0);
+    events.has_resources = false;
+    events.call_groups = events.launch_groups = 0;
+    events.on_call = NULL;
+}
+
+void cupti_release(struct cupti *cupti)
+{
+    if (events.subscriber)
+        cupti_note(cupti, "cuptiUnsubscribe", cupti->call.unsubscribe(events.subscriber));
+    events.subscriber = NULL;
+    gate_close(&events.gate);
+    atomic_store(&events.listener, NULL);
+}
+
+uint64_t cupti_cubin_crc(const struct cupti *cupti, const void *cubin, size_t cubin_bytes)
+{
+    struct cupti_abi_cubin_crc_params params = {.size = sizeof params, .cubin_bytes = cubin_bytes, .cubin = cubin};
+    if (!cupti->call.get_cubin_crc || cupti->call.get_cubin_crc(&params) != CUPTI_ABI_SUCCESS)
+        return 0;
+    return params.crc;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What CUPTI tells while the program runs: contexts, modules, launches. The
+ * functions are called on the user's threads, inside the CUDA call: they must be
+ * short, must not call CUDA, and of CUPTI only what its documentation allows in a
+ * callback. One listener per process; nothing is called after cupti_trace_stop. */
+#ifndef GPUFL_DRIVER_CUPTI_EVENTS_H
+#define GPUFL_DRIVER_CUPTI_EVENTS_H
+
+#include "driver/cupti.h"
+
+struct gpu_context {
+    void *handle; /* CUcontext */
+    uint32_t id, device_id;
+};
+
+struct launch_call {
+    void *context;
+    uint32_t context_id, correlation_id;
+    const char *symbol; /* mangled kernel name; NULL for a graph; valid during the call */
+    bool is_graph;
+};
+
+struct cupti_listener {
+    void *user;
+    void (*on_context)(void *user, const struct gpu_context *context, bool is_created); /* else: about to go */
+    void (*on_module)(void *user, uint32_t module_id, const void *cubin, size_t cubin_bytes);
+    /* Entry to (is_enter) and exit from each call that launches kernels, while cupti_listen_launches is on. */
+    void (*on_launch)(void *user, const struct launch_call *call, bool is_enter);
+};
+
+/* After cupti_trace_start. The listener is borrowed until cupti_trace_stop. */
+NODISCARD gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener,
+                                    struct problem *problem);
+/* False: CUPTI refused. */
+bool cupti_listen_launches(struct cupti *cupti, bool is_on);
+/* Fills in the ids of a CUcontext; false when CUPTI does not know it. Also in a callback. */
+bool cupti_context_describe(const struct cupti *cupti, void *handle, struct gpu_context *context);
+/* Kernel records off and on again, for counters that cannot share a moment with them. Records of kernels launched
+ * before the pause still come. */
+NODISCARD gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem);
+NODISCARD gpufl_status cupti_trace_resume(struct cupti *cupti, struct problem *problem);
+/* Key of a cubin as PC samples and SASS counters name it; 0 when CUPTI cannot tell. Not from a callback. */
+uint64_t cupti_cubin_crc(const struct cupti *cupti, const void *cubin, size_t cubin_bytes);
+
+#endif

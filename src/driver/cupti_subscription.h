@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the subscription, for cupti_trace.c: claimed before anything is
+ * enabled, silenced and released when everything is disabled. Under its lock. */
+#ifndef GPUFL_DRIVER_CUPTI_SUBSCRIPTION_H
+#define GPUFL_DRIVER_CUPTI_SUBSCRIPTION_H
+
+#include "driver/cupti.h"
+
+/* other_profiler: who holds CUPTI, when that is the reason for failure. */
+NODISCARD gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem);
+/* on_call at the entry of each launch and host wait; false: not even launches. */
+bool cupti_listen_calls(struct cupti *cupti, void (*on_call)(uint32_t correlation_id));
+void cupti_silence(struct cupti *cupti); /* no callback any more */
+void cupti_release(struct cupti *cupti); /* nothing is called after it returns */
+/* What a failed call means and what to do about it. */
+gpufl_status cupti_refusal(struct cupti *cupti, const char *function, int result, struct problem *problem);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gate around functions that CUPTI may still call while or after their owner
+ * stops: who is past it is counted, and closing it waits until nobody is. */
+#ifndef GPUFL_DRIVER_GATE_H
+#define GPUFL_DRIVER_GATE_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct gate {
+    atomic_bool is_open;
+    atomic_uint inside;
+};
+
+static inline bool gate_enter(struct gate *gate)
+{
+    atomic_fetch_add(&gate->inside, 1);
+    if (atomic_load(&gate->is_open))
+        return true;
+    atomic_fetch_sub(&gate->inside, 1);
+    return false;
+}
+
+static inline void gate_leave(struct gate *gate)
+{
+    atomic_fetch_sub(&gate->inside, 1);
+}
+
+static inline void gate_open(struct gate *gate)
+{
+    atomic_store(&gate->is_open, true);
+}
+
+/* What runs inside neither blocks nor calls CUPTI, so this is short. */
+static inline void gate_close(struct gate *gate)
+{
+    atomic_store(&gate->is_open, false);
+    while (atomic_load(&gate->inside))
+        sched_yield();
+}
+
+#endif

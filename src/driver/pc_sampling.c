@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/pc_sampling.h"
+
+#include "driver/cupti_table.h"
+#include "driver/pc_sampling_abi.h"
+#include "driver/profiler_target.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PCS_DEFAULT = 2048,
+    STALLS_MAX = 256,
+    ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not hold the thread */
+    BATCH_SAMPLES = 256,
+    HELD_NAMES_MAX = 1024,
+    ATTRIBUTES_MAX = 7
+};
+
+struct table {
+#define PC_MEMBER(member, symbol, parameters) int(*member) parameters;
+    PC_SAMPLING_ABI_FUNCTIONS(PC_MEMBER)
+#undef PC_MEMBER
+};
+
+/* What CUPTI fills: one header, its PCs, their stall reasons. */
+struct buffer {
+    struct pc_sampling_abi_data data;
+    uint8_t *pcs;
+    struct pc_sampling_abi_stall *stalls;
+};
+
+/* Whether the function names of a read are copies of our own, to be freed with it, or belong to all reads. CUPTI's
+ * documentation leaves both open; freeing what is shared would crash, keeping copies would grow without end. */
+enum name_owner { NAMES_UNDECIDED, NAMES_COPIED, NAMES_SHARED };
+
+struct pc_sampling {
+    struct cupti *cupti;
+    void *context;
+    struct table call;
+    struct pc_sampling_options options;
+    struct stall_reasons stalls;
+    uint32_t *stall_indexes;
+    size_t pc_bytes;           /* of one element: it grew with 12.4 */
+    struct buffer read, final; /* of GetData; of Disable */
+    char **names;              /* scratch: one a PC */
+    enum name_owner name_owner;
+    struct {
+        uint64_t cubin_crc;
+        uint32_t function_index;
+        char *name;
+    } probe; /* a function whose name is watched until it is decided */
+    char *held[HELD_NAMES_MAX];
+    uint32_t held_count;
+    bool is_enabled;
+    bool is_final_known; /* to CUPTI */
+    struct pc_sampling *next_parked;
+};
+
+static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pc_sampling *parked;
+static struct pc_sampling *left_on; /* never to be used again, but CUPTI may write to their last buffer */
+
+static gpufl_status failed(struct pc_sampling *sampling, const char *function, int result, struct problem *problem)
+{
+    (void)cupti_note(sampling->cupti, function, result);
+    return profiler_problem(sampling->cupti, function, result, problem);
+}
+
+static gpufl_status bind_functions(struct pc_sampling *sampling, struct problem *problem)
+{
+#define PC_BIND(member, symbol, parameters)                                                                      \
+    sampling->call.member = __extension__(int(*) parameters) library_symbol(&sampling->cupti->library, #symbol); \
+    if (!sampling->call.member)                                                                                  \
+        return profiler_lacks(sampling->cupti, #symbol, problem);
+    PC_SAMPLING_ABI_FUNCTIONS(PC_BIND)
+#undef PC_BIND
+    return GPUFL_OK;
+}
+
+/* The call's result; on success the device's stall reasons are known. */
+static int read_stall_reasons(struct pc_sampling *sampling, const char **function)
+{
+    size_t count = 0;
+    struct pc_sampling_abi_stall_count_params count_params = {sizeof count_params, NULL, sampling->context, &count};
+    *function = "cuptiPCSamplingGetNumStallReasons";
+    int result = sampling->call.get_stall_count(&count_params);
+    if (result != CUPTI_ABI_SUCCESS)
+        return result;
+    if (!count || count > STALLS_MAX)
+        return CUPTI_ABI_UNKNOWN;
+    uint32_t indexes[STALLS_MAX] = {0};
+    char *names[STALLS_MAX];
+    struct stall_reason *reasons = calloc(count, sizeof *reasons);
+    if (!reasons)
+        return PC_SAMPLING_ABI_OUT_OF_MEMORY;
+    _Static_assert(sizeof reasons->name == PC_SAMPLING_ABI_STALL_NAME_BYTES, "stall name");
+    for (size_t i = 0; i < count; i++)
+        names[i] = reasons[i].name;
+    struct pc_sampling_abi_stall_params params = {sizeof params, NULL, sampling->context, count, indexes, names};
+    *function = "cuptiPCSamplingGetStallReasons";
+    result = sampling->call.get_stalls(&params);
+    if (result != CUPTI_ABI_SUCCESS) {
+        free(reasons);
+        return result;
+    }
+    for (size_t i = 0; i < count; i++) {
+        reasons[i].index = indexes[i];
+        reasons[i].name[sizeof reasons[i].name - 1] = '\0';
+    }
+    sampling->stalls = (struct stall_reasons){(uint32_t)count, reasons};
+    return CUPTI_ABI_SUCCESS;
+}
+
+static bool buffer_alloc(struct buffer *buffer, const struct pc_sampling *sampling)
+{
+    buffer->pcs = calloc(sampling->options.pcs_max, sampling->pc_bytes);
+    buffer->stalls = calloc((size_t)sampling->options.pcs_max * sampling->stalls.count, sizeof *buffer->stalls);
+    return buffer->pcs && buffer->stalls;
+}
+
+/* CUPTI replaces sizes and counts by what it wrote, so all is set before each use. */
+static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampling)
+{
+    buffer->data = (struct pc_sampling_abi_data){
+        .size = sizeof buffer->data, .collect_pcs = sampling->options.pcs_max, .pcs = buffer->pcs};
+    for (uint32_t i = 0; i < sampling->options.pcs_max; i++) {
+        struct pc_sampling_abi_pc pc = {.size = sampling->pc_bytes,
+                                        .stall_count = sampling->stalls.count,
+                                        .stalls = buffer->stalls + (size_t)i * sampling->stalls.count};
+        memcpy(buffer->pcs + i * sampling->pc_bytes, &pc, sampling->pc_bytes);
+    }
+}
+
+static bool alloc_buffers(struct pc_sampling *sampling)
+{
+    sampling->stall_indexes = calloc(sampling->stalls.count, sizeof *sampling->stall_indexes);
+    sampling->names = calloc(sampling->options.pcs_max, sizeof *sampling->names);
+    if (!sampling->stall_indexes || !sampling->names || !buffer_alloc(&sampling->read, sampling) ||
+        !buffer_alloc(&sampling->final, sampling))
+        return false;
+    for (uint32_t i = 0; i < sampling->stalls.count; i++)
+        sampling->stall_indexes[i] = sampling->stalls.reasons[i].index;
+    return true;
+}
+
+static int call_context(const struct pc_sampling *sampling, int (*call)(struct pc_sampling_abi_context_params *))
+{
+    struct pc_sampling_abi_context_params params = {sizeof params, NULL, sampling->context};
+    return call(&params);
+}
+
+static int call_disable(struct pc_sampling *sampling)
+{
+    int result = call_context(sampling, sampling->call.disable);
+    if (result == CUPTI_ABI_SUCCESS)
+        sampling->is_enabled = false;
+    return result;
+}
+
+static int configure(struct pc_sampling *sampling)
+{
+    const struct pc_sampling_options *options = &sampling->options;
+    struct pc_sampling_abi_attribute attributes[ATTRIBUTES_MAX] = {
+        {.type = PC_SAMPLING_ABI_MODE,
+         .value.number = options->is_serialized ? PC_SAMPLING_ABI_SERIALIZED : PC_SAMPLING_ABI_CONTINUOUS},
+        {.type = PC_SAMPLING_ABI_PERIOD, .value.number = options->period_exponent},
+        {.type = PC_SAMPLING_ABI_HARDWARE_BYTES, .value.bytes = options->hardware_buffer_bytes},
+        {.type = PC_SAMPLING_ABI_SCRATCH_BYTES, .value.bytes = options->scratch_bytes},
+        {.type = PC_SAMPLING_ABI_STALL_REASONS, .value.stalls = {sampling->stalls.count, sampling->stall_indexes}},
+        {.type = PC_SAMPLING_ABI_DATA_BUFFER, .value.pointer = &sampling->final.data},
+        {.type = PC_SAMPLING_ABI_WORKER_SLEEP_MS, .value.number = options->worker_sleep_ms},
+    };
+    struct pc_sampling_abi_configuration_params params = {
+        sizeof params, NULL, sampling->context, options->worker_sleep_ms ? ATTRIBUTES_MAX : ATTRIBUTES_MAX - 1,
+        attributes};
+    sampling->is_final_known = true;
+    int result = sampling->call.configure(&params);
+    if (result != CUPTI_ABI_SUCCESS && attributes[ATTRIBUTES_MAX - 1].status) {
+        params.attribute_count = ATTRIBUTES_MAX - 1; /* an older CUPTI does not know the last one */
+        result = sampling->call.configure(&params);
+    }
+    return result;
+}
+
+static int call_enable(struct pc_sampling *sampling)
+{
+    int result = sampling->is_enabled ? CUPTI_ABI_SUCCESS : call_context(sampling, sampling->call.enable);
+    sampling->is_enabled = result == CUPTI_ABI_SUCCESS;
+    return result;
+}
+
+gpufl_status pc_sampling_start(struct pc_sampling *sampling, struct problem *problem)
+{
+    buffer_reset(&sampling->final, sampling);
+    int result = call_enable(sampling);
+    if (result != CUPTI_ABI_SUCCESS)
+        return failed(sampling, "cuptiPCSamplingEnable", result, problem);
+    result = configure(sampling);
+    return result == CUPTI_ABI_SUCCESS ? GPUFL_OK
+                                       : failed(sampling, "cuptiPCSamplingSetConfigurationAttribute", result, problem);
+}
+
+/* Takes the context's sampling out of the parked ones; NULL: it is not among them. */
+static struct pc_sampling *parked_take(const void *context)
+{
+    pthread_mutex_lock(&parked_lock);
+    struct pc_sampling **place = &parked;
+    while (*place && (*place)->context != context)
+        place = &(*place)->next_parked;
+    struct pc_sampling *found = *place;
+    if (found)
+        *place = found->next_parked;
+    pthread_mutex_unlock(&parked_lock);
+    return found;
+}
+
+bool pc_sampling_any_parked(void)
+{
+    pthread_mutex_lock(&parked_lock);
+    bool is_any = parked != NULL;
+    pthread_mutex_unlock(&parked_lock);
+    return is_any;
+}
+
+static void throw_away(void *user, const struct pc_sample *samples, size_t count)
+{
+    (void)user, (void)samples, (void)count;
+}
+
+/* The parked sampling of the context, emptied; NULL: there is none, or it is of a context that is gone and had the
+ * same address. */
+static struct pc_sampling *unpark(void *context)
+{
+    struct pc_drain drain;
+    struct pc_sampling *sampling = parked_take(context);
+    if (sampling && pc_sampling_drain(sampling, throw_away, NULL, &drain, NULL) != GPUFL_OK) {
+        pc_sampling_forget(sampling);
+        sampling = NULL;
+    }
+    return sampling;
+}
+
+gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, void *context,
+                              const struct pc_sampling_options *options, struct problem *problem)
+{
+    struct pc_sampling *sampling = unpark(context);
+    if (sampling && sampling->options.is_serialized != options->is_serialized) {
+        pc_sampling_park(sampling);
+        return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                           "an earlier session of this process samples in the other mode, which cannot be changed");
+    }
+    if (sampling) {
+        *out = sampling;
+        return GPUFL_OK;
+    }
+    sampling = calloc(1, sizeof *sampling);
+    if (!sampling)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for PC sampling");
+    sampling->cupti = cupti;
+    sampling->context = context;
+    sampling->options = *options;
+    sampling->pc_bytes =
+        cupti->version < CUPTI_ABI_VERSION_12_4 ? PC_SAMPLING_ABI_PC_BYTES_12_0 : PC_SAMPLING_ABI_PC_BYTES_12_4;
+    if (!options->pcs_max)
+        sampling->options.pcs_max = PCS_DEFAULT;
+    const char *function = "";
+    gpufl_status status = bind_functions(sampling, problem);
+    if (status != GPUFL_OK)
+        goto refused;
+    /* Everything is allocated before enabling: CUPTI refuses a configuration that comes late. Only where it does not
+     * tell the stall reasons before, they are asked for between. */
+    int result = read_stall_reasons(sampling, &function);
+    if (result != CUPTI_ABI_SUCCESS && call_enable(sampling) == CUPTI_ABI_SUCCESS)
+        result = read_stall_reasons(sampling, &function);
+    if (result != CUPTI_ABI_SUCCESS) {
+        status = failed(sampling, function, result, problem);
+        goto refused;
+    }
+    status = alloc_buffers(sampling)
+                 ? pc_sampling_start(sampling, problem)
+                 : problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for the buffers of PC sampling");
+    if (status == GPUFL_OK) {
+        *out = sampling;
+        return GPUFL_OK;
+    }
+refused:
+    pc_sampling_forget(sampling);
+    return status;
+}
+
+const struct pc_sampling_options *pc_sampling_effective(const struct pc_sampling *sampling)
+{
+    return &sampling->options;
+}
+
+const struct stall_reasons *pc_sampling_stall_reasons(const struct pc_sampling *sampling)
+{
+    return &sampling->stalls;
+}
+
+static struct pc_sampling_abi_pc pc_at(const struct pc_sampling *sampling, const struct buffer *buffer, size_t at)
+{
+    struct pc_sampling_abi_pc pc = {0};
+    memcpy(&pc, buffer->pcs + at * sampling->pc_bytes, sampling->pc_bytes);
+    return pc;
+}
+
+static size_t pc_count(const struct pc_sampling *sampling, const struct buffer *buffer)
+{
+    size_t count = buffer->data.total_pcs;
+    return count < sampling->options.pcs_max ? count : sampling->options.pcs_max;
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    uintptr_t left = (uintptr_t) * (char *const *)a, right = (uintptr_t) * (char *const *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* Decides by a function that comes twice: with two addresses the names are copies, with one they are shared. */
+static void names_decide(struct pc_sampling *sampling, const struct buffer *buffer, size_t count, bool is_first_read)
+{
+    for (size_t i = 0; i < count && sampling->name_owner == NAMES_UNDECIDED; i++) {
+        struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
+        if (!pc.function_name)
+            continue;
+        if (!sampling->probe.name) {
+            sampling->probe.cubin_crc = pc.cubin_crc;
+            sampling->probe.function_index = pc.function_index;
+            sampling->probe.name = pc.function_name;
+        } else if (pc.cubin_crc == sampling->probe.cubin_crc && pc.function_index == sampling->probe.function_index) {
+            if (pc.function_name != sampling->probe.name)
+                sampling->name_owner = NAMES_COPIED;
+            else if (!is_first_read)
+                sampling->name_owner = NAMES_SHARED; /* kept alive by us, and yet it came again */
+        }
+    }
+}
+
+static void names_free(struct pc_sampling *sampling, const struct buffer *buffer)
+{
+    size_t count = pc_count(sampling, buffer), kept = 0;
+    bool is_first_read = !sampling->probe.name;
+    for (size_t i = 0; i < count; i++) {
+        char *name = pc_at(sampling, buffer, i).function_name;
+        if (name && (!kept || sampling->names[kept - 1] != name))
+            sampling->names[kept++] = name;
+    }
+    if (sampling->name_owner == NAMES_UNDECIDED)
+        names_decide(sampling, buffer, count, is_first_read);
+    if (sampling->name_owner == NAMES_SHARED)
+        return;
+    qsort(sampling->names, kept, sizeof *sampling->names, compare_pointers);
+    for (size_t i = 0; i < kept; i++) {
+        if (i && sampling->names[i] == sampling->names[i - 1])
+            continue;
+        if (sampling->name_owner == NAMES_COPIED)
+            free(sampling->names[i]);
+        else if (sampling->held_count < HELD_NAMES_MAX)
+            sampling->held[sampling->held_count++] = sampling->names[i];
+    }
+    if (sampling->name_owner == NAMES_COPIED) {
+        while (sampling->held_count)
+            free(sampling->held[--sampling->held_count]);
+    }
+}
+
+/* Takes everything out of a buffer that CUPTI filled. */
+static void buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_samples_fn *take, void *user,
+                        struct pc_drain *drain)
+{
+    struct pc_sample samples[BATCH_SAMPLES];
+    size_t waiting = 0, count = pc_count(sampling, buffer);
+    for (size_t i = 0; i < count; i++) {
+        const struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
+        const struct pc_sampling_abi_stall *stalls = buffer->stalls + i * sampling->stalls.count;
+        size_t stall_count = pc.stall_count < sampling->stalls.count ? pc.stall_count : sampling->stalls.count;
+        for (size_t j = 0; j < stall_count; j++) {
+            if (!stalls[j].samples)
+                continue;
+            samples[waiting++] = (struct pc_sample){pc.cubin_crc,     pc.function_name ? pc.function_name : "",
+                                                    pc.pc_offset,     pc.function_index,
+                                                    stalls[j].index,  stalls[j].samples,
+                                                    pc.correlation_id};
+            if (waiting == BATCH_SAMPLES) {
+                take(user, samples, waiting);
+                waiting = 0;
+            }
+        }
+    }
+    if (waiting)
+        take(user, samples, waiting);
+    drain->total += buffer->data.total_samples;
+    drain->dropped += buffer->data.dropped_samples;
+    drain->non_user += buffer->data.non_user_samples;
+    drain->pcs += count;
+    drain->was_buffer_full |= buffer->data.is_hardware_buffer_full != 0;
+    names_free(sampling, buffer);
+    buffer->data.total_pcs = 0;
+}
+
+gpufl_status pc_sampling_drain(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                               struct problem *problem)
+{
+    *drain = (struct pc_drain){0};
+    if (!sampling->is_enabled)
+        return GPUFL_OK;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        buffer_reset(&sampling->read, sampling);
+        struct pc_sampling_abi_data_params params = {sizeof params, NULL, sampling->context, &sampling->read.data};
+        int result = sampling->call.get_data(&params);
+        bool is_full = result == PC_SAMPLING_ABI_OUT_OF_MEMORY;
+        if (result != CUPTI_ABI_SUCCESS && !is_full)
+            return failed(sampling, "cuptiPCSamplingGetData", result, problem);
+        drain->was_buffer_full |= is_full;
+        size_t remaining = sampling->read.data.remaining_pcs, count = sampling->read.data.total_pcs;
+        buffer_take(sampling, &sampling->read, take, user, drain);
+        if (!remaining || !count)
+            return GPUFL_OK;
+    }
+    drain->has_more = true;
+    return GPUFL_OK;
+}
+
+/* Disables and takes what came last. */
+static gpufl_status disable(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                            struct problem *problem)
+{
+    int result = call_disable(sampling);
+    if (result != CUPTI_ABI_SUCCESS)
+        return failed(sampling, "cuptiPCSamplingDisable", result, problem);
+    buffer_take(sampling, &sampling->final, take, user, drain);
+    return GPUFL_OK;
+}
+
+gpufl_status pc_sampling_stop(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                              struct problem *problem)
+{
+    gpufl_status status = pc_sampling_drain(sampling, take, user, drain, problem);
+    if (!sampling->is_enabled)
+        return status;
+    gpufl_status last = disable(sampling, take, user, drain, status == GPUFL_OK ? problem : NULL);
+    return status == GPUFL_OK ? last : status;
+}
+
+gpufl_status pc_sampling_close(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                               struct problem *problem)
+{
+    gpufl_status status = pc_sampling_stop(sampling, take, user, drain, problem);
+    pc_sampling_forget(sampling);
+    return status;
+}
+
+static void list_add(struct pc_sampling **list, struct pc_sampling *sampling)
+{
+    pthread_mutex_lock(&parked_lock);
+    sampling->next_parked = *list;
+    *list = sampling;
+    pthread_mutex_unlock(&parked_lock);
+}
+
+void pc_sampling_park(struct pc_sampling *sampling)
+{
+    list_add(&parked, sampling);
+}
+
+void pc_sampling_forget(struct pc_sampling *sampling)
+{
+    if (!sampling)
+        return;
+    /* Names whose owner was never found out stay: kernel records may still refer to them. */
+    free(sampling->stalls.reasons);
+    free(sampling->names);
+    free(sampling->read.pcs);
+    free(sampling->read.stalls);
+    if (sampling->is_enabled && sampling->is_final_known) {
+        list_add(&left_on, sampling);
+        return;
+    }
+    free(sampling->stall_indexes);
+    free(sampling->final.pcs);
+    free(sampling->final.stalls);
+    free(sampling);
+}
+
+size_t pc_sampling_bytes(const struct pc_sampling *sampling)
+{
+    size_t per_pc = sampling->pc_bytes + sampling->stalls.count * sizeof(struct pc_sampling_abi_stall);
+    return sizeof *sampling + sampling->stalls.count * sizeof(struct stall_reason) +
+           sampling->options.pcs_max * (2 * per_pc + sizeof(char *));
+}
