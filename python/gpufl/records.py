@@ -52,6 +52,7 @@ PROFILE_SAMPLE_BATCH = 'profile_sample_batch'
 PM_SAMPLE_BATCH = 'pm_sample_batch'
 DEVICE_METRIC_BATCH = 'device_metric_batch'
 PROCESS_METRIC_BATCH = 'process_metric_batch'
+MIG_METRIC_BATCH = 'mig_metric_batch'
 HOST_METRIC_BATCH = 'host_metric_batch'
 JOB_START = 'job_start'
 SHUTDOWN = 'shutdown'
@@ -62,6 +63,9 @@ LOSS = 'loss'
 OVERHEAD = 'overhead'
 SYSTEM_START = 'system_start'
 SYSTEM_STOP = 'system_stop'
+GPU_EVENT = 'gpu_event'
+GPU_PROCESS = 'gpu_process'
+MIG_DEVICE = 'mig_device'
 DEVICE_LIMITS = 'device_limits'
 SEGMENT_START = 'segment_start'
 SEGMENT_END = 'segment_end'
@@ -347,6 +351,22 @@ BATCHES: Dict[str, Batch] = {
             Column('device_id', 'i32', False, False, ''),
             Column('pid', 'u32', False, False, ''),
             Column('used_mib', 'u64', True, False, 'null: not available (MIG, vGPU, WSL)'),
+            Column('gpu_instance_id', 'u32', True, True, 'MIG; null: the whole GPU'),
+        )),
+    MIG_METRIC_BATCH: Batch(
+        MIG_METRIC_BATCH, 1, 'system',
+        'one row per MIG instance and sample; the ratios are those of its GPU instance',
+        (
+            Column('dt_ns', 'i64', False, False, ''),
+            Column('device_id', 'i32', False, False, 'NVML index of the GPU'),
+            Column('gpu_instance_id', 'u32', False, False, ''),
+            Column('compute_instance_id', 'u32', False, False, ''),
+            Column('used_mib', 'u64', True, False, ''),
+            Column('total_mib', 'u64', True, False, ''),
+            Column('sm_active_bp', 'u32', True, False, 'GPM, basis points'),
+            Column('sm_occupancy_bp', 'u32', True, False, 'GPM'),
+            Column('tensor_active_bp', 'u32', True, False, 'GPM'),
+            Column('dram_active_bp', 'u32', True, False, 'GPM'),
         )),
     HOST_METRIC_BATCH: Batch(
         HOST_METRIC_BATCH, 1, 'system',
@@ -371,6 +391,9 @@ EVENTS: Dict[str, Event] = {
     OVERHEAD: Event(OVERHEAD, 'system', 'what profiling cost so far (cumulative)'),
     SYSTEM_START: Event(SYSTEM_START, 'system', 'sampling window opened by name'),
     SYSTEM_STOP: Event(SYSTEM_STOP, 'system', 'sampling window closed'),
+    GPU_EVENT: Event(GPU_EVENT, 'system', 'something happened to a GPU or to its driver'),
+    GPU_PROCESS: Event(GPU_PROCESS, 'system', 'who a process of process_metric_batch is; once per process and session'),
+    MIG_DEVICE: Event(MIG_DEVICE, 'system', 'a MIG instance of mig_metric_batch; again after a change'),
     DEVICE_LIMITS: Event(DEVICE_LIMITS, 'device', 'per-device limits that occupancy is computed from'),
     SEGMENT_START: Event(SEGMENT_START, 'all', 'run cut into sessions'),
     SEGMENT_END: Event(SEGMENT_END, 'all', ''),

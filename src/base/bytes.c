@@ -65,6 +65,29 @@ void bytes_append_format(struct bytes *bytes, const char *format, ...)
     va_end(again);
 }
 
+void bytes_append_double(struct bytes *bytes, double value)
+{
+    char text[64];
+    int size = 0;
+    for (int precision = 15; precision <= 17; precision++) {
+        size = snprintf(text, sizeof text, "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    /* The radix character is the host program's choice of locale; ours is a point. */
+    size_t written = 0;
+    bool is_in_radix = false;
+    for (int i = 0; i < size; i++) {
+        bool is_radix = !strchr("0123456789+-e", text[i]);
+        if (!is_radix)
+            text[written++] = text[i];
+        else if (!is_in_radix)
+            text[written++] = '.';
+        is_in_radix = is_radix;
+    }
+    bytes_append(bytes, text, written);
+}
+
 const char *bytes_text(struct bytes *bytes)
 {
     if (!bytes_reserve(bytes, 1))

@@ -34,6 +34,8 @@ static inline void bytes_append_char(struct bytes *bytes, char c)
     if (bytes->size < bytes->capacity || bytes_reserve(bytes, 1))
         bytes->data[bytes->size++] = c;
 }
+/* The shortest decimal that reads back as the value, with a point whatever the locale; the value must be finite. */
+void bytes_append_double(struct bytes *bytes, double value);
 /* NUL-terminates without counting the NUL; returns "" on failure. */
 const char *bytes_text(struct bytes *bytes);
 

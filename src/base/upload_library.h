@@ -7,10 +7,27 @@
 
 #include "base/status.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 typedef gpufl_status (*upload_run_fn)(const gpufl_upload_options *options, gpufl_upload_result *result);
 
-/* Looks beside the module that holds `address`, in ../lib from there, then where the loader looks. The library stays
- * loaded. NULL: the problem says why. */
+/* A small body for any server. */
+struct upload_post {
+    const char *url;  /* http:// or https://, host and port only */
+    const char *path; /* starts with '/' */
+    const char *content_type;
+    const void *body;
+    size_t size;
+    int64_t timeout_ms; /* at least 1 */
+};
+/* GPUFL_OK: the server answered 2xx; else message says what happened. */
+typedef gpufl_status (*upload_post_fn)(const struct upload_post *post, char *message, size_t message_size);
+
+/* A function of the library by its name; the caller gives it its type. Looks beside the module that holds `address`, in
+ * ../lib from there, then where the loader looks. The library stays loaded. NULL: the problem says why. */
+void *upload_library_symbol(const void *address, const char *name, struct problem *problem);
 upload_run_fn upload_library_find(const void *address, struct problem *problem);
+upload_post_fn upload_library_find_post(const void *address, struct problem *problem);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/activity_joiner.h"
 
+#include "capture/own_waits.h"
 #include "capture/work_rows.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct activity_joiner {
     bool has_new_calls;
     uint8_t beat;
     struct graph_launch *graphs; /* direct-mapped by correlation id */
-    struct bytes symbol;          /* of a launch, NUL-terminated */
+    struct bytes symbol;         /* of a launch, NUL-terminated */
     struct activity_totals totals;
 };
 
@@ -100,6 +101,11 @@ static void graph_add_node(struct activity_joiner *joiner, const struct work *wo
 
 static void write_work(struct activity_joiner *joiner, const struct work *work, const struct call *call)
 {
+    if (work->record == RECORD_SYNCHRONIZATION_EVENT_BATCH && call &&
+        own_waits_include(call->thread_id, call->start_ns)) {
+        joiner->totals.syncs--;
+        return;
+    }
     work_row_write(joiner->options.recorder, work, call);
     struct kernel_history *kernels = joiner->options.kernels;
     if (!kernels || work->record != RECORD_KERNEL_EVENT_BATCH)
@@ -205,17 +211,17 @@ void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_
 }
 
 /* False (and counted) when the record has no usable times. */
-static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t end_ns)
+static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t end_ns, enum loss_reason untimed)
 {
     if (start_ns > 0 && end_ns >= start_ns)
         return true;
-    recorder_lose(joiner->options.recorder, start_ns > 0 && end_ns == 0 ? LOSS_STILL_RUNNING : LOSS_NO_TIMESTAMP, 1);
+    recorder_lose(joiner->options.recorder, start_ns > 0 && end_ns == 0 ? LOSS_STILL_RUNNING : untimed, 1);
     return false;
 }
 
 static void on_kernel(struct activity_joiner *joiner, const struct kernel_activity *kernel)
 {
-    if (!has_times(joiner, kernel->start_ns, kernel->end_ns))
+    if (!has_times(joiner, kernel->start_ns, kernel->end_ns, LOSS_NO_TIMESTAMP))
         return;
     joiner->totals.kernels++;
     struct work work = {
@@ -237,7 +243,7 @@ static void on_kernel(struct activity_joiner *joiner, const struct kernel_activi
 
 static void on_copy(struct activity_joiner *joiner, const struct copy_activity *copy, bool is_memset)
 {
-    if (!has_times(joiner, copy->start_ns, copy->end_ns))
+    if (!has_times(joiner, copy->start_ns, copy->end_ns, LOSS_COPY_NO_TIMESTAMP))
         return;
     if (is_memset)
         joiner->totals.memsets++;
@@ -266,7 +272,7 @@ static void on_copy(struct activity_joiner *joiner, const struct copy_activity *
 
 static void on_sync(struct activity_joiner *joiner, const struct sync_activity *sync)
 {
-    if (!has_times(joiner, sync->start_ns, sync->end_ns))
+    if (!has_times(joiner, sync->start_ns, sync->end_ns, LOSS_NO_TIMESTAMP))
         return;
     joiner->totals.syncs++;
     struct work work = {

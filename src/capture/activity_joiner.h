@@ -20,7 +20,7 @@ struct activity_joiner_options {
     struct scope_history *history;
     const struct cupti *cupti;
     struct kernel_history *kernels; /* told of every execution; NULL: nobody asks */
-    bool has_calls; /* API records were granted; else nothing waits for them */
+    bool has_calls;                 /* API records were granted; else nothing waits for them */
     bool has_system_thread_id;
     bool with_graphs; /* write graph_launch_batch rows */
 };

@@ -196,6 +196,18 @@ static int read_round(struct collector *collector)
     return count;
 }
 
+static void flush(struct collector *collector)
+{
+    if (collector->deep && !deep_flush_begin(collector->deep))
+        return;
+    int64_t began_ns = clock_mono_ns(), flushed_ns = clock_wall_ns();
+    cupti_flush(collector->cupti, false);
+    if (collector->deep)
+        deep_flush_end(collector->deep);
+    collector->flush_ns += clock_mono_ns() - began_ns;
+    collector->complete_ns = flushed_ns;
+}
+
 static void do_round(struct collector *collector)
 {
     int64_t now_ns = clock_mono_ns();
@@ -204,11 +216,8 @@ static void do_round(struct collector *collector)
     struct scope_history *history = scope_tracker_history(collector->scopes);
     bool is_beat = collector->joiner && is_due(&collector->flush_mono_ns, now_ns, flush_ms);
     if (is_beat || (collector->joiner && scope_history_is_pressed(history))) {
-        int64_t flushed_ns = clock_wall_ns();
-        cupti_flush(collector->cupti, false);
-        collector->flush_ns += clock_mono_ns() - now_ns;
+        flush(collector);
         scope_history_relax(history);
-        collector->complete_ns = flushed_ns;
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
     while (read_round(collector) == buffers_per_round) {
@@ -217,7 +226,7 @@ static void do_round(struct collector *collector)
         activity_joiner_beat(collector->joiner);
     if (collector->deep) {
         deep_round(collector->deep, collector->complete_ns);
-        if (collector->options.on_deep_news && deep_has_news(collector->deep))
+        if (collector->options.on_deep_news && deep_grants_take_news(deep_grants(collector->deep)))
             collector->options.on_deep_news(collector->options.news_user);
     }
     recorder_flush(&collector->recorder, batch_age_ms);
@@ -352,7 +361,7 @@ void collector_stop(struct collector *collector)
     }
     if (collector->deep) {
         deep_finish(collector->deep);
-        if (collector->options.on_deep_news && deep_has_news(collector->deep))
+        if (collector->options.on_deep_news && deep_grants_take_news(deep_grants(collector->deep)))
             collector->options.on_deep_news(collector->options.news_user);
     }
     scope_tracker_close_open(collector->scopes, clock_wall_ns());

@@ -17,8 +17,8 @@ struct collector_options {
     bool with_trace;         /* Trace engine: start CUPTI */
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
     bool with_stacks;
-    bool with_graphs;                      /* write a row per graph launch */
-    struct deep_settings deep;             /* engines above Trace */
+    bool with_graphs;          /* write a row per graph launch */
+    struct deep_settings deep; /* engines above Trace */
     /* Called on the collector's thread when a grant of a deep engine changed. */
     void (*on_deep_news)(void *user);
     void *news_user;

@@ -8,9 +8,9 @@
 #include "capture/pm_sampler.h"
 #include "capture/range_counters.h"
 #include "capture/scope_path.h"
+#include "capture/thread_log.h"
 #include "driver/cuda.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -25,13 +25,9 @@ struct deep {
     struct range_counters *ranges;
     struct pm_sampler *pm;
     struct code_store *code;
-    pthread_mutex_t mutex; /* of the grants */
-    struct deep_grant grants[DEEP_PART_COUNT];
-    _Atomic bool has_news;
+    struct deep_grants grants;
+    _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
 };
-
-static const char *const part_names[DEEP_PART_COUNT] = {"PC sampling", "SASS counters", "range counters",
-                                                        "PM sampling", "code collection"};
 
 bool deep_is_wanted(const struct deep_settings *settings)
 {
@@ -43,51 +39,23 @@ static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine o
     return deep->options.settings.engine == one || deep->options.settings.engine == other;
 }
 
-static void set_grant(struct deep *deep, enum deep_part part, gpufl_status status, const struct problem *problem)
+struct deep_grants *deep_grants(struct deep *deep)
 {
-    pthread_mutex_lock(&deep->mutex);
-    struct deep_grant *grant = &deep->grants[part];
-    /* The first refusal stays, but one context that works is enough to be running. */
-    bool is_news = grant->state == DEEP_WAITING || (status == GPUFL_OK && grant->state == DEEP_REFUSED);
-    if (is_news) {
-        grant->state = status == GPUFL_OK ? DEEP_RUNNING : DEEP_REFUSED;
-        grant->status = status;
-        grant->problem = *problem;
-        atomic_store(&deep->has_news, true);
-    }
-    pthread_mutex_unlock(&deep->mutex);
-    if (status != GPUFL_OK && is_news)
-        log_message(GPUFL_LOG_WARNING, "no %s: %s", part_names[part], problem->text);
-}
-
-void deep_grant(struct deep *deep, enum deep_part part, struct deep_grant *grant)
-{
-    pthread_mutex_lock(&deep->mutex);
-    *grant = deep->grants[part];
-    pthread_mutex_unlock(&deep->mutex);
-}
-
-bool deep_has_news(struct deep *deep)
-{
-    return atomic_exchange(&deep->has_news, false);
+    return &deep->grants;
 }
 
 gpufl_engine deep_engine(struct deep *deep)
 {
-    gpufl_engine wanted = deep->options.settings.engine;
-    struct deep_grant pc, sass, range;
-    deep_grant(deep, DEEP_PC_SAMPLING, &pc);
-    deep_grant(deep, DEEP_SASS_METRICS, &sass);
-    deep_grant(deep, DEEP_RANGE_COUNTERS, &range);
-    if (wanted == GPUFL_ENGINE_RANGE_PROFILER)
-        return range.state == DEEP_REFUSED ? GPUFL_ENGINE_TRACE : wanted;
-    if (wanted == GPUFL_ENGINE_SASS_METRICS)
-        return sass.state == DEEP_REFUSED ? GPUFL_ENGINE_TRACE : wanted;
-    if (wanted == GPUFL_ENGINE_DEEP && sass.state == DEEP_REFUSED)
-        wanted = GPUFL_ENGINE_PC_SAMPLING;
-    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && pc.state == DEEP_REFUSED)
-        return GPUFL_ENGINE_TRACE;
-    return wanted;
+    return deep_grants_engine(&deep->grants, deep->options.settings.engine);
+}
+
+bool deep_times_kernels(struct deep *deep)
+{
+    struct deep_grant grant;
+    deep_grants_get(&deep->grants, DEEP_SASS_METRICS, &grant);
+    bool is_counted_throughout =
+        deep->options.settings.engine == GPUFL_ENGINE_SASS_METRICS && grant.state != DEEP_REFUSED;
+    return !is_counted_throughout && (!deep->ranges || atomic_load(&deep->is_tracing));
 }
 
 /* The counters that tracing was paused for are not to be had. */
@@ -96,6 +64,34 @@ static void trace_after_all(struct deep *deep)
     struct problem problem = {""};
     if (cupti_trace_resume(deep->options.cupti, &problem) != GPUFL_OK)
         log_message(GPUFL_LOG_WARNING, "kernels are not traced: %s", problem.text);
+    else
+        atomic_store(&deep->is_tracing, true);
+}
+
+static void give_up(struct deep *deep, gpufl_status status, const struct problem *problem)
+{
+    for (int part = 0; part < DEEP_PART_COUNT; part++)
+        deep_grants_answer(&deep->grants, (enum deep_part)part, status, problem);
+    if (deep->windows)
+        deep_windows_surrender(deep->windows, problem);
+    else if (deep->ranges)
+        trace_after_all(deep);
+}
+
+/* Nothing can be enabled on it, nor told from other contexts. */
+static void on_unknown_context(void *user, const struct problem *problem)
+{
+    struct deep *deep = user;
+    bool is_first = false;
+    for (int part = 0; part < DEEP_CODE; part++) {
+        struct deep_grant grant;
+        deep_grants_get(&deep->grants, (enum deep_part)part, &grant);
+        is_first |= grant.state == DEEP_WAITING;
+    }
+    if (is_first)
+        give_up(deep, GPUFL_E_UNSUPPORTED, problem);
+    else
+        log_message(GPUFL_LOG_WARNING, "one more context is only traced: %s", problem->text);
 }
 
 static void on_context(void *user, const struct gpu_context *context, bool is_created)
@@ -113,16 +109,16 @@ static void on_context(void *user, const struct gpu_context *context, bool is_cr
     }
     if (deep->windows) {
         gpufl_status status = deep_windows_attach(deep->windows, context, &problem);
-        set_grant(deep, DEEP_SASS_METRICS, status, &problem);
+        deep_grants_answer(&deep->grants, DEEP_SASS_METRICS, status, &problem);
     } else if (deep->sampler) {
         gpufl_status status = pc_sampler_attach(deep->sampler, context, &problem);
-        set_grant(deep, DEEP_PC_SAMPLING, status, &problem);
+        deep_grants_answer(&deep->grants, DEEP_PC_SAMPLING, status, &problem);
     }
     if (deep->ranges) {
         gpufl_status status = range_counters_attach(deep->ranges, context, &problem);
-        set_grant(deep, DEEP_RANGE_COUNTERS, status, &problem);
+        deep_grants_answer(&deep->grants, DEEP_RANGE_COUNTERS, status, &problem);
         struct deep_grant grant;
-        deep_grant(deep, DEEP_RANGE_COUNTERS, &grant);
+        deep_grants_get(&deep->grants, DEEP_RANGE_COUNTERS, &grant);
         if (grant.state == DEEP_REFUSED)
             trace_after_all(deep);
     }
@@ -143,8 +139,11 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
     struct deep *deep = user;
     if (deep->windows)
         deep_windows_launch(deep->windows, call, is_enter);
-    if (deep->ranges)
-        range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_wall_ns() : 0);
+    if (!deep->ranges)
+        return;
+    if (is_enter && !atomic_load(&deep->is_tracing))
+        thread_log_launch(call->symbol, call->correlation_id, call->context_id, 0);
+    range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_wall_ns() : 0);
 }
 
 static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
@@ -163,8 +162,8 @@ static void make_code(struct deep *deep)
                                                .with_source = settings->with_source,
                                                .bytes_max = settings->code_bytes_max};
     struct problem problem = {""};
-    deep->grants[DEEP_CODE].state = DEEP_WAITING;
-    set_grant(deep, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
+    deep_grants_request(&deep->grants, DEEP_CODE);
+    deep_grants_answer(&deep->grants, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
 }
 
 static void make_sampler(struct deep *deep)
@@ -178,11 +177,12 @@ static void make_sampler(struct deep *deep)
                         .history = deep->options.kernels},
         .is_serialized = settings->is_pc_serialized && !is_companion,
         .rate_hz = settings->pc_rate_hz,
+        .drain_ms = settings->pc_drain_ms,
         .period_exponent = is_companion ? companion_exponent : settings->pc_period_exponent,
     };
     struct problem problem = {""};
     enum deep_part part = is_companion ? DEEP_SASS_METRICS : DEEP_PC_SAMPLING;
-    deep->grants[part].state = DEEP_WAITING;
+    deep_grants_request(&deep->grants, part);
     gpufl_status status = pc_sampler_make(&deep->sampler, &options, &problem);
     if (status == GPUFL_OK && (status = pc_sampler_start(deep->sampler)) != GPUFL_OK)
         problem_set(&problem, status, "no thread for PC sampling");
@@ -190,7 +190,7 @@ static void make_sampler(struct deep *deep)
         return;
     pc_sampler_free(deep->sampler);
     deep->sampler = NULL;
-    set_grant(deep, part, status, &problem);
+    deep_grants_answer(&deep->grants, part, status, &problem);
 }
 
 static void make_windows(struct deep *deep)
@@ -204,7 +204,7 @@ static void make_windows(struct deep *deep)
         .mode = settings->engine == GPUFL_ENGINE_DEEP ? "alternating" : "whole_run",
     };
     struct problem problem = {""};
-    deep->grants[DEEP_SASS_METRICS].state = DEEP_WAITING;
+    deep_grants_request(&deep->grants, DEEP_SASS_METRICS);
     gpufl_status status = deep->sampler
                               ? sass_counters_make(&deep->counters, &counters, &problem)
                               : problem_set(&problem, GPUFL_E_UNSUPPORTED, "they need PC sampling beside them");
@@ -230,7 +230,7 @@ static void make_windows(struct deep *deep)
         sass_counters_stop(deep->counters, clock_wall_ns());
     sass_counters_free(deep->counters);
     deep->counters = NULL;
-    set_grant(deep, DEEP_SASS_METRICS, status, &problem);
+    deep_grants_answer(&deep->grants, DEEP_SASS_METRICS, status, &problem);
 }
 
 static void make_ranges(struct deep *deep)
@@ -238,11 +238,11 @@ static void make_ranges(struct deep *deep)
     const struct deep_settings *settings = &deep->options.settings;
     struct problem problem = {""};
     struct metric_choice *choice = calloc(1, sizeof *choice);
-    deep->grants[DEEP_RANGE_COUNTERS].state = DEEP_WAITING;
-    gpufl_status status = choice ? metric_choice_parse(choice, PROFILER_RANGE,
-                                                       settings->range_metrics[0] ? settings->range_metrics : "overview",
-                                                       &problem)
-                                 : problem_set(&problem, GPUFL_E_NO_MEMORY, "not enough memory");
+    deep_grants_request(&deep->grants, DEEP_RANGE_COUNTERS);
+    gpufl_status status =
+        choice ? metric_choice_parse(choice, PROFILER_RANGE,
+                                     settings->range_metrics[0] ? settings->range_metrics : "overview", &problem)
+               : problem_set(&problem, GPUFL_E_NO_MEMORY, "not enough memory");
     if (status == GPUFL_OK) {
         const struct range_counters_options options = {
             .cupti = deep->options.cupti,
@@ -257,14 +257,14 @@ static void make_ranges(struct deep *deep)
     free(choice);
     if (status == GPUFL_OK && !cupti_listen_launches(deep->options.cupti, true))
         status = problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of launches");
-    /* Tracing adds instructions of its own to what a scope counts. */
-    if (status == GPUFL_OK && !settings->is_range_per_kernel)
+    /* Tracing adds instructions of its own to what a scope counts, and crashes CUPTI while it replays kernels. */
+    if (status == GPUFL_OK)
         status = cupti_trace_pause(deep->options.cupti, &problem);
     if (status == GPUFL_OK)
         return;
     range_counters_free(deep->ranges);
     deep->ranges = NULL;
-    set_grant(deep, DEEP_RANGE_COUNTERS, status, &problem);
+    deep_grants_answer(&deep->grants, DEEP_RANGE_COUNTERS, status, &problem);
 }
 
 static void make_pm(struct deep *deep)
@@ -272,7 +272,7 @@ static void make_pm(struct deep *deep)
     const struct deep_settings *settings = &deep->options.settings;
     struct problem problem = {""};
     struct metric_choice *choice = calloc(1, sizeof *choice);
-    deep->grants[DEEP_PM_SAMPLING].state = DEEP_WAITING;
+    deep_grants_request(&deep->grants, DEEP_PM_SAMPLING);
     gpufl_status status = GPUFL_OK;
     if (settings->engine > GPUFL_ENGINE_TRACE)
         status = problem_set(&problem, GPUFL_E_UNSUPPORTED,
@@ -286,7 +286,8 @@ static void make_pm(struct deep *deep)
                                                    .recorder = deep->options.recorder,
                                                    .names = deep->options.names,
                                                    .choice = choice,
-                                                   .interval_us = settings->pm_interval_us};
+                                                   .interval_us = settings->pm_interval_us,
+                                                   .keeps_oldest = true};
         status = pm_sampler_make(&deep->pm, &options, &problem);
     }
     if (status == GPUFL_OK)
@@ -296,7 +297,7 @@ static void make_pm(struct deep *deep)
         return;
     pm_sampler_free(deep->pm);
     deep->pm = NULL;
-    set_grant(deep, DEEP_PM_SAMPLING, status, &problem);
+    deep_grants_answer(&deep->grants, DEEP_PM_SAMPLING, status, &problem);
 }
 
 gpufl_status deep_make(struct deep **out, const struct deep_options *options)
@@ -305,9 +306,12 @@ gpufl_status deep_make(struct deep **out, const struct deep_options *options)
     if (!deep)
         return GPUFL_E_NO_MEMORY;
     deep->options = *options;
-    pthread_mutex_init(&deep->mutex, NULL);
-    deep->listener =
-        (struct cupti_listener){.user = deep, .on_context = on_context, .on_module = on_module, .on_launch = on_launch};
+    deep_grants_init(&deep->grants);
+    deep->listener = (struct cupti_listener){.user = deep,
+                                             .on_context = on_context,
+                                             .on_unknown_context = on_unknown_context,
+                                             .on_module = on_module,
+                                             .on_launch = on_launch};
     *out = deep;
     return GPUFL_OK;
 }
@@ -345,12 +349,7 @@ void deep_start(struct deep *deep)
         take_existing_contexts(deep);
         return;
     }
-    for (int part = 0; part < DEEP_PART_COUNT; part++)
-        set_grant(deep, (enum deep_part)part, status, &problem);
-    if (deep->windows)
-        deep_windows_surrender(deep->windows);
-    else if (deep->ranges)
-        trace_after_all(deep);
+    give_up(deep, status, &problem);
 }
 
 bool deep_wants_scopes(const struct deep *deep)
@@ -374,16 +373,17 @@ void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_
 static void look_for_trouble(struct deep *deep)
 {
     struct problem problem = {""};
-    if (deep->pm && pm_sampler_totals(deep->pm).devices)
-        set_grant(deep, DEEP_PM_SAMPLING, GPUFL_OK, &problem);
+    struct pm_sampler_totals pm = deep->pm ? pm_sampler_totals(deep->pm) : (struct pm_sampler_totals){0};
+    if (pm.devices > pm.devices_failed)
+        deep_grants_answer(&deep->grants, DEEP_PM_SAMPLING, GPUFL_OK, &problem);
     else if (deep->pm && pm_sampler_trouble(deep->pm, &problem))
-        set_grant(deep, DEEP_PM_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
+        deep_grants_answer(&deep->grants, DEEP_PM_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
     if (!deep->windows || deep->options.settings.engine != GPUFL_ENGINE_DEEP)
         return;
     if (pc_sampler_totals(deep->sampler).contexts)
-        set_grant(deep, DEEP_PC_SAMPLING, GPUFL_OK, &problem);
+        deep_grants_answer(&deep->grants, DEEP_PC_SAMPLING, GPUFL_OK, &problem);
     else if (pc_sampler_trouble(deep->sampler, &problem))
-        set_grant(deep, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
+        deep_grants_answer(&deep->grants, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
 }
 
 void deep_round(struct deep *deep, int64_t complete_ns)
@@ -399,6 +399,40 @@ void deep_round(struct deep *deep, int64_t complete_ns)
     if (deep->pm)
         pm_sampler_write(deep->pm);
     look_for_trouble(deep);
+}
+
+bool deep_flush_begin(struct deep *deep)
+{
+    return !deep->windows || deep_windows_hold(deep->windows);
+}
+
+void deep_flush_end(struct deep *deep)
+{
+    if (deep->windows)
+        deep_windows_let_go(deep->windows);
+}
+
+/* At the end: what was granted and then gave nothing because of a failure was not collected. */
+static void revoke_empty(struct deep *deep)
+{
+    struct problem problem = {""};
+    struct sass_totals sass = {0};
+    struct range_totals range = {0};
+    bool is_over = false;
+    if (deep->counters)
+        sass_counters_totals(deep->counters, &sass);
+    bool has_trouble = deep->windows && deep_windows_trouble(deep->windows, &problem, &is_over);
+    if (has_trouble && !sass.counts)
+        deep_grants_revoke(&deep->grants, DEEP_SASS_METRICS, &problem);
+    if (deep->sampler && !pc_sampler_totals(deep->sampler).samples &&
+        (pc_sampler_trouble(deep->sampler, &problem) || is_over))
+        deep_grants_revoke(&deep->grants, DEEP_PC_SAMPLING, &problem);
+    if (deep->ranges)
+        range = range_counters_totals(deep->ranges);
+    if (deep->ranges && !range.scope_events && !range.kernel_events && range_counters_failure(deep->ranges, &problem))
+        deep_grants_revoke(&deep->grants, DEEP_RANGE_COUNTERS, &problem);
+    if (deep->pm && !pm_sampler_totals(deep->pm).samples && pm_sampler_trouble(deep->pm, &problem))
+        deep_grants_revoke(&deep->grants, DEEP_PM_SAMPLING, &problem);
 }
 
 void deep_stop(struct deep *deep)
@@ -421,6 +455,7 @@ void deep_finish(struct deep *deep)
     if (deep->code)
         code_store_stop(deep->code, code_deadline_ms);
     deep_round(deep, INT64_MAX);
+    revoke_empty(deep);
 }
 
 void deep_free(struct deep *deep)
@@ -433,7 +468,7 @@ void deep_free(struct deep *deep)
     range_counters_free(deep->ranges);
     pm_sampler_free(deep->pm);
     code_store_free(deep->code);
-    pthread_mutex_destroy(&deep->mutex);
+    deep_grants_destroy(&deep->grants);
     free(deep);
 }
 

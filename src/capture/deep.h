@@ -7,6 +7,7 @@
 #ifndef GPUFL_CAPTURE_DEEP_H
 #define GPUFL_CAPTURE_DEEP_H
 
+#include "capture/deep_grants.h"
 #include "capture/kernel_history.h"
 #include "capture/names.h"
 #include "capture/scope_history.h"
@@ -17,8 +18,8 @@ struct deep; /* opaque */
 struct deep_settings {
     gpufl_engine engine; /* above Trace; Trace with pm_metrics */
     bool is_pc_serialized;
-    uint32_t pc_rate_hz, pc_period_exponent;                                     /* 0: default */
-    const char *sass_metrics, *range_metrics, *range_scopes, *pm_metrics;        /* "": default; pm_metrics: off */
+    uint32_t pc_rate_hz, pc_period_exponent, pc_drain_ms;                 /* 0: default */
+    const char *sass_metrics, *range_metrics, *range_scopes, *pm_metrics; /* "": default; pm_metrics: off */
     bool is_range_per_kernel;
     uint32_t pm_interval_us, counting_ms, sampling_ms; /* the last two: Deep's windows; 0: default */
     bool with_source;
@@ -34,34 +35,23 @@ struct deep_options {
     struct scope_history *scopes;
 };
 
-enum deep_part { DEEP_PC_SAMPLING, DEEP_SASS_METRICS, DEEP_RANGE_COUNTERS, DEEP_PM_SAMPLING, DEEP_CODE, DEEP_PART_COUNT };
-enum deep_state {
-    DEEP_NOT_REQUESTED,
-    DEEP_WAITING, /* for the program's first context */
-    DEEP_RUNNING,
-    DEEP_REFUSED
-};
-struct deep_grant {
-    enum deep_state state;
-    gpufl_status status; /* of a refusal, with its problem */
-    struct problem problem;
-};
-
 /* True when the settings ask for anything above Trace. */
 bool deep_is_wanted(const struct deep_settings *settings);
 NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *options);
 /* After the trace has started: listens for contexts and takes on those that there are. */
 void deep_start(struct deep *deep);
-void deep_grant(struct deep *deep, enum deep_part part, struct deep_grant *grant); /* any thread */
-/* True once after every change of a grant. */
-bool deep_has_news(struct deep *deep);
-/* The engine that the grants amount to. */
-gpufl_engine deep_engine(struct deep *deep);
+struct deep_grants *deep_grants(struct deep *deep);
+gpufl_engine deep_engine(struct deep *deep); /* that the grants amount to */
+/* False: kernel tracing is paused for the whole run, launches are recorded without times. */
+bool deep_times_kernels(struct deep *deep);
 /* Whether scopes are to be told; then every edge of every scope, on its thread. */
 bool deep_wants_scopes(const struct deep *deep);
 void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size);
 /* Writes what is ready. complete_ns: all kernel records until then have been read. */
 void deep_round(struct deep *deep, int64_t complete_ns);
+/* Around each flush of CUPTI's records, on the collector's thread; false: it must not be done now. */
+bool deep_flush_begin(struct deep *deep);
+void deep_flush_end(struct deep *deep);
 /* Before the trace stops: ends counting and sampling. */
 void deep_stop(struct deep *deep);
 /* After the last record was read: writes the rest. */

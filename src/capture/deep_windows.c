@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/deep_contexts.h"
 #include "capture/launch_gate.h"
 #include "capture/thread_log.h"
 #include "format/json.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -17,8 +19,7 @@ enum {
     default_sampling_ms = 2000,
     gate_wait_ms = 2000,
     stop_wait_ms = 5000,
-    ended_max = 256,
-    contexts_max = 64
+    ended_max = 256
 };
 
 enum source { SOURCE_NONE, SOURCE_SASS, SOURCE_PC };
@@ -39,14 +40,13 @@ struct deep_windows {
     _Atomic bool is_tracing;      /* kernel records are on; else launches are recorded */
     _Atomic uint32_t counting_id; /* of the counting window, 0: none is open */
     _Atomic uint64_t launches;    /* in the window that is open */
+    _Atomic int64_t first_ns;     /* when the first of them was: an idle program does not use its window up */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct window open;
-    bool is_dead; /* counting failed: kernels are traced to the end */
+    bool is_dead;           /* counting failed: kernels are traced to the end */
+    struct problem trouble; /* the first that counting had; "" none */
     uint32_t last_id;
-    /* Contexts that came while somebody switched; the thread takes them on. */
-    pthread_mutex_t waiting_mutex;
-    struct gpu_context waiting[contexts_max];
-    uint32_t waiting_count;
+    struct deep_contexts contexts;
     /* Windows that have ended, for the collector. */
     pthread_mutex_t ended_mutex;
     struct window ended[ended_max];
@@ -75,7 +75,7 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
         windows->options.sampling_ms = default_sampling_ms;
     launch_gate_init(&windows->gate);
     pthread_mutex_init(&windows->mutex, NULL);
-    pthread_mutex_init(&windows->waiting_mutex, NULL);
+    deep_contexts_init(&windows->contexts);
     pthread_mutex_init(&windows->ended_mutex, NULL);
     pthread_mutex_init(&windows->thread_mutex, NULL);
     pthread_condattr_t attributes;
@@ -92,6 +92,8 @@ static void window_begin(struct deep_windows *windows, enum source source, uint3
     windows->open = (struct window){
         .id = ++windows->last_id, .source = source, .start_ns = clock_wall_ns(), .requested_ms = requested_ms};
     atomic_store(&windows->launches, 0);
+    atomic_store(&windows->first_ns, 0);
+    pc_sampler_rest(windows->options.sampler, source == SOURCE_SASS);
     atomic_store(&windows->counting_id, source == SOURCE_SASS ? windows->last_id : 0);
 }
 
@@ -124,10 +126,17 @@ static gpufl_status trace_pause(struct deep_windows *windows, struct problem *pr
     return status;
 }
 
+static void note_trouble(struct deep_windows *windows, const char *text)
+{
+    if (!windows->trouble.text[0])
+        (void)problem_set(&windows->trouble, GPUFL_E_UNSUPPORTED, "%s", text);
+}
+
 /* Everything to plain tracing, for good; PC sampling is resumed where it is an engine of its own. */
-static void give_up_counting(struct deep_windows *windows)
+static void give_up_counting(struct deep_windows *windows, const struct problem *why)
 {
     struct problem problem = {""};
+    note_trouble(windows, why->text);
     windows->is_dead = true;
     atomic_store(&windows->counting_id, 0);
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
@@ -144,14 +153,18 @@ static void give_up_counting(struct deep_windows *windows)
 /* Under the mutex. The context's PC sampling comes first: counting needs it beside itself. */
 static gpufl_status take_on(struct deep_windows *windows, const struct gpu_context *context, struct problem *problem)
 {
-    gpufl_status status = pc_sampler_attach(windows->options.sampler, context, problem);
-    if (status == GPUFL_OK && !windows->is_dead)
+    gpufl_status status = GPUFL_OK;
+    if (!windows->is_dead || windows->options.is_alternating)
+        status = pc_sampler_attach(windows->options.sampler, context, problem);
+    if (windows->is_dead)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s", windows->trouble.text);
+    if (status == GPUFL_OK)
         status = sass_counters_attach(windows->options.counters, context, problem);
-    if (windows->is_dead || windows->open.source == SOURCE_PC)
+    if (windows->open.source == SOURCE_PC)
         return status;
     if (status != GPUFL_OK) {
         if (windows->open.source == SOURCE_NONE)
-            give_up_counting(windows);
+            give_up_counting(windows, problem);
         return status;
     }
     if (windows->open.source == SOURCE_SASS)
@@ -160,23 +173,26 @@ static gpufl_status take_on(struct deep_windows *windows, const struct gpu_conte
     status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, problem);
     if (status != GPUFL_OK) {
         windows->open.source = SOURCE_NONE;
-        give_up_counting(windows);
+        give_up_counting(windows, problem);
     }
     return status;
 }
 
+/* The window that counts a launch into the context; 0: none does, or not yet. */
+static uint32_t window_of_launch(struct deep_windows *windows, const void *context)
+{
+    uint32_t id = atomic_load(&windows->counting_id);
+    return id && !deep_contexts_is_waiting(&windows->contexts, context) ? id : 0;
+}
+
 static void take_on_waiting(struct deep_windows *windows)
 {
-    for (;;) {
-        pthread_mutex_lock(&windows->waiting_mutex);
-        bool has_one = windows->waiting_count > 0;
-        struct gpu_context context = has_one ? windows->waiting[--windows->waiting_count] : (struct gpu_context){0};
-        pthread_mutex_unlock(&windows->waiting_mutex);
-        if (!has_one)
-            return;
+    struct gpu_context context;
+    while (deep_contexts_next(&windows->contexts, &context)) {
         struct problem problem = {""};
         if (take_on(windows, &context, &problem) != GPUFL_OK)
             log_message(GPUFL_LOG_WARNING, "context %u is not counted: %s", context.id, problem.text);
+        deep_contexts_taken(&windows->contexts, context.handle);
     }
 }
 
@@ -184,27 +200,20 @@ gpufl_status deep_windows_attach(struct deep_windows *windows, const struct gpu_
                                  struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
+    deep_contexts_add(&windows->contexts, context->handle);
     if (pthread_mutex_trylock(&windows->mutex) == 0) {
         status = take_on(windows, context, problem);
         pthread_mutex_unlock(&windows->mutex);
         return status;
     }
-    pthread_mutex_lock(&windows->waiting_mutex);
-    if (windows->waiting_count < contexts_max)
-        windows->waiting[windows->waiting_count++] = *context;
-    else
-        status = problem_set(problem, GPUFL_E_LIMIT, "more than %d contexts came at a time", contexts_max);
-    pthread_mutex_unlock(&windows->waiting_mutex);
+    if (!deep_contexts_wait(&windows->contexts, context))
+        status = problem_set(problem, GPUFL_E_LIMIT, "more than %d contexts came at a time", DEEP_CONTEXTS_MAX);
     return status;
 }
 
 void deep_windows_detach(struct deep_windows *windows, void *handle)
 {
-    pthread_mutex_lock(&windows->waiting_mutex);
-    for (uint32_t i = 0; i < windows->waiting_count; i++)
-        if (windows->waiting[i].handle == handle)
-            windows->waiting[i--] = windows->waiting[--windows->waiting_count];
-    pthread_mutex_unlock(&windows->waiting_mutex);
+    deep_contexts_remove(&windows->contexts, handle);
     sass_counters_detach(windows->options.counters, handle);
     pc_sampler_detach(windows->options.sampler, handle);
 }
@@ -219,20 +228,35 @@ void deep_windows_launch(struct deep_windows *windows, const struct launch_call 
     }
     launch_gate_enter(&windows->gate);
     launching_in = windows->number;
-    atomic_fetch_add(&windows->launches, 1);
+    if (atomic_fetch_add(&windows->launches, 1) == 0)
+        atomic_store(&windows->first_ns, clock_mono_ns());
     if (!atomic_load(&windows->is_tracing))
-        thread_log_launch(call->symbol, call->correlation_id, call->context_id, atomic_load(&windows->counting_id));
+        thread_log_launch(call->symbol, call->correlation_id, call->context_id,
+                          window_of_launch(windows, call->context));
 }
 
-/* Gate closed, mutex held: counts to the list, kernel records and PC sampling back on. */
-static void count_to_sample(struct deep_windows *windows, const char *close_reason)
+/* Mutex held: counts to the list. */
+static void counting_end(struct deep_windows *windows, const char *close_reason)
 {
     struct sass_window_summary summary = {0};
-    struct problem problem = {""};
     sass_counters_close(windows->options.counters, clock_wall_ns(), atomic_load(&windows->launches), &summary);
     window_end(windows, summary.close_reason ? summary.close_reason : close_reason);
-    if (summary.problem.text[0])
-        log_message(GPUFL_LOG_WARNING, "SASS counters of window %u: %s", summary.window_id, summary.problem.text);
+    if (summary.close_reason)
+        note_trouble(windows, "all instruction counts were zero although kernels ran");
+    if (!summary.problem.text[0])
+        return;
+    note_trouble(windows, summary.problem.text);
+    log_message(GPUFL_LOG_WARNING, "SASS counters of window %u: %s", summary.window_id, summary.problem.text);
+}
+
+/* Gate closed, mutex held: the window ends, kernel records and PC sampling back on. */
+static void count_to_sample(struct deep_windows *windows, const char *close_reason)
+{
+    struct problem problem = {""};
+    /* CUPTI's worker must have nothing left to do for kernels of the past: what it then takes from the driver, a launch
+     * that is counted holds, and both wait for ever. */
+    deep_contexts_synchronize(&windows->contexts);
+    counting_end(windows, close_reason);
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     if (status == GPUFL_OK)
         status = trace_resume(windows, &problem);
@@ -241,6 +265,7 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
         status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
     if (status != GPUFL_OK) {
         windows->is_dead = true;
+        note_trouble(windows, problem.text);
         log_message(GPUFL_LOG_WARNING, "going back from counting to sampling failed: %s", problem.text);
     }
 }
@@ -250,15 +275,17 @@ static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
     window_end(windows, "deadline");
+    deep_contexts_synchronize(&windows->contexts);
     gpufl_status status = trace_pause(windows, &problem);
     if (status == GPUFL_OK) {
+        cupti_flush(windows->options.cupti, true);
         window_begin(windows, SOURCE_SASS, windows->options.counting_ms);
         status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, &problem);
     }
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_WARNING, "no more SASS counters: %s", problem.text);
         windows->open.source = SOURCE_NONE;
-        give_up_counting(windows);
+        give_up_counting(windows, &problem);
     }
 }
 
@@ -267,8 +294,8 @@ static void turn(struct deep_windows *windows)
     pthread_mutex_lock(&windows->mutex);
     take_on_waiting(windows);
     bool is_due = windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE &&
-                  clock_wall_ns() - windows->open.start_ns >= (int64_t)windows->open.requested_ms * 1000000 &&
-                  atomic_load(&windows->launches) > 0;
+                  atomic_load(&windows->first_ns) &&
+                  clock_mono_ns() - atomic_load(&windows->first_ns) >= windows->open.requested_ms * INT64_C(1000000);
     /* A launch that does not return within the wait keeps the window open; the next turn tries again. */
     if (is_due && launch_gate_close(&windows->gate, false, gate_wait_ms)) {
         if (windows->open.source == SOURCE_SASS)
@@ -285,7 +312,7 @@ static void *run(void *argument)
     struct deep_windows *windows = argument;
     pthread_setname_np(pthread_self(), "gpufl-windows");
     uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms
-                                                                                        : windows->options.sampling_ms;
+                                                                                       : windows->options.sampling_ms;
     int64_t step_ns = (shortest_ms >= 40 ? shortest_ms / 4 : 10) * INT64_C(1000000);
     pthread_mutex_lock(&windows->thread_mutex);
     while (!windows->is_stopping) {
@@ -301,9 +328,14 @@ static void *run(void *argument)
     return NULL;
 }
 
-void deep_windows_surrender(struct deep_windows *windows)
+void deep_windows_surrender(struct deep_windows *windows, const struct problem *why)
 {
     struct problem problem = {""};
+    if (pthread_mutex_trylock(&windows->mutex) == 0) { /* else a context is just taken on, and it is not over */
+        windows->is_dead = true;
+        note_trouble(windows, why->text);
+        pthread_mutex_unlock(&windows->mutex);
+    }
     if (trace_resume(windows, &problem) != GPUFL_OK)
         log_message(GPUFL_LOG_WARNING, "kernels are not traced: %s", problem.text);
 }
@@ -311,8 +343,9 @@ void deep_windows_surrender(struct deep_windows *windows)
 gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *problem)
 {
     if (!cupti_listen_launches(windows->options.cupti, true))
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of launches, without which SASS counters "
-                                                         "cannot be told from other work");
+        return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                           "CUPTI does not tell of launches, without which SASS counters "
+                           "cannot be told from other work");
     gpufl_status status = trace_pause(windows, problem);
     if (status != GPUFL_OK)
         return status;
@@ -324,8 +357,35 @@ gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *pr
     if (windows->has_thread)
         return GPUFL_OK;
     status = problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for counting windows");
-    deep_windows_surrender(windows);
+    deep_windows_surrender(windows, problem);
     return status;
+}
+
+bool deep_windows_hold(struct deep_windows *windows)
+{
+    if (pthread_mutex_trylock(&windows->mutex))
+        return false;
+    bool is_counting =
+        windows->open.source == SOURCE_SASS || (windows->open.source == SOURCE_NONE && !windows->is_dead);
+    if (is_counting)
+        pthread_mutex_unlock(&windows->mutex);
+    return !is_counting;
+}
+
+void deep_windows_let_go(struct deep_windows *windows)
+{
+    pthread_mutex_unlock(&windows->mutex);
+}
+
+bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem, bool *is_over)
+{
+    pthread_mutex_lock(&windows->mutex);
+    bool has_trouble = windows->trouble.text[0] != '\0';
+    *is_over = windows->is_dead;
+    if (has_trouble)
+        *problem = windows->trouble;
+    pthread_mutex_unlock(&windows->mutex);
+    return has_trouble;
 }
 
 void deep_windows_write(struct deep_windows *windows)
@@ -345,14 +405,15 @@ void deep_windows_write(struct deep_windows *windows)
         json_int(line, getpid());
         json_key(line, "app");
         json_text(line, windows->options.recorder->app_name);
-        bytes_append_format(line,
-                            ",\"name\":\"window_%u\",\"close_reason\":\"%s\",\"engines\":[\"nvidia.%s\"],\"start_ns\":%lld,"
-                            "\"end_ns\":%lld,\"duration_ns\":%lld,\"launches_covered\":%llu,"
-                            "\"requested_duration_ms\":%u,\"requested_max_launches\":0,\"window_id\":%u,"
-                            "\"source\":\"%s\",\"scope_id\":0",
-                            window->id, window->close_reason, source, (long long)window->start_ns,
-                            (long long)window->end_ns, (long long)(window->end_ns - window->start_ns),
-                            (unsigned long long)window->launches, window->requested_ms, window->id, source);
+        bytes_append_format(
+            line,
+            ",\"name\":\"window_%u\",\"close_reason\":\"%s\",\"engines\":[\"nvidia.%s\"],\"start_ns\":%lld,"
+            "\"end_ns\":%lld,\"duration_ns\":%lld,\"launches_covered\":%llu,"
+            "\"requested_duration_ms\":%u,\"requested_max_launches\":0,\"window_id\":%u,"
+            "\"source\":\"%s\",\"scope_id\":0",
+            window->id, window->close_reason, source, (long long)window->start_ns, (long long)window->end_ns,
+            (long long)(window->end_ns - window->start_ns), (unsigned long long)window->launches, window->requested_ms,
+            window->id, source);
         recorder_end(windows->options.recorder, RECORD_DEEP_WINDOW_EVENT);
     }
 }
@@ -367,14 +428,12 @@ bool deep_windows_stop(struct deep_windows *windows)
         pthread_join(windows->thread, NULL);
         windows->has_thread = false;
     }
-    windows->is_gate_closed = launch_gate_close(&windows->gate, false, stop_wait_ms);
     pthread_mutex_lock(&windows->mutex);
+    windows->is_gate_closed = launch_gate_close(&windows->gate, false, stop_wait_ms);
     if (windows->open.source == SOURCE_SASS) {
-        struct sass_window_summary summary = {0};
-        sass_counters_close(windows->options.counters, clock_wall_ns(), atomic_load(&windows->launches), &summary);
-        window_end(windows, summary.close_reason ? summary.close_reason : "session_stop");
-        if (summary.problem.text[0])
-            log_message(GPUFL_LOG_WARNING, "SASS counters of window %u: %s", summary.window_id, summary.problem.text);
+        if (windows->is_gate_closed)
+            deep_contexts_synchronize(&windows->contexts);
+        counting_end(windows, "session_stop");
     } else {
         window_end(windows, "session_stop");
     }

@@ -28,13 +28,19 @@ struct deep_windows_options {
 NODISCARD gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_windows_options *options);
 /* Kernel records off, launches told, thread started. */
 NODISCARD gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *problem);
-/* No context will come: kernels are traced after all. */
-void deep_windows_surrender(struct deep_windows *windows);
+/* Nothing can be counted: kernels are traced after all. Also in a callback. */
+void deep_windows_surrender(struct deep_windows *windows, const struct problem *problem);
+/* Why counting failed the first time that it did; false: it has not. is_over: there are no windows any more. */
+bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem, bool *is_over);
 /* A context came: counted from its first launch on. In CUPTI's callback. */
 NODISCARD gpufl_status deep_windows_attach(struct deep_windows *windows, const struct gpu_context *context,
                                            struct problem *problem);
 void deep_windows_detach(struct deep_windows *windows, void *handle);
 void deep_windows_launch(struct deep_windows *windows, const struct launch_call *call, bool is_enter);
+/* Around a flush of CUPTI's records, which hangs beside counting: false, nothing to undo, while a counting window is
+ * open or about to be. */
+bool deep_windows_hold(struct deep_windows *windows);
+void deep_windows_let_go(struct deep_windows *windows);
 /* Collector thread: writes the windows that have ended. */
 void deep_windows_write(struct deep_windows *windows);
 /* Ends the window that is open; true: and no launch is under way until deep_windows_release, which must follow before

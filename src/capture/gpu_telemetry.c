@@ -76,6 +76,7 @@ gpufl_status gpu_telemetry_open(struct gpu_telemetry *telemetry, struct problem 
         if (!nvml_device_describe(nvml, i, &devices[i].info))
             memset(&devices[i].info, 0, sizeof devices[i].info);
         devices[i].info.index = i;
+        devices[i].process_count = -1;
     }
     *telemetry = (struct gpu_telemetry){nvml, devices, count};
     return GPUFL_OK;
@@ -94,6 +95,23 @@ void gpu_telemetry_abandon(struct gpu_telemetry *telemetry)
     memset(telemetry, 0, sizeof *telemetry);
 }
 
+static void migs_list(struct gpu_telemetry *telemetry, uint32_t index)
+{
+    struct gpu_device *device = &telemetry->devices[index];
+    struct nvml_mig_info infos[NVML_MIG_MAX];
+    uint32_t count = nvml_device_mig_list(telemetry->nvml, index, infos);
+    bool is_same = count == device->mig_count;
+    for (uint32_t i = 0; i < count && is_same; i++)
+        is_same = !memcmp(&infos[i], &device->migs[i].info, sizeof infos[i]);
+    if (is_same)
+        return;
+    device->has_new_migs = true;
+    device->mig_count = count;
+    device->info.is_mig = count > 0;
+    for (uint32_t i = 0; i < count; i++)
+        device->migs[i].info = infos[i];
+}
+
 bool gpu_telemetry_sample(struct gpu_telemetry *telemetry, uint32_t index, bool with_slow)
 {
     struct gpu_device *device = &telemetry->devices[index];
@@ -103,9 +121,19 @@ bool gpu_telemetry_sample(struct gpu_telemetry *telemetry, uint32_t index, bool 
     device->sampled_wall_ns = clock_wall_ns();
     nvml_device_sample(telemetry->nvml, index, with_slow, &device->sample);
     device->is_lost = device->sample.is_lost;
-    if (device->is_lost)
+    if (device->is_lost) {
         device->sample.known = 0;
-    return !device->is_lost;
+        device->process_count = -1;
+        device->mig_count = 0;
+        return false;
+    }
+    if (with_slow) {
+        migs_list(telemetry, index);
+        device->process_count = nvml_device_processes(telemetry->nvml, index, device->processes, GPU_PROCESSES_MAX);
+    }
+    for (uint32_t i = 0; i < device->mig_count; i++)
+        nvml_device_mig_sample(telemetry->nvml, index, i, &device->migs[i].sample);
+    return true;
 }
 
 static bool is_known(const struct nvml_sample *sample, enum nvml_metric metric)
@@ -141,6 +169,25 @@ void gpu_row_fill(int64_t *row, int64_t dt_ns, uint32_t device_id, const struct 
         row[column] = cell_of(sample, column_sources[i].metric, column_sources[i].shift, maximum);
     }
     row[DEVICE_METRIC_PCIE_BW_BPS] = sum_of(sample, NVML_PCIE_RX_BPS, NVML_PCIE_TX_BPS);
+}
+
+void gpu_mig_row_fill(int64_t *row, int64_t dt_ns, uint32_t device_id, const struct gpu_mig *mig)
+{
+    static const struct {
+        unsigned column;
+        enum nvml_metric metric;
+        unsigned shift;
+    } sources[] = {
+        {MIG_METRIC_USED_MIB, NVML_MEM_USED_BYTES, 20},          {MIG_METRIC_TOTAL_MIB, NVML_MEM_TOTAL_BYTES, 20},
+        {MIG_METRIC_SM_ACTIVE_BP, NVML_SM_ACTIVE_BP, 0},         {MIG_METRIC_SM_OCCUPANCY_BP, NVML_SM_OCCUPANCY_BP, 0},
+        {MIG_METRIC_TENSOR_ACTIVE_BP, NVML_TENSOR_ACTIVE_BP, 0}, {MIG_METRIC_DRAM_ACTIVE_BP, NVML_DRAM_ACTIVE_BP, 0},
+    };
+    row[MIG_METRIC_DT_NS] = dt_ns;
+    row[MIG_METRIC_DEVICE_ID] = device_id;
+    row[MIG_METRIC_GPU_INSTANCE_ID] = mig->info.gpu_instance_id;
+    row[MIG_METRIC_COMPUTE_INSTANCE_ID] = mig->info.compute_instance_id;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        row[sources[i].column] = cell_of(&mig->sample, sources[i].metric, sources[i].shift, INT64_MAX);
 }
 
 static void member_text(struct bytes *out, const char *key, const char *text)

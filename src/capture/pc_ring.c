@@ -152,15 +152,13 @@ void pc_ring_push_samples(struct pc_ring *ring, const struct pc_interval *interv
 {
     struct pc_count counts[COUNTS_MAX];
     uint32_t waiting = 0, number = 0;
-    const char *last_name = NULL;
     pthread_mutex_lock(&ring->lock);
     for (size_t i = 0; i < count; i++) {
         const struct pc_sample *sample = &samples[i];
         /* The stall reasons of a PC, and mostly the PCs of a function, follow each other. */
-        if (sample->function != last_name || sample->function_index != samples[i - 1].function_index ||
-            sample->cubin_crc != samples[i - 1].cubin_crc)
+        if (i == 0 || sample->function != sample[-1].function || sample->function_index != sample[-1].function_index ||
+            sample->cubin_crc != sample[-1].cubin_crc)
             number = function_number(ring, sample);
-        last_name = sample->function;
         if (!number) {
             recorder_lose(ring->recorder, LOSS_PC_TABLE, sample->samples);
             continue;

@@ -1,65 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "capture/pc_sampler.h"
+#include "capture/pc_engine.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "capture/pc_ring.h"
-#include "driver/cuda.h"
-#include "driver/pc_sampling.h"
 #include "driver/profiler_target.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
-    RATE_DEFAULT_HZ = 2000,
+    RATE_DEFAULT_HZ = 16000,
     DRAIN_DEFAULT_MS = 20,
-    SCRATCH_BYTES = 4 << 20,
     HARDWARE_DEFAULT_BYTES = 32 << 20,
     PERIOD_MIN = 5,
     PERIOD_MAX = 31,
-    SAMPLES_PER_PERIOD = 4,    /* an SM's sub-partitions */
-    CLOCK_GUESS_KHZ = 1500000, /* where the device does not tell; the period that it leads to is recorded */
-    FAILURES_MAX = 8,          /* reads in a row before a context is given up */
+    SAMPLES_PER_PERIOD = 4, /* an SM's sub-partitions */
     DETACH_WAIT_S = 1,
-    STACK_BYTES = 512 * 1024
-};
-
-/* free -> wanted -> open -> free; failed instead of open: kept, so that it is not tried again. */
-enum context_state { CONTEXT_FREE, CONTEXT_WANTED, CONTEXT_OPEN, CONTEXT_FAILED };
-
-struct context {
-    _Atomic int state;
-    pthread_mutex_t mutex; /* held around CUPTI's calls for this context */
-    struct gpu_context gpu;
-    struct pc_sampling *sampling;
-    struct pc_config config;
-    bool is_described;          /* its configuration is in the ring */
-    int64_t since_ns, begun_ns; /* earliest time of a sample not drained yet; when sampling began */
-    uint32_t failures;
-    _Atomic bool is_gone; /* went away while the thread was busy with it */
-};
-
-struct pc_sampler {
-    struct pc_sampler_options options;
-    struct pc_ring *ring;
-    struct pc_attribution *attribution;
-    pthread_mutex_t lock; /* of what follows, and for taking a free context; never held around a call to CUPTI */
-    pthread_cond_t news;
-    bool has_news, is_stopping, is_paused;
-    struct problem trouble;
-    struct context contexts[PC_CONTEXTS_MAX];
-    pthread_mutex_t acquire_lock;
-    bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
-    pthread_t thread;
-    bool has_thread;
-    _Atomic uint32_t window_id;
-    _Atomic uint64_t samples, dropped, non_user, intervals, unattributed;
-    _Atomic uint32_t context_count, failed_count;
-    _Atomic int64_t cpu_ns;
+    STACK_BYTES = 512 * 1024,
 };
 
 uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz)
@@ -111,195 +68,6 @@ failed:
     return status;
 }
 
-static void note_trouble(struct pc_sampler *sampler, const struct problem *problem)
-{
-    pthread_mutex_lock(&sampler->lock);
-    bool is_first = !sampler->trouble.text[0];
-    if (is_first)
-        sampler->trouble = *problem;
-    pthread_mutex_unlock(&sampler->lock);
-    recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
-    if (is_first)
-        log_message(GPUFL_LOG_WARNING, "PC sampling: %s", problem->text);
-}
-
-struct taking {
-    struct pc_sampler *sampler;
-    struct pc_interval interval;
-    uint64_t samples;
-};
-
-static void take_samples(void *user, const struct pc_sample *samples, size_t count)
-{
-    struct taking *taking = user;
-    if (!taking->interval.end_ns) /* once a drain: later reads of it only empty what CUPTI had */
-        taking->interval.end_ns = clock_wall_ns();
-    for (size_t i = 0; i < count; i++)
-        taking->samples += samples[i].samples;
-    pc_ring_push_samples(taking->sampler->ring, &taking->interval, samples, count);
-}
-
-typedef gpufl_status drain_fn(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
-                              struct problem *problem);
-
-/* Drains, stops or closes, and counts what came. Wants the context's mutex. */
-static gpufl_status context_take(struct pc_sampler *sampler, struct context *context, drain_fn *function,
-                                 struct problem *problem)
-{
-    struct recorder *recorder = sampler->options.attribution.recorder;
-    struct taking taking = {
-        sampler, {context->since_ns, 0, context->gpu.id, context->gpu.device_id, atomic_load(&sampler->window_id)}, 0};
-    struct pc_drain drain = {0};
-    if (!context->is_described)
-        context->is_described =
-            pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
-    int64_t asked_ns = clock_wall_ns();
-    gpufl_status status = function(context->sampling, take_samples, &taking, &drain, problem);
-    atomic_fetch_add(&sampler->samples, taking.samples);
-    atomic_fetch_add(&sampler->dropped, drain.dropped);
-    atomic_fetch_add(&sampler->non_user, drain.non_user);
-    atomic_fetch_add(&sampler->intervals, taking.samples > 0);
-    recorder_lose(recorder, LOSS_PC_DROPPED, drain.dropped);
-    recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
-    /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
-    int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
-    context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
-    if (status != GPUFL_OK)
-        note_trouble(sampler, problem);
-    return status;
-}
-
-static void context_begin(struct context *context)
-{
-    context->begun_ns = context->since_ns = clock_wall_ns();
-    context->failures = 0;
-}
-
-static uint32_t clock_khz_of(uint32_t device_id)
-{
-    struct cuda *cuda;
-    struct device_limits limits;
-    if (cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_limits(cuda, device_id, &limits) != GPUFL_OK ||
-        !limits.is_known || !limits.core_clock_khz)
-        return CLOCK_GUESS_KHZ;
-    return limits.core_clock_khz;
-}
-
-static gpufl_status acquire(struct pc_sampler *sampler, struct problem *problem)
-{
-    pthread_mutex_lock(&sampler->acquire_lock);
-    gpufl_status status = sampler->is_acquired ? GPUFL_OK : profiler_target_acquire(sampler->options.cupti, problem);
-    sampler->is_acquired = status == GPUFL_OK;
-    pthread_mutex_unlock(&sampler->acquire_lock);
-    return status;
-}
-
-/* Wants the context's mutex. */
-static gpufl_status context_open(struct pc_sampler *sampler, struct context *context, struct problem *problem)
-{
-    const struct pc_sampler_options *options = &sampler->options;
-    uint32_t device_id = context->gpu.device_id;
-    gpufl_status status = acquire(sampler, problem);
-    if (status == GPUFL_OK)
-        status = profiler_target_check(options->cupti, device_id, PROFILER_API_PC_SAMPLING, problem);
-    if (status != GPUFL_OK)
-        return status;
-    uint32_t exponent = options->period_exponent
-                            ? options->period_exponent
-                            : pc_sampler_period_exponent(options->rate_hz, clock_khz_of(device_id));
-    const struct pc_sampling_options sampling = {.is_serialized = options->is_serialized,
-                                                 .period_exponent = exponent,
-                                                 .hardware_buffer_bytes = options->hardware_buffer_bytes,
-                                                 .scratch_bytes = SCRATCH_BYTES,
-                                                 .worker_sleep_ms = options->drain_ms};
-    status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
-    if (status != GPUFL_OK)
-        return status;
-    const struct pc_sampling_options *effective = pc_sampling_effective(context->sampling);
-    context->config = (struct pc_config){.context_id = context->gpu.id,
-                                         .device_id = device_id,
-                                         .is_serialized = effective->is_serialized,
-                                         .period_exponent = effective->period_exponent,
-                                         .rate_hz = options->period_exponent ? 0 : options->rate_hz,
-                                         .hardware_buffer_bytes = effective->hardware_buffer_bytes};
-    context_begin(context);
-    return GPUFL_OK;
-}
-
-static bool is_paused(struct pc_sampler *sampler)
-{
-    pthread_mutex_lock(&sampler->lock);
-    bool is_paused = sampler->is_paused;
-    pthread_mutex_unlock(&sampler->lock);
-    return is_paused;
-}
-
-/* Takes a wanted context on, unless paused. Wants its mutex. */
-static gpufl_status context_take_on(struct pc_sampler *sampler, struct context *context, struct problem *problem)
-{
-    if (is_paused(sampler))
-        return GPUFL_OK;
-    gpufl_status status = context_open(sampler, context, problem);
-    atomic_fetch_add(status == GPUFL_OK ? &sampler->context_count : &sampler->failed_count, 1);
-    if (status != GPUFL_OK)
-        note_trouble(sampler, problem);
-    atomic_store(&context->state, status == GPUFL_OK ? CONTEXT_OPEN : CONTEXT_FAILED);
-    return status;
-}
-
-/* Wants the context's mutex. */
-static void context_close(struct pc_sampler *sampler, struct context *context, struct problem *problem)
-{
-    (void)context_take(sampler, context, pc_sampling_close, problem);
-    context->sampling = NULL;
-}
-
-/* Wants the context's mutex. */
-static void context_release(struct context *context)
-{
-    pc_sampling_forget(context->sampling);
-    context->sampling = NULL;
-    context->is_described = false;
-    atomic_store(&context->is_gone, false);
-    atomic_store(&context->state, CONTEXT_FREE);
-}
-
-/* The last samples; then off, or parked where switching off might hang. Wants the context's mutex. */
-static void context_end(struct pc_sampler *sampler, struct context *context, bool is_quiet)
-{
-    struct problem problem = {""};
-    if (!context->sampling || atomic_load(&context->is_gone)) {
-        context_release(context);
-        return;
-    }
-    if (is_quiet) {
-        context_close(sampler, context, &problem);
-    } else if (context_take(sampler, context, pc_sampling_drain, &problem) == GPUFL_OK) {
-        pc_sampling_park(context->sampling);
-        context->sampling = NULL;
-    }
-    context_release(context);
-}
-
-static void context_beat(struct pc_sampler *sampler, struct context *context)
-{
-    struct problem problem = {""};
-    if (atomic_load(&context->is_gone)) { /* while we were in CUPTI for it */
-        context_release(context);
-        return;
-    }
-    if (atomic_load(&context->state) == CONTEXT_WANTED)
-        (void)context_take_on(sampler, context, &problem);
-    if (atomic_load(&context->state) != CONTEXT_OPEN)
-        return;
-    gpufl_status status = context_take(sampler, context, pc_sampling_drain, &problem);
-    context->failures = status == GPUFL_OK ? 0 : context->failures + 1;
-    if (context->failures < FAILURES_MAX)
-        return;
-    atomic_fetch_add(&sampler->failed_count, 1);
-    atomic_store(&context->state, CONTEXT_FAILED);
-}
-
 static void *run(void *argument)
 {
     struct pc_sampler *sampler = argument;
@@ -320,12 +88,12 @@ static void *run(void *argument)
         if (is_stopping)
             return NULL;
         for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-            struct context *context = &sampler->contexts[i];
-            if (atomic_load(&context->state) == CONTEXT_FREE)
+            struct pc_context *context = &sampler->contexts[i];
+            if (atomic_load(&context->state) == PC_CONTEXT_FREE)
                 continue;
             pthread_mutex_lock(&context->mutex);
-            if (atomic_load(&context->state) != CONTEXT_FREE)
-                context_beat(sampler, context);
+            if (atomic_load(&context->state) != PC_CONTEXT_FREE)
+                pc_context_beat(sampler, context);
             pthread_mutex_unlock(&context->mutex);
         }
         atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
@@ -333,11 +101,11 @@ static void *run(void *argument)
 }
 
 /* Wants the lock. */
-static struct context *context_find(struct pc_sampler *sampler, const void *handle)
+static struct pc_context *context_find(struct pc_sampler *sampler, const void *handle)
 {
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct context *context = &sampler->contexts[i];
-        if (atomic_load(&context->state) != CONTEXT_FREE && !atomic_load(&context->is_gone) &&
+        struct pc_context *context = &sampler->contexts[i];
+        if (atomic_load(&context->state) != PC_CONTEXT_FREE && !atomic_load(&context->is_gone) &&
             context->gpu.handle == handle)
             return context;
     }
@@ -346,19 +114,19 @@ static struct context *context_find(struct pc_sampler *sampler, const void *hand
 
 /* A free place for a context that has none, in the state `wanted`; NULL: there is none (counted), or *known is its
  * place already. With is_held its mutex is held, so that the thread does not begin with it. */
-static struct context *context_add(struct pc_sampler *sampler, const struct gpu_context *gpu, bool is_held,
-                                   struct context **known)
+static struct pc_context *context_add(struct pc_sampler *sampler, const struct gpu_context *gpu, bool is_held,
+                                      struct pc_context **known)
 {
-    struct context *context = NULL;
+    struct pc_context *context = NULL;
     pthread_mutex_lock(&sampler->lock);
     *known = context_find(sampler, gpu->handle);
     for (int i = 0; i < PC_CONTEXTS_MAX && !*known && !context; i++)
-        if (atomic_load(&sampler->contexts[i].state) == CONTEXT_FREE &&
+        if (atomic_load(&sampler->contexts[i].state) == PC_CONTEXT_FREE &&
             (!is_held || !pthread_mutex_trylock(&sampler->contexts[i].mutex)))
             context = &sampler->contexts[i];
     if (context) {
         context->gpu = *gpu;
-        atomic_store(&context->state, CONTEXT_WANTED);
+        atomic_store(&context->state, PC_CONTEXT_WANTED);
         sampler->has_news = true;
         pthread_cond_signal(&sampler->news);
     }
@@ -373,15 +141,15 @@ gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_cont
     struct problem unread;
     if (!problem)
         problem = &unread;
-    struct context *known, *context = context_add(sampler, gpu, true, &known);
+    struct pc_context *known, *context = context_add(sampler, gpu, true, &known);
     if (context) {
-        gpufl_status status = context_take_on(sampler, context, problem);
+        gpufl_status status = pc_context_take_on(sampler, context, problem);
         pthread_mutex_unlock(&context->mutex);
         return status;
     }
     if (!known)
         return problem_set(problem, GPUFL_E_LIMIT, "PC sampling: %d contexts are sampled already", PC_CONTEXTS_MAX);
-    if (atomic_load(&known->state) != CONTEXT_FAILED)
+    if (atomic_load(&known->state) != PC_CONTEXT_FAILED)
         return GPUFL_OK;
     (void)pc_sampler_trouble(sampler, problem);
     return GPUFL_E_UNSUPPORTED;
@@ -390,7 +158,7 @@ gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_cont
 void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *gpu)
 {
     int saved_errno = errno;
-    struct context *known;
+    struct pc_context *known;
     (void)context_add(sampler, gpu, false, &known);
     errno = saved_errno;
 }
@@ -399,7 +167,7 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
 {
     int saved_errno = errno;
     pthread_mutex_lock(&sampler->lock);
-    struct context *context = context_find(sampler, handle);
+    struct pc_context *context = context_find(sampler, handle);
     pthread_mutex_unlock(&sampler->lock);
     if (!context)
         goto done;
@@ -412,7 +180,7 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
         goto done;
     }
-    context_end(sampler, context, true); /* nothing launches into a context that is about to go */
+    pc_context_end(sampler, context, true); /* nothing launches into a context that is about to go */
     pthread_mutex_unlock(&context->mutex);
 done:
     errno = saved_errno;
@@ -437,6 +205,18 @@ gpufl_status pc_sampler_start(struct pc_sampler *sampler)
     return GPUFL_OK;
 }
 
+void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting)
+{
+    atomic_store(&sampler->is_resting, is_resting);
+    for (int i = 0; is_resting && i < PC_CONTEXTS_MAX; i++) {
+        struct pc_context *context = &sampler->contexts[i];
+        if (atomic_load(&context->state) == PC_CONTEXT_FREE)
+            continue;
+        pthread_mutex_lock(&context->mutex);
+        pthread_mutex_unlock(&context->mutex);
+    }
+}
+
 static void set_paused(struct pc_sampler *sampler, bool is_paused)
 {
     pthread_mutex_lock(&sampler->lock);
@@ -454,10 +234,10 @@ gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *proble
         problem = &unread;
     set_paused(sampler, true);
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct context *context = &sampler->contexts[i];
+        struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) == CONTEXT_OPEN) {
-            gpufl_status stopped = context_take(sampler, context, pc_sampling_stop, problem);
+        if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
+            gpufl_status stopped = pc_context_take(sampler, context, pc_sampling_stop, problem);
             status = status == GPUFL_OK ? stopped : status;
         }
         pthread_mutex_unlock(&context->mutex);
@@ -474,13 +254,13 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
     atomic_store(&sampler->window_id, window_id);
     set_paused(sampler, false);
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct context *context = &sampler->contexts[i];
+        struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) == CONTEXT_OPEN) {
+        if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
             gpufl_status started = pc_sampling_start(context->sampling, problem);
-            context_begin(context);
+            pc_context_begin(context);
             if (started != GPUFL_OK)
-                note_trouble(sampler, problem);
+                pc_sampler_note(sampler, problem);
             status = status == GPUFL_OK ? started : status;
         }
         pthread_mutex_unlock(&context->mutex);
@@ -506,11 +286,11 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     sampler->has_thread = false;
     bool is_all_off = true;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct context *context = &sampler->contexts[i];
+        struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) != CONTEXT_FREE) {
+        if (atomic_load(&context->state) != PC_CONTEXT_FREE) {
             is_all_off &= is_quiet || !context->sampling;
-            context_end(sampler, context, is_quiet);
+            pc_context_end(sampler, context, is_quiet);
         }
         pthread_mutex_unlock(&context->mutex);
     }
@@ -567,9 +347,9 @@ size_t pc_sampler_bytes(struct pc_sampler *sampler)
 {
     size_t bytes = sizeof *sampler + pc_ring_bytes(sampler->ring) + pc_attribution_bytes(sampler->attribution);
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct context *context = &sampler->contexts[i];
+        struct pc_context *context = &sampler->contexts[i];
         /* One that is busy has some too; a moment's error is better than waiting for CUPTI. */
-        if (atomic_load(&context->state) != CONTEXT_OPEN || pthread_mutex_trylock(&context->mutex))
+        if (atomic_load(&context->state) != PC_CONTEXT_OPEN || pthread_mutex_trylock(&context->mutex))
             continue;
         if (context->sampling)
             bytes += pc_sampling_bytes(context->sampling);

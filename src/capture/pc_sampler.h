@@ -17,7 +17,7 @@ struct pc_sampler_options {
     struct cupti *cupti; /* borrowed, as is what `attribution` points to */
     struct pc_attribution_options attribution;
     bool is_serialized;           /* one kernel at a time: exact, slow */
-    uint32_t rate_hz;             /* samples per second and busy SM to aim at; 0: 2,000 */
+    uint32_t rate_hz;             /* samples per second and busy SM to aim at; 0: 16,000 */
     uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
     uint32_t drain_ms;            /* 0: 20 */
@@ -47,6 +47,9 @@ NODISCARD gpufl_status pc_sampler_start(struct pc_sampler *sampler);
  * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);
 NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem);
+/* While it rests it stays enabled and nobody reads: for SASS counters, which need it beside them. Returns once the
+ * thread is out of CUPTI. */
+void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting);
 /* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the
  * history; INT64_MAX: all, once more after stop. */
 void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns);

@@ -2,6 +2,7 @@
 #include "capture/pm_device.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "driver/metric_sets.h"
 
 enum {
@@ -121,6 +122,7 @@ static void sample_push(struct pm_device *device, struct pm_feed *feed, int64_t 
     sample->start_ns = start_ns;
     sample->device_id = device->device_id;
     sample->index = index;
+    sample->left_out = pm_sampling_facts(device->sampling)->left_out;
     memcpy(sample->values, values, values_bytes);
     ring_commit(&feed->ring, record);
     add(&feed->samples, 1);
@@ -161,6 +163,10 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
 static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
 {
     pm_feed_lose(feed, &feed->overflows, LOSS_PM_OVERFLOW, 1);
+    if (!device->has_failed)
+        log_message(GPUFL_LOG_WARNING, "PM samples of device %u are missing: %s", device->device_id,
+                    device->problem.text);
+    device->has_failed = true;
     if (++device->failures < failures_max)
         return;
     device->failures = 0;

@@ -25,7 +25,8 @@ struct pm_ring_sample {
     struct ring_record header;
     int64_t start_ns;
     uint32_t device_id, index;
-    double values[]; /* one per metric */
+    uint64_t left_out; /* bit i: the device does not have metric i */
+    double values[];   /* one per metric */
 };
 
 struct pm_device {
@@ -38,6 +39,7 @@ struct pm_device {
     uint32_t next_index;
     uint64_t timeless; /* samples since the last good one whose interval is counted as lost already */
     unsigned failures, rebuilds;
+    bool has_failed; /* at least once; said */
 };
 
 /* How often a feed with these options wants to be decoded: half of the time that the hardware buffer and the image

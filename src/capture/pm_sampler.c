@@ -23,7 +23,8 @@ enum {
 struct pm_config {
     uint32_t device_id;
     bool has_time_trigger;
-    bool is_written; /* the collector's */
+    uint64_t left_out; /* bit i: this device does not have metric i */
+    bool is_written;   /* the collector's */
     _Atomic bool is_ready;
 };
 
@@ -73,6 +74,7 @@ static struct pm_device *device_add(struct pm_sampler *sampler, uint32_t device_
     pm_feed_pace(&sampler->feed, facts);
     sampler->configs[slot].device_id = device_id;
     sampler->configs[slot].has_time_trigger = facts->has_time_trigger;
+    sampler->configs[slot].left_out = facts->left_out;
     atomic_store(&sampler->configs[slot].is_ready, true);
     return device;
 }
@@ -177,13 +179,6 @@ static void *sampler_main(void *argument)
     return NULL;
 }
 
-static void choice_copy(struct metric_choice *copy, const struct metric_choice *choice)
-{
-    *copy = *choice;
-    for (size_t i = 0; i < copy->count; i++)
-        copy->list[i] = copy->metrics[i];
-}
-
 gpufl_status pm_sampler_make(struct pm_sampler **out, const struct pm_sampler_options *options, struct problem *problem)
 {
     struct pm_sampler *sampler = calloc(1, sizeof *sampler);
@@ -194,7 +189,7 @@ gpufl_status pm_sampler_make(struct pm_sampler **out, const struct pm_sampler_op
         return problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for PM sampling");
     }
     int64_t interval_ns = (int64_t)(options->interval_us ? options->interval_us : interval_us_default) * 1000;
-    choice_copy(&sampler->choice, options->choice);
+    metric_choice_copy(&sampler->choice, options->choice);
     sampler->names = options->names;
     sampler->device_mask = options->device_mask;
     sampler->feed.cupti = options->cupti;
@@ -202,6 +197,7 @@ gpufl_status pm_sampler_make(struct pm_sampler **out, const struct pm_sampler_op
     sampler->feed.options = (struct pm_sampling_options){
         .metrics = sampler->choice.list,
         .metric_count = sampler->choice.count,
+        .is_named = sampler->choice.is_named,
         .interval_ns = interval_ns,
         .hardware_buffer_bytes =
             options->hardware_buffer_bytes ? options->hardware_buffer_bytes : hardware_buffer_bytes_default,
@@ -258,6 +254,21 @@ gpufl_status pm_sampler_start(struct pm_sampler *sampler, struct problem *proble
     return GPUFL_OK;
 }
 
+/* The names whose bit is set. */
+static void append_metrics(const struct pm_sampler *sampler, uint64_t wanted, struct bytes *line)
+{
+    size_t count = 0;
+    bytes_append_char(line, '[');
+    for (size_t i = 0; i < sampler->choice.count; i++) {
+        if (!(wanted >> i & 1))
+            continue;
+        if (count++)
+            bytes_append_char(line, ',');
+        json_text(line, sampler->choice.list[i]);
+    }
+    bytes_append_char(line, ']');
+}
+
 static void write_config(struct pm_sampler *sampler, const struct pm_config *config)
 {
     struct recorder *recorder = sampler->feed.recorder;
@@ -268,13 +279,11 @@ static void write_config(struct pm_sampler *sampler, const struct pm_config *con
                         options->sample_capacity);
     json_key(line, "preset");
     json_text(line, sampler->choice.name);
-    bytes_append_text(line, ",\"metrics\":[");
-    for (size_t i = 0; i < sampler->choice.count; i++) {
-        if (i)
-            bytes_append_char(line, ',');
-        json_text(line, sampler->choice.list[i]);
-    }
-    bytes_append_format(line, "],\"hardware_buffer_bytes\":%zu,\"trigger\":\"%s\"", options->hardware_buffer_bytes,
+    json_key(line, "metrics");
+    append_metrics(sampler, ~config->left_out, line);
+    json_key(line, "skipped_metrics");
+    append_metrics(sampler, config->left_out, line);
+    bytes_append_format(line, ",\"hardware_buffer_bytes\":%zu,\"trigger\":\"%s\"", options->hardware_buffer_bytes,
                         config->has_time_trigger ? "time" : "sysclk");
     recorder_end(recorder, RECORD_PM_SAMPLING_CONFIG);
 }
@@ -283,6 +292,8 @@ static void write_sample(struct pm_sampler *sampler, const struct pm_ring_sample
 {
     struct pm_feed *feed = &sampler->feed;
     for (size_t i = 0; i < sampler->choice.count; i++) {
+        if (sample->left_out >> i & 1)
+            continue;
         if (!isfinite(sample->values[i])) {
             pm_feed_lose(feed, &feed->no_values, LOSS_PM_NO_VALUE, 1);
             continue;
@@ -360,7 +371,7 @@ bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem)
     bool is_found = false;
     pthread_mutex_lock(&sampler->feed_mutex);
     for (uint32_t i = 0; i < sampler->device_count && !is_found; i++) {
-        is_found = sampler->devices[i].status != GPUFL_OK;
+        is_found = sampler->devices[i].status != GPUFL_OK || sampler->devices[i].has_failed;
         if (is_found)
             *problem = sampler->devices[i].problem;
     }

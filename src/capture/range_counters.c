@@ -48,9 +48,7 @@ gpufl_status range_counters_make(struct range_counters **out, const struct range
     counters->mode = options->mode;
     counters->kernels_max = options->kernels_max ? options->kernels_max : RANGE_KERNELS_DEFAULT;
     atomic_init(&counters->wait_ms, options->wait_ms ? options->wait_ms : RANGE_WAIT_DEFAULT_MS);
-    counters->metrics = *options->metrics;
-    for (size_t i = 0; i < counters->metrics.count; i++)
-        counters->metrics.list[i] = counters->metrics.metrics[i];
+    metric_choice_copy(&counters->metrics, options->metrics);
     counters->generation = atomic_fetch_add(&generation_latest, 1) + 1;
     counters->results_end = &counters->results;
     counters->symbols.text_bytes_max = symbol_bytes_max;
@@ -125,7 +123,12 @@ static gpufl_status chip_open(struct range_counters *counters, const char *name,
     free(availability);
     if (status != GPUFL_OK)
         return status;
-    status = profiler_host_plan(chip->host, counters->metrics.list, counters->metrics.count, &chip->plan, problem);
+    struct problem left_out;
+    metric_choice_copy(&chip->metrics, &counters->metrics);
+    status = metric_choice_plan(&chip->metrics, chip->host, &chip->plan, &left_out, problem);
+    if (status == GPUFL_OK && left_out.text[0])
+        log_message(GPUFL_LOG_WARNING, "RangeProfiler: %s does not have, and the log holds as null: %s", name,
+                    left_out.text);
     if (status != GPUFL_OK) {
         profiler_host_close(chip->host);
         chip->host = NULL;
@@ -182,7 +185,7 @@ static struct range_context *context_make(struct range_counters *counters, const
         return NULL;
     context->counters = counters;
     context->gpu = *gpu;
-    context->configured = context->open = -1;
+    context->focus = context->open = -1;
     pthread_mutex_init(&context->lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -209,8 +212,8 @@ static gpufl_status context_open(struct range_context *context, struct problem *
     if (status == GPUFL_OK && counters->mode == RANGE_PER_KERNEL)
         status = range_kernels_begin(context, problem);
     else if (status == GPUFL_OK)
-        status = range_profiler_image_bytes(context->profiler, counters->metrics.list, counters->metrics.count, 1,
-                                            &context->image_bytes, problem);
+        status = range_profiler_image_bytes(context->profiler, context->chip->metrics.list,
+                                            context->chip->metrics.count, 1, &context->image_bytes, problem);
     if (status != GPUFL_OK) {
         range_profiler_close(context->profiler);
         context->profiler = NULL;
@@ -300,18 +303,8 @@ void range_context_give(struct range_context *context)
         context_free(context);
 }
 
-void range_context_fail(struct range_context *context, const struct problem *problem)
+void range_failure_note(struct range_counters *counters, uint32_t context_id, const struct problem *problem)
 {
-    struct range_counters *counters = context->counters;
-    context->has_failed = true;
-    context->problem = *problem;
-    context->open = context->configured = -1;
-    if (context->launch_count)
-        recorder_lose(counters->recorder, LOSS_RANGES_DROPPED, context->launch_count);
-    context->launch_count = 0;
-    if (!context->is_stuck)
-        range_profiler_close(context->profiler);
-    context->profiler = NULL;
     pthread_mutex_lock(&counters->contexts_lock);
     bool is_first = !counters->has_failure;
     if (is_first)
@@ -319,8 +312,23 @@ void range_context_fail(struct range_context *context, const struct problem *pro
     counters->has_failure = true;
     pthread_mutex_unlock(&counters->contexts_lock);
     if (is_first)
-        log_message(GPUFL_LOG_WARNING, "RangeProfiler: no more counters from context %u: %s", context->gpu.id,
+        log_message(GPUFL_LOG_WARNING, "RangeProfiler: counters of context %u are missing: %s", context_id,
                     problem->text);
+}
+
+void range_context_fail(struct range_context *context, const struct problem *problem)
+{
+    struct range_counters *counters = context->counters;
+    context->has_failed = true;
+    context->problem = *problem;
+    context->open = context->focus = -1;
+    if (context->launch_count)
+        recorder_lose(counters->recorder, LOSS_RANGES_DROPPED, context->launch_count);
+    context->launch_count = 0;
+    if (!context->is_stuck)
+        range_profiler_close(context->profiler);
+    context->profiler = NULL;
+    range_failure_note(counters, context->gpu.id, problem);
 }
 
 /* The context has a reference of the caller's and is out of everybody else's reach. */

@@ -18,6 +18,7 @@ enum {
     RANGE_CHIPS_MAX = 8,
     RANGE_TARGETS_MAX = 256, /* scopes that are measured, per context */
     RANGE_SCOPE_NAMES_MAX = 64,
+    RANGE_PATIENCE = 64,           /* scopes that others begin before an absent one loses its turn */
     RANGE_BYTES_MAX = 256 << 20,   /* images, launches and results together */
     RANGE_WAIT_DEFAULT_MS = 30000, /* a kernel is replayed inside its launch: that takes seconds for a long one */
     RANGE_WAIT_SHORT_MS = 100,
@@ -28,6 +29,7 @@ struct range_chip { /* lives as long as the engine */
     char name[PROFILER_CHIP_NAME_BYTES];
     struct profiler_host *host; /* under chips_lock */
     struct metric_plan plan;
+    struct metric_choice metrics; /* those of the engine's that it has */
 };
 
 struct range_scope { /* what is said of a measured scope */
@@ -83,8 +85,9 @@ struct range_context {
     /* per scope */
     struct range_target *targets;
     uint32_t target_count;
-    int32_t configured, open; /* index of a target, or -1 */
-    bool is_resumed;          /* configured for a single pass */
+    int32_t focus, open;   /* index of a target, or -1 */
+    uint32_t others_begun; /* since the one in focus ran last */
+    bool is_midway;        /* CUPTI has passes of the focus and wants the rest of them next */
     bool has_undecoded;
     /* per kernel */
     pthread_cond_t idle; /* in_flight became 0 */
@@ -150,6 +153,8 @@ struct range_context *range_context_take(struct range_counters *counters, void *
 void range_context_give(struct range_context *context);
 /* Ends the profiling of a context that CUPTI failed on; its lock is held and it is quiet or stuck. */
 void range_context_fail(struct range_context *context, const struct problem *problem);
+/* Keeps the first failure, and says it. */
+void range_failure_note(struct range_counters *counters, uint32_t context_id, const struct problem *problem);
 
 /* Memory within the engine's limit; NULL when there is none left. */
 void *range_memory_take(struct range_counters *counters, size_t bytes);

@@ -38,7 +38,7 @@ static gpufl_status window_begin(struct range_context *context, struct problem *
 gpufl_status range_kernels_begin(struct range_context *context, struct problem *problem)
 {
     struct range_counters *counters = context->counters;
-    const struct metric_choice *metrics = &counters->metrics;
+    const struct metric_choice *metrics = &context->chip->metrics;
     gpufl_status status = GPUFL_OK;
     /* One image is filled while others wait for the collector. */
     for (context->kernels_max = counters->kernels_max;; context->kernels_max /= 2) {

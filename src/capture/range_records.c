@@ -21,7 +21,7 @@ enum {
 };
 
 struct evaluation {
-    double values[METRICS_MAX]; /* NaN: the counters do not hold it */
+    double values[METRICS_MAX]; /* by the engine's metrics; NaN: the chip or the counters do not have it */
     bool has_values;
 };
 
@@ -77,12 +77,15 @@ static struct bytes *line_begin(struct range_counters *counters, enum record_typ
 static gpufl_status evaluate(struct range_counters *counters, const struct range_result *result, size_t index,
                              struct evaluation *evaluation, struct problem *problem)
 {
+    const struct metric_choice *metrics = &result->chip->metrics;
+    double values[METRICS_MAX];
     pthread_mutex_lock(&counters->chips_lock);
-    gpufl_status status =
-        profiler_host_evaluate(result->chip->host, result->image, result->image_bytes, index, counters->metrics.list,
-                               counters->metrics.count, evaluation->values, problem);
+    gpufl_status status = profiler_host_evaluate(result->chip->host, result->image, result->image_bytes, index,
+                                                 metrics->list, metrics->count, values, problem);
     pthread_mutex_unlock(&counters->chips_lock);
     evaluation->has_values = status == GPUFL_OK;
+    if (status == GPUFL_OK)
+        metric_choice_spread(metrics, values, counters->metrics.count, evaluation->values);
     return status;
 }
 
@@ -100,8 +103,10 @@ static void scope_evaluate(struct range_counters *counters, struct range_result 
         status = problem_set(&problem, GPUFL_E_DAMAGED, "CUPTI dropped the counters of the scope");
     if (status == GPUFL_OK)
         status = evaluate(counters, result, 0, evaluation, &problem);
-    if (status != GPUFL_OK)
-        memcpy(result->reason, problem.text, sizeof result->reason);
+    if (status == GPUFL_OK)
+        return;
+    memcpy(result->reason, problem.text, sizeof result->reason);
+    range_failure_note(counters, result->gpu.id, &problem);
 }
 
 static void write_scope(struct range_counters *counters, struct range_result *result)
@@ -214,6 +219,7 @@ static void write_kernels(struct range_counters *counters, const struct range_re
     if (status != GPUFL_OK) {
         uint64_t expected = count > result->launch_count ? count : result->launch_count;
         recorder_lose(counters->recorder, LOSS_RANGES_DROPPED, expected - written);
+        range_failure_note(counters, result->gpu.id, &problem);
     }
     if (!is_known && written)
         recorder_lose(counters->recorder, LOSS_RANGE_UNNAMED, written);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters per scope. A target is the path of a scope; each of its instances
- * collects the next of its passes. Counters of an interrupted target are decoded
- * into its own image before another one is configured, and it goes on later where
- * it stopped. */
+ * collects the next of its passes. CUPTI must collect all passes of one target
+ * before those of another, so one is in focus until it is complete and the others
+ * wait for their turn, those without a result first. A target that does not come
+ * again loses the focus, and what CUPTI had of it is thrown away with its object. */
 #include "capture/range_engine.h"
 
 #include "base/clock.h"
@@ -86,37 +87,80 @@ static gpufl_status decode(struct range_context *context, struct problem *proble
     return status;
 }
 
-static gpufl_status target_configure(struct range_context *context, int32_t index, struct problem *problem)
+static gpufl_status target_configure(struct range_context *context, const struct range_target *target,
+                                     struct problem *problem)
 {
-    if (context->configured == index && !context->is_resumed)
-        return GPUFL_OK;
-    gpufl_status status = decode(context, problem);
-    if (status != GPUFL_OK)
-        return status;
-    const struct range_target *target = &context->targets[index];
     const struct range_config config = {.kind = RANGE_NAMED,
                                         .plan = &context->chip->plan,
                                         .image = target->image,
                                         .image_bytes = context->image_bytes,
                                         .ranges_max = 1,
                                         .place = target->place};
-    status = range_profiler_configure(context->profiler, &config, problem);
-    context->configured = status == GPUFL_OK ? index : -1;
-    context->is_resumed = target->place.pass_index != 0;
+    return range_profiler_configure(context->profiler, &config, problem);
+}
+
+/* CUPTI forgets the passes of an unfinished target only together with its object. */
+static gpufl_status profiler_renew(struct range_context *context, struct problem *problem)
+{
+    range_profiler_close(context->profiler);
+    context->profiler = NULL;
+    context->is_midway = context->has_undecoded = false;
+    return range_profiler_open(&context->profiler, context->counters->cupti, context->gpu.handle, problem);
+}
+
+static gpufl_status focus_leave(struct range_context *context, struct problem *problem)
+{
+    struct range_target *target = &context->targets[context->focus];
+    context->focus = -1;
+    target_rewind(target);
+    gpufl_status status = context->is_midway ? profiler_renew(context, problem) : GPUFL_OK;
+    if (status == GPUFL_OK)
+        status = range_profiler_image_reset(context->profiler, target->image, context->image_bytes, problem);
     return status;
 }
 
-/* Begins an instance of the target; false: the context has failed. Quiet unless it had failed before. */
+static bool has_unwritten(const struct range_context *context)
+{
+    for (uint32_t i = 0; i < context->target_count; i++)
+        if (!context->targets[i].was_written)
+            return true;
+    return false;
+}
+
+/* Whether it is this target's turn. */
+static bool focus_take(struct range_context *context, int32_t index, struct problem *problem, gpufl_status *status)
+{
+    *status = GPUFL_OK;
+    if (context->focus == index) {
+        context->others_begun = 0;
+        return true;
+    }
+    bool is_patient = context->others_begun++ < RANGE_PATIENCE;
+    if (context->focus >= 0 && is_patient)
+        return false;
+    if (context->focus < 0 && context->targets[index].was_written && has_unwritten(context) && is_patient)
+        return false;
+    if (context->focus >= 0)
+        *status = focus_leave(context, problem);
+    if (*status == GPUFL_OK)
+        *status = target_configure(context, &context->targets[index], problem);
+    context->focus = index;
+    context->others_begun = 0;
+    return true;
+}
+
+/* Begins an instance of the target; false: it is not its turn, or the context has failed. Quiet unless it had failed
+ * before. */
 static bool instance_begin(struct range_context *context, int32_t index, uint64_t scope_key)
 {
     struct range_target *target = &context->targets[index];
     struct problem problem = {""};
     target->scope.instances++;
     target->scope.scope_key = scope_key;
-    if (context->has_failed)
+    gpufl_status status;
+    if (context->has_failed || !focus_take(context, index, &problem, &status))
         return false;
-    if (target_configure(context, index, &problem) != GPUFL_OK ||
-        range_profiler_start(context->profiler, &problem) != GPUFL_OK ||
+    if (status != GPUFL_OK || range_profiler_start(context->profiler, &problem) != GPUFL_OK ||
         range_profiler_push(context->profiler, range_name, &problem) != GPUFL_OK) {
         range_context_fail(context, &problem);
         return false;
@@ -188,7 +232,8 @@ static gpufl_status target_complete(struct range_context *context, struct range_
         return status;
     target_send(context, target, NULL);
     target_rewind(target);
-    context->configured = -1;
+    context->focus = -1;
+    context->is_midway = false;
     return range_profiler_image_reset(context->profiler, target->image, context->image_bytes, problem);
 }
 
@@ -211,7 +256,7 @@ static gpufl_status instance_end(struct range_context *context, struct range_tar
         scope->start_ns = target->instance_start_ns;
     scope->end_ns = end_ns;
     target->place = pass.next;
-    context->has_undecoded = true;
+    context->has_undecoded = context->is_midway = true;
     atomic_fetch_add(&context->counters->passes, 1);
     return pass.is_last ? target_complete(context, target, problem) : GPUFL_OK;
 }
@@ -252,7 +297,8 @@ void range_scopes_end(struct range_context *context)
             snprintf(reason, sizeof reason, "%s", context->problem.text);
         else
             snprintf(reason, sizeof reason,
-                     "the scope ran %llu time%s; %zu passes are needed (use fewer metrics or run it more often)",
+                     "the scope ran %llu time%s; %zu passes in a row are needed (use fewer metrics, fewer scopes or "
+                     "run it more often)",
                      (unsigned long long)target->scope.instances, target->scope.instances == 1 ? "" : "s", needed);
         target_send(context, target, reason);
     }

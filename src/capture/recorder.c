@@ -29,17 +29,23 @@ enum { written_batch_count = sizeof written_batches / sizeof *written_batches };
 static bool is_counted(int reason)
 {
     return reason != LOSS_TAKEN_OVER && reason != LOSS_PM_OVERFLOW && reason != LOSS_PC_BUFFER_FULL &&
-           reason != LOSS_PC_FAILED;
+           reason != LOSS_PC_FAILED && reason != LOSS_DRIVER_GONE;
 }
 
-gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,
-                           const char *app_name)
+void recorder_open_plain(struct recorder *recorder, struct log_writer *writer, const char *session_id,
+                         const char *app_name, unsigned channels)
 {
     memset(recorder, 0, sizeof *recorder);
     recorder->writer = writer;
     recorder->session_id = session_id;
     recorder->app_name = app_name;
-    recorder->channels = usual_channels;
+    recorder->channels = channels;
+}
+
+gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,
+                           const char *app_name)
+{
+    recorder_open_plain(recorder, writer, session_id, app_name, usual_channels);
     for (int i = 0; i < written_batch_count; i++) {
         gpufl_status status = batch_init(&recorder->batches[written_batches[i]], written_batches[i], batch_rows);
         if (status != GPUFL_OK) {

@@ -20,6 +20,8 @@
     X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                      \
       "an activity buffer held a record that cannot be right; the rest of it was skipped")                           \
     X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                   \
+    X(LOSS_COPY_NO_TIMESTAMP, "copy_no_timestamp", "memcpy_event_batch",                                             \
+      "CUPTI had no time for a copy or memset, as beside SASS counters")                                             \
     X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")             \
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
     X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")            \
@@ -67,6 +69,8 @@
     X(LOSS_RANGE_MEMORY, "range_memory", "perf_metric_event", "no memory left for counters that wait to be written") \
     X(LOSS_RANGE_UNNAMED, "range_unnamed", "kernel_perf_metric_event",                                               \
       "which launch the counters belong to is not known; they are written without its name")                         \
+    X(LOSS_DRIVER_GONE, "driver_gone", "device_metric_batch",                                                        \
+      "NVML stopped answering; GPUs are not sampled until it answers again")                                         \
     X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                                   \
       "too many records waited for their API call; they are written without its time, thread and scope")
 
@@ -92,6 +96,9 @@ struct recorder {
 
 NODISCARD gpufl_status recorder_open(struct recorder *recorder, struct log_writer *writer, const char *session_id,
                                      const char *app_name);
+/* For a session of the given channels (bit mask) that writes single records and losses only; cannot fail. */
+void recorder_open_plain(struct recorder *recorder, struct log_writer *writer, const char *session_id,
+                         const char *app_name, unsigned channels);
 void recorder_close(struct recorder *recorder); /* frees; flush first */
 
 /* A zeroed row of the type at that time (column 0 is set); never NULL after a good open. */

@@ -49,8 +49,7 @@ struct scope_tracker {
 
 enum { text_bytes_max = 4 << 20, depth_max = 4096 };
 
-gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
-                                const struct thread_sink *sink)
+gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder, const struct thread_sink *sink)
 {
     struct scope_tracker *tracker = calloc(1, sizeof *tracker);
     if (!tracker)

@@ -119,8 +119,9 @@ uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event)
         stacks->capacity = capacity;
     }
     spell(stacks, event);
-    uint32_t text_id =
-        stacks->text.size && !stacks->text.failed ? names_stack(stacks->names, stacks->text.data, stacks->text.size) : 0;
+    uint32_t text_id = stacks->text.size && !stacks->text.failed
+                           ? names_stack(stacks->names, stacks->text.data, stacks->text.size)
+                           : 0;
     stacks->text_ids[id - 1] = text_id;
     return text_id;
 lost:

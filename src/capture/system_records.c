@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "format/json.h"
 
-enum { BATCH_ROWS = 256, PROCESSES_MAX = 128 };
+enum { BATCH_ROWS = 256 };
 
 static const int64_t second_ns = 1000000000;
 
@@ -19,6 +19,7 @@ gpufl_status system_records_open(struct system_records *records, const struct sy
     memset(records, 0, sizeof *records);
     records->writer = options->writer;
     snprintf(records->session_id, sizeof records->session_id, "%s", options->session_id);
+    records->slow_interval_ns = options->slow_interval_ms ? options->slow_interval_ms * INT64_C(1000000) : second_ns;
     records->host_sample = host_sample_unknown();
     host_metrics_init(&records->host, options->root);
     if (gpu_problem)
@@ -33,6 +34,7 @@ gpufl_status system_records_open(struct system_records *records, const struct sy
         enum record_type type;
     } batches[] = {{&records->device_batch, RECORD_DEVICE_METRIC_BATCH},
                    {&records->process_batch, RECORD_PROCESS_METRIC_BATCH},
+                   {&records->mig_batch, RECORD_MIG_METRIC_BATCH},
                    {&records->host_batch, RECORD_HOST_METRIC_BATCH}};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
         if ((status = batch_init(batches[i].batch, batches[i].type, BATCH_ROWS)) != GPUFL_OK)
@@ -62,6 +64,7 @@ static void memory_free(struct system_records *records)
 {
     batch_free(&records->device_batch);
     batch_free(&records->process_batch);
+    batch_free(&records->mig_batch);
     batch_free(&records->host_batch);
     bytes_free(&records->line);
     bytes_free(&records->host_members);
@@ -145,24 +148,47 @@ void system_records_loss(struct system_records *records, const char *reason, con
     line_end(records, RECORD_LOSS, 1);
 }
 
-static void processes_sample(struct system_records *records, uint32_t index)
+static void processes_write(struct system_records *records, const struct gpu_device *device)
 {
-    struct nvml_process processes[PROCESSES_MAX];
-    int count = nvml_device_processes(records->gpu.nvml, index, processes, PROCESSES_MAX);
-    if (count > PROCESSES_MAX && !records->has_told_process_limit) {
+    if (device->process_count > GPU_PROCESSES_MAX && !records->has_told_process_limit) {
         records->has_told_process_limit = true;
         system_records_loss(records, "process_limit", "process_metric_batch", CELL_UNKNOWN,
                             "more processes on a GPU than are listed; the rest is left out");
     }
     int64_t wall_ns = clock_wall_ns();
-    for (int i = 0; i < count && i < PROCESSES_MAX; i++) {
+    for (int i = 0; i < device->process_count && i < GPU_PROCESSES_MAX; i++) {
+        const struct nvml_process *process = &device->processes[i];
         int64_t *row = row_begin(records, &records->process_batch, wall_ns);
         if (!row)
             return;
-        row[PROCESS_METRIC_DEVICE_ID] = index;
-        row[PROCESS_METRIC_PID] = processes[i].pid;
-        row[PROCESS_METRIC_USED_MIB] =
-            processes[i].has_used_bytes ? (int64_t)(processes[i].used_bytes >> 20) : CELL_UNKNOWN;
+        row[PROCESS_METRIC_DEVICE_ID] = device->info.index;
+        row[PROCESS_METRIC_PID] = process->pid;
+        row[PROCESS_METRIC_USED_MIB] = process->has_used_bytes ? (int64_t)(process->used_bytes >> 20) : CELL_UNKNOWN;
+        row[PROCESS_METRIC_GPU_INSTANCE_ID] =
+            process->has_gpu_instance ? (int64_t)process->gpu_instance_id : CELL_UNKNOWN;
+    }
+}
+
+static void migs_write(struct system_records *records, struct gpu_device *device)
+{
+    for (uint32_t i = 0; i < device->mig_count && device->has_new_migs; i++) {
+        const struct nvml_mig_info *info = &device->migs[i].info;
+        struct bytes *line = line_begin(records, RECORD_MIG_DEVICE);
+        bytes_append_format(line,
+                            ",\"ts_ns\":%" PRId64 ",\"device_id\":%" PRIu32 ",\"gpu_instance_id\":%" PRIu32
+                            ",\"compute_instance_id\":%" PRIu32,
+                            clock_wall_ns(), device->info.index, info->gpu_instance_id, info->compute_instance_id);
+        json_key(line, "uuid");
+        json_text(line, info->uuid[0] ? info->uuid : NULL);
+        json_key(line, "name");
+        json_text(line, info->name[0] ? info->name : NULL);
+        line_end(records, RECORD_MIG_DEVICE, 1);
+    }
+    device->has_new_migs = false;
+    for (uint32_t i = 0; i < device->mig_count; i++) {
+        int64_t *row = row_begin(records, &records->mig_batch, device->sampled_wall_ns);
+        if (row)
+            gpu_mig_row_fill(row, row[MIG_METRIC_DT_NS], device->info.index, &device->migs[i]);
     }
 }
 
@@ -188,15 +214,16 @@ static void gpus_sample(struct system_records *records, bool with_slow)
         int64_t *row = row_begin(records, &records->device_batch, device->sampled_wall_ns);
         if (row)
             gpu_row_fill(row, row[DEVICE_METRIC_DT_NS], i, &device->sample);
+        migs_write(records, device);
         if (with_slow)
-            processes_sample(records, i);
+            processes_write(records, device);
     }
 }
 
 void system_records_sample(struct system_records *records)
 {
     int64_t mono_ns = clock_mono_ns();
-    bool with_slow = !records->slow_mono_ns || mono_ns - records->slow_mono_ns >= second_ns;
+    bool with_slow = !records->slow_mono_ns || mono_ns - records->slow_mono_ns >= records->slow_interval_ns;
     if (with_slow)
         records->slow_mono_ns = mono_ns;
     gpus_sample(records, with_slow);
@@ -219,7 +246,23 @@ void system_records_flush(struct system_records *records, int64_t next_mono_ns)
     records->oldest_row_mono_ns = 0;
     batch_write(records, &records->device_batch);
     batch_write(records, &records->process_batch);
+    batch_write(records, &records->mig_batch);
     batch_write(records, &records->host_batch);
+}
+
+void system_records_move(struct system_records *records, struct log_writer *writer, const char *session_id)
+{
+    system_records_flush(records, INT64_MAX);
+    records->writer = writer;
+    snprintf(records->session_id, sizeof records->session_id, "%s", session_id);
+    records->device_batch.batch_id = records->process_batch.batch_id = 0;
+    records->mig_batch.batch_id = records->host_batch.batch_id = 0;
+    records->has_told_process_limit = false;
+    records->slow_mono_ns = 0; /* each session begins with everything */
+    for (uint32_t i = 0; i < records->gpu.device_count; i++) {
+        records->gpu.devices[i].has_new_migs = true;
+        records->gpu.devices[i].is_loss_told = false;
+    }
 }
 
 static void member_mib(struct bytes *out, const char *key, int64_t mib)

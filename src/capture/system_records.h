@@ -16,9 +16,10 @@ struct system_records {
     struct host_metrics host;
     struct host_sample host_sample; /* the latest */
     struct gpu_telemetry gpu;
-    struct batch device_batch, process_batch, host_batch;
+    struct batch device_batch, process_batch, mig_batch, host_batch;
     int64_t oldest_row_mono_ns; /* of the rows not yet written; 0: none */
-    int64_t slow_mono_ns;       /* when slow values were last asked for */
+    int64_t slow_mono_ns;       /* when slow values were last asked for; 0: never */
+    int64_t slow_interval_ns;
     bool has_told_process_limit;
     struct bytes line, host_members;
 };
@@ -28,6 +29,7 @@ struct system_records_options {
     const char *session_id, *app_name;
     const char *root; /* directory in which proc lies: "" */
     bool use_nvidia;
+    unsigned slow_interval_ms; /* how often slow values (energy, processes) are asked for; 0: 1000 */
 };
 /* gpu_problem (may be NULL): why there is no GPU data, else "". */
 NODISCARD gpufl_status system_records_open(struct system_records *records, const struct system_records_options *options,
@@ -35,7 +37,10 @@ NODISCARD gpufl_status system_records_open(struct system_records *records, const
 void system_records_close(struct system_records *records);
 void system_records_abandon(struct system_records *records); /* in a forked child */
 
-/* One sample of everything as rows. The slow values come along at most once a second. */
+/* From here on everything belongs to another session; the rows before are written to the old one. Cannot fail. */
+void system_records_move(struct system_records *records, struct log_writer *writer, const char *session_id);
+
+/* One sample of everything as rows. The slow values come along once per slow_interval_ms. */
 void system_records_sample(struct system_records *records);
 /* Writes the rows if they would be older than a second at next_mono_ns; INT64_MAX: in any case. */
 void system_records_flush(struct system_records *records, int64_t next_mono_ns);

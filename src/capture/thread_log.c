@@ -266,8 +266,8 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
     if (!log)
         return;
     size_t symbol_size = symbol ? strnlen(symbol, SCOPE_TEXT_BYTES_MAX) : 0;
-    struct ring_record *record = ring_reserve(&log->ring, sizeof(struct launch_event) + symbol_size,
-                                              (size_t)(log->depth + 1) * end_bytes);
+    struct ring_record *record =
+        ring_reserve(&log->ring, sizeof(struct launch_event) + symbol_size, (size_t)(log->depth + 1) * end_bytes);
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_launches, 1, memory_order_relaxed);
         return;

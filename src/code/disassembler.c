@@ -15,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static const char tool_name[] = "nvdisasm";
 
 static bool is_program(const char *path)

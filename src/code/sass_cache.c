@@ -25,8 +25,10 @@ static bool name_make(const struct sass_cache_key *key, char name[NAME_SIZE])
     struct stat status;
     if (stat(key->tool, &status))
         return false;
-    const int64_t tool[] = {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
-    uint64_t tool_hash = hash(hash(start, key->tool, strlen(key->tool)), tool, sizeof tool);
+    char version[96];
+    snprintf(version, sizeof version, "%lld %lld %ld", (long long)status.st_size, (long long)status.st_mtim.tv_sec,
+             status.st_mtim.tv_nsec);
+    uint64_t tool_hash = hash(hash(start, key->tool, strlen(key->tool)), version, strlen(version));
     uint64_t cubin_hash = hash(start, key->cubin->bytes, key->cubin->size);
     snprintf(name, NAME_SIZE, "%016" PRIx64 "-%zx-%" PRIu32 "-%016" PRIx64 ".sass", cubin_hash, key->cubin->size,
              key->symbol_index, tool_hash);

@@ -62,7 +62,7 @@ static gpufl_status file_open(const char *path, int *out, size_t *size, struct p
 static gpufl_status bytes_read(struct source_text *source, int fd, size_t size, const char *path,
                                struct problem *problem)
 {
-    source->bytes = malloc(size + 1);
+    source->bytes = calloc(1, size + 1);
     if (!source->bytes)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for %.300s", path);
     while (source->size < size) {

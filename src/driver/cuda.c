@@ -170,3 +170,13 @@ void *cuda_current_context(const struct cuda *cuda)
     void *context = NULL;
     return cuda->current && cuda->current(&context) == CUDA_ABI_SUCCESS ? context : NULL;
 }
+
+bool cuda_synchronize(const struct cuda *cuda, void *context)
+{
+    void *popped;
+    if (!cuda->push_current || !cuda->pop_current || !cuda->synchronize ||
+        cuda->push_current(context) != CUDA_ABI_SUCCESS)
+        return false;
+    bool is_done = cuda->synchronize() == CUDA_ABI_SUCCESS;
+    return cuda->pop_current(&popped) == CUDA_ABI_SUCCESS && is_done;
+}

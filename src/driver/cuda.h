@@ -36,4 +36,7 @@ void *cuda_primary_context(const struct cuda *cuda, int device_id);
 /* The calling thread's; NULL when it has none. */
 void *cuda_current_context(const struct cuda *cuda);
 
+/* Waits until the context has no work; false when the driver refuses. The calling thread's context stays what it was. */
+bool cuda_synchronize(const struct cuda *cuda, void *context);
+
 #endif

@@ -33,19 +33,22 @@ struct cuda_abi_uuid {
 };
 
 /* X(member, symbol, parameters): every function we call; all return a CUresult. */
-#define CUDA_ABI_FUNCTIONS(X)                                                        \
-    X(init, cuInit, (unsigned flags))                                                \
-    X(driver_version, cuDriverGetVersion, (int *version))                            \
-    X(error_string, cuGetErrorString, (int result, const char **text))               \
-    X(device_count, cuDeviceGetCount, (int *count))                                  \
-    X(device_get, cuDeviceGet, (int *device, int ordinal))                           \
-    X(device_name, cuDeviceGetName, (char *name, int size, int device))              \
-    X(device_uuid, cuDeviceGetUuid, (struct cuda_abi_uuid * uuid, int device))       \
-    X(device_uuid_v2, cuDeviceGetUuid_v2, (struct cuda_abi_uuid * uuid, int device)) \
-    X(device_memory, cuDeviceTotalMem_v2, (size_t * bytes, int device))              \
-    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device)) \
+#define CUDA_ABI_FUNCTIONS(X)                                                                   \
+    X(init, cuInit, (unsigned flags))                                                           \
+    X(driver_version, cuDriverGetVersion, (int *version))                                       \
+    X(error_string, cuGetErrorString, (int result, const char **text))                          \
+    X(device_count, cuDeviceGetCount, (int *count))                                             \
+    X(device_get, cuDeviceGet, (int *device, int ordinal))                                      \
+    X(device_name, cuDeviceGetName, (char *name, int size, int device))                         \
+    X(device_uuid, cuDeviceGetUuid, (struct cuda_abi_uuid * uuid, int device))                  \
+    X(device_uuid_v2, cuDeviceGetUuid_v2, (struct cuda_abi_uuid * uuid, int device))            \
+    X(device_memory, cuDeviceTotalMem_v2, (size_t * bytes, int device))                         \
+    X(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))          \
     X(primary_state, cuDevicePrimaryCtxGetState, (int device, unsigned *flags, int *is_active)) \
-    X(primary_retain, cuDevicePrimaryCtxRetain, (void **context, int device))        \
-    X(current, cuCtxGetCurrent, (void **context))
+    X(primary_retain, cuDevicePrimaryCtxRetain, (void **context, int device))                   \
+    X(current, cuCtxGetCurrent, (void **context))                                               \
+    X(push_current, cuCtxPushCurrent_v2, (void *context))                                       \
+    X(pop_current, cuCtxPopCurrent_v2, (void **context))                                        \
+    X(synchronize, cuCtxSynchronize, (void))
 
 #endif

@@ -25,6 +25,7 @@ enum {
 /* CUptiResult */
 enum {
     CUPTI_ABI_SUCCESS = 0,
+    CUPTI_ABI_INVALID_PARAMETER = 1,  /* also an id that this version does not know */
     CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
     CUPTI_ABI_NOT_INITIALIZED = 15,
     CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */

@@ -72,8 +72,16 @@ static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *dat
         return;
     }
     struct gpu_context context;
-    if (listener->on_context && cupti_context_describe(events.cupti, data->context, &context))
-        listener->on_context(listener->user, &context, cbid == CUPTI_ABI_RESOURCE_CONTEXT_CREATED);
+    bool is_created = cbid == CUPTI_ABI_RESOURCE_CONTEXT_CREATED;
+    if (cupti_context_describe(events.cupti, data->context, &context)) {
+        if (listener->on_context)
+            listener->on_context(listener->user, &context, is_created);
+    } else if (is_created && listener->on_unknown_context) {
+        struct problem problem;
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell which context this is: %s",
+                          cupti_first_failure(events.cupti));
+        listener->on_unknown_context(listener->user, &problem);
+    }
 }
 
 static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
@@ -88,12 +96,14 @@ static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *
     gate_leave(&events.gate);
 }
 
-bool cupti_context_describe(const struct cupti *cupti, void *handle, struct gpu_context *context)
+bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_context *context)
 {
     *context = (struct gpu_context){.handle = handle};
     return handle && cupti->call.get_context_id && cupti->call.get_device_id &&
-           cupti->call.get_context_id(handle, &context->id) == CUPTI_ABI_SUCCESS &&
-           cupti->call.get_device_id(handle, &context->device_id) == CUPTI_ABI_SUCCESS;
+           cupti_note(cupti, "cuptiGetContextId", cupti->call.get_context_id(handle, &context->id)) ==
+               CUPTI_ABI_SUCCESS &&
+           cupti_note(cupti, "cuptiGetDeviceId", cupti->call.get_device_id(handle, &context->device_id)) ==
+               CUPTI_ABI_SUCCESS;
 }
 
 gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
@@ -129,10 +139,11 @@ gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size,
                        other);
 }
 
-/* Returns the groups of which at least one call was accepted: each version knows other ids. */
+/* Returns the groups of which calls were accepted. Each version knows other ids; one that is refused for another reason
+ * would be a hole in what its group is for. */
 static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_on)
 {
-    unsigned accepted = 0;
+    unsigned accepted = 0, refused = 0;
     int refusal = CUPTI_ABI_SUCCESS;
     for (size_t i = 0; i < cupti_call_count; i++) {
         const struct cupti_call *call = &cupti_calls[i];
@@ -142,9 +153,12 @@ static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_
         int result = cupti->call.enable_callback(is_on, events.subscriber, domain, call->cbid);
         if (result == CUPTI_ABI_SUCCESS)
             accepted |= call->group;
-        else
+        else if (result != CUPTI_ABI_INVALID_PARAMETER)
+            refused |= call->group;
+        if (result != CUPTI_ABI_SUCCESS)
             refusal = result;
     }
+    accepted &= ~refused;
     if (is_on && accepted != groups)
         cupti_note(cupti, "cuptiEnableCallback", refusal);
     return accepted;
@@ -191,8 +205,14 @@ bool cupti_listen_launches(struct cupti *cupti, bool is_on)
     unsigned groups = (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH) & ~events.call_groups;
     if (is_on == (events.launch_groups != 0) || !cupti->call.enable_callback)
         return is_on == (events.launch_groups != 0);
+    unsigned wanted = groups & CUPTI_CALL_LAUNCH;
     events.launch_groups = is_on ? CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH : 0;
-    return !groups || (set_callbacks(cupti, groups, is_on) & CUPTI_CALL_LAUNCH & groups) == (groups & CUPTI_CALL_LAUNCH);
+    bool is_done = !groups || (set_callbacks(cupti, groups, is_on) & wanted) == wanted;
+    if (is_on && !is_done) {
+        (void)set_callbacks(cupti, groups, 0);
+        events.launch_groups = 0;
+    }
+    return is_done;
 }
 
 void cupti_silence(struct cupti *cupti)

@@ -23,6 +23,8 @@ struct launch_call {
 struct cupti_listener {
     void *user;
     void (*on_context)(void *user, const struct gpu_context *context, bool is_created); /* else: about to go */
+    /* A context came that CUPTI does not tell the ids of, so that nothing can be said of it. */
+    void (*on_unknown_context)(void *user, const struct problem *problem);
     void (*on_module)(void *user, uint32_t module_id, const void *cubin, size_t cubin_bytes);
     /* Entry to (is_enter) and exit from each call that launches kernels, while cupti_listen_launches is on. */
     void (*on_launch)(void *user, const struct launch_call *call, bool is_enter);
@@ -31,10 +33,10 @@ struct cupti_listener {
 /* After cupti_trace_start. The listener is borrowed until cupti_trace_stop. */
 NODISCARD gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener,
                                     struct problem *problem);
-/* False: CUPTI refused. */
+/* False: CUPTI refused, and no launch is told of. */
 bool cupti_listen_launches(struct cupti *cupti, bool is_on);
 /* Fills in the ids of a CUcontext; false when CUPTI does not know it. Also in a callback. */
-bool cupti_context_describe(const struct cupti *cupti, void *handle, struct gpu_context *context);
+bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_context *context);
 /* Kernel records off and on again, for counters that cannot share a moment with them. Records of kernels launched
  * before the pause still come. */
 NODISCARD gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem);

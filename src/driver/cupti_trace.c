@@ -313,8 +313,7 @@ gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem)
     pthread_mutex_lock(&trace_lock);
     gpufl_status status = GPUFL_OK;
     if (trace.kinds >> CUPTI_ABI_KIND_CONCURRENT_KERNEL & 1) {
-        int code =
-            cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
+        int code = cupti_note(cupti, "cuptiActivityDisable", cupti->call.disable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
         if (code == CUPTI_ABI_SUCCESS)
             trace.kinds &= ~(1ull << CUPTI_ABI_KIND_CONCURRENT_KERNEL);
         else

@@ -3,6 +3,7 @@
 
 #include "base/environment.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,6 +140,7 @@ static gpufl_status choice_add(struct metric_choice *choice, const char *metric,
         return problem_set(problem, GPUFL_E_LIMIT, "more than %d metrics are asked for", METRICS_MAX);
     snprintf(choice->metrics[choice->count], METRIC_NAME_BYTES, "%s", metric);
     choice->list[choice->count] = choice->metrics[choice->count];
+    choice->origin[choice->count] = (uint8_t)choice->count;
     choice->is_named[choice->count++] = is_named;
     return GPUFL_OK;
 }
@@ -223,6 +225,7 @@ gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_hos
         if (kept != i) {
             memcpy(choice->metrics[kept], choice->metrics[i], METRIC_NAME_BYTES);
             choice->is_named[kept] = choice->is_named[i];
+            choice->origin[kept] = choice->origin[i];
         }
         kept++;
     }
@@ -230,6 +233,35 @@ gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_hos
     if (!kept)
         return problem_set(problem, GPUFL_E_INVALID, "this GPU has none of the metrics of %s", choice->name);
     return GPUFL_OK;
+}
+
+gpufl_status metric_choice_plan(struct metric_choice *choice, struct profiler_host *host, struct metric_plan *plan,
+                                struct problem *left_out, struct problem *problem)
+{
+    left_out->text[0] = '\0';
+    gpufl_status status = profiler_host_plan(host, choice->list, choice->count, plan, problem);
+    if (status != GPUFL_E_INVALID)
+        return status;
+    /* Asking for each metric takes its time, so only when the whole does not fit. */
+    status = metric_choice_fit(choice, host, left_out, problem);
+    return status == GPUFL_OK ? profiler_host_plan(host, choice->list, choice->count, plan, problem) : status;
+}
+
+void metric_choice_copy(struct metric_choice *copy, const struct metric_choice *choice)
+{
+    *copy = *choice;
+    for (size_t i = 0; i < copy->count; i++) {
+        copy->list[i] = copy->metrics[i];
+        copy->origin[i] = (uint8_t)i;
+    }
+}
+
+void metric_choice_spread(const struct metric_choice *fitted, const double *values, size_t count, double *spread)
+{
+    for (size_t i = 0; i < count; i++)
+        spread[i] = NAN;
+    for (size_t i = 0; i < fitted->count; i++)
+        spread[fitted->origin[i]] = values[i];
 }
 
 const char *metric_wire_name(const char *metric)

@@ -32,9 +32,11 @@ static gpufl_status bind_functions(struct nvml *nvml, struct problem *problem)
 static gpufl_status failure(const struct nvml *nvml, const char *function, int result, struct problem *problem)
 {
     const char *text = nvml->call.error_string ? nvml->call.error_string(result) : NULL;
-    return problem_set(problem, result == NVML_ABI_NO_PERMISSION ? GPUFL_E_PERMISSION : GPUFL_E_NO_DRIVER,
-                       "%s failed: %s (%d); check the driver with nvidia-smi", function, text ? text : "unknown error",
-                       result);
+    gpufl_status status = result == NVML_ABI_NO_PERMISSION      ? GPUFL_E_PERMISSION
+                          : result == NVML_ABI_VERSION_MISMATCH ? GPUFL_E_UNSUPPORTED
+                                                                : GPUFL_E_NO_DRIVER;
+    return problem_set(problem, status, "%s failed: %s (%d); check the driver with nvidia-smi", function,
+                       text ? text : "unknown error", result);
 }
 
 static gpufl_status open_devices(struct nvml *nvml, struct problem *problem)
@@ -93,8 +95,11 @@ void nvml_close(struct nvml *nvml)
 {
     if (!nvml)
         return;
-    for (uint32_t i = 0; i < nvml->device_count; i++)
+    nvml_events_release(nvml);
+    for (uint32_t i = 0; i < nvml->device_count; i++) {
         nvml_gpm_release(nvml, &nvml->devices[i].gpm);
+        nvml_mig_release(nvml, &nvml->devices[i]);
+    }
     nvml->call.shutdown();
     free(nvml->processes);
     free(nvml->devices);
@@ -123,10 +128,9 @@ static const char *architecture_name(unsigned architecture)
     return architecture < sizeof names / sizeof names[0] ? names[architecture] : "";
 }
 
-/* Reads one text of a device; "" when it cannot be read. */
-static void read_text(int (*read)(void *, char *, unsigned), void *device, char *text, size_t size)
+void nvml_text_read(int (*read)(void *, char *, unsigned), void *handle, char *text, size_t size)
 {
-    if (!read || read(device, text, (unsigned)size) != NVML_ABI_SUCCESS)
+    if (!read || read(handle, text, (unsigned)size) != NVML_ABI_SUCCESS)
         text[0] = '\0';
     text[size - 1] = '\0';
 }
@@ -139,8 +143,8 @@ bool nvml_device_describe(struct nvml *nvml, uint32_t index, struct nvml_device_
     void *device = nvml->devices[index].handle;
     memset(info, 0, sizeof *info);
     info->index = index;
-    read_text(call->name, device, info->name, sizeof info->name);
-    read_text(call->uuid, device, info->uuid, sizeof info->uuid);
+    nvml_text_read(call->name, device, info->name, sizeof info->name);
+    nvml_text_read(call->uuid, device, info->uuid, sizeof info->uuid);
     struct nvml_abi_pci pci = {0};
     if (call->pci && call->pci(device, &pci) == NVML_ABI_SUCCESS)
         snprintf(info->pci_bus_id, sizeof info->pci_bus_id, "%.*s", (int)sizeof pci.bus_id - 1, pci.bus_id);
@@ -185,7 +189,9 @@ int nvml_device_processes(struct nvml *nvml, uint32_t index, struct nvml_process
     for (unsigned i = 0; i < count && (int)i < capacity; i++) {
         const struct nvml_abi_process *process = &nvml->processes[i];
         bool has_used_bytes = process->used_bytes != ~0ull;
-        processes[i] = (struct nvml_process){process->pid, has_used_bytes ? process->used_bytes : 0, has_used_bytes};
+        bool has_gpu_instance = process->gpu_instance_id != NVML_ABI_NO_INSTANCE;
+        processes[i] = (struct nvml_process){process->pid, has_used_bytes ? process->used_bytes : 0, has_used_bytes,
+                                             has_gpu_instance, has_gpu_instance ? process->gpu_instance_id : 0};
     }
     return (int)count;
 }

@@ -49,6 +49,8 @@ struct nvml_process {
     uint32_t pid;
     uint64_t used_bytes;
     bool has_used_bytes;
+    bool has_gpu_instance; /* runs on a part of a GPU in MIG mode */
+    uint32_t gpu_instance_id;
 };
 struct nvml_device_info {
     uint32_t index;
@@ -57,7 +59,22 @@ struct nvml_device_info {
     uint64_t memory_total_bytes;
     bool is_mig;
 };
+/* One MIG instance, which is what a program sees of a GPU in MIG mode. */
+struct nvml_mig_info {
+    uint32_t gpu_instance_id, compute_instance_id;
+    char uuid[96], name[96];
+};
+enum { NVML_MIG_MAX = 8 };
+enum nvml_event_kind { NVML_EVENT_XID, NVML_EVENT_ECC_CORRECTED, NVML_EVENT_ECC_UNCORRECTED, NVML_EVENT_MIG_CHANGED };
+struct nvml_event {
+    enum nvml_event_kind kind;
+    bool has_device, has_instance;
+    uint32_t index; /* of the GPU */
+    uint32_t gpu_instance_id, compute_instance_id;
+    uint64_t xid; /* of NVML_EVENT_XID */
+};
 struct nvml; /* opaque */
+/* GPUFL_E_UNSUPPORTED: NVML cannot work with the running driver: another version, or functions are missing. */
 NODISCARD gpufl_status nvml_open(struct nvml **out, struct problem *problem);
 void nvml_close(struct nvml *nvml);
 const char *nvml_driver_version(const struct nvml *nvml);
@@ -68,5 +85,14 @@ bool nvml_device_describe(struct nvml *nvml, uint32_t index, struct nvml_device_
 void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struct nvml_sample *sample);
 /* Fills at most `capacity`; returns how many processes there are, or -1 when not available. */
 int nvml_device_processes(struct nvml *nvml, uint32_t index, struct nvml_process *processes, int capacity);
+
+/* MIG instances, listed anew; at most NVML_MIG_MAX. 0: none, or not in MIG mode. */
+uint32_t nvml_device_mig_list(struct nvml *nvml, uint32_t index, struct nvml_mig_info infos[NVML_MIG_MAX]);
+/* Memory, and the hardware counters of its GPU instance, of the instance at `position` of the last list. */
+void nvml_device_mig_sample(struct nvml *nvml, uint32_t index, uint32_t position, struct nvml_sample *sample);
+/* Starts listening for Xid, ECC and MIG events; false when no GPU offers them. */
+bool nvml_events_listen(struct nvml *nvml);
+/* The next event that has happened; false: none. Never waits. */
+bool nvml_events_take(struct nvml *nvml, struct nvml_event *event);
 
 #endif

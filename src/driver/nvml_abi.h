@@ -16,8 +16,10 @@ enum {
     NVML_ABI_NOT_FOUND = 6,
     NVML_ABI_INSUFFICIENT_SIZE = 7,
     NVML_ABI_DRIVER_NOT_LOADED = 9,
+    NVML_ABI_TIMEOUT = 10,
     NVML_ABI_FUNCTION_NOT_FOUND = 13,
     NVML_ABI_GPU_IS_LOST = 15,
+    NVML_ABI_VERSION_MISMATCH = 18, /* of the library and the kernel's driver */
     NVML_ABI_UNKNOWN = 999
 };
 
@@ -97,6 +99,21 @@ struct nvml_abi_pci {
 };
 _Static_assert(sizeof(struct nvml_abi_pci) == 68, "nvmlPciInfo_t");
 
+/* nvmlEventData_t.type, and bits of the mask that is registered */
+enum {
+    NVML_ABI_EVENT_ECC_CORRECTED = 0x1,
+    NVML_ABI_EVENT_ECC_UNCORRECTED = 0x2,
+    NVML_ABI_EVENT_XID = 0x8,
+    NVML_ABI_EVENT_MIG_CHANGED = 0x100
+};
+#define NVML_ABI_NO_INSTANCE 0xffffffffu
+struct nvml_abi_event {
+    void *device;
+    unsigned long long type, data; /* data: the number of an Xid, 999 when it is not known */
+    unsigned gpu_instance_id, compute_instance_id;
+};
+_Static_assert(sizeof(struct nvml_abi_event) == 32, "nvmlEventData_t");
+
 /* Versioned structs carry their size and version number. */
 #define NVML_ABI_VERSION(type, number) ((unsigned)sizeof(type) | ((unsigned)(number) << 24))
 
@@ -165,6 +182,16 @@ struct nvml_abi_gpm_support {
     X(fields, nvmlDeviceGetFieldValues, (void *device, int count, struct nvml_abi_field *fields))                    \
     X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                                            \
       (void *device, unsigned *count, struct nvml_abi_process *processes))                                           \
+    X(event_types, nvmlDeviceGetSupportedEventTypes, (void *device, unsigned long long *types))                      \
+    X(event_set_create, nvmlEventSetCreate, (void **set))                                                            \
+    X(event_register, nvmlDeviceRegisterEvents, (void *device, unsigned long long types, void *set))                 \
+    X(event_wait, nvmlEventSetWait_v2, (void *set, struct nvml_abi_event *event, unsigned timeout_ms))               \
+    X(event_set_free, nvmlEventSetFree, (void *set))                                                                 \
+    X(mig_count_max, nvmlDeviceGetMaxMigDeviceCount, (void *device, unsigned *count))                                \
+    X(mig_handle, nvmlDeviceGetMigDeviceHandleByIndex, (void *device, unsigned index, void **mig))                   \
+    X(gpu_instance_id, nvmlDeviceGetGpuInstanceId, (void *mig, unsigned *id))                                        \
+    X(compute_instance_id, nvmlDeviceGetComputeInstanceId, (void *mig, unsigned *id))                                \
+    X(gpm_mig_sample_get, nvmlGpmMigSampleGet, (void *device, unsigned gpu_instance_id, void *sample))               \
     X(gpm_support, nvmlGpmQueryDeviceSupport, (void *device, struct nvml_abi_gpm_support *support))                  \
     X(gpm_sample_alloc, nvmlGpmSampleAlloc, (void **sample))                                                         \
     X(gpm_sample_free, nvmlGpmSampleFree, (void *sample))                                                            \

@@ -18,16 +18,17 @@ static const struct gpm_metric {
 };
 enum { gpm_metric_count = sizeof gpm_metrics / sizeof gpm_metrics[0] };
 
-static void probe(const struct nvml *nvml, struct nvml_device *device)
+static void probe(const struct nvml *nvml, const struct nvml_gpm_source *source)
 {
     const struct nvml_table *call = &nvml->call;
-    struct nvml_gpm *gpm = &device->gpm;
+    struct nvml_gpm *gpm = source->gpm;
+    bool has_sample_get = source->is_instance ? call->gpm_mig_sample_get != NULL : call->gpm_sample_get != NULL;
     gpm->is_probed = true;
-    if (!call->gpm_support || !call->gpm_sample_alloc || !call->gpm_sample_free || !call->gpm_sample_get ||
+    if (!call->gpm_support || !call->gpm_sample_alloc || !call->gpm_sample_free || !has_sample_get ||
         !call->gpm_metrics_get)
         return;
     struct nvml_abi_gpm_support support = {.version = 1};
-    if (call->gpm_support(device->handle, &support) != NVML_ABI_SUCCESS || !support.is_supported)
+    if (call->gpm_support(source->handle, &support) != NVML_ABI_SUCCESS || !support.is_supported)
         return;
     if (call->gpm_sample_alloc(&gpm->older) != NVML_ABI_SUCCESS) {
         gpm->older = NULL;
@@ -51,13 +52,13 @@ void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm)
     gpm->is_supported = gpm->has_older = false;
 }
 
-static void take_metrics(struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct nvml_sample *sample)
 {
     struct nvml_abi_gpm_metrics *request = &nvml->gpm_metrics;
     request->version = 1;
     request->metric_count = gpm_metric_count;
-    request->older = device->gpm.older;
-    request->newer = device->gpm.newer;
+    request->older = gpm->older;
+    request->newer = gpm->newer;
     for (int i = 0; i < gpm_metric_count; i++)
         request->metrics[i] = (struct nvml_abi_gpm_metric){.metric_id = gpm_metrics[i].id, .result = NVML_ABI_UNKNOWN};
     if (nvml->call.gpm_metrics_get(request) != NVML_ABI_SUCCESS)
@@ -72,19 +73,22 @@ static void take_metrics(struct nvml *nvml, struct nvml_device *device, struct n
         uint64_t scaled = (uint64_t)(value * (known->is_rate ? 1048576.0 : 100.0) + 0.5);
         if (!known->is_rate && scaled > 10000)
             scaled = 10000;
-        nvml_take(device, sample, known->metric, NVML_ABI_SUCCESS, scaled);
+        sample->known |= 1ull << known->metric;
+        sample->values[known->metric] = scaled;
     }
 }
 
-void nvml_gpm_sample(struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct nvml_sample *sample)
 {
-    struct nvml_gpm *gpm = &device->gpm;
+    struct nvml_gpm *gpm = source->gpm;
     if (!gpm->is_probed)
-        probe(nvml, device);
+        probe(nvml, source);
     int64_t now_ns = clock_mono_ns();
     if (!gpm->is_supported || (gpm->has_older && now_ns - gpm->older_ns < gap_min_ms * 1000000ll))
         return;
-    int result = nvml->call.gpm_sample_get(device->handle, gpm->newer);
+    int result = source->is_instance
+                     ? nvml->call.gpm_mig_sample_get(source->handle, source->gpu_instance_id, gpm->newer)
+                     : nvml->call.gpm_sample_get(source->handle, gpm->newer);
     if (result == NVML_ABI_GPU_IS_LOST)
         sample->is_lost = true;
     if (result == NVML_ABI_NOT_SUPPORTED || result == NVML_ABI_NO_PERMISSION)
@@ -92,7 +96,7 @@ void nvml_gpm_sample(struct nvml *nvml, struct nvml_device *device, struct nvml_
     if (result != NVML_ABI_SUCCESS)
         return;
     if (gpm->has_older)
-        take_metrics(nvml, device, sample);
+        take_metrics(nvml, gpm, sample);
     void *newest = gpm->newer;
     gpm->newer = gpm->older;
     gpm->older = newest;

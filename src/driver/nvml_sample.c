@@ -143,24 +143,30 @@ static void sample_nvlink(const struct nvml *nvml, struct nvml_device *device, s
     }
 }
 
+int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint64_t *total)
+{
+    int result = NVML_ABI_FUNCTION_NOT_FOUND;
+    if (nvml->call.memory_v2) { /* does not count the driver's reserve as used */
+        struct nvml_abi_memory_v2 memory = {.version = NVML_ABI_VERSION(struct nvml_abi_memory_v2, 2)};
+        result = nvml->call.memory_v2(handle, &memory);
+        *used = memory.used;
+        *total = memory.total;
+    }
+    if (result == NVML_ABI_FUNCTION_NOT_FOUND && nvml->call.memory) {
+        struct nvml_abi_memory memory = {0};
+        result = nvml->call.memory(handle, &memory);
+        *used = memory.used;
+        *total = memory.total;
+    }
+    return result;
+}
+
 static void sample_memory(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
 {
     if (!nvml_wants(device, NVML_MEM_USED_BYTES))
         return;
     uint64_t used = 0, total = 0;
-    int result = NVML_ABI_FUNCTION_NOT_FOUND;
-    if (nvml->call.memory_v2) { /* does not count the driver's reserve as used */
-        struct nvml_abi_memory_v2 memory = {.version = NVML_ABI_VERSION(struct nvml_abi_memory_v2, 2)};
-        result = nvml->call.memory_v2(device->handle, &memory);
-        used = memory.used;
-        total = memory.total;
-    }
-    if (result == NVML_ABI_FUNCTION_NOT_FOUND && nvml->call.memory) {
-        struct nvml_abi_memory memory = {0};
-        result = nvml->call.memory(device->handle, &memory);
-        used = memory.used;
-        total = memory.total;
-    }
+    int result = nvml_memory_read(nvml, device->handle, &used, &total);
     nvml_take(device, sample, NVML_MEM_USED_BYTES, result, used);
     nvml_take(device, sample, NVML_MEM_TOTAL_BYTES, result, total);
 }
@@ -236,7 +242,7 @@ void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struc
         return; /* every further call would time out */
     sample_memory(nvml, device, sample);
     sample_clocks_and_health(nvml, device, sample);
-    nvml_gpm_sample(nvml, device, sample);
+    nvml_gpm_sample(nvml, &(struct nvml_gpm_source){.handle = device->handle, .gpm = &device->gpm}, sample);
     /* GPM measures the links itself, and its numbers do not wrap. */
     if (nvml->call.fields && !device->gpm.is_supported) {
         if (nvml_wants(device, NVML_PCIE_RX_BPS) || nvml_wants(device, NVML_PCIE_TX_BPS))

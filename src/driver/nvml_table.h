@@ -30,12 +30,20 @@ struct nvml_gpm { /* hardware counters over the time between two samples */
     bool is_probed, is_supported, has_older;
 };
 
+struct nvml_mig {
+    void *handle;
+    uint32_t gpu_instance_id;
+    struct nvml_gpm gpm;
+};
+
 struct nvml_device {
     void *handle;         /* NULL: could not be opened */
     uint64_t unavailable; /* bit per metric that the driver said it does not offer */
     struct nvml_counter pcie_rx, pcie_tx, nvlink_rx, nvlink_tx;
     enum nvlink_source nvlink;
     struct nvml_gpm gpm;
+    struct nvml_mig migs[NVML_MIG_MAX]; /* as last listed */
+    uint32_t mig_count;
 };
 
 struct nvml {
@@ -48,6 +56,7 @@ struct nvml {
     struct nvml_abi_process *processes; /* grows to what the driver asks for */
     unsigned process_capacity;
     struct nvml_abi_gpm_metrics gpm_metrics; /* too large for a stack */
+    void *event_set;                         /* NULL: nobody listens */
 };
 
 /* Takes an answer into the sample: the value when the call succeeded; a metric that is not offered
@@ -59,9 +68,22 @@ static inline bool nvml_wants(const struct nvml_device *device, enum nvml_metric
     return !(device->unavailable >> metric & 1);
 }
 
+/* What GPM can measure of: a whole GPU, or a GPU instance of one. */
+struct nvml_gpm_source {
+    void *handle; /* of the GPU */
+    struct nvml_gpm *gpm;
+    bool is_instance;
+    uint32_t gpu_instance_id;
+};
 /* GPM metrics, when two samples are far enough apart; also PCIe and NVLink rates, which are exact here. */
-void nvml_gpm_sample(struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample);
+void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct nvml_sample *sample);
 void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm);
+/* Used and total memory of a GPU or of a MIG instance, through its handle. */
+int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint64_t *total);
+/* Reads one text of a device or MIG instance; "" when it cannot be read. */
+void nvml_text_read(int (*read)(void *, char *, unsigned), void *handle, char *text, size_t size);
+void nvml_mig_release(const struct nvml *nvml, struct nvml_device *device);
+void nvml_events_release(struct nvml *nvml);
 
 /* Rate between the last reading and this one, in units per second. False: no rate can be known, for lack
  * of a first reading, or because a counter of 32 bits may have gone round more than once

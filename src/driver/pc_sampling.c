@@ -72,8 +72,10 @@ static gpufl_status bind_functions(struct pc_sampling *sampling, struct problem 
 {
 #define PC_BIND(member, symbol, parameters)                                                                      \
     sampling->call.member = __extension__(int(*) parameters) library_symbol(&sampling->cupti->library, #symbol); \
-    if (!sampling->call.member)                                                                                  \
-        return profiler_lacks(sampling->cupti, #symbol, problem);
+    if (!sampling->call.member) {                                                                                \
+        (void)profiler_lacks(sampling->cupti, #symbol, problem);                                                 \
+        return GPUFL_E_UNSUPPORTED;                                                                              \
+    }
     PC_SAMPLING_ABI_FUNCTIONS(PC_BIND)
 #undef PC_BIND
     return GPUFL_OK;

@@ -4,7 +4,7 @@
 #include "driver/cuda.h"
 #include "driver/cupti_table.h"
 #include "driver/pm_sampling_abi.h"
-#include "driver/profiler_host.h"
+#include "driver/metric_sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,9 @@ struct pm_sampling {
     struct pm_sampling_options options;
     struct pm_sampling_facts facts;
     struct profiler_host *host;
-    void *object; /* CUPTI's; NULL: not enabled */
+    struct metric_choice metrics; /* what the chip has of the options' */
+    struct metric_plan plan;      /* CUPTI reads its image as long as it samples */
+    void *object;                 /* CUPTI's; NULL: not enabled */
     uint8_t *image;
     size_t decoded_count;
     bool is_acquired, is_started;
@@ -99,6 +101,26 @@ static gpufl_status refuse_passes(const struct pm_sampling *sampling, size_t pas
                        sampling->facts.chip, passes, names, more);
 }
 
+static gpufl_status fit_metrics(struct pm_sampling *sampling, struct metric_plan *plan, struct problem *problem)
+{
+    const struct pm_sampling_options *options = &sampling->options;
+    struct metric_choice *metrics = &sampling->metrics;
+    snprintf(metrics->name, sizeof metrics->name, "PM sampling");
+    for (metrics->count = 0; metrics->count < options->metric_count; metrics->count++) {
+        size_t i = metrics->count;
+        snprintf(metrics->metrics[i], METRIC_NAME_BYTES, "%s", options->metrics[i]);
+        metrics->list[i] = metrics->metrics[i];
+        metrics->is_named[i] = !options->is_named || options->is_named[i];
+        metrics->origin[i] = (uint8_t)i;
+        sampling->facts.left_out |= UINT64_C(1) << i;
+    }
+    struct problem left_out;
+    gpufl_status status = metric_choice_plan(metrics, sampling->host, plan, &left_out, problem);
+    for (size_t i = 0; status == GPUFL_OK && i < metrics->count; i++)
+        sampling->facts.left_out &= ~(UINT64_C(1) << metrics->origin[i]);
+    return status;
+}
+
 static gpufl_status plan_metrics(struct pm_sampling *sampling, struct metric_plan *plan, struct problem *problem)
 {
     const struct pm_sampling_options *options = &sampling->options;
@@ -112,7 +134,7 @@ static gpufl_status plan_metrics(struct pm_sampling *sampling, struct metric_pla
                                     availability, availability_bytes, problem);
     free(availability);
     if (status == GPUFL_OK)
-        status = profiler_host_plan(sampling->host, options->metrics, options->metric_count, plan, problem);
+        status = fit_metrics(sampling, plan, problem);
     if (status == GPUFL_OK && plan->passes != 1) {
         status = refuse_passes(sampling, plan->passes, problem);
         metric_plan_free(plan);
@@ -180,8 +202,8 @@ static gpufl_status image_make(struct pm_sampling *sampling, struct problem *pro
     struct pm_abi_image_size params = {.struct_bytes = PM_ABI_IMAGE_SIZE_BYTES,
                                        .object = sampling->object,
                                        /* CUPTI's declaration lacks a const */
-                                       .metrics = (const char **)(uintptr_t)sampling->options.metrics,
-                                       .metric_count = sampling->options.metric_count,
+                                       .metrics = (const char **)(uintptr_t)sampling->metrics.list,
+                                       .metric_count = sampling->metrics.count,
                                        .max_samples = sampling->options.sample_capacity};
     gpufl_status status =
         checked(sampling, "cuptiPmSamplingGetCounterDataSize", sampling->call.get_image_size(&params), problem);
@@ -204,8 +226,9 @@ gpufl_status pm_sampling_open(struct pm_sampling **out, struct cupti *cupti, con
     if (options->interval_ns < PM_INTERVAL_NS_MIN || options->interval_ns > PM_INTERVAL_NS_MAX)
         return problem_set(problem, GPUFL_E_INVALID, "a sampling interval of %lld ns is not between %d and %d",
                            (long long)options->interval_ns, PM_INTERVAL_NS_MIN, PM_INTERVAL_NS_MAX);
-    if (!options->metric_count || !options->sample_capacity)
-        return problem_set(problem, GPUFL_E_INVALID, "PM sampling wants at least one metric and room for one sample");
+    if (!options->metric_count || options->metric_count > METRICS_MAX || !options->sample_capacity)
+        return problem_set(problem, GPUFL_E_INVALID, "PM sampling wants one to %d metrics and room for one sample",
+                           METRICS_MAX);
     struct pm_sampling *sampling = calloc(1, sizeof *sampling);
     if (!sampling)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
@@ -225,8 +248,8 @@ gpufl_status pm_sampling_open(struct pm_sampling **out, struct cupti *cupti, con
     status = plan_metrics(sampling, &plan, problem);
     if (status != GPUFL_OK)
         goto failed;
+    sampling->plan = plan;
     status = enable_device(sampling, &plan, problem);
-    metric_plan_free(&plan);
     if (status != GPUFL_OK)
         goto failed;
     status = image_make(sampling, problem);
@@ -294,11 +317,13 @@ gpufl_status pm_sampling_read(struct pm_sampling *sampling, size_t index, struct
                                         .sample_index = index};
     gpufl_status status =
         checked(sampling, "cuptiPmSamplingCounterDataGetSampleInfo", sampling->call.get_sample_info(&params), problem);
+    double own_values[METRICS_MAX];
     if (status == GPUFL_OK)
         status = profiler_host_evaluate(sampling->host, sampling->image, sampling->facts.image_bytes, index,
-                                        sampling->options.metrics, sampling->options.metric_count, values, problem);
+                                        sampling->metrics.list, sampling->metrics.count, own_values, problem);
     if (status != GPUFL_OK)
         return status;
+    metric_choice_spread(&sampling->metrics, own_values, sampling->options.metric_count, values);
     time->start_ns = params.start_timestamp <= INT64_MAX ? (int64_t)params.start_timestamp : 0;
     time->end_ns = params.end_timestamp <= INT64_MAX ? (int64_t)params.end_timestamp : 0;
     return GPUFL_OK;
@@ -338,6 +363,7 @@ void pm_sampling_abandon(struct pm_sampling *sampling)
 {
     if (!sampling)
         return;
+    metric_plan_free(&sampling->plan);
     free(sampling->image);
     free(sampling);
 }

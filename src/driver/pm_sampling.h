@@ -14,6 +14,7 @@ struct pm_sampling_options {
     uint32_t device_id;         /* CUDA ordinal */
     const char *const *metrics; /* borrowed until close; must fit into one pass */
     size_t metric_count;
+    const bool *is_named; /* by metric, borrowed until open returns: the GPU must have it; NULL: all of them */
     int64_t interval_ns;
     size_t hardware_buffer_bytes;
     uint32_t sample_capacity; /* most samples that one decode can give */
@@ -26,6 +27,7 @@ struct pm_sampling_facts {
     bool has_time_trigger; /* else cycles of the system clock: the interval is nominal, it follows the clock */
     bool keeps_latest;     /* Turing cannot */
     size_t image_bytes;    /* of memory, for sample_capacity samples */
+    uint64_t left_out;     /* bit i: this GPU does not have metric i */
 };
 
 struct pm_decode {
@@ -49,7 +51,7 @@ NODISCARD gpufl_status pm_sampling_start(struct pm_sampling *sampling, struct pr
 /* Takes what has gathered since the last decode; what that gave is gone. Works after stop, too. */
 NODISCARD gpufl_status pm_sampling_decode(struct pm_sampling *sampling, struct pm_decode *decode,
                                           struct problem *problem);
-/* Sample `index` of the last decode; values in the order of the metrics, NaN: the counters do not hold it. */
+/* Sample `index` of the last decode; values in the order of the metrics, NaN: left out, or the counters do not hold it. */
 NODISCARD gpufl_status pm_sampling_read(struct pm_sampling *sampling, size_t index, struct pm_sample_time *time,
                                         double *values, struct problem *problem);
 /* The counters of the last decode as profiler_host_evaluate takes them; the object's, until the next decode. */

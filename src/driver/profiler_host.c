@@ -229,7 +229,8 @@ static gpufl_status plan_add(struct profiler_host *host, const char *const *metr
     if (result == CUPTI_ABI_SUCCESS)
         return GPUFL_OK;
     /* CUPTI does not say which one it does not like. */
-    for (size_t i = 0; i < metric_count; i++) {
+    bool is_about_names = result == PROFILER_ABI_INVALID_METRIC_NAME || result == PROFILER_ABI_INVALID_PARAMETER;
+    for (size_t i = 0; is_about_names && i < metric_count; i++) {
         gpufl_status status = metric_check(host, metrics[i], false, problem);
         if (status != GPUFL_OK)
             return status;

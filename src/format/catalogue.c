@@ -228,6 +228,19 @@ static const struct column_info process_metric_batch_columns[] = {
     {"device_id", CELL_I32, false, false},
     {"pid", CELL_U32, false, false},
     {"used_mib", CELL_U64, true, false},
+    {"gpu_instance_id", CELL_U32, true, true},
+};
+static const struct column_info mig_metric_batch_columns[] = {
+    {"dt_ns", CELL_I64, false, false},
+    {"device_id", CELL_I32, false, false},
+    {"gpu_instance_id", CELL_U32, false, false},
+    {"compute_instance_id", CELL_U32, false, false},
+    {"used_mib", CELL_U64, true, false},
+    {"total_mib", CELL_U64, true, false},
+    {"sm_active_bp", CELL_U32, true, false},
+    {"sm_occupancy_bp", CELL_U32, true, false},
+    {"tensor_active_bp", CELL_U32, true, false},
+    {"dram_active_bp", CELL_U32, true, false},
 };
 static const struct column_info host_metric_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
@@ -266,6 +279,8 @@ const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {
                      device_metric_batch_columns, DEVICE_METRIC_COLUMN_COUNT},
     [RECORD_PROCESS_METRIC_BATCH] = {"process_metric_batch", RECORD_PROCESS_METRIC_BATCH, 1, CHANNEL_SYSTEM, true,
                      process_metric_batch_columns, PROCESS_METRIC_COLUMN_COUNT},
+    [RECORD_MIG_METRIC_BATCH] = {"mig_metric_batch", RECORD_MIG_METRIC_BATCH, 1, CHANNEL_SYSTEM, true,
+                     mig_metric_batch_columns, MIG_METRIC_COLUMN_COUNT},
     [RECORD_HOST_METRIC_BATCH] = {"host_metric_batch", RECORD_HOST_METRIC_BATCH, 1, CHANNEL_SYSTEM, true,
                      host_metric_batch_columns, HOST_METRIC_COLUMN_COUNT},
     [RECORD_JOB_START] = {"job_start", RECORD_JOB_START, 1, CHANNEL_COUNT, false, NULL, 0},
@@ -277,6 +292,9 @@ const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {
     [RECORD_OVERHEAD] = {"overhead", RECORD_OVERHEAD, 1, CHANNEL_SYSTEM, false, NULL, 0},
     [RECORD_SYSTEM_START] = {"system_start", RECORD_SYSTEM_START, 1, CHANNEL_SYSTEM, false, NULL, 0},
     [RECORD_SYSTEM_STOP] = {"system_stop", RECORD_SYSTEM_STOP, 1, CHANNEL_SYSTEM, false, NULL, 0},
+    [RECORD_GPU_EVENT] = {"gpu_event", RECORD_GPU_EVENT, 1, CHANNEL_SYSTEM, false, NULL, 0},
+    [RECORD_GPU_PROCESS] = {"gpu_process", RECORD_GPU_PROCESS, 1, CHANNEL_SYSTEM, false, NULL, 0},
+    [RECORD_MIG_DEVICE] = {"mig_device", RECORD_MIG_DEVICE, 1, CHANNEL_SYSTEM, false, NULL, 0},
     [RECORD_DEVICE_LIMITS] = {"device_limits", RECORD_DEVICE_LIMITS, 1, CHANNEL_DEVICE, false, NULL, 0},
     [RECORD_SEGMENT_START] = {"segment_start", RECORD_SEGMENT_START, 1, CHANNEL_COUNT, false, NULL, 0},
     [RECORD_SEGMENT_END] = {"segment_end", RECORD_SEGMENT_END, 1, CHANNEL_COUNT, false, NULL, 0},

@@ -72,25 +72,7 @@ void json_double(struct bytes *out, double value)
         bytes_append(out, "null", 4);
         return;
     }
-    char text[64];
-    int size = 0;
-    for (int precision = 15; precision <= 17; precision++) {
-        size = snprintf(text, sizeof text, "%.*g", precision, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    /* The radix character is the host program's choice of locale; JSON's is a point. */
-    size_t written = 0;
-    bool is_in_radix = false;
-    for (int i = 0; i < size; i++) {
-        bool is_radix = !strchr("0123456789+-e", text[i]);
-        if (!is_radix)
-            text[written++] = text[i];
-        else if (!is_in_radix)
-            text[written++] = '.';
-        is_in_radix = is_radix;
-    }
-    bytes_append(out, text, written);
+    bytes_append_double(out, value);
 }
 
 void json_bool(struct bytes *out, bool value)

@@ -49,3 +49,26 @@ bool log_line_decode(struct log_line *line, struct batch_view *view, struct json
     }
     return true;
 }
+
+size_t log_line_identity(const struct log_line *line, char key[LINE_IDENTITY_MAX])
+{
+    int size;
+    if (line->batch) {
+        const struct batch_view *batch = line->batch;
+        const struct batch_column *kind = &batch->columns[PROFILE_SAMPLE_SAMPLE_KIND];
+        bool is_isa_map =
+            line->type == RECORD_PROFILE_SAMPLE_BATCH && batch->row_count && kind->present && kind->cells[0] == 2;
+        if (!is_isa_map)
+            return 0;
+        size = snprintf(key, LINE_IDENTITY_MAX, "%d|%.*s|%" PRId64, line->type,
+                        (int)(batch->session_id_size < 100 ? batch->session_id_size : 100),
+                        batch->session_id ? batch->session_id : "", batch->batch_id);
+    } else {
+        if (line->type == RECORD_UNKNOWN || line->type == RECORD_DICTIONARY_UPDATE ||
+            record_catalogue[line->type].channel != CHANNEL_COUNT)
+            return 0;
+        size = snprintf(key, LINE_IDENTITY_MAX, "%d|%.100s|%" PRId64, line->type,
+                        json_get_text(line->object, "session_id", ""), json_get_int(line->object, "ts_ns", -1));
+    }
+    return (size_t)size;
+}

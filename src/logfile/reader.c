@@ -118,35 +118,17 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
 /* Records that go to every channel are delivered once. */
 static bool is_repetition(struct reader *reader, const struct log_line *line)
 {
-    char key[256];
-    int size;
-    if (line->batch) {
-        const struct batch_view *batch = line->batch;
-        const struct batch_column *kind = &batch->columns[PROFILE_SAMPLE_SAMPLE_KIND];
-        bool is_isa_map =
-            line->type == RECORD_PROFILE_SAMPLE_BATCH && batch->row_count && kind->present && kind->cells[0] == 2;
-        if (!is_isa_map)
-            return false;
-        size = snprintf(key, sizeof key, "%d|%.*s|%" PRId64, line->type,
-                        (int)(batch->session_id_size < 100 ? batch->session_id_size : 100),
-                        batch->session_id ? batch->session_id : "", batch->batch_id);
-    } else {
-        if (line->type == RECORD_UNKNOWN || line->type == RECORD_DICTIONARY_UPDATE ||
-            record_catalogue[line->type].channel != CHANNEL_COUNT)
-            return false;
-        size = snprintf(key, sizeof key, "%d|%.100s|%" PRId64, line->type,
-                        json_get_text(line->object, "session_id", ""), json_get_int(line->object, "ts_ns", -1));
-    }
+    char key[LINE_IDENTITY_MAX];
+    size_t size = log_line_identity(line, key);
+    if (!size)
+        return false;
     bool is_new = true;
-    intern_id(&reader->seen, key, (size_t)size, &is_new);
+    intern_id(&reader->seen, key, size, &is_new);
     return !is_new;
 }
 
-static void deliver(struct reader *reader, const struct log_line *line)
+void log_summary_add(struct log_summary *summary, const struct log_line *line)
 {
-    if (is_repetition(reader, line))
-        return;
-    struct log_summary *summary = reader->summary;
     summary->rows[line->type] += line->batch ? line->batch->row_count : 1;
     summary->unknown_types += line->type == RECORD_UNKNOWN;
     if (line->type == RECORD_SHUTDOWN) {
@@ -154,6 +136,13 @@ static void deliver(struct reader *reader, const struct log_line *line)
         summary->is_synthetic_shutdown = is_synthetic && (!summary->has_shutdown || summary->is_synthetic_shutdown);
         summary->has_shutdown = true;
     }
+}
+
+static void deliver(struct reader *reader, const struct log_line *line)
+{
+    if (is_repetition(reader, line))
+        return;
+    log_summary_add(reader->summary, line);
     if (reader->on_line && !reader->on_line(reader->user, line))
         reader->is_stopped = true;
 }

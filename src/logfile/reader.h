@@ -53,6 +53,9 @@ struct log_summary {
     bool has_torn_tail, has_shutdown, is_synthetic_shutdown, is_live /* lock held by a living writer */;
 };
 
+/* Counts a line that is delivered; not its bytes. */
+void log_summary_add(struct log_summary *summary, const struct log_line *line);
+
 /* Reads all channels: job_start first, then per channel in file and seq order, system, scope, device, sass
  * (so that scopes are known before kernels). Records written to all channels are delivered once.
  * path: a session directory, or a directory holding exactly one (else GPUFL_E_NOT_FOUND / GPUFL_E_INVALID with a message that lists them). */

@@ -48,6 +48,8 @@ void session_files_free(struct session_files *files);
 /* session_list.c: the same for a directory that is a session or holds exactly one. */
 NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
 
+/* session_id.c: a new UUID (version 7: sorts by time) as 36 characters and NUL. */
+void session_id_make(char out[SESSION_ID_SIZE + 1]);
 bool session_id_is_valid(const char *text);
 /* <channel>.log, <channel>.NNNNNN.log, and with a suffix */
 void session_name_live(char *out, size_t size, enum channel channel);

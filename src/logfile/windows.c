@@ -49,13 +49,33 @@ static bool payload_crc32(int fd, uint32_t *crc)
     return got == 0;
 }
 
-bool window_matches_sidecar(const struct session_files *files, const struct session_file *window, int fd,
-                            struct problem *problem)
+static gpufl_status read_sidecar(const struct session_files *files, const struct session_file *window,
+                                 struct json_document *sidecar, struct problem *problem)
 {
     char name[SESSION_NAME_MAX];
     snprintf(name, sizeof name, ".gpufl-window.%s.%" PRIu64 ".json", channel_names[window->channel], window->index);
+    return read_note(files->dir_fd, name, sidecar, problem);
+}
+
+bool window_sidecar_id(const struct session_files *files, const struct session_file *window,
+                       char id[SESSION_ID_SIZE + 1])
+{
     struct json_document sidecar;
-    gpufl_status status = read_note(files->dir_fd, name, &sidecar, problem);
+    if (read_sidecar(files, window, &sidecar, NULL))
+        return false;
+    const char *text = json_get_text(sidecar.root, "window_id", "");
+    bool is_good = session_id_is_valid(text);
+    if (is_good)
+        memcpy(id, text, SESSION_ID_SIZE + 1);
+    json_free(&sidecar);
+    return is_good;
+}
+
+bool window_matches_sidecar(const struct session_files *files, const struct session_file *window, int fd,
+                            struct problem *problem)
+{
+    struct json_document sidecar;
+    gpufl_status status = read_sidecar(files, window, &sidecar, problem);
     if (status)
         return status == GPUFL_E_NOT_FOUND;
     struct stat file;

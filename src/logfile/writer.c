@@ -2,6 +2,7 @@
 #include "logfile/writer.h"
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/log.h"
 #include "logfile/line.h"
 #include "logfile/sealer.h"
@@ -71,33 +72,10 @@ static gpufl_status io_problem(struct problem *problem, int error, const char *w
     return problem_set(problem, status, "%s %s: %s", what, path, strerror(error));
 }
 
-/* mkdir -p; the parents that exist already keep their mode and may be links. */
-static gpufl_status make_directories(const char *path, struct problem *problem)
-{
-    char partial[PATH_MAX];
-    size_t size = strlen(path);
-    if (!size || size >= sizeof partial)
-        return problem_set(problem, GPUFL_E_INVALID, "the log directory's path is empty or too long");
-    memcpy(partial, path, size + 1);
-    for (size_t i = 1; i <= size; i++) {
-        if (partial[i] != '/' && partial[i] != '\0')
-            continue;
-        char saved = partial[i];
-        partial[i] = '\0';
-        /* A parent on a read-only file system is no obstacle when it is there already. */
-        struct stat status;
-        int error = mkdir(partial, 0700) ? errno : 0;
-        if (error && error != EEXIST && (stat(partial, &status) || !S_ISDIR(status.st_mode)))
-            return io_problem(problem, error, "cannot make the log directory", partial);
-        partial[i] = saved;
-    }
-    return GPUFL_OK;
-}
-
 static gpufl_status open_session(struct log_writer *writer, const struct log_writer_options *options,
                                  struct problem *problem)
 {
-    gpufl_status status = make_directories(options->base_dir, problem);
+    gpufl_status status = directory_make(options->base_dir, problem);
     if (status)
         return status;
     int base_fd = open(options->base_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

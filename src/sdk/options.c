@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sdk/options.h"
 
-#include "base/bytes.h"
+#include "base/directory.h"
 #include "base/environment.h"
+#include "base/remote_config.h"
 #include "format/json.h"
 
 #include <errno.h>
@@ -10,10 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum option_kind { OPTION_TEXT, OPTION_SWITCH, OPTION_INT32, OPTION_INT64, OPTION_ENGINE, OPTION_BACKEND, OPTION_PC_MODE, OPTION_RANGE_MODE };
+enum option_kind {
+    OPTION_TEXT,
+    OPTION_SWITCH,
+    OPTION_INT32,
+    OPTION_INT64,
+    OPTION_ENGINE,
+    OPTION_BACKEND,
+    OPTION_PC_MODE,
+    OPTION_RANGE_MODE
+};
 
 struct option_info {
     const char *name;        /* in code and config file */
@@ -64,6 +72,7 @@ static const struct option_info option_table[] = {
     {"pc_sampling_mode", "GPUFL_PC_SAMPLING_MODE", OPTION_PC_MODE, FIELD(pc_sampling_mode), -1, 0, 0},
     {"pc_sampling_rate_hz", "GPUFL_PC_SAMPLING_RATE_HZ", OPTION_INT32, FIELD(pc_sampling_rate_hz), -1, 1, 10000000},
     {"pc_sampling_period", "GPUFL_PC_SAMPLING_PERIOD", OPTION_INT32, FIELD(pc_sampling_period), -1, 5, 31},
+    {"pc_sampling_drain_ms", "GPUFL_PC_SAMPLING_DRAIN_MS", OPTION_INT32, FIELD(pc_sampling_drain_ms), -1, 1, 10000},
     {"sass_metrics", "GPUFL_SASS_METRICS", OPTION_TEXT, FIELD(sass_metrics), -1, 0, 0},
     {"range_metrics", "GPUFL_RANGE_METRICS", OPTION_TEXT, FIELD(range_metrics), -1, 0, 0},
     {"range_mode", "GPUFL_RANGE_MODE", OPTION_RANGE_MODE, FIELD(range_mode), -1, 0, 0},
@@ -229,8 +238,8 @@ static gpufl_status set_from_json(const struct option_info *info, struct options
     return problem_set(problem, GPUFL_E_INVALID, "%s: %s wants %s", where, info->name, expected);
 }
 
-gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
-                                struct problem *problem)
+static gpufl_status apply_json(struct options *options, const char *text, size_t size, const char *file_name,
+                               bool is_remote, struct problem *problem)
 {
     struct json_document document;
     struct json_error error;
@@ -252,6 +261,11 @@ gpufl_status options_apply_json(struct options *options, const char *text, size_
         for (int i = 0; i < option_count; i++)
             if (!strcmp(option_table[i].name, member->key))
                 info = &option_table[i];
+        if (info && is_remote && !remote_config_may_set(info->name)) {
+            status = problem_set(problem, GPUFL_E_INVALID, "%s: '%s' is not for a remote configuration to set", where,
+                                 info->name);
+            continue;
+        }
         if (info) {
             status = set_from_json(info, options, member, where, problem);
             continue;
@@ -264,28 +278,47 @@ gpufl_status options_apply_json(struct options *options, const char *text, size_
     return status;
 }
 
-static gpufl_status apply_file(struct options *options, const char *path, struct problem *problem)
+gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
+                                struct problem *problem)
+{
+    return apply_json(options, text, size, file_name, false, problem);
+}
+
+static gpufl_status apply_file(struct options *options, const char *path, bool is_remote, struct problem *problem)
 {
     enum { file_bytes_max = 1 << 20 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size > file_bytes_max) {
-        const char *why = fd < 0 ? strerror(errno) : "not a plain file of at most 1 MiB";
-        if (fd >= 0)
-            close(fd);
-        return problem_set(problem, GPUFL_E_INVALID, "config file %.300s: %s", path, why);
-    }
     struct bytes text = {0};
-    ssize_t got = 0;
-    if (bytes_reserve(&text, (size_t)info.st_size + 1))
-        while ((got = read(fd, text.data + text.size, text.capacity - text.size)) > 0)
-            text.size += (size_t)got;
-    close(fd);
-    gpufl_status status = got < 0 || text.failed
-                              ? problem_set(problem, GPUFL_E_IO, "config file %.300s: could not be read", path)
-                              : options_apply_json(options, text.data, text.size, path, problem);
+    gpufl_status status = file_load(AT_FDCWD, path, file_bytes_max, &text);
+    if (status == GPUFL_OK)
+        status = apply_json(options, text.data, text.size, path, is_remote, problem);
+    else if (status == GPUFL_E_INVALID || status == GPUFL_E_LIMIT)
+        status = problem_set(problem, GPUFL_E_INVALID, "config file %.300s: not a plain file of at most 1 MiB", path);
+    else
+        status = problem_set(problem, GPUFL_E_INVALID, "config file %.300s: %s", path,
+                             status == GPUFL_E_NO_MEMORY ? "no memory" : strerror(errno));
     bytes_free(&text);
     return status;
+}
+
+/* A remote configuration never stops a program: what is wrong with it is told, and it is left alone as a whole. */
+static void apply_remote(struct options *options, const char *name)
+{
+    char path[PATH_MAX + REMOTE_CONFIG_NAME_MAX + 8];
+    if (!remote_config_name_is_valid(name)) {
+        problem_set(&options->remote_problem, GPUFL_E_INVALID, "GPUFL_REMOTE_CONFIG: '%.80s' is no name", name);
+        return;
+    }
+    remote_config_path(name, path, sizeof path);
+    struct options *changed = malloc(sizeof *changed);
+    struct problem problem = {"no memory"};
+    if (changed)
+        *changed = *options;
+    if (changed && apply_file(changed, path, true, &problem) == GPUFL_OK)
+        *options = *changed;
+    else
+        problem_set(&options->remote_problem, GPUFL_E_INVALID, "remote configuration '%s' is not used: %.400s", name,
+                    problem.text);
+    free(changed);
 }
 
 bool options_are_disabled(const gpufl_options *given)
@@ -377,7 +410,10 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
     options_set_defaults(options);
     const char *config_file = copy.config_file && *copy.config_file ? copy.config_file : getenv("GPUFL_CONFIG_FILE");
     if (config_file && *config_file)
-        status = apply_file(options, config_file, problem);
+        status = apply_file(options, config_file, false, problem);
+    const char *remote = getenv("GPUFL_REMOTE_CONFIG");
+    if (status == GPUFL_OK && remote && *remote)
+        apply_remote(options, remote);
     for (int i = 0; i < option_count && status == GPUFL_OK; i++) {
         const char *text = option_table[i].environment ? getenv(option_table[i].environment) : NULL;
         if (text && *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a session, resolved: set in code > environment > config file >
- * default. One table names every option once; parsing, validation and the
+/* Options of a session, resolved: set in code > environment > remote
+ * configuration > config file > default. One table names every option once; parsing, validation and the
  * "did you mean" come from it. */
 #ifndef GPUFL_SDK_OPTIONS_H
 #define GPUFL_SDK_OPTIONS_H
@@ -35,7 +35,7 @@ struct options {
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;
     enum { PC_MODE_CONTINUOUS, PC_MODE_SERIALIZED } pc_sampling_mode;
-    int32_t pc_sampling_rate_hz, pc_sampling_period;
+    int32_t pc_sampling_rate_hz, pc_sampling_period, pc_sampling_drain_ms;
     char sass_metrics[2048], range_metrics[4096], range_scopes[1024], pm_metrics[4096];
     enum { RANGE_MODE_AUTO, RANGE_MODE_SCOPE, RANGE_MODE_KERNEL } range_mode;
     int32_t pm_interval_us;
@@ -43,6 +43,7 @@ struct options {
     int64_t code_bytes_max;
     gpufl_log_fn log_fn;
     void *log_user;
+    struct problem remote_problem; /* why the remote configuration is not used; "": it is, or there is none */
 };
 
 /* GPUFL_DISABLED, then `enabled` in code: nothing else needs to be looked at. */

@@ -7,6 +7,8 @@
 
 void scope_begin(const struct scope_text *text)
 {
+    if (!gpufl_is_recording())
+        return;
     if (thread_log_scope_begin(text))
         session_hold_sampler(true);
     session_tell_scope(true, text->name, text->name_size);
@@ -14,6 +16,8 @@ void scope_begin(const struct scope_text *text)
 
 void scope_end(void)
 {
+    if (!gpufl_is_recording())
+        return;
     session_tell_scope(false, NULL, 0);
     if (thread_log_scope_end())
         session_hold_sampler(false);

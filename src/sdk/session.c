@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/collector.h"
+#include "capture/session_frame.h"
 #include "driver/cuda.h"
+#include "logfile/session_dir.h"
 #include "logfile/writer.h"
 #include "sdk/options.h"
 #include "sdk/session_records.h"
@@ -26,7 +28,7 @@ int gpufl_recording;
 static struct {
     pthread_mutex_t mutex; /* init, shutdown, system windows; never taken by scopes */
     bool is_running, is_injected, has_handlers;
-    int users; /* inits not yet matched by a shutdown */
+    int users;                   /* inits not yet matched by a shutdown */
     _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
     struct trace_grant grant;
     struct problem gpu_problem;
@@ -161,6 +163,7 @@ static struct deep_settings deep_settings(const struct options *options, bool is
         .is_pc_serialized = options->pc_sampling_mode == PC_MODE_SERIALIZED,
         .pc_rate_hz = (uint32_t)options->pc_sampling_rate_hz,
         .pc_period_exponent = (uint32_t)options->pc_sampling_period,
+        .pc_drain_ms = (uint32_t)options->pc_sampling_drain_ms,
         .sass_metrics = options->sass_metrics,
         .range_metrics = options->range_metrics,
         .range_scopes = options->range_scopes,
@@ -338,6 +341,8 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     if (!session.options.enabled)
         return problem_set(problem, GPUFL_E_DISABLED, "gpufl is disabled by its config file");
     warn_about_deprecated(&session.options);
+    if (session.options.remote_problem.text[0])
+        log_message(GPUFL_LOG_WARNING, "%s", session.options.remote_problem.text);
     session_id_make(session.session_id);
     session.gpu_problem = (struct problem){""};
     status = open_parts(is_injected, problem, &session.gpu_problem);
@@ -422,7 +427,7 @@ void gpufl_shutdown(void)
         collector_stop(session.collector); /* its last overhead record still asks the sampler */
         system_sampler_stop(session.sampler);
         session.sampler = NULL;
-        write_shutdown(collector_recorder(session.collector), clock_wall_ns());
+        session_frame_end(collector_recorder(session.collector), clock_wall_ns());
         close_parts();
         session.is_running = false;
     }

@@ -2,51 +2,11 @@
 #include "sdk/session_records.h"
 
 #include "base/clock.h"
-#include "capture/host_metrics.h"
+#include "capture/session_frame.h"
 #include "format/json.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
-
-void session_id_make(char out[37])
-{
-    unsigned char id[16];
-    uint64_t now_ms = (uint64_t)clock_wall_ns() / 1000000;
-    if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
-        /* Early in boot there may be no entropy; time and pid still tell two sessions apart. */
-        uint64_t seed[2] = {clock_ticks(), (uint64_t)getpid() << 32 ^ (uint64_t)clock_mono_ns()};
-        memcpy(id, seed, sizeof id);
-    }
-    for (int i = 0; i < 6; i++)
-        id[i] = (unsigned char)(now_ms >> (40 - 8 * i));
-    id[6] = (id[6] & 0x0f) | 0x70;
-    id[8] = (id[8] & 0x3f) | 0x80;
-    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", id[0], id[1], id[2],
-             id[3], id[4], id[5], id[6], id[7], id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]);
-}
-
-/* The command line, arguments separated by spaces; for people, so its length is limited. */
-static void append_command(struct bytes *line)
-{
-    char text[2048];
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, text, sizeof text) : -1;
-    if (fd >= 0)
-        close(fd);
-    while (size > 0 && text[size - 1] == '\0')
-        size--;
-    for (ssize_t i = 0; i < size; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    json_key(line, "command");
-    if (size > 0)
-        json_string(line, text, (size_t)size);
-    else
-        bytes_append_text(line, "null");
-}
 
 static void append_text(struct bytes *line, const char *key, const char *text)
 {
@@ -69,32 +29,17 @@ static const char *wire_engine(gpufl_engine engine)
 void write_job_start(struct recorder *recorder, const struct options *options, struct system_sampler *sampler,
                      const char *session_dir, int64_t now_ns)
 {
-    struct host_identity host;
-    host_identity_read(&host);
-    struct bytes *line = recorder_begin(recorder, RECORD_JOB_START);
-    json_key(line, "pid");
-    json_int(line, getpid());
-    append_text(line, "app", options->app_name);
-    append_text(line, "log_path", session_dir);
-    json_key(line, "ts_ns");
-    json_int(line, now_ns);
-    append_text(line, "hostname", host.hostname);
-    append_text(line, "ip_addr", host.ip_addr);
-    system_sampler_describe(sampler, line);
-    append_text(line, "session_kind", options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace");
-    append_text(line, "profiling_engine", wire_engine(options->profiling_engine));
-    append_text(line, "gpufl_version", GPUFL_VERSION_STRING);
-    append_text(line, "clock", "CLOCK_REALTIME");
-    append_command(line);
-    const char *driver = system_sampler_driver_version(sampler);
-    append_text(line, "driver_version", *driver ? driver : NULL);
-    json_key(line, "cuda_driver_version");
-    int cuda_version = system_sampler_cuda_version(sampler);
-    if (cuda_version)
-        json_int(line, cuda_version);
-    else
-        bytes_append_text(line, "null");
-    recorder_end(recorder, RECORD_JOB_START);
+    struct bytes system = {0};
+    system_sampler_describe(sampler, &system);
+    const struct session_frame frame = {
+        .dir = session_dir,
+        .session_kind = options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace",
+        .profiling_engine = wire_engine(options->profiling_engine),
+        .driver_version = system_sampler_driver_version(sampler),
+        .cuda_driver_version = system_sampler_cuda_version(sampler),
+    };
+    session_frame_start(recorder, &frame, &system, now_ns);
+    bytes_free(&system);
 }
 
 struct capability {
@@ -159,11 +104,12 @@ static void append_deep(struct bytes *line, const struct options *options, struc
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct deep_grant grant = {.state = DEEP_REFUSED, .status = trace->status, .problem = trace->problem};
         if (deep)
-            deep_grant(deep, parts[i].part, &grant);
+            deep_grants_get(deep_grants(deep), parts[i].part, &grant);
         bool is_pending = parts[i].is_requested && grant.state == DEEP_WAITING;
         const struct capability capability = {parts[i].feature, parts[i].is_requested, grant.state == DEEP_RUNNING,
                                               parts[i].mode, is_pending ? "no_context_yet" : reason_code(grant.status)};
-        append_capability(line, &capability, is_pending ? "waits for the program's first CUDA context" : grant.problem.text);
+        append_capability(line, &capability,
+                          is_pending ? "waits for the program's first CUDA context" : grant.problem.text);
     }
 }
 
@@ -173,11 +119,13 @@ void write_capabilities(struct recorder *recorder, const struct options *options
     bool wants_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE;
     unsigned granted = selected >= GPUFL_ENGINE_TRACE ? grant->cupti.granted : 0;
     bool has_kernels = granted & CUPTI_GRANTED_KERNELS;
+    bool is_paused = has_kernels && deep && !deep_times_kernels(deep);
     const char *why = grant->status == GPUFL_OK ? "refused" : reason_code(grant->status);
+    const char *why_untimed = is_paused ? "paused_for_counters" : why;
     const struct capability capabilities[] = {
-        {"kernel_events", wants_trace, has_kernels, "activity", why},
+        {"kernel_events", wants_trace, has_kernels && !is_paused, "activity", why_untimed},
         {"kernel_names", wants_trace, has_kernels, "activity", why},
-        {"kernel_details", wants_trace, has_kernels, "launch_config", why},
+        {"kernel_details", wants_trace, has_kernels && !is_paused, "launch_config", why_untimed},
         {"memcpy_activity", wants_trace, granted & CUPTI_GRANTED_COPIES, "activity", why},
         {"sync_activity", wants_trace && options->enable_synchronization, granted & CUPTI_TRACE_SYNC, "activity", why},
         {"nvtx_markers", wants_trace, has_kernels, "scopes", why},
@@ -202,28 +150,13 @@ void write_capabilities(struct recorder *recorder, const struct options *options
     }
     bytes_append_text(line, ",\"capabilities\":[");
     for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
-        append_capability(line, &capabilities[i], grant->problem.text);
+        append_capability(line, &capabilities[i],
+                          is_paused ? "launches are recorded, not timed: counters and kernel records exclude each other"
+                                    : grant->problem.text);
     append_deep(line, options, deep, grant);
     struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "nvml",
                                    "no_driver"};
     append_capability(line, &telemetry, gpu_problem);
     bytes_append_char(line, ']');
     recorder_end(recorder, RECORD_CAPTURE_CAPABILITIES);
-}
-
-void write_shutdown(struct recorder *recorder, int64_t now_ns)
-{
-    struct bytes totals = {0};
-    recorder_append_totals(recorder, &totals);
-    struct bytes *line = recorder_begin(recorder, RECORD_SHUTDOWN);
-    json_key(line, "pid");
-    json_int(line, getpid());
-    append_text(line, "app", recorder->app_name);
-    json_key(line, "ts_ns");
-    json_int(line, now_ns);
-    json_key(line, "cupti_dropped");
-    json_uint(line, atomic_load(&recorder->lost[LOSS_CUPTI_DROPPED]));
-    bytes_append(line, totals.data, totals.size);
-    bytes_free(&totals);
-    recorder_end(recorder, RECORD_SHUTDOWN);
 }

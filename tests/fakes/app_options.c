@@ -19,6 +19,7 @@ static const char help[] =
     "  --graphs               a captured graph of 3 kernels, launched after every 100 launches\n"
     "  --driver               driver API instead of runtime API\n"
     "  --contexts N           N contexts, threads in turn (implies --driver)\n"
+    "  --churn N              after every N launches a context of its own for one more (implies --driver)\n"
     "  --gpus N               N GPUs, threads in turn; see FAKE_GPU_COUNT\n"
     "  --run-ms N             launch for N ms instead of counting launches\n"
     "  --pause-us N           sleep between launches\n"
@@ -65,6 +66,7 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                                       {"--crash", &o->crash_signal, NULL},
                                       {"--run-ms", &o->run_ms, NULL},
                                       {"--pause-us", &o->pause_us, NULL},
+                                      {"--churn", &o->churn, NULL},
                                       {"--scopes", NULL, &o->has_scopes},
                                       {"--nvtx", NULL, &o->has_nvtx},
                                       {"--copies", NULL, &o->has_copies},
@@ -93,7 +95,7 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                 return false;
         }
     }
-    o->uses_driver = o->uses_driver || o->contexts > 1;
+    o->uses_driver = o->uses_driver || o->contexts > 1 || o->churn > 0;
     if (o->threads < 1 || o->threads > 256 || o->gpus < 1 || o->contexts < 1 || o->contexts > 64 ||
         o->scopes_per_thread < 1 || o->scopes_per_thread > 1000 || (o->has_graphs && o->uses_driver)) {
         fputs("fake_app: option out of range, or --graphs with the driver API\n", stderr);

@@ -134,6 +134,21 @@ static int graph_capture(struct worker *w)
     return result;
 }
 
+/* One launch in a context that comes and goes. */
+static void churn(struct worker *w)
+{
+    struct fake_context *passing = NULL;
+    int result = cuCtxCreate_v2(&passing, 0, 0);
+    if (result == FAKE_SUCCESS) {
+        launch(w, &kernels[0], NULL);
+        check(w, cuCtxSynchronize(), &w->counts.syncs);
+        result = cuCtxDestroy_v2(passing);
+    }
+    if (result == FAKE_SUCCESS)
+        result = cuCtxSetCurrent(contexts[w->number % w->options->contexts]);
+    w->counts.errors += result != FAKE_SUCCESS;
+}
+
 /* Launch number i: which kernel says in which scope it must be found. */
 static void step(struct worker *w, int i)
 {
@@ -170,6 +185,8 @@ static void step(struct worker *w, int i)
     }
     if (o->sync_every > 0 && i % o->sync_every == o->sync_every - 1)
         stream_wait(w, stream);
+    if (o->churn > 0 && i % o->churn == o->churn - 1)
+        churn(w);
     if (o->pause_us > 0)
         usleep((useconds_t)o->pause_us);
 }
@@ -260,8 +277,8 @@ static int cuda_start(const struct app_options *o)
     if (result == FAKE_SUCCESS && count < o->gpus)
         result = FAKE_INVALID_DEVICE;
     for (int i = 0; result == FAKE_SUCCESS && o->uses_driver && i < o->contexts; i++)
-        result =
-            o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus) : cuDevicePrimaryCtxRetain((void **)&contexts[i], 0);
+        result = o->contexts > 1 ? cuCtxCreate_v2(&contexts[i], 0, i % o->gpus)
+                                 : cuDevicePrimaryCtxRetain((void **)&contexts[i], 0);
     return result;
 }
 

@@ -15,7 +15,6 @@ FAKE_API int cuCtxCreate_v2(struct fake_context **context, unsigned flags, int d
 FAKE_API int cuCtxSetCurrent(struct fake_context *context);
 FAKE_API int cuCtxGetDevice(int *device);
 FAKE_API int cuCtxDestroy_v2(struct fake_context *context);
-FAKE_API int cuCtxSynchronize(void);
 FAKE_API int cuModuleLoadData(const struct fake_image **module, const void *image);
 FAKE_API int cuModuleGetFunction(const struct fake_kernel **function, const struct fake_image *module,
                                  const char *name);

@@ -9,6 +9,7 @@
 #include "cupti_callbacks.h"
 #include "cupti_fake.h"
 #include "cupti_records.h"
+#include "cupti_sass.h"
 #include "faults.h"
 #include "gpu_timeline.h"
 
@@ -86,10 +87,8 @@ static struct context *contexts[CONTEXTS];
 
 static int call_begin(const char *function, size_t struct_bytes, size_t expected, const void *context)
 {
-    int result = fault_result(function);
-    if (result != CUPTI_ABI_SUCCESS)
-        return result;
-    return struct_bytes != expected ? CUPTI_INVALID_PARAMETER : context == NULL ? INVALID_CONTEXT : CUPTI_ABI_SUCCESS;
+    int result = fault_result_sized(function, struct_bytes, expected);
+    return result == CUPTI_ABI_SUCCESS && context == NULL ? INVALID_CONTEXT : result;
 }
 
 /* The context's state; may_make: else one that nobody uses. Wants the lock. */
@@ -111,7 +110,8 @@ static struct context *context_of(const void *handle, bool may_make)
 
 void pc_sampling_work(const struct fake_work *work)
 {
-    if (work->kind != FAKE_WORK_KERNEL || pc_recording_is_wanted())
+    /* A context that counts instructions takes no samples, without an error. */
+    if (work->kind != FAKE_WORK_KERNEL || pc_recording_is_wanted() || sass_counts(work->context_id))
         return;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < CONTEXTS && contexts[i] != NULL; i++) {

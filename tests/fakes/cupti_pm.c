@@ -37,9 +37,7 @@ static struct sampler samplers[H200_LIMIT];
 /* The fault that was asked for, else whether the caller declared the parameter as we do. */
 static int call_begin(const char *function, size_t struct_bytes, size_t expected)
 {
-    int result = fault_result(function);
-    if (result == CUPTI_ABI_SUCCESS && struct_bytes != expected)
-        result = CUPTI_INVALID_PARAMETER;
+    int result = fault_result_sized(function, struct_bytes, expected);
     return result == CUPTI_ABI_SUCCESS && fault_gpu_is_lost() ? CUPTI_ABI_UNKNOWN : result;
 }
 

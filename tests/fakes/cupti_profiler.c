@@ -33,15 +33,6 @@ enum { CHIP_COUNT = sizeof chips / sizeof chips[0], SUFFIX_COUNT = sizeof suffix
 static pthread_mutex_t use_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned use_count;
 
-/* The fault that was asked for, else whether the caller declared the parameter as we do. */
-static int call_begin(const char *function, size_t struct_bytes, size_t expected)
-{
-    int result = fault_result(function);
-    if (result == CUPTI_ABI_SUCCESS && struct_bytes != expected)
-        result = CUPTI_INVALID_PARAMETER;
-    return result;
-}
-
 double fake_metric_value(const char *metric, uint32_t range_index)
 {
     uint32_t hash = 2166136261u;
@@ -54,7 +45,7 @@ double fake_metric_value(const char *metric, uint32_t range_index)
 
 int cuptiProfilerInitialize(struct profiler_abi_initialize *parameter)
 {
-    int result = call_begin("cuptiProfilerInitialize", parameter->struct_bytes, PROFILER_ABI_INITIALIZE_BYTES);
+    int result = fault_result_sized("cuptiProfilerInitialize", parameter->struct_bytes, PROFILER_ABI_INITIALIZE_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         result = cupti_attach();
     if (result != CUPTI_ABI_SUCCESS)
@@ -67,7 +58,8 @@ int cuptiProfilerInitialize(struct profiler_abi_initialize *parameter)
 
 int cuptiProfilerDeInitialize(struct profiler_abi_initialize *parameter)
 {
-    int result = call_begin("cuptiProfilerDeInitialize", parameter->struct_bytes, PROFILER_ABI_INITIALIZE_BYTES);
+    int result =
+        fault_result_sized("cuptiProfilerDeInitialize", parameter->struct_bytes, PROFILER_ABI_INITIALIZE_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     pthread_mutex_lock(&use_lock);
@@ -89,8 +81,8 @@ static int use_result(void)
 
 int cuptiProfilerDeviceSupported(struct profiler_abi_device_supported *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerDeviceSupported", parameter->struct_bytes, PROFILER_ABI_DEVICE_SUPPORTED_BYTES);
+    int result = fault_result_sized("cuptiProfilerDeviceSupported", parameter->struct_bytes,
+                                    PROFILER_ABI_DEVICE_SUPPORTED_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         result = use_result();
     if (result != CUPTI_ABI_SUCCESS)
@@ -116,8 +108,8 @@ int cuptiProfilerDeviceSupported(struct profiler_abi_device_supported *parameter
 int cuptiProfilerGetCounterAvailability(struct profiler_abi_availability *parameter)
 {
     enum { IMAGE_BYTES = 64 };
-    int result =
-        call_begin("cuptiProfilerGetCounterAvailability", parameter->struct_bytes, PROFILER_ABI_AVAILABILITY_BYTES);
+    int result = fault_result_sized("cuptiProfilerGetCounterAvailability", parameter->struct_bytes,
+                                    PROFILER_ABI_AVAILABILITY_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         result = use_result();
     if (result != CUPTI_ABI_SUCCESS)
@@ -133,7 +125,7 @@ int cuptiProfilerGetCounterAvailability(struct profiler_abi_availability *parame
 
 int cuptiDeviceGetChipName(struct profiler_abi_chip_name *parameter)
 {
-    int result = call_begin("cuptiDeviceGetChipName", parameter->struct_bytes, PROFILER_ABI_CHIP_NAME_BYTES);
+    int result = fault_result_sized("cuptiDeviceGetChipName", parameter->struct_bytes, PROFILER_ABI_CHIP_NAME_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         parameter->chip_name = "GH100";
     return result;
@@ -156,12 +148,15 @@ static bool chip_is_known(const char *chip)
 
 static bool base_is_known(const char *metric)
 {
-    return strstr(metric, "__") && !strstr(metric, "bogus");
+    char missing[64];
+    fault_text("missing_metric", missing, sizeof missing);
+    return strstr(metric, "__") && !strstr(metric, "bogus") && (!missing[0] || !strstr(metric, missing));
 }
 
 int cuptiProfilerHostInitialize(struct profiler_abi_host_initialize *parameter)
 {
-    int result = call_begin("cuptiProfilerHostInitialize", parameter->struct_bytes, PROFILER_ABI_HOST_INITIALIZE_BYTES);
+    int result =
+        fault_result_sized("cuptiProfilerHostInitialize", parameter->struct_bytes, PROFILER_ABI_HOST_INITIALIZE_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!chip_is_known(parameter->chip_name))
@@ -178,8 +173,8 @@ int cuptiProfilerHostInitialize(struct profiler_abi_host_initialize *parameter)
 
 int cuptiProfilerHostDeinitialize(struct profiler_abi_host_deinitialize *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostDeinitialize", parameter->struct_bytes, PROFILER_ABI_HOST_DEINITIALIZE_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostDeinitialize", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_DEINITIALIZE_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         free(parameter->host);
     return result;
@@ -187,8 +182,8 @@ int cuptiProfilerHostDeinitialize(struct profiler_abi_host_deinitialize *paramet
 
 int cuptiProfilerHostGetSupportedChips(struct profiler_abi_host_chips *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostGetSupportedChips", parameter->struct_bytes, PROFILER_ABI_HOST_CHIPS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetSupportedChips", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_CHIPS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     parameter->chip_names = chips;
@@ -198,8 +193,8 @@ int cuptiProfilerHostGetSupportedChips(struct profiler_abi_host_chips *parameter
 
 int cuptiProfilerHostGetBaseMetrics(struct profiler_abi_host_base_metrics *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostGetBaseMetrics", parameter->struct_bytes, PROFILER_ABI_HOST_BASE_METRICS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetBaseMetrics", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_BASE_METRICS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (parameter->metric_type >= TYPE_COUNT)
@@ -213,8 +208,8 @@ int cuptiProfilerHostGetBaseMetrics(struct profiler_abi_host_base_metrics *param
 
 int cuptiProfilerHostGetSubMetrics(struct profiler_abi_host_sub_metrics *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostGetSubMetrics", parameter->struct_bytes, PROFILER_ABI_HOST_SUB_METRICS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetSubMetrics", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_SUB_METRICS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!base_is_known(parameter->metric_name))
@@ -226,8 +221,8 @@ int cuptiProfilerHostGetSubMetrics(struct profiler_abi_host_sub_metrics *paramet
 
 int cuptiProfilerHostGetMetricProperties(struct profiler_abi_host_properties *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostGetMetricProperties", parameter->struct_bytes, PROFILER_ABI_HOST_PROPERTIES_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetMetricProperties", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_PROPERTIES_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!base_is_known(parameter->metric_name))
@@ -243,8 +238,8 @@ int cuptiProfilerHostGetMetricProperties(struct profiler_abi_host_properties *pa
 
 int cuptiProfilerHostConfigAddMetrics(struct profiler_abi_host_add_metrics *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostConfigAddMetrics", parameter->struct_bytes, PROFILER_ABI_HOST_ADD_METRICS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostConfigAddMetrics", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_ADD_METRICS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     struct host_object *object = parameter->host;
@@ -267,8 +262,8 @@ int cuptiProfilerHostConfigAddMetrics(struct profiler_abi_host_add_metrics *para
 
 int cuptiProfilerHostGetConfigImageSize(struct profiler_abi_host_image_size *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostGetConfigImageSize", parameter->struct_bytes, PROFILER_ABI_HOST_IMAGE_SIZE_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetConfigImageSize", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_IMAGE_SIZE_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         parameter->image_bytes = sizeof(struct config_image);
     return result;
@@ -276,7 +271,8 @@ int cuptiProfilerHostGetConfigImageSize(struct profiler_abi_host_image_size *par
 
 int cuptiProfilerHostGetConfigImage(struct profiler_abi_host_image *parameter)
 {
-    int result = call_begin("cuptiProfilerHostGetConfigImage", parameter->struct_bytes, PROFILER_ABI_HOST_IMAGE_BYTES);
+    int result =
+        fault_result_sized("cuptiProfilerHostGetConfigImage", parameter->struct_bytes, PROFILER_ABI_HOST_IMAGE_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (parameter->image_bytes < sizeof(struct config_image))
@@ -287,7 +283,8 @@ int cuptiProfilerHostGetConfigImage(struct profiler_abi_host_image *parameter)
 
 int cuptiProfilerHostGetNumOfPasses(struct profiler_abi_host_passes *parameter)
 {
-    int result = call_begin("cuptiProfilerHostGetNumOfPasses", parameter->struct_bytes, PROFILER_ABI_HOST_PASSES_BYTES);
+    int result =
+        fault_result_sized("cuptiProfilerHostGetNumOfPasses", parameter->struct_bytes, PROFILER_ABI_HOST_PASSES_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     const struct config_image *config = (const void *)parameter->image;
@@ -299,8 +296,8 @@ int cuptiProfilerHostGetNumOfPasses(struct profiler_abi_host_passes *parameter)
 
 int cuptiProfilerHostGetMaxNumHardwareMetricsPerPass(struct profiler_abi_host_per_pass *parameter)
 {
-    int result = call_begin("cuptiProfilerHostGetMaxNumHardwareMetricsPerPass", parameter->struct_bytes,
-                            PROFILER_ABI_HOST_PER_PASS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetMaxNumHardwareMetricsPerPass", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_PER_PASS_BYTES);
     if (result == CUPTI_ABI_SUCCESS)
         parameter->metric_count = parameter->profiler_type ? METRICS_PER_SAMPLE : METRICS_PER_PASS;
     return result;
@@ -308,8 +305,8 @@ int cuptiProfilerHostGetMaxNumHardwareMetricsPerPass(struct profiler_abi_host_pe
 
 int cuptiProfilerHostEvaluateToGpuValues(struct profiler_abi_host_evaluate *parameter)
 {
-    int result =
-        call_begin("cuptiProfilerHostEvaluateToGpuValues", parameter->struct_bytes, PROFILER_ABI_HOST_EVALUATE_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostEvaluateToGpuValues", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_EVALUATE_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     const struct counter_data_image *image = (const void *)parameter->counter_data;
@@ -331,8 +328,8 @@ static const char single_pass_text[] = "sm__cycles_active.avg\0sm__warps_active.
 
 int cuptiProfilerHostGetSinglePassSets(struct profiler_abi_host_single_pass_sets *parameter)
 {
-    int result = call_begin("cuptiProfilerHostGetSinglePassSets", parameter->struct_bytes,
-                            PROFILER_ABI_HOST_SINGLE_PASS_SETS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetSinglePassSets", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_SINGLE_PASS_SETS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!chip_is_known(parameter->chip_name))
@@ -345,8 +342,8 @@ int cuptiProfilerHostGetSinglePassSets(struct profiler_abi_host_single_pass_sets
 
 int cuptiProfilerHostGetMetricsInSinglePassSet(struct profiler_abi_host_single_pass_metrics *parameter)
 {
-    int result = call_begin("cuptiProfilerHostGetMetricsInSinglePassSet", parameter->struct_bytes,
-                            PROFILER_ABI_HOST_SINGLE_PASS_METRICS_BYTES);
+    int result = fault_result_sized("cuptiProfilerHostGetMetricsInSinglePassSet", parameter->struct_bytes,
+                                    PROFILER_ABI_HOST_SINGLE_PASS_METRICS_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (strcmp(parameter->set_name, "TriageCompute"))

@@ -52,9 +52,7 @@ void range_work(const struct fake_work *work)
 /* Takes the lock when it succeeds. object NULL: there is none to check. */
 static int call_begin(const char *function, size_t struct_bytes, size_t expected, const struct range_object *object)
 {
-    int result = fault_result(function);
-    if (result == CUPTI_ABI_SUCCESS && struct_bytes != expected)
-        result = CUPTI_INVALID_PARAMETER;
+    int result = fault_result_sized(function, struct_bytes, expected);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     pthread_mutex_lock(&objects_lock);
@@ -127,13 +125,16 @@ int cuptiRangeProfilerSetConfig(struct range_abi_set_config *parameter)
         return call_end(CUPTI_INVALID_OPERATION);
     if (!config_is_good(parameter))
         return call_end(CUPTI_INVALID_PARAMETER);
+    /* The real one goes on with the passes that are missing, whatever it is told. */
+    bool is_midway = object->is_configured && object->range == RANGE_ABI_USER && object->pass_index &&
+                     object->pass_index < object->config.pass_count;
     *object = (struct range_object){.context_id = object->context_id,
                                     .is_configured = true,
                                     .range = parameter->range,
                                     .replay = parameter->replay_mode,
                                     .ranges_max = (uint32_t)parameter->ranges_per_pass_max,
                                     .image = (struct counter_data_image *)(void *)parameter->image,
-                                    .pass_index = (uint32_t)parameter->pass_index};
+                                    .pass_index = is_midway ? object->pass_index : (uint32_t)parameter->pass_index};
     memcpy(&object->config, parameter->config, sizeof object->config);
     object->image->metric_count = object->config.metric_count;
     memcpy(object->image->metrics, object->config.metrics, sizeof object->image->metrics);

@@ -69,14 +69,6 @@ uint64_t sass_metric_id(const char *name)
     return hash;
 }
 
-static int call_begin(const char *function, size_t struct_bytes, size_t expected)
-{
-    int result = fault_result(function);
-    return result != CUPTI_ABI_SUCCESS ? result
-           : struct_bytes == expected  ? CUPTI_ABI_SUCCESS
-                                       : CUPTI_INVALID_PARAMETER;
-}
-
 /* Whether the instruction has a count of the metric; what it is after these launches. */
 static bool metric_applies(enum metric metric, int instruction)
 {
@@ -178,6 +170,16 @@ bool sass_is_counting(void)
     return is_counting;
 }
 
+bool sass_counts(uint32_t context_id)
+{
+    bool is_counting = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < CONTEXTS; i++)
+        is_counting |= contexts[i].is_enabled && contexts[i].handle->id == context_id;
+    pthread_mutex_unlock(&lock);
+    return is_counting;
+}
+
 void sass_work(const struct fake_work *work)
 {
     if (work->kind != FAKE_WORK_KERNEL)
@@ -223,7 +225,8 @@ static size_t chip_metrics(const char *chip)
 
 int cuptiSassMetricsGetNumOfMetrics(struct sass_abi_metric_count *params)
 {
-    int result = call_begin("cuptiSassMetricsGetNumOfMetrics", params->struct_bytes, SASS_ABI_METRIC_COUNT_BYTES);
+    int result =
+        fault_result_sized("cuptiSassMetricsGetNumOfMetrics", params->struct_bytes, SASS_ABI_METRIC_COUNT_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     params->metric_count = chip_metrics(params->chip_name);
@@ -232,7 +235,7 @@ int cuptiSassMetricsGetNumOfMetrics(struct sass_abi_metric_count *params)
 
 int cuptiSassMetricsGetMetrics(struct sass_abi_metric_list *params)
 {
-    int result = call_begin("cuptiSassMetricsGetMetrics", params->struct_bytes, SASS_ABI_METRIC_LIST_BYTES);
+    int result = fault_result_sized("cuptiSassMetricsGetMetrics", params->struct_bytes, SASS_ABI_METRIC_LIST_BYTES);
     if (result == CUPTI_ABI_SUCCESS && params->metric_count != chip_metrics(params->chip_name))
         result = CUPTI_INVALID_PARAMETER;
     struct sass_abi_metric *out = params->metrics;
@@ -253,7 +256,7 @@ static enum metric metric_find(uint64_t id)
 
 int cuptiSassMetricsSetConfig(struct sass_abi_set_config *params)
 {
-    int result = call_begin("cuptiSassMetricsSetConfig", params->struct_bytes, SASS_ABI_SET_CONFIG_BYTES);
+    int result = fault_result_sized("cuptiSassMetricsSetConfig", params->struct_bytes, SASS_ABI_SET_CONFIG_BYTES);
     if (result == CUPTI_ABI_SUCCESS && (params->device_index >= DEVICE_LIMIT || params->config_count == 0))
         result = CUPTI_INVALID_PARAMETER;
     for (size_t i = 0; result == CUPTI_ABI_SUCCESS && i < params->config_count; i++)
@@ -275,7 +278,7 @@ int cuptiSassMetricsSetConfig(struct sass_abi_set_config *params)
 
 int cuptiSassMetricsEnable(struct sass_abi_enable *params)
 {
-    int result = call_begin("cuptiSassMetricsEnable", params->struct_bytes, SASS_ABI_ENABLE_BYTES);
+    int result = fault_result_sized("cuptiSassMetricsEnable", params->struct_bytes, SASS_ABI_ENABLE_BYTES);
     if (result == CUPTI_ABI_SUCCESS && params->context == NULL)
         result = INVALID_CONTEXT;
     if (result != CUPTI_ABI_SUCCESS)
@@ -323,7 +326,8 @@ static size_t records_fill(const struct context *context, struct sass_abi_record
 
 int cuptiSassMetricsGetDataProperties(struct sass_abi_data_properties *params)
 {
-    int result = call_begin("cuptiSassMetricsGetDataProperties", params->struct_bytes, SASS_ABI_DATA_PROPERTIES_BYTES);
+    int result =
+        fault_result_sized("cuptiSassMetricsGetDataProperties", params->struct_bytes, SASS_ABI_DATA_PROPERTIES_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
@@ -371,7 +375,7 @@ int cuptiSassMetricsFlushData(struct sass_abi_flush *params)
 
 int cuptiSassMetricsDisable(struct sass_abi_disable *params)
 {
-    int result = call_begin("cuptiSassMetricsDisable", params->struct_bytes, SASS_ABI_DISABLE_BYTES);
+    int result = fault_result_sized("cuptiSassMetricsDisable", params->struct_bytes, SASS_ABI_DISABLE_BYTES);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);

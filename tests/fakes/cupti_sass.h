@@ -15,6 +15,7 @@ SASS_ABI_FUNCTIONS(SASS_PROTOTYPE)
 void sass_work(const struct fake_work *work);
 /* Whether a context counts: kernel activity cannot be enabled. */
 bool sass_is_counting(void);
+bool sass_counts(uint32_t context_id); /* this one does */
 
 /* The id that the look-alike gives to a metric of that name. */
 uint64_t sass_metric_id(const char *name);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FAULT_LIMIT = 32 };
+enum { FAULT_LIMIT = 32, INVALID_PARAMETER = 1 };
 
 struct fault {
     char name[64], value[64]; /* of "fail=F@N:R": name F, and below */
@@ -84,6 +84,12 @@ int fault_result(const char *function)
     return 0;
 }
 
+int fault_result_sized(const char *function, size_t struct_bytes, size_t expected)
+{
+    int result = fault_result(function);
+    return result == 0 && struct_bytes != expected ? INVALID_PARAMETER : result;
+}
+
 static int64_t mono_ms(void)
 {
     struct timespec now;
@@ -91,16 +97,22 @@ static int64_t mono_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static int64_t lost_at_ms;
-static void lost_setup(void)
+static int64_t begun_ms;
+static void begun_setup(void)
 {
-    int64_t after_ms = fault_number("lost_gpu_after_ms", -1);
-    lost_at_ms = after_ms < 0 ? INT64_MAX : mono_ms() + after_ms;
+    begun_ms = mono_ms();
+}
+
+int fault_is_now(const char *after, const char *duration)
+{
+    static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    pthread_once(&asked, begun_setup);
+    int64_t after_ms = fault_number(after, -1), for_ms = fault_number(duration, INT64_MAX);
+    int64_t age_ms = mono_ms() - begun_ms;
+    return after_ms >= 0 && age_ms >= after_ms && age_ms - after_ms < for_ms;
 }
 
 int fault_gpu_is_lost(void)
 {
-    static pthread_once_t asked = PTHREAD_ONCE_INIT;
-    pthread_once(&asked, lost_setup);
-    return lost_at_ms != INT64_MAX && mono_ms() >= lost_at_ms;
+    return fault_is_now("lost_gpu_after_ms", "lost_gpu_for_ms");
 }

@@ -14,7 +14,12 @@ void fault_text(const char *name, char *out, size_t size);
 /* Counts a call of `function`; nonzero: the result it must return instead of working, from
  * "fail=FUNCTION@N:RESULT" (the Nth call) or "fail=FUNCTION@*:RESULT" (every call). */
 int fault_result(const char *function);
-/* Whether lost_gpu_after_ms have passed since the first question about it. */
+/* The same for a function that takes a struct with its size: invalid parameter (1) when the caller declared it otherwise
+ * than we do. */
+int fault_result_sized(const char *function, size_t struct_bytes, size_t expected);
+/* Whether the fault `after` (ms since the first such question) has begun and, where `duration` is given, not yet ended. */
+int fault_is_now(const char *after, const char *duration);
+/* lost_gpu_after_ms, lost_gpu_for_ms */
 int fault_gpu_is_lost(void);
 
 #endif

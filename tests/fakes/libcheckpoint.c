@@ -24,17 +24,9 @@ void fake_checkpoint_memory(void *memory, size_t bytes)
     device_bytes = bytes;
 }
 
-static int call_begin(const char *function, const struct checkpoint_abi *handle)
-{
-    int result = fault_result(function);
-    if (result == SUCCESS && handle->struct_bytes != sizeof *handle)
-        result = INVALID_PARAMETER;
-    return result;
-}
-
 int cuptiCheckpointSave(struct checkpoint_abi *handle)
 {
-    int result = call_begin("cuptiCheckpointSave", handle);
+    int result = fault_result_sized("cuptiCheckpointSave", handle->struct_bytes, sizeof *handle);
     if (result != SUCCESS)
         return result;
     if (handle->priv && !handle->allow_overwrite)
@@ -49,7 +41,7 @@ int cuptiCheckpointSave(struct checkpoint_abi *handle)
 
 int cuptiCheckpointRestore(struct checkpoint_abi *handle)
 {
-    int result = call_begin("cuptiCheckpointRestore", handle);
+    int result = fault_result_sized("cuptiCheckpointRestore", handle->struct_bytes, sizeof *handle);
     if (result != SUCCESS)
         return result;
     if (!handle->priv)
@@ -60,7 +52,7 @@ int cuptiCheckpointRestore(struct checkpoint_abi *handle)
 
 int cuptiCheckpointFree(struct checkpoint_abi *handle)
 {
-    int result = call_begin("cuptiCheckpointFree", handle);
+    int result = fault_result_sized("cuptiCheckpointFree", handle->struct_bytes, sizeof *handle);
     if (result != SUCCESS)
         return result;
     if (!handle->priv)

@@ -322,6 +322,23 @@ FAKE_API int cuCtxGetCurrent(void **context)
     return driver_state();
 }
 
+/* One level is enough: whoever pushes pops before it pushes again. */
+static _Thread_local struct fake_context *pushed_over;
+
+FAKE_API int cuCtxPushCurrent_v2(void *context)
+{
+    pushed_over = fake_current_context();
+    fake_set_current_context(context);
+    return driver_state();
+}
+
+FAKE_API int cuCtxPopCurrent_v2(void **context)
+{
+    *context = fake_current_context();
+    fake_set_current_context(pushed_over);
+    return driver_state();
+}
+
 FAKE_API int cuCtxGetDevice(int *device)
 {
     struct fake_context *context = fake_current_context();
@@ -333,6 +350,9 @@ FAKE_API int cuCtxGetDevice(int *device)
 
 FAKE_API int cuCtxDestroy_v2(struct fake_context *context)
 {
+    const struct fake_tracer *tracer = tracer_get();
+    if (tracer != NULL)
+        tracer->resource(FAKE_RESOURCE_CONTEXT_DESTROYING, context, NULL);
     if (fake_current_context() == context)
         fake_set_current_context(NULL); /* the memory stays: late records may name it */
     return driver_state();

@@ -16,12 +16,14 @@
 
 struct device {
     int index;
+    int instance; /* of a MIG device: its position from 0; -1: a whole GPU */
 };
+enum { MIG_LIMIT = 7 };
 struct gpm_sample {
     const struct device *device;
     uint64_t time_us;
 };
-static struct device devices[H200_LIMIT];
+static struct device devices[H200_LIMIT], migs[H200_LIMIT][MIG_LIMIT];
 static atomic_int init_count;
 static atomic_ullong begun_us;
 
@@ -45,15 +47,29 @@ static unsigned wave(const struct device *device, unsigned low, unsigned high)
     return low + (unsigned)(up * (high - low) / 500);
 }
 
+static unsigned mig_count(void)
+{
+    int64_t count = fault_number("mig", 0);
+    return count < 0 ? 0 : count > MIG_LIMIT ? MIG_LIMIT : (unsigned)count;
+}
+
+static bool driver_is_gone(void)
+{
+    return fault_is_now("driver_gone_after_ms", "driver_gone_for_ms");
+}
+
 static int check(const char *function, const void *device)
 {
     if (atomic_load(&init_count) == 0)
         return NVML_ABI_UNINITIALIZED;
+    if (driver_is_gone())
+        return NVML_ABI_UNKNOWN;
     int result = fault_result(function);
     if (result != NVML_ABI_SUCCESS)
         return result;
     const struct device *known = device;
-    if (known != NULL && (known < devices || known >= devices + h200_count()))
+    bool is_mig = known != NULL && known >= migs[0] && known < migs[H200_LIMIT - 1] + MIG_LIMIT;
+    if (known != NULL && !is_mig && (known < devices || known >= devices + h200_count()))
         return NVML_ABI_INVALID_ARGUMENT;
     return known != NULL && fault_gpu_is_lost() ? NVML_ABI_GPU_IS_LOST : NVML_ABI_SUCCESS;
 }
@@ -82,12 +98,15 @@ int nvmlInit_v2(void)
     int result = fault_result("nvmlInit_v2");
     if (result != NVML_ABI_SUCCESS)
         return result;
-    if (fault_number("no_device", 0) != 0)
+    if (fault_number("no_device", 0) != 0 || driver_is_gone())
         return NVML_ABI_DRIVER_NOT_LOADED;
     if (atomic_fetch_add(&init_count, 1) == 0) {
         atomic_store(&begun_us, mono_us());
-        for (int i = 0; i < H200_LIMIT; i++)
-            devices[i].index = i;
+        for (int i = 0; i < H200_LIMIT; i++) {
+            devices[i] = (struct device){i, -1};
+            for (int j = 0; j < MIG_LIMIT; j++)
+                migs[i][j] = (struct device){i, j};
+        }
         fault_gpu_is_lost(); /* its delay counts from here */
     }
     return NVML_ABI_SUCCESS;
@@ -156,7 +175,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 
 int nvmlDeviceGetName(void *device, char *text, unsigned size)
 {
-    return text_answer(check("nvmlDeviceGetName", device), text, size, H200_NAME);
+    const struct device *asked = device;
+    bool is_mig = asked != NULL && asked->instance >= 0;
+    return text_answer(check("nvmlDeviceGetName", device), text, size, is_mig ? H200_NAME " MIG 1g.18gb" : H200_NAME);
 }
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
@@ -165,8 +186,13 @@ int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
     if (result != NVML_ABI_SUCCESS)
         return result;
     unsigned char bytes[16];
+    const struct device *asked = device;
     char uuid[48] = "GPU-";
-    h200_uuid(((struct device *)device)->index, bytes);
+    h200_uuid(asked->index, bytes);
+    if (asked->instance >= 0) {
+        memcpy(uuid, "MIG-", 5);
+        bytes[0] = (unsigned char)(bytes[0] + 1 + asked->instance);
+    }
     for (int i = 0, at = 4; i < 16; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10)
             uuid[at++] = '-';
@@ -202,7 +228,7 @@ int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor)
 int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending)
 {
     *pending = 0;
-    ANSWER(nvmlDeviceGetMigMode, device, current, 0u);
+    ANSWER(nvmlDeviceGetMigMode, device, current, mig_count() > 0 ? 1u : 0u);
 }
 
 int nvmlDeviceGetUtilizationRates(void *device, struct nvml_abi_utilization *rates)
@@ -237,6 +263,8 @@ static struct nvml_abi_memory memory_now(const struct device *device)
 {
     struct nvml_abi_memory memory = {.total = H200_MEMORY_BYTES,
                                      .used = ((unsigned long long)wave(device, 512, 8192)) << 20};
+    if (device->instance >= 0) /* an eighth, with a use that tells the instances apart */
+        memory = (struct nvml_abi_memory){.total = 18ull << 30, .used = (100ull + (unsigned)device->instance) << 20};
     memory.free = memory.total - memory.used;
     return memory;
 }
@@ -343,8 +371,90 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
     *count = 2; /* this process and one of somebody else whose memory is not told */
     if (capacity < 2 || processes == NULL)
         return NVML_ABI_INSUFFICIENT_SIZE;
-    processes[0] = (struct nvml_abi_process){(unsigned)getpid(), 1ull << 30, ~0u, ~0u};
+    unsigned instance = mig_count() > 0 ? 7u : NVML_ABI_NO_INSTANCE;
+    processes[0] = (struct nvml_abi_process){(unsigned)getpid(), 1ull << 30, instance, instance};
     processes[1] = (struct nvml_abi_process){1, ~0ull, ~0u, ~0u};
+    return NVML_ABI_SUCCESS;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count)
+{
+    ANSWER(nvmlDeviceGetMaxMigDeviceCount, device, count, (unsigned)MIG_LIMIT);
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **mig)
+{
+    int result = check("nvmlDeviceGetMigDeviceHandleByIndex", device);
+    if (result == NVML_ABI_SUCCESS && index >= mig_count())
+        result = NVML_ABI_NOT_FOUND;
+    if (result == NVML_ABI_SUCCESS)
+        *mig = &migs[((struct device *)device)->index][index];
+    return result;
+}
+
+int nvmlDeviceGetGpuInstanceId(void *mig, unsigned *id)
+{
+    ANSWER(nvmlDeviceGetGpuInstanceId, mig, id, 7u + (unsigned)((struct device *)mig)->instance);
+}
+
+int nvmlDeviceGetComputeInstanceId(void *mig, unsigned *id)
+{
+    ANSWER(nvmlDeviceGetComputeInstanceId, mig, id, 0u);
+}
+
+int nvmlGpmMigSampleGet(void *device, unsigned gpu_instance_id, void *sample)
+{
+    struct gpm_sample *taken = sample;
+    int result = check("nvmlGpmMigSampleGet", device);
+    if (result == NVML_ABI_SUCCESS && (gpu_instance_id < 7 || gpu_instance_id >= 7 + mig_count()))
+        result = NVML_ABI_INVALID_ARGUMENT;
+    if (result == NVML_ABI_SUCCESS)
+        *taken = (struct gpm_sample){device, elapsed_us()};
+    return result;
+}
+
+int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types)
+{
+    ANSWER(nvmlDeviceGetSupportedEventTypes, device, types, 0x11full);
+}
+
+/* One set for all: the fake has one event, told once to whoever waits after its time has come. */
+static int event_set;
+static atomic_bool is_event_told;
+
+int nvmlEventSetCreate(void **set)
+{
+    int result = check("nvmlEventSetCreate", NULL);
+    if (result == NVML_ABI_SUCCESS)
+        *set = &event_set;
+    return result;
+}
+
+int nvmlEventSetFree(void *set)
+{
+    return set == &event_set ? check("nvmlEventSetFree", NULL) : NVML_ABI_INVALID_ARGUMENT;
+}
+
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+    int result = check("nvmlDeviceRegisterEvents", device);
+    return result != NVML_ABI_SUCCESS               ? result
+           : set != &event_set || types & ~0x11full ? NVML_ABI_INVALID_ARGUMENT
+                                                    : NVML_ABI_SUCCESS;
+}
+
+int nvmlEventSetWait_v2(void *set, struct nvml_abi_event *event, unsigned timeout_ms)
+{
+    int result = check("nvmlEventSetWait_v2", NULL);
+    if (result != NVML_ABI_SUCCESS || set != &event_set || timeout_ms != 0)
+        return result != NVML_ABI_SUCCESS ? result : NVML_ABI_INVALID_ARGUMENT;
+    if (!fault_is_now("xid_after_ms", "") || atomic_exchange(&is_event_told, true))
+        return NVML_ABI_TIMEOUT;
+    *event = (struct nvml_abi_event){.device = &devices[0],
+                                     .type = NVML_ABI_EVENT_XID,
+                                     .data = (unsigned long long)fault_number("xid", 79),
+                                     .gpu_instance_id = NVML_ABI_NO_INSTANCE,
+                                     .compute_instance_id = NVML_ABI_NO_INSTANCE};
     return NVML_ABI_SUCCESS;
 }
 

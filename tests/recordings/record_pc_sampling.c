@@ -163,10 +163,10 @@ static void sampling_begin(void)
     u32_write(version);
     u32_write(CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS);
     u32_write(period);
-    stalls_write();
-    buffer_reset(&final);
     CUpti_PCSamplingEnableParams enable = {CUpti_PCSamplingEnableParamsSize, NULL, context};
     EXPECT(cuptiPCSamplingEnable(&enable));
+    stalls_write(); /* not known before */
+    buffer_reset(&final);
     CUpti_PCSamplingConfigurationInfo info[4] = {0};
     info[0].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE;
     info[0].attributeData.collectionModeData.collectionMode = CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS;

@@ -49,7 +49,8 @@ static char names[METRICS_MAX][128];
 static size_t metric_count;
 static int is_enabled;
 static struct {
-    uint32_t cubin_crc, function_index;
+    uint32_t cubin_crc;
+    char *name; /* function_index is 0 for all on some releases */
 } functions[FUNCTIONS_MAX];
 static size_t function_count;
 
@@ -132,16 +133,15 @@ void sass_record_begin(void)
 /* The number of a record's function in the file; written when it is new. */
 static size_t function_number(FILE *out, const CUpti_SassMetrics_Data *record)
 {
+    const char *name = record->functionName ? record->functionName : "?";
     size_t i = 0;
-    while (i < function_count &&
-           (functions[i].cubin_crc != record->cubinCrc || functions[i].function_index != record->functionIndex))
+    while (i < function_count && (functions[i].cubin_crc != record->cubinCrc || strcmp(functions[i].name, name)))
         i++;
     if (i < function_count || i == FUNCTIONS_MAX)
         return i;
     functions[function_count].cubin_crc = record->cubinCrc;
-    functions[function_count++].function_index = record->functionIndex;
-    fprintf(out, "function %zu %u %u %s\n", i, record->cubinCrc, record->functionIndex,
-            record->functionName ? record->functionName : "?");
+    functions[function_count++].name = strdup(name);
+    fprintf(out, "function %zu %u %u %s\n", i, record->cubinCrc, record->functionIndex, name);
     return i;
 }
 

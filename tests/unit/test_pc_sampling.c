@@ -435,7 +435,7 @@ static void replay_golden(void)
     CHECK(sum.samples == golden.samples && sum.samples > 1000);
     CHECK(seen.dropped + drain.dropped == golden.dropped);
     CHECK(seen.total + drain.total == golden.total && seen.non_user + drain.non_user == golden.non_user);
-    CHECK(strstr(sum.function, "_Z"));
+    CHECK(!strcmp(sum.function, "chase") || !strcmp(sum.function, "multiply"));
 }
 static void samples_recorded_on_an_h200_are_all_read(void **state)
 {

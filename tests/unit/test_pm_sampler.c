@@ -334,8 +334,8 @@ static void failing_body(void)
         RUN_UNTIL(&world, totals(&world).samples >= 60);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
-    CHECK(total.devices_failed == pm_sampler_trouble(world.sampler, &trouble));
-    CHECK(!total.devices_failed || trouble.text[0]);
+    bool has_trouble = pm_sampler_trouble(world.sampler, &trouble); /* also of a device that recovered */
+    CHECK(has_trouble ? trouble.text[0] != '\0' : !total.devices_failed);
     bool is_hurt = total.devices_failed || total.overflows;
     bool is_at_end = strstr(getenv("FAKE_FAULTS"), "Stop@") || strstr(getenv("FAKE_FAULTS"), "Disable@");
     CHECK(is_hurt || is_at_end);

@@ -44,18 +44,17 @@ static void a_scope_has_values_once_it_ran_as_often_as_there_are_passes(void **s
 
 static void turns_body(void)
 {
-    static const char *const turns[] = {"step|forward", "step|backward", "step|forward",
-                                        "step|forward", "step|backward", "step|backward"};
     engine_start(RANGE_PER_SCOPE, "forward,backward");
-    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+    for (int i = 0; i < 2 * PASSES; i++) {
         begin("step");
-        run_scope(turns[i]);
+        run_scope("step|forward");
+        run_scope("step|backward");
         end();
     }
     engine_end();
 }
 
-static void scopes_that_take_turns_keep_their_own_passes(void **state)
+static void scopes_that_take_turns_are_measured_one_after_the_other(void **state)
 {
     (void)state;
     run_program("", turns_body);
@@ -67,6 +66,28 @@ static void scopes_that_take_turns_keep_their_own_passes(void **state)
         assert_int_equal(told.events[i].scope_depth, 1);
     }
     assert_string_equal(told.events[1].name, "backward");
+}
+
+static void absent_body(void)
+{
+    engine_start(RANGE_PER_SCOPE, NULL);
+    run_scope("once");
+    for (int i = 0; i < 100; i++)
+        run_scope("often");
+    engine_end();
+}
+
+static void a_scope_that_does_not_come_again_makes_way(void **state)
+{
+    (void)state;
+    run_program("", absent_body);
+    assert_true(told.count > 1);
+    for (uint32_t i = 0; i + 1 < told.count; i++) {
+        assert_string_equal(told.events[i].path, "often");
+        assert_int_equal(told.events[i].values, METRIC_COUNT);
+    }
+    assert_string_equal(told.events[told.count - 1].path, "once");
+    assert_int_equal(told.events[told.count - 1].values, 0);
 }
 
 static void rare_body(void)
@@ -86,7 +107,8 @@ static void a_scope_that_ran_too_rarely_says_so(void **state)
     assert_int_equal(told.events[0].passes_needed, PASSES);
     assert_true(told.events[0].sm_throughput == -1);
     assert_string_equal(told.events[0].reason,
-                        "the scope ran 1 time; 3 passes are needed (use fewer metrics or run it more often)");
+                        "the scope ran 1 time; 3 passes in a row are needed (use fewer metrics, fewer scopes or run it "
+                        "more often)");
 }
 
 static void nested_body(void)
@@ -396,7 +418,8 @@ int main(void)
     environment_clear();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scope_has_values_once_it_ran_as_often_as_there_are_passes),
-        cmocka_unit_test(scopes_that_take_turns_keep_their_own_passes),
+        cmocka_unit_test(scopes_that_take_turns_are_measured_one_after_the_other),
+        cmocka_unit_test(a_scope_that_does_not_come_again_makes_way),
         cmocka_unit_test(a_scope_that_ran_too_rarely_says_so),
         cmocka_unit_test(without_names_only_the_outermost_scope_is_measured),
         cmocka_unit_test(the_outermost_match_wins),

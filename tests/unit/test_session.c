@@ -95,6 +95,23 @@ static void scopes_before_init_and_after_shutdown_are_inert(void **state)
     assert_true(seen.summary.has_shutdown);
 }
 
+/* The functions behind the inline ones are public, too: without a session they must not touch anything. */
+static void pushing_scopes_without_a_session_is_inert(void **state)
+{
+    (void)state;
+    pthread_key_t first;
+    assert_int_equal(pthread_key_create(&first, NULL), 0);
+    int mine;
+    assert_int_equal(pthread_setspecific(first, &mine), 0);
+    for (int i = 0; i < 5000; i++) {
+        gpufl_scope_push("nobody listens", NULL);
+        gpufl_scope_pop();
+        gpufl_scope_pop();
+    }
+    assert_ptr_equal(pthread_getspecific(first), &mine);
+    pthread_key_delete(first);
+}
+
 static void c_scope_macro_ends_on_break_and_return(void **state)
 {
     (void)state;
@@ -356,6 +373,7 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
     const struct CMUnitTest tests[] = {
+        IN_DIR(pushing_scopes_without_a_session_is_inert), /* first: before any session */
         IN_DIR(scopes_before_init_and_after_shutdown_are_inert),
         IN_DIR(c_scope_macro_ends_on_break_and_return),
         IN_DIR(init_twice_joins_the_session_and_wants_two_shutdowns),

@@ -255,6 +255,21 @@ export interface ProcessMetricRow {
   device_id: number;
   pid: number;
   used_mib: number | null; // null: not available (MIG, vGPU, WSL)
+  gpu_instance_id?: number | null; // MIG; null: the whole GPU
+}
+
+/** mig_metric_batch: one row per MIG instance and sample; the ratios are those of its GPU instance */
+export interface MigMetricRow {
+  dt_ns: number;
+  device_id: number; // NVML index of the GPU
+  gpu_instance_id: number;
+  compute_instance_id: number;
+  used_mib: number | null;
+  total_mib: number | null;
+  sm_active_bp: number | null; // GPM, basis points
+  sm_occupancy_bp: number | null; // GPM
+  tensor_active_bp: number | null; // GPM
+  dram_active_bp: number | null; // GPM
 }
 
 /** host_metric_batch: one row per sample of the host and of this process */
@@ -281,6 +296,7 @@ export interface RowTypes {
   pm_sample_batch: PmSampleRow;
   device_metric_batch: DeviceMetricRow;
   process_metric_batch: ProcessMetricRow;
+  mig_metric_batch: MigMetricRow;
   host_metric_batch: HostMetricRow;
 }
 
@@ -299,7 +315,8 @@ export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[
   profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line", "cubin_crc", "context_id", "interval_ns", "instances", "confidence_bp", "scope_id", "window_id"],
   pm_sample_batch: ["sample_index", "dt_ns", "device_id", "metric_id", "value", "scope_name_id"],
   device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp"],
-  process_metric_batch: ["dt_ns", "device_id", "pid", "used_mib"],
+  process_metric_batch: ["dt_ns", "device_id", "pid", "used_mib", "gpu_instance_id"],
+  mig_metric_batch: ["dt_ns", "device_id", "gpu_instance_id", "compute_instance_id", "used_mib", "total_mib", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp"],
   host_metric_batch: ["dt_ns", "cpu_pct_x100", "ram_used_mib", "ram_total_mib", "process_cpu_pct_x100", "process_rss_mib"],
 };
 
@@ -313,6 +330,9 @@ export type EventType =
   | "overhead"
   | "system_start"
   | "system_stop"
+  | "gpu_event"
+  | "gpu_process"
+  | "mig_device"
   | "device_limits"
   | "segment_start"
   | "segment_end"

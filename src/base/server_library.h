@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds libgpufl-server.so, which is all of `gpufl serve`. It is loaded only by
+ * that command: no other one carries HTTP, TLS and SQL, or fails to start
+ * without them. */
+#ifndef GPUFL_BASE_SERVER_LIBRARY_H
+#define GPUFL_BASE_SERVER_LIBRARY_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+enum server_action {
+    SERVER_RUN,
+    SERVER_KEYS_CREATE,
+    SERVER_KEYS_LIST,
+    SERVER_KEYS_ROTATE,
+    SERVER_KEYS_REVOKE,
+    SERVER_BACKUP,
+    SERVER_CHECK
+};
+
+/* A command line. NULL and -1: not given. */
+struct server_command {
+    enum server_action action;
+    const char *listen, *data, *store, *tls_cert, *tls_key, *config, *allow_hosts, *admin_key_file;
+    int64_t retention_days, retention_bytes;
+    bool is_verbose, is_json;
+    const char *operand;                                        /* of backup: the file; of rotate and revoke: the key */
+    const char *key_name, *key_scope;                           /* of create */
+    int64_t expires_days, grace_hours, rate_per_s, quota_bytes; /* of create and rotate */
+};
+
+/* Prints for people or machines, and returns the exit code (cli/command.h). */
+typedef int (*server_main_fn)(const struct server_command *command);
+
+/* As upload_library_find. */
+server_main_fn server_library_find(const void *address, struct problem *problem);
+
+#endif

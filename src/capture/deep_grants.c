@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/deep_grants.h"
+
+#include "base/log.h"
+
+static const char *const part_names[DEEP_PART_COUNT] = {"PC sampling", "SASS counters", "range counters", "PM sampling",
+                                                        "code collection"};
+
+void deep_grants_init(struct deep_grants *grants)
+{
+    pthread_mutex_init(&grants->mutex, NULL);
+    atomic_init(&grants->has_news, false);
+}
+
+void deep_grants_destroy(struct deep_grants *grants)
+{
+    pthread_mutex_destroy(&grants->mutex);
+}
+
+void deep_grants_request(struct deep_grants *grants, enum deep_part part)
+{
+    pthread_mutex_lock(&grants->mutex);
+    grants->grants[part].state = DEEP_WAITING;
+    pthread_mutex_unlock(&grants->mutex);
+}
+
+static void change(struct deep_grants *grants, enum deep_part part, gpufl_status status, const struct problem *problem)
+{
+    struct deep_grant *grant = &grants->grants[part];
+    grant->state = status == GPUFL_OK ? DEEP_RUNNING : DEEP_REFUSED;
+    grant->status = status;
+    grant->problem = *problem;
+    atomic_store(&grants->has_news, true);
+}
+
+void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_status status,
+                        const struct problem *problem)
+{
+    pthread_mutex_lock(&grants->mutex);
+    enum deep_state state = grants->grants[part].state;
+    bool is_news = state == DEEP_WAITING || (status == GPUFL_OK && state == DEEP_REFUSED);
+    if (is_news)
+        change(grants, part, status, problem);
+    pthread_mutex_unlock(&grants->mutex);
+    if (status != GPUFL_OK && is_news)
+        log_message(GPUFL_LOG_WARNING, "no %s: %s", part_names[part], problem->text);
+}
+
+void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, const struct problem *problem)
+{
+    pthread_mutex_lock(&grants->mutex);
+    if (grants->grants[part].state == DEEP_RUNNING)
+        change(grants, part, GPUFL_E_UNSUPPORTED, problem);
+    pthread_mutex_unlock(&grants->mutex);
+}
+
+void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant)
+{
+    pthread_mutex_lock(&grants->mutex);
+    *grant = grants->grants[part];
+    pthread_mutex_unlock(&grants->mutex);
+}
+
+bool deep_grants_take_news(struct deep_grants *grants)
+{
+    return atomic_exchange(&grants->has_news, false);
+}
+
+static bool is_refused(struct deep_grants *grants, enum deep_part part)
+{
+    struct deep_grant grant;
+    deep_grants_get(grants, part, &grant);
+    return grant.state == DEEP_REFUSED;
+}
+
+gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted)
+{
+    if (wanted == GPUFL_ENGINE_RANGE_PROFILER)
+        return is_refused(grants, DEEP_RANGE_COUNTERS) ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_SASS_METRICS)
+        return is_refused(grants, DEEP_SASS_METRICS) ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_DEEP && is_refused(grants, DEEP_SASS_METRICS))
+        wanted = GPUFL_ENGINE_PC_SAMPLING;
+    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && is_refused(grants, DEEP_PC_SAMPLING))
+        return GPUFL_ENGINE_TRACE;
+    return wanted;
+}

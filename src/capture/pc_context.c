@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/pc_engine.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "driver/cuda.h"
+#include "driver/profiler_target.h"
+
+enum {
+    SCRATCH_BYTES = 4 << 20,
+    CLOCK_GUESS_KHZ = 1500000, /* where the device does not tell; the period that it leads to is recorded */
+    FAILURES_MAX = 8,          /* reads in a row before a context is given up */
+};
+
+void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
+{
+    pthread_mutex_lock(&sampler->lock);
+    bool is_first = !sampler->trouble.text[0];
+    if (is_first)
+        sampler->trouble = *problem;
+    pthread_mutex_unlock(&sampler->lock);
+    recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
+    if (is_first)
+        log_message(GPUFL_LOG_WARNING, "PC sampling: %s", problem->text);
+}
+
+struct taking {
+    struct pc_sampler *sampler;
+    struct pc_interval interval;
+    uint64_t samples;
+};
+
+static void take_samples(void *user, const struct pc_sample *samples, size_t count)
+{
+    struct taking *taking = user;
+    if (!taking->interval.end_ns) /* once a drain: later reads of it only empty what CUPTI had */
+        taking->interval.end_ns = clock_wall_ns();
+    for (size_t i = 0; i < count; i++)
+        taking->samples += samples[i].samples;
+    pc_ring_push_samples(taking->sampler->ring, &taking->interval, samples, count);
+}
+
+gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *context, pc_drain_fn *function,
+                             struct problem *problem)
+{
+    struct recorder *recorder = sampler->options.attribution.recorder;
+    struct taking taking = {
+        sampler, {context->since_ns, 0, context->gpu.id, context->gpu.device_id, atomic_load(&sampler->window_id)}, 0};
+    struct pc_drain drain = {0};
+    if (!context->is_described)
+        context->is_described =
+            pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
+    int64_t asked_ns = clock_wall_ns();
+    gpufl_status status = function(context->sampling, take_samples, &taking, &drain, problem);
+    atomic_fetch_add(&sampler->samples, taking.samples);
+    atomic_fetch_add(&sampler->dropped, drain.dropped);
+    atomic_fetch_add(&sampler->non_user, drain.non_user);
+    atomic_fetch_add(&sampler->intervals, taking.samples > 0);
+    recorder_lose(recorder, LOSS_PC_DROPPED, drain.dropped);
+    recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
+    /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
+    int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
+    context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
+    if (status != GPUFL_OK)
+        pc_sampler_note(sampler, problem);
+    return status;
+}
+
+void pc_context_begin(struct pc_context *context)
+{
+    context->begun_ns = context->since_ns = clock_wall_ns();
+    context->failures = 0;
+}
+
+static uint32_t clock_khz_of(uint32_t device_id)
+{
+    struct cuda *cuda;
+    struct device_limits limits;
+    if (cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_limits(cuda, device_id, &limits) != GPUFL_OK ||
+        !limits.is_known || !limits.core_clock_khz)
+        return CLOCK_GUESS_KHZ;
+    return limits.core_clock_khz;
+}
+
+static gpufl_status acquire(struct pc_sampler *sampler, struct problem *problem)
+{
+    pthread_mutex_lock(&sampler->acquire_lock);
+    gpufl_status status = sampler->is_acquired ? GPUFL_OK : profiler_target_acquire(sampler->options.cupti, problem);
+    sampler->is_acquired = status == GPUFL_OK;
+    pthread_mutex_unlock(&sampler->acquire_lock);
+    return status;
+}
+
+/* Wants the context's mutex. */
+static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
+{
+    const struct pc_sampler_options *options = &sampler->options;
+    uint32_t device_id = context->gpu.device_id;
+    gpufl_status status = acquire(sampler, problem);
+    if (status == GPUFL_OK)
+        status = profiler_target_check(options->cupti, device_id, PROFILER_API_PC_SAMPLING, problem);
+    if (status != GPUFL_OK)
+        return status;
+    uint32_t exponent = options->period_exponent
+                            ? options->period_exponent
+                            : pc_sampler_period_exponent(options->rate_hz, clock_khz_of(device_id));
+    const struct pc_sampling_options sampling = {.is_serialized = options->is_serialized,
+                                                 .period_exponent = exponent,
+                                                 .hardware_buffer_bytes = options->hardware_buffer_bytes,
+                                                 .scratch_bytes = SCRATCH_BYTES,
+                                                 .worker_sleep_ms = options->drain_ms};
+    status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
+    if (status != GPUFL_OK)
+        return status;
+    const struct pc_sampling_options *effective = pc_sampling_effective(context->sampling);
+    context->config = (struct pc_config){.context_id = context->gpu.id,
+                                         .device_id = device_id,
+                                         .is_serialized = effective->is_serialized,
+                                         .period_exponent = effective->period_exponent,
+                                         .rate_hz = options->period_exponent ? 0 : options->rate_hz,
+                                         .hardware_buffer_bytes = effective->hardware_buffer_bytes};
+    pc_context_begin(context);
+    return GPUFL_OK;
+}
+
+static bool is_paused(struct pc_sampler *sampler)
+{
+    pthread_mutex_lock(&sampler->lock);
+    bool is_paused = sampler->is_paused;
+    pthread_mutex_unlock(&sampler->lock);
+    return is_paused;
+}
+
+gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
+{
+    if (is_paused(sampler))
+        return GPUFL_OK;
+    gpufl_status status = context_open(sampler, context, problem);
+    atomic_fetch_add(status == GPUFL_OK ? &sampler->context_count : &sampler->failed_count, 1);
+    if (status != GPUFL_OK)
+        pc_sampler_note(sampler, problem);
+    atomic_store(&context->state, status == GPUFL_OK ? PC_CONTEXT_OPEN : PC_CONTEXT_FAILED);
+    return status;
+}
+
+/* Wants the context's mutex. */
+static void context_close(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
+{
+    (void)pc_context_take(sampler, context, pc_sampling_close, problem);
+    context->sampling = NULL;
+}
+
+/* Wants the context's mutex. */
+static void context_release(struct pc_context *context)
+{
+    pc_sampling_forget(context->sampling);
+    context->sampling = NULL;
+    context->is_described = false;
+    atomic_store(&context->is_gone, false);
+    atomic_store(&context->state, PC_CONTEXT_FREE);
+}
+
+void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet)
+{
+    struct problem problem = {""};
+    if (!context->sampling || atomic_load(&context->is_gone)) {
+        context_release(context);
+        return;
+    }
+    if (is_quiet) {
+        context_close(sampler, context, &problem);
+    } else if (pc_context_take(sampler, context, pc_sampling_drain, &problem) == GPUFL_OK) {
+        pc_sampling_park(context->sampling);
+        context->sampling = NULL;
+    }
+    context_release(context);
+}
+
+void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context)
+{
+    struct problem problem = {""};
+    if (atomic_load(&context->is_gone)) { /* while we were in CUPTI for it */
+        context_release(context);
+        return;
+    }
+    if (atomic_load(&context->state) == PC_CONTEXT_WANTED)
+        (void)pc_context_take_on(sampler, context, &problem);
+    if (atomic_load(&context->state) != PC_CONTEXT_OPEN || atomic_load(&sampler->is_resting))
+        return;
+    gpufl_status status = pc_context_take(sampler, context, pc_sampling_drain, &problem);
+    context->failures = status == GPUFL_OK ? 0 : context->failures + 1;
+    if (context->failures < FAILURES_MAX)
+        return;
+    atomic_fetch_add(&sampler->failed_count, 1);
+    atomic_store(&context->state, PC_CONTEXT_FAILED);
+}

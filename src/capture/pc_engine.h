@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of struct pc_sampler, for pc_sampler.c (the engine and its thread) and
+ * pc_context.c (what happens on one context, under its mutex). */
+#ifndef GPUFL_CAPTURE_PC_ENGINE_H
+#define GPUFL_CAPTURE_PC_ENGINE_H
+
+#include "capture/pc_ring.h"
+#include "capture/pc_sampler.h"
+#include "driver/pc_sampling.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* free -> wanted -> open -> free; failed instead of open: kept, so that it is not tried again. */
+enum pc_context_state { PC_CONTEXT_FREE, PC_CONTEXT_WANTED, PC_CONTEXT_OPEN, PC_CONTEXT_FAILED };
+
+struct pc_context {
+    _Atomic int state;
+    pthread_mutex_t mutex; /* held around CUPTI's calls for this context */
+    struct gpu_context gpu;
+    struct pc_sampling *sampling;
+    struct pc_config config;
+    bool is_described;          /* its configuration is in the ring */
+    int64_t since_ns, begun_ns; /* earliest time of a sample not drained yet; when sampling began */
+    uint32_t failures;
+    _Atomic bool is_gone; /* went away while the thread was busy with it */
+};
+
+struct pc_sampler {
+    struct pc_sampler_options options;
+    struct pc_ring *ring;
+    struct pc_attribution *attribution;
+    pthread_mutex_t lock; /* of what follows, and for taking a free context; never held around a call to CUPTI */
+    pthread_cond_t news;
+    bool has_news, is_stopping, is_paused;
+    struct problem trouble;
+    struct pc_context contexts[PC_CONTEXTS_MAX];
+    pthread_mutex_t acquire_lock;
+    bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
+    pthread_t thread;
+    bool has_thread;
+    _Atomic uint32_t window_id;
+    _Atomic bool is_resting;
+    _Atomic uint64_t samples, dropped, non_user, intervals, unattributed;
+    _Atomic uint32_t context_count, failed_count;
+    _Atomic int64_t cpu_ns;
+};
+
+typedef gpufl_status pc_drain_fn(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
+                                 struct problem *problem);
+/* These want the context's mutex. */
+/* Drains, stops or closes, and counts what came. */
+gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *context, pc_drain_fn *function,
+                             struct problem *problem);
+void pc_context_begin(struct pc_context *context); /* sampling begins now */
+/* Takes a wanted context on, unless paused. */
+gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem);
+/* The last samples; then off, or parked where switching off might hang. */
+void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet);
+void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context); /* of the thread */
+/* Keeps and says the first trouble, and counts it as a loss. */
+void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem);
+
+#endif

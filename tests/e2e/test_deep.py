@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engines above Trace on the fake GPU: every launch is counted, every value was measured, and the log says from what."""
+import collections
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from harness import FAKE_APP, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, environment, gpufl, main, sessions
+
+WARPS = 264 * 256 // 32  # of each of fake_app's launches, and so the count of each instruction
+CUBIN = SOURCE / "tests/fuzz/corpus/cubin/linked"
+PC = ["--engine", "PcSampling", "--pc-period", 13]
+SASS = ["--engine", "SassMetrics"]
+DEEP = ["--engine", "Deep", "--pc-period", 13]
+KERNELS = ["--engine", "RangeProfiler", "--range-mode", "kernel"]
+SCOPES = ["--engine", "RangeProfiler", "--range-mode", "scope", "--range-scopes", "scope_0"]
+PM = ["--pm", "overview", "--pm-interval", 500]
+ENGINES = {"PcSampling": PC, "SassMetrics": SASS, "Deep": DEEP, "kernels": KERNELS, "scopes": SCOPES, "pm": PM}
+SHORT_WINDOWS = {"GPUFL_DEEP_COUNTING_MS": 10, "GPUFL_DEEP_SAMPLING_MS": 10}
+
+
+def final_capabilities(session):
+    last = max(session.records("capture_capabilities"), key=lambda record: record["ts_ns"])
+    return last, {entry["feature"]: entry for entry in last["capabilities"]}
+
+
+def function_word(text):
+    return text.split("(")[0]
+
+
+class Deep(TestCase):
+    def run_engine(self, options, *arguments, **variables):
+        """A whole session in which every launch is timed or counted, and no wait of gpufl's own is the program's."""
+        traced = self.trace(*arguments, options=options, env=environment(**SHORT_WINDOWS, **variables))
+        self.assert_whole(traced)
+        session = traced.session
+        self.assert_counted(traced.counts, session)
+        return traced, session
+
+    def assert_counted(self, counts, session):
+        rows = len(session.rows("kernel_event_batch")) + len(session.rows("launch_event_batch"))
+        self.assertEqual(rows, counts["kernels"])
+        self.assertEqual(len(session.rows("synchronization_event_batch")), counts["syncs"])
+
+    def assert_granted(self, session, engine, *features):
+        record, capabilities = final_capabilities(session)
+        self.assertEqual((record["requested_engine"], record["selected_engine"]), (engine, engine))
+        for feature in features:
+            self.assertEqual(capabilities[feature]["status"], "collected", capabilities[feature])
+        others = {"pc_sampling", "sass_metrics", "range_counters", "pm_sampling"} - set(features)
+        self.assertEqual({capabilities[feature]["status"] for feature in others}, {"not_requested"})
+
+    def assert_sections(self, session, *titles):
+        report = gpufl("report", session.path)
+        self.assertEqual(report.returncode, 0, report.stderr)
+        for title in titles:
+            self.assertIn(title, report.stdout)
+
+    def samples(self, session, kind):
+        return [row for row in session.rows("profile_sample_batch") if row["sample_kind"] == kind]
+
+    def executed(self, session):
+        """Executions of each function's first instruction."""
+        functions, metrics = session.dictionary("function_dict"), session.dictionary("metric_dict")
+        counts = collections.Counter()
+        for row in self.samples(session, 1):
+            if row["pc_offset"] == 0 and metrics[row["metric_id"]] == "smsp__sass_inst_executed":
+                counts[function_word(functions[row["function_id"]])] += row["metric_value"]
+        return counts
+
+    def launched(self, session):
+        """Launches of each kernel in counting windows."""
+        names = session.dictionary("kernel_dict")
+        return collections.Counter(function_word(names[row["kernel_id"]]) for row in session.rows("launch_event_batch")
+                                   if row["window_id"])
+
+
+class PcSampling(Deep):
+    def check(self, *options):
+        _, session = self.run_engine([*PC, *options], "--launches", 200, "--kernel-us", 20, "--sync-every", 20, "--scopes")
+        self.assertEqual(len(session.rows("kernel_event_batch")), 200)
+        self.assert_granted(session, "PcSampling", "pc_sampling", "kernel_events", "cubin_disassembly")
+        config = session.first("pc_sampling_config")
+        self.assertEqual(config["period_cycles"], 8192)
+        self.assert_sections(session, "STALLS")
+        return session, config
+
+    def test_samples_belong_to_functions_stalls_and_scopes(self):
+        session, config = self.check()
+        self.assertEqual(config["mode"], "continuous")
+        functions, reasons = session.dictionary("function_dict"), set(config["stall_reasons"])
+        scopes = {row["scope_instance_id"]: session.dictionary("scope_name_dict")[row["name_id"]]
+                  for row in session.rows("scope_event_batch")}
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertIn(str(row["stall_reason"]), reasons)
+            self.assertGreater(row["metric_value"], 0)
+            self.assertTrue(0 <= row["confidence_bp"] <= 10000)
+            if row["confidence_bp"] == 10000:
+                self.assertEqual(scopes[row["scope_id"]].split("|")[-1], function_word(functions[row["function_id"]]))
+
+    def test_serialized_samples_name_their_launch(self):
+        session, config = self.check("--pc-mode", "serialized")
+        self.assertEqual(config["mode"], "serialized")
+        launches = {row["corr_id"] for row in session.rows("kernel_event_batch")}
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        self.assertTrue({row["corr_id"] for row in rows} <= launches)
+        self.assertEqual({row["confidence_bp"] for row in rows}, {10000})
+
+    def test_the_code_of_modules_is_kept_once(self):
+        _, session = self.run_engine(PC, "--contexts", 2, "--threads", 2, FAKE_CUBIN=CUBIN)
+        self.assertEqual(len(session.records("code_object")), 1)
+
+
+class SassMetrics(Deep):
+    def test_each_instruction_of_each_launch_is_counted(self):
+        traced, session = self.run_engine(SASS, "--launches", 200, "--threads", 2, "--sync-every", 20, "--scopes")
+        self.assert_granted(session, "SassMetrics", "sass_metrics", "cubin_disassembly")
+        self.assertEqual(session.rows("kernel_event_batch"), [])
+        launched = self.launched(session)
+        self.assertEqual(sum(launched.values()), traced.counts["kernels"])
+        self.assertEqual(self.executed(session), {name: count * WARPS for name, count in launched.items()})
+        self.assertEqual(final_capabilities(session)[1]["kernel_events"]["reason_code"], "paused_for_counters")
+        self.assert_sections(session, "INSTRUCTIONS", "DEEP DATA", "not timed")
+        self.assertIn(f"{traced.counts['kernels']} untimed launches", gpufl("verify", session.path).stdout)
+
+    def test_more_metrics_on_request(self):
+        _, session = self.run_engine([*SASS, "--sass-metrics", "all-memory"], "--launches", 50)
+        metrics = session.first("sass_config")["configured_metrics"]
+        self.assertIn("smsp__sass_inst_executed_op_global", metrics)
+        self.assertNotIn("smsp__sass_branch_targets_threads_divergent", metrics)
+
+    def test_zeros_are_never_published(self):
+        """Pausing kernel records fails in silence: CUPTI then counts zeros."""
+        traced = self.trace("--launches", 100, options=SASS, env=environment(FAKE_FAULTS="fail=cuptiActivityDisable@*:0"))
+        self.assertEqual(traced.returncode, 0)
+        self.assertFalse([row for row in self.samples(traced.session, 1) if row["metric_value"] == 0])
+
+
+class Alternation(Deep):
+    def test_windows_share_the_run_without_overlap(self):
+        traced, session = self.run_engine(DEEP, "--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
+        self.assert_granted(session, "Deep", "pc_sampling", "sass_metrics", "kernel_events")
+        windows = sorted(session.records("deep_window_event"), key=lambda window: window["start_ns"])
+        self.assertGreater(len(windows), 3)
+        for before, after in zip(windows, windows[1:]):
+            self.assertNotEqual(before["source"], after["source"])
+            self.assertLessEqual(before["end_ns"], after["start_ns"])
+        self.assertEqual(sum(window["launches_covered"] for window in windows), traced.counts["kernels"])
+        sources = {window["window_id"]: window["source"] for window in windows}
+        self.assertEqual({sources[row["window_id"]] for row in self.samples(session, 0)}, {"pc_sampling"})
+        self.assertEqual({sources[row["window_id"]] for row in self.samples(session, 1)}, {"sass_metrics"})
+        counted = sum(window["launches_covered"] for window in windows if window["source"] == "sass_metrics")
+        self.assertEqual(len(session.rows("launch_event_batch")), counted)
+        self.assertEqual(self.executed(session), {n: c * WARPS for n, c in self.launched(session).items()})
+        self.assert_sections(session, "STALLS", "INSTRUCTIONS", "DEEP DATA")
+
+
+class Ranges(Deep):
+    def test_each_launch_has_its_counters(self):
+        traced, session = self.run_engine(KERNELS, "--launches", 100, "--scopes", "--sync-every", 10)
+        self.assert_granted(session, "RangeProfiler", "range_counters", "cubin_disassembly")
+        events = session.records("kernel_perf_metric_event")
+        self.assertEqual(len(events), traced.counts["kernels"])
+        self.assertEqual(len({event["launch_ordinal"] for event in events}), len(events))
+        self.assertTrue(all(None not in event["metrics"].values() for event in events))
+        self.assert_sections(session, "METRICS OF KERNELS")
+
+    def test_a_scope_that_repeats_collects_its_passes(self):
+        _, session = self.run_engine([*SCOPES, "--range-metrics", "overview"], "--launches", 200, "--scopes")
+        events = session.records("perf_metric_event")
+        whole = [event for event in events if event["metrics"]]
+        self.assertTrue(whole)
+        for event in whole:
+            self.assertEqual((event["passes_collected"], event["instances"]), (event["passes_needed"],) * 2)
+            self.assertEqual(event["user_scope"], "thread_0|scope_0")
+        for event in events[len(whole):]:
+            self.assertIn("passes are needed", event["reason"])
+        self.assertEqual(sum(event["instances"] for event in whole), 19 // 4 * 4)  # scope_0 runs 19 times
+        self.assert_sections(session, "METRICS OF SCOPES")
+
+    def test_a_metric_that_the_gpu_lacks_is_named_and_null(self):
+        traced, session = self.run_engine(KERNELS, "--launches", 20, FAKE_FAULTS="missing_metric=dram__bytes")
+        self.assertIn("dram__bytes_read.sum", traced.stderr)
+        for event in session.records("kernel_perf_metric_event"):
+            missing = {name for name, value in event["metrics"].items() if value is None}
+            self.assertEqual(missing, {"dram__bytes_read.sum", "dram__bytes_write.sum"})
+            self.assertEqual(event["dram_read_bytes"], -1)
+
+    def test_a_metric_that_was_named_must_be_there(self):
+        traced = self.trace("--launches", 20, options=[*KERNELS, "--range-metrics", "bogus__x.sum"])
+        self.assertEqual(traced.returncode, 0)
+        self.assertIn("bogus__x", traced.stderr)
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 20)
+
+
+class PmSampling(Deep):
+    APP = ("--launches", 400, "--kernel-us", 20, "--pause-us", 100)
+
+    def test_samples_at_the_interval_beside_every_kernel(self):
+        traced, session = self.run_engine(PM, *self.APP)
+        self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
+        self.assert_granted(session, "Trace", "pm_sampling", "kernel_events")
+        config = session.first("pm_sampling_config")
+        self.assertEqual((config["interval_us"], config["skipped_metrics"]), (500, []))
+        times = sorted({row["time_ns"] for row in session.rows("pm_sample_batch")})
+        self.assertGreater(len(times), 5)
+        self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
+
+    def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
+        _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS="missing_metric=nvlrx")
+        config = session.first("pm_sampling_config")
+        self.assertEqual(config["skipped_metrics"], ["nvlrx__bytes.sum.per_second"])
+        names = session.dictionary("metric_dict")
+        seen = {names[row["metric_id"]] for row in session.rows("pm_sample_batch")}
+        self.assertEqual(seen, set(config["metrics"]))
+
+    def test_beside_another_engine_it_is_refused_with_the_reason(self):
+        _, session = self.run_engine(PC, "--launches", 100, GPUFL_PM_METRICS="overview")
+        self.assertIn("engine Trace only", final_capabilities(session)[1]["pm_sampling"]["message"])
+        self.assertEqual(session.rows("pm_sample_batch"), [])
+
+
+class Life(Deep):
+    def test_contexts_that_come_and_go_are_measured(self):
+        for name, options in ENGINES.items():
+            with self.subTest(name):
+                directory = self.directory / name
+                traced = self.trace("--contexts", 2, "--threads", 4, "--launches", 200, "--churn", 20, "--sync-every", 50,
+                                    options=options, env=environment(**SHORT_WINDOWS), directory=directory)
+                self.assert_whole(traced)
+                self.assert_counted(traced.counts, traced.session)
+                if name == "SassMetrics":
+                    self.assertEqual(self.executed(traced.session),
+                                     {n: c * WARPS for n, c in self.launched(traced.session).items()})
+
+    def test_forks_before_and_after(self):
+        for name, options in ENGINES.items():
+            for fork in ("--fork", "--fork-first"):
+                with self.subTest(engine=name, fork=fork):
+                    # A forked child abandons what the parent owns: for a leak checker that is a leak.
+                    env = environment(ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+                    traced = self.trace("--launches", 100, fork, options=options, env=env,
+                                        directory=self.directory / (name + fork))
+                    self.assert_whole(traced)
+                    found = [Session(path) for path in traced.sessions]
+                    rows = sum(len(session.rows(kind)) for session in found
+                               for kind in ("kernel_event_batch", "launch_event_batch"))
+                    self.assertEqual(rows, traced.counts["kernels"])
+
+    def test_a_kill_in_the_middle_leaves_a_readable_session(self):
+        for name, options in ENGINES.items():
+            with self.subTest(name):
+                directory = self.directory / name
+                command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, "--run-ms", 20000, "--scopes",
+                           "--pause-us", 50]
+                process = subprocess.Popen([str(word) for word in command], env=environment(**SHORT_WINDOWS),
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                while not any(file.stat().st_size for file in directory.glob("*/device.log")):
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.01)
+                time.sleep(0.3)
+                children = f"/proc/{process.pid}/task/{process.pid}/children"
+                os.kill(int(pathlib.Path(children).read_text().split()[0]), signal.SIGKILL)
+                self.assertEqual(process.wait(TIMEOUT_S), 128 + signal.SIGKILL)
+                verdict = self.verify(sessions(directory)[0])
+                kinds = {issue["kind"] for issue in verdict["issues"]}
+                self.assertIn("unfinished", kinds)
+                self.assertFalse(kinds & {"damaged line", "bad reference", "count mismatch", "missing lines"}, kinds)
+                self.report(sessions(directory)[0])
+
+
+class Settings(TestCase):
+    def refused(self, message, *options):
+        result = gpufl("trace", *options, "--", FAKE_APP, cwd=self.directory)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertEqual(result.stderr.splitlines()[0], "gpufl trace: " + message)
+
+    def test_wrong_settings_stop_before_the_program_starts(self):
+        self.refused("--range-metrics: no metric set 'overvew'; did you mean 'overview'?",
+                     "-e", "RangeProfiler", "--range-metrics", "overvew")
+        self.refused("--pm: no metric set 'compute', and not a metric's name either; `gpufl metrics sets` lists the sets",
+                     "--pm", "compute")
+        self.refused('--sass-metrics: "defalt" is neither a set of SASS metrics (default, all-memory) nor the name of a '
+                     'metric; did you mean "default"?', "-e", "Deep", "--sass-metrics", "defalt")
+        self.refused("no pc-mode 'serialised'; did you mean 'serialized'?", "-e", "Deep", "--pc-mode", "serialised")
+        self.refused("--pc-period takes a whole number from 5 to 31, not '4'", "-e", "Deep", "--pc-period", 4)
+        self.refused("--range-scopes: no scope is named", "-e", "RangeProfiler", "--range-scopes", ", ,")
+
+    def test_a_setting_of_another_engine_names_its_own(self):
+        self.refused("--pc-rate is a setting of engine PcSampling or Deep, not of Trace; add --engine PcSampling",
+                     "--pc-rate", 1000)
+        self.refused("--pm is a setting of engine Trace, not of Deep; add --engine Trace", "-e", "deep", "--pm", "sm")
+        self.refused("--pc-rate and --pc-period say the same thing; give one of them",
+                     "-e", "PcSampling", "--pc-rate", 10, "--pc-period", 10)
+        self.refused("--pm-interval needs --pm METRICS", "--pm-interval", 100)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a listener is told of contexts, modules and launches, against functions of our own in CUPTI's table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "driver/cupti_calls.h"
+#include "driver/cupti_events.h"
+#include "driver/cupti_subscription.h"
+#include "driver/cupti_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RUNTIME_LAUNCH = 211, DRIVER_LAUNCH = 307, RUNTIME_GRAPH = 311, IDS = 1024 };
+
+static struct cupti cupti;
+
+/* What the stand-in library was told, and what it shall answer. */
+static struct {
+    cupti_abi_callback_fn *callback;
+    bool is_on[4][IDS];
+    int enabled;
+    uint32_t refused_cbid;
+    int refused_result, context_result;
+} vendor;
+
+/* What the listener was told, in a word or two each. */
+static char told[512];
+
+static int subscribe(void **subscriber, cupti_abi_callback_fn *callback, void *user)
+{
+    (void)user;
+    *subscriber = &vendor;
+    vendor.callback = callback;
+    return 0;
+}
+static int unsubscribe(void *subscriber)
+{
+    (void)subscriber;
+    return 0;
+}
+static int enable_callback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid)
+{
+    assert_ptr_equal(subscriber, &vendor);
+    assert_true(domain < 4 && cbid < IDS);
+    if (cbid == vendor.refused_cbid && domain != CUPTI_ABI_DOMAIN_RESOURCE)
+        return vendor.refused_result;
+    vendor.enabled += (int)enable - vendor.is_on[domain][cbid];
+    vendor.is_on[domain][cbid] = enable;
+    return 0;
+}
+static int get_context_id(void *context, uint32_t *id)
+{
+    (void)context;
+    *id = 7;
+    return vendor.context_result;
+}
+static int get_device_id(void *context, uint32_t *device)
+{
+    (void)context;
+    *device = 1;
+    return 0;
+}
+static int get_result_string(uint32_t result, const char **text)
+{
+    (void)result;
+    *text = "CUPTI_ERROR_UNKNOWN";
+    return 0;
+}
+
+static void PRINTF_LIKE(1, 2) tell(const char *format, ...)
+{
+    size_t used = strlen(told);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(told + used, sizeof told - used, format, args);
+    va_end(args);
+}
+
+static void on_context(void *user, const struct gpu_context *context, bool is_created)
+{
+    assert_ptr_equal(user, &vendor);
+    tell("%s %u on %u;", is_created ? "context" : "gone", context->id, context->device_id);
+}
+static void on_unknown_context(void *user, const struct problem *problem)
+{
+    (void)user;
+    tell("unknown: %s;", problem->text);
+}
+static void on_module(void *user, uint32_t module_id, const void *cubin, size_t cubin_bytes)
+{
+    (void)user;
+    tell("module %u %.*s;", module_id, (int)cubin_bytes, (const char *)cubin);
+}
+static void on_launch(void *user, const struct launch_call *call, bool is_enter)
+{
+    (void)user;
+    tell("%s%u %s;", is_enter ? "+" : "-", call->correlation_id, call->is_graph ? "graph" : call->symbol);
+    assert_int_equal(call->context_id, 9);
+}
+
+static const struct cupti_listener listener = {.user = &vendor,
+                                               .on_context = on_context,
+                                               .on_unknown_context = on_unknown_context,
+                                               .on_module = on_module,
+                                               .on_launch = on_launch};
+
+static int start(void **state)
+{
+    (void)state;
+    char other[64];
+    memset(&vendor, 0, sizeof vendor);
+    memset(&cupti, 0, sizeof cupti);
+    told[0] = '\0';
+    cupti.call = (struct cupti_table){.subscribe = subscribe,
+                                      .unsubscribe = unsubscribe,
+                                      .enable_callback = enable_callback,
+                                      .get_context_id = get_context_id,
+                                      .get_device_id = get_device_id,
+                                      .get_result_string = get_result_string};
+    assert_int_equal(cupti_claim(&cupti, other, sizeof other, NULL), GPUFL_OK);
+    assert_int_equal(cupti_listen(&cupti, &listener, NULL), GPUFL_OK);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    cupti_silence(&cupti);
+    cupti_release(&cupti);
+    assert_int_equal(vendor.enabled, 0);
+    return 0;
+}
+
+/* As CUPTI calls back: only what is enabled. */
+static void call(bool is_runtime, uint32_t cbid, bool is_enter, uint32_t correlation_id)
+{
+    uint32_t domain = is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
+    const struct cupti_abi_callback_data data = {.site = is_enter ? CUPTI_ABI_API_ENTER : CUPTI_ABI_API_ENTER + 1,
+                                                 .symbol_name = "k",
+                                                 .context_uid = 9,
+                                                 .correlation_id = correlation_id};
+    if (vendor.is_on[domain][cbid])
+        vendor.callback(NULL, domain, cbid, &data);
+}
+
+static void runtime_launch(uint32_t correlation_id)
+{
+    call(true, RUNTIME_LAUNCH, true, correlation_id);
+    call(false, DRIVER_LAUNCH, true, correlation_id + 1); /* what the runtime does inside */
+    call(false, DRIVER_LAUNCH, false, correlation_id + 1);
+    call(true, RUNTIME_LAUNCH, false, correlation_id);
+}
+
+static void resource(uint32_t cbid, void *descriptor)
+{
+    const struct cupti_abi_resource_data data = {.context = &vendor, .descriptor = descriptor};
+    assert_true(vendor.is_on[CUPTI_ABI_DOMAIN_RESOURCE][cbid]);
+    vendor.callback(NULL, CUPTI_ABI_DOMAIN_RESOURCE, cbid, &data);
+}
+
+static void contexts_and_modules_are_told(void **state)
+{
+    (void)state;
+    struct cupti_abi_module_data module = {5, 4, "code"}, empty = {6, 4, NULL};
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_CREATED, NULL);
+    resource(CUPTI_ABI_RESOURCE_MODULE_LOADED, &module);
+    resource(CUPTI_ABI_RESOURCE_MODULE_LOADED, &empty);
+    resource(CUPTI_ABI_RESOURCE_MODULE_LOADED, NULL);
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
+    assert_string_equal(told, "context 7 on 1;module 5 code;gone 7 on 1;");
+}
+
+static void a_context_without_ids_is_told_with_the_reason(void **state)
+{
+    (void)state;
+    vendor.context_result = 999;
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_CREATED, NULL);
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
+    assert_non_null(strstr(told, "unknown: "));
+    assert_non_null(strstr(told, "cuptiGetContextId"));
+    assert_null(strstr(told, "gone"));
+}
+
+static void launches_are_told_in_pairs_and_driver_calls_inside_them_are_not(void **state)
+{
+    (void)state;
+    runtime_launch(10);
+    assert_string_equal(told, "");
+    assert_true(cupti_listen_launches(&cupti, true));
+    assert_true(cupti_listen_launches(&cupti, true));
+    runtime_launch(20);
+    call(false, DRIVER_LAUNCH, true, 30);
+    call(false, DRIVER_LAUNCH, false, 30);
+    call(true, RUNTIME_GRAPH, true, 40);
+    call(true, RUNTIME_GRAPH, false, 40);
+    assert_string_equal(told, "+20 k;-20 k;+30 k;-30 k;+40 graph;-40 graph;");
+    assert_true(cupti_listen_launches(&cupti, false));
+    runtime_launch(50);
+    assert_non_null(strstr(told, "-40 graph;"));
+    assert_null(strstr(told, "50"));
+}
+
+/* A context is created inside the first runtime call, and launches are listened to from then on. */
+static void what_began_before_it_was_listened_to_ends_without_a_beginning(void **state)
+{
+    (void)state;
+    call(true, RUNTIME_LAUNCH, true, 10);
+    assert_true(cupti_listen_launches(&cupti, true));
+    call(false, DRIVER_LAUNCH, true, 11);
+    call(false, DRIVER_LAUNCH, false, 11);
+    call(true, RUNTIME_LAUNCH, false, 10);
+    assert_string_equal(told, "+11 k;-11 k;-10 k;");
+    told[0] = '\0';
+    runtime_launch(20);
+    assert_string_equal(told, "+20 k;-20 k;");
+}
+
+static void a_call_that_a_subscription_left_open_means_nothing_to_the_next(void **state)
+{
+    assert_true(cupti_listen_launches(&cupti, true));
+    call(true, RUNTIME_LAUNCH, true, 10);
+    stop(state);
+    start(state);
+    assert_true(cupti_listen_launches(&cupti, true));
+    call(false, DRIVER_LAUNCH, true, 20);
+    call(false, DRIVER_LAUNCH, false, 20);
+    assert_string_equal(told, "+20 k;-20 k;");
+}
+
+static void an_id_that_this_version_does_not_know_is_no_refusal(void **state)
+{
+    (void)state;
+    vendor.refused_cbid = RUNTIME_GRAPH;
+    vendor.refused_result = CUPTI_ABI_INVALID_PARAMETER;
+    assert_true(cupti_listen_launches(&cupti, true));
+    runtime_launch(10);
+    assert_string_equal(told, "+10 k;-10 k;");
+}
+
+/* A launch that nobody is told of would be missing without a word, and pass a closed gate. */
+static void one_launch_that_cannot_be_listened_to_refuses_all(void **state)
+{
+    (void)state;
+    int before = vendor.enabled;
+    vendor.refused_cbid = RUNTIME_LAUNCH;
+    vendor.refused_result = 999;
+    assert_false(cupti_listen_launches(&cupti, true));
+    assert_int_equal(vendor.enabled, before);
+    call(false, DRIVER_LAUNCH, true, 10);
+    assert_string_equal(told, "");
+    assert_non_null(strstr(cupti_first_failure(&cupti), "cuptiEnableCallback"));
+}
+
+static void nothing_is_told_after_the_release(void **state)
+{
+    (void)state;
+    assert_true(cupti_listen_launches(&cupti, true));
+    cupti_silence(&cupti);
+    cupti_release(&cupti);
+    vendor.is_on[CUPTI_ABI_DOMAIN_RESOURCE][CUPTI_ABI_RESOURCE_CONTEXT_CREATED] =
+        true; /* CUPTI was already on its way */
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_CREATED, NULL);
+    assert_string_equal(told, "");
+    vendor.enabled = 0;
+    memset(vendor.is_on, 0, sizeof vendor.is_on);
+}
+
+#define test_of(body) cmocka_unit_test_setup_teardown(body, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_of(contexts_and_modules_are_told),
+        test_of(a_context_without_ids_is_told_with_the_reason),
+        test_of(launches_are_told_in_pairs_and_driver_calls_inside_them_are_not),
+        test_of(what_began_before_it_was_listened_to_ends_without_a_beginning),
+        test_of(a_call_that_a_subscription_left_open_means_nothing_to_the_next),
+        test_of(an_id_that_this_version_does_not_know_is_no_refusal),
+        test_of(one_launch_that_cannot_be_listened_to_refuses_all),
+        test_of(nothing_is_told_after_the_release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

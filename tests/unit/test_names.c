@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names are in the log once, before the rows that use them, demangled and as they are. */
+#include "session_fixture.h"
+
+#include "capture/names.h"
+
+struct fixture {
+    char dir[256];
+    struct log_writer *writer;
+    struct recorder recorder;
+    struct names names;
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
+    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
+    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
+    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    names_open(&fixture->names, &fixture->recorder);
+    *state = fixture;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *fixture = *state;
+    names_close(&fixture->names);
+    recorder_close(&fixture->recorder);
+    log_writer_close(fixture->writer, 1000);
+    fixture_remove(fixture->dir);
+    free(fixture);
+    return 0;
+}
+
+/* Entries that wait to be written, as JSON members. */
+static const char *entries(struct fixture *fixture, enum dictionary dictionary)
+{
+    struct bytes *text = &fixture->recorder.entries[dictionary];
+    return text->size ? bytes_text(text) : "";
+}
+
+static void a_function_is_defined_once_with_both_of_its_names(void **state)
+{
+    struct fixture *fixture = *state;
+    uint32_t id = names_function(&fixture->names, "_Z9vectorAddPKfS0_Pfi");
+    assert_int_not_equal(id, 0);
+    assert_int_equal(names_function(&fixture->names, "_Z9vectorAddPKfS0_Pfi"), id);
+    assert_string_equal(entries(fixture, DICTIONARY_FUNC_SYMBOL), "\"1\":\"_Z9vectorAddPKfS0_Pfi\"");
+    assert_string_equal(entries(fixture, DICTIONARY_FUNCTION),
+                        "\"1\":\"vectorAdd(float const*, float const*, float*, int)\"");
+}
+
+static void functions_and_stacks_share_one_space_of_ids(void **state)
+{
+    struct fixture *fixture = *state;
+    uint32_t function = names_function(&fixture->names, "plain_c_kernel");
+    uint32_t stack = names_stack(&fixture->names, "main@a.out|f", 10);
+    assert_int_not_equal(stack, function);
+    assert_int_equal(names_stack(&fixture->names, "main@a.out", 10), stack);
+    assert_string_equal(entries(fixture, DICTIONARY_FUNCTION), "\"1\":\"plain_c_kernel\",\"2\":\"main@a.out\"");
+    assert_string_equal(entries(fixture, DICTIONARY_FUNC_SYMBOL), "\"1\":\"plain_c_kernel\""); /* a stack has none */
+}
+
+static void metrics_have_ids_of_their_own(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(names_function(&fixture->names, "f"), 1);
+    assert_int_equal(names_metric(&fixture->names, "sm__throughput.avg"), 1);
+    assert_int_equal(names_metric(&fixture->names, "sm__warps_active.avg"), 2);
+    assert_int_equal(names_metric(&fixture->names, "sm__throughput.avg"), 1);
+    assert_string_equal(entries(fixture, DICTIONARY_METRIC),
+                        "\"1\":\"sm__throughput.avg\",\"2\":\"sm__warps_active.avg\"");
+    assert_true(names_bytes(&fixture->names) > 0);
+}
+
+static void a_name_without_room_is_0_and_a_loss(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->names.functions.text_bytes_max = 16;
+    assert_int_not_equal(names_function(&fixture->names, "short"), 0);
+    assert_int_equal(names_function(&fixture->names, "a_name_that_does_not_fit"), 0);
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_NAMES]), 1);
+    assert_null(strstr(entries(fixture, DICTIONARY_FUNCTION), "a_name"));
+}
+
+#define test_of(body) cmocka_unit_test_setup_teardown(body, open_fixture, close_fixture)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_of(a_function_is_defined_once_with_both_of_its_names),
+        test_of(functions_and_stacks_share_one_space_of_ids),
+        test_of(metrics_have_ids_of_their_own),
+        test_of(a_name_without_room_is_0_and_a_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
