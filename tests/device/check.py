@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves the Trace engine on a real GPU and prints one table. Run by tests/device/run.sh, which builds
 what is needed: check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the table does not hold."""
-import glob
 import json
 import os
 import pathlib
@@ -9,64 +8,16 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-BUILD, WORK, OUT = (pathlib.Path(p).resolve() for p in sys.argv[1:4])
+from bench_table import BenchTable
+from session_log import rows_of
+
 HERE = pathlib.Path(__file__).resolve().parent
-GPUFL = BUILD / "bin/gpufl"
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
-rows, failures = [], 0
-
-
-def say(what, value, claim=None, holds=None):
-    global failures
-    mark = "" if holds is None else ("holds" if holds else "DOES NOT HOLD")
-    failures += holds is False
-    rows.append((what, value, claim or "", mark))
-    print(f"  .. {what}: {value} {claim or ''} {mark}", flush=True)
-
-
-def run(command, env=None, timeout=120, cwd=None):
-    return subprocess.run([str(c) for c in command], env={**os.environ, **(env or {})}, capture_output=True, text=True,
-                          timeout=timeout, cwd=cwd)
-
-
-def trace(command, directory, env=None, timeout=120, extra=(), cwd=None):
-    shutil.rmtree(directory, ignore_errors=True)
-    result = run([GPUFL, "trace", *extra, "-o", directory, "--", *command], env, timeout, cwd)
-    sessions = [p for p in pathlib.Path(directory).glob("*") if p.is_dir()] if pathlib.Path(directory).exists() else []
-    return result, sessions
-
-
-def floor(command, env=None, timeout=120, cwd=None, name="floor"):
-    counts = WORK / f"{name}.json"
-    counts.unlink(missing_ok=True)
-    result = run(command, {"CUDA_INJECTION64_PATH": str(WORK / "libfloor.so"), "FLOOR_OUT": str(counts), **(env or {})},
-                 timeout, cwd)
-    return result, json.loads(counts.read_text()) if counts.exists() else None
-
-
-def report(session):
-    return json.loads(run([GPUFL, "report", "--json", session]).stdout)
-
-
-def rows_of(session, channel, kind):
-    """All rows of a batch type of a live (unsealed) channel file, as dicts; plus dictionaries."""
-    dictionaries = {}
-    result = []
-    for line in (session / f"{channel}.log").open():
-        record = json.loads(line)
-        if record["type"] == "dictionary_update":
-            for name, entries in record.items():
-                if isinstance(entries, dict):
-                    dictionaries.setdefault(name, {}).update({int(i): t for i, t in entries.items()})
-        if record["type"] == kind:
-            for row in record["rows"]:
-                item = dict(zip(record["columns"], row))
-                item["start_ns"] = record["base_time_ns"] + item["dt_ns"]
-                result.append(item)
-    return result, dictionaries
+table = BenchTable(*sys.argv[1:4])
+BUILD, WORK, OUT, GPUFL = table.build, table.work, table.out, table.gpufl
+say, run, trace, floor, report = table.say, table.run, table.trace, table.floor, table.report
 
 
 def launch_cost():
@@ -283,23 +234,8 @@ def torch_session():
     shutil.make_archive(str(OUT / "h200-training"), "tar", session.parent, session.name)
 
 
-def main():
-    started = time.time()
-    steps = {"scopes": exact_scopes, "durations": lambda: exact_durations(os.environ["REAL_CUPTI"]), "threads": four_threads,
-             "session": torch_session, "torch": torch_step, "launch": launch_cost, "programs": torch_programs,
-             "features": features, "kineto": other_profiler, "demo": live_demo,
-             "samples": lambda: cupti_samples(os.environ.get("CUPTI_SAMPLES", ""))}
-    wanted = os.environ.get("STEPS", ",".join(steps)).split(",")
-    for name in wanted:
-        try:
-            steps[name]()
-        except Exception as problem:  # one broken step must not hide the others
-            say(name, f"step failed: {problem!r}"[:200], "", False)
-        print(f"  -- {name} done at {time.time() - started:.0f} s", flush=True)
-    print("\n" + run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).stdout.strip())
-    for what, value, claim, mark in rows:
-        print(f"| {what} | {value} | {claim} | {mark} |")
-    sys.exit(1 if failures else 0)
-
-
-main()
+STEPS = {"scopes": exact_scopes, "durations": lambda: exact_durations(os.environ["REAL_CUPTI"]), "threads": four_threads,
+         "session": torch_session, "torch": torch_step, "launch": launch_cost, "programs": torch_programs,
+         "features": features, "kineto": other_profiler, "demo": live_demo,
+         "samples": lambda: cupti_samples(os.environ.get("CUPTI_SAMPLES", ""))}
+table.run_steps(STEPS, os.environ.get("STEPS", ",".join(STEPS)).split(","))

@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 
+from session_log import batch_rows, session_lines
+
 PREFIX = "smsp__sass_"
 # gpufl's metric -> names in an ncu report, titles on ncu's source page
 METRICS = {
@@ -34,34 +36,6 @@ METRICS = {
     "sectors_mem_local": (["memory_l2_theoretical_sectors_local"], ["L2 Theoretical Sectors Local"]),
     "branch_targets_threads_divergent": (["smsp__branch_targets_threads_divergent"], ["# Divergent Branches"]),
 }
-
-
-def session_lines(session):
-    for path in sorted(pathlib.Path(session).glob("*.log")) + sorted(pathlib.Path(session).glob("*.log.zst")):
-        if path.suffix == ".zst":
-            text = subprocess.run(["zstdcat", str(path)], capture_output=True, check=True).stdout
-        else:
-            text = path.read_bytes()
-        for line in text.split(b"\n"):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
-
-
-def batch_rows(record):
-    if "rows" in record:
-        return [dict(zip(record["columns"], row)) for row in record["rows"]]
-    columns = []
-    for name, cells in zip(record["columns"], record["cols"]):
-        if name in record.get("delta", []):
-            total, whole = 0, []
-            for cell in cells:
-                total += cell
-                whole.append(total)
-            cells = whole
-        columns.append(cells)
-    return [dict(zip(record["columns"], row)) for row in zip(*columns)]
 
 
 def gpufl_counts(session):

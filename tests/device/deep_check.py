@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves the engines above Trace on a real GPU and prints one table. Run by tests/device/run.sh, which builds what is
+needed: deep_check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the table does not hold.
+
+STEPS: which steps, by name. TRAIN_STEPS: length of the PyTorch runs. MEMORY_S: length of the step `memory`, which
+runs only when it is named."""
+import functools
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import sys
+
+from bench_table import BenchTable
+from session_log import busy_s, cosine, distribution, losses, pc_samples, records_of, rows_of, selected_engine
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SMS = int(os.environ.get("SMS", "132"))
+TRAIN_STEPS = int(os.environ.get("TRAIN_STEPS", "150"))
+MEMORY_S = int(os.environ.get("MEMORY_S", "600"))
+RECORDING_BYTES_MAX = 300_000
+# One file for each channel: nothing is compressed while a run is timed.
+PLAIN = {"GPUFL_LOG_ROTATE_BYTES": "4000000000"}
+TRAINING = [sys.executable, "-u", ROOT / "examples/pytorch_training.py", str(TRAIN_STEPS)]
+table = BenchTable(*sys.argv[1:4])
+WORK, OUT, GPUFL = table.work, table.out, table.gpufl
+say, run = table.say, table.run
+
+
+def engine_trace(engine, command, name, env=None, timeout=40):
+    """Traces with the engine; the session only when the engine was granted."""
+    result, sessions = table.trace(command, WORK / f"d-{name}", {**PLAIN, **(env or {})}, timeout,
+                                   ("--engine", engine, "--quiet"))
+    if result.returncode or len(sessions) != 1:
+        raise RuntimeError(f"{name}: exit {result.returncode}, {len(sessions)} sessions: {result.stderr[-300:]}")
+    granted, why = selected_engine(sessions[0])
+    if granted != engine:
+        raise RuntimeError(f"{name}: {granted} instead of {engine}: {why}")
+    if lost := losses(sessions[0]):
+        print(f"     {name}: losses {lost}", flush=True)
+    return result, sessions[0]
+
+
+def last_json(result):
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def keep_recording(path, what):
+    """Copies a recording to OUT_DIR, compressed where its name says so."""
+    if not path.exists() or not path.stat().st_size:
+        say(f"  {what}", "was not written", f"<= {RECORDING_BYTES_MAX} bytes", False)
+        return
+    kept = OUT / path.name
+    if path.suffix == ".rangerec" and shutil.which("zstd"):
+        kept = OUT / (path.name + ".zst")
+        run(["zstd", "-19", "--ultra", "-q", "-f", path, "-o", kept])
+    elif path.suffix == ".rangerec":
+        kept = OUT / (path.name + ".gz")
+        kept.write_bytes(gzip.compress(path.read_bytes()))
+    else:
+        shutil.copyfile(path, kept)
+    say(f"  {what}", f"{kept.name}, {kept.stat().st_size} bytes", f"<= {RECORDING_BYTES_MAX} bytes",
+        kept.stat().st_size <= RECORDING_BYTES_MAX)
+
+
+def records():
+    say("recordings for the tests without a GPU", OUT)
+    jobs = (
+        ("PC samples", "h200_two_kernels.pcrec", [WORK / "two_kernels", "--rounds", "40"],
+         lambda path: {"CUDA_INJECTION64_PATH": WORK / "record_pc_sampling.so", "RECORD_OUT": path}),
+        ("SASS counts", "h200_sass.sassrec", [WORK / "sass_kernels"],
+         lambda path: {"LD_PRELOAD": WORK / "record_sass_metrics.so", "RECORD_OUT": path}),
+        ("ranges", "h200_range.rangerec", [WORK / "record_range", WORK / "h200_range.rangerec"], lambda path: {}),
+        ("PM samples", "h200_pm.pmrec", [WORK / "record_pm_sampling", WORK / "h200_pm.pmrec"], lambda path: {}),
+    )
+    for what, name, command, variables in jobs:
+        path = WORK / name
+        path.unlink(missing_ok=True)
+        try:
+            result = run(command, {key: str(value) for key, value in variables(path).items()}, timeout=15)
+            if result.returncode or result.stderr:
+                print(f"     {what}: exit {result.returncode} {result.stderr[-600:]}", flush=True)
+        except Exception as problem:  # the other recordings do not need this one
+            print(f"     {what}: {problem}", flush=True)
+        keep_recording(path, what)
+
+
+def streams():
+    took = {"bare": [], "Trace": [], "PcSampling": []}
+    samples = 0
+    for _ in range(3):
+        for mode, values in took.items():
+            command = [WORK / "stream_overlap"]
+            if mode == "bare":
+                result = run(command, timeout=15)
+            else:
+                result, session = engine_trace(mode, command, f"streams-{mode}", timeout=15)
+            if mode == "PcSampling":
+                samples += sum(row["metric_value"] for row in pc_samples(session))
+            values += last_json(result)["ms"]
+        print("    ", {mode: round(statistics.median(values), 2) for mode, values in took.items()}, flush=True)
+    median = {mode: statistics.median(values) for mode, values in took.items()}
+    say("8 streams of one-block kernels, 10 rounds, bare", f"{median['bare']:.2f} ms")
+    say("  Trace", f"{median['Trace']:.2f} ms")
+    ratio = median["PcSampling"] / median["bare"]
+    say("  PcSampling", f"{median['PcSampling']:.2f} ms, {samples} samples")
+    say("  PcSampling / bare", f"{ratio:.4f}", "<= 1.03, sampled", ratio <= 1.03 and samples > 0)
+
+
+def same_distributions():
+    found = {}
+    for mode in ("continuous", "serialized"):
+        result, session = engine_trace("PcSampling", [WORK / "two_kernels"], f"cosine-{mode}",
+                                       {"GPUFL_PC_SAMPLING_MODE": mode}, 30)
+        config = records_of(session, "scope", "pc_sampling_config")
+        settings = [(one.get("mode"), one.get("period_cycles")) for one in config]
+        print(f"     {mode}: {last_json(result)}, {settings}", flush=True)
+        samples = pc_samples(session)
+        found[mode] = distribution(samples, "stall_reason"), distribution(samples, "pc_offset")
+        print(f"     functions: {sorted(found[mode][0])}", flush=True)
+    for function in ("chase", "multiply"):
+        for index, what in enumerate(("stall reasons", "PCs")):
+            ours, exact = (found[mode][index].get(function, {}) for mode in ("continuous", "serialized"))
+            value, counts = cosine(ours, exact), (sum(ours.values()), sum(exact.values()))
+            say(f"  {function}: {what}, continuous against serialized",
+                f"cosine {value:.4f}; {counts[0]} and {counts[1]} samples, {len(ours)} and {len(exact)} kinds",
+                ">= 0.95, 1000 samples", value >= 0.95 and min(counts) >= 1000)
+
+
+def numbers_in(lines, pattern):
+    found = (re.search(pattern, line) for _, line in lines)
+    return [tuple(map(int, match.groups())) for match in found if match]
+
+
+def sass():
+    code, lines = table.stream([sys.executable, "-u", HERE / "sass_check.py", "run", GPUFL, WORK / "sass_kernels",
+                                WORK / "sass"], timeout=60)
+    compared = numbers_in(lines, r" inst_executed +(\d+) instructions, +(\d+) differ")
+    promised = [line for _, line in lines if "built to be" in line]
+    wrong = sum("DOES NOT HOLD" in line for line in promised)
+    say("SassMetrics: executed instructions against ncu's source counters",
+        f"{len(compared)} kernels, {sum(c for c, _ in compared)} instructions, {sum(w for _, w in compared)} differ",
+        "8 kernels, 0 differ", len(compared) == 8 and not any(w for _, w in compared))
+    say("  coalescing, divergence and bank conflicts as the kernels are built to have",
+        f"{len(promised)} figures, {wrong} wrong", "0 wrong", len(promised) == 10 and wrong == 0)
+    say("  sass_check.py", f"exit {code}", "0", code == 0)
+
+
+def ranges():
+    code, lines = table.stream([sys.executable, "-u", HERE / "range_check.py", table.build, WORK / "range"],
+                               timeout=110)
+    held = [line for _, line in lines if line.startswith("  holds")]
+    failed = [line for _, line in lines if line.startswith("  DOES NOT HOLD")]
+    say("RangeProfiler: metrics of GEMM, copy and reduction against ncu", f"{len(held)} within 2 %, {len(failed)} not",
+        "all, by kernel and by scope", code == 0 and bool(held) and not failed)
+    for line in failed[:8]:
+        say("  not within 2 %", " ".join(line.split()[3:])[:110])
+
+
+def lines():
+    examples = [WORK / f"{name}.cubin" for name in ("sass_kernels", "range_kernels", "demo_app")]
+    recorded = sorted((ROOT / "tests/recordings/cubins").glob("[!n]*.cubin"))  # all but no_lines
+    for what, cubins in (("examples", examples), ("recorded cubins", recorded)):
+        code, output = table.stream([sys.executable, "-u", HERE / "line_check.py", WORK / "dump_lines", *cubins],
+                                    timeout=30)
+        say(f"lines of every instruction against nvdisasm, {what}", output[-1][1] if output else "nothing printed",
+            "0 differ", code == 0)
+
+
+def step_times(output):
+    """{step: when it was printed}"""
+    return {int(found[1]): at for at, line in output if (found := re.search(r"step (\d+): loss", line))}
+
+
+def training(name, env=None, extra=None, timeout=60):
+    """Exit status, seconds a step after the first ten, and the sessions; traced when `extra` has gpufl's options."""
+    directory = WORK / f"d-{name}"
+    command = TRAINING if extra is None else table.trace_command(TRAINING, directory, ("--quiet", *extra))
+    code, output = table.stream(command, {**PLAIN, **(env or {})}, timeout, is_echoed=False)
+    times = step_times(output)
+    others = [line for _, line in output if not line.startswith("step ")]
+    if others:
+        print("     " + "\n     ".join(others[-6:]), flush=True)
+    step_s = (times[max(times)] - times[10]) / (max(times) - 10) if len(times) > 1 else None
+    sessions = table.sessions(directory) if extra is not None else []
+    print(f"     {name}: exit {code}, {f'{step_s * 1e3:.2f} ms a step' if step_s else 'no steps'}", flush=True)
+    return code, step_s, sessions
+
+
+@functools.cache
+def training_alone():
+    code, step_s, _ = training("bare", timeout=40)
+    if code or not step_s:
+        raise RuntimeError(f"the training program fails on its own: exit {code}")
+    return step_s
+
+
+@functools.cache
+def training_kernels():
+    _, counts = table.floor(TRAINING, timeout=40, name="d-training-floor")
+    return counts["kernels"]
+
+
+def ncu_kernel_s(step_s, kernels_per_step):
+    """What ncu's source counters add to one kernel: 40 kernels of the training step, all between steps 10 and 20."""
+    count = 40
+    command = ["ncu", "--section", "SourceCounters", "--clock-control", "none", "--launch-skip",
+               str(int(12 * kernels_per_step)), "--launch-count", str(count), *TRAINING[:-1], "30"]
+    code, output = table.stream(command, timeout=75, is_echoed=False)
+    times = step_times(output)
+    profiled = sum("==PROF== Profiling" in line for _, line in output)
+    print(f"     ncu: exit {code}, {profiled} kernels profiled, steps at {times}", flush=True)
+    if not profiled or 20 not in times or 10 not in times:
+        return None
+    return (times[20] - times[10] - 10 * step_s) / profiled
+
+
+def deep():
+    step_s, expected = training_alone(), training_kernels()
+    code, deep_s, sessions = training("deep", extra=("--engine", "Deep"))
+    say("Deep on examples/pytorch_training.py", f"exit {code}, {len(sessions)} session", "0, 1",
+        code == 0 and len(sessions) == 1)
+    session = sessions[0]
+    granted, why = selected_engine(session)
+    say("  engine", f"{granted} {why}"[:120], "Deep", granted == "Deep")
+    timed, _ = rows_of(session, "device", "kernel_event_batch")
+    untimed, _ = rows_of(session, "device", "launch_event_batch")
+    kernels = len(timed) + len(untimed)
+    say("  kernels", f"{len(timed)} timed + {len(untimed)} counted = {kernels}, losses {losses(session)}",
+        f"{expected} by a raw counter", kernels == expected)
+    windows = sorted(records_of(session, "scope", "deep_window_event"), key=lambda window: window["start_ns"])
+    rates = {}
+    for window in windows:
+        seconds = window["duration_ns"] / 1e9
+        total = rates.setdefault(window["source"], [0, 0.0, 0])
+        rates[window["source"]] = [total[0] + 1, total[1] + seconds, total[2] + (window["launches_covered"] or 0)]
+        print(f"     window {window['window_id']}: {window['source']}, {seconds:.3f} s, "
+              f"{window['launches_covered']} launches, {window['close_reason']}", flush=True)
+    counts, _ = rows_of(session, "scope", "profile_sample_batch")
+    kinds = {kind: sum(row["sample_kind"] == kind for row in counts) for kind in (0, 1)}
+    say("  windows", "; ".join(f"{name} {n} x, {seconds:.2f} s, {launches} launches"
+                              for name, (n, seconds, launches) in rates.items()), "both sources",
+        set(rates) == {"pc_sampling", "sass_metrics"})
+    say("  rows", f"{kinds[0]} of samples, {kinds[1]} of counts", "> 0 each", min(kinds.values()) > 0)
+    per_step = expected / TRAIN_STEPS
+    say("  training step", f"{step_s * 1e3:.2f} ms alone, {deep_s * 1e3:.2f} ms in Deep: {deep_s / step_s:.2f} x"
+        if deep_s else "no steps were printed")
+    _, counting_s, launches = rates.get("sass_metrics", (0, 0.0, 0))
+    if launches:
+        slower = counting_s / launches * per_step / step_s
+        say("  while instructions are counted", f"{slower:.1f} x (with the start of the program)")
+    added_s = ncu_kernel_s(step_s, per_step)
+    say("  ncu, source counters, the same kernels", f"{added_s * 1e3:.0f} ms added to a kernel: "
+        f"{1 + added_s * per_step / step_s:.0f} x" if added_s else "ncu profiled nothing in time")
+
+
+def pm():
+    expected = training_kernels()
+    _, trace_s, _ = training("pm-without", extra=("--engine", "Trace"), timeout=40)
+    code, pm_s, sessions = training("pm", {"GPUFL_PM_METRICS": "overview"}, ("--engine", "Trace"), 40)
+    session = sessions[0]
+    kernels, _ = rows_of(session, "device", "kernel_event_batch")
+    samples, names = rows_of(session, "scope", "pm_sample_batch")
+    config = records_of(session, "scope", "pm_sampling_config")
+    moments = len({(row["device_id"], row["sample_index"]) for row in samples})
+    busy = sum(1 for row in samples if row["value"])
+    say("PM sampling beside Trace, PyTorch", f"exit {code}, {selected_engine(session)}"[:150], "0", code == 0)
+    say("  kernels", len(kernels), f"{expected} by a raw counter", len(kernels) == expected)
+    say("  samples", f"{moments} of {len(names.get('metric_dict', {}))} metrics, {busy} values not zero, "
+        f"every {config[0].get('interval_us') if config else '?'} us, losses {losses(session)}", "> 0",
+        moments > 0 and busy > 0)
+    if trace_s and pm_s:
+        say("  training step",
+            f"{trace_s * 1e3:.2f} ms with Trace, {pm_s * 1e3:.2f} ms with both: {pm_s / trace_s:.3f} x")
+
+
+def launches():
+    cost = {"Trace": [], "PcSampling": []}
+    for index in range(5):
+        for mode in (cost if index % 2 else reversed(cost)):
+            result, session = engine_trace(mode, [WORK / "launch_rate", "300000"], f"launches-{mode}", timeout=20)
+            cost[mode].append(last_json(result)["ns_per_launch"])
+        print("    ", {mode: [round(value) for value in values] for mode, values in cost.items()}, flush=True)
+        if table.time_left_s() < 10 and index >= 2:
+            break
+    verify = run([GPUFL, "verify", WORK / "d-launches-PcSampling"])
+    median = {mode: statistics.median(values) for mode, values in cost.items()}
+    ratio = median["PcSampling"] / median["Trace"]
+    say("300,000 tiny launches, Trace", f"{median['Trace']:.0f} ns each")
+    say("  PcSampling", f"{median['PcSampling']:.0f} ns each, {ratio:.3f} x (medians of {len(cost['Trace'])})",
+        "<= 1.05 x", ratio <= 1.05)
+    say("  verify", verify.stdout.strip()[:70], "complete", verify.returncode == 0)
+
+
+def samples_per_sm_s(session, part):
+    """Samples a second of busy time: per SM of all, and per SM that the kernels had blocks for."""
+    is_inside = lambda row: part["begin_ns"] <= row["start_ns"] < part["end_ns"]
+    kernels = [row for row in rows_of(session, "device", "kernel_event_batch")[0] if is_inside(row)]
+    configs, _ = rows_of(session, "device", "launch_config_batch")
+    grids = {config["launch_id"]: config["grid_x"] * config["grid_y"] * config["grid_z"] for config in configs}
+    samples = sum(row["metric_value"] for row in pc_samples(session) if is_inside(row))
+    busy = busy_s((row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in kernels)
+    used = sum(row["duration_ns"] / 1e9 * min(SMS, grids.get(row["launch_id"], SMS)) for row in kernels)
+    return samples, busy, samples / (busy * SMS) if busy else 0, samples / used if used else 0
+
+
+def torch_steps():
+    parts = {"Trace": {}, "PcSampling": {}}
+    rates = {}
+    for index in range(int(os.environ.get("ROUNDS", "4"))):
+        for mode in (parts if index % 2 else reversed(parts)):
+            result, session = engine_trace(mode, [sys.executable, HERE / "torch_step.py"], f"step-{mode}", timeout=40)
+            for part in map(json.loads, result.stdout.strip().splitlines()):
+                parts[mode].setdefault(part["name"], []).append(part["ms"])
+                if mode == "PcSampling":
+                    rates[part["name"]] = samples_per_sm_s(session, part)
+            print(f"     {mode}", {name: round(ms[-1], 2) for name, ms in parts[mode].items()}, flush=True)
+        if table.time_left_s() < 35:
+            break
+    for name, what, limit in (("gpu", "gpu-bound", 1.015), ("launch", "launch-bound", 1.03)):
+        ours, trace = (parts[mode][name] for mode in ("PcSampling", "Trace"))
+        ratio = statistics.median(ours) / statistics.median(trace)
+        say(f"PyTorch step, {what}, Trace", f"{statistics.median(trace):.2f} ms")
+        say("  PcSampling / Trace", f"{ratio:.4f} ({statistics.median(ours):.2f} ms, medians of {len(ours)})",
+            f"<= {limit}", ratio <= limit)
+        samples, busy, of_all, of_used = rates[name]
+        rate = of_all if name == "gpu" else of_used
+        say("  samples/s per SM of busy time", f"{rate:.0f} ({samples} in {busy:.2f} s; {of_all:.0f} counting all "
+            f"{SMS} SMs, {of_used:.0f} those with blocks)", ">= 1000", rate >= 1000)
+
+
+def memory():
+    directory = WORK / "d-memory"
+    command = table.trace_command([WORK / "two_kernels", "--seconds", str(MEMORY_S)], directory,
+                                  ("--engine", "PcSampling", "--quiet"))
+    code, output = table.stream(command, timeout=MEMORY_S + 60, is_echoed=False)
+    kib = [json.loads(line)["rss_kib"] for _, line in output if line.startswith('{"s"')]
+    for place in range(0, len(kib), max(1, len(kib) // 12)):
+        print(f"     after {place + 1} s: {kib[place]} KiB", flush=True)
+    session = table.sessions(directory)[0]
+    rows = records_of(session, "system", "shutdown")[-1]["rows"].get("profile_sample_batch", 0)
+    early, late = kib[len(kib) // 5], kib[-1]
+    say(f"resident memory in {len(kib)} s of PcSampling", f"{early} KiB after a fifth, {late} KiB at the end, "
+        f"most {max(kib)}; exit {code}, {rows} rows of samples, losses {losses(session)}", "grows <= 1 MiB",
+        code == 0 and late - early <= 1024 and rows > 0)
+
+
+# From the most telling to the longest. Seconds that each may take are in LIMITS_S.
+STEPS = {"records": records, "streams": streams, "cosine": same_distributions, "sass": sass, "range": ranges,
+         "lines": lines, "deep": deep, "launches": launches, "step": torch_steps, "pm": pm, "memory": memory}
+LIMITS_S = {"records": 60, "streams": 60, "cosine": 60, "sass": 70, "range": 120, "lines": 60, "deep": 180,
+            "launches": 60, "step": 150, "pm": 100}
+USUAL = [name for name in STEPS if name != "memory"]
+if __name__ == "__main__":
+    table.run_steps(STEPS, os.environ.get("STEPS", ",".join(USUAL)).split(","), LIMITS_S)
