@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A monitor's page of metrics: base units, stable names and labels; what is not
+ * known is absent. */
+#ifndef GPUFL_MONITOR_PROMETHEUS_H
+#define GPUFL_MONITOR_PROMETHEUS_H
+
+#include "base/exposition.h"
+#include "monitor/view.h"
+
+struct prometheus_options {
+    enum exposition_format format;
+    bool with_dcgm_names; /* DCGM's names and units beside ours */
+};
+/* Appends the page. Takes the view's lock. */
+void prometheus_page(struct bytes *out, struct monitor_view *view, const struct prometheus_options *options);
+
+#endif

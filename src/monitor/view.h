@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a monitor knows right now, as plain data: the pages and exports are made
+ * from it, so that nobody waits for the driver. The monitor renews it after each
+ * sample; who reads it holds its lock. */
+#ifndef GPUFL_MONITOR_VIEW_H
+#define GPUFL_MONITOR_VIEW_H
+
+#include "capture/gpu_telemetry.h"
+#include "capture/host_metrics.h"
+#include "monitor/process_table.h"
+
+#include <pthread.h>
+
+enum { VIEW_XIDS_MAX = 16 };
+
+struct view_process {
+    struct process_identity identity;
+    struct nvml_process use;
+};
+
+struct view_xid {
+    uint64_t number, count;
+};
+
+struct view_gpu {
+    struct nvml_device_info info;
+    bool is_up; /* answered the latest sample */
+    struct nvml_sample sample;
+    struct view_process *processes; /* owned; [process_capacity] */
+    uint32_t process_count, process_capacity;
+    struct gpu_mig migs[NVML_MIG_MAX];
+    uint32_t mig_count;
+    struct view_xid xids[VIEW_XIDS_MAX]; /* since the monitor's start; more kinds than fit are only in the log */
+    uint32_t xid_count;
+    uint64_t xid_last; /* 0: none came */
+};
+
+struct monitor_view {
+    pthread_mutex_t mutex;
+    char hostname[256], driver_version[80];
+    int64_t started_wall_ns, sampled_wall_ns, sampled_mono_ns; /* 0: not yet */
+    bool has_driver;
+    uint64_t samples, sessions, driver_losses;
+    struct host_sample host;
+    struct view_gpu *gpus; /* owned */
+    uint32_t gpu_count;
+};
+
+void monitor_view_init(struct monitor_view *view);
+void monitor_view_free(struct monitor_view *view);
+/* Takes the latest sample over. processes knows who they are; NULL: their list was not renewed and stays. Counts and slow values of a GPU that was
+ * there before are kept, by uuid. Takes the lock. */
+void monitor_view_update(struct monitor_view *view, const struct gpu_telemetry *gpu, const struct host_sample *host,
+                         struct process_table *processes);
+/* Counts an event of NVML_EVENT_XID. Takes the lock. */
+void monitor_view_xid(struct monitor_view *view, uint32_t index, uint64_t xid);
+static inline bool view_knows(const struct nvml_sample *sample, enum nvml_metric metric)
+{
+    return sample->known >> metric & 1;
+}
+
+#endif
