@@ -2,10 +2,10 @@
 #include "upload/courier.h"
 
 #include "base/clock.h"
+#include "upload/backoff.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 enum { PAUSE_FIRST_MS = 500, PAUSE_MAX_MS = 20000 };
 
@@ -26,16 +26,6 @@ void courier_close(struct courier *courier)
 static int64_t time_left_ms(const struct courier *courier)
 {
     return (courier->deadline_mono_ns - clock_mono_ns()) / 1000000;
-}
-
-/* Anything up to twice the pause before: many clients that failed together do not come back together. */
-static int64_t pause_ms(unsigned tries)
-{
-    int64_t most = (int64_t)PAUSE_FIRST_MS << (tries - 1);
-    uint32_t random = 0;
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-        random = (uint32_t)clock_mono_ns();
-    return random % (uint64_t)((most < PAUSE_MAX_MS ? most : PAUSE_MAX_MS) + 1);
 }
 
 static void sleep_ms(int64_t ms)
@@ -122,7 +112,7 @@ enum delivery courier_deliver(struct courier *courier, struct http_request *requ
             return give_up(courier, tries, "gave up");
         bool is_told =
             courier->answer.retry_after_s > 0 && (courier->answer.status == 429 || courier->answer.status == 503);
-        int64_t wait_s_max = INT32_MAX, wait_ms = pause_ms(tries);
+        int64_t wait_s_max = INT32_MAX, wait_ms = backoff_ms(tries, PAUSE_FIRST_MS, PAUSE_MAX_MS);
         if (is_told)
             wait_ms = 1000 * (courier->answer.retry_after_s < wait_s_max ? courier->answer.retry_after_s : wait_s_max);
         if (wait_ms >= time_left_ms(courier))

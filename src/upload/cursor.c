@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "upload/cursor.h"
 
+#include "base/directory.h"
 #include "format/json.h"
 #include "logfile/session_dir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,30 +187,14 @@ gpufl_status cursor_save(const struct cursor *cursor)
         server_write(&cursor->servers[i], &text);
     }
     bytes_append_text(&text, "]}\n");
-    /* A link in its place would have us write elsewhere: it is replaced, never followed. */
-    static const char part_name[] = CURSOR_NAME ".part";
-    int error = text.failed ? ENOMEM : 0, fd = -1;
-    if (!error) {
-        unlinkat(cursor->dir_fd, part_name, 0);
-        fd = openat(cursor->dir_fd, part_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        error = fd < 0 ? errno : 0;
-    }
-    for (size_t done = 0; !error && done < text.size;) {
-        ssize_t wrote = write(fd, text.data + done, text.size - done);
-        if (wrote > 0)
-            done += (size_t)wrote;
-        else if (wrote < 0 && errno != EINTR)
-            error = errno;
-    }
-    if (fd >= 0 && close(fd) && !error)
-        error = errno;
-    if (!error && renameat(cursor->dir_fd, part_name, cursor->dir_fd, CURSOR_NAME))
-        error = errno;
-    if (error && fd >= 0)
-        unlinkat(cursor->dir_fd, part_name, 0);
+    gpufl_status status = GPUFL_E_IO;
+    errno = ENOMEM;
+    if (!text.failed)
+        status = file_replace(cursor->dir_fd, CURSOR_NAME, text.data, text.size);
+    int error = errno;
     bytes_free(&text);
     errno = error;
-    return error ? GPUFL_E_IO : GPUFL_OK;
+    return status;
 }
 
 void cursor_free(struct cursor *cursor)

@@ -7,8 +7,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
-enum { ANSWER_BYTES_MAX = 64 << 10, CONNECT_TIMEOUT_MS = 10000, SILENCE_MAX_S = 30, KEY_SIZE_MAX = 256 };
+enum {
+    ANSWER_BYTES_MAX = 64 << 10,
+    CONNECT_TIMEOUT_MS = 10000,
+    SILENCE_MAX_S = 30,
+    KEY_SIZE_MAX = 256,
+    PATH_SIZE_MAX = 160
+};
 
 struct http_client {
     CURL *curl;
@@ -16,6 +23,7 @@ struct http_client {
     char key[KEY_SIZE_MAX + 1];
     char authorization[KEY_SIZE_MAX + 32];
     char reason[CURL_ERROR_SIZE];
+    const atomic_bool *is_cancelled; /* borrowed; may be NULL */
 };
 
 static void global_setup(void)
@@ -110,6 +118,35 @@ static size_t answer_take(char *data, size_t unit, size_t count, void *user)
     return size;
 }
 
+/* One header line, not NUL-terminated. */
+static size_t header_take(char *data, size_t unit, size_t count, void *user)
+{
+    static const char name[] = "etag:";
+    struct http_answer *answer = user;
+    size_t size = unit * count, at = sizeof name - 1, end = size;
+    if (size < at || strncasecmp(data, name, at) != 0)
+        return size;
+    while (at < end && (data[at] == ' ' || data[at] == '\t'))
+        at++;
+    while (end > at && (unsigned char)data[end - 1] <= ' ')
+        end--;
+    bool is_usable = end - at < sizeof answer->etag;
+    for (size_t i = at; i < end; i++)
+        is_usable = is_usable && data[i] > ' ' && data[i] <= '~';
+    if (is_usable) {
+        memcpy(answer->etag, data + at, end - at);
+        answer->etag[end - at] = '\0';
+    }
+    return size;
+}
+
+static int progress_check(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+    (void)down_total, (void)down, (void)up_total, (void)up;
+    const struct http_client *client = user;
+    return client->is_cancelled && atomic_load(client->is_cancelled);
+}
+
 static bool handle_setup(struct http_client *client, const char *ca_file)
 {
     CURL *curl = client->curl;
@@ -122,7 +159,10 @@ static bool handle_setup(struct http_client *client, const char *ca_file)
         !curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S) &&
         !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->reason) &&
         !curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpufl/" GPUFL_VERSION_STRING) &&
-        !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, answer_take) && !curl_easy_setopt(curl, CURLOPT_POST, 1L);
+        !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, answer_take) &&
+        !curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, header_take) &&
+        !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L) && !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client) &&
+        !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress_check);
 #if LIBCURL_VERSION_NUM >= 0x075500
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -144,6 +184,7 @@ gpufl_status http_client_open(struct http_client **out, const struct http_server
     struct http_client *client = calloc(1, sizeof *client);
     if (!client)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the connection");
+    client->is_cancelled = server->is_cancelled;
     gpufl_status status = address_make(client->address, sizeof client->address, server, problem);
     if (!status && server->api_key)
         status = key_take(client, server->api_key, problem);
@@ -204,24 +245,33 @@ static struct curl_slist *headers_make(const struct http_client *client, const s
     return list;
 }
 
-gpufl_status http_post(struct http_client *client, const struct http_request *request, struct http_answer *answer)
+static bool body_setup(CURL *curl, const struct http_request *request, bool is_post)
+{
+    if (!is_post)
+        return !curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    return !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
+           !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->size ? request->body : "") &&
+           !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
+}
+
+static gpufl_status perform(struct http_client *client, const struct http_request *request, bool is_post,
+                            struct http_answer *answer)
 {
     CURL *curl = client->curl;
-    char url[sizeof client->address + 64];
-    snprintf(url, sizeof url, "%s%.60s", client->address, request->path);
+    char url[sizeof client->address + PATH_SIZE_MAX];
+    snprintf(url, sizeof url, "%s%.*s", client->address, PATH_SIZE_MAX - 1, request->path);
     struct curl_slist *headers = headers_make(client, request);
     bytes_clear(&answer->text);
     answer->status = 0;
     answer->retry_after_s = 0;
-    answer->reason[0] = client->reason[0] = '\0';
+    answer->reason[0] = answer->etag[0] = client->reason[0] = '\0';
     long timeout_ms = request->timeout_ms < 1           ? 1
                       : request->timeout_ms > INT32_MAX ? INT32_MAX
                                                         : (long)request->timeout_ms;
     bool is_ready = headers && !curl_easy_setopt(curl, CURLOPT_URL, url) &&
-                    !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) &&
-                    !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->size ? request->body : "") &&
-                    !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size) &&
+                    !curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers) && body_setup(curl, request, is_post) &&
                     !curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms) &&
+                    !curl_easy_setopt(curl, CURLOPT_HEADERDATA, answer) &&
                     !curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer->text);
     if (!is_ready) {
         curl_slist_free_all(headers);
@@ -242,6 +292,16 @@ gpufl_status http_post(struct http_client *client, const struct http_request *re
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     return GPUFL_OK;
+}
+
+gpufl_status http_post(struct http_client *client, const struct http_request *request, struct http_answer *answer)
+{
+    return perform(client, request, true, answer);
+}
+
+gpufl_status http_get(struct http_client *client, const struct http_request *request, struct http_answer *answer)
+{
+    return perform(client, request, false, answer);
 }
 
 void http_text_clean(const struct http_client *client, const char *text, char *out, size_t size)
@@ -272,8 +332,10 @@ void http_answer_explain(const struct http_client *client, const struct http_ans
     struct bytes text = {.limit = ANSWER_BYTES_MAX + 1};
     struct json_document document = {0};
     bool is_json = answer->text.size && !json_parse(&document, answer->text.data, answer->text.size, NULL);
+    const struct json_value *error = is_json ? json_member(document.root, "error") : NULL;
+    const struct json_value *object = error && error->kind == JSON_OBJECT ? error : document.root;
     for (size_t i = 0; is_json && !text.size && i < sizeof members / sizeof *members; i++)
-        bytes_append_text(&text, json_get_text(document.root, members[i], ""));
+        bytes_append_text(&text, json_get_text(object, members[i], ""));
     /* A page for browsers explains nothing. */
     if (!is_json && answer->text.size && answer->text.data[0] != '<')
         bytes_append(&text, answer->text.data, answer->text.size);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only code that sees libcurl: one server, one connection that is kept open, one POST at a time. Certificates are
- * checked, redirects are not followed, the key is in no message. A client owns its handle; one thread at a time. */
+/* The only code that sees libcurl: one server, one connection that is kept open, one request at a time. Certificates
+ * are checked, redirects are not followed, the key is in no message. A client owns its handle; one thread at a time. */
 #ifndef GPUFL_UPLOAD_HTTP_CLIENT_H
 #define GPUFL_UPLOAD_HTTP_CLIENT_H
 
 #include "base/bytes.h"
 #include "base/status.h"
 
+#include <stdatomic.h>
+
 struct http_server {
     const char *url;      /* http:// or https://, host and port only */
     const char *api_path; /* starts with '/' */
     const char *api_key;  /* NULL or "": none is sent */
     const char *ca_file;  /* NULL or "": the system's certificates */
+    /* NULL, or looked at about once a second: when true the request under way ends without an answer. */
+    const atomic_bool *is_cancelled;
 };
 
 struct http_client; /* opaque */
@@ -28,6 +32,7 @@ struct http_answer {
     int status;            /* 0: none came */
     int64_t retry_after_s; /* what the server asks for; 0: nothing */
     struct bytes text;     /* the answer's first 64 KiB; owned, starts zeroed, reused */
+    char etag[128];        /* as the server wrote it; "": none */
     char reason[200];      /* why no answer came */
 };
 void http_answer_free(struct http_answer *answer);
@@ -35,13 +40,15 @@ void http_answer_free(struct http_answer *answer);
 struct http_request {
     const char *path;           /* below api_path, starts with '/' */
     const char *const *headers; /* "Name: value", NULL-terminated */
-    const void *body;
+    const void *body;           /* of http_post */
     size_t size;
     int64_t timeout_ms; /* at least 1 */
 };
 /* GPUFL_E_NO_MEMORY, or GPUFL_OK with or without an answer. */
 NODISCARD gpufl_status http_post(struct http_client *client, const struct http_request *request,
                                  struct http_answer *answer);
+NODISCARD gpufl_status http_get(struct http_client *client, const struct http_request *request,
+                                struct http_answer *answer);
 /* What a server wrote, as one line of printable ASCII in which the key does not appear. */
 void http_text_clean(const struct http_client *client, const char *text, char *out, size_t size);
 /* The server's own explanation, from JSON or plain text, cleaned; "" if it gave none. */

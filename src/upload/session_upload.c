@@ -5,6 +5,7 @@
 #include "logfile/reader.h"
 #include "logfile/session_source.h"
 #include "upload/cursor.h"
+#include "upload/envelope.h"
 #include "upload/window.h"
 
 #include <errno.h>
@@ -13,124 +14,37 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HEADER_SIZE = 160, HEADERS_MAX = 12 };
-
 struct upload {
     struct courier *courier;
     struct upload_count *count;
     struct session_files files;
     struct cursor cursor;
-    char session_id[65], hostname[65];
+    struct sender sender;
     uint64_t next_sequence[CHANNEL_COUNT]; /* of the windows */
     bool is_whole;                         /* every file so far is with the server */
     bool is_refused;                       /* the server did not take something of the file at hand */
 };
 
-/* Text that may stand in a header: the log, from which it comes, is not trusted. */
-static void header_text(char *out, size_t size, const char *text)
-{
-    size_t used = 0;
-    for (; *text && used + 1 < size; text++) {
-        bool is_plain = (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
-                        (*text >= 'A' && *text <= 'Z') || strchr("-._:", *text);
-        out[used++] = is_plain ? *text : '_';
-    }
-    out[used] = '\0';
-}
-
-static bool take_identity(void *user, const struct log_line *line)
-{
-    struct upload *upload = user;
-    if (line->type == RECORD_JOB_START && line->object) {
-        header_text(upload->session_id, sizeof upload->session_id, json_get_text(line->object, "session_id", ""));
-        header_text(upload->hostname, sizeof upload->hostname, json_get_text(line->object, "hostname", ""));
-    }
-    return false; /* job_start comes first, or there is none */
-}
-
-/* The recording's own id and host; where it does not tell, the directory's name and this host. */
-static gpufl_status identify(struct upload *upload, const char *dir, struct problem *problem)
-{
-    struct log_summary summary;
-    gpufl_status status = log_read(dir, take_identity, NULL, upload, &summary, problem);
-    if (status)
-        return status;
-    char path[512], host[256] = "";
-    snprintf(path, sizeof path, "%s", dir);
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        path[--size] = '\0';
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (!upload->session_id[0] && session_id_is_valid(name))
-        header_text(upload->session_id, sizeof upload->session_id, name);
-    if (!upload->session_id[0])
-        return problem_set(problem, GPUFL_E_DAMAGED,
-                           "%.300s: it does not say which session it is (no job_start record)", dir);
-    if (!upload->hostname[0] && !gethostname(host, sizeof host - 1))
-        header_text(upload->hostname, sizeof upload->hostname, host);
-    return GPUFL_OK;
-}
-
-struct headers {
-    char text[HEADERS_MAX][HEADER_SIZE];
-    const char *list[HEADERS_MAX + 1];
-    unsigned count;
-};
-
-PRINTF_LIKE(2, 3)
-static void header_add(struct headers *headers, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(headers->text[headers->count], HEADER_SIZE, format, args);
-    va_end(args);
-    headers->list[headers->count] = headers->text[headers->count];
-    headers->list[++headers->count] = NULL;
-}
-
-static void headers_start(struct headers *headers, const struct upload *upload)
-{
-    headers->count = 0;
-    header_add(headers, "X-GpuFlight-Session-Id: %s", upload->session_id);
-    if (upload->hostname[0])
-        header_add(headers, "X-GpuFlight-Hostname: %s", upload->hostname);
-    header_add(headers, "X-GpuFlight-Client-Version: %s", GPUFL_VERSION_STRING);
-    header_add(headers, "X-GpuFlight-Wire-Version: 1");
-}
-
 /* The server takes a body as a whole, but an answer of the older kind may name lines that it did not keep. */
 static void note_rejected(struct upload *upload)
 {
-    const struct bytes *text = &upload->courier->answer.text;
-    struct json_document document;
-    if (!text->size || json_parse(&document, text->data, text->size, NULL))
-        return;
-    int64_t rejected = json_get_int(document.root, "rejected", 0);
-    if (rejected > 0) {
-        const struct json_value *errors = json_member(document.root, "errors");
-        const struct json_value *first = errors && errors->kind == JSON_ARRAY ? errors->child : NULL;
-        struct upload_count *count = upload->count;
-        if (!count->rejected_lines)
-            http_text_clean(upload->courier->client, json_get_text(first, "reason", ""), count->rejected_reason,
-                            sizeof count->rejected_reason);
-        count->rejected_lines += (uint64_t)rejected;
-    }
-    json_free(&document);
+    struct upload_count *count = upload->count;
+    char reason[sizeof count->rejected_reason];
+    uint64_t rejected = answer_rejected_lines(upload->courier->client, &upload->courier->answer, reason, sizeof reason);
+    if (rejected && !count->rejected_lines)
+        memcpy(count->rejected_reason, reason, sizeof reason);
+    count->rejected_lines += rejected;
 }
 
 static enum delivery deliver_window(struct upload *upload, const struct window *window, enum channel channel,
                                     uint64_t sequence)
 {
-    struct headers headers;
+    struct request_headers headers;
     char id[WINDOW_ID_SIZE + 1];
-    window_id_make(id, upload->session_id, channel, sequence);
-    headers_start(&headers, upload);
-    header_add(&headers, "Content-Type: application/x-ndjson");
-    header_add(&headers, "Content-Encoding: gzip");
-    header_add(&headers, "X-GpuFlight-Window-Id: %s", id);
-    header_add(&headers, "X-GpuFlight-Window-Channel: %s", channel_names[channel]);
-    header_add(&headers, "X-GpuFlight-Window-Sequence: %" PRIu64, sequence);
-    header_add(&headers, "X-GpuFlight-Window-CRC32: %" PRIu32, window->crc32);
+    window_id_make(id, upload->sender.session_id, channel, sequence);
+    const struct window_name name = {
+        .id = id, .channel = channel, .sequence = sequence, .coding = BODY_GZIP, .crc32 = window->crc32};
+    headers_for_window(&headers, &upload->sender, &name);
     struct http_request request = {
         .path = "/events/stream", .headers = headers.list, .body = window->body.data, .size = window->body.size};
     enum delivery delivery = courier_deliver(upload->courier, &request);
@@ -156,7 +70,7 @@ static void skip_file(struct upload *upload, const struct session_file *file, co
     upload->is_whole = false;
     if (!count->first.text[0])
         count->first_status = problem_set(&count->first, upload->is_refused ? GPUFL_E_IO : GPUFL_E_DAMAGED,
-                                          "%.60s of session %s: %.300s", file->name, upload->session_id, why);
+                                          "%.60s of session %s: %.300s", file->name, upload->sender.session_id, why);
 }
 
 /* Sends the file's windows that are not there yet. After a refusal the rest is only counted, because the next file's
@@ -282,9 +196,8 @@ static gpufl_status send_files(struct upload *upload)
 /* No more will come. A server that does not want to know finds out by itself. */
 static gpufl_status complete(struct upload *upload)
 {
-    struct headers headers;
-    headers_start(&headers, upload);
-    header_add(&headers, "Content-Type:"); /* none: there is no content */
+    struct request_headers headers;
+    headers_for_completion(&headers, &upload->sender);
     struct http_request request = {.path = "/events/session-complete", .headers = headers.list};
     if (courier_deliver(upload->courier, &request) == DELIVERY_STOPPED && upload->courier->answer.status / 100 != 4)
         return upload->courier->stop_status;
@@ -304,7 +217,7 @@ gpufl_status session_upload(const char *dir, struct courier *courier, struct upl
         status = problem_set(problem, GPUFL_E_BUSY,
                              "%.300s is still being written; upload it when its program has ended", dir);
     if (!status)
-        status = identify(&upload, dir, problem);
+        status = sender_identify(&upload.sender, dir, problem);
     if (!status && cursor_load(&upload.cursor, upload.files.dir_fd, http_client_address(courier->client)))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", CURSOR_NAME);
     if (!status) {

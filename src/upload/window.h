@@ -5,11 +5,10 @@
 #ifndef GPUFL_UPLOAD_WINDOW_H
 #define GPUFL_UPLOAD_WINDOW_H
 
-#include "format/batch.h"
 #include "logfile/line_source.h"
 #include "logfile/session_dir.h"
-
-#include <zlib.h>
+#include "upload/body_coder.h"
+#include "upload/wire_line.h"
 
 #define WINDOW_ID_SIZE 36
 
@@ -40,13 +39,10 @@ struct window_source {
     int fd;
     struct window_limits limits;
     int64_t deadline_mono_ns;
-    struct batch_view view;
-    z_stream deflate;
-    bool has_deflate;
-    struct bytes line; /* the next line as it will be sent, LF included */
-    bool has_line;     /* it did not fit into the window before */
-    uint64_t line_events;
-    bool is_after_damage; /* the line before was damaged */
+    struct body_coder coder;
+    struct wire_line line; /* the next line as it will be sent */
+    bool has_line;         /* it did not fit into the window before */
+    bool is_after_damage;  /* the line before was damaged */
     uint64_t line_number;
     uint64_t damaged_lines; /* left out: they cannot be read */
     bool has_torn_tail;     /* the program was stopped in the middle of the last line, which is no damage */
@@ -63,5 +59,8 @@ void window_free(struct window *window);
 
 /* The window's name, the same whenever and by whomever it is made. */
 void window_id_make(char out[WINDOW_ID_SIZE + 1], const char *session_id, enum channel channel, uint64_t sequence);
+/* The same for a window that is cut while its file still grows: it is named by its lines. */
+void window_id_of_lines(char out[WINDOW_ID_SIZE + 1], const char *session_id, enum channel channel, uint64_t first,
+                        uint64_t last);
 
 #endif

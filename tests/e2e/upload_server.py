@@ -6,6 +6,7 @@ import http.server
 import json
 import socket
 import ssl
+import subprocess
 import threading
 import time
 import uuid
@@ -13,27 +14,40 @@ import zlib
 
 STREAM = "/api/v1/events/stream"
 COMPLETE = "/api/v1/events/session-complete"
+VERSION = "/api/v1/info/version"
+CONFIGS = "/api/v1/configs/"
 
 
 class Reply:
-    """How one request is answered. action: None, "drop" (no answer), "half" (half an answer), "hang"."""
+    """How one request is answered. action: None, "drop" (no answer), "half" (half an answer), "hang", "mute" (the body
+    is taken, but no answer says so). text: the answer as it is, instead of JSON."""
 
-    def __init__(self, status=202, body=None, headers=(), action=None):
+    def __init__(self, status=202, body=None, headers=(), action=None, text=None):
         self.status = status
-        self.body = json.dumps({"accepted_for_processing": True} if body is None else body)
+        self.body = text if text is not None else json.dumps({"accepted_for_processing": True,
+                                                              "window_acknowledged": True} if body is None else body)
         self.headers = dict(headers)
         self.action = action
+
+    def takes(self):
+        return self.action in (None, "mute") and 200 <= self.status < 300
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
 
+    def do_GET(self):
+        self.answer(self.server.owner.give(self.path, self.headers))
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        reply = self.server.owner.take(self.path, self.headers, body)
+        self.answer(self.server.owner.take(self.path, self.headers, body))
+
+    def answer(self, reply):
         if reply.action == "hang":
             self.server.owner.released.wait(30)
         if reply.action:
@@ -61,7 +75,10 @@ class Quiet(http.server.ThreadingHTTPServer):
 class Server:
     """Use as a context manager. replies: one per request in order, then 202 for ever; or a function of the path."""
 
-    def __init__(self, replies=(), key="gpfl_test_key", certificate=None):
+    def __init__(self, replies=(), key="gpfl_test_key", certificate=None, encodings=("gzip",)):
+        self.encodings = encodings
+        self.configs = {}  # name: (etag, text)
+        self.config_requests = []  # (name, If-None-Match)
         self.replies = list(replies) if not callable(replies) else replies
         self.key = key
         self.certificate = certificate
@@ -100,7 +117,7 @@ class Server:
                      else self.replies[number] if number < len(self.replies) else Reply())
             try:
                 window = self.check(path, headers, body)
-                if reply.action is None and 200 <= reply.status < 300:
+                if reply.takes():
                     if path == COMPLETE:
                         self.completed.append(headers["X-GpuFlight-Session-Id"])
                     else:
@@ -108,6 +125,22 @@ class Server:
             except (AssertionError, KeyError, ValueError, OSError, zlib.error) as error:
                 self.breaches.append(f"{path}: {error!r}")
             return reply
+
+    def give(self, path, headers):
+        """GET: what the server can do, and named configurations."""
+        with self.lock:
+            if path == VERSION:
+                return Reply(200, {"supported": ["1"], "encodings": list(self.encodings)})
+            if self.key and headers.get("Authorization") != f"Bearer {self.key}":
+                return Reply(401, {"error": {"code": "key", "message": "who are you?"}})
+            name = path.removeprefix(CONFIGS)
+            self.config_requests.append((name, headers.get("If-None-Match")))
+            if not path.startswith(CONFIGS) or name not in self.configs:
+                return Reply(404, {})
+            etag, text = self.configs[name]
+            if headers.get("If-None-Match") == etag:
+                return Reply(304, text="", headers={"ETag": etag})
+            return Reply(200, text=text, headers={"ETag": etag})
 
     def check(self, path, headers, body):
         """The protocol, read from its description alone; the lines of a window."""
@@ -121,13 +154,14 @@ class Server:
             return None
         assert path == STREAM, path
         assert headers["Content-Type"] == "application/x-ndjson"
-        assert headers["Content-Encoding"] == "gzip"
+        assert headers["Content-Encoding"] in self.encodings
         uuid.UUID(headers["X-GpuFlight-Window-Id"])
         assert headers["X-GpuFlight-Window-Channel"] in ("device", "scope", "system", "sass")
         assert int(headers["X-GpuFlight-Window-Sequence"]) >= 1
         assert int(headers["X-GpuFlight-Window-CRC32"]) == zlib.crc32(body)
         assert len(body) <= 30_000_000
-        text = gzip.decompress(body)
+        text = (gzip.decompress(body) if headers["Content-Encoding"] == "gzip" else
+                subprocess.run(["zstd", "-dc"], input=body, capture_output=True, check=True).stdout)
         assert len(text) <= 128_000_000 and text.endswith(b"\n")
         lines = [json.loads(line) for line in text[:-1].split(b"\n")]
         for line in lines:
@@ -140,6 +174,18 @@ class Server:
 
     def lines(self):
         return [line for _, lines in self.windows for line in lines]
+
+    def counted_windows(self):
+        """What a server that counts each window once has; the same name for something else is a breach."""
+        seen = {}
+        for headers, lines in self.windows:
+            crc = headers["X-GpuFlight-Window-CRC32"]
+            if seen.setdefault(headers["X-GpuFlight-Window-Id"], (crc, lines))[0] != crc:
+                self.breaches.append(f"window {headers['X-GpuFlight-Window-Id']} changed")
+        return seen
+
+    def counted_lines(self):
+        return [line for _, lines in self.counted_windows().values() for line in lines]
 
     def rows(self, kind):
         return sum(len(line["rows"]) for line in self.lines() if line["type"] == kind)

@@ -8,6 +8,8 @@
 #include "upload/cursor.h"
 #include "upload/window.h"
 
+#include <zlib.h>
+
 static const struct window_limits wide = {.raw_bytes_max = 100 << 20, .gzip_bytes_max = 100 << 20};
 
 /* A closed session with `batches` lines of 500 kernels; returns its directory. */

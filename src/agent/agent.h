@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shipping agent: finds session directories, follows the files in them while they grow, and brings every line to
+ * the server. The whole of it is one call in libgpufl-upload.so that the command line makes. Works on the calling
+ * thread; one more thread answers /metrics and /healthz when asked for. */
+#ifndef GPUFL_AGENT_AGENT_H
+#define GPUFL_AGENT_AGENT_H
+
+#include "base/status.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define AGENT_ROOTS_MAX 64
+#define AGENT_INTERVAL_DEFAULT_MS 1000
+
+enum agent_keep {
+    AGENT_KEEP_ALL,
+    AGENT_KEEP_UNACKNOWLEDGED, /* what the server has is deleted */
+    AGENT_KEEP_DAYS            /* what the server has is deleted after keep_days */
+};
+
+/* Strings are borrowed until the call returns. NULL, "" and 0 mean the default. */
+struct agent_options {
+    size_t struct_size; /* sizeof(struct agent_options): program and library are of one version */
+    const char *roots[AGENT_ROOTS_MAX];
+    size_t root_count;
+    const char *server_url, *api_path, *ca_file;
+    const char *api_key;      /* of the environment */
+    const char *api_key_file; /* beats api_key; read again after the server refused the key */
+    const char *state_dir;
+    const char *quarantine_dir; /* default: quarantine in state_dir */
+    enum agent_keep keep;
+    unsigned keep_days;
+    uint64_t spool_bytes_max;  /* 0: no limit */
+    uint64_t rate_bytes_per_s; /* 0: no limit */
+    int64_t interval_ms;       /* how long lines may wait for company */
+    bool is_once;              /* send what is there, then return */
+    const char *listen;        /* address:port of /metrics and /healthz; NULL: none */
+    const char *remote_config; /* name of a configuration that is kept current; NULL: none */
+    const char *remote_config_dir;
+    gpufl_log_fn log_fn;
+    void *log_user;
+    const atomic_bool *is_stopping; /* set by the caller's signal handler */
+    int wake_fd;                    /* becomes readable with it; -1: none */
+};
+
+struct agent_result {
+    uint64_t sessions, windows, lines, bytes;
+    uint64_t left_out_lines, left_out_windows, quarantined_windows, dropped_lines;
+    uint64_t waiting_sessions; /* not, or not as a whole, with the server */
+};
+
+/* Returns when told to stop, or with is_once when nothing is left to send. GPUFL_E_PERMISSION: the server refuses the
+ * key (with is_once); GPUFL_E_BUSY: another agent uses state_dir; GPUFL_E_INVALID: options; GPUFL_E_IO: state_dir
+ * cannot be written, or with is_once the server cannot be reached. */
+GPUFL_API gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_result *result,
+                                       struct problem *problem);
+
+#endif

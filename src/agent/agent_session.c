@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent_session.h"
+
+#include "agent/quarantine.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "logfile/recovery.h"
+#include "logfile/session_source.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LISTINGS_MAX = 4,
+    STATE_RETRY_MS = 2000,
+    POLL_LIVE_MS = 5000,
+    POLL_DONE_MS = 60000,
+    SETTLED_AFTER_S = 30,
+    SHUTDOWN_GRACE_MS = 2000 /* a launcher notes a killed program's end shortly after it */
+};
+#define FULL_WINDOW_BYTES ((uint64_t)4 << 20)
+
+void agent_session_init(struct agent_session *session, const char *dir)
+{
+    *session = (struct agent_session){.is_dirty = true};
+    snprintf(session->dir, sizeof session->dir, "%s", dir);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        session->streams[i].channel = (enum channel)i;
+}
+
+static void tell_once(struct agent_session *session, gpufl_log_level level, const char *text)
+{
+    if (strncmp(session->said, text, sizeof session->said - 1) == 0)
+        return;
+    snprintf(session->said, sizeof session->said, "%.255s", text);
+    log_message(level, "%s: %s", session->dir, text);
+}
+
+static void look_at_lock(struct agent_session *session)
+{
+    int fd = open(session->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    session->is_live = fd >= 0 && session_lock_is_held(fd);
+    if (fd >= 0)
+        close(fd);
+    if (session->is_live)
+        session->lock_gone_ns = 0;
+    else if (!session->lock_gone_ns)
+        session->lock_gone_ns = clock_mono_ns();
+}
+
+gpufl_status agent_session_identify(struct agent_session *session, const struct agent_work *work,
+                                    struct problem *problem)
+{
+    struct session_identity identity;
+    look_at_lock(session);
+    /* A session has one name for all its windows: before its first line is there, it has none. */
+    if (session->is_live && session_identity_read(session->dir, &identity, problem))
+        return GPUFL_E_BUSY;
+    gpufl_status status = sender_identify(&session->sender, session->dir, problem);
+    if (status == GPUFL_E_NOT_FOUND)
+        return status;
+    if (status) {
+        tell_once(session, GPUFL_LOG_WARNING, problem->text);
+        return GPUFL_E_BUSY;
+    }
+    status = session_state_load(work->state_dir, session->sender.session_id, &session->state, problem);
+    if (status == GPUFL_E_DAMAGED)
+        log_message(GPUFL_LOG_WARNING, "%s", problem->text);
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        session->is_repeating[i] = session->state.channels[i].pending.is_set;
+    session->is_identified = true;
+    return GPUFL_OK;
+}
+
+/* What a look at the directory found. */
+struct look {
+    struct session_files files;
+    bool *is_shadowed;
+    struct stream_source source;
+    bool has_channel[CHANNEL_COUNT];
+};
+
+static void look_free(struct look *look)
+{
+    session_files_free(&look->files);
+    free(look->is_shadowed);
+    look->is_shadowed = NULL;
+}
+
+static void measure(struct agent_session *session, struct look *look)
+{
+    session->bytes = 0;
+    session->changed_wall_ns = 0;
+    for (size_t i = 0; i < look->files.count; i++) {
+        struct stat info;
+        if (fstatat(look->files.dir_fd, look->files.items[i].name, &info, AT_SYMLINK_NOFOLLOW))
+            continue;
+        int64_t changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+        session->changed_wall_ns = changed_ns > session->changed_wall_ns ? changed_ns : session->changed_wall_ns;
+        session->bytes += (uint64_t)info.st_size;
+        look->has_channel[look->files.items[i].channel] |= i < look->files.log_count;
+    }
+}
+
+static gpufl_status look_at(struct agent_session *session, const struct agent_work *work, struct look *look,
+                            struct problem *problem)
+{
+    *look = (struct look){.files = {.dir_fd = -1}};
+    gpufl_status status = session_files_list(&look->files, session->dir, problem);
+    if (status)
+        return status;
+    /* The lock was looked at before, so that a writer which is gone has written everything that is listed here. */
+    look->is_shadowed = calloc(look->files.log_count + 1, sizeof *look->is_shadowed);
+    if (!look->is_shadowed) {
+        look_free(look);
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to list the session");
+    }
+    session_files_mark_shadowed(&look->files, look->is_shadowed);
+    measure(session, look);
+    int64_t age_ns = clock_wall_ns() - session->changed_wall_ns;
+    look->source =
+        (struct stream_source){.files = &look->files,
+                               .is_shadowed = look->is_shadowed,
+                               .session_id = session->sender.session_id,
+                               .is_settled = !session->is_live && (work->is_once || age_ns < 0 ||
+                                                                   age_ns > (int64_t)SETTLED_AFTER_S * 1000000000),
+                               .coding = work->shipper->coding};
+    return GPUFL_OK;
+}
+
+static bool save_now(struct agent_session *session, const struct agent_work *work)
+{
+    struct problem problem = {""};
+    if (session_state_save(work->state_dir, &session->state, &problem)) {
+        counter_add(&work->counters->state_failures, 1);
+        tell_once(session, GPUFL_LOG_ERROR, problem.text);
+        session->due_ns = clock_mono_ns() + (int64_t)STATE_RETRY_MS * 1000000;
+        return false;
+    }
+    session->is_unsaved = false;
+    return true;
+}
+
+void agent_session_save(struct agent_session *session, const struct agent_work *work)
+{
+    if (session->is_unsaved)
+        (void)save_now(session, work);
+}
+
+/* The server has the window, or nobody will ever have it. */
+static void move_on(struct agent_session *session, const struct agent_work *work, enum channel channel)
+{
+    const struct stream_window *window = work->window;
+    struct channel_state *state = &session->state.channels[channel];
+    if (window->is_published)
+        state->next_window = window->next;
+    else
+        state->next_line = window->next;
+    state->pending = (struct pending_window){.is_set = false};
+    state->has_shutdown |= window->has_shutdown;
+    session->is_repeating[channel] = false;
+    session->streams[channel].place = window->place;
+    session->is_unsaved = true;
+    counter_add(&work->counters->lines_left_out, window->left_out_lines);
+    counter_add(&work->counters->lines_missing, window->missing_lines);
+    counter_add(&work->counters->windows_left_out, window->left_out_windows);
+    if (window->left_out_windows)
+        session->state.is_acknowledged = false; /* what only this disk has is not deleted */
+    if (window->left_out_lines || window->missing_lines)
+        log_message(GPUFL_LOG_WARNING,
+                    "%s: %s: %" PRIu64 " damaged lines left out, %" PRIu64 " missing; `gpufl verify` names them",
+                    session->dir, channel_names[channel], window->left_out_lines, window->missing_lines);
+}
+
+static enum step_result put_aside(struct agent_session *session, const struct agent_work *work, enum channel channel)
+{
+    struct problem problem = {""};
+    const char *reason = work->shipper->problem.text;
+    if (quarantine_add(work->quarantine_dir, session->sender.session_id, channel, work->window, reason, &problem)) {
+        counter_add(&work->counters->state_failures, 1);
+        tell_once(session, GPUFL_LOG_ERROR, problem.text);
+        session->due_ns = clock_mono_ns() + (int64_t)STATE_RETRY_MS * 1000000;
+        return STEP_IDLE;
+    }
+    counter_add(&work->counters->windows_quarantined, 1);
+    log_message(GPUFL_LOG_ERROR, "session %s: %s from %" PRIu64 ": put into quarantine: %s", session->sender.session_id,
+                channel_names[channel], work->window->first, reason);
+    move_on(session, work, channel);
+    return STEP_MORE;
+}
+
+static enum step_result send_window(struct agent_session *session, const struct agent_work *work, enum channel channel)
+{
+    const struct stream_window *window = work->window;
+    struct channel_state *state = &session->state.channels[channel];
+    if (!state->pending.is_set) {
+        state->pending = (struct pending_window){.is_set = true,
+                                                 .is_published = window->is_published,
+                                                 .first = window->first,
+                                                 .last = window->last,
+                                                 .coding = window->coding,
+                                                 .crc32 = window->window.crc32};
+        session->state.is_complete = false;
+        if (!save_now(session, work)) {
+            state->pending.is_set = false;
+            return STEP_IDLE;
+        }
+    }
+    if (session->is_repeating[channel])
+        counter_add(&work->counters->windows_repeated, 1);
+    enum shipment shipment = shipper_send(work->shipper, &session->sender, channel, window);
+    if (shipment == SHIPMENT_RETRY && work->shipper->coding != window->coding && !window->is_published)
+        state->pending.coding = work->shipper->coding;
+    /* Under this name the server has what we sent before; our bytes differ because the compressor was renewed. */
+    if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel])
+        shipment = SHIPMENT_TAKEN;
+    session->is_repeating[channel] |= shipment == SHIPMENT_RETRY || shipment == SHIPMENT_STOPPED;
+    switch (shipment) {
+    case SHIPMENT_TAKEN:
+        session->state.is_acknowledged &= work->shipper->is_acknowledged;
+        move_on(session, work, channel);
+        return STEP_MORE;
+    case SHIPMENT_POISON:
+        return put_aside(session, work, channel);
+    case SHIPMENT_REFUSED:
+        return STEP_REFUSED;
+    case SHIPMENT_STOPPED:
+        return STEP_STOPPED;
+    case SHIPMENT_RETRY:
+        break;
+    }
+    return STEP_RETRY;
+}
+
+/* One window of the channel. STEP_IDLE with *is_drained: there is none. */
+static enum step_result step_channel(struct agent_session *session, const struct agent_work *work, struct look *look,
+                                     enum channel channel, bool *is_drained)
+{
+    struct stream_window *window = work->window;
+    struct channel_stream *stream = &session->streams[channel];
+    enum stream_result result = STREAM_AGAIN;
+    for (int listings = 0; result == STREAM_AGAIN && listings < LISTINGS_MAX; listings++) {
+        struct problem problem = {""};
+        if (listings) {
+            look_free(look);
+            if (look_at(session, work, look, &problem))
+                return STEP_IDLE;
+        }
+        result = channel_stream_read(stream, &look->source, &session->state.channels[channel], window);
+    }
+    session->backlog_bytes += window->backlog_bytes;
+    if (window->reason[0])
+        tell_once(session, GPUFL_LOG_WARNING, window->reason);
+    *is_drained = result == STREAM_NOTHING;
+    switch (result) {
+    case STREAM_WINDOW:
+        session->backlog_bytes += window->window.raw_bytes;
+        return send_window(session, work, channel);
+    case STREAM_PASSED:
+        move_on(session, work, channel);
+        return STEP_MORE;
+    case STREAM_NOTHING:
+    case STREAM_AGAIN:
+    case STREAM_FAILED:
+        break;
+    }
+    return STEP_IDLE;
+}
+
+static bool has_ended(const struct agent_session *session, const struct agent_work *work, const struct look *look)
+{
+    bool has_lines = false, has_shutdown = true;
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        const struct channel_state *state = &session->state.channels[i];
+        has_lines |= state->next_line > 1 || state->next_window > 1;
+        has_shutdown &= state->has_shutdown || !look->has_channel[i];
+    }
+    if (!has_lines)
+        return false;
+    if (has_shutdown || work->is_once)
+        return has_shutdown || !session->is_live;
+    return !session->is_live && clock_mono_ns() - session->lock_gone_ns > (int64_t)SHUTDOWN_GRACE_MS * 1000000;
+}
+
+static enum step_result complete(struct agent_session *session, const struct agent_work *work)
+{
+    switch (shipper_complete(work->shipper, &session->sender)) {
+    case SHIPMENT_TAKEN:
+        session->state.is_complete = true;
+        session->is_unsaved = true;
+        counter_add(&work->counters->sessions_completed, 1);
+        return save_now(session, work) ? STEP_IDLE : STEP_RETRY;
+    case SHIPMENT_REFUSED:
+        return STEP_REFUSED;
+    case SHIPMENT_STOPPED:
+        return STEP_STOPPED;
+    default:
+        return STEP_RETRY;
+    }
+}
+
+static void schedule(struct agent_session *session, const struct agent_work *work, bool is_waiting)
+{
+    int64_t now_ns = clock_mono_ns();
+    int64_t wait_ns = session->state.is_complete ? (int64_t)POLL_DONE_MS * 1000000 : (int64_t)POLL_LIVE_MS * 1000000;
+    if (is_waiting || (!session->state.is_complete && !session->is_watched))
+        wait_ns = work->interval_ns;
+    session->due_ns = session->due_ns > now_ns ? session->due_ns : now_ns + wait_ns;
+}
+
+/* Every channel's turn. */
+static enum step_result step_channels(struct agent_session *session, const struct agent_work *work, struct look *look,
+                                      bool *is_waiting)
+{
+    enum step_result result = STEP_IDLE;
+    session->is_drained = true;
+    session->backlog_bytes = 0;
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        bool is_drained = false;
+        enum step_result one = step_channel(session, work, look, (enum channel)i, &is_drained);
+        session->is_drained &= is_drained;
+        /* Of a channel that is still written to, the rest can wait for company. */
+        bool is_full = work->window->window.raw_bytes >= FULL_WINDOW_BYTES;
+        if (one == STEP_MORE && session->is_live && !is_full && !work->is_once &&
+            !session->state.channels[i].has_shutdown) {
+            *is_waiting = true;
+            continue;
+        }
+        if (one != STEP_IDLE)
+            result = one;
+        if (one != STEP_IDLE && one != STEP_MORE)
+            break;
+        if (one == STEP_MORE && work->shipper->not_before_ns > clock_mono_ns())
+            break; /* the bandwidth is used up */
+    }
+    return result;
+}
+
+enum step_result agent_session_step(struct agent_session *session, const struct agent_work *work)
+{
+    struct look look;
+    struct problem problem = {""};
+    session->is_dirty = false;
+    session->due_ns = 0;
+    look_at_lock(session);
+    gpufl_status status = look_at(session, work, &look, &problem);
+    if (status) {
+        if (status != GPUFL_E_NOT_FOUND)
+            tell_once(session, GPUFL_LOG_WARNING, problem.text);
+        schedule(session, work, false);
+        return status == GPUFL_E_NOT_FOUND ? STEP_GONE : STEP_IDLE;
+    }
+    bool is_waiting = false;
+    enum step_result result = step_channels(session, work, &look, &is_waiting);
+    if (result == STEP_IDLE && session->is_drained && !session->state.is_complete) {
+        if (has_ended(session, work, &look))
+            result = complete(session, work);
+        else
+            is_waiting |= !session->is_live && session->bytes;
+    }
+    look_free(&look);
+    if (result == STEP_IDLE)
+        schedule(session, work, is_waiting);
+    return result;
+}

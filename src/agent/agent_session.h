@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One session directory on its way to the server: looked at again and again, one window per channel and turn, so that
+ * many sessions share the connection fairly. One thread. */
+#ifndef GPUFL_AGENT_AGENT_SESSION_H
+#define GPUFL_AGENT_AGENT_SESSION_H
+
+#include "agent/shipper.h"
+
+/* What all sessions share; borrowed. */
+struct agent_work {
+    struct shipper *shipper;
+    const struct state_dir *state_dir;
+    const char *quarantine_dir;
+    struct stream_window *window;
+    struct agent_counters *counters;
+    int64_t interval_ns;
+    bool is_once;
+};
+
+struct agent_session {
+    char dir[512];
+    struct sender sender;
+    bool is_identified;
+    bool is_duplicate; /* another directory has the same session */
+    struct session_state state;
+    struct channel_stream streams[CHANNEL_COUNT];
+    bool is_repeating[CHANNEL_COUNT]; /* the pending window may be with the server already */
+    bool is_live;                     /* its writer had the lock at the last look */
+    bool is_dirty;                    /* something changed since */
+    bool is_unsaved;
+    bool is_drained;         /* nothing was left to send at the last look */
+    bool is_watched;         /* changes are told; else it is looked at from time to time */
+    int64_t due_ns;          /* mono; when it is looked at without a change */
+    int64_t looked_ns;       /* mono; the last look */
+    int64_t lock_gone_ns;    /* mono; when it was first seen without a writer; 0: it has one */
+    int64_t changed_wall_ns; /* the newest file's */
+    uint64_t bytes, backlog_bytes;
+    char said[256]; /* the last trouble told */
+};
+
+enum step_result {
+    STEP_IDLE,    /* nothing more for now */
+    STEP_MORE,    /* something was sent, and there is more */
+    STEP_RETRY,   /* the server does not take anything now */
+    STEP_REFUSED, /* nor will it soon */
+    STEP_STOPPED,
+    STEP_GONE /* the directory is not there any more */
+};
+
+/* dir must be shorter than 512 bytes. */
+void agent_session_init(struct agent_session *session, const char *dir);
+/* Finds out which session it is and what the server has of it. GPUFL_E_BUSY: not known yet. */
+NODISCARD gpufl_status agent_session_identify(struct agent_session *session, const struct agent_work *work,
+                                              struct problem *problem);
+enum step_result agent_session_step(struct agent_session *session, const struct agent_work *work);
+/* Puts on the disk what the server acknowledged since the last time. */
+void agent_session_save(struct agent_session *session, const struct agent_work *work);
+
+#endif

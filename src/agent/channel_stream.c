@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/channel_stream.h"
+
+#include "agent/published_window.h"
+#include "base/crc32c.h"
+#include "logfile/segment.h"
+#include "logfile/session_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Small enough for one body in memory and a server that stores it as one piece; a single longer line goes alone. */
+enum { RAW_BYTES_MAX = 16 << 20, BODY_BYTES_MAX = 8 << 20, MARK_BYTES = 256 };
+
+gpufl_status stream_window_open(struct stream_window *window)
+{
+    *window = (struct stream_window){.is_published = false};
+    for (int i = 0; i < BODY_CODING_COUNT; i++)
+        if (body_coder_open(&window->coders[i], (enum body_coding)i)) {
+            stream_window_close(window);
+            return GPUFL_E_NO_MEMORY;
+        }
+    return GPUFL_OK;
+}
+
+void stream_window_close(struct stream_window *window)
+{
+    for (int i = 0; i < BODY_CODING_COUNT; i++)
+        body_coder_close(&window->coders[i]);
+    wire_line_free(&window->line);
+    window_free(&window->window);
+}
+
+static bool is_ours(const struct stream_source *source, const struct channel_stream *stream, size_t index)
+{
+    const struct session_file *file = &source->files->items[index];
+    if (file->channel != stream->channel || source->is_shadowed[index])
+        return false;
+    return file->kind == SESSION_FILE_LIVE || file->kind == SESSION_FILE_ROTATED || file->kind == SESSION_FILE_SEALED ||
+           (file->kind == SESSION_FILE_FLAT && source->is_settled);
+}
+
+/* The next file of the channel from `index` on; log_count: none. */
+static size_t next_file(const struct stream_source *source, const struct channel_stream *stream, size_t index)
+{
+    while (index < source->files->log_count && !is_ours(source, stream, index))
+        index++;
+    return index;
+}
+
+/* An open file of the stream. */
+struct stream_file {
+    int fd;
+    enum line_coding coding;
+    struct stat info;
+    bool is_final; /* nothing will be appended */
+};
+
+static bool file_open(struct stream_file *file, const struct stream_source *source, size_t index)
+{
+    const struct session_file *item = &source->files->items[index];
+    *file = (struct stream_file){.fd = session_file_open(source->files->dir_fd, item->name),
+                                 .coding = session_file_coding(item),
+                                 .is_final = item->kind != SESSION_FILE_LIVE};
+    if (file->fd >= 0 && fstat(file->fd, &file->info)) {
+        close(file->fd);
+        file->fd = -1;
+    }
+    return file->fd >= 0;
+}
+
+/* The number of the file's first line; 0: it has none that says. */
+static uint64_t first_number(const struct stream_source *source, size_t index)
+{
+    struct stream_file file;
+    uint64_t number = 0;
+    if (!file_open(&file, source, index))
+        return 0;
+    struct segment_footer footer;
+    struct line_source lines;
+    if (file.coding == LINE_CODING_ZSTD && !segment_footer_read(file.fd, &footer, NULL)) {
+        number = footer.first_seq;
+    } else if (lseek(file.fd, 0, SEEK_SET) == 0 && !line_source_open(&lines, file.fd, file.coding, UINT64_MAX)) {
+        const char *text;
+        size_t size;
+        if (line_source_next(&lines, &text, &size) == LINE_WHOLE) {
+            struct line_end end = line_end_read(text, size);
+            number = end.crc == LINE_CRC_GOOD && end.seq > 0 ? (uint64_t)end.seq : 0;
+        }
+        line_source_close(&lines);
+    }
+    close(file.fd);
+    return number;
+}
+
+static uint32_t mark_of(int fd, size_t size)
+{
+    char begin[MARK_BYTES];
+    ssize_t got = pread(fd, begin, size < sizeof begin ? size : sizeof begin, 0);
+    return got > 0 ? crc32c(0, begin, (size_t)got) : 0;
+}
+
+static bool has_inode(const struct stream_source *source, size_t index, const struct stream_place *place)
+{
+    struct stat info;
+    const struct session_file *file = &source->files->items[index];
+    return session_file_coding(file) == LINE_CODING_PLAIN &&
+           !fstatat(source->files->dir_fd, file->name, &info, AT_SYMLINK_NOFOLLOW) && info.st_ino == place->inode &&
+           (uint64_t)info.st_size >= place->offset;
+}
+
+/* The file to read on in. *place: in it; not known: its number comes from its lines. */
+static size_t find_start(const struct channel_stream *stream, const struct stream_source *source, uint64_t next,
+                         struct stream_place *place)
+{
+    size_t first = next_file(source, stream, 0);
+    for (size_t i = first; stream->place.is_known && i < source->files->log_count;
+         i = next_file(source, stream, i + 1)) {
+        if (has_inode(source, i, &stream->place)) {
+            *place = stream->place;
+            return i;
+        }
+    }
+    *place = (struct stream_place){.is_known = false};
+    size_t found = first;
+    for (size_t i = first; next > 1 && i < source->files->log_count; i = next_file(source, stream, i + 1)) {
+        uint64_t number = first_number(source, i);
+        if (number && number <= next)
+            found = i;
+        if (number > next)
+            break;
+    }
+    return found;
+}
+
+/* State of one walk over a file's lines. */
+struct walk {
+    struct channel_stream *stream;
+    const struct channel_state *state;
+    struct stream_window *window;
+    struct stream_file file;
+    struct line_source lines;
+    uint64_t begin_offset; /* of what lines reads */
+    uint64_t next;         /* number of the first line that is wanted */
+    uint64_t last;         /* of the last one that is wanted */
+    uint64_t expected;     /* number of the line to come; 0: not known */
+    bool is_fresh;         /* nothing here was read before: what is numbered below next is out of order */
+    bool is_at_begin;      /* of the file */
+    bool is_after_damage;  /* the line before was damaged */
+};
+
+enum walk_result { WALK_ON, WALK_FULL, WALK_AGAIN, WALK_NO_MEMORY };
+
+static void pass_over(struct walk *walk, uint64_t number)
+{
+    walk->expected = number + 1;
+    walk->window->next = number >= walk->window->next ? number + 1 : walk->window->next;
+    if (walk->file.coding != LINE_CODING_PLAIN)
+        return;
+    struct stream_place *place = &walk->window->place;
+    place->offset = walk->begin_offset + walk->lines.plain_bytes - (walk->lines.end - walk->lines.begin);
+    place->number = number + 1;
+    if (!place->is_known) {
+        place->is_known = true;
+        place->inode = walk->file.info.st_ino;
+        place->mark_size = place->offset < MARK_BYTES ? (size_t)place->offset : MARK_BYTES;
+        place->mark = mark_of(walk->file.fd, place->mark_size);
+    }
+}
+
+static bool line_fits(const struct stream_window *window)
+{
+    size_t size = window->line.text.size;
+    return !window->window.lines || (window->window.raw_bytes + size <= RAW_BYTES_MAX &&
+                                     window->window.body.size + BODY_HELD_BACK_BYTES + size <= BODY_BYTES_MAX);
+}
+
+static enum walk_result take_good_line(struct walk *walk, uint64_t number)
+{
+    struct stream_window *window = walk->window;
+    if (!walk->state->pending.is_set && !line_fits(window))
+        return WALK_FULL;
+    if (!body_coder_add(&window->coders[window->coding], &window->window.body, window->line.text.data,
+                        window->line.text.size))
+        return WALK_NO_MEMORY;
+    if (!window->window.lines)
+        window->first = number;
+    window->last = number;
+    window->window.lines++;
+    window->window.events += window->line.events;
+    window->window.raw_bytes += window->line.text.size;
+    window->has_shutdown |= window->line.type == RECORD_SHUTDOWN;
+    pass_over(walk, number);
+    return WALK_ON;
+}
+
+static enum walk_result take_line(struct walk *walk, const char *text, size_t size, bool is_readable)
+{
+    struct stream_window *window = walk->window;
+    struct line_end end = is_readable ? line_end_read(text, size) : (struct line_end){.seq = -1};
+    bool has_number = is_readable && end.crc == LINE_CRC_GOOD && end.seq > 0;
+    uint64_t number = has_number ? (uint64_t)end.seq : walk->expected ? walk->expected : 1;
+    bool is_at_begin = walk->is_at_begin;
+    walk->is_at_begin = false;
+    if (number < walk->next) {
+        window->left_out_lines += walk->is_fresh && has_number;
+        uint64_t expected = walk->expected;
+        pass_over(walk, number);
+        walk->expected = has_number && walk->is_fresh ? expected : walk->expected;
+        return WALK_ON;
+    }
+    /* Between listing and opening the file before this one may have been rotated: look again before believing it. */
+    if (is_at_begin && number > walk->next && walk->stream->gap_number != number) {
+        walk->stream->gap_number = number;
+        return WALK_AGAIN;
+    }
+    if (number > walk->last)
+        return WALK_FULL;
+    bool is_good = is_readable && wire_line_make(&window->line, text, size);
+    if (window->line.text.failed)
+        return WALK_NO_MEMORY;
+    enum walk_result result = is_good ? take_good_line(walk, number) : WALK_ON;
+    if (result != WALK_ON)
+        return result;
+    window->missing_lines += number - walk->next;
+    walk->next = number + 1;
+    /* Whoever noted the end of a killed program closed its torn line first, which is no damage. */
+    if (is_good && walk->is_after_damage && window->line.is_synthetic)
+        window->left_out_lines--;
+    walk->is_after_damage = !is_good;
+    if (!is_good) {
+        window->left_out_lines++;
+        pass_over(walk, number);
+    }
+    return WALK_ON;
+}
+
+/* Reads the open file as far as the window reaches. */
+static enum walk_result walk_lines(struct walk *walk, bool *has_failed)
+{
+    for (;;) {
+        const char *text;
+        size_t size;
+        enum line_result result = line_source_next(&walk->lines, &text, &size);
+        if (result == LINE_NO_MORE)
+            return WALK_ON;
+        if (result == LINE_FAILED) {
+            snprintf(walk->window->reason, sizeof walk->window->reason, "%s", walk->lines.reason);
+            *has_failed = true;
+            return WALK_ON;
+        }
+        if (result == LINE_UNENDED && !walk->file.is_final)
+            return WALK_ON; /* the writer is in the middle of it, or was killed there */
+        enum walk_result taken = take_line(walk, text, size, result == LINE_WHOLE);
+        if (taken != WALK_ON)
+            return taken;
+    }
+}
+
+static enum walk_result walk_file(struct walk *walk, const struct stream_place *place, bool *has_failed)
+{
+    uint64_t size = UINT64_MAX;
+    walk->begin_offset = 0;
+    walk->is_at_begin = !place->is_known || !place->offset;
+    walk->is_fresh = place->is_known;
+    walk->expected = place->is_known ? place->number : walk->expected;
+    if (walk->file.coding == LINE_CODING_PLAIN) {
+        walk->begin_offset = place->is_known ? place->offset : 0;
+        if ((uint64_t)walk->file.info.st_size < walk->begin_offset)
+            return WALK_AGAIN;
+        if (place->is_known &&
+            (walk->file.info.st_ino != place->inode || mark_of(walk->file.fd, place->mark_size) != place->mark)) {
+            walk->stream->place.is_known = false; /* another file by now */
+            return WALK_AGAIN;
+        }
+        size = (uint64_t)walk->file.info.st_size - walk->begin_offset;
+    }
+    if (lseek(walk->file.fd, (off_t)walk->begin_offset, SEEK_SET) < 0)
+        return WALK_AGAIN;
+    if (line_source_open(&walk->lines, walk->file.fd, walk->file.coding, size))
+        return WALK_NO_MEMORY;
+    walk->window->place = *place;
+    enum walk_result result = walk_lines(walk, has_failed);
+    if (result == WALK_FULL && walk->file.coding == LINE_CODING_PLAIN)
+        walk->window->backlog_bytes += (uint64_t)walk->file.info.st_size - walk->window->place.offset;
+    line_source_close(&walk->lines);
+    return result;
+}
+
+static void add_backlog(const struct channel_stream *stream, const struct stream_source *source, size_t index,
+                        struct stream_window *window)
+{
+    struct stat info;
+    for (size_t i = next_file(source, stream, index); i < source->files->log_count;
+         i = next_file(source, stream, i + 1))
+        if (!fstatat(source->files->dir_fd, source->files->items[i].name, &info, AT_SYMLINK_NOFOLLOW))
+            window->backlog_bytes += (uint64_t)info.st_size;
+}
+
+static enum stream_result finish_window(struct channel_stream *stream, const struct stream_source *source,
+                                        const struct channel_state *state, struct stream_window *window,
+                                        bool is_reached)
+{
+    if (!window->window.lines && state->pending.is_set && is_reached) {
+        /* The lines of the window that was on its way are not there any more. */
+        window->missing_lines = state->pending.last + 1 - state->next_line;
+        window->next = state->pending.last + 1;
+        return STREAM_PASSED;
+    }
+    if (!window->window.lines)
+        return window->next > state->next_line ? STREAM_PASSED : STREAM_NOTHING;
+    if (!body_coder_end(&window->coders[window->coding], &window->window.body)) {
+        snprintf(window->reason, sizeof window->reason, "no memory for a window");
+        return STREAM_FAILED;
+    }
+    window->window.crc32 = body_crc32(window->window.body.data, window->window.body.size);
+    if (state->pending.is_set) {
+        /* Its name stays, even if a line of it cannot be read any more. */
+        window->first = state->pending.first;
+        window->last = state->pending.last;
+        window->next = window->last + 1 > window->next ? window->last + 1 : window->next;
+    }
+    window_id_of_lines(window->id, source->session_id, stream->channel, window->first, window->last);
+    return STREAM_WINDOW;
+}
+
+static enum stream_result read_lines(struct channel_stream *stream, const struct stream_source *source,
+                                     const struct channel_state *state, struct stream_window *window)
+{
+    const size_t count = source->files->log_count;
+    struct stream_place place;
+    struct walk walk = {.stream = stream,
+                        .state = state,
+                        .window = window,
+                        .next = state->next_line,
+                        .last = state->pending.is_set ? state->pending.last : UINT64_MAX};
+    window->place = stream->place;
+    size_t i = find_start(stream, source, state->next_line, &place);
+    bool is_reached = false; /* the end of the window */
+    for (; i < count; i = next_file(source, stream, i + 1)) {
+        bool has_failed = false;
+        if (!file_open(&walk.file, source, i)) {
+            if (errno == ENOENT)
+                return STREAM_AGAIN; /* sealed or deleted meanwhile */
+            snprintf(window->reason, sizeof window->reason, "%.100s: %s", source->files->items[i].name,
+                     session_file_error(errno));
+            return STREAM_FAILED;
+        }
+        walk.file.is_final |= next_file(source, stream, i + 1) < count;
+        enum walk_result result = walk_file(&walk, &place, &has_failed);
+        close(walk.file.fd);
+        if (result == WALK_NO_MEMORY) {
+            snprintf(window->reason, sizeof window->reason, "no memory for a window");
+            return STREAM_FAILED;
+        }
+        if (result == WALK_AGAIN && !window->window.lines)
+            return STREAM_AGAIN;
+        if (has_failed && !window->window.lines) {
+            char reason[sizeof window->reason];
+            snprintf(reason, sizeof reason, "%.100s: %.140s", source->files->items[i].name, window->reason);
+            memcpy(window->reason, reason, sizeof reason);
+            if (next_file(source, stream, i + 1) == count)
+                return window->next > state->next_line ? STREAM_PASSED : STREAM_FAILED;
+        }
+        is_reached = result == WALK_FULL;
+        if (window->window.lines || is_reached) {
+            add_backlog(stream, source, i + 1, window);
+            break;
+        }
+        place = (struct stream_place){.is_known = false};
+    }
+    return finish_window(stream, source, state, window, is_reached);
+}
+
+enum stream_result channel_stream_read(struct channel_stream *stream, const struct stream_source *source,
+                                       const struct channel_state *state, struct stream_window *window)
+{
+    bytes_clear(&window->window.body);
+    window->window.lines = window->window.events = window->window.raw_bytes = 0;
+    window->coding = state->pending.is_set ? state->pending.coding : source->coding;
+    window->is_published = window->has_shutdown = false;
+    window->left_out_lines = window->missing_lines = window->left_out_windows = window->backlog_bytes = 0;
+    window->next = state->next_line;
+    window->reason[0] = '\0';
+    body_coder_begin(&window->coders[window->coding]);
+    if (published_window_is_next(stream, source, state))
+        return published_window_read(stream, source, state, window);
+    return read_lines(stream, source, state, window);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line of a log file as a server gets it: checked, and in wire v1's shape. Owns its memory, which is used again for
+ * the next line. One thread at a time. */
+#ifndef GPUFL_UPLOAD_WIRE_LINE_H
+#define GPUFL_UPLOAD_WIRE_LINE_H
+
+#include "format/batch.h"
+#include "logfile/line.h"
+
+struct wire_line {
+    struct bytes text; /* LF included */
+    struct batch_view view;
+    uint64_t events; /* rows of a batch; 1 for a single record */
+    enum record_type type;
+    bool is_synthetic; /* a shutdown record that somebody else wrote for the program */
+};
+
+/* text: without LF. False when the line is damaged and cannot be sent; line->text.failed: no memory. */
+bool wire_line_make(struct wire_line *line, const char *text, size_t size);
+void wire_line_free(struct wire_line *line);
+
+#endif
