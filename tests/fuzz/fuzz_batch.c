@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes into the batch reader; what it accepts must be JSON, and must mean the same after transposing. */
+/* Any bytes into the batch reader; what it accepts must be JSON, and must mean the same after transposing and
+ * back. */
 #include "format/batch.h"
 #include "format/json.h"
 
@@ -21,6 +22,19 @@ static void views_compare(const struct batch_view *a, const struct batch_view *b
     }
 }
 
+/* Columns back to rows mean the same; rows stay what they are. */
+static void expand_compare(const struct batch_view *view, const struct bytes *columns)
+{
+    struct batch_view expanded = {0};
+    struct bytes rows = {0};
+    if (batch_expand(columns->data, columns->size, &rows) != GPUFL_OK ||
+        batch_decode(&expanded, rows.data, rows.size, NULL) != GPUFL_OK)
+        abort();
+    views_compare(view, &expanded);
+    batch_view_free(&expanded);
+    bytes_free(&rows);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *line = (const char *)data;
@@ -37,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (batch_decode(&again, out.data, out.size, NULL) != GPUFL_OK)
                 abort();
             views_compare(&view, &again);
+            expand_compare(&view, &out);
         } else if (status != GPUFL_E_UNSUPPORTED) {
             abort();
         }
