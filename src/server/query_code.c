@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Code: hot lines, and one function instruction by instruction. */
+#include "analysis/code_walk.h"
+#include "server/query_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { lines_default = 200, lines_max = 1000, instructions_max = 1 << 16 };
+
+void query_code(struct query_call *call)
+{
+    const struct hot_code *code = &call->session->analysis.code;
+    struct query_page page;
+    if (!query_page(call, lines_default, lines_max, &page))
+        return;
+    bytes_append_char(&call->out, '{');
+    list_open(&call->out, "functions");
+    for (size_t i = 0; i < code->function_count; i++) {
+        const struct hot_function *function = &code->functions[i];
+        element(&call->out, '{');
+        member_text(&call->out, "name", function->name);
+        member_uint(&call->out, "function_id", function->function_id);
+        json_crc(&call->out, function->cubin_crc);
+        member_uint(&call->out, "samples", function->samples);
+        json_counts(&function->counts, function->has_counts, &call->out);
+        member_text(&call->out, "problem", function->problem);
+        bytes_append_char(&call->out, '}');
+    }
+    bytes_append_char(&call->out, ']');
+    json_lines(&call->session->analysis, page.first, page.limit, &call->out);
+    query_page_end(call, &page, code->line_count);
+    bytes_append_char(&call->out, '}');
+}
+
+/* By function_id, symbol or name; of one in several cubins the hottest unless the query names its CRC. */
+static bool function_find(struct query_call *call, uint32_t *chosen)
+{
+    const struct hot_code *code = &call->session->analysis.code;
+    const char *wanted = http_exchange_path_value(call->exchange, "function"), *crc = query_text(call, "cubin_crc");
+    for (uint32_t i = 0; i < code->function_count; i++) {
+        const struct hot_function *function = &code->functions[i];
+        const char *symbol = function_symbol(call->session->model, function->function_id);
+        char id[16], own_crc[24];
+        snprintf(id, sizeof id, "%u", function->function_id);
+        snprintf(own_crc, sizeof own_crc, "%llu", (unsigned long long)function->cubin_crc);
+        bool is_it = !strcmp(wanted, id) || (symbol && !strcmp(wanted, symbol)) ||
+                     (function->name && !strcmp(wanted, function->name));
+        if (is_it && (!crc || !strcmp(crc, own_crc))) {
+            *chosen = i;
+            return true;
+        }
+    }
+    return query_fail(call, 404, "function_unknown", "no such function was sampled or counted in this session");
+}
+
+struct listing {
+    struct query_call *call;
+    size_t count, left_out;
+};
+
+static void stalls_write(struct bytes *out, const struct stalls *stalls, const struct code_place *place)
+{
+    json_key(out, "stalls");
+    bytes_append_char(out, '{');
+    for (uint32_t i = 0; place && i < place->row_count; i++) {
+        const struct code_sample *row = &stalls->rows[place->row_first + i];
+        uint8_t kind = stalls_metric_kind(stalls, row->metric_id);
+        if (!(kind & STALL_NOT_ISSUED))
+            member_uint(out, stalls->kinds[kind & STALL_KIND_MASK].name, row->value);
+    }
+    bytes_append_char(out, '}');
+}
+
+static void step_write(void *user, const struct code_step *step)
+{
+    struct listing *listing = user;
+    const struct query_session *session = listing->call->session;
+    struct bytes *out = &listing->call->out;
+    if (listing->count++ >= instructions_max) {
+        listing->left_out++;
+        return;
+    }
+    const struct code_place *place = step->place;
+    const struct instruction_counts none = instruction_counts_none();
+    element(out, '{');
+    member_uint(out, "pc", step->pc);
+    member_text(out, "sass", step->text->sass);
+    member_bool(out, "is_raw", step->text->is_raw);
+    member_bool(out, "is_beyond_end", step->is_beyond);
+    member_text(out, "file", step->text->line ? step->text->file : NULL);
+    member_int(out, "line", step->text->line ? (int64_t)step->text->line : CELL_UNKNOWN);
+    member_text(
+        out, "source",
+        code_source_line(session->model, step->text->file, place ? place->source_file_id : 0, step->text->line));
+    list_open(out, "inlined_at");
+    for (size_t i = 1; i < step->text->frame_count; i++) {
+        element(out, '{');
+        member_text(out, "file", step->text->frames[i].path);
+        member_uint(out, "line", step->text->frames[i].line);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_char(out, ']');
+    member_uint(out, "samples", place ? place->samples : 0);
+    member_uint(out, "not_issued", place ? place->not_issued : 0);
+    stalls_write(out, &session->analysis.stalls, place);
+    json_counts(place ? &place->counts : &none, place && place->has_counts, out);
+    bytes_append_char(out, '}');
+}
+
+void query_code_function(struct query_call *call)
+{
+    const struct hot_code *code = &call->session->analysis.code;
+    uint32_t chosen = 0;
+    struct code_lookup lookup;
+    if (!function_find(call, &chosen))
+        return;
+    /* The session's own lookup belongs to whoever made it; this one is ours alone. */
+    if (code_lookup_open(&lookup, call->session->model, CODE_STORED) != GPUFL_OK) {
+        query_fail(call, 503, "no_memory", "no memory to answer");
+        return;
+    }
+    const struct hot_function *function = &code->functions[chosen];
+    struct listing listing = {.call = call};
+    bytes_append_char(&call->out, '{');
+    member_text(&call->out, "name", function->name);
+    member_uint(&call->out, "function_id", function->function_id);
+    member_text(&call->out, "symbol", function_symbol(call->session->model, function->function_id));
+    json_crc(&call->out, function->cubin_crc);
+    member_uint(&call->out, "samples", function->samples);
+    json_counts(&function->counts, function->has_counts, &call->out);
+    member_text(&call->out, "problem", function->problem);
+    list_open(&call->out, "instructions");
+    gpufl_status status = code_walk(&lookup, code, chosen, step_write, &listing);
+    bytes_append_char(&call->out, ']');
+    member_uint(&call->out, "left_out", listing.left_out);
+    bytes_append_char(&call->out, '}');
+    if (status != GPUFL_OK || lookup.has_failed)
+        query_fail(call, 503, "no_memory", "no memory to answer");
+    code_lookup_close(&lookup);
+}

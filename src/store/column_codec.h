@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One column of cells to bytes and back. A column is stored as the value all cells share, or as differences to its
+ * smallest value or to the cell before, cut to the bytes that are needed and sorted by byte (all lowest bytes first),
+ * each such plane compressed with zstd where that helps. Unknown cells are a bit plane of their own. Bytes in, values
+ * out: no I/O; decoding trusts nothing. One coder per thread. */
+#ifndef GPUFL_STORE_COLUMN_CODEC_H
+#define GPUFL_STORE_COLUMN_CODEC_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { COLUMN_ROWS_MAX = 1 << 20, VARINT_SIZE_MAX = 10 };
+
+struct column_coder {
+    struct ZSTD_CCtx_s *compressor;
+    struct ZSTD_DCtx_s *decompressor;
+    uint64_t *values; /* scratch of the encoder */
+    uint8_t *plane, *packed;
+    size_t room;
+    int level;
+};
+
+NODISCARD gpufl_status column_coder_init(struct column_coder *coder, int level);
+void column_coder_free(struct column_coder *coder);
+
+/* Appends to out; what fails (memory) shows as out->failed. count is 1 ... COLUMN_ROWS_MAX. */
+void column_encode(struct column_coder *coder, const int64_t *cells, size_t count, struct bytes *out);
+/* GPUFL_E_DAMAGED unless the bytes are exactly one column of count cells. */
+NODISCARD gpufl_status column_decode(struct column_coder *coder, const void *data, size_t size, int64_t *cells,
+                                     size_t count);
+
+/* LEB128. */
+void varint_append(struct bytes *out, uint64_t value);
+/* Advances *at; false when the bytes end or go beyond 64 bits. */
+bool varint_read(const uint8_t **at, const uint8_t *end, uint64_t *value);
+static inline uint64_t zigzag(int64_t value)
+{
+    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+static inline int64_t unzigzag(uint64_t value)
+{
+    return (int64_t)((value >> 1) ^ (0 - (value & 1)));
+}
+
+#endif

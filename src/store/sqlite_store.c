@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, closing, the writer thread and the readers' connections. */
+#include "store/sqlite_store.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GROUP_BYTES_MAX = 128 << 20 };
+
+/* ---- the writer thread ---- */
+
+/* Runs one change in a savepoint. False: the transaction itself is gone, and with it every change of the group. */
+static bool change_run(struct sqlite_store *store, struct change *change)
+{
+    struct connection *writer = &store->writer;
+    struct problem ignored;
+    change->status = statement_run(writer, &change->problem, "SAVEPOINT change", "");
+    if (!change->status)
+        change->status = change->run(store, writer, change->arg, &change->problem);
+    if (sqlite3_get_autocommit(writer->db))
+        return false;
+    if (change->status && statement_run(writer, &ignored, "ROLLBACK TO change", ""))
+        return false;
+    return statement_run(writer, change->status ? &ignored : &change->problem, "RELEASE change", "") == GPUFL_OK;
+}
+
+static void group_fail(struct change *first, gpufl_status status, const struct problem *problem)
+{
+    for (struct change *change = first; change; change = change->next) {
+        if (change->status)
+            continue;
+        change->status = status;
+        change->problem = *problem;
+    }
+}
+
+/* All changes of the group in one transaction; true when it is on disk. */
+static bool group_commit(struct sqlite_store *store, struct change *first)
+{
+    struct problem problem = {""};
+    gpufl_status status = statement_run(&store->writer, &problem, "BEGIN IMMEDIATE", "");
+    bool is_whole = status == GPUFL_OK;
+    for (struct change *change = first; change && is_whole; change = change->next) {
+        is_whole = change_run(store, change);
+        if (!is_whole) {
+            status = change->status ? change->status : GPUFL_E_IO;
+            problem = change->problem;
+        }
+    }
+    if (is_whole)
+        status = statement_run(&store->writer, &problem, "COMMIT", "");
+    if (!status)
+        return true;
+    if (!sqlite3_get_autocommit(store->writer.db))
+        sqlite3_exec(store->writer.db, "ROLLBACK", NULL, NULL, NULL);
+    group_fail(first, status, &problem);
+    return false;
+}
+
+static void *writer_main(void *arg)
+{
+    struct sqlite_store *store = arg;
+    pthread_mutex_lock(&store->mutex);
+    for (;;) {
+        while (!store->first && !store->is_closing)
+            pthread_cond_wait(&store->changed, &store->mutex);
+        if (!store->first)
+            break;
+        /* What came while the last group was written forms the next one. */
+        struct change *first = store->first, *last = first;
+        uint64_t bytes = first->bytes, count = 1;
+        for (; last->next && bytes + last->next->bytes <= GROUP_BYTES_MAX; last = last->next, count++)
+            bytes += last->next->bytes;
+        store->first = last->next;
+        if (!store->first)
+            store->last = NULL;
+        last->next = NULL;
+        pthread_mutex_unlock(&store->mutex);
+        bool is_kept = group_commit(store, first);
+        pthread_mutex_lock(&store->mutex);
+        store->queue_count -= count;
+        store->queue_bytes -= bytes;
+        store->commit_groups++;
+        *(is_kept ? &store->commits : &store->failed_commits) += count;
+        if (is_kept)
+            store->last_commit_ns = clock_wall_ns();
+        for (struct change *change = first, *next; change; change = next) {
+            next = change->next; /* the change is gone once its owner sees is_done */
+            change->is_done = true;
+        }
+        pthread_cond_broadcast(&store->done);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return NULL;
+}
+
+gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes, struct problem *problem)
+{
+    struct change change = {.run = run, .arg = arg, .bytes = bytes};
+    if (store->base.is_read_only)
+        return problem_set(problem, GPUFL_E_PERMISSION, "the store was opened for reading only");
+    pthread_mutex_lock(&store->mutex);
+    if (store->queue_count && store->queue_bytes + bytes > store->options.queue_bytes_max) {
+        pthread_mutex_unlock(&store->mutex);
+        return problem_set(problem, GPUFL_E_BUSY, "too many writes wait for the disk; try again");
+    }
+    if (store->last)
+        store->last->next = &change;
+    else
+        store->first = &change;
+    store->last = &change;
+    store->queue_count++;
+    store->queue_bytes += bytes;
+    pthread_cond_signal(&store->changed);
+    while (!change.is_done)
+        pthread_cond_wait(&store->done, &store->mutex);
+    pthread_mutex_unlock(&store->mutex);
+    if (change.status && problem)
+        *problem = change.problem;
+    return change.status;
+}
+
+/* ---- readers ---- */
+
+gpufl_status reader_begin(struct sqlite_store *store, struct connection **out, struct problem *problem)
+{
+    pthread_mutex_lock(&store->mutex);
+    struct connection *reader = store->idle_readers;
+    if (reader) {
+        store->idle_readers = reader->next;
+        store->reader_count--;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    gpufl_status status = GPUFL_OK;
+    if (!reader) {
+        reader = calloc(1, sizeof *reader);
+        if (!reader)
+            return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a reader of the store");
+        status = connection_open(reader, store->path, SQLITE_OPEN_READWRITE, problem);
+        if (!status &&
+            sqlite3_exec(reader->db, "PRAGMA query_only=1; PRAGMA cache_size=-16384; PRAGMA temp_store=MEMORY", NULL,
+                         NULL, NULL) != SQLITE_OK)
+            status = connection_fail(reader, sqlite3_errcode(reader->db), store->path, problem);
+    }
+    if (!status)
+        status = statement_run(reader, problem, "BEGIN", "");
+    if (status) {
+        connection_close(reader);
+        free(reader);
+        return status;
+    }
+    *out = reader;
+    return GPUFL_OK;
+}
+
+void reader_end(struct sqlite_store *store, struct connection *reader)
+{
+    /* A callback may have stopped in the middle of a statement. */
+    for (unsigned i = 0; i < reader->cached; i++)
+        sqlite3_reset(reader->cache[i].statement);
+    bool is_good = sqlite3_exec(reader->db, "END", NULL, NULL, NULL) == SQLITE_OK;
+    pthread_mutex_lock(&store->mutex);
+    if (is_good && store->reader_count < store->options.readers_max) {
+        reader->next = store->idle_readers;
+        store->idle_readers = reader;
+        store->reader_count++;
+        reader = NULL;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (reader) {
+        connection_close(reader);
+        free(reader);
+    }
+}
+
+/* ---- layouts ---- */
+
+static struct layout *layout_parse(int64_t id, const char *type_name, const char *columns)
+{
+    struct layout *layout = calloc(1, sizeof *layout);
+    if (!layout)
+        return NULL;
+    layout->layout = id;
+    layout->type = record_type_of(type_name, strlen(type_name));
+    for (const char *at = columns; *at && layout->count < ROW_COLUMNS_MAX;) {
+        size_t size = strcspn(at, ",");
+        layout->order[layout->count++] = record_column_find(&record_catalogue[layout->type], at, size);
+        at += size + (at[size] == ',');
+    }
+    return layout;
+}
+
+const struct layout *layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
+                                struct problem *problem)
+{
+    struct layout *found = NULL;
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < store->layout_count && !found; i++)
+        if (store->layouts[i]->layout == layout)
+            found = store->layouts[i];
+    pthread_mutex_unlock(&store->mutex);
+    if (found)
+        return found;
+    sqlite3_stmt *statement;
+    bool has_row = false;
+    if (statement_open(reader, &statement, problem,
+                       "SELECT name, columns FROM layout JOIN record_type USING(type) WHERE layout=?", "i", layout) ||
+        statement_next(reader, statement, &has_row, problem))
+        return NULL;
+    if (!has_row) {
+        problem_set(problem, GPUFL_E_DAMAGED, "a segment has columns of no known layout");
+        return NULL;
+    }
+    found = layout_parse(layout, row_text(statement, 0), row_text(statement, 1));
+    sqlite3_reset(statement);
+    pthread_mutex_lock(&store->mutex);
+    struct layout **grown = found && store->layout_count < LAYOUTS_MAX
+                                ? realloc(store->layouts, (store->layout_count + 1) * sizeof *grown)
+                                : NULL;
+    if (grown) {
+        store->layouts = grown;
+        store->layouts[store->layout_count++] = found;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (!grown) {
+        free(found);
+        problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the layouts of segments");
+        return NULL;
+    }
+    return found;
+}
+
+gpufl_status layout_make(struct connection *connection, enum record_type type, uint64_t columns, int64_t *layout,
+                         int64_t *type_id, struct problem *problem)
+{
+    const struct record_info *info = &record_catalogue[type];
+    const char *name = type == RECORD_UNKNOWN ? "" : info->name;
+    char names[ROW_COLUMNS_MAX * 40] = "";
+    size_t size = 0;
+    for (unsigned i = 0; i < info->column_count && i < ROW_COLUMNS_MAX; i++)
+        if (columns >> i & 1)
+            size += (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? "," : "", info->columns[i].name);
+    gpufl_status status = statement_run(connection, problem,
+                                        "INSERT INTO record_type(name) VALUES(?1) ON CONFLICT DO NOTHING", "t", name);
+    if (!status)
+        status = statement_integer(connection, type_id, NULL, problem, "SELECT type FROM record_type WHERE name=?", "t",
+                                   name);
+    if (!status)
+        status = statement_run(connection, problem,
+                               "INSERT INTO layout(type, columns) VALUES(?1, ?2) ON CONFLICT DO NOTHING", "it",
+                               *type_id, names);
+    if (!status)
+        status = statement_integer(connection, layout, NULL, problem,
+                                   "SELECT layout FROM layout WHERE type=?1 AND columns=?2", "it", *type_id, names);
+    return status;
+}
+
+gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
+                          struct problem *problem)
+{
+    bool is_found;
+    gpufl_status status = statement_integer(connection, session, &is_found, problem,
+                                            "SELECT session FROM session WHERE session_id=?", "t", session_id);
+    if (!status && !is_found)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session %s", session_id);
+    return status;
+}
+
+/* ---- opening and closing ---- */
+
+static gpufl_status directory_claim(struct sqlite_store *store, const char *directory, struct problem *problem)
+{
+    char path[sizeof store->path + 16];
+    if (mkdir(directory, 0700) && errno != EEXIST)
+        return problem_set(problem, GPUFL_E_IO, "%s: %s", directory, strerror(errno));
+    snprintf(path, sizeof path, "%s/store.lock", directory);
+    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return problem_set(problem, GPUFL_E_IO, "%s: %s", path, strerror(errno));
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB))
+        return problem_set(problem, GPUFL_E_BUSY, "%s is in use by another gpufl serve", directory);
+    return GPUFL_OK;
+}
+
+static gpufl_status size_limit(struct sqlite_store *store, struct problem *problem)
+{
+    int64_t page_size;
+    char sql[64];
+    if (!store->options.bytes_max)
+        return GPUFL_OK;
+    gpufl_status status = statement_integer(&store->writer, &page_size, NULL, problem, "PRAGMA page_size", "");
+    if (status)
+        return status;
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count=%llu",
+             (unsigned long long)(store->options.bytes_max / (uint64_t)page_size + 1));
+    store->writer.has_size_limit = true;
+    int code = sqlite3_exec(store->writer.db, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? GPUFL_OK : connection_fail(&store->writer, code, "limiting the store's size", problem);
+}
+
+static gpufl_status writer_open(struct sqlite_store *store, struct problem *problem)
+{
+    gpufl_status status =
+        connection_open(&store->writer, store->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, problem);
+    if (!status)
+        status = schema_prepare(&store->writer, problem);
+    if (!status)
+        status = size_limit(store, problem);
+    if (!status)
+        status = statement_integer(&store->writer, &store->next_position, NULL, problem,
+                                   "SELECT IFNULL(MAX(position), 0) + 1 FROM segment", "");
+    if (status)
+        return status;
+    if (pthread_create(&store->writer_thread, NULL, writer_main, store))
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for the store");
+    store->has_writer = true;
+    if (!store->options.no_background) {
+        if (pthread_create(&store->background_thread, NULL, background_main, store))
+            return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for the store");
+        store->has_background = true;
+    }
+    return GPUFL_OK;
+}
+
+static gpufl_status reader_check(struct sqlite_store *store, struct problem *problem)
+{
+    struct connection *reader;
+    int version = 0;
+    gpufl_status status = access(store->path, F_OK)
+                              ? problem_set(problem, GPUFL_E_NOT_FOUND, "there is no store at %s", store->path)
+                              : reader_begin(store, &reader, problem);
+    if (status)
+        return status;
+    status = schema_version(reader, &version, problem);
+    if (!status && version != SCHEMA_VERSION)
+        status = problem_set(problem, GPUFL_E_VERSION,
+                             "the store has an older schema (%d); start gpufl serve on it once", version);
+    reader_end(store, reader);
+    return status;
+}
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    store->is_closing = true;
+    pthread_cond_broadcast(&store->changed);
+    pthread_cond_broadcast(&store->background_wake);
+    pthread_mutex_unlock(&store->mutex);
+    if (store->has_background)
+        pthread_join(store->background_thread, NULL);
+    if (store->has_writer)
+        pthread_join(store->writer_thread, NULL);
+    while (store->idle_readers) {
+        struct connection *reader = store->idle_readers;
+        store->idle_readers = reader->next;
+        connection_close(reader);
+        free(reader);
+    }
+    connection_close(&store->writer);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    for (size_t i = 0; i < store->layout_count; i++)
+        free(store->layouts[i]);
+    free(store->layouts);
+    pthread_cond_destroy(&store->background_wake);
+    pthread_cond_destroy(&store->changed);
+    pthread_cond_destroy(&store->done);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+static const struct store_engine sqlite_engine = {
+    .close = sqlite_close,
+    .write_begin = sqlite_write_begin,
+    .write_line = sqlite_write_line,
+    .write_commit = sqlite_write_commit,
+    .write_abort = sqlite_write_abort,
+    .read = sqlite_read,
+    .sessions = sqlite_sessions,
+    .session = sqlite_session,
+    .session_delete = sqlite_session_delete,
+    .session_tag = sqlite_session_tag,
+    .session_keep = sqlite_session_keep,
+    .session_end = sqlite_session_end,
+    .gpus = sqlite_gpus,
+    .key_put = sqlite_key_put,
+    .key_find = sqlite_key_find,
+    .keys = sqlite_keys,
+    .config_put = sqlite_config_put,
+    .configs = sqlite_configs,
+    .config_delete = sqlite_config_delete,
+    .audit_add = sqlite_audit_add,
+    .audits = sqlite_audits,
+    .kernels = sqlite_kernels,
+    .kernel_search = sqlite_kernel_search,
+    .scopes = sqlite_scopes,
+    .metrics = sqlite_metrics,
+    .timeline = sqlite_timeline,
+    .retain = sqlite_retain,
+    .maintain = sqlite_maintain,
+    .backup = sqlite_backup,
+    .check = sqlite_check,
+    .stats = sqlite_stats,
+};
+
+gpufl_status sqlite_store_open(struct store **out, const char *directory, const struct store_options *options,
+                               struct problem *problem)
+{
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the store");
+    store->base = (struct store){.engine = &sqlite_engine, .is_read_only = options->is_read_only};
+    store->options = *options;
+    store->options.write_bytes_max = options->write_bytes_max ? options->write_bytes_max : UINT64_C(64) << 20;
+    store->options.queue_bytes_max = options->queue_bytes_max ? options->queue_bytes_max : UINT64_C(256) << 20;
+    store->options.readers_max = options->readers_max ? options->readers_max : 8;
+    store->lock_fd = -1;
+    store->last_commit_ns = CELL_UNKNOWN;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->changed, NULL);
+    pthread_cond_init(&store->done, NULL);
+    pthread_cond_init(&store->background_wake, NULL);
+    gpufl_status status = GPUFL_OK;
+    if ((size_t)snprintf(store->path, sizeof store->path, "%s/gpufl.db", directory) >= sizeof store->path)
+        status = problem_set(problem, GPUFL_E_INVALID, "the directory's name is too long");
+    if (!status && options->is_read_only)
+        status = reader_check(store, problem);
+    else if (!status && !(status = directory_claim(store, directory, problem)))
+        status = writer_open(store, problem);
+    if (status) {
+        sqlite_close(&store->base);
+        return status;
+    }
+    *out = &store->base;
+    return GPUFL_OK;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a delivery adds to the catalog and the rollups. The writer thread's, inside its transaction. */
+#include "store/sqlite_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static gpufl_status losses_save(struct connection *connection, int64_t session, const struct session_facts *facts,
+                                struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    for (unsigned i = 0; i < facts->loss_count && !status; i++) {
+        const struct loss_fact *loss = &facts->losses[i];
+        status = statement_run(connection, problem,
+                               "INSERT INTO loss(session, reason, is_total, count, has_unknown)"
+                               " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT(session, reason, is_total) DO UPDATE SET"
+                               " count=CASE WHEN ?3 THEN MAX(count, ?4) ELSE MIN(count, 4611686018427387903)"
+                               " + MIN(?4, 4611686018427387903) END, has_unknown=has_unknown OR ?5",
+                               "itiii", session, loss->reason, (int64_t)loss->is_total, loss->count,
+                               (int64_t)loss->has_unknown);
+    }
+    /* The shutdown record's sums fill in for loss records that were themselves lost. */
+    if (!status && facts->loss_count)
+        status = statement_run(
+            connection, problem,
+            "UPDATE session SET lost=(SELECT CAST(MIN(TOTAL(most), 9e18) AS INTEGER) FROM (SELECT MAX(count) AS most"
+            " FROM loss WHERE session=?1 GROUP BY reason)), has_unknown_loss=(SELECT MAX(has_unknown) FROM loss WHERE"
+            " session=?1) WHERE session=?1",
+            "i", session);
+    return status;
+}
+
+static gpufl_status session_save(struct connection *connection, int64_t session, const struct session_facts *facts,
+                                 struct problem *problem)
+{
+    int64_t state = facts->has_crashed ? STORE_SESSION_CRASHED
+                    : facts->has_ended ? STORE_SESSION_COMPLETE
+                                       : STORE_SESSION_LIVE;
+    /* job_start decides when the session began; until it comes, the first moment seen does. */
+    int64_t start_ns = facts->start_ns != CELL_UNKNOWN ? facts->start_ns : facts->first_ns;
+    return statement_run(
+        connection, problem,
+        "UPDATE session SET app=CASE ?2 WHEN '' THEN app ELSE ?2 END, host=CASE ?3 WHEN '' THEN host ELSE ?3 END,"
+        " kind=CASE ?4 WHEN '' THEN kind ELSE ?4 END, engine=CASE ?5 WHEN '' THEN engine ELSE ?5 END,"
+        " state=MAX(state, ?6), start_ns=CASE WHEN ?7 THEN ?8 ELSE MIN(IFNULL(start_ns, ?8), IFNULL(?8, start_ns)) END,"
+        " end_ns=MAX(IFNULL(end_ns, ?9), IFNULL(?9, end_ns)), kernels=kernels+?10,"
+        " kernel_ns=MIN(kernel_ns, 4611686018427387903)+MIN(?11, 4611686018427387903), rows=rows+?12,"
+        " lines=lines+?13 WHERE session=?1",
+        "ittttiiiiiiii", session, facts->app, facts->host, facts->kind, facts->engine, state,
+        (int64_t)(facts->start_ns != CELL_UNKNOWN), start_ns, facts->last_ns, facts->kernels, facts->kernel_ns,
+        facts->rows, facts->lines);
+}
+
+/* ---- kernels ---- */
+
+static gpufl_status names_save(struct connection *connection, int64_t session, const struct write_sums *sums,
+                               struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    for (size_t i = 0; i < sums->name_count && !status; i++) {
+        const struct kernel_name *name = &sums->names[i];
+        char *text = strndup(sums->names_text.data + name->at, name->size);
+        if (!text)
+            return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a kernel's name");
+        status = statement_run(connection, problem,
+                               "INSERT INTO kernel_name(text) VALUES(?1) ON CONFLICT(text) DO NOTHING", "t", text);
+        if (!status)
+            status = statement_run(connection, problem,
+                                   "INSERT INTO kernel(session, kernel_id, name) VALUES(?1, ?2,"
+                                   " (SELECT name FROM kernel_name WHERE text=?3)) ON CONFLICT(session, kernel_id)"
+                                   " DO UPDATE SET name=excluded.name",
+                                   "iit", session, (int64_t)name->kernel_id, text);
+        free(text);
+    }
+    return status;
+}
+
+static void histogram_encode(const uint64_t bins[STORE_HISTOGRAM_BINS], struct bytes *out)
+{
+    for (unsigned i = 0; i < STORE_HISTOGRAM_BINS; i++)
+        varint_append(out, bins[i]);
+}
+
+bool histogram_decode(const void *data, size_t size, uint64_t bins[STORE_HISTOGRAM_BINS])
+{
+    const uint8_t *at = data, *end = at ? at + size : NULL;
+    memset(bins, 0, STORE_HISTOGRAM_BINS * sizeof *bins);
+    for (unsigned i = 0; i < STORE_HISTOGRAM_BINS && at < end; i++)
+        if (!varint_read(&at, end, &bins[i]))
+            return false;
+    return at == end;
+}
+
+static gpufl_status kernel_save(struct connection *connection, int64_t session, const struct kernel_sum *sum,
+                                struct problem *problem)
+{
+    sqlite3_stmt *statement;
+    bool has_row = false;
+    uint64_t bins[STORE_HISTOGRAM_BINS] = {0};
+    struct bytes bytes = {0};
+    gpufl_status status = statement_open(connection, &statement, problem,
+                                         "SELECT histogram FROM kernel WHERE session=?1 AND kernel_id=?2", "ii",
+                                         session, (int64_t)sum->kernel_id);
+    if (!status)
+        status = statement_next(connection, statement, &has_row, problem);
+    if (!status && has_row) {
+        if (!histogram_decode(sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0), bins))
+            status = problem_set(problem, GPUFL_E_DAMAGED, "the sums of a kernel cannot be read");
+        sqlite3_reset(statement);
+    }
+    for (unsigned i = 0; i < STORE_HISTOGRAM_BINS; i++)
+        bins[i] += sum->histogram[i];
+    histogram_encode(bins, &bytes);
+    if (!status && bytes.failed)
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the sums of a kernel");
+    if (!status)
+        status = statement_run(
+            connection, problem,
+            "INSERT INTO kernel(session, kernel_id, count, total_ns, min_ns, max_ns, sum_squares, histogram)"
+            " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(session, kernel_id) DO UPDATE SET count=count+?3,"
+            " total_ns=MIN(total_ns, 4611686018427387903)+MIN(?4, 4611686018427387903),"
+            " min_ns=MIN(IFNULL(min_ns, ?5), ?5), max_ns=MAX(IFNULL(max_ns, ?6), ?6),"
+            " sum_squares=sum_squares+?7, histogram=?8",
+            "iiiiiidb", session, (int64_t)sum->kernel_id, (int64_t)sum->count, sum->total_ns, sum->min_ns, sum->max_ns,
+            sum->sum_squares, bytes.data, bytes.size);
+    bytes_free(&bytes);
+    return status;
+}
+
+/* ---- GPUs and their metrics ---- */
+
+static gpufl_status gpu_make(struct connection *connection, const char *host, const char *uuid, const char *name,
+                             int64_t device_id, int64_t now_ns, int64_t *gpu, struct problem *problem)
+{
+    gpufl_status status = statement_run(
+        connection, problem,
+        "INSERT INTO gpu(host, uuid, name, device_id, first_seen_ns, last_seen_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?5)"
+        " ON CONFLICT(host, uuid) DO UPDATE SET name=CASE ?3 WHEN '' THEN name ELSE ?3 END,"
+        " device_id=?4, last_seen_ns=?5",
+        "tttii", host, uuid, name, device_id, now_ns);
+    return status ? status
+                  : statement_integer(connection, gpu, NULL, problem, "SELECT gpu FROM gpu WHERE host=?1 AND uuid=?2",
+                                      "tt", host, uuid);
+}
+
+static gpufl_status gpus_save(struct connection *connection, int64_t session, const char *host,
+                              const struct session_facts *facts, int64_t now_ns, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    for (unsigned i = 0; i < facts->gpu_count && !status; i++) {
+        const struct gpu_fact *fact = &facts->gpus[i];
+        int64_t gpu;
+        status = gpu_make(connection, host, fact->uuid, fact->name, fact->device_id, now_ns, &gpu, problem);
+        if (!status)
+            status = statement_run(connection, problem,
+                                   "INSERT INTO session_gpu(session, device_id, gpu) VALUES(?1, ?2, ?3)"
+                                   " ON CONFLICT(session, device_id) DO UPDATE SET gpu=excluded.gpu",
+                                   "iii", session, fact->device_id, gpu);
+    }
+    return status;
+}
+
+/* The GPU behind a session's device number, or the host itself. */
+static gpufl_status gpu_of(struct connection *connection, int64_t session, const char *host, int64_t device_id,
+                           int64_t now_ns, int64_t *gpu, struct problem *problem)
+{
+    bool is_found = false;
+    if (device_id == CELL_UNKNOWN)
+        return gpu_make(connection, host, "", "", CELL_UNKNOWN, now_ns, gpu, problem);
+    gpufl_status status =
+        statement_integer(connection, gpu, &is_found, problem,
+                          "SELECT gpu FROM session_gpu WHERE session=?1 AND device_id=?2", "ii", session, device_id);
+    if (status || is_found)
+        return status ? status
+                      : statement_run(connection, problem, "UPDATE gpu SET last_seen_ns=?2 WHERE gpu=?1", "ii", *gpu,
+                                      now_ns);
+    /* The log did not say its UUID. */
+    char uuid[48];
+    snprintf(uuid, sizeof uuid, "device-%lld", (long long)device_id);
+    return gpu_make(connection, host, uuid, "", device_id, now_ns, gpu, problem);
+}
+
+static gpufl_status metric_save(struct connection *connection, int64_t gpu, const struct metric_sum *sum,
+                                struct problem *problem)
+{
+    const struct record_info *info = &record_catalogue[sum->type];
+    struct metric_cell cells[ROW_COLUMNS_MAX];
+    struct bytes bytes = {0};
+    sqlite3_stmt *statement;
+    bool has_row = false;
+    int64_t layout, type;
+    memcpy(cells, sum->cells, sizeof cells);
+    gpufl_status status = layout_make(connection, sum->type, UINT64_MAX, &layout, &type, problem);
+    /* Sums of another layout (an older gpufl's) stay as they are: readers add them up. */
+    if (!status)
+        status = statement_open(connection, &statement, problem,
+                                "SELECT data FROM metric WHERE gpu=?1 AND minute=?2 AND layout=?3", "iii", gpu,
+                                sum->minute, layout);
+    if (!status)
+        status = statement_next(connection, statement, &has_row, problem);
+    if (!status && has_row) {
+        int order[ROW_COLUMNS_MAX];
+        for (int i = 0; i < ROW_COLUMNS_MAX; i++)
+            order[i] = i;
+        status = metric_cells_add(cells, sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0),
+                                  order, info->column_count);
+        sqlite3_reset(statement);
+        if (status)
+            problem_set(problem, status, "the sums of a metric cannot be read");
+    }
+    if (!status) {
+        metric_cells_encode(cells, info->column_count, &bytes);
+        status = bytes.failed ? GPUFL_E_NO_MEMORY
+                              : statement_run(connection, problem,
+                                              "INSERT OR REPLACE INTO metric(gpu, minute, layout, data)"
+                                              " VALUES(?1, ?2, ?3, ?4)",
+                                              "iiib", gpu, sum->minute, layout, bytes.data, bytes.size);
+    }
+    bytes_free(&bytes);
+    return status;
+}
+
+static gpufl_status metrics_save(struct connection *connection, int64_t session, const char *session_id,
+                                 const char *host, const struct write_sums *sums, int64_t now_ns,
+                                 struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    int64_t gpu, layout, type;
+    for (size_t i = 0; i < sums->metric_count && !status; i++) {
+        status = gpu_of(connection, session, host, sums->metrics[i].device_id, now_ns, &gpu, problem);
+        if (!status)
+            status = metric_save(connection, gpu, &sums->metrics[i], problem);
+    }
+    for (size_t i = 0; i < sums->sample_count && !status; i++) {
+        const struct metric_sample *sample = &sums->samples[i];
+        size_t size = record_catalogue[sample->type].column_count * sizeof *sample->cells;
+        status = gpu_of(connection, session, host, sample->device_id, now_ns, &gpu, problem);
+        if (!status)
+            status = layout_make(connection, sample->type, UINT64_MAX, &layout, &type, problem);
+        if (!status)
+            status = statement_run(connection, problem,
+                                   "UPDATE gpu SET sample_ns=?2, layout=?3, sample=?4, session_id=?5 WHERE gpu=?1 AND"
+                                   " (sample_ns IS NULL OR sample_ns<=?2)",
+                                   "iiibt", gpu, sample->cells[0], layout, sample->cells, size, session_id);
+    }
+    return status;
+}
+
+gpufl_status sqlite_write_sums(struct connection *connection, int64_t session, const struct write_unit *unit,
+                               int64_t now_ns, struct problem *problem)
+{
+    const struct write_sums *sums = &unit->sums;
+    char host[FACT_TEXT_MAX] = "";
+    sqlite3_stmt *statement;
+    bool has_row = false;
+    gpufl_status status = session_save(connection, session, &sums->facts, problem);
+    if (!status)
+        status = losses_save(connection, session, &sums->facts, problem);
+    if (!status)
+        status =
+            statement_open(connection, &statement, problem, "SELECT host FROM session WHERE session=?", "i", session);
+    if (!status)
+        status = statement_next(connection, statement, &has_row, problem);
+    if (!status && has_row) {
+        snprintf(host, sizeof host, "%s", row_text(statement, 0));
+        sqlite3_reset(statement);
+    }
+    if (!status)
+        status = gpus_save(connection, session, host, &sums->facts, now_ns, problem);
+    if (!status)
+        status = names_save(connection, session, sums, problem);
+    for (size_t i = 0; i < sums->kernel_count && !status; i++)
+        status = kernel_save(connection, session, &sums->kernels[i], problem);
+    if (!status)
+        status = metrics_save(connection, session, unit->session_id, host, sums, now_ns, problem);
+    return status;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/write_sums.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void write_sums_init(struct write_sums *sums)
+{
+    *sums = (struct write_sums){0};
+    sums->facts.start_ns = sums->facts.first_ns = sums->facts.last_ns = CELL_UNKNOWN;
+}
+
+void write_sums_free(struct write_sums *sums)
+{
+    free(sums->kernels);
+    free(sums->kernel_slots);
+    free(sums->names);
+    bytes_free(&sums->names_text);
+    free(sums->metrics);
+    free(sums->samples);
+    *sums = (struct write_sums){0};
+}
+
+size_t write_sums_bytes(const struct write_sums *sums)
+{
+    return sums->kernel_capacity * sizeof *sums->kernels + sums->kernel_slot_count * sizeof *sums->kernel_slots +
+           sums->name_capacity * sizeof *sums->names + sums->names_text.capacity +
+           sums->metric_capacity * sizeof *sums->metrics + sums->sample_capacity * sizeof *sums->samples;
+}
+
+static bool array_grow(void *array_pointer, size_t *capacity, size_t count, size_t width)
+{
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity ? *capacity * 2 : 8;
+    void *old, *grown;
+    memcpy(&old, array_pointer, sizeof old);
+    grown = realloc(old, wanted * width);
+    if (!grown)
+        return false;
+    memcpy(array_pointer, &grown, sizeof grown);
+    *capacity = wanted;
+    return true;
+}
+
+static void facts_saw(struct session_facts *facts, int64_t first_ns, int64_t last_ns)
+{
+    if (facts->first_ns == CELL_UNKNOWN || first_ns < facts->first_ns)
+        facts->first_ns = first_ns;
+    if (facts->last_ns == CELL_UNKNOWN || last_ns > facts->last_ns)
+        facts->last_ns = last_ns;
+}
+
+static int64_t object_time(const struct json_value *object)
+{
+    int64_t time_ns = json_get_int(object, "ts_ns", -1);
+    return time_ns > 0 && time_ns <= INT64_MAX / 2 ? time_ns : CELL_UNKNOWN;
+}
+
+/* Whole characters only. */
+static void text_keep(char *out, size_t room, const char *text)
+{
+    size_t size = strlen(text);
+    if (!size)
+        return;
+    if (size >= room)
+        for (size = room - 1; size && ((unsigned char)text[size] & 0xc0) == 0x80;)
+            size--;
+    memcpy(out, text, size);
+    out[size] = '\0';
+}
+
+static void gpus_take(struct session_facts *facts, const struct json_value *list)
+{
+    for (const struct json_value *entry = list && list->kind == JSON_ARRAY ? list->child : NULL; entry;
+         entry = entry->next) {
+        int64_t device_id = json_get_int(entry, "id", json_get_int(entry, "device_id", -1));
+        const char *uuid = json_get_text(entry, "uuid", "");
+        if (device_id < 0 || !*uuid)
+            continue;
+        unsigned i = 0;
+        while (i < facts->gpu_count && facts->gpus[i].device_id != device_id)
+            i++;
+        if (i == FACT_GPUS_MAX || i < facts->gpu_count)
+            continue;
+        facts->gpus[facts->gpu_count++] = (struct gpu_fact){.device_id = device_id};
+        text_keep(facts->gpus[i].uuid, sizeof facts->gpus[i].uuid, uuid);
+        text_keep(facts->gpus[i].name, sizeof facts->gpus[i].name, json_get_text(entry, "name", ""));
+    }
+}
+
+static void loss_add(struct session_facts *facts, const char *reason, int64_t count, bool is_total)
+{
+    unsigned i = 0;
+    while (i < facts->loss_count && (facts->losses[i].is_total != is_total ||
+                                     strncmp(facts->losses[i].reason, reason, sizeof facts->losses[i].reason - 1) != 0))
+        i++;
+    if (i == FACT_LOSSES_MAX)
+        i--; /* never drop the count itself: the last kind takes what has no room of its own */
+    struct loss_fact *loss = &facts->losses[i];
+    if (i == facts->loss_count) {
+        facts->loss_count++;
+        *loss = (struct loss_fact){.is_total = is_total};
+        snprintf(loss->reason, sizeof loss->reason, "%s", reason);
+    }
+    if (count < 0)
+        loss->has_unknown = true;
+    else if (is_total)
+        loss->count = count > loss->count ? count : loss->count;
+    else
+        sum_add_ns(&loss->count, count);
+}
+
+static void shutdown_take(struct session_facts *facts, const struct json_value *object)
+{
+    facts->has_ended = true;
+    facts->has_crashed |= json_get_bool(object, "crashed", false) || json_get_bool(object, "signaled", false);
+    const struct json_value *lost = json_member(object, "lost");
+    for (const struct json_value *entry = lost && lost->kind == JSON_OBJECT ? lost->child : NULL; entry;
+         entry = entry->next)
+        if (entry->kind == JSON_INT && entry->integer > 0)
+            loss_add(facts, entry->key, entry->integer, true);
+}
+
+static bool names_take(struct write_sums *sums, const struct json_value *object)
+{
+    const struct json_value *names = json_member(object, dictionary_catalogue[DICTIONARY_KERNEL].name);
+    for (const struct json_value *entry = names && names->kind == JSON_OBJECT ? names->child : NULL; entry;
+         entry = entry->next) {
+        char *end;
+        unsigned long long id = strtoull(entry->key, &end, 10);
+        if (entry->kind != JSON_STRING || *end || !id || id >= KERNEL_ID_MAX)
+            continue;
+        if (!array_grow(&sums->names, &sums->name_capacity, sums->name_count, sizeof *sums->names))
+            return false;
+        sums->names[sums->name_count++] =
+            (struct kernel_name){.kernel_id = (uint32_t)id, .size = entry->text_size, .at = sums->names_text.size};
+        bytes_append(&sums->names_text, entry->text, entry->text_size);
+    }
+    return !sums->names_text.failed;
+}
+
+bool write_sums_record(struct write_sums *sums, enum record_type type, const struct json_value *object)
+{
+    struct session_facts *facts = &sums->facts;
+    int64_t time_ns = object_time(object);
+    if (time_ns != CELL_UNKNOWN)
+        facts_saw(facts, time_ns, time_ns);
+    switch (type) {
+    case RECORD_JOB_START:
+        text_keep(facts->app, sizeof facts->app, json_get_text(object, "app", ""));
+        text_keep(facts->host, sizeof facts->host, json_get_text(object, "hostname", ""));
+        text_keep(facts->kind, sizeof facts->kind, json_get_text(object, "session_kind", ""));
+        text_keep(facts->engine, sizeof facts->engine, json_get_text(object, "profiling_engine", ""));
+        facts->start_ns = time_ns != CELL_UNKNOWN ? time_ns : facts->start_ns;
+        gpus_take(facts, json_member(object, "devices"));
+        gpus_take(facts, json_member(object, "gpu_static_devices"));
+        gpus_take(facts, json_member(object, "cuda_static_devices"));
+        return true;
+    case RECORD_SHUTDOWN:
+        shutdown_take(facts, object);
+        return true;
+    case RECORD_LOSS:
+        loss_add(facts, json_get_text(object, "reason", ""), json_get_int(object, "count", -1), false);
+        return true;
+    case RECORD_DICTIONARY_UPDATE:
+        return names_take(sums, object);
+    default:
+        return true;
+    }
+}
+
+/* ---- kernels ---- */
+
+static bool slots_grow(struct write_sums *sums)
+{
+    size_t count = sums->kernel_slot_count ? sums->kernel_slot_count * 2 : 256;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < sums->kernel_count; i++) {
+        size_t at = sums->kernels[i].kernel_id * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (count - 1);
+        while (slots[at])
+            at = (at + 1) & (count - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    free(sums->kernel_slots);
+    sums->kernel_slots = slots;
+    sums->kernel_slot_count = count;
+    return true;
+}
+
+static struct kernel_sum *kernel_find(struct write_sums *sums, uint32_t kernel_id)
+{
+    if (sums->kernel_count * 2 >= sums->kernel_slot_count && !slots_grow(sums))
+        return NULL;
+    size_t mask = sums->kernel_slot_count - 1, at = kernel_id * UINT64_C(0x9e3779b97f4a7c15) >> 32 & mask;
+    for (; sums->kernel_slots[at]; at = (at + 1) & mask)
+        if (sums->kernels[sums->kernel_slots[at] - 1].kernel_id == kernel_id)
+            return &sums->kernels[sums->kernel_slots[at] - 1];
+    if (!array_grow(&sums->kernels, &sums->kernel_capacity, sums->kernel_count, sizeof *sums->kernels))
+        return NULL;
+    sums->kernel_slots[at] = (uint32_t)sums->kernel_count + 1;
+    struct kernel_sum *sum = &sums->kernels[sums->kernel_count++];
+    *sum = (struct kernel_sum){.kernel_id = kernel_id, .min_ns = INT64_MAX};
+    return sum;
+}
+
+static bool kernels_add(struct write_sums *sums, const struct row_buffer *rows)
+{
+    const int64_t *ids = rows->present >> KERNEL_KERNEL_ID & 1 ? rows->columns[KERNEL_KERNEL_ID] : NULL;
+    if (!(rows->present >> KERNEL_DURATION_NS & 1))
+        return true;
+    for (uint32_t row = 0; row < rows->row_count; row++) {
+        int64_t start_ns, end_ns, id = ids ? ids[row] : 0;
+        if (!row_times(rows, row, &start_ns, &end_ns))
+            continue;
+        struct kernel_sum *sum = kernel_find(sums, id > 0 && id < KERNEL_ID_MAX ? (uint32_t)id : 0);
+        if (!sum)
+            return false;
+        int64_t duration_ns = end_ns - start_ns;
+        sum->count++;
+        sum_add_ns(&sum->total_ns, duration_ns);
+        sum->min_ns = duration_ns < sum->min_ns ? duration_ns : sum->min_ns;
+        sum->max_ns = duration_ns > sum->max_ns ? duration_ns : sum->max_ns;
+        sum->sum_squares += (double)duration_ns * (double)duration_ns;
+        sum->histogram[histogram_bin(duration_ns)]++;
+        sums->facts.kernels++;
+        sum_add_ns(&sums->facts.kernel_ns, duration_ns);
+    }
+    return true;
+}
+
+/* ---- metrics ---- */
+
+static struct metric_sum *metric_find(struct write_sums *sums, enum record_type type, int64_t device_id, int64_t minute)
+{
+    for (size_t i = sums->metric_count; i-- > 0;) {
+        struct metric_sum *sum = &sums->metrics[i];
+        if (sum->type == type && sum->device_id == device_id && sum->minute == minute)
+            return sum;
+    }
+    if (!array_grow(&sums->metrics, &sums->metric_capacity, sums->metric_count, sizeof *sums->metrics))
+        return NULL;
+    struct metric_sum *sum = &sums->metrics[sums->metric_count++];
+    *sum = (struct metric_sum){.type = type, .device_id = device_id, .minute = minute};
+    return sum;
+}
+
+static void cell_merge(struct metric_cell *cell, const struct metric_cell *other)
+{
+    if (!cell->count || other->min < cell->min)
+        cell->min = other->min;
+    if (!cell->count || other->max > cell->max)
+        cell->max = other->max;
+    cell->sum += other->sum;
+    cell->count += other->count;
+}
+
+static bool sample_keep(struct write_sums *sums, const struct row_buffer *rows, uint32_t row, int64_t device_id,
+                        int64_t time_ns)
+{
+    size_t i = 0;
+    while (i < sums->sample_count &&
+           (sums->samples[i].type != rows->info->type || sums->samples[i].device_id != device_id))
+        i++;
+    if (i == sums->sample_count) {
+        if (!array_grow(&sums->samples, &sums->sample_capacity, sums->sample_count, sizeof *sums->samples))
+            return false;
+        sums->samples[sums->sample_count++] =
+            (struct metric_sample){.type = rows->info->type, .device_id = device_id, .cells = {CELL_UNKNOWN}};
+    }
+    struct metric_sample *sample = &sums->samples[i];
+    if (sample->cells[0] > time_ns)
+        return true;
+    for (unsigned c = 0; c < rows->info->column_count && c < ROW_COLUMNS_MAX; c++)
+        sample->cells[c] = rows->present >> c & 1 ? rows->columns[c][row] : CELL_UNKNOWN;
+    return true;
+}
+
+static bool metrics_add(struct write_sums *sums, const struct row_buffer *rows)
+{
+    int device_column = record_column_find(rows->info, "device_id", 9);
+    for (uint32_t row = 0; row < rows->row_count; row++) {
+        int64_t time_ns, end_ns, device_id = CELL_UNKNOWN;
+        if (!row_times(rows, row, &time_ns, &end_ns))
+            continue;
+        if (device_column >= 0) {
+            device_id = rows->present >> device_column & 1 ? rows->columns[device_column][row] : -1;
+            if (device_id < 0 || device_id >= FACT_GPUS_MAX)
+                continue;
+        }
+        struct metric_sum *sum = metric_find(sums, rows->info->type, device_id, time_ns / MINUTE_NS);
+        if (!sum || !sample_keep(sums, rows, row, device_id, time_ns))
+            return false;
+        for (unsigned c = 0; c < rows->info->column_count && c < ROW_COLUMNS_MAX; c++) {
+            int64_t value = rows->present >> c & 1 ? rows->columns[c][row] : CELL_UNKNOWN;
+            if ((int)c == rows->time_column || (int)c == device_column || value == CELL_UNKNOWN)
+                continue;
+            const struct metric_cell one = {.min = value, .max = value, .sum = (double)value, .count = 1};
+            cell_merge(&sum->cells[c], &one);
+        }
+    }
+    return true;
+}
+
+bool write_sums_rows(struct write_sums *sums, const struct row_buffer *rows)
+{
+    int64_t min_ns, max_ns;
+    if (row_buffer_span(rows, &min_ns, &max_ns))
+        facts_saw(&sums->facts, min_ns, max_ns);
+    switch (rows->info->type) {
+    case RECORD_KERNEL_EVENT_BATCH:
+        return kernels_add(sums, rows);
+    case RECORD_DEVICE_METRIC_BATCH:
+    case RECORD_HOST_METRIC_BATCH:
+        return metrics_add(sums, rows);
+    default:
+        return true;
+    }
+}
+
+void metric_cells_encode(const struct metric_cell *cells, unsigned column_count, struct bytes *out)
+{
+    for (unsigned i = 0; i < column_count; i++) {
+        if (!cells[i].count)
+            continue;
+        varint_append(out, i);
+        varint_append(out, cells[i].count);
+        varint_append(out, zigzag(cells[i].min));
+        varint_append(out, (uint64_t)cells[i].max - (uint64_t)cells[i].min);
+        bytes_append(out, &cells[i].sum, sizeof cells[i].sum);
+    }
+}
+
+gpufl_status metric_cells_add(struct metric_cell *cells, const void *data, size_t size, const int *order,
+                              unsigned order_count)
+{
+    const uint8_t *at = data, *end = at ? at + size : NULL;
+    while (at < end) {
+        uint64_t column, min, range;
+        struct metric_cell cell = {0};
+        if (!varint_read(&at, end, &column) || !varint_read(&at, end, &cell.count) || !varint_read(&at, end, &min) ||
+            !varint_read(&at, end, &range) || (size_t)(end - at) < sizeof cell.sum || column >= order_count)
+            return GPUFL_E_DAMAGED;
+        memcpy(&cell.sum, at, sizeof cell.sum);
+        at += sizeof cell.sum;
+        cell.min = unzigzag(min);
+        cell.max = (int64_t)((uint64_t)cell.min + range);
+        if (order[column] >= 0)
+            cell_merge(&cells[order[column]], &cell);
+    }
+    return GPUFL_OK;
+}

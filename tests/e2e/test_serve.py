@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpufl serve: what the SDK wrote is what the server answers with, once, whatever happens on the way."""
+import collections
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+import uuid
+import zlib
+
+from harness import GPUFL, SANITIZERS, SOURCE, Session, TestCase, environment, gpufl, main, needs, run
+from serve_process import Serve
+
+STREAM = "/api/v1/events/stream"
+COMPLETE = "/api/v1/events/session-complete"
+
+
+class ServeTest(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.data = self.directory / "data"
+
+    def record(self, launches=3000, *arguments):
+        traced = self.trace("--launches", launches, "--copies", "--scopes", *arguments)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        return traced.sessions[-1]
+
+    def upload(self, session, url, key=None, **variables):
+        return gpufl("upload", session, "--url", url, env=environment(GPUFL_API_KEY=key, **variables))
+
+    def assert_holds(self, server, session):
+        """The server has every kernel of the session, each once, and all the rest by count."""
+        written = Session(session)
+        path = f"/api/v1/sessions/{session.name}"
+        catalog = server.get(path)["catalog"]
+        kinds = {line["type"] for lines in written.lines.values() for line in lines if "rows" in line and "columns" in line}
+        self.assertEqual(catalog["rows"], sum(len(written.rows(kind)) for kind in kinds))
+        self.assertEqual(catalog["kernels"], len(written.rows("kernel_event_batch")))
+        names = written.dictionary("kernel_dict")
+        expected = collections.Counter((names[row["kernel_id"]], row["time_ns"], row["duration_ns"])
+                                       for row in written.rows("kernel_event_batch"))
+        got = collections.Counter()
+        for kernel in server.pages(path + "/kernels", "kernels"):
+            for instance in server.pages(f"{path}/kernels/{kernel['kernel_id']}/instances", "instances", limit=1000):
+                got[kernel["name"], instance["start_ns"], instance["duration_ns"]] += 1
+        self.assertEqual(got, expected)
+        return catalog
+
+
+def window(lines, session_id, channel="device", sequence=1, **changes):
+    """Body and headers as GPUFlight's agent sends them, by their description."""
+    body = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode(), mtime=0)
+    headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip",
+               "X-GpuFlight-Session-Id": session_id, "X-GpuFlight-Hostname": "node1",
+               "X-GpuFlight-Window-Id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{session_id} {channel} {sequence}")),
+               "X-GpuFlight-Window-Channel": channel, "X-GpuFlight-Window-Sequence": str(sequence),
+               "X-GpuFlight-Window-CRC32": str(zlib.crc32(body))}
+    headers.update({"X-GpuFlight-" + name.replace("_", "-"): value for name, value in changes.items()})
+    return body, headers
+
+
+def kernels(session_id, batch_id=1, count=10):
+    return {"version": 1, "type": "kernel_event_batch", "session_id": session_id, "batch_id": batch_id,
+            "base_time_ns": 1_700_000_000_000_000_000,
+            "columns": ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id"],
+            "rows": [[i * 1000, 1, 7, 500 + i, i] for i in range(count)]}
+
+
+def job_start(session_id):
+    return {"version": 1, "type": "job_start", "pid": 1, "app": "v1", "session_id": session_id, "log_path": "",
+            "ts_ns": 1_700_000_000_000_000_000, "hostname": "node1", "ip_addr": "", "host": {}, "devices": [],
+            "session_kind": "trace"}
+
+
+class Delivery(ServeTest):
+    def test_what_was_recorded_is_what_the_server_answers_with(self):
+        session = self.record()
+        with Serve(self.data) as server:
+            result = self.upload(session, server.url)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            catalog = self.assert_holds(server, session)
+            self.assertEqual((catalog["state"], catalog["lost"]), ("complete", 0))
+            # Once more, by an uploader that has forgotten everything.
+            (session / ".gpufl-uploaded.json").unlink()
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            self.assertEqual(self.assert_holds(server, session)["rows"], catalog["rows"])
+            # And sealed: the same lines in another shape.
+            (session / ".gpufl-uploaded.json").unlink()
+            copy = self.directory / "copy" / session.name
+            shutil.copytree(session, copy)
+            self.assertEqual(gpufl("seal", copy).returncode, 0)
+            self.assertEqual(self.upload(copy, server.url).returncode, 0)
+            self.assert_holds(server, session)
+            self.assertEqual(server.stop(), 0)
+        with Serve(self.data) as server:
+            self.assert_holds(server, session)
+            self.assertEqual([entry["id"] for entry in server.pages("/api/v1/sessions", "sessions")], [session.name])
+
+    def test_the_recorded_training_answers_as_its_report_does(self):
+        training = self.directory / "training"
+        shutil.copytree(SOURCE / "examples/recorded/h200-training", training)
+        report = self.report(training)
+        with Serve(self.data) as server:
+            self.assertEqual(self.upload(training, server.url).returncode, 0)
+            path = "/api/v1/sessions/" + report["session"]["id"]
+            self.assertEqual(server.get(path)["catalog"]["kernels"], 146100)
+            got = {kernel["name"]: (kernel["count"], kernel["total_ns"])
+                   for kernel in server.pages(path + "/kernels", "kernels", exact="true")}
+            self.assertEqual(got, {kernel["name"]: (kernel["count"], kernel["total_ns"]) for kernel in report["kernels"]}
+                             if len(report["kernels"]) == len(got) else got)
+            self.assertEqual(sum(count for count, _ in got.values()), 146100)
+
+    def test_gpuflights_own_protocol_is_taken(self):
+        session_id = str(uuid.uuid4())
+        with Serve(self.data) as server:
+            version = server.get("/api/v1/info/version")
+            self.assertIn("1", version["supported"])
+            body, headers = window([job_start(session_id), kernels(session_id)], session_id)
+            for _ in range(2):
+                answer = server.ask(STREAM, "POST", body, headers)
+                self.assertEqual(answer.status, 202, answer.body)
+                content = json.loads(answer.body)
+                self.assertIs(content["accepted_for_processing"], True)
+                self.assertIs(content["window_acknowledged"], True)
+                self.assertTrue(content["spool_id"])
+            # The embedded uploader: no window, and versions.
+            body, headers = window([kernels(session_id, 2)], session_id)
+            headers = {name: value for name, value in headers.items() if "Window" not in name}
+            headers |= {"X-GpuFlight-Client-Version": "1.2.3", "X-GpuFlight-Wire-Version": "1"}
+            for _ in range(2):
+                self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+            # The older protocol: a record in a string in an object.
+            envelope = {"data": json.dumps(kernels(session_id, 3)), "agentSendingTime": 1, "hostname": "node1",
+                        "ipAddr": "192.0.2.1", "type": "kernel_event_batch"}
+            for _ in range(2):
+                answer = server.ask("/api/v1/events/kernel_event_batch", "POST", json.dumps(envelope),
+                                    {"Content-Type": "application/json", "X-Topic": "x", "X-Key": "y"})
+                self.assertEqual(answer.status, 202, answer.body)
+            self.assertEqual(server.get(f"/api/v1/sessions/{session_id}")["catalog"]["kernels"], 30)
+            headers = {"X-GpuFlight-Session-Id": session_id, "X-GpuFlight-Hostname": "node1"}
+            self.assertEqual(server.ask(COMPLETE, "POST", b"", headers).status, 200)
+            self.assertEqual(server.get(f"/api/v1/sessions/{session_id}")["catalog"]["state"], "complete")
+            headers["X-GpuFlight-Session-Id"] = str(uuid.uuid4())
+            self.assertEqual(server.ask(COMPLETE, "POST", b"", headers).status, 404)
+
+    def status_of_size(self, server, size, headers):
+        """The answer to a body that only announces its size."""
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{head}\r\n".encode())
+            return int(connection.recv(4096).split()[1])
+
+    def test_bodies_that_are_wrong_are_refused_and_harm_nothing(self):
+        good, bad = str(uuid.uuid4()), str(uuid.uuid4())
+        lines = [kernels(bad, number, 100) for number in range(1, 30)]
+        bomb = gzip.compress(b"\n" * 100_000_000)
+        with Serve(self.data) as server:
+            body, headers = window([job_start(good), kernels(good)], good)
+            self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+
+            def refused(status, code, body, headers):
+                answer = server.ask(STREAM, "POST", body, headers)
+                self.assertEqual(answer.status, status, answer.body)
+                self.assertEqual(answer.headers["Content-Type"], "application/json")
+                error = json.loads(answer.body)["error"]
+                self.assertEqual(error["code"], code)
+                self.assertTrue(error["message"])
+
+            body, headers = window(lines, bad)
+            refused(422, "body_crc_mismatch", body, headers | {"X-GpuFlight-Window-CRC32": "1"})
+            cut = body[:-20]
+            refused(422, "body_damaged", cut, headers | {"X-GpuFlight-Window-CRC32": str(zlib.crc32(cut))})
+            damaged = body[:200] + bytes([body[200] ^ 255]) + body[201:]
+            refused(422, "body_damaged", damaged, headers | {"X-GpuFlight-Window-CRC32": str(zlib.crc32(damaged))})
+            refused(413, "body_too_large", bomb, headers | {"X-GpuFlight-Window-CRC32": str(zlib.crc32(bomb))})
+            refused(415, "content_encoding_unsupported", body, headers | {"Content-Encoding": "br"})
+            refused(415, "content_type_unsupported", body, headers | {"Content-Type": "text/html"})
+            refused(400, "session_invalid", body, headers | {"X-GpuFlight-Session-Id": "../../etc/passwd"})
+            refused(400, "session_invalid", body, headers | {"X-GpuFlight-Session-Id": "x' OR 1=1 --"})
+            refused(400, "window_invalid", body, headers | {"X-GpuFlight-Window-CRC32": "-1"})
+            refused(400, "window_invalid", body, headers | {"X-GpuFlight-Window-Channel": "all"})
+            refused(400, "wire_version_unsupported", body, headers | {"X-GpuFlight-Wire-Version": "7"})
+            missing = dict(headers)
+            del missing["X-GpuFlight-Session-Id"]
+            refused(400, "session_missing", body, missing)
+            refused(400, "body_empty", gzip.compress(b"", mtime=0), {name: value for name, value in headers.items()
+                                                                   if "Window" not in name})
+            self.assertEqual(self.status_of_size(server, 65 << 20, headers), 413)
+            # Nothing of it is there, what was there is, and the good body goes through now.
+            self.assertEqual(server.ask(f"/api/v1/sessions/{bad}").status, 404)
+            self.assertEqual(server.get(f"/api/v1/sessions/{good}")["catalog"]["kernels"], 10)
+            self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+            self.assertEqual(server.get(f"/api/v1/sessions/{bad}")["catalog"]["kernels"], 2900)
+            body, headers = window(lines[:1], bad)
+            refused(409, "window_identity_conflict", body, headers)
+            quarantined = sorted((self.data / "quarantine").iterdir())
+            reasons = [json.loads(file.read_bytes().split(b"\n", 1)[0])["code"] for file in quarantined]
+            for code in ("body_crc_mismatch", "body_damaged", "body_too_large"):
+                self.assertIn(code, reasons)
+
+    def test_bad_lines_are_told_and_the_rest_is_kept(self):
+        session_id = str(uuid.uuid4())
+        with Serve(self.data) as server:
+            evil = kernels(session_id, 2) | {"type": "<script>alert(1)</script>"}
+            body, headers = window([kernels(session_id), {"no": "type"}, kernels("other"), evil], session_id)
+            answer = server.ask(STREAM, "POST", body, headers)
+            self.assertEqual(answer.status, 200, answer.body)
+            content = json.loads(answer.body)
+            self.assertEqual((content["accepted"], content["rejected"]), (2, 2))
+            self.assertEqual([error["line"] for error in content["errors"]], [2, 3])
+            self.assertTrue(all(error["reason"] for error in content["errors"]))
+            self.assertTrue((self.data / "quarantine" / content["quarantined"]).exists())
+            self.assertEqual(server.get(f"/api/v1/sessions/{session_id}")["catalog"]["kernels"], 10)
+
+
+class Keys(ServeTest):
+    def create(self, scope, *options):
+        result = gpufl("serve", "keys", "create", "--scope", scope, "--data", self.data, *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        key = result.stdout.strip()
+        self.assertRegex(key, r"^gpfl_[A-Za-z0-9_-]{32}$")
+        self.assertNotIn(key, result.stderr)
+        return key
+
+    def keys(self):
+        result = gpufl("serve", "keys", "list", "--json", "--data", self.data)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_each_key_opens_its_scope_until_it_is_revoked(self):
+        with Serve(self.data, "-v") as server:
+            # On this machine, before the first key, nobody needs one.
+            self.assertEqual(server.ask("/api/v1/sessions").status, 200)
+            secrets = {scope: self.create(scope, "--name", scope + " key") for scope in ("ingest", "read", "admin")}
+            body, headers = window([kernels("s")], "s")
+            expected = {None: (401, 401, 401), "ingest": (202, 403, 403), "read": (403, 200, 403),
+                        "admin": (202, 200, 404), "gpfl_" + "A" * 32: (401, 401, 401)}
+            for scope, statuses in expected.items():
+                key = secrets.get(scope, scope)
+                got = (server.ask(STREAM, "POST", body, headers, key=key).status,
+                       server.ask("/api/v1/sessions", key=key).status,
+                       server.ask("/api/v1/sessions/none", "DELETE", key=key).status)
+                self.assertEqual(got, statuses, scope)
+            for path in ("/healthz", "/readyz"):
+                self.assertEqual(server.ask(path).status, 200)
+            self.assertEqual(server.ask("/metrics").status, 401)
+            # Revoked and rotated, at once, in the running server.
+            self.assertEqual(gpufl("serve", "keys", "revoke", "read key", "--data", self.data).returncode, 0)
+            self.assertEqual(server.ask("/api/v1/sessions", key=secrets["read"]).status, 401)
+            rotated = gpufl("serve", "keys", "rotate", "ingest key", "--data", self.data)
+            self.assertEqual(rotated.returncode, 0, rotated.stderr)
+            new = rotated.stdout.strip()
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=secrets["ingest"]).status, 401)
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=new).status, 202)
+            listed = self.keys()
+            self.assertEqual([key["scope"] for key in listed], ["ingest", "read", "admin", "ingest"])
+            self.assertEqual([key["revoked_ns"] is not None for key in listed], [True, True, False, False])
+            text = gpufl("serve", "keys", "list", "--data", self.data).stdout
+            self.assertIn("revoked", text)
+            self.assertEqual(gpufl("serve", "keys", "revoke", "nobody", "--data", self.data).returncode, 3)
+            self.assertEqual(server.stop(), 0)
+            # No secret in what it printed, nor in what it keeps.
+            printed = "".join(server.printed) + json.dumps(listed) + text
+            stored = b"".join(file.read_bytes() for file in self.data.rglob("*") if file.is_file())
+            for secret in [*secrets.values(), new]:
+                self.assertNotIn(secret, printed)
+                self.assertNotIn(secret.encode(), stored)
+        # Keys outlive the server.
+        with Serve(self.data) as server:
+            self.assertEqual(server.ask("/api/v1/sessions", key=secrets["admin"]).status, 200)
+            self.assertEqual(server.ask("/api/v1/sessions").status, 401)
+
+    def test_uploads_hear_of_wrong_keys(self):
+        session = self.record(10)
+        self.data.mkdir()
+        key = self.create("ingest")
+        other = self.create("read")
+        with Serve(self.data) as server:
+            for wrong in (None, other, "gpfl_" + "B" * 32):
+                result = self.upload(session, server.url, wrong)
+                self.assertEqual(result.returncode, 3, result.stderr)
+                if wrong:
+                    self.assertNotIn(wrong, result.stderr)
+            self.assertEqual(self.upload(session, server.url, key).returncode, 0)
+
+    def test_beyond_this_machine_a_key_is_needed(self):
+        for listen in ("0.0.0.0:0", "[::]:0"):
+            result = gpufl("serve", "--listen", listen, "--data", self.data)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("keys create", result.stderr)
+        self.create("read")
+        with Serve(self.data, listen="0.0.0.0:0") as server:
+            self.assertEqual(server.ask("/api/v1/sessions").status, 401)
+            self.assertEqual(server.ask("/healthz").status, 200)
+
+    def test_the_first_key_comes_from_a_file_or_the_environment(self):
+        secret = "gpfl_only_in_the_file_and_nowhere_else"
+        file = self.directory / "key"
+        file.write_text(secret + "\n")
+        with Serve(self.data, "--admin-key-file", file, listen="0.0.0.0:0") as server:
+            self.assertEqual(server.ask("/api/v1/sessions", key=secret).status, 200)
+            self.assertEqual(server.ask("/api/v1/sessions").status, 401)
+            command_line = pathlib.Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+            self.assertNotIn(secret.encode(), command_line)
+        with Serve(self.data, listen="0.0.0.0:0", GPUFL_SERVE_ADMIN_KEY=secret) as server:
+            self.assertEqual(server.ask("/api/v1/sessions", key=secret).status, 200)
+            self.assertNotIn(secret, "".join(server.printed))
+
+    def test_a_keys_rate_and_quota_are_kept(self):
+        self.data.mkdir()
+        slow = self.create("ingest", "--rate", 1)
+        small = self.create("ingest", "--quota-bytes", 100)
+        with Serve(self.data) as server:
+            answers = [server.ask("/api/v1/info/version", key=slow) for _ in range(20)]
+            self.assertEqual({answer.status for answer in answers}, {200, 429})
+            limited = next(answer for answer in answers if answer.status == 429)
+            self.assertGreaterEqual(int(limited.headers["Retry-After"]), 1)
+            body, headers = window([kernels("s", count=1000)], "s")
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=small).status, 202)
+            answer = server.ask(STREAM, "POST", body, headers, key=small)
+            self.assertEqual(answer.status, 429)
+            self.assertIn("quota", json.loads(answer.body)["error"]["message"])
+
+
+class Health(ServeTest):
+    def test_health_and_metrics_tell_of_progress(self):
+        with Serve(self.data) as server:
+            health = server.get("/healthz")
+            self.assertEqual((health["status"], health["last_commit_age_ms"]), ("ok", None))
+            body, headers = window([kernels("s")], "s")
+            self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+            health = server.get("/healthz")
+            self.assertGreaterEqual(health["last_commit_age_ms"], 0)
+            self.assertEqual(health["queue_writes"], 0)
+            self.assertEqual(server.get("/readyz"), {"ready": True})
+            page = server.ask("/metrics").body.decode()
+            values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+            self.assertEqual(values['gpufl_ingest_bodies_total{result="kept"}'], "1")
+            self.assertEqual(float(values["gpufl_ingest_rows_total"]), 10)
+            self.assertEqual(float(values["gpufl_store_sessions"]), 1)
+            self.assertIn('gpufl_http_requests_total{method="POST",route="/api/v1/events/stream",status="2xx"}', values)
+
+    @needs(shutil.which("promtool"), "promtool")
+    def test_prometheus_accepts_the_metrics(self):
+        with Serve(self.data) as server:
+            server.get("/healthz")
+            page = server.ask("/metrics").body
+            checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, check=False)
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_backup_and_check_work_beside_the_server_and_without_it(self):
+        body, headers = window([kernels("s")], "s")
+        with Serve(self.data) as server:
+            self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+            copy = self.directory / "copy"
+            copy.mkdir()
+            result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertGreater((copy / "gpufl.db").stat().st_size, 0)
+            result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            for _ in range(2):
+                result = gpufl("serve", "check", "--json", "--data", self.data)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                answer = json.loads(result.stdout)
+                self.assertEqual((answer["issues"], answer["sessions"], answer["rows"]), ([], 1, 10))
+                if server.process.poll() is None:
+                    self.assertEqual(server.stop(), 0)
+
+    def test_wrong_settings_are_named(self):
+        config = self.directory / "serve.json"
+        for text, words in (('{"listn": "x"}', "did you mean 'listen'"), ('{"retention_days": "x"}', "retention_days"),
+                            ("{", "serve.json:1:"), ("[]", "object")):
+            config.write_text(text)
+            result = gpufl("serve", "--config", config, "--data", self.data)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(words, result.stderr)
+        for words in (["--listen", "nowhere"], ["--tls-cert", "x"], ["keys", "explode"], ["keys", "revoke"], ["more"],
+                      ["keys", "create"]):
+            result = gpufl("serve", *words, "--data", self.data)
+            self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(gpufl("serve", "--config", self.directory / "none").returncode, 3)
+
+    def test_settings_come_from_the_file_and_the_command_line_beats_it(self):
+        config = self.directory / "serve.json"
+        config.write_text(json.dumps({"data": str(self.directory / "from file"), "requests_per_s": 100}))
+        with Serve(self.data, "--config", config):
+            self.assertTrue(self.data.exists())
+            self.assertFalse((self.directory / "from file").exists())
+
+    def test_two_servers_do_not_share_a_directory(self):
+        with Serve(self.data):
+            result = gpufl("serve", "--listen", "127.0.0.1:0", "--data", self.data)
+            self.assertEqual(result.returncode, 3, result.stderr)
+
+
+class Endings(ServeTest):
+    def test_a_body_under_way_is_finished_before_the_end(self):
+        body, headers = window([kernels("s", number, 100) for number in range(100)], "s")
+        with Serve(self.data) as server:
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n{head}\r\n"
+                               .encode() + body[:100])
+            server.wait_for("the request", lambda: "gpufl_http_requests_active 2" in server.ask("/metrics").body.decode())
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for("the stop", lambda: any("stopping" in line for line in server.printed))
+            connection.sendall(body[100:])
+            answer = connection.recv(4096)
+            self.assertIn(b"202", answer.split(b"\r\n")[0])
+            connection.close()
+            self.assertEqual(server.stop(), 0)
+        with Serve(self.data) as server:
+            self.assertEqual(server.get("/api/v1/sessions/s")["catalog"]["kernels"], 10000)
+
+    def test_killed_at_any_moment_every_row_is_there_once(self):
+        session = self.record(20000)
+        lines = {channel: lines for channel, lines in Session(session).lines.items() if lines}
+        windows = [window(part, session.name, channel, number)
+                   for channel, all_lines in lines.items()
+                   for number, part in enumerate((all_lines[i:i + 2] for i in range(0, len(all_lines), 2)), 1)]
+        windows *= 3  # each is also delivered again when it was taken
+        chance = random.Random(20261115)
+        chance.shuffle(windows)
+        kills, interrupted, is_over = 30, [0], threading.Event()
+        waiting = collections.deque(windows)
+        server = Serve(self.data)
+        server.start()
+
+        def send():
+            """Sends each window until it is acknowledged, as an agent does; what fails comes again."""
+            while not (is_over.is_set() and not waiting):
+                try:
+                    body, headers = waiting.popleft()
+                except IndexError:
+                    waiting.extend(chance.sample(windows, min(20, len(windows))))
+                    continue
+                try:
+                    answer = server.ask(STREAM, "POST", body, headers)
+                    if answer.status not in (202, 503):
+                        failures.append(answer)
+                    is_done = answer.status == 202
+                except OSError:
+                    interrupted[0] += 1
+                    is_done = False
+                except http.client.HTTPException:
+                    interrupted[0] += 1
+                    is_done = False
+                if not is_done:
+                    waiting.append((body, headers))
+                    time.sleep(0.005)
+
+        failures = []
+        senders = [threading.Thread(target=send) for _ in range(4)]
+        for sender in senders:
+            sender.start()
+        try:
+            for _ in range(kills):
+                time.sleep(chance.uniform(0.0, 0.2))
+                server.kill()
+                server.start()
+        finally:
+            is_over.set()
+            for sender in senders:
+                sender.join()
+        try:
+            self.assertEqual(failures, [])
+            self.assertGreater(interrupted[0], 0)
+            self.assert_holds(server, session)
+            checked = gpufl("serve", "check", "--data", self.data)
+            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+            print(f"{kills} kills, {interrupted[0]} requests cut off, 20000 kernels each once", flush=True)
+        finally:
+            server.stop()
+
+
+class Installation(ServeTest):
+    def test_without_the_server_library_only_the_server_is_missing(self):
+        alone = self.directory / "alone" / "gpufl"
+        alone.parent.mkdir()
+        shutil.copy(GPUFL, alone)
+        self.assertEqual(run(alone, "version").returncode, 0)
+        result = run(alone, "serve", "--data", self.data)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("the server needs libgpufl-server.so.1", result.stderr)
+
+    @unittest.skipIf(any(SANITIZERS), "sanitizers bring libraries of their own")
+    def test_no_gpu_library_is_ever_loaded(self):
+        with Serve(self.data) as server:
+            server.get("/healthz")
+            maps = pathlib.Path(f"/proc/{server.process.pid}/maps").read_text()
+            for name in ("libcuda", "libcupti", "libnvidia-ml", "libnvperf"):
+                self.assertNotIn(name, maps)
+
+
+if __name__ == "__main__":
+    main()
