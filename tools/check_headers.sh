@@ -12,11 +12,15 @@ check() { # COMPILER LANGUAGE STANDARD HEADER
 }
 
 for compiler in gcc clang; do
-    check $compiler c c99 gpufl.h
-    check $compiler c c17 gpufl.h
+    for header in include/gpufl/*.h; do
+        check $compiler c c99 "$(basename "$header")"
+        check $compiler c c17 "$(basename "$header")"
+    done
 done
 for compiler in g++ clang++; do
-    check $compiler c++ c++17 gpufl.h
+    for header in include/gpufl/*.h; do
+        check $compiler c++ c++17 "$(basename "$header")"
+    done
     for header in include/gpufl/*.hpp; do
         check $compiler c++ c++17 "$(basename "$header")"
         check $compiler c++ c++20 "$(basename "$header")"

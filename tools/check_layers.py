@@ -13,9 +13,9 @@ TABLE_ROW = re.compile(r"^\|\s*(src/\w+)\s*\|[^|]*\|\s*([^|]*?)\s*\|\s*$")
 VENDOR = re.compile(r"(^|/)(cuda\w*|cupti\w*|nvml|nvperf\w*|nvPTXCompiler|nvtx3|nvToolsExt\w*|hip|hsa|rocprofiler\w*)(\.h|/)")
 # Third-party headers and the folders that may see them; everything else is refused by name.
 THIRD_PARTY = {
-    "zstd": {"logfile"}, "zlib": {"logfile", "upload"}, "libunwind": {"capture"}, "elfutils": {"analysis", "capture"},
+    "zstd": {"logfile", "upload", "http", "store", "server"}, "zlib": {"logfile", "upload", "http", "server"}, "libunwind": {"capture"}, "elfutils": {"analysis", "capture"},
     "libelf": {"analysis", "capture"}, "gelf": {"analysis", "capture"}, "dwarf": {"analysis", "capture"},
-    "curl": {"upload"}, "microhttpd": set(), "sqlite3": set(), "openssl": set(), "cjson": set(), "yyjson": set(),
+    "curl": {"upload"}, "microhttpd": {"http"}, "sqlite3": {"store"}, "openssl": set(), "cjson": set(), "yyjson": set(),
 }
 STANDARD = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype""".split())

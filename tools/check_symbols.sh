@@ -39,8 +39,11 @@ if [ -e "$upload" ]; then
     [ "$(exported "$upload" | tr '\n' ' ')" = "gpufl_upload_run " ] ||
         fail "libgpufl-upload.so must export gpufl_upload_run only: $(exported "$upload" | tr '\n' ' ')"
 fi
-declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$(dirname "$0")/../include/gpufl/gpufl.h")
-for name in $declared; do
-    exported "$library" | grep -qx "$name" || fail "gpufl.h declares $name, libgpufl.so does not export it"
+for header in "$(dirname "$0")"/../include/gpufl/*.h; do
+    declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$header")
+    [ -n "$declared" ] || fail "$(basename "$header") declares nothing that could be looked for"
+    for name in $declared; do
+        exported "$library" | grep -qx "$name" || fail "$(basename "$header") declares $name, libgpufl.so does not export it"
+    done
 done
 exit $status

@@ -24,7 +24,7 @@ SIZED = {".c", ".h", ".py", ".ts"}
 GENERATED = {"src/format/catalogue.c", "src/format/catalogue.h", "docs/format.md", "python/gpufl/records.py",
              "web/src/api/records.ts", "LICENSE"}
 DATA = ("tests/fuzz/corpus/", "tests/golden/", "tests/recordings/", "examples/sessions/")
-IN_PROCESS = ("base", "format", "logfile", "driver", "capture", "sdk", "inject", "analysis")
+IN_PROCESS = ("base", "format", "logfile", "driver", "code", "capture", "sdk", "inject", "analysis")
 BANNED = {
     "strcpy": "memcpy with a known size, or snprintf", "strcat": "bytes_append or snprintf", "sprintf": "snprintf",
     "vsprintf": "vsnprintf", "gets": "getline", "atoi": "strtol with errno and end checked", "atof": "strtod with its end checked",

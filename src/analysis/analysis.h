@@ -120,6 +120,7 @@ struct insight {
     enum insight_severity severity;
     int64_t impact_ns; /* time concerned; order of the list */
     char *text;        /* owned; untrusted names inside are escaped already */
+    uint32_t number;   /* in the order in which the rules found them */
 };
 
 /* What profiling cost, as fractions of the wall time; negative: not recorded. */

@@ -12,10 +12,10 @@ struct group_key {
 
 static bool column_add(struct metric_group *group, const struct metric_value *value)
 {
-    struct metric_column *column = group->columns;
-    while (column < group->columns + group->column_count && column->name != value->name)
-        column++;
-    if (column == group->columns + group->column_count) {
+    size_t index = 0;
+    while (index < group->column_count && group->columns[index].name != value->name)
+        index++;
+    if (index == group->column_count) {
         if (group->column_count == group->column_capacity) {
             size_t capacity = group->column_capacity * 2 + 8;
             struct metric_column *grown = realloc(group->columns, capacity * sizeof *grown);
@@ -24,9 +24,10 @@ static bool column_add(struct metric_group *group, const struct metric_value *va
             group->columns = grown;
             group->column_capacity = capacity;
         }
-        column = &group->columns[group->column_count++];
-        *column = (struct metric_column){.name = value->name, .min = value->value, .max = value->value};
+        group->columns[group->column_count++] =
+            (struct metric_column){.name = value->name, .min = value->value, .max = value->value};
     }
+    struct metric_column *column = &group->columns[index];
     column->count++;
     column->mean += (value->value - column->mean) / (double)column->count;
     column->min = value->value < column->min ? value->value : column->min;

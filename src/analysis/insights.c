@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { insights_max = 24, hot_kernels = 5 };
+enum { insights_max = 64, hot_kernels = 5 };
 
 void insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity, int64_t impact_ns,
                  const char *format, ...)
@@ -20,7 +20,9 @@ void insight_add(struct analysis *analysis, const char *rule, enum insight_sever
     int size = vasprintf(&text, format, args);
     va_end(args);
     if (size >= 0)
-        analysis->insights[analysis->insight_count++] = (struct insight){rule, severity, impact_ns, text};
+        analysis->insights[analysis->insight_count] =
+            (struct insight){rule, severity, impact_ns, text, (uint32_t)analysis->insight_count};
+    analysis->insight_count += size >= 0;
 }
 
 static double of_wall(const struct analysis *analysis, int64_t ns)
@@ -225,8 +227,7 @@ static int insight_compare(const void *left, const void *right)
         return a->severity < b->severity ? -1 : 1;
     if (a->impact_ns != b->impact_ns)
         return a->impact_ns > b->impact_ns ? -1 : 1;
-    int order = strcmp(a->rule, b->rule);
-    return order ? order : strcmp(a->text, b->text);
+    return a->number < b->number ? -1 : 1; /* what has no time is told worst first by its rule */
 }
 
 gpufl_status insights_make(struct analysis *analysis)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One function, instruction by instruction, with what was sampled and counted. */
+#include "analysis/code_walk.h"
 #include "analysis/report_page.h"
 
 #include <math.h>
@@ -78,25 +79,6 @@ static gpufl_status function_choose(const struct analysis *analysis, const char 
     return status;
 }
 
-static int pc_compare(const void *left, const void *right)
-{
-    const struct code_place *const *a = left, *const *b = right;
-    return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
-}
-
-/* The function's places by pc; the caller frees. */
-static const struct code_place **places_by_pc(const struct hot_code *code, uint32_t function, size_t *count)
-{
-    const struct code_place **places = malloc((code->place_count + 1) * sizeof *places);
-    *count = 0;
-    for (size_t i = 0; places && i < code->place_count; i++)
-        if (code->places[i].function == function)
-            places[(*count)++] = &code->places[i];
-    if (places)
-        qsort(places, *count, sizeof *places, pc_compare);
-    return places;
-}
-
 static void count_text(struct bytes *out, double value, int width)
 {
     bytes_append_format(out, " %*s", width,
@@ -173,48 +155,30 @@ static bool is_same_line(const struct code_text *a, const struct code_text *b)
     return true;
 }
 
+struct listing {
+    struct page *page;
+    struct code_text before;
+    bool has_counts, is_begun, is_beyond;
+};
+
+static void step_print(void *user, const struct code_step *step)
+{
+    struct listing *listing = user;
+    if (step->is_beyond && !listing->is_beyond)
+        bytes_append_text(listing->page->out, "         beyond the end of the function\n");
+    listing->is_beyond = step->is_beyond;
+    if (!step->is_beyond && (!listing->is_begun || !is_same_line(step->text, &listing->before)))
+        line_heading(listing->page, step->text, step->place ? step->place->source_file_id : 0);
+    listing->before = *step->text;
+    listing->is_begun = true;
+    instruction_row(listing->page, step->pc, step->place, step->text->sass, listing->has_counts);
+}
+
 static void listing_print(struct page *page, struct hot_code *code, uint32_t chosen)
 {
-    const struct hot_function *owner = &code->functions[chosen];
-    const struct session_model *model = page->analysis->model;
-    size_t count, at = 0;
-    const struct code_place **places = places_by_pc(code, chosen, &count);
-    if (!places) {
+    struct listing listing = {.page = page, .before = {.file = ""}, .has_counts = code->functions[chosen].has_counts};
+    if (code_walk(&code->lookup, code, chosen, step_print, &listing) != GPUFL_OK)
         page->out->failed = true;
-        return;
-    }
-    struct code_function function =
-        code_lookup_function(&code->lookup, owner->cubin_crc, function_symbol(model, owner->function_id));
-    uint64_t size = code_function_size(&function);
-    struct code_text text, before = {.file = ""};
-    bool is_first = true, is_beyond = false;
-    uint64_t pc = size ? 0 : count ? places[0]->pc_offset : 0;
-    /* Every instruction that is known, then samples that lie behind the last one. */
-    while (pc < size || at < count) {
-        if (pc >= size) {
-            pc = places[at]->pc_offset;
-            if (size && !is_beyond)
-                bytes_append_text(page->out, "         beyond the end of the function\n");
-            is_beyond = size != 0;
-        }
-        const struct code_place *place = at < count && places[at]->pc_offset == pc ? places[at] : NULL;
-        code_lookup_at(&code->lookup, &function, (uint32_t)pc, &text);
-        if (!text.line && place && place->line) {
-            text.line = place->line;
-            text.file = place->file;
-        }
-        if (!is_beyond && (is_first || !is_same_line(&text, &before)))
-            line_heading(page, &text, place ? place->source_file_id : 0);
-        before = text;
-        is_first = false;
-        instruction_row(page, pc, place, text.sass, owner->has_counts);
-        /* A sample between two instructions is shown where it is. */
-        at += place != NULL;
-        uint64_t next = pc - pc % CUBIN_INSTRUCTION_BYTES + CUBIN_INSTRUCTION_BYTES;
-        pc = at < count && places[at]->pc_offset < next ? places[at]->pc_offset : next;
-    }
-    code_function_close(&function);
-    free(places);
 }
 
 gpufl_status report_code(const struct session_model *model, const char *function, const struct report_options *options,

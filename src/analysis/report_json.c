@@ -23,7 +23,7 @@
 
 #include <math.h>
 
-static void session_part(const struct analysis *analysis, struct bytes *out)
+void json_session(const struct analysis *analysis, struct bytes *out)
 {
     const struct job_info *job = &analysis->model->job;
     json_key(out, "session");
@@ -61,7 +61,7 @@ static void session_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-static void completeness_part(const struct analysis *analysis, struct bytes *out)
+void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out)
 {
     const struct session_model *model = analysis->model;
     bool is_exact;
@@ -78,7 +78,7 @@ static void completeness_part(const struct analysis *analysis, struct bytes *out
     member_uint(out, "damaged_lines", model->summary.damaged_lines);
     member_uint(out, "missing_lines", model->summary.missing_lines);
     member_uint(out, "invalid_rows", model->invalid_rows);
-    member_uint(out, "kernels", model->kernels.count);
+    member_int(out, "kernels", kernels);
     member_uint(out, "lost", lost);
     member_bool(out, "lost_is_exact", is_exact);
     list_open(out, "losses");
@@ -114,7 +114,7 @@ static void completeness_part(const struct analysis *analysis, struct bytes *out
     bytes_append_char(out, '}');
 }
 
-static void time_part(const struct analysis *analysis, struct bytes *out)
+void json_time(const struct analysis *analysis, struct bytes *out)
 {
     list_open(out, "time");
     for (size_t i = 0; i < analysis->device_count; i++) {
@@ -143,7 +143,7 @@ static void dimensions(struct bytes *out, const char *key, const uint32_t size[3
         bytes_append_format(out, "[%u,%u,%u]", size[0], size[1], size[2]);
 }
 
-static void launch_part(const struct launch_config *launch, struct bytes *out)
+void json_launch(const struct launch_config *launch, struct bytes *out)
 {
     json_key(out, "launch");
     if (!launch) {
@@ -168,31 +168,39 @@ static void launch_part(const struct launch_config *launch, struct bytes *out)
     bytes_append_char(out, '}');
 }
 
+void json_hotspot(const struct hotspot *hotspot, struct bytes *out)
+{
+    element(out, '{');
+    member_text(out, "name", hotspot->name);
+    member_uint(out, "kernel_id", hotspot->kernel_id);
+    member_uint(out, "count", hotspot->duration.count);
+    member_int(out, "total_ns", hotspot->duration.total);
+    member_double(out, "mean_ns", hotspot->duration.mean);
+    member_int(out, "median_ns", hotspot->duration.p50);
+    member_int(out, "p90_ns", hotspot->duration.p90);
+    member_int(out, "p99_ns", hotspot->duration.p99);
+    member_int(out, "min_ns", hotspot->duration.min);
+    member_int(out, "max_ns", hotspot->duration.max);
+    member_double(out, "share", hotspot->share);
+    json_launch(hotspot->launch, out);
+    member_uint(out, "launch_variants", hotspot->launch_variants);
+    bytes_append_char(out, '}');
+}
+
+static void completeness_part(const struct analysis *analysis, struct bytes *out)
+{
+    json_completeness(analysis, (int64_t)analysis->model->kernels.count, out);
+}
+
 static void kernels_part(const struct analysis *analysis, struct bytes *out)
 {
     list_open(out, "kernels");
-    for (size_t i = 0; i < analysis->hotspot_count; i++) {
-        const struct hotspot *hotspot = &analysis->hotspots[i];
-        element(out, '{');
-        member_text(out, "name", hotspot->name);
-        member_uint(out, "kernel_id", hotspot->kernel_id);
-        member_uint(out, "count", hotspot->duration.count);
-        member_int(out, "total_ns", hotspot->duration.total);
-        member_double(out, "mean_ns", hotspot->duration.mean);
-        member_int(out, "median_ns", hotspot->duration.p50);
-        member_int(out, "p90_ns", hotspot->duration.p90);
-        member_int(out, "p99_ns", hotspot->duration.p99);
-        member_int(out, "min_ns", hotspot->duration.min);
-        member_int(out, "max_ns", hotspot->duration.max);
-        member_double(out, "share", hotspot->share);
-        launch_part(hotspot->launch, out);
-        member_uint(out, "launch_variants", hotspot->launch_variants);
-        bytes_append_char(out, '}');
-    }
+    for (size_t i = 0; i < analysis->hotspot_count; i++)
+        json_hotspot(&analysis->hotspots[i], out);
     bytes_append_char(out, ']');
 }
 
-static void scopes_part(const struct analysis *analysis, struct bytes *out)
+void json_scopes(const struct analysis *analysis, struct bytes *out)
 {
     struct bytes path = {0};
     bool has_gpu = session_has_kernel_times(analysis->model);
@@ -232,7 +240,7 @@ static void scopes_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, '}');
 }
 
-static void transfers_part(const struct analysis *analysis, struct bytes *out)
+void json_copies(const struct analysis *analysis, struct bytes *out)
 {
     list_open(out, "copies");
     for (size_t i = 0; i < analysis->copy_group_count; i++) {
@@ -252,6 +260,10 @@ static void transfers_part(const struct analysis *analysis, struct bytes *out)
     member_uint(out, "bytes", analysis->memsets.bytes);
     member_int(out, "total_ns", analysis->memsets.total_ns);
     bytes_append_char(out, '}');
+}
+
+void json_syncs(const struct analysis *analysis, struct bytes *out)
+{
     list_open(out, "syncs");
     for (unsigned type = 0; type < 5; type++) {
         const struct sync_group *group = &analysis->syncs[type];
@@ -277,7 +289,7 @@ static void transfers_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-static void memory_part(const struct analysis *analysis, struct bytes *out)
+void json_memory(const struct analysis *analysis, struct bytes *out)
 {
     list_open(out, "memory");
     for (unsigned kind = 0; kind < 8; kind++) {
@@ -296,6 +308,10 @@ static void memory_part(const struct analysis *analysis, struct bytes *out)
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
+}
+
+void json_graphs(const struct analysis *analysis, struct bytes *out)
+{
     list_open(out, "graphs");
     for (size_t i = 0; i < analysis->graph_group_count; i++) {
         const struct graph_group *group = &analysis->graphs[i];
@@ -328,7 +344,7 @@ static void metrics_part(const struct metric_summary *metrics, enum record_type 
     }
 }
 
-static void system_part(const struct analysis *analysis, struct bytes *out)
+void json_system(const struct analysis *analysis, struct bytes *out)
 {
     list_open(out, "system");
     for (size_t i = 0; i < analysis->system_count; i++) {
@@ -362,6 +378,10 @@ static void system_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, '{');
     metrics_part(analysis->host, RECORD_HOST_METRIC_BATCH, out);
     bytes_append_char(out, '}');
+}
+
+void json_insights(const struct analysis *analysis, struct bytes *out)
+{
     static const char *const severities[] = {"high", "medium", "low"};
     list_open(out, "insights");
     for (size_t i = 0; i < analysis->insight_count; i++) {
@@ -378,8 +398,8 @@ static void system_part(const struct analysis *analysis, struct bytes *out)
 gpufl_status report_json(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const parts[])(const struct analysis *, struct bytes *) = {
-        session_part,   completeness_part, time_part,   kernels_part, scopes_part,
-        transfers_part, memory_part,       system_part, deep_part,
+        json_session, completeness_part, json_time,   kernels_part, json_scopes,   json_copies,
+        json_syncs,   json_memory,       json_graphs, json_system,  json_insights, deep_part,
     };
     struct analysis analysis;
     gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);

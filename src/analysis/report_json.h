@@ -63,7 +63,32 @@ static inline void list_open(struct bytes *out, const char *key)
     bytes_append_char(out, '[');
 }
 
+/* The parts, which the server answers one by one: each appends members to an open object, but json_hotspot an element
+ * to an open list. report_json.c */
+void json_session(const struct analysis *analysis, struct bytes *out); /* session, gpus */
+/* completeness, overhead; kernels: how many there are, which a model of single records cannot know */
+void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out);
+void json_time(const struct analysis *analysis, struct bytes *out);
+void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
+void json_launch(const struct launch_config *launch, struct bytes *out);
+void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */
+void json_copies(const struct analysis *analysis, struct bytes *out); /* copies, memsets */
+void json_syncs(const struct analysis *analysis, struct bytes *out);  /* syncs, sync_places */
+void json_memory(const struct analysis *analysis, struct bytes *out);
+void json_graphs(const struct analysis *analysis, struct bytes *out);
+void json_system(const struct analysis *analysis, struct bytes *out); /* system, processes, host */
+void json_insights(const struct analysis *analysis, struct bytes *out);
 /* report_json_deep.c */
 void deep_part(const struct analysis *analysis, struct bytes *out);
+void json_crc(struct bytes *out, uint64_t crc);
+void json_sampling(const struct session_deep *deep, struct bytes *out);
+void json_stalls(const struct analysis *analysis, struct bytes *out);
+void json_counts(const struct instruction_counts *counts, bool has_counts, struct bytes *out);
+void json_lines(const struct analysis *analysis, size_t first, size_t count, struct bytes *out);
+void json_metrics(const struct deep_use *use, struct bytes *out);
+void json_pm(const struct session_deep *deep, struct bytes *out);
+void json_capabilities(const struct session_model *model, struct bytes *out);
+void json_sources(const struct analysis *analysis,
+                  struct bytes *out); /* windows, untimed_launches, code_objects, ... */
 
 #endif

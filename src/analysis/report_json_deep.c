@@ -23,7 +23,7 @@ enum { lines_max = 1000 };
 
 static const char *const family_names[] = {"issued", "ready", "memory", "pipe", "synchronization", "control", "other"};
 
-static void sampling_part(const struct session_deep *deep, struct bytes *out)
+void json_sampling(const struct session_deep *deep, struct bytes *out)
 {
     list_open(out, "sampling");
     for (size_t i = 0; i < deep->sampling_count; i++) {
@@ -41,7 +41,7 @@ static void sampling_part(const struct session_deep *deep, struct bytes *out)
 }
 
 /* 64-bit numbers do not survive every JSON reader. */
-static void member_crc(struct bytes *out, uint64_t crc)
+void json_crc(struct bytes *out, uint64_t crc)
 {
     json_key(out, "cubin_crc");
     if (crc)
@@ -62,7 +62,7 @@ static void profile_part(const struct stalls *stalls, const struct stall_profile
     bytes_append_char(out, '}');
 }
 
-static void stalls_part(const struct analysis *analysis, struct bytes *out)
+void json_stalls(const struct analysis *analysis, struct bytes *out)
 {
     const struct stalls *stalls = &analysis->stalls;
     json_key(out, "stalls");
@@ -93,7 +93,7 @@ static void stalls_part(const struct analysis *analysis, struct bytes *out)
         element(out, '{');
         member_text(out, "name", function_name(analysis->model, function->function_id));
         member_uint(out, "function_id", function->function_id);
-        member_crc(out, function->cubin_crc);
+        json_crc(out, function->cubin_crc);
         profile_part(stalls, &function->profile, out);
         bytes_append_char(out, '}');
     }
@@ -110,7 +110,7 @@ static void stalls_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_text(out, "]}");
 }
 
-static void counts_part(const struct instruction_counts *counts, bool has_counts, struct bytes *out)
+void json_counts(const struct instruction_counts *counts, bool has_counts, struct bytes *out)
 {
     json_key(out, "counters");
     if (!has_counts) {
@@ -147,21 +147,21 @@ static void instructions_part(const struct analysis *analysis, const struct hot_
         member_bool(out, "is_raw", place->is_raw);
         member_text(out, "inlined_at", place->called_from);
         member_uint(out, "samples", place->samples);
-        counts_part(&place->counts, place->has_counts, out);
+        json_counts(&place->counts, place->has_counts, out);
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
 }
 
-static void lines_part(const struct analysis *analysis, struct bytes *out)
+void json_lines(const struct analysis *analysis, size_t first, size_t count, struct bytes *out)
 {
     const struct hot_code *code = &analysis->code;
     list_open(out, "lines");
-    for (size_t i = 0; i < code->line_count && i < lines_max; i++) {
+    for (size_t i = first; i < code->line_count && i - first < count; i++) {
         const struct hot_line *line = &code->lines[i];
         element(out, '{');
         member_text(out, "function", code->functions[line->function].name);
-        member_crc(out, code->functions[line->function].cubin_crc);
+        json_crc(out, code->functions[line->function].cubin_crc);
         member_text(out, "problem", code->functions[line->function].problem);
         member_text(out, "file", line->file);
         member_int(out, "line", line->line ? (int64_t)line->line : CELL_UNKNOWN);
@@ -173,14 +173,14 @@ static void lines_part(const struct analysis *analysis, struct bytes *out)
         for (unsigned k = 0; k < line->stall_count; k++)
             member_uint(out, analysis->stalls.kinds[line->stalls[k].kind].name, line->stalls[k].samples);
         bytes_append_char(out, '}');
-        counts_part(&line->counts, line->has_counts, out);
+        json_counts(&line->counts, line->has_counts, out);
         instructions_part(analysis, line, out);
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
 }
 
-static void metrics_part(const struct deep_use *use, struct bytes *out)
+void json_metrics(const struct deep_use *use, struct bytes *out)
 {
     list_open(out, "metrics");
     for (size_t i = 0; i < use->group_count; i++) {
@@ -211,7 +211,7 @@ static void metrics_part(const struct deep_use *use, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-static void pm_part(const struct session_deep *deep, struct bytes *out)
+void json_pm(const struct session_deep *deep, struct bytes *out)
 {
     list_open(out, "counters_over_time");
     for (size_t i = 0; i < deep->pm_count; i++) {
@@ -236,7 +236,23 @@ static void pm_part(const struct session_deep *deep, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-static void sources_part(const struct analysis *analysis, struct bytes *out)
+void json_capabilities(const struct session_model *model, struct bytes *out)
+{
+    list_open(out, "capabilities");
+    for (size_t i = 0; i < model->capability_count; i++) {
+        const struct session_capability *capability = &model->capabilities[i];
+        element(out, '{');
+        member_text(out, "feature", capability->feature);
+        member_bool(out, "requested", capability->is_requested);
+        member_text(out, "status", capability->status);
+        member_text(out, "reason_code", capability->reason_code);
+        member_text(out, "message", capability->message);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_char(out, ']');
+}
+
+void json_sources(const struct analysis *analysis, struct bytes *out)
 {
     const struct session_model *model = analysis->model;
     list_open(out, "windows");
@@ -259,7 +275,7 @@ static void sources_part(const struct analysis *analysis, struct bytes *out)
     for (size_t i = 0; i < model->deep.object_count; i++) {
         const struct code_object *object = &model->deep.objects[i];
         element(out, '{');
-        member_crc(out, object->crc);
+        json_crc(out, object->crc);
         member_text(out, "arch", object->arch);
         member_uint(out, "bytes", object->bytes);
         member_bool(out, "is_stored", object->data != NULL);
@@ -267,18 +283,7 @@ static void sources_part(const struct analysis *analysis, struct bytes *out)
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
-    list_open(out, "capabilities");
-    for (size_t i = 0; i < model->capability_count; i++) {
-        const struct session_capability *capability = &model->capabilities[i];
-        element(out, '{');
-        member_text(out, "feature", capability->feature);
-        member_bool(out, "requested", capability->is_requested);
-        member_text(out, "status", capability->status);
-        member_text(out, "reason_code", capability->reason_code);
-        member_text(out, "message", capability->message);
-        bytes_append_char(out, '}');
-    }
-    bytes_append_char(out, ']');
+    json_capabilities(model, out);
     member_uint(out, "left_out", model->deep.left_out);
 }
 
@@ -288,11 +293,11 @@ void deep_part(const struct analysis *analysis, struct bytes *out)
         return;
     json_key(out, "deep");
     bytes_append_char(out, '{');
-    sampling_part(&analysis->model->deep, out);
-    stalls_part(analysis, out);
-    lines_part(analysis, out);
-    metrics_part(&analysis->deep, out);
-    pm_part(&analysis->model->deep, out);
-    sources_part(analysis, out);
+    json_sampling(&analysis->model->deep, out);
+    json_stalls(analysis, out);
+    json_lines(analysis, 0, lines_max, out);
+    json_metrics(&analysis->deep, out);
+    json_pm(&analysis->model->deep, out);
+    json_sources(analysis, out);
     bytes_append_char(out, '}');
 }

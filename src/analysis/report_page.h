@@ -8,6 +8,8 @@
 #include "analysis/quantity.h"
 #include "analysis/report.h"
 
+enum { INSIGHTS_SHOWN = 8 }; /* the most valuable ones; the JSON report has all */
+
 struct page {
     struct bytes *out;
     const struct analysis *analysis;

@@ -154,7 +154,7 @@ static void device_time(struct page *page, const struct time_use *use)
 {
     const struct analysis *analysis = page->analysis;
     char hint[48] = "";
-    for (size_t i = 0; i < analysis->insight_count; i++)
+    for (size_t i = 0; i < analysis->insight_count && i < INSIGHTS_SHOWN; i++)
         if (!strcmp(analysis->insights[i].rule, "launch_bound"))
             snprintf(hint, sizeof hint, "host-bound: see INSIGHTS %zu", i + 1);
     time_line(page, "GPU busy", use->busy_ns, "");

@@ -137,7 +137,7 @@ void section_insights(struct page *page)
         return;
     }
     bytes_append_char(page->out, '\n');
-    for (size_t i = 0; i < analysis->insight_count; i++) {
+    for (size_t i = 0; i < analysis->insight_count && i < INSIGHTS_SHOWN; i++) {
         char number[32];
         snprintf(number, sizeof number, "%2zu", i + 1);
         bytes_append_char(page->out, ' ');
@@ -148,6 +148,9 @@ void section_insights(struct page *page)
         bytes_append_text(page->out, "  ");
         page_wrapped(page, 5, analysis->insights[i].text);
     }
+    if (analysis->insight_count > INSIGHTS_SHOWN)
+        bytes_append_format(page->out, "     and %zu more: `gpufl report --json` has them\n",
+                            analysis->insight_count - INSIGHTS_SHOWN);
 }
 
 /* "kernel " for kernel_event_batch. */

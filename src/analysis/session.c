@@ -120,12 +120,11 @@ static void loader_free(struct session_loader *loader)
     loader_deep_free(loader);
 }
 
-gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem)
+static struct session_model *model_make(void)
 {
     struct session_model *model = calloc(1, sizeof *model);
     if (!model)
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory while opening %s", path);
-    struct session_loader loader = {.model = model};
+        return NULL;
     model->first_ns = model->last_ns = TIME_UNKNOWN;
     struct job_info *job = &model->job;
     job->app = job->session_id = job->hostname = job->command = job->kind = job->engine = job->requested_engine = "";
@@ -136,15 +135,23 @@ gpufl_status session_load(struct session_model **out, const char *path, struct p
     model->device_metrics.type = RECORD_DEVICE_METRIC_BATCH;
     model->host_metrics.type = RECORD_HOST_METRIC_BATCH;
     model->process_metrics.type = RECORD_PROCESS_METRIC_BATCH;
+    return model;
+}
 
-    gpufl_status status = log_read(path, on_line, on_issue, &loader, &model->summary, problem);
+gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user, struct problem *problem)
+{
+    struct session_model *model = model_make();
+    if (!model)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to load the session");
+    struct session_loader loader = {.model = model};
+    gpufl_status status = read(user, on_line, on_issue, &loader, &model->summary, problem);
     if (loader.status != GPUFL_OK)
-        status = problem_set(problem, loader.status, "%s: %s", path,
+        status = problem_set(problem, loader.status, "the session cannot be loaded: %s",
                              loader.status == GPUFL_E_LIMIT ? "more than 4 billion kernels" : "out of memory");
     if (status == GPUFL_OK) {
         status = loader_finish(&loader);
         if (status != GPUFL_OK)
-            problem_set(problem, status, "%s: out of memory", path);
+            problem_set(problem, status, "no memory to load the session");
     }
     loader_free(&loader);
     if (status != GPUFL_OK) {
@@ -153,6 +160,49 @@ gpufl_status session_load(struct session_model **out, const char *path, struct p
     }
     *out = model;
     return GPUFL_OK;
+}
+
+static gpufl_status directory_read(void *user, log_line_fn take_line, log_issue_fn take_issue, void *line_user,
+                                   struct log_summary *summary, struct problem *problem)
+{
+    return log_read(user, take_line, take_issue, line_user, summary, problem);
+}
+
+gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem)
+{
+    return session_load_from(out, directory_read, (void *)(uintptr_t)path, problem);
+}
+
+static size_t metric_table_bytes(const struct metric_table *table)
+{
+    size_t columns = 0;
+    for (unsigned i = 0; table->columns && i < record_catalogue[table->type].column_count; i++)
+        columns += table->columns[i] != NULL;
+    return columns * table->capacity * sizeof(int64_t);
+}
+
+size_t session_bytes(const struct session_model *model)
+{
+    const struct session_deep *deep = &model->deep;
+    enum { kernel_bytes = 54, optional_bytes = 4, text_bytes = 48 };
+    size_t bytes = sizeof *model;
+    bytes += model->kernels.capacity * (kernel_bytes + (model->kernels.graph_id ? optional_bytes : 0) +
+                                        (model->kernels.stack_id ? optional_bytes : 0));
+    bytes += model->launch_count * sizeof *model->launches + model->scope_count * sizeof *model->scopes;
+    bytes += model->copy_count * sizeof *model->copies + model->memset_count * sizeof *model->memsets;
+    bytes += model->graph_count * sizeof *model->graphs + model->sync_count * sizeof *model->syncs;
+    bytes += model->memory_event_count * sizeof *model->memory_events + model->issue_count * sizeof *model->issues;
+    bytes += metric_table_bytes(&model->device_metrics) + metric_table_bytes(&model->host_metrics) +
+             metric_table_bytes(&model->process_metrics);
+    bytes += deep->sample_count * sizeof *deep->samples + deep->scope_sample_count * sizeof *deep->scope_samples;
+    bytes += deep->metric_event_count * sizeof *deep->metric_events;
+    bytes += deep->metric_value_count * sizeof *deep->metric_values + deep->untimed_count * sizeof *deep->untimed;
+    bytes += deep->listing_entry_count * sizeof *deep->listing_entries;
+    for (size_t i = 0; i < deep->object_count; i++)
+        bytes += deep->objects[i].data_size;
+    for (size_t i = 0; i < deep->pm_count; i++)
+        bytes += deep->pm[i].capacity * (sizeof *deep->pm[i].times_ns + sizeof *deep->pm[i].values);
+    return bytes + model->texts.text_bytes + (size_t)model->texts.count * text_bytes;
 }
 
 static void metric_table_free(struct metric_table *table)

@@ -66,9 +66,16 @@ static gpufl_status set_choice(struct argument_value *value, const struct option
     return problem_set(problem, GPUFL_E_INVALID, "no %s '%s'; there are %s", option->name, text, list);
 }
 
-static gpufl_status set_value(struct argument_value *value, const struct option_info *option, const char *text,
-                              struct problem *problem)
+static gpufl_status set_value(struct arguments *arguments, size_t index, const char *text, struct problem *problem)
 {
+    const struct option_info *option = &arguments->options[index];
+    struct argument_value *value = &arguments->values[index];
+    if (option->kind == OPTION_TEXT) {
+        if (arguments->text_count == ARGUMENTS_OPERANDS_MAX)
+            return problem_set(problem, GPUFL_E_LIMIT, "more than %d options with values", ARGUMENTS_OPERANDS_MAX);
+        arguments->texts[arguments->text_count].option = index;
+        arguments->texts[arguments->text_count++].text = text;
+    }
     value->is_set = true;
     value->text = text;
     if (option->kind == OPTION_NUMBER)
@@ -107,10 +114,10 @@ static gpufl_status parse_long(struct arguments *arguments, char **argv, int *at
         return GPUFL_OK;
     }
     if (given[size] == '=')
-        return set_value(&arguments->values[index], option, given + size + 1, problem);
+        return set_value(arguments, index, given + size + 1, problem);
     if (!argv[*at + 1])
         return missing_value(option, problem);
-    return set_value(&arguments->values[index], option, argv[++*at], problem);
+    return set_value(arguments, index, argv[++*at], problem);
 }
 
 /* One word of letters: -q, -qh, -o DIR, -oDIR. */
@@ -132,10 +139,10 @@ static gpufl_status parse_letters(struct arguments *arguments, char **argv, int 
             continue;
         }
         if (letter[1])
-            return set_value(&arguments->values[index], option, letter + 1, problem);
+            return set_value(arguments, index, letter + 1, problem);
         if (!argv[*at + 1])
             return missing_value(option, problem);
-        return set_value(&arguments->values[index], option, argv[++*at], problem);
+        return set_value(arguments, index, argv[++*at], problem);
     }
     return GPUFL_OK;
 }
@@ -191,6 +198,15 @@ const char *arguments_text(const struct arguments *arguments, const char *name, 
 {
     const struct argument_value *value = value_of(arguments, name);
     return value->is_set ? value->text : fallback;
+}
+
+int arguments_texts(const struct arguments *arguments, const char *name, const char **out, int max)
+{
+    int count = 0;
+    for (int i = 0; i < arguments->text_count && count < max; i++)
+        if (strcmp(arguments->options[arguments->texts[i].option].name, name) == 0)
+            out[count++] = arguments->texts[i].text;
+    return count;
 }
 
 long arguments_number(const struct arguments *arguments, const char *name, long fallback)

@@ -31,6 +31,11 @@ struct argument_value {
 struct arguments {
     const struct option_info *options;                   /* borrowed from the table */
     struct argument_value values[ARGUMENTS_OPTIONS_MAX]; /* by index in options */
+    struct {
+        size_t option; /* index in options */
+        const char *text;
+    } texts[ARGUMENTS_OPERANDS_MAX]; /* every value of OPTION_TEXT, in order: some options may be repeated */
+    int text_count;
     bool wants_help;
     const char *operands[ARGUMENTS_OPERANDS_MAX];
     int operand_count;
@@ -46,6 +51,8 @@ NODISCARD gpufl_status arguments_parse(struct arguments *arguments, const struct
 /* By option name, which must be in the table. */
 bool arguments_has(const struct arguments *arguments, const char *name);
 const char *arguments_text(const struct arguments *arguments, const char *name, const char *fallback);
+/* Every value of an option that may be repeated; returns how many, at most `max`. */
+int arguments_texts(const struct arguments *arguments, const char *name, const char **out, int max);
 long arguments_number(const struct arguments *arguments, const char *name, long fallback);
 
 #endif

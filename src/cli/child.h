@@ -9,10 +9,11 @@
 #include <sys/types.h>
 
 #define CHILD_VARIABLES_MAX 24
+#define CHILD_VALUE_BYTES 4096
 
 struct child_variable {
     const char *name;
-    char value[512];
+    char value[CHILD_VALUE_BYTES];
     bool keeps_own; /* a value that is already in the environment wins */
 };
 
@@ -33,7 +34,7 @@ struct child_result {
     int signal;    /* 0: none */
 };
 
-/* Adds NAME=value; values of 512 bytes and more do not fit: false. */
+/* Adds NAME=value; values of CHILD_VALUE_BYTES and more do not fit: false. */
 bool child_set(struct child_options *options, const char *name, const char *value, bool keeps_own);
 
 /* Waits for the end. While it waits, Ctrl-C and Ctrl-\ of the terminal are left to the program; SIGTERM, SIGHUP,

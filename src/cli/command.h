@@ -51,9 +51,13 @@ void help_print_usage(FILE *out, const struct command *command, int indent);
 
 int command_trace(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_seal(int argc, char **argv);
 int command_upload(int argc, char **argv);
+int command_agent(int argc, char **argv);
+int command_monitor(int argc, char **argv);
+int command_serve(int argc, char **argv);
 int command_metrics(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_doctor(int argc, char **argv);

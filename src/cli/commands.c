@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
+#include <limits.h>
 #include <string.h>
 
 static const char *const engines[] = {"Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep", NULL};
 static const char *const metric_types[] = {"counter", "ratio", "throughput", NULL};
+static const char *const pc_modes[] = {"continuous", "serialized", NULL};
+static const char *const range_modes[] = {"auto", "scope", "kernel", NULL};
+static const char *const roll_periods[] = {"daily", "hourly", "never", NULL};
+static const char *const key_scopes[] = {"ingest", "read", "admin", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 static const struct option_info trace_options[] = {
@@ -17,6 +22,15 @@ static const struct option_info trace_options[] = {
     {"sample-ms", 0, OPTION_NUMBER, "N", "GPU and host metrics every N ms, 0 never (default 100)", NULL, 0, 3600000},
     {"no-sync", 0, OPTION_FLAG, NULL, "do not record host waits", NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, NULL, "print errors only", NULL, 0, 0},
+    {"pc-rate", 0, OPTION_NUMBER, "HZ", "PC samples per second and busy SM to aim at", NULL, 1, 10000000},
+    {"pc-period", 0, OPTION_NUMBER, "N", "a PC sample every 2^N cycles instead, N from 5 to 31", NULL, 5, 31},
+    {"pc-mode", 0, OPTION_CHOICE, "MODE", "continuous (default), or serialized: one kernel at a time", pc_modes, 0, 0},
+    {"sass-metrics", 0, OPTION_TEXT, "LIST", "counts per instruction: default, all-memory or metrics", NULL, 0, 0},
+    {"range-metrics", 0, OPTION_TEXT, "LIST", "sets or metrics per scope or kernel (default overview)", NULL, 0, 0},
+    {"range-mode", 0, OPTION_CHOICE, "MODE", "auto (default), scope or kernel", range_modes, 0, 0},
+    {"range-scopes", 0, OPTION_TEXT, "LIST", "scopes to measure (default: the outermost)", NULL, 0, 0},
+    {"pm", 0, OPTION_TEXT, "LIST", "also sample these sets or metrics over time (engine Trace)", NULL, 0, 0},
+    {"pm-interval", 0, OPTION_NUMBER, "US", "PM samples every so many microseconds (default 1000)", NULL, 1, 1000000},
     {"upload", 0, OPTION_TEXT, "URL", "then send the session to a server; key from GPUFL_API_KEY", NULL, 0, 0},
     {0}};
 static const struct option_info upload_options[] = {
@@ -26,6 +40,60 @@ static const struct option_info upload_options[] = {
     {"timeout-ms", 0, OPTION_NUMBER, "N", "stop after N ms (default 300000)", NULL, 1, 86400000},
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
     {0}};
+static const struct option_info monitor_options[] = {
+    {"interval", 'i', OPTION_NUMBER, "MS", "sample every MS milliseconds (default 1000)", NULL, 50, 3600000},
+    {"output", 'o', OPTION_TEXT, "DIR", "where session directories go (default ./NAME)", NULL, 0, 0},
+    {"name", 'n', OPTION_TEXT, "NAME", "the monitor's name in the log (default gpufl-monitor)", NULL, 0, 0},
+    {"roll", 0, OPTION_CHOICE, "WHEN", "a new session daily (default), hourly or never", roll_periods, 0, 0},
+    {"listen", 0, OPTION_TEXT, "ADDR", "serve /metrics here, or none (default 127.0.0.1:9400)", NULL, 0, 0},
+    {"dcgm-names", 0, OPTION_FLAG, NULL, "also offer the metrics under DCGM's names", NULL, 0, 0},
+    {"otlp", 0, OPTION_TEXT, "URL", "send values to an OTLP/HTTP collector, like http://localhost:4318", NULL, 0, 0},
+    {"upload", 0, OPTION_TEXT, "URL", "send finished sessions to a server; key from GPUFL_API_KEY", NULL, 0, 0},
+    {"once", 0, OPTION_FLAG, NULL, "print one sample and end", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "with --once: for machines", NULL, 0, 0},
+    {0}};
+static const struct option_info agent_options[] = {
+    {"root", 0, OPTION_TEXT, "DIR", "look for sessions below DIR; may be given again", NULL, 0, 0},
+    {"server", 0, OPTION_TEXT, "URL", "the server (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
+    {"api-key-file", 0, OPTION_TEXT, "FILE", "file whose first line is the key (default: GPUFL_API_KEY)", NULL, 0, 0},
+    {"api-path", 0, OPTION_TEXT, "PATH", "path on the server (default: GPUFL_API_PATH, /api/v1)", NULL, 0, 0},
+    {"config", 0, OPTION_TEXT, "FILE", "these settings as JSON; the command line beats it", NULL, 0, 0},
+    {"state", 0, OPTION_TEXT, "DIR", "what was sent is noted here (default ~/.local/state/gpufl/agent)", NULL, 0, 0},
+    {"quarantine", 0, OPTION_TEXT, "DIR", "refused windows go here (default quarantine in --state)", NULL, 0, 0},
+    {"keep", 0, OPTION_FLAG, NULL, "delete nothing (the default)", NULL, 0, 0},
+    {"delete-after-ack", 0, OPTION_FLAG, NULL, "delete what the server has acknowledged", NULL, 0, 0},
+    {"keep-days", 0, OPTION_NUMBER, "N", "delete acknowledged sessions after N days", NULL, 0, 36500},
+    {"spool-bytes", 0, OPTION_NUMBER, "N", "delete the oldest when sessions take more than N bytes", NULL, 1, LONG_MAX},
+    {"rate", 0, OPTION_NUMBER, "N", "send at most N bytes per second", NULL, 1, LONG_MAX},
+    {"interval-ms", 0, OPTION_NUMBER, "N", "send what is new every N ms (default 1000)", NULL, 10, 3600000},
+    {"listen", 0, OPTION_TEXT, "ADDR", "serve the agent's own /metrics and /healthz here", NULL, 0, 0},
+    {"remote-config", 0, OPTION_TEXT, "NAME", "keep this configuration current (GPUFL_REMOTE_CONFIG)", NULL, 0, 0},
+    {"remote-config-dir", 0, OPTION_TEXT, "DIR", "in DIR (default ~/.config/gpufl/remote)", NULL, 0, 0},
+    {"once", 0, OPTION_FLAG, NULL, "send what is there, then end", NULL, 0, 0},
+    {"quiet", 'q', OPTION_FLAG, NULL, "print errors only", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "with --once: for machines", NULL, 0, 0},
+    {0}};
+static const struct option_info serve_options[] = {
+    {"listen", 0, OPTION_TEXT, "ADDR", "address and port (default 127.0.0.1:8080)", NULL, 0, 0},
+    {"data", 0, OPTION_TEXT, "DIR", "where everything is kept (default ~/.local/share/gpufl/server)", NULL, 0, 0},
+    {"store", 0, OPTION_TEXT, "URL", "another store than the embedded one in --data", NULL, 0, 0},
+    {"tls-cert", 0, OPTION_TEXT, "FILE", "certificate (PEM): serve HTTPS", NULL, 0, 0},
+    {"tls-key", 0, OPTION_TEXT, "FILE", "the certificate's key (PEM)", NULL, 0, 0},
+    {"config", 0, OPTION_TEXT, "FILE", "these settings as JSON; the command line beats it", NULL, 0, 0},
+    {"retention-days", 0, OPTION_NUMBER, "N", "delete sessions after N days, 0 never (default 0)", NULL, 0, 36500},
+    {"retention-bytes", 0, OPTION_NUMBER, "N", "delete the oldest beyond N bytes, 0 never (default 0)", NULL, 0,
+     LONG_MAX},
+    {"allow-host", 0, OPTION_TEXT, "LIST", "names that browsers may know this server by", NULL, 0, 0},
+    {"admin-key-file", 0, OPTION_TEXT, "FILE", "a key for everything (also GPUFL_SERVE_ADMIN_KEY)", NULL, 0, 0},
+    {"verbose", 'v', OPTION_FLAG, NULL, "print a line for each request", NULL, 0, 0},
+    {"name", 0, OPTION_TEXT, "NAME", "keys create: what the key is called", NULL, 0, 0},
+    {"scope", 0, OPTION_CHOICE, "SCOPE", "keys create: what the key is for", key_scopes, 0, 0},
+    {"expires-days", 0, OPTION_NUMBER, "N", "keys create, rotate: ends after N days (default never)", NULL, 1, 36500},
+    {"rate", 0, OPTION_NUMBER, "N", "keys create, rotate: at most N requests per second", NULL, 1, 1000000},
+    {"quota-bytes", 0, OPTION_NUMBER, "N", "keys create, rotate: at most N bytes per day", NULL, 1, LONG_MAX},
+    {"grace-hours", 0, OPTION_NUMBER, "N", "keys rotate: the old key works for N hours more", NULL, 0, 8760},
+    {"json", 0, OPTION_FLAG, NULL, "keys, backup, check: for machines", NULL, 0, 0},
+    {0}};
 static const struct option_info report_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
     {"top", 0, OPTION_NUMBER, "N", "rows per table (default 10)", NULL, 1, 100000},
@@ -33,6 +101,13 @@ static const struct option_info report_options[] = {
     {"code", 0, OPTION_TEXT, "FUNCTION", "one function's instructions with samples and counters", NULL, 0, 0},
     {"color", 0, OPTION_CHOICE, "WHEN", "auto, always or never (default auto)", color_modes, 0, 0},
     {"output", 'o', OPTION_TEXT, "FILE", "write to FILE instead of standard output", NULL, 0, 0},
+    {0}};
+static const struct option_info diff_options[] = {
+    {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
+    {"threshold", 0, OPTION_NUMBER, "PCT", "changes up to so many percent are none (default 5)", NULL, 0, 10000},
+    {"top", 0, OPTION_NUMBER, "N", "rows per table (default 10)", NULL, 1, 100000},
+    {"wide", 0, OPTION_FLAG, NULL, "do not cut names", NULL, 0, 0},
+    {"color", 0, OPTION_CHOICE, "WHEN", "auto, always or never (default auto)", color_modes, 0, 0},
     {0}};
 static const struct option_info metrics_options[] = {
     {"chip", 0, OPTION_TEXT, "CHIP", "of this chip, like GH100 (default: this machine's first GPU)", NULL, 0, 0},
@@ -53,7 +128,9 @@ const struct command command_table[] = {
          "standard input and output and the terminal; gpufl prints one line to standard error at the end, and what the recorder "
          "could not do.\n\n"
          "The exit status is CMD's own, 128 plus the number of the signal that ended it, 126 when it cannot be "
-         "executed, 127 when it does not exist. When DIR cannot be written the program runs all the same, unrecorded.",
+         "executed, 127 when it does not exist. When DIR cannot be written the program runs all the same, unrecorded.\n\n"
+         "Settings of an engine are checked before CMD starts; one that belongs to another engine than the chosen one is "
+         "refused. LIST is separated by commas; `gpufl metrics sets` shows what there is.",
      .options = trace_options,
      .operand = "CMD",
      .operand_min = 1,
@@ -75,6 +152,20 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_report},
+    {.name = "diff",
+     .summary = "what became slower or faster between two sessions",
+     .usage = "BASE NEW",
+     .example = "gpufl diff ./before ./after",
+     .about =
+         "Compares kernels by name and scopes by path: medians of the durations, calls, and what each adds to the "
+         "change. A change counts when it is larger than the threshold and larger than the noise of both sessions.\n\n"
+         "Exit status 1: there is a regression, that is a kernel or scope with at least 1 % of the time that became "
+         "slower, or kernel time that grew in all by more than the threshold.",
+     .options = diff_options,
+     .operand = "DIR",
+     .operand_min = 2,
+     .operand_max = 2,
+     .run = command_diff},
     {.name = "verify",
      .summary = "prove that a session is complete, or list every hole",
      .usage = "DIR",
@@ -113,6 +204,47 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_upload},
+    {.name = "monitor",
+     .summary = "watch this machine's GPUs around the clock",
+     .usage = "",
+     .example = "gpufl monitor -o /var/lib/gpufl",
+     .about =
+         "Samples all GPUs, the processes on them and the host, without touching any program. Writes sessions that "
+         "`gpufl report` reads, a new one each day, and serves the values to Prometheus at /metrics. The network it uses "
+         "is what it is told to: by default it listens on the loopback and sends nothing.\n\n"
+         "SIGTERM and SIGINT end the session and the program with status 0; SIGHUP starts a new session. A driver that is "
+         "reloaded and a GPU that is lost are waited for; what was not sampled meanwhile is a gap in the log. "
+         "A program called gpufl-monitor is the same command. Exit status 3: the directory or the address cannot be used.",
+     .options = monitor_options,
+     .run = command_monitor},
+    {.name = "agent",
+     .summary = "send sessions to a server while they are written",
+     .usage = "",
+     .example = "gpufl agent --root /var/log/gpufl --server https://gpufl.example.com",
+     .about =
+         "Finds session directories, follows their files line by line, and sends what is new, compressed and in order. "
+         "What the server acknowledged is noted in --state, so that after a crash at any moment it goes on exactly "
+         "there; a window that was on its way is sent again under the same name, which the server counts once. What the "
+         "server refuses for good is put into --quarantine, with the reason.\n\n"
+         "SIGTERM and SIGINT end it with status 0. A program called gpufl-agent is the same command. With --once: exit "
+         "status 1 when something could not be sent, 3 when the server cannot be reached or refuses the key.",
+     .options = agent_options,
+     .run = command_agent},
+    {.name = "serve",
+     .summary = "keep sessions of many machines, and answer questions about them",
+     .usage = "[keys create|list|rotate KEY|revoke KEY | backup FILE | check]",
+     .example = "gpufl serve --data ./sessions",
+     .about =
+         "Takes sessions from `gpufl upload`, `gpufl agent` and GPUFlight's own agents, keeps them in one directory, and "
+         "answers over HTTP. Ends on SIGTERM or SIGINT when what is under way is finished.\n\n"
+         "On this machine alone no key is needed until one exists. An address that others can reach needs one for "
+         "everything but /healthz and /readyz: without any the server does not start.\n\n"
+         "keys create prints a new key, once; only its fingerprint is kept. KEY is a key's id, prefix or name. keys, "
+         "backup and check work beside a running server and without one. Exit status 1: check found damage.",
+     .options = serve_options,
+     .operand = "ACTION",
+     .operand_max = 3,
+     .run = command_serve},
     {.name = "metrics",
      .summary = "hardware metrics of a GPU, and what they cost to collect",
      .usage = "chips|list [FILTER]|show NAME|passes NAME...|sets",

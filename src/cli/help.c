@@ -37,9 +37,9 @@ static void print_option(FILE *out, const struct option_info *option)
                               : snprintf(left, sizeof left, "    --%s", option->name);
     if (option->value_name && size > 0 && (size_t)size < sizeof left)
         snprintf(left + size, sizeof left - (size_t)size, " %s", option->value_name);
-    fprintf(out, "  %-21s %s\n", left, option->summary);
+    fprintf(out, "  %-24s %s\n", left, option->summary);
     if (option->kind == OPTION_CHOICE && strcasecmp(option->value_name, option->name) == 0) {
-        fprintf(out, "  %-21s ", "");
+        fprintf(out, "  %-24s ", "");
         for (const char *const *choice = option->choices; *choice; choice++)
             fprintf(out, "%s%s", choice == option->choices ? "" : ", ", *choice);
         fputc('\n', out);

@@ -20,8 +20,20 @@ static const struct command *find_or_explain(const char *word)
     return NULL;
 }
 
+/* The command that the program is called by: gpufl-monitor is `gpufl monitor`. NULL: none. */
+static const struct command *by_own_name(const char *path)
+{
+    static const char prefix[] = "gpufl-";
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    return strncmp(name, prefix, sizeof prefix - 1) ? NULL : command_find(name + sizeof prefix - 1);
+}
+
 static int run(int argc, char **argv)
 {
+    const struct command *own = argc ? by_own_name(argv[0]) : NULL;
+    if (own)
+        return own->run(argc, argv);
     bool is_help_word = argc >= 2 && strcmp(argv[1], "help") == 0;
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (is_help_word && argc == 2)) {
         help_print(stdout);

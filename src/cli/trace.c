@@ -4,8 +4,10 @@
 #include "base/intern.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/engine_settings.h"
 #include "cli/installation.h"
 #include "cli/recording.h"
+#include "cli/remote_config.h"
 #include "cli/upload.h"
 #include "driver/cuda.h"
 
@@ -89,6 +91,13 @@ static bool set_switch(struct child_options *child, const char *variable, bool i
     return !is_given || child_set(child, variable, value, false);
 }
 
+/* What the command line says; else what the environment or a remote configuration says; else our own default. */
+static bool set_default(struct child_options *child, const char *variable, const char *option, const char *given,
+                        const char *fallback)
+{
+    return (!given && remote_config_sets(option)) || child_set(child, variable, given ? given : fallback, !given);
+}
+
 static gpufl_status set_environment(struct child_options *child, const struct trace_request *request,
                                     const char *recorder, const char *name, const char *dir, struct problem *problem)
 {
@@ -96,20 +105,24 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
     if (!realpath(dir, absolute))
         return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
-    bool fits =
-        child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
-        child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
-        child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
-        child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
-        child_set(child, "GPUFL_PROFILING_ENGINE", request->engine ? request->engine : "Trace", !request->engine) &&
-        child_set(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", sample_ms, request->sample_ms < 0) &&
-        child_set(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "1", request->sample_ms < 0) &&
-        set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
-        set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
-        set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
-        set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0");
+    bool fits = child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
+                child_set(child, "NVTX_INJECTION64_PATH", recorder, false) &&
+                child_set(child, "GPUFL_INJECT", "1", false) &&
+                child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
+                child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
+                set_default(child, "GPUFL_PROFILING_ENGINE", "profiling_engine", request->engine, "Trace") &&
+                set_default(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", "system_sample_rate_ms",
+                            request->sample_ms < 0 ? NULL : sample_ms, sample_ms) &&
+                set_default(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "continuous_system_sampling",
+                            request->sample_ms < 0 ? NULL : "1", "1") &&
+                set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
+                set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
+                set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
+                set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0") &&
+                engine_settings_apply(request->settings, child);
     if (!fits)
-        return problem_set(problem, GPUFL_E_LIMIT, "cannot record into '%s': its path or the name is too long", dir);
+        return problem_set(problem, GPUFL_E_LIMIT,
+                           "cannot record into '%s': its path, the name or a setting is too long", dir);
     return GPUFL_OK;
 }
 
@@ -200,6 +213,7 @@ int trace_run(const struct trace_request *request, char *session_dir)
         .command = request->command, .seen = {.text_bytes_max = 65536}, .is_quiet = request->is_quiet};
     struct child_options child = {.argv = request->argv, .on_message = print_message, .user = &messages};
     struct recording recording = {0};
+    remote_config_refresh(request->command, request->is_quiet);
     bool is_recording = prepare(request, recorder, name, dir, &child, &recording);
 
     struct child_result result = {0};
@@ -231,6 +245,7 @@ int command_trace(int argc, char **argv)
     struct trace_request request = {
         .command = "trace",
         .argv = arguments.rest,
+        .settings = &arguments,
         .engine = arguments_text(&arguments, "engine", NULL),
         .name = arguments_text(&arguments, "name", NULL),
         .dir = arguments_text(&arguments, "output", NULL),
@@ -242,5 +257,10 @@ int command_trace(int argc, char **argv)
         .has_no_sync = arguments_has(&arguments, "no-sync"),
         .is_quiet = arguments_has(&arguments, "quiet"),
     };
+    struct problem problem = {""};
+    if (engine_settings_check(&arguments, request.engine, &problem) != GPUFL_OK) {
+        command_error("trace", "%s", problem.text);
+        return EXIT_USAGE;
+    }
     return trace_run(&request, NULL);
 }

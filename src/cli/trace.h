@@ -3,16 +3,17 @@
 #ifndef GPUFL_CLI_TRACE_H
 #define GPUFL_CLI_TRACE_H
 
-#include "base/status.h"
+#include "cli/arguments.h"
 
 struct trace_request {
-    const char *command;    /* name of the gpufl command, for messages */
-    char **argv;            /* the program, NULL-terminated */
-    const char *engine;     /* NULL: the environment's, else Trace */
-    const char *name;       /* NULL: from argv */
-    const char *dir;        /* NULL: the environment's, else ./<name> */
-    long sample_ms;         /* -1: the environment's, else 100 */
-    const char *upload_url; /* NULL: no upload */
+    const char *command;              /* name of the gpufl command, for messages */
+    char **argv;                      /* the program, NULL-terminated */
+    const char *engine;               /* NULL: the environment's, else Trace */
+    const char *name;                 /* NULL: from argv */
+    const char *dir;                  /* NULL: the environment's, else ./<name> */
+    long sample_ms;                   /* -1: the environment's, else 100 */
+    const char *upload_url;           /* NULL: no upload */
+    const struct arguments *settings; /* with those of the deep engines, see engine_settings.h; NULL: none */
     bool has_stacks, has_memory, has_graphs, has_no_sync, is_quiet;
 };
 

@@ -2,21 +2,16 @@
 #include "cli/upload.h"
 
 #include "base/environment.h"
+#include "base/key_file.h"
 #include "base/upload_library.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "format/json.h"
 #include "logfile/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { KEY_FILE_BYTES_MAX = 4096 };
 
 static const char module_mark[] = "an address in this program";
 
@@ -24,23 +19,6 @@ static const char *environment_text(const char *name)
 {
     const char *text = getenv(name);
     return text && *text ? text : NULL;
-}
-
-/* The file's first line. The key never stands on a command line, where every user of the machine could read it. */
-static gpufl_status key_read(const char *path, char *key, size_t size, struct problem *problem)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = fd < 0 ? -1 : read(fd, key, size - 1);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    if (got < 0)
-        return problem_set(problem, GPUFL_E_IO, "key file %.300s: %s", path, strerror(error));
-    key[got] = '\0';
-    key[strcspn(key, "\r\n")] = '\0';
-    if (!*key)
-        return problem_set(problem, GPUFL_E_INVALID, "key file %.300s: its first line is empty", path);
-    return GPUFL_OK;
 }
 
 static void print_json(const gpufl_upload_result *result)
@@ -149,7 +127,7 @@ int command_upload(int argc, char **argv)
         command_error("upload", "no server: give --url URL, or set GPUFL_BACKEND_URL");
         return EXIT_USAGE;
     } else {
-        if (key_file && key_read(key_file, key, sizeof key, &problem) != GPUFL_OK) {
+        if (key_file && key_file_read(key_file, key, sizeof key, &problem) != GPUFL_OK) {
             command_error("upload", "%s", problem.text);
             return EXIT_ENVIRONMENT;
         }

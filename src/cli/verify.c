@@ -37,9 +37,15 @@ static void append_rows(struct bytes *out, const struct log_summary *summary)
     static const struct {
         enum record_type type;
         const char *word;
-    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernels"},     {RECORD_MEMCPY_EVENT_BATCH, "copies"},
-                 {RECORD_MEMSET_EVENT_BATCH, "memsets"},     {RECORD_SYNCHRONIZATION_EVENT_BATCH, "waits"},
-                 {RECORD_SCOPE_EVENT_BATCH, "scope events"}, {RECORD_DEVICE_METRIC_BATCH, "GPU samples"}};
+    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernels"},
+                 {RECORD_LAUNCH_EVENT_BATCH, "untimed launches"},
+                 {RECORD_MEMCPY_EVENT_BATCH, "copies"},
+                 {RECORD_MEMSET_EVENT_BATCH, "memsets"},
+                 {RECORD_SYNCHRONIZATION_EVENT_BATCH, "waits"},
+                 {RECORD_SCOPE_EVENT_BATCH, "scope events"},
+                 {RECORD_PROFILE_SAMPLE_BATCH, "rows of samples and counts"},
+                 {RECORD_PM_SAMPLE_BATCH, "PM values"},
+                 {RECORD_DEVICE_METRIC_BATCH, "GPU samples"}};
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         if (!summary->rows[shown[i].type])
             continue;

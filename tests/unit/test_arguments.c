@@ -43,6 +43,19 @@ static void long_and_short_options_take_their_values_in_every_spelling(void **st
     }
 }
 
+static void a_repeated_option_gives_all_its_values(void **state)
+{
+    (void)state;
+    const char *values[4];
+    assert_int_equal(PARSE(false, "-oa", "--quiet", "--output=b", "-o", "c"), GPUFL_OK);
+    assert_int_equal(arguments_texts(&parsed, "output", values, 4), 3);
+    assert_string_equal(values[0], "a");
+    assert_string_equal(values[2], "c");
+    assert_string_equal(arguments_text(&parsed, "output", NULL), "c");
+    assert_int_equal(arguments_texts(&parsed, "output", values, 2), 2);
+    assert_int_equal(arguments_texts(&parsed, "quiet", values, 4), 0);
+}
+
 static void options_that_were_not_given_have_their_fallback(void **state)
 {
     (void)state;
@@ -172,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_and_short_options_take_their_values_in_every_spelling),
+        cmocka_unit_test(a_repeated_option_gives_all_its_values),
         cmocka_unit_test(options_that_were_not_given_have_their_fallback),
         cmocka_unit_test(grouped_letters_are_single_options),
         cmocka_unit_test(options_may_follow_operands),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each rule about code speaks where it should, and only there. */
+#include "analysis/report_page.h"
 #include "golden_session.h"
 
 #include <math.h>
@@ -142,6 +143,30 @@ static void what_was_not_measured_is_no_insight(void **state)
         assert_false(rule_speaks(rules[i], &none));
 }
 
+static void the_text_shows_the_first_eight_and_says_how_many_more(void **state)
+{
+    (void)state;
+    struct insight insights[11];
+    struct session_model *model = calloc(1, sizeof *model);
+    struct analysis *analysis = calloc(1, sizeof *analysis);
+    assert_non_null(model);
+    assert_non_null(analysis);
+    analysis->model = model;
+    analysis->insights = insights;
+    for (analysis->insight_count = 0; analysis->insight_count < 11; analysis->insight_count++)
+        insights[analysis->insight_count] =
+            (struct insight){.rule = "r", .severity = INSIGHT_LOW, .text = "look there"};
+    struct bytes out = {0};
+    struct page page = {.out = &out, .analysis = analysis, .columns = 100, .top = 10};
+    section_insights(&page);
+    assert_non_null(strstr(bytes_text(&out), " 8  look there"));
+    assert_null(strstr(bytes_text(&out), " 9  look there"));
+    assert_non_null(strstr(bytes_text(&out), "and 3 more"));
+    bytes_free(&out);
+    free(analysis);
+    free(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +176,7 @@ int main(void)
         cmocka_unit_test(sessions_without_deep_data_have_no_insight_about_code),
         cmocka_unit_test(rules_keep_quiet_on_good_code),
         cmocka_unit_test(what_was_not_measured_is_no_insight),
+        cmocka_unit_test(the_text_shows_the_first_eight_and_says_how_many_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

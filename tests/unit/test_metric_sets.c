@@ -12,6 +12,7 @@
 #include "requirement.h"
 #include "sanitizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,10 +147,11 @@ static void check_set(struct cupti *cupti, const char *chip, const struct metric
             fail_msg("%s, set %s: %s is %s", chip, set->name, *metric, is_there ? "there now" : problem.text);
     }
     assert_int_equal(metric_choice_parse(&choice, set->kind, set->name, NULL), GPUFL_OK);
-    assert_int_equal(metric_choice_fit(&choice, host, &left_out, &problem), GPUFL_OK);
     struct metric_plan plan = {0};
-    if (profiler_host_plan(host, choice.list, choice.count, &plan, &problem) != GPUFL_OK)
+    if (metric_choice_plan(&choice, host, &plan, &left_out, &problem) != GPUFL_OK)
         fail_msg("%s, set %s: %s", chip, set->name, problem.text);
+    for (size_t i = 0; i < choice.count; i++)
+        assert_string_equal(choice.list[i], set->metrics[choice.origin[i]]);
     bool is_pm = set->kind == PROFILER_PM_SAMPLING;
     print_message("%s %s %-10s %zu passes%s%s\n", chip, is_pm ? "PM   " : "range", set->name, plan.passes,
                   left_out.text[0] ? ", without " : "", left_out.text);
@@ -191,6 +193,22 @@ static void the_chips_have_what_the_sets_name(void **state)
     profiler_host_close(host);
 }
 
+static void values_go_back_to_the_places_that_were_asked_for(void **state)
+{
+    (void)state;
+    static struct metric_choice fitted;
+    const double values[] = {1, 2};
+    double spread[3];
+    assert_int_equal(metric_choice_parse(&choice, PROFILER_RANGE, "a__a.sum,b__b.sum,c__c.sum", NULL), GPUFL_OK);
+    metric_choice_copy(&fitted, &choice);
+    assert_string_equal(fitted.list[1], "b__b.sum");
+    assert_ptr_not_equal(fitted.list[1], choice.list[1]);
+    fitted.count = 2; /* as metric_choice_fit leaves it without b */
+    fitted.origin[1] = 2;
+    metric_choice_spread(&fitted, values, 3, spread);
+    assert_true(spread[0] == 1 && isnan(spread[1]) && spread[2] == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +217,7 @@ int main(void)
         cmocka_unit_test(wrong_words_are_named_with_the_nearest_set),
         cmocka_unit_test(overview_and_memory_fill_the_columns_of_wire_v1),
         cmocka_unit_test(the_chips_have_what_the_sets_name),
+        cmocka_unit_test(values_go_back_to_the_places_that_were_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two sessions beside each other: kernels by name and scopes by path, each with
+ * its numbers on both sides and a verdict. Made once, read only afterwards;
+ * borrows both analyses, which must outlive it.
+ *
+ * slower, faster: the median changed by more than the threshold and by more than
+ * its noise: three standard errors of both medians (from the quartiles), or, with
+ * fewer than COMPARE_COUNT_MIN values on a side, ranges that do not overlap.
+ * A regression is a slower kernel or scope that takes at least COMPARE_WEIGHT_MIN
+ * of its session's time, or kernel time that grew in all by more than the
+ * threshold. */
+#ifndef GPUFL_ANALYSIS_COMPARE_H
+#define GPUFL_ANALYSIS_COMPARE_H
+
+#include "analysis/analysis.h"
+#include "analysis/report.h"
+
+enum { COMPARE_COUNT_MIN = 5 };
+#define COMPARE_WEIGHT_MIN 0.01
+#define COMPARE_THRESHOLD 0.05
+
+enum change_verdict { CHANGE_NONE, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_NEW, CHANGE_VANISHED };
+
+struct compared_side {
+    struct distribution duration; /* all 0 with count 0 */
+    int64_t p25_ns, p75_ns;
+    int64_t gpu_ns; /* of scopes: GPU time inside; TIME_UNKNOWN */
+};
+
+struct compared_row {
+    const char *name; /* kernel or scope path; NULL: kernels whose names were not recorded */
+    struct compared_side base, fresh;
+    int64_t change_ns;      /* of the totals */
+    double share_of_change; /* of the sum of all rows' changes without their signs; negative: faster */
+    double median_ratio;    /* fresh : base; NaN */
+    enum change_verdict verdict;
+    bool is_regression;
+};
+
+struct comparison {
+    const struct analysis *base, *fresh;
+    double threshold;
+    struct compared_row *kernels, *scopes; /* owned; largest change first */
+    size_t kernel_count, scope_count;
+    struct intern kernel_names, scope_names;
+    uint64_t regressions; /* rows, and 1 when kernel time grew in all */
+    bool is_total_regression;
+};
+
+NODISCARD gpufl_status compare_make(struct comparison *comparison, const struct analysis *base,
+                                    const struct analysis *fresh, double threshold);
+void compare_free(struct comparison *comparison);
+const char *change_verdict_name(enum change_verdict verdict); /* "same", "faster", ... */
+
+/* compare_report.c: both append to out. top: rows of a table, 0 all. */
+void compare_json(const struct comparison *comparison, struct bytes *out);
+void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out);
+
+#endif

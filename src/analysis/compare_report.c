@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A comparison as JSON and as text.
+ *
+ *   compare_version 1
+ *   base, new       session_id app host start_ns wall_ns kernels kernel_ns busy_ns lost is_complete
+ *   threshold       as a fraction
+ *   regressions, is_total_regression
+ *   kernels         [{name verdict is_regression change_ns share_of_change median_ratio base {..} new {..}}], largest
+ *                   change first; a side: count total_ns mean_ns median_ns p25_ns p75_ns p90_ns p99_ns min_ns max_ns,
+ *                   null where it has none
+ *   scopes          the same with path instead of name, wall time, and gpu_ns in each side */
+#include "analysis/compare.h"
+#include "analysis/report_json.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void side_json(struct bytes *out, const char *key, const struct compared_side *side, bool is_scope)
+{
+    json_key(out, key);
+    if (!side->duration.count) {
+        json_text(out, NULL);
+        return;
+    }
+    bytes_append_char(out, '{');
+    member_uint(out, "count", side->duration.count);
+    member_int(out, "total_ns", side->duration.total);
+    member_double(out, "mean_ns", side->duration.mean);
+    member_int(out, "median_ns", side->duration.p50);
+    member_int(out, "p25_ns", side->p25_ns);
+    member_int(out, "p75_ns", side->p75_ns);
+    member_int(out, "p90_ns", side->duration.p90);
+    member_int(out, "p99_ns", side->duration.p99);
+    member_int(out, "min_ns", side->duration.min);
+    member_int(out, "max_ns", side->duration.max);
+    if (is_scope)
+        member_int(out, "gpu_ns", side->gpu_ns);
+    bytes_append_char(out, '}');
+}
+
+static void path_json(struct bytes *out, const char *path)
+{
+    struct bytes text = {0};
+    page_path(&text, path);
+    json_key(out, "path");
+    json_string(out, text.data, text.size);
+    out->failed |= text.failed;
+    bytes_free(&text);
+}
+
+static void rows_json(struct bytes *out, const char *key, const struct compared_row *rows, size_t count, bool is_scope)
+{
+    list_open(out, key);
+    for (size_t i = 0; i < count; i++) {
+        const struct compared_row *row = &rows[i];
+        element(out, '{');
+        if (is_scope)
+            path_json(out, row->name);
+        else
+            member_text(out, "name", row->name);
+        member_text(out, "verdict", change_verdict_name(row->verdict));
+        member_bool(out, "is_regression", row->is_regression);
+        member_int(out, "change_ns", row->change_ns);
+        member_double(out, "share_of_change", row->share_of_change);
+        member_double(out, "median_ratio", row->median_ratio);
+        side_json(out, "base", &row->base, is_scope);
+        side_json(out, "new", &row->fresh, is_scope);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_char(out, ']');
+}
+
+static void session_json(struct bytes *out, const char *key, const struct analysis *analysis)
+{
+    const struct session_model *model = analysis->model;
+    bool is_exact;
+    uint64_t lost = session_lost(model, &is_exact);
+    json_key(out, key);
+    bytes_append_char(out, '{');
+    member_text(out, "session_id", model->job.session_id);
+    member_text(out, "app", model->job.app);
+    member_text(out, "host", model->job.hostname);
+    member_int(out, "start_ns", analysis->start_ns);
+    member_int(out, "wall_ns", analysis->start_ns == TIME_UNKNOWN ? CELL_UNKNOWN : analysis->wall_ns);
+    member_uint(out, "kernels", model->kernels.count);
+    member_int(out, "kernel_ns", analysis->kernel_ns);
+    member_int(out, "busy_ns", analysis_busy_ns(analysis));
+    member_uint(out, "lost", lost);
+    member_bool(out, "lost_is_exact", is_exact);
+    member_bool(out, "is_complete", session_is_complete(model));
+    bytes_append_char(out, '}');
+}
+
+void compare_json(const struct comparison *comparison, struct bytes *out)
+{
+    bytes_append_text(out, "{\"compare_version\":1");
+    session_json(out, "base", comparison->base);
+    session_json(out, "new", comparison->fresh);
+    member_double(out, "threshold", comparison->threshold);
+    member_uint(out, "regressions", comparison->regressions);
+    member_bool(out, "is_total_regression", comparison->is_total_regression);
+    rows_json(out, "kernels", comparison->kernels, comparison->kernel_count, false);
+    rows_json(out, "scopes", comparison->scopes, comparison->scope_count, true);
+    bytes_append_char(out, '}');
+}
+
+struct signed_text {
+    char text[40];
+};
+
+static struct signed_text signed_time(int64_t ns)
+{
+    struct signed_text result;
+    snprintf(result.text, sizeof result.text, "%s%s",
+             ns < 0 ? "-"
+             : ns   ? "+"
+                    : "",
+             quantity_time(fabs((double)ns)).text);
+    return result;
+}
+
+/* "+12.5 %", "-3.1 %", "–" */
+static struct signed_text ratio_text(double ratio)
+{
+    struct signed_text result = {"–"};
+    if (isfinite(ratio))
+        snprintf(result.text, sizeof result.text, "%+.1f %%", (ratio - 1) * 100);
+    return result;
+}
+
+static void total_line(struct page *page, const char *what, int64_t base_ns, int64_t fresh_ns)
+{
+    double ratio = base_ns > 0 ? (double)fresh_ns / (double)base_ns : (double)NAN;
+    bytes_append_format(page->out, "   %-14s %10s %10s %10s\n", what, quantity_time((double)base_ns).text,
+                        quantity_time((double)fresh_ns).text, ratio_text(ratio).text);
+}
+
+static void row_cells(struct table *table, const struct compared_row *row, bool is_kernel)
+{
+    bool has_base = row->base.duration.count, has_fresh = row->fresh.duration.count;
+    table_cell(table, signed_time(row->change_ns).text);
+    table_cell(table, ratio_text(row->median_ratio).text);
+    table_cell(table, has_base ? quantity_time((double)row->base.duration.p50).text : "–");
+    table_cell(table, has_fresh ? quantity_time((double)row->fresh.duration.p50).text : "–");
+    table_cell(table, has_base ? quantity_count(row->base.duration.count).text : "–");
+    table_cell(table, has_fresh ? quantity_count(row->fresh.duration.count).text : "–");
+    table_cell(table, row->is_regression            ? "SLOWER"
+                      : row->verdict == CHANGE_NONE ? ""
+                                                    : change_verdict_name(row->verdict));
+    struct bytes name = {0};
+    if (row->name && is_kernel)
+        text_escape(&name, row->name, strlen(row->name));
+    else if (row->name)
+        page_path(&name, row->name);
+    else
+        bytes_append_text(&name, "(name not recorded)");
+    table->text.failed |= name.failed;
+    table_cell_bytes(table, name.data, name.size);
+    bytes_free(&name);
+}
+
+static void rows_print(struct page *page, const char *title, const struct compared_row *rows, size_t count,
+                       bool is_kernels)
+{
+    static const char *const heads[] = {"change", "median", "base", "new", "base calls", "new calls", "", "name"};
+    enum { columns = sizeof heads / sizeof *heads };
+    if (!count)
+        return;
+    page_title(page, title);
+    bytes_append_char(page->out, '\n');
+    struct table table = {
+        .columns = columns, .stretch = columns - 1, .left = 3u << (columns - 2), .has_kernel_names = is_kernels};
+    for (size_t i = 0; i < columns; i++)
+        table_cell(&table, heads[i]);
+    size_t shown = count < page->top ? count : page->top;
+    /* Whatever is shown, no regression is left out. */
+    for (size_t i = 0; i < count; i++)
+        if (i < shown || rows[i].is_regression)
+            row_cells(&table, &rows[i], is_kernels);
+    table_print(&table, page);
+    if (shown < count)
+        bytes_append_format(page->out, "   %zu in all, largest change first\n", count);
+}
+
+void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out)
+{
+    struct page page = page_make(comparison->fresh, options, out);
+    const struct analysis *base = comparison->base, *fresh = comparison->fresh;
+    bytes_append_format(out, "   %-14s %10s %10s %10s\n", "", "base", "new", "change");
+    total_line(&page, "wall time", base->wall_ns, fresh->wall_ns);
+    total_line(&page, "GPU busy", analysis_busy_ns(base), analysis_busy_ns(fresh));
+    total_line(&page, "kernel time", base->kernel_ns, fresh->kernel_ns);
+    rows_print(&page, "KERNELS", comparison->kernels, comparison->kernel_count, true);
+    rows_print(&page, "SCOPES", comparison->scopes, comparison->scope_count, false);
+    if (!session_is_complete(base->model) || !session_is_complete(fresh->model))
+        bytes_append_text(out, "\n   one of the sessions is not complete: see gpufl report\n");
+    bytes_append_char(out, '\n');
+    char line[96];
+    snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
+             (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
+             comparison->threshold * 100);
+    if (comparison->regressions)
+        page_styled(&page, STYLE_ALARM, line);
+    else
+        bytes_append_text(out, line);
+    bytes_append_char(out, '\n');
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session as tracks: one per stream of GPU work and per thread of scopes and
+ * waits. A tile of a track is either every event in a stretch of time, or what
+ * fell into each of its pixels. Made once, read only afterwards by any thread;
+ * borrows the model, which must outlive it.
+ *
+ * Busy time counts once where events of a track overlap, so the pixels of any
+ * tiling add up to the track's busy time. */
+#ifndef GPUFL_ANALYSIS_TRACKS_H
+#define GPUFL_ANALYSIS_TRACKS_H
+
+#include "analysis/session.h"
+
+enum track_kind {
+    TRACK_KERNELS,
+    TRACK_COPIES,
+    TRACK_MEMSETS,
+    TRACK_GRAPHS,
+    TRACK_SCOPES,
+    TRACK_SYNCS,
+    TRACK_KIND_COUNT
+};
+
+struct track_key {
+    uint8_t kind;
+    uint8_t unused;
+    uint16_t device;           /* of GPU work; DEVICE_UNKNOWN */
+    uint32_t stream_id;        /* of GPU work; ID_UNKNOWN */
+    uint32_t thread_id, depth; /* of scopes and waits; ID_UNKNOWN */
+};
+
+struct track {
+    struct track_key key;
+    const uint32_t *rows; /* indexes of its events in the model's array, by start */
+    size_t count;
+    int64_t first_ns, last_ns, busy_ns;
+    struct track_chunk *chunks; /* sums of every so many events */
+};
+
+/* One event as every kind has it. */
+struct track_event {
+    int64_t start_ns, duration_ns;
+    uint32_t row;  /* in the model's array of the track's kind */
+    uint32_t name; /* kernel_dict, scope_name_dict, or the schema's word for the kind of copy or wait; 0 none */
+};
+
+/* What fell into one pixel. */
+struct track_pixel {
+    uint32_t pixel;
+    uint32_t count; /* events that began to be seen in it */
+    int64_t busy_ns;
+    uint32_t name; /* of what took most of it, as in an event */
+};
+
+struct track_set {
+    const struct session_model *model;
+    struct track *tracks; /* by key */
+    size_t track_count;
+    uint32_t *rows;             /* owned: of all tracks */
+    struct track_chunk *chunks; /* owned: of all tracks */
+    size_t chunk_total;
+    uint64_t left_out; /* events of tracks over the limit, and scopes without a begin */
+};
+
+enum { TRACK_PIXELS_MAX = 16384 };
+
+NODISCARD gpufl_status track_set_make(struct track_set *set, const struct session_model *model);
+void track_set_free(struct track_set *set);
+size_t track_set_bytes(const struct track_set *set);
+
+/* Events that touch [from, to), by start. SIZE_MAX: there are more than max, and events is undefined. */
+size_t track_events(const struct track_set *set, const struct track *track, int64_t from_ns, int64_t to_ns,
+                    struct track_event *events, size_t max);
+/* Pixels of [from, to) in which something was; out has room for pixel_count, which is at most TRACK_PIXELS_MAX. */
+size_t track_pixels(const struct track_set *set, const struct track *track, int64_t from_ns, int64_t to_ns,
+                    uint32_t pixel_count, struct track_pixel *out);
+/* Where a pixel begins; pixel_count: the end. */
+int64_t track_pixel_start(int64_t from_ns, int64_t to_ns, uint32_t pixel_count, uint32_t pixel);
+
+const char *track_kind_name(enum track_kind kind); /* "kernels", ... */
+/* The text of an event's name; NULL unknown. */
+const char *track_event_name(const struct track_set *set, enum track_kind kind, uint32_t name);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/compare.h"
+#include "cli/command.h"
+#include "cli/report.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int diff_print(const struct analysis *base, const struct analysis *fresh, const struct arguments *arguments)
+{
+    struct comparison comparison;
+    struct bytes text = {0};
+    double threshold = (double)arguments_number(arguments, "threshold", (long)(COMPARE_THRESHOLD * 100)) / 100;
+    if (compare_make(&comparison, base, fresh, threshold) != GPUFL_OK) {
+        command_error("diff", "out of memory");
+        return EXIT_ENVIRONMENT;
+    }
+    struct report_options options = report_options_for(STDOUT_FILENO, arguments_text(arguments, "color", "auto"));
+    options.top = (int)arguments_number(arguments, "top", options.top);
+    options.is_wide = arguments_has(arguments, "wide");
+    if (arguments_has(arguments, "json")) {
+        compare_json(&comparison, &text);
+        bytes_append_char(&text, '\n');
+    } else {
+        compare_text(&comparison, &options, &text);
+    }
+    int code = comparison.regressions ? EXIT_ANSWER_NO : EXIT_GOOD;
+    compare_free(&comparison);
+    if (text.failed) {
+        command_error("diff", "out of memory");
+        code = EXIT_ENVIRONMENT;
+    } else if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0) {
+        command_error("diff", "cannot write to standard output");
+        code = EXIT_ENVIRONMENT;
+    }
+    bytes_free(&text);
+    return code;
+}
+
+int command_diff(int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = command_parse("diff", argc, argv, &arguments);
+    if (code >= 0)
+        return code;
+    struct session_model *models[2] = {NULL, NULL};
+    struct analysis analyses[2];
+    unsigned made = 0;
+    code = EXIT_ENVIRONMENT;
+    for (; made < 2; made++) {
+        models[made] = report_load("diff", arguments.operands[made]);
+        if (!models[made])
+            break;
+        if (analysis_make_with(&analyses[made], models[made], CODE_UNREAD) != GPUFL_OK) {
+            command_error("diff", "out of memory");
+            break;
+        }
+    }
+    if (made == 2)
+        code = diff_print(&analyses[0], &analyses[1], &arguments);
+    for (unsigned i = 0; i < 2; i++) {
+        if (i < made)
+            analysis_free(&analyses[i]);
+        session_free(models[i]);
+    }
+    return code;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "golden_session.h"
+
+#include "analysis/compare.h"
+
+#include <math.h>
+
+/* A session of kernels made by the test: name, duration, spread, count. */
+struct made_kernel {
+    const char *name;
+    int64_t duration_ns, spread_ns;
+    size_t count;
+};
+
+struct made_session {
+    struct session_model *model;
+    struct analysis analysis;
+};
+
+static struct made_session session_make(const struct made_kernel *made, size_t made_count)
+{
+    struct made_session session = {.model = calloc(1, sizeof *session.model)};
+    struct session_model *model = session.model;
+    assert_non_null(model);
+    size_t count = 0;
+    for (size_t i = 0; i < made_count; i++)
+        count += made[i].count;
+    struct kernel_columns *kernels = &model->kernels;
+    kernels->start_ns = calloc(count + 1, sizeof *kernels->start_ns);
+    kernels->duration_ns = calloc(count + 1, sizeof *kernels->duration_ns);
+    kernels->api_start_ns = calloc(count + 1, sizeof *kernels->api_start_ns);
+    kernels->api_duration_ns = calloc(count + 1, sizeof *kernels->api_duration_ns);
+    kernels->kernel_id = calloc(count + 1, sizeof *kernels->kernel_id);
+    kernels->launch_id = calloc(count + 1, sizeof *kernels->launch_id);
+    kernels->stream_id = calloc(count + 1, sizeof *kernels->stream_id);
+    kernels->thread_id = calloc(count + 1, sizeof *kernels->thread_id);
+    kernels->corr_id = calloc(count + 1, sizeof *kernels->corr_id);
+    kernels->scope = calloc(count + 1, sizeof *kernels->scope);
+    kernels->device = calloc(count + 1, sizeof *kernels->device);
+    struct dictionary_table *names = &model->dictionaries[DICTIONARY_KERNEL];
+    names->texts = calloc(made_count + 1, sizeof *names->texts);
+    names->count = (uint32_t)made_count + 1;
+    int64_t at_ns = 1000;
+    for (size_t i = 0; i < made_count; i++) {
+        names->texts[i + 1] = made[i].name;
+        for (size_t k = 0; k < made[i].count; k++) {
+            size_t row = kernels->count++;
+            kernels->start_ns[row] = at_ns;
+            kernels->duration_ns[row] =
+                made[i].duration_ns + (made[i].spread_ns ? (int64_t)(k * 7919 % 101) * made[i].spread_ns / 50 : 0);
+            kernels->api_start_ns[row] = TIME_UNKNOWN;
+            kernels->api_duration_ns[row] = API_DURATION_UNKNOWN;
+            kernels->kernel_id[row] = (uint32_t)i + 1;
+            kernels->scope[row] = ID_UNKNOWN;
+            at_ns += kernels->duration_ns[row] + 10;
+        }
+    }
+    model->first_ns = 1000;
+    model->last_ns = at_ns;
+    struct job_info *job = &model->job;
+    job->app = job->session_id = job->hostname = job->command = job->kind = job->requested_engine = "";
+    job->engine = "Trace";
+    job->driver_version = job->cuda_version = job->cupti_version = job->gpufl_version = "";
+    job->start_ns = job->shutdown_ns = TIME_UNKNOWN;
+    assert_int_equal(analysis_make(&session.analysis, model), GPUFL_OK);
+    return session;
+}
+
+static void session_drop(struct made_session *session)
+{
+    analysis_free(&session->analysis);
+    session_free(session->model);
+}
+
+static const struct compared_row *row_find(const struct comparison *comparison, const char *name)
+{
+    for (size_t i = 0; i < comparison->kernel_count; i++)
+        if (comparison->kernels[i].name && !strcmp(comparison->kernels[i].name, name))
+            return &comparison->kernels[i];
+    fail_msg("no row for %s", name);
+    return NULL;
+}
+
+static void a_session_compared_with_itself_has_no_change(void **state)
+{
+    (void)state;
+    struct golden_session golden = golden_load("trace");
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &golden.analysis, &golden.analysis, 0), GPUFL_OK);
+    assert_int_equal(comparison.regressions, 0);
+    assert_true(comparison.kernel_count > 0 && comparison.scope_count > 0);
+    for (size_t i = 0; i < comparison.kernel_count; i++) {
+        assert_int_equal(comparison.kernels[i].verdict, CHANGE_NONE);
+        assert_int_equal(comparison.kernels[i].change_ns, 0);
+    }
+    for (size_t i = 0; i < comparison.scope_count; i++)
+        assert_int_equal(comparison.scopes[i].verdict, CHANGE_NONE);
+    compare_free(&comparison);
+    golden_unload(&golden);
+}
+
+static void totals_of_a_comparison_are_those_of_the_report(void **state)
+{
+    (void)state;
+    struct golden_session base = golden_load("trace"), fresh = golden_load("two_gpus");
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    for (size_t i = 0; i < base.analysis.hotspot_count; i++) {
+        const struct hotspot *hotspot = &base.analysis.hotspots[i];
+        if (!hotspot->name)
+            continue;
+        const struct compared_row *row = row_find(&comparison, hotspot->name);
+        assert_int_equal(row->base.duration.count, hotspot->duration.count);
+        assert_int_equal(row->base.duration.total, hotspot->duration.total);
+        assert_int_equal(row->base.duration.p50, hotspot->duration.p50);
+    }
+    double shares = 0;
+    for (size_t i = 0; i < comparison.kernel_count; i++)
+        shares += fabs(comparison.kernels[i].share_of_change);
+    assert_true(fabs(shares - 1) < 1e-9);
+    compare_free(&comparison);
+    golden_unload(&base);
+    golden_unload(&fresh);
+}
+
+static void slower_new_and_vanished_kernels_are_told_apart(void **state)
+{
+    (void)state;
+    const struct made_kernel before[] = {{"gemm", 10000, 100, 200}, {"axpy", 2000, 20, 300}, {"gone", 5000, 0, 10}};
+    const struct made_kernel after[] = {{"gemm", 12000, 100, 200}, {"axpy", 1500, 20, 300}, {"fresh", 800, 0, 10}};
+    struct made_session base = session_make(before, 3), fresh = session_make(after, 3);
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(row_find(&comparison, "gemm")->verdict, CHANGE_SLOWER);
+    assert_true(row_find(&comparison, "gemm")->is_regression);
+    assert_int_equal(row_find(&comparison, "axpy")->verdict, CHANGE_FASTER);
+    assert_int_equal(row_find(&comparison, "gone")->verdict, CHANGE_VANISHED);
+    assert_int_equal(row_find(&comparison, "fresh")->verdict, CHANGE_NEW);
+    assert_string_equal(comparison.kernels[0].name, "gemm");
+    assert_true(comparison.regressions >= 1);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
+static void a_difference_within_the_noise_is_none(void **state)
+{
+    (void)state;
+    /* The medians differ by 8 %, the durations of each side by more than a factor of two. */
+    const struct made_kernel before[] = {{"noisy", 10000, 8000, 20}};
+    const struct made_kernel after[] = {{"noisy", 11500, 8000, 20}};
+    struct made_session base = session_make(before, 1), fresh = session_make(after, 1);
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    const struct compared_row *row = row_find(&comparison, "noisy");
+    assert_true(row->median_ratio > 1.05);
+    assert_int_equal(row->verdict, CHANGE_NONE);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
+static void a_small_kernel_is_no_regression_however_slow(void **state)
+{
+    (void)state;
+    const struct made_kernel before[] = {{"large", 1000000, 0, 100}, {"small", 1000, 0, 100}};
+    const struct made_kernel after[] = {{"large", 1000000, 0, 100}, {"small", 2000, 0, 100}};
+    struct made_session base = session_make(before, 2), fresh = session_make(after, 2);
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(row_find(&comparison, "small")->verdict, CHANGE_SLOWER);
+    assert_int_equal(comparison.regressions, 0);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
+static void more_calls_of_the_same_speed_are_a_regression_of_the_total(void **state)
+{
+    (void)state;
+    const struct made_kernel before[] = {{"step", 1000, 0, 100}}, after[] = {{"step", 1000, 0, 120}};
+    struct made_session base = session_make(before, 1), fresh = session_make(after, 1);
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(row_find(&comparison, "step")->verdict, CHANGE_NONE);
+    assert_true(comparison.is_total_regression);
+    assert_int_equal(comparison.regressions, 1);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
+static void text_and_json_of_hostile_names_are_harmless(void **state)
+{
+    (void)state;
+    struct golden_session base = golden_load("trace"), fresh = golden_load("hostile");
+    struct comparison comparison;
+    struct report_options options = {.is_wide = true, .top = 1000};
+    struct bytes text = {0}, json = {0};
+    struct json_document document;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    compare_text(&comparison, &options, &text);
+    for (size_t i = 0; i < text.size; i++)
+        assert_true(text.data[i] == '\n' || (unsigned char)text.data[i] >= ' ');
+    compare_json(&comparison, &json);
+    assert_int_equal(json_parse(&document, json.data, json.size, NULL), GPUFL_OK);
+    const struct json_value *kernels = json_member(document.root, "kernels");
+    assert_int_equal(kernels->count, comparison.kernel_count);
+    json_free(&document);
+    bytes_free(&text);
+    bytes_free(&json);
+    compare_free(&comparison);
+    golden_unload(&base);
+    golden_unload(&fresh);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_compared_with_itself_has_no_change),
+        cmocka_unit_test(totals_of_a_comparison_are_those_of_the_report),
+        cmocka_unit_test(slower_new_and_vanished_kernels_are_told_apart),
+        cmocka_unit_test(a_difference_within_the_noise_is_none),
+        cmocka_unit_test(a_small_kernel_is_no_regression_however_slow),
+        cmocka_unit_test(more_calls_of_the_same_speed_are_a_regression_of_the_total),
+        cmocka_unit_test(text_and_json_of_hostile_names_are_harmless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
