@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to a session of many kernels in the embedded store: hotspots from sums, loading, hotspots and tiles from the
- * loaded session. usage: bench_query [KERNELS, default 2000000] */
+/* Questions to a session of many kernels in the embedded store: hotspots from sums, loading, hotspots and tiles from
+ * the loaded session. usage: bench_query [KERNELS, default 2000000] */
 #include "analysis/report_json.h"
 #include "base/clock.h"
 #include "logfile/log_line.h"

@@ -179,8 +179,8 @@ struct session_model {
 /* path: a session directory or a directory holding one. Damage in the log is no
  * failure: it is counted in summary, issues and issues_by_kind. */
 NODISCARD gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem);
-/* The same from any other keeper of sessions. read: delivers the session's lines as log_read does (job_start first, then
- * system, scope, device, sass, records of all channels once), passing line_user on, and fills the summary. */
+/* The same from any other keeper of sessions. read: delivers the session's lines as log_read does (job_start first,
+ * then system, scope, device, sass, records of all channels once), passing line_user on, and fills the summary. */
 typedef gpufl_status (*session_reader_fn)(void *user, log_line_fn on_line, log_issue_fn on_issue, void *line_user,
                                           struct log_summary *summary, struct problem *problem);
 NODISCARD gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/statistics.h"
 
+#include <math.h>
+
 #include <string.h>
 
 enum { insertion_max = 32, digit_count = 8, digit_values = 256 };
@@ -111,4 +113,19 @@ struct distribution distribution_of(int64_t *values, int64_t *scratch, size_t co
     result.p90 = nearest_rank(values, count, 90);
     result.p99 = nearest_rank(values, count, 99);
     return result;
+}
+
+void histogram_edges(int64_t *edges, size_t count, int64_t min, int64_t max, bool is_log)
+{
+    for (size_t i = 0; i <= count; i++) {
+        double part = (double)i / (double)count;
+        double value = is_log ? (double)min * pow((double)max / (double)min, part)
+                              : (double)min + ((double)max + 1 - (double)min) * part;
+        edges[i] = (int64_t)value;
+        if (i && edges[i] <= edges[i - 1])
+            edges[i] = edges[i - 1] + 1;
+    }
+    edges[0] = min;
+    if (edges[count] <= max)
+        edges[count] = max + 1;
 }

@@ -37,4 +37,7 @@ int64_t nearest_rank(const int64_t *sorted, size_t count, unsigned percent);
 /* Sorts values in place. count 0 gives all zeros. */
 struct distribution distribution_of(int64_t *values, int64_t *scratch, size_t count);
 
+/* The count + 1 borders of bins that hold min to max, each later than the one before; is_log wants min > 0. */
+void histogram_edges(int64_t *edges, size_t count, int64_t min, int64_t max, bool is_log);
+
 #endif

@@ -2,6 +2,7 @@
 #include "server/ingest.h"
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "format/json.h"
 #include "logfile/line.h"
 
@@ -34,6 +35,7 @@ struct ingest_body {
     struct bytes rejected; /* lines, as they go to quarantine */
     struct bytes metrics;  /* the last device_metric_batch, for whoever watches */
     uint32_t crc32;
+    struct sha256 hash;    /* of the body as sent, where it has no other name */
     uint64_t flight_bytes; /* our part of ingest->flight_bytes */
     uint64_t rows, kernels;
     char app[128];
@@ -126,6 +128,7 @@ gpufl_status ingest_body_open(struct ingest_body **out, struct ingest *ingest, c
     body->held.limit = INGEST_HELD_BYTES_MAX;
     body->rejected.limit = REJECTED_BYTES_MAX;
     body->metrics.limit = METRICS_LINE_MAX;
+    sha256_begin(&body->hash);
     struct problem problem = {""};
     enum store_delivery delivery = STORE_NEW;
     const struct store_identity identity = {
@@ -263,6 +266,8 @@ static void count_flight(struct ingest_body *body)
 void ingest_body_data(struct ingest_body *body, const void *data, size_t size)
 {
     body->crc32 = (uint32_t)crc32_z(body->crc32, data, size);
+    if (!body->head.window_id[0])
+        sha256_add(&body->hash, data, size);
     size_t room = INGEST_HELD_BYTES_MAX - body->held.size;
     bytes_append(&body->held, data, size < room ? size : room);
     if (body->has_failed || body->is_repeated) {
@@ -329,6 +334,12 @@ static void commit(struct ingest_body *body)
     struct ingest_answer *answer = &body->answer;
     struct store_written written = {.delivery = STORE_NEW};
     struct problem problem = {""};
+    if (!body->head.window_id[0]) {
+        /* Single records have nothing to tell them apart by: the same bytes again are the same delivery. */
+        char name[SHA256_HEX_SIZE];
+        sha256_end_hex(&body->hash, name);
+        store_write_name(body->write, name, body->crc32);
+    }
     gpufl_status status = store_write_commit(body->write, &written, &problem);
     body->write = NULL;
     if (status) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the HTTP interface that answers questions: store in, src/analysis over it, JSON out. It writes nothing but
- * tags, retention and configurations.
+/* The part of the HTTP interface that answers questions: store in, src/analysis over it, JSON out. It writes nothing
+ * but tags, retention and configurations.
  *
  * The user pointer of its routes is a struct whose first member is a struct query (struct query itself will do), opened
  * before the HTTP server starts and closed after it stopped. Handlers run on the HTTP server's worker threads. */

@@ -381,20 +381,6 @@ void query_instances(struct query_call *call)
 }
 
 /* Borders of the bins, count + 1 of them: evenly spaced, or by equal factors where durations differ a lot. */
-static void bins_make(int64_t *edges, size_t count, int64_t min, int64_t max, bool is_log)
-{
-    for (size_t i = 0; i <= count; i++) {
-        double part = (double)i / (double)count;
-        double value = is_log ? (double)min * pow((double)max / (double)min, part)
-                              : (double)min + ((double)max + 1 - (double)min) * part;
-        edges[i] = (int64_t)value;
-        if (i && edges[i] <= edges[i - 1])
-            edges[i] = edges[i - 1] + 1;
-    }
-    edges[0] = min;
-    if (edges[count] <= max)
-        edges[count] = max + 1;
-}
 
 void query_histogram(struct query_call *call)
 {
@@ -417,7 +403,7 @@ void query_histogram(struct query_call *call)
                               .name = session_text(call->session->model, DICTIONARY_KERNEL, kernel_id),
                               .duration = all};
     bool is_log = all.min > 0 && all.max / all.min >= log_factor;
-    bins_make(edges, (size_t)bins, all.min, all.max, is_log);
+    histogram_edges(edges, (size_t)bins, all.min, all.max, is_log);
     bytes_append_char(&call->out, '{');
     member_text(&call->out, "name", hotspot.name);
     member_uint(&call->out, "kernel_id", kernel_id);

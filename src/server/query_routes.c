@@ -25,7 +25,8 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
     X(getHostMetrics, query_host_metrics, GET, "/api/v1/hosts/{host}/metrics", READ, NOTHING, 0, "HostMetrics", NULL, \
       PARAMETERS("gpu", "from_ns", "to_ns", "metric"), "Metrics of a host or of one of its GPUs, minute by minute") \
     X(listSessions, query_sessions, GET, "/api/v1/sessions", READ, NOTHING, 0, "Sessions", NULL, \
-      PARAMETERS("app", "host", "gpu", "engine", "kind", "tag", "state", "q", "from_ns", "to_ns", "sort", "order", PAGE), \
+      PARAMETERS("app", "host", "gpu", "engine", "kind", "tag", "state", "q", "from_ns", "to_ns", "sort", "order", \
+                 PAGE), \
       "Sessions, newest first") \
     X(getSession, query_session_get, GET, SESSION, READ, NOTHING, 0, "SessionSummary", NULL, PARAMETERS("exact"), \
       "One session: what ran, where, how complete its data is and what recording cost") \
@@ -44,8 +45,8 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
       NULL, "Launch configurations of one kernel and what limits their occupancy") \
     X(getScopes, query_scopes, GET, SESSION "/scopes", READ, SESSION, 0, "Scopes", NULL, NULL, \
       "The tree of scopes, depth first") \
-    X(listTracks, query_tracks, GET, SESSION "/timeline/tracks", READ, NOTHING, 0, "Tracks", NULL, PARAMETERS("exact"), \
-      "The timeline's tracks") \
+    X(listTracks, query_tracks, GET, SESSION "/timeline/tracks", READ, NOTHING, 0, "Tracks", NULL, \
+      PARAMETERS("exact"), "The timeline's tracks") \
     X(getTimeline, query_timeline, GET, SESSION "/timeline", READ, NOTHING, 0, "Columns", NULL, \
       PARAMETERS("from_ns", "to_ns", "pixels", "tracks", "exact"), \
       "A stretch of the timeline: every event, or what fell into each pixel") \
@@ -82,7 +83,7 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
     X(getConfig, query_config_get, GET, "/api/v1/configs/{name}", INGEST, NOTHING, 0, "Config", NULL, NULL, \
       "One configuration, as it was given; its ETag is its revision") \
     X(putConfig, query_config_put, PUT, "/api/v1/configs/{name}", ADMIN, NOTHING, config_bytes_max, "ConfigRevision", \
-      "Config", NULL, "Makes or replaces a configuration; If-Match or If-None-Match: * guard against another's change") \
+      "Config", NULL, "Makes or replaces a configuration; If-Match and If-None-Match guard another's change") \
     X(deleteConfig, query_config_remove, DELETE, "/api/v1/configs/{name}", ADMIN, NOTHING, 0, NULL, NULL, NULL, \
       "Deletes a configuration") \
     X(watchLive, query_live, GET, "/api/v1/live", READ, NOTHING, 0, "Events", NULL, PARAMETERS("topic"), \

@@ -2,9 +2,9 @@
 /* The timeline. Tracks and tiles come from the loaded session; of one that is too large to load unasked, GPU work comes
  * from the store's sums, and from its rows where few enough are in the stretch.
  *
- * A tile is one block of little-endian columns: 8 bytes "GFLCOLS1", the size of a JSON text (u32) and 4 zero bytes, that
- * text, padded with blanks to a multiple of 8, then the columns, each padded with zeros to a multiple of 8. The text
- * says what they are, with their offsets from the end of the text. docs/http-api-query.md has it for people. */
+ * A tile is one block of little-endian columns: 8 bytes "GFLCOLS1", the size of a JSON text (u32) and 4 zero bytes,
+ * that text, padded with blanks to a multiple of 8, then the columns, each padded with zeros to a multiple of 8. The
+ * text says what they are, with their offsets from its end. */
 #include "server/query_call.h"
 
 #include <inttypes.h>

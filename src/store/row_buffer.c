@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 enum { GROWTH_MIN = 64 };
+_Static_assert((int)DEVICE_METRIC_COLUMN_COUNT <= (int)ROW_COLUMNS_MAX, "the widest batch must fit");
 
 int record_column_find(const struct record_info *info, const char *name, size_t size)
 {
@@ -50,7 +51,7 @@ void row_buffer_clear(struct row_buffer *buffer)
 size_t row_buffer_bytes(const struct row_buffer *buffer)
 {
     size_t columns = 0;
-    for (unsigned i = 0; i < ROW_COLUMNS_MAX; i++)
+    for (unsigned i = 0; buffer->info && i < buffer->info->column_count && i < ROW_COLUMNS_MAX; i++)
         columns += buffer->columns[i] != NULL;
     return columns * buffer->row_capacity * sizeof(int64_t);
 }

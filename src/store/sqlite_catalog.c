@@ -205,8 +205,8 @@ gpufl_status sqlite_session(struct store *base, const char *session_id, store_se
 gpufl_status session_drop(struct connection *connection, int64_t session, struct problem *problem)
 {
     static const char *const statements[] = {
-        "DELETE FROM tile WHERE tile IN (SELECT tile.tile FROM segment JOIN tile ON tile.tile BETWEEN"
-        " segment.segment * 64 AND segment.segment * 64 + 63 WHERE session=?)",
+        ("DELETE FROM tile WHERE tile IN (SELECT tile.tile FROM segment JOIN tile ON tile.tile BETWEEN"
+         " segment.segment * 64 AND segment.segment * 64 + 63 WHERE session=?)"),
         "DELETE FROM segment WHERE session=?",
         "DELETE FROM received WHERE session=?",
         "DELETE FROM delivery WHERE session=?",

@@ -69,7 +69,7 @@ static void *writer_main(void *arg)
     struct sqlite_store *store = arg;
     pthread_mutex_lock(&store->mutex);
     for (;;) {
-        while (!store->first && !store->is_closing)
+        while (!store->first && !store->is_writer_closing)
             pthread_cond_wait(&store->changed, &store->mutex);
         if (!store->first)
             break;
@@ -351,11 +351,14 @@ static void sqlite_close(struct store *base)
     struct sqlite_store *store = sqlite_store_of(base);
     pthread_mutex_lock(&store->mutex);
     store->is_closing = true;
-    pthread_cond_broadcast(&store->changed);
     pthread_cond_broadcast(&store->background_wake);
     pthread_mutex_unlock(&store->mutex);
     if (store->has_background)
         pthread_join(store->background_thread, NULL);
+    pthread_mutex_lock(&store->mutex);
+    store->is_writer_closing = true;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
     if (store->has_writer)
         pthread_join(store->writer_thread, NULL);
     while (store->idle_readers) {
@@ -381,6 +384,7 @@ static const struct store_engine sqlite_engine = {
     .close = sqlite_close,
     .write_begin = sqlite_write_begin,
     .write_line = sqlite_write_line,
+    .write_name = sqlite_write_name,
     .write_commit = sqlite_write_commit,
     .write_abort = sqlite_write_abort,
     .read = sqlite_read,

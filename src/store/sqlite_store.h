@@ -48,7 +48,9 @@ struct sqlite_store {
     pthread_cond_t changed, done;
     struct change *first, *last; /* waiting for the writer */
     uint64_t queue_count, queue_bytes;
-    bool is_closing, has_writer, has_background;
+    bool is_closing;        /* the background thread ends */
+    bool is_writer_closing; /* and then, when nothing is left to write, the writer */
+    bool has_writer, has_background;
     pthread_t writer_thread, background_thread;
     pthread_cond_t background_wake;
     bool has_background_work;
@@ -131,6 +133,7 @@ gpufl_status sqlite_write_begin(struct store *store, const struct store_identity
 gpufl_status sqlite_write_line(struct store_write *write, const struct log_line *line, const char *text, size_t size,
                                bool *is_repeated, struct problem *problem);
 gpufl_status sqlite_write_commit(struct store_write *write, struct store_written *written, struct problem *problem);
+void sqlite_write_name(struct store_write *write, const char *window_id, uint32_t crc);
 void sqlite_write_abort(struct store_write *write);
 gpufl_status sqlite_write_sums(struct connection *connection, int64_t session, const struct write_unit *unit,
                                int64_t now_ns, struct problem *problem); /* sqlite_sums.c */

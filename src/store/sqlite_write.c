@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct sqlite_write {
@@ -97,6 +98,13 @@ gpufl_status sqlite_write_line(struct store_write *write, const struct log_line 
                                bool *is_repeated, struct problem *problem)
 {
     return write_unit_line(&sqlite_write_of(write)->unit, line, text, size, is_repeated, problem);
+}
+
+void sqlite_write_name(struct store_write *write, const char *window_id, uint32_t crc)
+{
+    struct write_unit *unit = &sqlite_write_of(write)->unit;
+    snprintf(unit->window_id, sizeof unit->window_id, "%s", window_id);
+    unit->crc = crc;
 }
 
 void sqlite_write_abort(struct store_write *base)

@@ -57,6 +57,12 @@ gpufl_status store_write_line(struct store_write *write, const struct log_line *
     return write->store->engine->write_line(write, line, text, size, is_repeated, problem);
 }
 
+void store_write_name(struct store_write *write, const char *window_id, uint32_t crc)
+{
+    if (strlen(window_id) <= STORE_WINDOW_ID_MAX)
+        write->store->engine->write_name(write, window_id, crc);
+}
+
 gpufl_status store_write_commit(struct store_write *write, struct store_written *written, struct problem *problem)
 {
     return write->store->engine->write_commit(write, written, problem);

@@ -72,6 +72,9 @@ NODISCARD gpufl_status store_write_begin(struct store *store, const struct store
  * aborted, except after GPUFL_E_INVALID, which leaves it as it was. */
 NODISCARD gpufl_status store_write_line(struct store_write *write, const struct log_line *line, const char *text,
                                         size_t size, bool *is_repeated, struct problem *problem);
+/* Names a write that was begun without a window id, at the latest before its commit, which then finds a delivery of the
+ * same name. Lines are told apart by themselves all the same. */
+void store_write_name(struct store_write *write, const char *window_id, uint32_t crc);
 struct store_written {
     enum store_delivery delivery; /* STORE_REPEATED, STORE_CONFLICT: another delivery of the window was faster */
     uint64_t lines, repeated_lines, rows;

@@ -14,6 +14,7 @@ struct store_engine {
                                 enum store_delivery *, struct problem *);
     gpufl_status (*write_line)(struct store_write *, const struct log_line *, const char *, size_t, bool *,
                                struct problem *);
+    void (*write_name)(struct store_write *, const char *, uint32_t);
     gpufl_status (*write_commit)(struct store_write *, struct store_written *, struct problem *);
     void (*write_abort)(struct store_write *);
     gpufl_status (*read)(struct store *, const struct store_range *, log_line_fn, void *, struct problem *);

@@ -17,6 +17,7 @@ void write_sums_free(struct write_sums *sums)
     free(sums->names);
     bytes_free(&sums->names_text);
     free(sums->metrics);
+    free(sums->metric_slots);
     free(sums->samples);
     *sums = (struct write_sums){0};
 }
@@ -25,7 +26,8 @@ size_t write_sums_bytes(const struct write_sums *sums)
 {
     return sums->kernel_capacity * sizeof *sums->kernels + sums->kernel_slot_count * sizeof *sums->kernel_slots +
            sums->name_capacity * sizeof *sums->names + sums->names_text.capacity +
-           sums->metric_capacity * sizeof *sums->metrics + sums->sample_capacity * sizeof *sums->samples;
+           sums->metric_capacity * sizeof *sums->metrics + sums->metric_slot_count * sizeof *sums->metric_slots +
+           sums->sample_capacity * sizeof *sums->samples;
 }
 
 static bool array_grow(void *array_pointer, size_t *capacity, size_t count, size_t width)
@@ -172,29 +174,54 @@ bool write_sums_record(struct write_sums *sums, enum record_type type, const str
 
 /* ---- kernels ---- */
 
-static bool slots_grow(struct write_sums *sums)
+static size_t hash_of(uint64_t key)
 {
-    size_t count = sums->kernel_slot_count ? sums->kernel_slot_count * 2 : 256;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
+    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+static size_t kernel_hash(const struct write_sums *sums, size_t index)
+{
+    return hash_of(sums->kernels[index].kernel_id);
+}
+
+static size_t metric_key(enum record_type type, int64_t device_id, int64_t minute)
+{
+    return hash_of((uint64_t)minute * 1031 + (uint64_t)device_id * 64 + (uint64_t)type);
+}
+
+static size_t metric_hash(const struct write_sums *sums, size_t index)
+{
+    const struct metric_sum *sum = &sums->metrics[index];
+    return metric_key(sum->type, sum->device_id, sum->minute);
+}
+
+/* Keeps a table of slots at most half full. */
+static bool slots_grow(const struct write_sums *sums, uint32_t **slots, size_t *slot_count, size_t item_count,
+                       size_t (*hash)(const struct write_sums *, size_t))
+{
+    if (item_count * 2 < *slot_count)
+        return true;
+    size_t count = *slot_count ? *slot_count * 2 : 256;
+    uint32_t *grown = calloc(count, sizeof *grown);
+    if (!grown)
         return false;
-    for (size_t i = 0; i < sums->kernel_count; i++) {
-        size_t at = sums->kernels[i].kernel_id * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (count - 1);
-        while (slots[at])
+    for (size_t i = 0; i < item_count; i++) {
+        size_t at = hash(sums, i) & (count - 1);
+        while (grown[at])
             at = (at + 1) & (count - 1);
-        slots[at] = (uint32_t)i + 1;
+        grown[at] = (uint32_t)i + 1;
     }
-    free(sums->kernel_slots);
-    sums->kernel_slots = slots;
-    sums->kernel_slot_count = count;
+    free(*slots);
+    *slots = grown;
+    *slot_count = count;
     return true;
 }
 
 static struct kernel_sum *kernel_find(struct write_sums *sums, uint32_t kernel_id)
 {
-    if (sums->kernel_count * 2 >= sums->kernel_slot_count && !slots_grow(sums))
+    if (!slots_grow(sums, &sums->kernel_slots, &sums->kernel_slot_count, sums->kernel_count, kernel_hash))
         return NULL;
-    size_t mask = sums->kernel_slot_count - 1, at = kernel_id * UINT64_C(0x9e3779b97f4a7c15) >> 32 & mask;
+    size_t mask = sums->kernel_slot_count - 1, at = hash_of(kernel_id) & mask;
     for (; sums->kernel_slots[at]; at = (at + 1) & mask)
         if (sums->kernels[sums->kernel_slots[at] - 1].kernel_id == kernel_id)
             return &sums->kernels[sums->kernel_slots[at] - 1];
@@ -235,13 +262,17 @@ static bool kernels_add(struct write_sums *sums, const struct row_buffer *rows)
 
 static struct metric_sum *metric_find(struct write_sums *sums, enum record_type type, int64_t device_id, int64_t minute)
 {
-    for (size_t i = sums->metric_count; i-- > 0;) {
-        struct metric_sum *sum = &sums->metrics[i];
+    if (!slots_grow(sums, &sums->metric_slots, &sums->metric_slot_count, sums->metric_count, metric_hash))
+        return NULL;
+    size_t mask = sums->metric_slot_count - 1, at = metric_key(type, device_id, minute) & mask;
+    for (; sums->metric_slots[at]; at = (at + 1) & mask) {
+        struct metric_sum *sum = &sums->metrics[sums->metric_slots[at] - 1];
         if (sum->type == type && sum->device_id == device_id && sum->minute == minute)
             return sum;
     }
     if (!array_grow(&sums->metrics, &sums->metric_capacity, sums->metric_count, sizeof *sums->metrics))
         return NULL;
+    sums->metric_slots[at] = (uint32_t)sums->metric_count + 1;
     struct metric_sum *sum = &sums->metrics[sums->metric_count++];
     *sum = (struct metric_sum){.type = type, .device_id = device_id, .minute = minute};
     return sum;

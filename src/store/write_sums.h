@@ -74,7 +74,8 @@ struct write_sums {
     size_t name_count, name_capacity;
     struct bytes names_text;
     struct metric_sum *metrics;
-    size_t metric_count, metric_capacity;
+    uint32_t *metric_slots; /* index + 1, open addressing by type, device and minute */
+    size_t metric_count, metric_capacity, metric_slot_count;
     struct metric_sample *samples; /* the latest per device */
     size_t sample_count, sample_capacity;
 };

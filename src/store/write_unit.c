@@ -110,7 +110,7 @@ gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t s
     uint8_t kind = *at++;
     memcpy(&crc, at, sizeof crc);
     at += sizeof crc;
-    if ((kind != 'R' && kind != 'Z') || !varint_read(&at, end, &plain) || plain > LINES_PLAIN_MAX)
+    if ((kind != 'R' && kind != 'Z') || !varint_read(&at, end, &plain) || !plain || plain > LINES_PLAIN_MAX)
         return GPUFL_E_DAMAGED;
     if (!bytes_reserve(out, (size_t)plain))
         return GPUFL_E_NO_MEMORY;
@@ -120,7 +120,7 @@ gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t s
         return GPUFL_E_DAMAGED;
     if (kind == 'R')
         memcpy(lines, at, (size_t)plain);
-    if (crc32c(0, lines, (size_t)plain) != crc || (plain && lines[plain - 1] != '\n'))
+    if (crc32c(0, lines, (size_t)plain) != crc || lines[plain - 1] != '\n')
         return GPUFL_E_DAMAGED;
     out->size += (size_t)plain;
     return GPUFL_OK;

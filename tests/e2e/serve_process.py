@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpufl serve` as tests start, ask, kill and stop it."""
+"""`gpufl serve` as tests start, ask, kill and stop it, and what they send to it."""
 import collections
+import gzip
 import http.client
 import json
 import re
@@ -9,11 +10,15 @@ import subprocess
 import threading
 import time
 import urllib.parse
+import uuid
+import zlib
 
-from harness import GPUFL, environment
+from harness import GPUFL, Session, TestCase, environment, gpufl
 
 Answer = collections.namedtuple("Answer", "status headers body")
 START_TIMEOUT_S = 60
+STREAM = "/api/v1/events/stream"
+COMPLETE = "/api/v1/events/session-complete"
 
 
 class Serve:
@@ -113,3 +118,61 @@ class Serve:
             if time.monotonic() > end:
                 raise AssertionError(f"{what}: not within {timeout_s} s")
             time.sleep(0.05)
+
+
+class ServeTest(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.data = self.directory / "data"
+
+    def record(self, launches=3000, *arguments):
+        traced = self.trace("--launches", launches, "--copies", "--scopes", *arguments)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        return traced.sessions[-1]
+
+    def upload(self, session, url, key=None, **variables):
+        return gpufl("upload", session, "--url", url, env=environment(GPUFL_API_KEY=key, **variables))
+
+    def assert_holds(self, server, session):
+        """The server has every kernel of the session, each once, and all the rest by count."""
+        written = Session(session)
+        path = f"/api/v1/sessions/{session.name}"
+        catalog = server.get(path)["catalog"]
+        kinds = {line["type"] for lines in written.lines.values() for line in lines if "rows" in line and "columns" in line}
+        self.assertEqual(catalog["rows"], sum(len(written.rows(kind)) for kind in kinds))
+        self.assertEqual(catalog["kernels"], len(written.rows("kernel_event_batch")))
+        names = written.dictionary("kernel_dict")
+        expected = collections.Counter((names[row["kernel_id"]], row["time_ns"], row["duration_ns"])
+                                       for row in written.rows("kernel_event_batch"))
+        got = collections.Counter()
+        for kernel in server.pages(path + "/kernels", "kernels"):
+            for instance in server.pages(f"{path}/kernels/{kernel['kernel_id']}/instances", "instances", limit=1000):
+                got[kernel["name"], instance["start_ns"], instance["duration_ns"]] += 1
+        self.assertEqual(got, expected)
+        return catalog
+
+
+def window(lines, session_id, channel="device", sequence=1, **changes):
+    """Body and headers as GPUFlight's agent sends them, by their description."""
+    texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    body = gzip.compress(b"".join(text + b"\n" for text in texts), mtime=0)
+    headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip",
+               "X-GpuFlight-Session-Id": session_id, "X-GpuFlight-Hostname": "node1",
+               "X-GpuFlight-Window-Id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{session_id} {channel} {sequence}")),
+               "X-GpuFlight-Window-Channel": channel, "X-GpuFlight-Window-Sequence": str(sequence),
+               "X-GpuFlight-Window-CRC32": str(zlib.crc32(body))}
+    headers.update({"X-GpuFlight-" + name.replace("_", "-"): value for name, value in changes.items()})
+    return body, headers
+
+
+def kernels(session_id, batch_id=1, count=10):
+    return {"version": 1, "type": "kernel_event_batch", "session_id": session_id, "batch_id": batch_id,
+            "base_time_ns": 1_700_000_000_000_000_000,
+            "columns": ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id"],
+            "rows": [[i * 1000, 1, 7, 500 + i, i] for i in range(count)]}
+
+
+def job_start(session_id):
+    return {"version": 1, "type": "job_start", "pid": 1, "app": "v1", "session_id": session_id, "log_path": "",
+            "ts_ns": 1_700_000_000_000_000_000, "hostname": "node1", "ip_addr": "", "host": {}, "devices": [],
+            "session_kind": "trace"}

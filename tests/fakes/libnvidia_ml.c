@@ -58,7 +58,7 @@ static bool driver_is_gone(void)
     return fault_is_now("driver_gone_after_ms", "driver_gone_for_ms");
 }
 
-static int check(const char *function, const void *device)
+int nvml_check(const char *function, const void *device)
 {
     if (atomic_load(&init_count) == 0)
         return NVML_ABI_UNINITIALIZED;
@@ -75,13 +75,18 @@ static int check(const char *function, const void *device)
 }
 
 /* For functions that answer with one number. */
-#define ANSWER(function, device, out, value)                                                   \
-    do {                                                                                       \
-        int result_ = (device) == NULL ? NVML_ABI_INVALID_ARGUMENT : check(#function, device); \
-        if (result_ == NVML_ABI_SUCCESS)                                                       \
-            *(out) = (value);                                                                  \
-        return result_;                                                                        \
+#define ANSWER(function, device, out, value)                                                        \
+    do {                                                                                            \
+        int result_ = (device) == NULL ? NVML_ABI_INVALID_ARGUMENT : nvml_check(#function, device); \
+        if (result_ == NVML_ABI_SUCCESS)                                                            \
+            *(out) = (value);                                                                       \
+        return result_;                                                                             \
     } while (0)
+
+void *nvml_first_device(void)
+{
+    return &devices[0];
+}
 
 static int text_answer(int result, char *out, unsigned size, const char *text)
 {
@@ -144,12 +149,12 @@ const char *nvmlErrorString(int result)
 
 int nvmlSystemGetDriverVersion(char *text, unsigned size)
 {
-    return text_answer(check("nvmlSystemGetDriverVersion", NULL), text, size, H200_DRIVER);
+    return text_answer(nvml_check("nvmlSystemGetDriverVersion", NULL), text, size, H200_DRIVER);
 }
 
 int nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
-    int result = check("nvmlSystemGetCudaDriverVersion_v2", NULL);
+    int result = nvml_check("nvmlSystemGetCudaDriverVersion_v2", NULL);
     if (result == NVML_ABI_SUCCESS)
         *version = H200_CUDA_VERSION;
     return result;
@@ -157,7 +162,7 @@ int nvmlSystemGetCudaDriverVersion_v2(int *version)
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
-    int result = check("nvmlDeviceGetCount_v2", NULL);
+    int result = nvml_check("nvmlDeviceGetCount_v2", NULL);
     if (result == NVML_ABI_SUCCESS)
         *count = (unsigned)h200_count();
     return result;
@@ -165,7 +170,7 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 {
-    int result = check("nvmlDeviceGetHandleByIndex_v2", NULL);
+    int result = nvml_check("nvmlDeviceGetHandleByIndex_v2", NULL);
     if (result == NVML_ABI_SUCCESS && index >= (unsigned)h200_count())
         result = NVML_ABI_INVALID_ARGUMENT;
     if (result == NVML_ABI_SUCCESS)
@@ -177,12 +182,12 @@ int nvmlDeviceGetName(void *device, char *text, unsigned size)
 {
     const struct device *asked = device;
     bool is_mig = asked != NULL && asked->instance >= 0;
-    return text_answer(check("nvmlDeviceGetName", device), text, size, is_mig ? H200_NAME " MIG 1g.18gb" : H200_NAME);
+    return text_answer(nvml_check("nvmlDeviceGetName", device), text, size, is_mig ? H200_NAME " MIG 1g.18gb" : H200_NAME);
 }
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
 {
-    int result = check("nvmlDeviceGetUUID", device);
+    int result = nvml_check("nvmlDeviceGetUUID", device);
     if (result != NVML_ABI_SUCCESS)
         return result;
     unsigned char bytes[16];
@@ -203,7 +208,7 @@ int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
 
 int nvmlDeviceGetPciInfo_v3(void *device, struct nvml_abi_pci *pci)
 {
-    int result = check("nvmlDeviceGetPciInfo_v3", device);
+    int result = nvml_check("nvmlDeviceGetPciInfo_v3", device);
     if (result != NVML_ABI_SUCCESS)
         return result;
     memset(pci, 0, sizeof *pci);
@@ -276,7 +281,7 @@ int nvmlDeviceGetMemoryInfo(void *device, struct nvml_abi_memory *memory)
 
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct nvml_abi_memory_v2 *memory)
 {
-    int result = check("nvmlDeviceGetMemoryInfo_v2", device);
+    int result = nvml_check("nvmlDeviceGetMemoryInfo_v2", device);
     if (result == NVML_ABI_SUCCESS && memory->version != NVML_ABI_VERSION(struct nvml_abi_memory_v2, 2))
         result = 25; /* NVML_ERROR_ARGUMENT_VERSION_MISMATCH */
     if (result != NVML_ABI_SUCCESS)
@@ -299,7 +304,7 @@ int nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *mhz)
 int nvmlDeviceGetFanSpeed(void *device, unsigned *percent)
 {
     (void)percent;
-    int result = check("nvmlDeviceGetFanSpeed", device);
+    int result = nvml_check("nvmlDeviceGetFanSpeed", device);
     return result != NVML_ABI_SUCCESS ? result : NVML_ABI_NOT_SUPPORTED; /* passively cooled */
 }
 
@@ -356,7 +361,7 @@ static void field_answer(const struct device *device, struct nvml_abi_field *fie
 
 int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_abi_field *fields)
 {
-    int result = check("nvmlDeviceGetFieldValues", device);
+    int result = nvml_check("nvmlDeviceGetFieldValues", device);
     for (int i = 0; result == NVML_ABI_SUCCESS && i < count; i++)
         field_answer(device, &fields[i]);
     return result;
@@ -364,7 +369,7 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct nvml_abi_field *fie
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct nvml_abi_process *processes)
 {
-    int result = check("nvmlDeviceGetComputeRunningProcesses_v3", device);
+    int result = nvml_check("nvmlDeviceGetComputeRunningProcesses_v3", device);
     if (result != NVML_ABI_SUCCESS)
         return result;
     unsigned capacity = *count;
@@ -384,7 +389,7 @@ int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count)
 
 int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **mig)
 {
-    int result = check("nvmlDeviceGetMigDeviceHandleByIndex", device);
+    int result = nvml_check("nvmlDeviceGetMigDeviceHandleByIndex", device);
     if (result == NVML_ABI_SUCCESS && index >= mig_count())
         result = NVML_ABI_NOT_FOUND;
     if (result == NVML_ABI_SUCCESS)
@@ -405,57 +410,12 @@ int nvmlDeviceGetComputeInstanceId(void *mig, unsigned *id)
 int nvmlGpmMigSampleGet(void *device, unsigned gpu_instance_id, void *sample)
 {
     struct gpm_sample *taken = sample;
-    int result = check("nvmlGpmMigSampleGet", device);
+    int result = nvml_check("nvmlGpmMigSampleGet", device);
     if (result == NVML_ABI_SUCCESS && (gpu_instance_id < 7 || gpu_instance_id >= 7 + mig_count()))
         result = NVML_ABI_INVALID_ARGUMENT;
     if (result == NVML_ABI_SUCCESS)
         *taken = (struct gpm_sample){device, elapsed_us()};
     return result;
-}
-
-int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types)
-{
-    ANSWER(nvmlDeviceGetSupportedEventTypes, device, types, 0x11full);
-}
-
-/* One set for all: the fake has one event, told once to whoever waits after its time has come. */
-static int event_set;
-static atomic_bool is_event_told;
-
-int nvmlEventSetCreate(void **set)
-{
-    int result = check("nvmlEventSetCreate", NULL);
-    if (result == NVML_ABI_SUCCESS)
-        *set = &event_set;
-    return result;
-}
-
-int nvmlEventSetFree(void *set)
-{
-    return set == &event_set ? check("nvmlEventSetFree", NULL) : NVML_ABI_INVALID_ARGUMENT;
-}
-
-int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
-{
-    int result = check("nvmlDeviceRegisterEvents", device);
-    return result != NVML_ABI_SUCCESS               ? result
-           : set != &event_set || types & ~0x11full ? NVML_ABI_INVALID_ARGUMENT
-                                                    : NVML_ABI_SUCCESS;
-}
-
-int nvmlEventSetWait_v2(void *set, struct nvml_abi_event *event, unsigned timeout_ms)
-{
-    int result = check("nvmlEventSetWait_v2", NULL);
-    if (result != NVML_ABI_SUCCESS || set != &event_set || timeout_ms != 0)
-        return result != NVML_ABI_SUCCESS ? result : NVML_ABI_INVALID_ARGUMENT;
-    if (!fault_is_now("xid_after_ms", "") || atomic_exchange(&is_event_told, true))
-        return NVML_ABI_TIMEOUT;
-    *event = (struct nvml_abi_event){.device = &devices[0],
-                                     .type = NVML_ABI_EVENT_XID,
-                                     .data = (unsigned long long)fault_number("xid", 79),
-                                     .gpu_instance_id = NVML_ABI_NO_INSTANCE,
-                                     .compute_instance_id = NVML_ABI_NO_INSTANCE};
-    return NVML_ABI_SUCCESS;
 }
 
 int nvmlGpmQueryDeviceSupport(void *device, struct nvml_abi_gpm_support *support)
@@ -465,7 +425,7 @@ int nvmlGpmQueryDeviceSupport(void *device, struct nvml_abi_gpm_support *support
 
 int nvmlGpmSampleAlloc(void **sample)
 {
-    int result = check("nvmlGpmSampleAlloc", NULL);
+    int result = nvml_check("nvmlGpmSampleAlloc", NULL);
     if (result == NVML_ABI_SUCCESS && (*sample = calloc(1, sizeof(struct gpm_sample))) == NULL)
         result = 20; /* NVML_ERROR_MEMORY */
     return result;
@@ -480,7 +440,7 @@ int nvmlGpmSampleFree(void *sample)
 int nvmlGpmSampleGet(void *device, void *sample)
 {
     struct gpm_sample *taken = sample;
-    int result = check("nvmlGpmSampleGet", device);
+    int result = nvml_check("nvmlGpmSampleGet", device);
     if (result == NVML_ABI_SUCCESS)
         *taken = (struct gpm_sample){device, elapsed_us()};
     return result;
@@ -488,7 +448,7 @@ int nvmlGpmSampleGet(void *device, void *sample)
 
 int nvmlGpmMetricsGet(struct nvml_abi_gpm_metrics *metrics)
 {
-    int result = check("nvmlGpmMetricsGet", NULL);
+    int result = nvml_check("nvmlGpmMetricsGet", NULL);
     if (result != NVML_ABI_SUCCESS)
         return result;
     const struct gpm_sample *older = metrics->older, *newer = metrics->newer;

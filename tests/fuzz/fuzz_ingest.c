@@ -46,6 +46,11 @@ static gpufl_status write_line(struct store_write *write, const struct log_line 
     return GPUFL_OK;
 }
 
+static void write_name(struct store_write *write, const char *window_id, uint32_t crc)
+{
+    (void)write, (void)window_id, (void)crc;
+}
+
 static gpufl_status write_commit(struct store_write *write, struct store_written *written, struct problem *problem)
 {
     (void)problem;
@@ -71,8 +76,11 @@ static void remove_dir(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct store_engine engine = {
-        .write_begin = write_begin, .write_line = write_line, .write_commit = write_commit, .write_abort = write_abort};
+    static const struct store_engine engine = {.write_begin = write_begin,
+                                               .write_line = write_line,
+                                               .write_name = write_name,
+                                               .write_commit = write_commit,
+                                               .write_abort = write_abort};
     static struct store store = {.engine = &engine};
     static struct ingest ingest;
     static struct live *live;

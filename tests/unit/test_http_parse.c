@@ -111,12 +111,10 @@ static bool pattern_gives(const char *pattern, const char *path, const char *val
     assert_int_equal(http_pattern_check(pattern, NULL), GPUFL_OK);
     assert_int_equal(http_target_parse(&target, path, NULL), GPUFL_OK);
     bool matches = http_pattern_matches(pattern, &target, &match);
-    for (unsigned i = 0; matches && i < match.count; i++) {
-        strncat(joined, match.names[i].at, match.names[i].size);
-        strcat(joined, "=");
-        strncat(joined, match.values[i].at, match.values[i].size);
-        strcat(joined, ";");
-    }
+    size_t used = 0;
+    for (unsigned i = 0; matches && i < match.count; i++)
+        used += (size_t)snprintf(joined + used, sizeof joined - used, "%.*s=%.*s;", (int)match.names[i].size,
+                                 match.names[i].at, (int)match.values[i].size, match.values[i].at);
     http_target_free(&target);
     return matches && !strcmp(joined, values);
 }

@@ -193,20 +193,20 @@ static void heads_have_a_limit(void **state)
 {
     (void)state;
     static char request[64 << 10];
-    size_t used = (size_t)sprintf(request, "GET /echo/1 HTTP/1.1\r\n" HOST);
+    size_t used = (size_t)snprintf(request, sizeof request, "GET /echo/1 HTTP/1.1\r\n" HOST);
     for (int i = 0; i < 101; i++)
-        used += (size_t)sprintf(request + used, "X-%d: 1\r\n", i);
-    used += (size_t)sprintf(request + used, "\r\n");
+        used += (size_t)snprintf(request + used, sizeof request - used, "X-%d: 1\r\n", i);
+    used += (size_t)snprintf(request + used, sizeof request - used, "\r\n");
     refused_check(request, used, 431, "\"code\":\"head_too_large\"");
-    used = (size_t)sprintf(request, "GET /echo/1 HTTP/1.1\r\n" HOST "X: ");
+    used = (size_t)snprintf(request, sizeof request, "GET /echo/1 HTTP/1.1\r\n" HOST "X: ");
     memset(request + used, 'x', 40 << 10);
     used += 40 << 10;
-    used += (size_t)sprintf(request + used, "\r\n\r\n");
+    used += (size_t)snprintf(request + used, sizeof request - used, "\r\n\r\n");
     refused_check(request, used, 431, "\"code\":\"head_too_large\"");
-    used = (size_t)sprintf(request, "GET /");
+    used = (size_t)snprintf(request, sizeof request, "GET /");
     memset(request + used, 'x', 10 << 10);
     used += 10 << 10;
-    used += (size_t)sprintf(request + used, " HTTP/1.1\r\n" HOST "\r\n");
+    used += (size_t)snprintf(request + used, sizeof request - used, " HTTP/1.1\r\n" HOST "\r\n");
     struct answer answer = client_ask(port, request);
     assert_int_equal(answer.status, 414);
     assert_non_null(strstr(answer.body, "target_invalid"));

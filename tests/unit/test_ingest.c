@@ -168,6 +168,30 @@ static void without_a_window_a_batch_still_counts_once(void **state)
     bytes_free(&text);
 }
 
+static bool count_details(void *user, const struct log_line *line)
+{
+    *(unsigned *)user += line->type == RECORD_KERNEL_DETAIL;
+    return true;
+}
+
+static void the_same_body_without_a_window_is_kept_once(void **state)
+{
+    struct ingest_fixture *fixture = *state;
+    struct bytes text = {0};
+    kernels_append(&text, 1, 1);
+    bytes_append_text(&text,
+                      "{\"version\":1,\"type\":\"kernel_detail\",\"session_id\":\"" FIXTURE_ID "\",\"corr_id\":0}\n");
+    struct ingest_head head = head_make("", CONTENT_PLAIN, &text);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(deliver(fixture, &head, &text, 10).status, 202);
+    unsigned details = 0;
+    const struct store_range range = {.session_id = FIXTURE_ID};
+    assert_int_equal(store_read(fixture->store, &range, count_details, &details, NULL), GPUFL_OK);
+    assert_int_equal(details, 1);
+    assert_int_equal(atomic_load(&fixture->ingest.counters.bodies_repeated), 2);
+    bytes_free(&text);
+}
+
 static void damaged_bodies_leave_nothing_behind_but_quarantine(void **state)
 {
     struct ingest_fixture *fixture = *state;
@@ -385,6 +409,7 @@ int main(void)
         WITH_STORE(a_window_is_kept_once_however_it_is_coded_and_cut),
         WITH_STORE(the_same_window_with_other_content_is_a_conflict),
         WITH_STORE(without_a_window_a_batch_still_counts_once),
+        WITH_STORE(the_same_body_without_a_window_is_kept_once),
         WITH_STORE(damaged_bodies_leave_nothing_behind_but_quarantine),
         WITH_STORE(a_bomb_is_refused),
         WITH_STORE(bad_lines_are_told_and_the_rest_is_kept),

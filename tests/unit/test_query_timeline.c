@@ -164,7 +164,7 @@ static void names_of_a_tile_are_those_of_its_rows(void **state)
     tile_free(&tile);
 }
 
-/* The store's sums count overlapping work twice and cut at powers of two: whole sessions agree where nothing overlaps. */
+/* The store's sums cut time at powers of two and count overlapping work twice; counts and totals are exact. */
 static void a_large_session_is_answered_from_sums_until_it_is_loaded(void **state)
 {
     (void)state;
