@@ -7,7 +7,7 @@ set -eu
 packages=""
 for job in "$@"; do
     case $job in
-    build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev" ;;
+    build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev" ;;
     test) packages="$packages clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     format) packages="$packages clang-format python3" ;;

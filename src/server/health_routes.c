@@ -164,10 +164,13 @@ static void route_labels(const struct server *server, size_t index, struct bytes
 
 static void http_write(struct exposition *page, struct server *server)
 {
+    const struct http_server *http = atomic_load(&server->http);
     struct http_metrics metrics;
     struct http_route_metrics route;
     struct bytes labels = {0};
-    http_server_metrics(server->http, &metrics);
+    if (!http)
+        return;
+    http_server_metrics(http, &metrics);
     single(page, "gpufl_http_connections", EXPOSITION_GAUGE, "Open connections.", (double)metrics.connections_open);
     single(page, "gpufl_http_requests_active", EXPOSITION_GAUGE, "Requests under way.",
            (double)metrics.requests_active);
@@ -180,7 +183,7 @@ static void http_write(struct exposition *page, struct server *server)
              {"slow_event_client", metrics.events_dropped});
     exposition_family(page, "gpufl_http_requests_total", EXPOSITION_COUNTER, "Requests by route and class of status.");
     for (size_t i = 0; i <= server->route_count; i++) {
-        http_server_route_metrics(server->http, i, &route);
+        http_server_route_metrics(http, i, &route);
         for (unsigned class = 0; class < HTTP_STATUS_CLASSES; class ++) {
             char text[8];
             if (!route.requests[class])
@@ -194,7 +197,7 @@ static void http_write(struct exposition *page, struct server *server)
     exposition_family(page, "gpufl_http_request_duration_seconds", EXPOSITION_HISTOGRAM,
                       "From a request's complete head to the end of its answer.");
     for (size_t i = 0; i < server->route_count; i++) {
-        http_server_route_metrics(server->http, i, &route);
+        http_server_route_metrics(http, i, &route);
         uint64_t count = 0;
         for (unsigned j = 0; j <= HTTP_DURATION_BOUNDS; j++)
             count += route.durations[j];

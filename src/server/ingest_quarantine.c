@@ -110,11 +110,13 @@ void ingest_quarantine_add(struct ingest_quarantine *quarantine, const struct by
     bytes_append_char(&file, '\n');
     bytes_append(&file, content, size < QUARANTINE_FILE_BYTES_MAX ? size : QUARANTINE_FILE_BYTES_MAX);
     pthread_mutex_lock(&quarantine->lock);
-    make_room(quarantine, file.size);
+    bool is_fitting = !file.failed && file.size <= quarantine->bytes_max;
+    if (is_fitting)
+        make_room(quarantine, file.size);
     /* Names sort by time, and two of one moment differ. */
     snprintf(name, name_size, "%020" PRId64 "-%06" PRIu64 FILE_SUFFIX, clock_wall_ns(),
              quarantine->files_added % 1000000);
-    if (file.failed || file_replace(quarantine->dir_fd, name, file.data, file.size)) {
+    if (!is_fitting || file_replace(quarantine->dir_fd, name, file.data, file.size)) {
         name[0] = '\0';
         quarantine->files_failed++;
     } else {

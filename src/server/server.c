@@ -207,7 +207,10 @@ static gpufl_status http_open(struct server *server, struct problem *problem)
         .connections_peer_max = (unsigned)config->connections_peer_max,
         .body_timeout_ms = (unsigned)config->body_timeout_ms,
     };
-    return http_server_start(&server->http, &options, problem);
+    struct http_server *http = NULL;
+    gpufl_status status = http_server_start(&http, &options, problem);
+    atomic_store(&server->http, http);
+    return status;
 }
 
 static gpufl_status query_start(struct server *server, struct problem *problem)

@@ -18,7 +18,7 @@ struct server {
     struct live *live;
     struct key_ring *keys;
     struct ingest ingest;
-    struct http_server *http;
+    struct http_server *_Atomic http; /* requests come before the one who starts it knows it */
     struct control *control;
     struct api_table tables[2]; /* beside the query's */
     struct http_route *routes;  /* of all tables */

@@ -41,7 +41,7 @@ static bool coder_reserve(struct column_coder *coder, size_t count)
     free(coder->plane);
     free(coder->packed);
     coder->values = malloc(count * sizeof *coder->values);
-    coder->plane = malloc(count * sizeof *coder->values); /* the decoder keeps eight planes at once */
+    coder->plane = malloc(8 * count);
     coder->packed = malloc(ZSTD_compressBound(count));
     coder->room = coder->values && coder->plane && coder->packed ? count : 0;
     return coder->room != 0;

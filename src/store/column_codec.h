@@ -18,7 +18,8 @@ struct column_coder {
     struct ZSTD_CCtx_s *compressor;
     struct ZSTD_DCtx_s *decompressor;
     uint64_t *values; /* scratch of the encoder */
-    uint8_t *plane, *packed;
+    uint8_t *plane;   /* eight planes: the decoder needs them at once */
+    uint8_t *packed;
     size_t room;
     int level;
 };
@@ -38,7 +39,7 @@ void varint_append(struct bytes *out, uint64_t value);
 bool varint_read(const uint8_t **at, const uint8_t *end, uint64_t *value);
 static inline uint64_t zigzag(int64_t value)
 {
-    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+    return ((uint64_t)value << 1) ^ (0 - ((uint64_t)value >> 63));
 }
 static inline int64_t unzigzag(uint64_t value)
 {

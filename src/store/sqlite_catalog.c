@@ -50,7 +50,8 @@ static const char *copy_keep(struct copies *copies, const char *text)
     char *copy = strdup(text);
     if (!copy)
         return "";
-    return copies->texts[copies->count++] = copy;
+    copies->texts[copies->count++] = copy;
+    return copy;
 }
 
 static void copies_free(struct copies *copies)

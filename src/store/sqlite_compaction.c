@@ -14,8 +14,8 @@ enum { TAKE_MAX = 4096, COMPACT_LEVEL = 3, WAIT_S = 30, SETTLE_S = 10, LINES_BYT
  * by the 32, so that each row is written a few times, not hundreds of times, until it is in a large segment. */
 static const char candidates[] =
     "SELECT session, type, channel, tiny_count >= 32 AND total < 65536 AND (state = 0 OR received_ns > ?1) FROM"
-    " (SELECT session, type, channel, COUNT(*) AS count, SUM(rows < 2048) AS tiny_count, SUM(rows) AS total FROM segment"
-    " JOIN layout USING(layout, type) WHERE rows < 49152 AND (bytes < 262144 OR columns <> '')"
+    " (SELECT session, type, channel, COUNT(*) AS count, SUM(rows < 2048) AS tiny_count, SUM(rows) AS total FROM"
+    " segment JOIN layout USING(layout, type) WHERE rows < 49152 AND (bytes < 262144 OR columns <> '')"
     " GROUP BY session, type, channel) JOIN session USING(session) WHERE count > 1 AND (tiny_count >= 32 OR"
     " total >= 65536 OR (state > 0 AND received_ns <= ?1))";
 static const char members[] =

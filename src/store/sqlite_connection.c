@@ -147,7 +147,7 @@ gpufl_status statement_next(struct connection *connection, sqlite3_stmt *stateme
 gpufl_status statement_run(struct connection *connection, struct problem *problem, const char *sql, const char *format,
                            ...)
 {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     va_list args;
     va_start(args, format);
     gpufl_status status = statement_bind(connection, &statement, problem, sql, format, args);
@@ -160,7 +160,7 @@ gpufl_status statement_run(struct connection *connection, struct problem *proble
 gpufl_status statement_integer(struct connection *connection, int64_t *value, bool *found, struct problem *problem,
                                const char *sql, const char *format, ...)
 {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     va_list args;
     va_start(args, format);
     gpufl_status status = statement_bind(connection, &statement, problem, sql, format, args);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -101,6 +102,18 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
+/* The change stays its owner's, who waits for is_done. */
+static void change_queue(struct sqlite_store *store, struct change *change)
+{
+    if (store->last)
+        store->last->next = change;
+    else
+        store->first = change;
+    store->last = change;
+    store->queue_count++;
+    store->queue_bytes += change->bytes;
+}
+
 gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes, struct problem *problem)
 {
     struct change change = {.run = run, .arg = arg, .bytes = bytes};
@@ -111,13 +124,7 @@ gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, 
         pthread_mutex_unlock(&store->mutex);
         return problem_set(problem, GPUFL_E_BUSY, "too many writes wait for the disk; try again");
     }
-    if (store->last)
-        store->last->next = &change;
-    else
-        store->first = &change;
-    store->last = &change;
-    store->queue_count++;
-    store->queue_bytes += bytes;
+    change_queue(store, &change);
     pthread_cond_signal(&store->changed);
     while (!change.is_done)
         pthread_cond_wait(&store->done, &store->mutex);
@@ -298,8 +305,8 @@ static gpufl_status size_limit(struct sqlite_store *store, struct problem *probl
     gpufl_status status = statement_integer(&store->writer, &page_size, NULL, problem, "PRAGMA page_size", "");
     if (status)
         return status;
-    snprintf(sql, sizeof sql, "PRAGMA max_page_count=%llu",
-             (unsigned long long)(store->options.bytes_max / (uint64_t)page_size + 1));
+    uint64_t page_count = store->options.bytes_max / (uint64_t)page_size + 1;
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count=%" PRIu64, page_count);
     store->writer.has_size_limit = true;
     int code = sqlite3_exec(store->writer.db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? GPUFL_OK : connection_fail(&store->writer, code, "limiting the store's size", problem);
@@ -331,11 +338,11 @@ static gpufl_status writer_open(struct sqlite_store *store, struct problem *prob
 
 static gpufl_status reader_check(struct sqlite_store *store, struct problem *problem)
 {
-    struct connection *reader;
+    struct connection *reader = NULL;
     int version = 0;
-    gpufl_status status = access(store->path, F_OK)
-                              ? problem_set(problem, GPUFL_E_NOT_FOUND, "there is no store at %s", store->path)
-                              : reader_begin(store, &reader, problem);
+    if (access(store->path, F_OK))
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no store at %s", store->path);
+    gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
         return status;
     status = schema_version(reader, &version, problem);

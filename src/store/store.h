@@ -110,9 +110,10 @@ struct store_range {
     int64_t from_ns, to_ns;
     uint64_t columns; /* 1 << column of the catalogue: other columns are not present. 0: all. For a single type */
 };
-/* A consistent picture: job_start, then per channel (system, scope, device, sass) the records and the batches of each
- * type in the order of arrival; records of all channels once; up to 64 K rows a batch. line->file is "", line->line 0,
- * seq -1: rows of many lines come together. */
+/* A consistent picture: job_start, then per channel (system, scope, device, sass) the records by type, shutdown last,
+ * and then the batches, scopes first; each type in the order of arrival, except that small deliveries which were melted
+ * come together. Records of all channels come once. Batches have up to 64 K rows of many lines: batch_id 0, seq -1;
+ * line->file is "", line->line 0. */
 NODISCARD gpufl_status store_read(struct store *store, const struct store_range *range, log_line_fn on_line, void *user,
                                   struct problem *problem);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums that the store keeps beside the rows, so that a question over millions of rows, or over all sessions, is
  * answered without reading them. Kernels, metrics and timeline buckets are up to date with every commit; scope sums
- * are made from the columns when a session is complete, and on demand. Rows that the analysis would leave out as
- * impossible (negative durations, times outside of 1970 ... 2116) are left out here too. */
+ * are made from the columns when a session is complete, and on demand (sessions of GPUFlight name the scopes of kernels
+ * in records: those kernels count as outside of every scope). Rows that the analysis would leave out as impossible
+ * (negative durations, times outside of 1970 ... 2116) are left out here too. */
 #ifndef GPUFL_STORE_STORE_ROLLUP_H
 #define GPUFL_STORE_STORE_ROLLUP_H
 
@@ -80,8 +81,9 @@ struct timeline {
 };
 enum { TIMELINE_BUCKETS_MAX = 16384 }; /* of a range: ranges of more than that many widths are refused */
 /* The widest power of two that is at most width_ns is used. Work of [from, to), whole buckets at both ends: busy times
- * of adjacent ranges add up when their borders are multiples of the width. key is exact per segment of 64 K rows: where
- * several segments meet in one bucket, the largest part decides. The caller frees with timeline_free. */
+ * of adjacent ranges add up when their borders are multiples of the width. busy_ns and count are exact. key is exact
+ * within a stored level; where several segments or finer buckets meet in one bucket, the largest part decides. The
+ * caller frees with timeline_free. */
 NODISCARD gpufl_status store_timeline(struct store *store, const char *session_id, int64_t from_ns, int64_t to_ns,
                                       int64_t width_ns, struct timeline *timeline, struct problem *problem);
 void timeline_free(struct timeline *timeline);

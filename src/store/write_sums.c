@@ -30,19 +30,16 @@ size_t write_sums_bytes(const struct write_sums *sums)
            sums->sample_capacity * sizeof *sums->samples;
 }
 
-static bool array_grow(void *array_pointer, size_t *capacity, size_t count, size_t width)
+/* The array with room for one more, NULL when memory is out: then the old one is still there. */
+static void *array_grow(void *array, size_t *capacity, size_t count, size_t width)
 {
     if (count < *capacity)
-        return true;
+        return array;
     size_t wanted = *capacity ? *capacity * 2 : 8;
-    void *old, *grown;
-    memcpy(&old, array_pointer, sizeof old);
-    grown = realloc(old, wanted * width);
-    if (!grown)
-        return false;
-    memcpy(array_pointer, &grown, sizeof grown);
-    *capacity = wanted;
-    return true;
+    void *grown = realloc(array, wanted * width);
+    if (grown)
+        *capacity = wanted;
+    return grown;
 }
 
 static void facts_saw(struct session_facts *facts, int64_t first_ns, int64_t last_ns)
@@ -133,8 +130,10 @@ static bool names_take(struct write_sums *sums, const struct json_value *object)
         unsigned long long id = strtoull(entry->key, &end, 10);
         if (entry->kind != JSON_STRING || *end || !id || id >= KERNEL_ID_MAX)
             continue;
-        if (!array_grow(&sums->names, &sums->name_capacity, sums->name_count, sizeof *sums->names))
+        struct kernel_name *grown = array_grow(sums->names, &sums->name_capacity, sums->name_count, sizeof *grown);
+        if (!grown)
             return false;
+        sums->names = grown;
         sums->names[sums->name_count++] =
             (struct kernel_name){.kernel_id = (uint32_t)id, .size = entry->text_size, .at = sums->names_text.size};
         bytes_append(&sums->names_text, entry->text, entry->text_size);
@@ -225,8 +224,10 @@ static struct kernel_sum *kernel_find(struct write_sums *sums, uint32_t kernel_i
     for (; sums->kernel_slots[at]; at = (at + 1) & mask)
         if (sums->kernels[sums->kernel_slots[at] - 1].kernel_id == kernel_id)
             return &sums->kernels[sums->kernel_slots[at] - 1];
-    if (!array_grow(&sums->kernels, &sums->kernel_capacity, sums->kernel_count, sizeof *sums->kernels))
+    struct kernel_sum *grown = array_grow(sums->kernels, &sums->kernel_capacity, sums->kernel_count, sizeof *grown);
+    if (!grown)
         return NULL;
+    sums->kernels = grown;
     sums->kernel_slots[at] = (uint32_t)sums->kernel_count + 1;
     struct kernel_sum *sum = &sums->kernels[sums->kernel_count++];
     *sum = (struct kernel_sum){.kernel_id = kernel_id, .min_ns = INT64_MAX};
@@ -270,8 +271,10 @@ static struct metric_sum *metric_find(struct write_sums *sums, enum record_type 
         if (sum->type == type && sum->device_id == device_id && sum->minute == minute)
             return sum;
     }
-    if (!array_grow(&sums->metrics, &sums->metric_capacity, sums->metric_count, sizeof *sums->metrics))
+    struct metric_sum *grown = array_grow(sums->metrics, &sums->metric_capacity, sums->metric_count, sizeof *grown);
+    if (!grown)
         return NULL;
+    sums->metrics = grown;
     sums->metric_slots[at] = (uint32_t)sums->metric_count + 1;
     struct metric_sum *sum = &sums->metrics[sums->metric_count++];
     *sum = (struct metric_sum){.type = type, .device_id = device_id, .minute = minute};
@@ -296,8 +299,11 @@ static bool sample_keep(struct write_sums *sums, const struct row_buffer *rows, 
            (sums->samples[i].type != rows->info->type || sums->samples[i].device_id != device_id))
         i++;
     if (i == sums->sample_count) {
-        if (!array_grow(&sums->samples, &sums->sample_capacity, sums->sample_count, sizeof *sums->samples))
+        struct metric_sample *grown =
+            array_grow(sums->samples, &sums->sample_capacity, sums->sample_count, sizeof *grown);
+        if (!grown)
             return false;
+        sums->samples = grown;
         sums->samples[sums->sample_count++] =
             (struct metric_sample){.type = rows->info->type, .device_id = device_id, .cells = {CELL_UNKNOWN}};
     }

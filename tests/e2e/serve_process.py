@@ -37,8 +37,10 @@ class Serve:
         self.start()
         return self
 
-    def __exit__(self, *_):
-        self.stop()
+    def __exit__(self, kind, *_):
+        code = self.stop()
+        if code and not kind:
+            raise AssertionError(f"the server ended with status {code}:\n" + "".join(self.printed))
 
     def start(self):
         command = [GPUFL, "serve", "--listen", self.listen, "--data", self.data, *self.options]

@@ -246,7 +246,7 @@ class Endings(ServeTest):
             answer = connection.recv(4096)
             self.assertIn(b"202", answer.split(b"\r\n")[0])
             connection.close()
-            self.assertEqual(server.stop(), 0)
+            self.assertEqual(server.stop(), 0, "".join(server.printed))
         with Serve(self.data) as server:
             self.assertEqual(server.get("/api/v1/sessions/s")["catalog"]["kernels"], 10000)
 
