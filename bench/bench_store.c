@@ -226,7 +226,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 int main(int argc, char **argv)
 {
-    uint64_t kernels = (uint64_t)(argc > 1 ? atoi(argv[1]) : 10) * 1000000 / BATCH_ROWS * BATCH_ROWS;
+    uint64_t kernels = (argc > 1 ? strtoull(argv[1], NULL, 10) : 10) * 1000000 / BATCH_ROWS * BATCH_ROWS;
     char dir[] = "/tmp/gpufl-bench-store-XXXXXX";
     struct store *store = NULL;
     struct store_stats stats;

@@ -343,7 +343,7 @@ static gpufl_status reader_check(struct sqlite_store *store, struct problem *pro
     if (access(store->path, F_OK))
         return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no store at %s", store->path);
     gpufl_status status = reader_begin(store, &reader, problem);
-    if (status)
+    if (status || !reader)
         return status;
     status = schema_version(reader, &version, problem);
     if (!status && version != SCHEMA_VERSION)

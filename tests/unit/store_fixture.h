@@ -158,4 +158,15 @@ static inline struct session_model *store_model(struct store *store, const char 
     return model;
 }
 
+static const char *const golden_sessions[] = {
+    "bench",     "deep",         "deep_hostile", "degraded",    "empty",         "hostile",
+    "killed",    "launch_bound", "monitor",      "pc_sampling", "range_metrics", "sass_metrics",
+    "sync_loop", "trace",        "two_gpus",     "v1",          "deep_v1"};
+enum { SESSION_COUNT = sizeof golden_sessions / sizeof *golden_sessions };
+
+static inline void golden_path(char path[512], const char *name)
+{
+    snprintf(path, 512, "%s/tests/golden/%s", SOURCE_DIR, name);
+}
+
 #endif

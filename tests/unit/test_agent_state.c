@@ -44,8 +44,8 @@ static void a_damaged_state_is_told_and_counts_as_none(void **state)
     static const char *const texts[] = {
         "", "{", "[]",
         "{\"schema_version\":1,\"server\":\"s\",\"channels\":{\"device\":{\"next_line\":0,\"next_window\":1}}}",
-        "{\"schema_version\":1,\"server\":\"s\",\"channels\":{\"device\":{\"next_line\":5,\"next_window\":1,"
-        "\"pending\":{\"first\":9,\"last\":2,\"crc32\":1}}}}"};
+        ("{\"schema_version\":1,\"server\":\"s\",\"channels\":{\"device\":{\"next_line\":5,\"next_window\":1,"
+         "\"pending\":{\"first\":9,\"last\":2,\"crc32\":1}}}}")};
     struct state_dir dir;
     struct session_state loaded;
     struct problem problem = {""};
