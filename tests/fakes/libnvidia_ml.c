@@ -182,7 +182,8 @@ int nvmlDeviceGetName(void *device, char *text, unsigned size)
 {
     const struct device *asked = device;
     bool is_mig = asked != NULL && asked->instance >= 0;
-    return text_answer(nvml_check("nvmlDeviceGetName", device), text, size, is_mig ? H200_NAME " MIG 1g.18gb" : H200_NAME);
+    return text_answer(nvml_check("nvmlDeviceGetName", device), text, size,
+                       is_mig ? H200_NAME " MIG 1g.18gb" : H200_NAME);
 }
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
