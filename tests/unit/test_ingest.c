@@ -256,8 +256,8 @@ static void bad_lines_are_told_and_the_rest_is_kept(void **state)
         "{\"type\":\"kernel_event_batch\",\"session_id\":\"" FIXTURE_ID
         "\",\"batch_id\":9,\"base_time_ns\":1,\"columns\":[\"dt_ns\"],\"rows\":[[1,2]]}\n",
         "{\"version\":1,\"type\":\"clock_sync\",\"session_id\":\"" FIXTURE_ID "\",\"seq\":4,\"crc\":\"00000000\"}\n",
-        "{\"version\":1,\"type\":\"kernel_event_batch\",\"session_id\":\"another\",\"batch_id\":1,\"base_time_ns\":1,"
-        "\"columns\":[\"dt_ns\"],\"rows\":[[1]]}\n",
+        ("{\"version\":1,\"type\":\"kernel_event_batch\",\"session_id\":\"another\",\"batch_id\":1,\"base_time_ns\":1,"
+         "\"columns\":[\"dt_ns\"],\"rows\":[[1]]}\n"),
         "[1,2,3]\n",
     };
     struct bytes text = {0};
