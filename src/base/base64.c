@@ -6,7 +6,7 @@ static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 void base64_encode(struct bytes *out, const void *data, size_t size)
 {
     const unsigned char *in = data;
-    if (!bytes_reserve(out, size / 3 * 4 + (size % 3 ? 4 : 0)))
+    if (!size || !bytes_reserve(out, size / 3 * 4 + (size % 3 ? 4 : 0)))
         return;
     char *at = out->data + out->size;
     for (; size >= 3; in += 3, size -= 3) {

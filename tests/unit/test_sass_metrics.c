@@ -13,6 +13,7 @@
 #include "driver/profiler_host.h"
 #include "driver/sass_metrics.h"
 #include "requirement.h"
+#include "sanitizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,9 +266,8 @@ static void real_chips_have_the_default_metrics(void **state)
     struct sass_metrics real;
     struct name_list chips;
     struct problem problem = {""};
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* CUPTI opens its profiler host in a way that the sanitizer does not allow */
-#endif
+    if (IS_SANITIZED)
+        skip();
     REQUIRE(cupti_load(&cupti, &problem) == GPUFL_OK && sass_metrics_bind(&real, cupti, &problem) == GPUFL_OK, "CUPTI");
     struct sass_metric_list list;
     REQUIRE(sass_metrics_list(&real, "GH100", &list, &problem) == GPUFL_OK, "CUPTI's profiler host");
