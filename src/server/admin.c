@@ -195,7 +195,7 @@ static gpufl_status key_find(struct admin_call *call, struct store_key *key)
 
 static gpufl_status keys_rotate(struct admin_call *call)
 {
-    struct store_key old, key;
+    struct store_key old = {0}, key;
     char text[KEY_TEXT_SIZE];
     gpufl_status status = key_find(call, &old);
     if (!status && old.revoked_ns != CELL_UNKNOWN)
@@ -223,7 +223,7 @@ static gpufl_status keys_rotate(struct admin_call *call)
 
 static gpufl_status keys_revoke(struct admin_call *call)
 {
-    struct store_key key;
+    struct store_key key = {0};
     gpufl_status status = key_find(call, &key);
     if (status)
         return status;

@@ -287,8 +287,10 @@ static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count,
     const char *text = http_exchange_path_value(call->exchange, "kernel");
     char *end;
     unsigned long long id = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || id >= ID_UNKNOWN)
-        return query_fail(call, 400, "kernel_invalid", "a kernel is named by its kernel_id, a number");
+    if (*text < '0' || *text > '9' || *end || id >= ID_UNKNOWN) {
+        query_fail(call, 400, "kernel_invalid", "a kernel is named by its kernel_id, a number");
+        return false;
+    }
     struct work_filter filter;
     if (!filter_read(call, model, &filter))
         return false;
@@ -302,12 +304,15 @@ static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count,
         if (model->kernels.kernel_id[i] == *kernel_id && filter_takes(&filter, model, i))
             (*rows)[(*count)++] = (uint32_t)i;
     free(filter.is_in_scope);
-    if (!*rows)
-        return query_fail(call, 503, "no_memory", "no memory to answer");
+    if (!*rows) {
+        query_fail(call, 503, "no_memory", "no memory to answer");
+        return false;
+    }
     if (all)
         return true;
     free(*rows);
-    return query_fail(call, 404, "kernel_unknown", "the session has no kernel %" PRIu32, *kernel_id);
+    query_fail(call, 404, "kernel_unknown", "the session has no kernel %" PRIu32, *kernel_id);
+    return false;
 }
 
 static void instance_write(struct bytes *out, const struct session_model *model, uint32_t row)

@@ -50,7 +50,7 @@ static int run(const struct server_config *config)
     signal(SIGPIPE, SIG_IGN);
     gpufl_status status = server ? server_start(server, config, &problem)
                                  : problem_set(&problem, GPUFL_E_NO_MEMORY, "no memory for the server");
-    if (status) {
+    if (status || !server) {
         free(server);
         return fail(status, problem.text);
     }
