@@ -279,8 +279,10 @@ static gpufl_status device_configure(struct sass_counters *counters, uint32_t id
     if (i == device_max)
         return problem_set(problem, GPUFL_E_LIMIT, "instructions are counted on at most %d GPUs", device_max);
     struct sass_device *device = &counters->devices[i];
-    device->id = id;
-    atomic_store(&counters->device_count, i == count ? count + 1 : count);
+    if (i == count) { /* the collector reads those that are counted */
+        device->id = id;
+        atomic_store(&counters->device_count, count + 1);
+    }
     *out = device;
     if (device->is_configured)
         return GPUFL_OK;
