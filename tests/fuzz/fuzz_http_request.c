@@ -3,6 +3,7 @@
 #include "http/http_exchange.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -108,7 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool is_first = true;
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        if (poll(&wait, 1, PATIENCE_MS) != 1)
+        int ready;
+        while ((ready = poll(&wait, 1, PATIENCE_MS)) < 0 && errno == EINTR) /* the fuzzer's own clock */
+            continue;
+        if (ready != 1)
             abort();
         ssize_t got = recv(fd, text, sizeof text, 0);
         if (got <= 0)
