@@ -8,7 +8,7 @@ import time
 import unittest
 
 from agent_fixture import AgentTest, wait_for
-from harness import main, sessions
+from harness import SANITIZERS, main, sessions
 from test_upload import canonical
 from upload_server import Reply, Server
 
@@ -56,7 +56,7 @@ class Crashes(AgentTest):
             self.stop(agent)
             self.assert_arrived(server, traced.sessions[0])
 
-    @unittest.skipIf("TSAN_OPTIONS" in os.environ, "the thread sanitizer writes files of its own and dies of the limit")
+    @unittest.skipIf("thread" in SANITIZERS, "the thread sanitizer writes files of its own and dies of the limit")
     def test_a_full_disk_stops_the_sending_until_there_is_space(self):
         session = self.record()
         with Server() as server:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import threading
 import time
-import unittest
 import urllib.error
 import urllib.request
 
@@ -407,8 +406,11 @@ class Pages(MonitorCase):
         return None
 
 
-@unittest.skipUnless((harness.BUILD / "lib/libgpufl-upload.so.1").exists(), "needs uploads")
 class Shipping(MonitorCase):
+    @harness.needs((harness.BUILD / "lib/libgpufl-upload.so.1").exists(), "libgpufl-upload")
+    def setUp(self):
+        super().setUp()
+
     def test_values_go_to_an_otlp_collector(self):
         collector = Collector()
         self.addCleanup(collector.server_close)
