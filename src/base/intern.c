@@ -28,6 +28,14 @@ void intern_free(struct intern *table)
     table->text_bytes_max = limit;
 }
 
+size_t intern_bytes(const struct intern *table)
+{
+    size_t bytes = table->capacity * sizeof *table->entries + table->slot_count * sizeof *table->slots;
+    for (const struct intern_block *block = table->blocks; block; block = block->next)
+        bytes += sizeof *block + block->capacity;
+    return bytes;
+}
+
 static char *store(struct intern *table, const void *text, size_t size)
 {
     struct intern_block *block = table->blocks;

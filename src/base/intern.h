@@ -23,6 +23,8 @@ struct intern {
 };
 
 void intern_free(struct intern *table);
+/* Of memory that the table holds. */
+size_t intern_bytes(const struct intern *table);
 /* The id of the string, made when new (then *is_new = true; may be NULL).
  * 0 when memory or text_bytes_max is exhausted: the caller counts a loss. */
 uint32_t intern_id(struct intern *table, const void *text, size_t size, bool *is_new);

@@ -43,8 +43,8 @@ static bool budget_take(struct sass_budget *budget, size_t bytes)
     return false;
 }
 
-/* The texts of the symbols are bounded by themselves and taken from the budget in full. */
-static size_t base_bytes(void)
+/* The texts of the symbols are bounded by themselves and taken from the budget in full, until they are known. */
+static size_t unsettled_bytes(void)
 {
     return sizeof(struct sass_results) + symbol_bytes_max;
 }
@@ -52,14 +52,15 @@ static size_t base_bytes(void)
 struct sass_results *sass_results_make(struct sass_budget *budget, const struct sass_device *device,
                                        const struct gpu_context *context)
 {
-    if (!budget_take(budget, base_bytes()))
+    if (!budget_take(budget, unsettled_bytes()))
         return NULL;
     struct sass_results *results = calloc(1, sizeof *results);
     if (!results) {
-        atomic_fetch_sub(&budget->used, base_bytes());
+        atomic_fetch_sub(&budget->used, unsettled_bytes());
         return NULL;
     }
     results->budget = budget;
+    results->taken_bytes = unsettled_bytes();
     results->device = device;
     results->context = *context;
     results->symbols.text_bytes_max = symbol_bytes_max;
@@ -70,7 +71,7 @@ void sass_results_free(struct sass_results *results)
 {
     if (!results)
         return;
-    atomic_fetch_sub(&results->budget->used, base_bytes() + results->capacity * sizeof *results->cells);
+    atomic_fetch_sub(&results->budget->used, results->taken_bytes);
     intern_free(&results->symbols);
     free(results->cells);
     free(results);
@@ -89,6 +90,7 @@ static bool cells_grow(struct sass_results *results)
     }
     results->cells = grown;
     results->capacity = capacity;
+    results->taken_bytes += more_bytes;
     return true;
 }
 
@@ -153,14 +155,26 @@ static void cells_add_up(struct sass_results *results)
     results->count = kept;
 }
 
-void sass_results_settle(struct sass_results *results)
+/* Results wait for the collector, which may be late: they hold what they need and no more. */
+static void results_trim(struct sass_results *results)
+{
+    if (results->count && results->count < results->capacity) {
+        struct sass_cell *trimmed = realloc(results->cells, results->count * sizeof *trimmed);
+        results->cells = trimmed ? trimmed : results->cells;
+        results->capacity = trimmed ? results->count : results->capacity;
+    }
+    size_t needed_bytes =
+        sizeof *results + results->capacity * sizeof *results->cells + intern_bytes(&results->symbols);
+    if (needed_bytes >= results->taken_bytes)
+        return;
+    atomic_fetch_sub(&results->budget->used, results->taken_bytes - needed_bytes);
+    results->taken_bytes = needed_bytes;
+}
+
+static void cells_choose(struct sass_results *results)
 {
     const struct sass_metric *metrics = results->device->list.metrics;
     struct sass_cell *cells = results->cells;
-    if (!results->count)
-        return;
-    qsort(cells, results->count, sizeof *cells, cell_compare);
-    cells_add_up(results);
     size_t kept = 0;
     for (size_t first = 0, end; first < results->count; first = end) {
         bool is_counted = false, has_value = false;
@@ -179,6 +193,16 @@ void sass_results_settle(struct sass_results *results)
         kept += end - first;
     }
     results->count = kept;
+}
+
+void sass_results_settle(struct sass_results *results)
+{
+    if (results->count) {
+        qsort(results->cells, results->count, sizeof *results->cells, cell_compare);
+        cells_add_up(results);
+        cells_choose(results);
+    }
+    results_trim(results);
 }
 
 void sass_results_write(const struct sass_results *results, struct recorder *recorder, struct names *names)

@@ -38,6 +38,7 @@ struct sass_cell {
 struct sass_results {
     struct sass_results *next;
     struct sass_budget *budget;
+    size_t taken_bytes; /* from the budget */
     const struct sass_device *device;
     struct gpu_context context;
     uint32_t window_id;
@@ -59,8 +60,8 @@ struct sass_results *sass_results_make(struct sass_budget *budget, const struct 
 void sass_results_free(struct sass_results *results);
 /* One count from CUPTI; counts of one pc and metric are added up. */
 void sass_results_add(struct sass_results *results, const struct sass_count *count);
-/* Orders and adds up. Leaves out the instructions of which all counts are zero and which are known not to have been
- * executed, because that was counted too. */
+/* Orders, adds up, and gives back the memory that was not needed. Leaves out the instructions of which all counts are
+ * zero and which are known not to have been executed, because that was counted too. */
 void sass_results_settle(struct sass_results *results);
 /* One profile_sample_batch row per count. Collector thread. */
 void sass_results_write(const struct sass_results *results, struct recorder *recorder, struct names *names);
