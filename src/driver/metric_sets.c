@@ -207,17 +207,41 @@ gpufl_status metric_choice_parse(struct metric_choice *choice, enum profiler_kin
     return status;
 }
 
-gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_host *host, struct problem *left_out,
-                               struct problem *problem)
+/* GPUFL_E_INVALID: this GPU does not have it. */
+typedef gpufl_status (*metric_ask_fn)(struct profiler_host *host, const char *metric);
+
+static gpufl_status ask_for_name(struct profiler_host *host, const char *metric)
+{
+    return profiler_host_check(host, metric, NULL);
+}
+
+/* A metric that the chip has by name may still be one that this GPU refuses to count, with any error at all. */
+static gpufl_status ask_for_plan(struct profiler_host *host, const char *metric)
+{
+    struct metric_plan plan = {0};
+    struct problem ignored;
+    gpufl_status status = profiler_host_plan(host, &metric, 1, &plan, &ignored);
+    if (status == GPUFL_OK)
+        metric_plan_free(&plan);
+    return status == GPUFL_OK || status == GPUFL_E_NO_MEMORY ? status : GPUFL_E_INVALID;
+}
+
+static void name_left_out(struct problem *left_out, size_t *used, const char *metric)
+{
+    size_t room = sizeof left_out->text - *used;
+    int length = snprintf(left_out->text + *used, room, "%s%s", *used ? ", " : "", metric);
+    *used += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static gpufl_status choice_fit(struct metric_choice *choice, struct profiler_host *host, metric_ask_fn ask,
+                               struct problem *left_out, struct problem *problem)
 {
     size_t kept = 0, used = 0;
     left_out->text[0] = '\0';
     for (size_t i = 0; i < choice->count; i++) {
-        gpufl_status status = choice->is_named[i] ? GPUFL_OK : profiler_host_check(host, choice->metrics[i], NULL);
+        gpufl_status status = choice->is_named[i] ? GPUFL_OK : ask(host, choice->metrics[i]);
         if (status == GPUFL_E_INVALID) {
-            int length = snprintf(left_out->text + used, sizeof left_out->text - used, "%s%s", used ? ", " : "",
-                                  choice->metrics[i]);
-            used = used + (size_t)length < sizeof left_out->text ? used + (size_t)length : sizeof left_out->text - 1;
+            name_left_out(left_out, &used, choice->metrics[i]);
             continue;
         }
         if (status != GPUFL_OK)
@@ -235,16 +259,25 @@ gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_hos
     return GPUFL_OK;
 }
 
+gpufl_status metric_choice_fit(struct metric_choice *choice, struct profiler_host *host, struct problem *left_out,
+                               struct problem *problem)
+{
+    return choice_fit(choice, host, ask_for_name, left_out, problem);
+}
+
 gpufl_status metric_choice_plan(struct metric_choice *choice, struct profiler_host *host, struct metric_plan *plan,
                                 struct problem *left_out, struct problem *problem)
 {
     left_out->text[0] = '\0';
     gpufl_status status = profiler_host_plan(host, choice->list, choice->count, plan, problem);
-    if (status != GPUFL_E_INVALID)
+    if (status == GPUFL_OK || status == GPUFL_E_NO_MEMORY)
         return status;
     /* Asking for each metric takes its time, so only when the whole does not fit. */
-    status = metric_choice_fit(choice, host, left_out, problem);
-    return status == GPUFL_OK ? profiler_host_plan(host, choice->list, choice->count, plan, problem) : status;
+    struct problem none;
+    gpufl_status fitted = choice_fit(choice, host, ask_for_plan, left_out, &none);
+    if (fitted != GPUFL_OK) /* what CUPTI said of the whole tells more */
+        return status;
+    return profiler_host_plan(host, choice->list, choice->count, plan, problem);
 }
 
 void metric_choice_copy(struct metric_choice *copy, const struct metric_choice *choice)

@@ -31,9 +31,10 @@ def function_word(text):
 
 
 class Deep(TestCase):
-    def run_engine(self, options, *arguments, **variables):
+    def run_engine(self, options, *arguments, directory=None, **variables):
         """A whole session in which every launch is timed or counted, and no wait of gpufl's own is the program's."""
-        traced = self.trace(*arguments, options=options, env=environment(**SHORT_WINDOWS, **variables))
+        traced = self.trace(*arguments, options=options, env=environment(**SHORT_WINDOWS, **variables),
+                            directory=directory)
         self.assert_whole(traced)
         session = traced.session
         self.assert_counted(traced.counts, session)
@@ -212,12 +213,14 @@ class PmSampling(Deep):
         self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
 
     def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
-        _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS="missing_metric=nvlrx")
-        config = session.first("pm_sampling_config")
-        self.assertEqual(config["skipped_metrics"], ["nvlrx__bytes.sum.per_second"])
-        names = session.dictionary("metric_dict")
-        seen = {names[row["metric_id"]] for row in session.rows("pm_sample_batch")}
-        self.assertEqual(seen, set(config["metrics"]))
+        for fault in ("missing_metric", "uncountable_metric"):
+            with self.subTest(fault):
+                _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS=fault + "=nvlrx", directory=self.directory / fault)
+                config = session.first("pm_sampling_config")
+                self.assertEqual(config["skipped_metrics"], ["nvlrx__bytes.sum.per_second"])
+                names = session.dictionary("metric_dict")
+                seen = {names[row["metric_id"]] for row in session.rows("pm_sample_batch")}
+                self.assertEqual(seen, set(config["metrics"]))
 
     def test_beside_another_engine_it_is_refused_with_the_reason(self):
         _, session = self.run_engine(PC, "--launches", 100, GPUFL_PM_METRICS="overview")

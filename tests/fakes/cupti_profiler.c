@@ -246,8 +246,14 @@ int cuptiProfilerHostConfigAddMetrics(struct profiler_abi_host_add_metrics *para
     struct config_image *config = &object->config;
     if (object->is_broken)
         return CUPTI_ABI_UNKNOWN;
+    char uncountable[64];
+    fault_text("uncountable_metric", uncountable, sizeof uncountable);
     for (size_t i = 0; i < parameter->metric_count; i++) {
         const char *metric = parameter->metric_names[i];
+        if (uncountable[0] && strstr(metric, uncountable)) {
+            object->is_broken = true;
+            return CUPTI_ABI_UNKNOWN;
+        }
         if (!base_is_known(metric) || !strchr(metric, '.') || strlen(metric) >= PROFILER_IMAGE_METRIC_BYTES ||
             config->metric_count == PROFILER_IMAGE_METRICS_MAX) {
             object->is_broken = true;
