@@ -54,6 +54,9 @@ static void samples_body(void)
 {
     struct cupti *loaded = cupti_of_child();
     struct pm_sampling_options options = plain_options();
+    options.interval_ns = 1000000; /* buffers for 16 s: a busy machine may keep this thread waiting */
+    options.sample_capacity = 16384;
+    options.hardware_buffer_bytes = 16384 * SAMPLE_BYTES;
     struct pm_sampling *sampling;
     struct problem problem = {""};
     CHECK(pm_sampling_open(&sampling, loaded, &options, &problem) == GPUFL_OK);
@@ -65,7 +68,7 @@ static void samples_body(void)
     double last_value = 0;
     for (int round = 0; round < 3; round++) {
         struct pm_decode decode;
-        wait_ms(1);
+        wait_ms(10);
         if (round == 2)
             pm_sampling_stop(sampling);
         CHECK(pm_sampling_decode(sampling, &decode, &problem) == GPUFL_OK);
@@ -76,7 +79,7 @@ static void samples_body(void)
             CHECK(pm_sampling_read(sampling, i, &time, values, &problem) == GPUFL_OK);
             CHECK(time.end_ns > time.start_ns);
             if (total > 1) {
-                CHECK(time.start_ns == last.end_ns && time.end_ns - time.start_ns == INTERVAL_NS);
+                CHECK(time.start_ns == last.end_ns && time.end_ns - time.start_ns == options.interval_ns);
                 CHECK(fabs(values[0] - last_value - 1) < 1e-9 || fabs(values[0] - last_value + 9) < 1e-9);
             }
             last = time;
