@@ -63,6 +63,21 @@ static const char *engine_word(struct session_loader *loader, const char *text)
     return loader_text(loader, text, strlen(text));
 }
 
+/* Those of an object; of none: all unknown. */
+static struct device_bounds device_bounds(const struct json_value *object)
+{
+    return (struct device_bounds){.warp_size = object_u32(object, "warp_size"),
+                                  .warps_per_sm_max = object_u32(object, "warps_per_sm_max"),
+                                  .blocks_per_sm_max = object_u32(object, "blocks_per_sm_max"),
+                                  .regs_per_sm = object_u32(object, "regs_per_sm"),
+                                  .regs_per_block_max = object_u32(object, "regs_per_block_max"),
+                                  .shared_per_sm = object_u32(object, "shared_per_sm"),
+                                  .shared_per_block_max = object_u32(object, "shared_per_block_max"),
+                                  .shared_reserved_per_block = object_u32(object, "shared_reserved_per_block"),
+                                  .core_clock_khz = object_u32(object, "core_clock_khz"),
+                                  .memory_bandwidth_bps = json_get_int(object, "memory_bandwidth_bps", CELL_UNKNOWN)};
+}
+
 static struct device_info *device_add(struct session_loader *loader, uint32_t id)
 {
     struct session_model *model = loader->model;
@@ -80,7 +95,8 @@ static struct device_info *device_add(struct session_loader *loader, uint32_t id
                                    .uuid = "",
                                    .compute_major = ID_UNKNOWN,
                                    .compute_minor = ID_UNKNOWN,
-                                   .multiprocessors = ID_UNKNOWN};
+                                   .multiprocessors = ID_UNKNOWN,
+                                   .limits = device_bounds(NULL)};
     return device;
 }
 
@@ -112,6 +128,7 @@ static void device_limits(struct session_loader *loader, const struct json_value
     device->compute_major = object_u32(object, "compute_major");
     device->compute_minor = object_u32(object, "compute_minor");
     device->multiprocessors = object_u32(object, "multiprocessors");
+    device->limits = device_bounds(object);
 }
 
 /* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
@@ -156,8 +173,7 @@ static struct session_loss *loss_find(struct session_loader *loader, const char 
 {
     struct session_model *model = loader->model;
     for (size_t i = 0; i < model->loss_count; i++)
-        if (!strcmp(model->losses[i].reason, reason) &&
-            (!record_type || !strcmp(model->losses[i].record_type, record_type)))
+        if (!strcmp(model->losses[i].reason, reason) && !strcmp(model->losses[i].record_type, record_type))
             return &model->losses[i];
     return NULL;
 }
@@ -193,7 +209,8 @@ static void loss_record(struct session_loader *loader, const struct json_value *
         loss->has_unknown_count = true;
 }
 
-/* The shutdown record repeats the losses as sums; it fills in for loss records that were themselves lost. */
+/* The shutdown record repeats the losses as sums; it fills in for loss records that were themselves lost. Of what type
+ * those were, it does not say. */
 static void shutdown_losses(struct session_loader *loader, const struct json_value *object)
 {
     struct session_model *model = loader->model;
@@ -208,7 +225,7 @@ static void shutdown_losses(struct session_loader *loader, const struct json_val
                 known = sum_saturated_u64(known, model->losses[i].count);
         if (known >= (uint64_t)entry->integer)
             continue;
-        struct session_loss *loss = loss_find(loader, entry->key, NULL);
+        struct session_loss *loss = loss_find(loader, entry->key, "");
         if (!loss)
             loss = loss_add(loader, loader_text(loader, entry->key, entry->key_size), "");
         if (loss)

@@ -102,22 +102,25 @@ static void write_dictionaries(struct recorder *recorder, enum channel channel)
     if (!has_entries)
         return;
     struct bytes *line = recorder_begin(recorder, RECORD_DICTIONARY_UPDATE);
-    unsigned channels = 0;
+    unsigned channels = 0, dictionaries = 0;
     for (int i = 0; i < DICTIONARY_COUNT; i++) {
-        struct bytes *entries = &recorder->entries[i];
+        const struct bytes *entries = &recorder->entries[i];
         if (!entries->size || !(dictionary_catalogue[i].channels & 1u << channel))
             continue;
         bytes_append_format(line, ",\"%s\":{", dictionary_catalogue[i].name);
         bytes_append(line, entries->data, entries->size);
         bytes_append_char(line, '}');
         channels |= dictionary_catalogue[i].channels;
-        bytes_clear(entries);
+        dictionaries |= 1u << i;
     }
-    if (line->failed)
-        return;
-    for (int i = 0; i < CHANNEL_COUNT; i++)
+    bool is_written = true;
+    for (int i = 0; i < CHANNEL_COUNT && !line->failed; i++)
         if (channels & 1u << i)
-            (void)log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
+            is_written &= !log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
+    /* Without its names all that follows is nameless: they wait until there is room. */
+    for (int i = 0; i < DICTIONARY_COUNT && is_written; i++)
+        if (dictionaries & 1u << i)
+            bytes_clear(&recorder->entries[i]);
 }
 
 static void write_batch(struct recorder *recorder, enum record_type type)
@@ -225,7 +228,7 @@ void recorder_append_totals(struct recorder *recorder, struct bytes *out)
         }
     uint64_t disk_lost = 0;
     for (int type = 1; type < RECORD_TYPE_COUNT; type++)
-        disk_lost += stats.lost_rows[type];
+        disk_lost += type == RECORD_LOSS ? 0 : stats.lost_rows[type]; /* those are said again */
     if (disk_lost) {
         json_key(out, "disk");
         json_uint(out, disk_lost);

@@ -160,6 +160,15 @@ class Disk(TestCase):
         self.assertEqual(session.lines["system"][-1]["type"], "shutdown")
         self.assertEqual(verdict["rows"]["kernel_event_batch"] + self.lost_kernels(session), traced.counts["kernels"])
 
+    def test_names_that_found_no_room_are_written_when_there_is_some(self):
+        # The names come with the first kernels, a second after the start at the latest, and there is no room then.
+        traced = self.full(9000, "--run-ms", 4000, "--pause-us", 200, "--scopes", GPUFL_TEST_DISK_RECOVER_MS=2000)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        session = traced.session
+        rows = session.rows("kernel_event_batch")
+        self.assertTrue(rows)
+        self.assertEqual({row["kernel_id"] for row in rows} - session.dictionary("kernel_dict").keys(), set())
+
     def lost_kernels(self, session):
         return sum(record["count"] for record in session.records("loss")
                    if record.get("record_type") == "kernel_event_batch")
