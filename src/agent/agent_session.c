@@ -213,7 +213,8 @@ static enum step_result send_window(struct agent_session *session, const struct 
     if (session->is_repeating[channel])
         counter_add(&work->counters->windows_repeated, 1);
     enum shipment shipment = shipper_send(work->shipper, &session->sender, channel, window);
-    if (shipment == SHIPMENT_RETRY && work->shipper->coding != window->coding && !window->is_published)
+    /* Only what was not taken for its coding may change it: anything else may be with the server already. */
+    if (shipment == SHIPMENT_RETRY && work->shipper->answer.status == 415 && !window->is_published)
         state->pending.coding = work->shipper->coding;
     /* Under this name the server has what we sent before; our bytes differ because the compressor was renewed. */
     if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel])

@@ -47,6 +47,24 @@ class Crashes(AgentTest):
             ids = server.window_ids()
             self.assertEqual(ids[0], ids[1])
 
+    def test_a_window_keeps_its_coding_when_the_server_turns_out_to_know_a_better_one(self):
+        session = self.record()
+        with Server([Reply(action="mute") for _ in range(4)], encodings=("gzip", "zstd")) as server:
+            give, asked = server.give, []
+
+            def give_late(path, headers):
+                """What the server can do is not to be had at first."""
+                asked.append(path)
+                return Reply(action="drop") if len(asked) == 1 else give(path, headers)
+            server.give = give_late
+            result, _ = self.once(server)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_arrived(server, session)
+            self.assertEqual(len(set(server.window_ids()[:5])), 1)
+            codings = [headers["Content-Encoding"] for headers, _ in server.windows]
+            self.assertEqual(codings[:5], ["gzip"] * 5)
+            self.assertEqual(set(codings[5:]), {"zstd"})
+
     def test_a_killed_program_is_sent_to_its_last_whole_line(self):
         with Server() as server:
             agent = self.start(server)
