@@ -12,15 +12,9 @@ enum { FORM_UNKNOWN, FORM_CONSTANT, FORM_OFFSET, FORM_DELTA, FORM_COUNT, FORM_HA
 enum { PLANE_PLAIN, PLANE_CONSTANT, PLANE_ZSTD };
 enum { SAMPLE_ROWS = 4096, PACK_MIN = 48, BLOCK = 512 };
 
-gpufl_status column_coder_init(struct column_coder *coder, int level)
+void column_coder_init(struct column_coder *coder, int level)
 {
     *coder = (struct column_coder){.level = level};
-    coder->compressor = ZSTD_createCCtx();
-    coder->decompressor = ZSTD_createDCtx();
-    if (coder->compressor && coder->decompressor)
-        return GPUFL_OK;
-    column_coder_free(coder);
-    return GPUFL_E_NO_MEMORY;
 }
 
 void column_coder_free(struct column_coder *coder)
@@ -31,6 +25,21 @@ void column_coder_free(struct column_coder *coder)
     free(coder->plane);
     free(coder->packed);
     *coder = (struct column_coder){0};
+}
+
+size_t column_coder_pack(struct column_coder *coder, void *out, size_t room, const void *data, size_t size)
+{
+    if (!coder->compressor)
+        coder->compressor = ZSTD_createCCtx();
+    size_t packed = coder->compressor ? ZSTD_compressCCtx(coder->compressor, out, room, data, size, coder->level) : 0;
+    return ZSTD_isError(packed) ? 0 : packed;
+}
+
+bool column_coder_unpack(struct column_coder *coder, void *out, size_t size, const void *packed, size_t packed_size)
+{
+    if (!coder->decompressor)
+        coder->decompressor = ZSTD_createDCtx();
+    return coder->decompressor && ZSTD_decompressDCtx(coder->decompressor, out, size, packed, packed_size) == size;
 }
 
 static bool coder_reserve(struct column_coder *coder, size_t count)
@@ -85,10 +94,9 @@ static void plane_append(struct column_coder *coder, const uint8_t *plane, size_
     }
     size_t packed = 0;
     if (count >= PACK_MIN) {
-        packed = ZSTD_compressCCtx(coder->compressor, coder->packed, ZSTD_compressBound(coder->room), plane, count,
-                                   coder->level);
+        packed = column_coder_pack(coder, coder->packed, ZSTD_compressBound(coder->room), plane, count);
         /* Nearly incompressible bytes are kept plain: they are read back with a copy. */
-        if (ZSTD_isError(packed) || packed > count - count / 16)
+        if (packed > count - count / 16)
             packed = 0;
     }
     bytes_append_char(out, packed ? PLANE_ZSTD : PLANE_PLAIN);
@@ -217,7 +225,7 @@ static bool plane_read(struct column_coder *coder, const uint8_t **at, const uin
     case PLANE_ZSTD:
         if (!varint_read(at, end, &size) || size > (size_t)(end - *at))
             return false;
-        if (ZSTD_decompressDCtx(coder->decompressor, room, count, *at, (size_t)size) != count)
+        if (!column_coder_unpack(coder, room, count, *at, (size_t)size))
             return false;
         *at += size;
         *plane = room;

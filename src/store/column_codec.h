@@ -24,8 +24,14 @@ struct column_coder {
     int level;
 };
 
-NODISCARD gpufl_status column_coder_init(struct column_coder *coder, int level);
+/* Memory is taken when it is first needed: small columns need none. */
+void column_coder_init(struct column_coder *coder, int level);
 void column_coder_free(struct column_coder *coder);
+
+/* zstd: the size of what was written to out; 0 when it does not fit, or without memory. */
+size_t column_coder_pack(struct column_coder *coder, void *out, size_t room, const void *data, size_t size);
+/* False unless the bytes unpack to exactly size bytes. */
+bool column_coder_unpack(struct column_coder *coder, void *out, size_t size, const void *packed, size_t packed_size);
 
 /* Appends to out; what fails (memory) shows as out->failed. count is 1 ... COLUMN_ROWS_MAX. */
 void column_encode(struct column_coder *coder, const int64_t *cells, size_t count, struct bytes *out);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { GROWTH_MIN = 64 };
+enum { GROWTH_MIN = 16 };
 _Static_assert((int)DEVICE_METRIC_COLUMN_COUNT <= (int)ROW_COLUMNS_MAX, "the widest batch must fit");
 
 int record_column_find(const struct record_info *info, const char *name, size_t size)
@@ -37,6 +37,8 @@ void row_buffer_start(struct row_buffer *buffer, const struct record_info *info)
 
 void row_buffer_free(struct row_buffer *buffer)
 {
+    if (!buffer->info)
+        return; /* never started */
     for (unsigned i = 0; i < ROW_COLUMNS_MAX; i++)
         free(buffer->columns[i]);
     *buffer = (struct row_buffer){0};

@@ -245,7 +245,9 @@ static gpufl_status delete_apply(struct sqlite_store *store, struct connection *
 gpufl_status sqlite_session_delete(struct store *base, const char *session_id, struct problem *problem)
 {
     struct session_change change = {.session_id = session_id};
-    return store_change(sqlite_store_of(base), delete_apply, &change, 0, problem);
+    gpufl_status status = store_change(sqlite_store_of(base), delete_apply, &change, 0, problem);
+    background_wake(sqlite_store_of(base));
+    return status;
 }
 
 static gpufl_status tag_apply(struct sqlite_store *store, struct connection *connection, void *arg,

@@ -67,7 +67,13 @@ static const char step_2[] =
     "ALTER TABLE api_key ADD COLUMN rate_per_s INTEGER;"
     "ALTER TABLE api_key ADD COLUMN quota_bytes_per_day INTEGER;";
 
-static const char *const steps[] = {step_1, step_2};
+/* The minute that is still growing: one row a GPU, close to those of its host, or every sample would rewrite a page that
+ * holds nothing but the past of that GPU. */
+static const char step_3[] =
+    "CREATE TABLE metric_now(gpu INTEGER PRIMARY KEY, minute INTEGER NOT NULL, layout INTEGER NOT NULL,"
+    " data BLOB NOT NULL);";
+
+static const char *const steps[] = {step_1, step_2, step_3};
 _Static_assert(sizeof steps / sizeof *steps == SCHEMA_VERSION, "one step per version");
 
 static gpufl_status script_run(struct connection *connection, const char *sql, struct problem *problem)
@@ -98,7 +104,7 @@ gpufl_status schema_prepare(struct connection *connection, struct problem *probl
 {
     /* Page size and vacuum mode count only before the first table. */
     gpufl_status status = script_run(connection,
-                                     "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL;"
+                                     "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
                                      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
                                      "PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864;"
                                      "PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;",

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUP_BYTES_MAX = 128 << 20 };
+enum { GROUP_BYTES_MAX = 128 << 20, CROWD = 4, COMMIT_EVERY_NS = 20000000 };
 
 /* ---- the writer thread ---- */
 
@@ -25,6 +25,8 @@ static bool change_run(struct sqlite_store *store, struct change *change)
     change->status = statement_run(writer, &change->problem, "SAVEPOINT change", "");
     if (!change->status)
         change->status = change->run(store, writer, change->arg, &change->problem);
+    if (change->status)
+        store->made_layout_count = 0; /* they may be undone with it */
     if (sqlite3_get_autocommit(writer->db))
         return false;
     if (change->status && statement_run(writer, &ignored, "ROLLBACK TO change", ""))
@@ -61,19 +63,35 @@ static bool group_commit(struct sqlite_store *store, struct change *first)
         return true;
     if (!sqlite3_get_autocommit(store->writer.db))
         sqlite3_exec(store->writer.db, "ROLLBACK", NULL, NULL, NULL);
+    store->made_layout_count = 0;
     group_fail(first, status, &problem);
     return false;
+}
+
+/* Where many deliver at once, a commit costs each of them less the more of them share it: they come at most every
+ * COMMIT_EVERY_NS then. Who delivers alone does not wait. */
+static void others_await(struct sqlite_store *store, int64_t next_ns)
+{
+    int64_t wait_ns = next_ns - clock_mono_ns();
+    if (!next_ns || wait_ns <= 0 || store->is_writer_closing)
+        return;
+    const struct timespec pause = {.tv_nsec = (long)(wait_ns < COMMIT_EVERY_NS ? wait_ns : COMMIT_EVERY_NS)};
+    pthread_mutex_unlock(&store->mutex);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&store->mutex);
 }
 
 static void *writer_main(void *arg)
 {
     struct sqlite_store *store = arg;
+    int64_t next_ns = 0;
     pthread_mutex_lock(&store->mutex);
     for (;;) {
         while (!store->first && !store->is_writer_closing)
             pthread_cond_wait(&store->changed, &store->mutex);
         if (!store->first)
             break;
+        others_await(store, next_ns);
         /* What came while the last group was written forms the next one. */
         struct change *first = store->first, *last = first;
         uint64_t bytes = first->bytes, count = 1;
@@ -84,6 +102,7 @@ static void *writer_main(void *arg)
             store->last = NULL;
         last->next = NULL;
         pthread_mutex_unlock(&store->mutex);
+        next_ns = count >= CROWD ? clock_mono_ns() + COMMIT_EVERY_NS : 0;
         bool is_kept = group_commit(store, first);
         pthread_mutex_lock(&store->mutex);
         store->queue_count -= count;
@@ -95,8 +114,8 @@ static void *writer_main(void *arg)
         for (struct change *change = first, *next; change; change = next) {
             next = change->next; /* the change is gone once its owner sees is_done */
             change->is_done = true;
+            pthread_cond_signal(&change->done);
         }
-        pthread_cond_broadcast(&store->done);
     }
     pthread_mutex_unlock(&store->mutex);
     return NULL;
@@ -124,11 +143,13 @@ gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, 
         pthread_mutex_unlock(&store->mutex);
         return problem_set(problem, GPUFL_E_BUSY, "too many writes wait for the disk; try again");
     }
+    pthread_cond_init(&change.done, NULL);
     change_queue(store, &change);
     pthread_cond_signal(&store->changed);
     while (!change.is_done)
-        pthread_cond_wait(&store->done, &store->mutex);
+        pthread_cond_wait(&change.done, &store->mutex);
     pthread_mutex_unlock(&store->mutex);
+    pthread_cond_destroy(&change.done);
     if (change.status && problem)
         *problem = change.problem;
     return change.status;
@@ -152,7 +173,7 @@ gpufl_status reader_begin(struct sqlite_store *store, struct connection **out, s
             return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a reader of the store");
         status = connection_open(reader, store->path, SQLITE_OPEN_READWRITE, problem);
         if (!status &&
-            sqlite3_exec(reader->db, "PRAGMA query_only=1; PRAGMA cache_size=-16384; PRAGMA temp_store=MEMORY", NULL,
+            sqlite3_exec(reader->db, "PRAGMA query_only=1; PRAGMA cache_size=-2048; PRAGMA temp_store=MEMORY", NULL,
                          NULL, NULL) != SQLITE_OK)
             status = connection_fail(reader, sqlite3_errcode(reader->db), store->path, problem);
     }
@@ -188,21 +209,6 @@ void reader_end(struct sqlite_store *store, struct connection *reader)
 }
 
 /* ---- layouts ---- */
-
-static struct layout *layout_parse(int64_t id, const char *type_name, const char *columns)
-{
-    struct layout *layout = calloc(1, sizeof *layout);
-    if (!layout)
-        return NULL;
-    layout->layout = id;
-    layout->type = record_type_of(type_name, strlen(type_name));
-    for (const char *at = columns; *at && layout->count < ROW_COLUMNS_MAX;) {
-        size_t size = strcspn(at, ",");
-        layout->order[layout->count++] = record_column_find(&record_catalogue[layout->type], at, size);
-        at += size + (at[size] == ',');
-    }
-    return layout;
-}
 
 const struct layout *layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
                                 struct problem *problem)
@@ -244,29 +250,46 @@ const struct layout *layout_get(struct sqlite_store *store, struct connection *r
     return found;
 }
 
-gpufl_status layout_make(struct connection *connection, enum record_type type, uint64_t columns, int64_t *layout,
-                         int64_t *type_id, struct problem *problem)
+static gpufl_status layout_insert(struct connection *connection, struct made_layout *made, struct problem *problem)
 {
-    const struct record_info *info = &record_catalogue[type];
-    const char *name = type == RECORD_UNKNOWN ? "" : info->name;
-    char names[ROW_COLUMNS_MAX * 40] = "";
-    size_t size = 0;
-    for (unsigned i = 0; i < info->column_count && i < ROW_COLUMNS_MAX; i++)
-        if (columns >> i & 1)
-            size += (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? "," : "", info->columns[i].name);
+    const char *name = layout_type_name(made->type);
+    char names[LAYOUT_NAMES_MAX];
+    layout_names(made->type, made->columns, names);
     gpufl_status status = statement_run(connection, problem,
                                         "INSERT INTO record_type(name) VALUES(?1) ON CONFLICT DO NOTHING", "t", name);
     if (!status)
-        status = statement_integer(connection, type_id, NULL, problem, "SELECT type FROM record_type WHERE name=?", "t",
-                                   name);
+        status = statement_integer(connection, &made->type_id, NULL, problem,
+                                   "SELECT type FROM record_type WHERE name=?", "t", name);
     if (!status)
         status = statement_run(connection, problem,
                                "INSERT INTO layout(type, columns) VALUES(?1, ?2) ON CONFLICT DO NOTHING", "it",
-                               *type_id, names);
+                               made->type_id, names);
     if (!status)
-        status = statement_integer(connection, layout, NULL, problem,
-                                   "SELECT layout FROM layout WHERE type=?1 AND columns=?2", "it", *type_id, names);
+        status =
+            statement_integer(connection, &made->layout, NULL, problem,
+                              "SELECT layout FROM layout WHERE type=?1 AND columns=?2", "it", made->type_id, names);
     return status;
+}
+
+gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
+                         uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem)
+{
+    unsigned i = 0;
+    while (i < store->made_layout_count &&
+           (store->made_layouts[i].type != type || store->made_layouts[i].columns != columns))
+        i++;
+    if (i == store->made_layout_count) {
+        struct made_layout made = {.type = type, .columns = columns};
+        gpufl_status status = layout_insert(connection, &made, problem);
+        if (status)
+            return status;
+        i = i < MADE_LAYOUTS_MAX ? i : 0;
+        store->made_layout_count = i + 1;
+        store->made_layouts[i] = made;
+    }
+    *layout = store->made_layouts[i].layout;
+    *type_id = store->made_layouts[i].type_id;
+    return GPUFL_OK;
 }
 
 gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
@@ -382,7 +405,6 @@ static void sqlite_close(struct store *base)
     free(store->layouts);
     pthread_cond_destroy(&store->background_wake);
     pthread_cond_destroy(&store->changed);
-    pthread_cond_destroy(&store->done);
     pthread_mutex_destroy(&store->mutex);
     free(store);
 }
@@ -437,7 +459,6 @@ gpufl_status sqlite_store_open(struct store **out, const char *directory, const 
     store->last_commit_ns = CELL_UNKNOWN;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->changed, NULL);
-    pthread_cond_init(&store->done, NULL);
     pthread_cond_init(&store->background_wake, NULL);
     gpufl_status status = GPUFL_OK;
     if ((size_t)snprintf(store->path, sizeof store->path, "%s/gpufl.db", directory) >= sizeof store->path)

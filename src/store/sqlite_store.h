@@ -5,13 +5,14 @@
 #ifndef GPUFL_STORE_SQLITE_STORE_H
 #define GPUFL_STORE_SQLITE_STORE_H
 
+#include "store/segment_reader.h"
 #include "store/sqlite_connection.h"
 #include "store/store_engine.h"
 #include "store/write_unit.h"
 
 #include <pthread.h>
 
-enum { SCHEMA_VERSION = 2, TILE_SHIFTS = 64, LAYOUTS_MAX = 4096 };
+enum { SCHEMA_VERSION = 3, TILE_SHIFTS = 64, LAYOUTS_MAX = 4096, MADE_LAYOUTS_MAX = 256 };
 
 struct sqlite_store;
 
@@ -25,15 +26,14 @@ struct change {
     gpufl_status status;
     struct problem problem;
     bool is_done;
+    pthread_cond_t done; /* its owner waits: one wake-up for each, not all for all */
     struct change *next;
 };
 
-/* Which columns a stored segment has. */
-struct layout {
-    int64_t layout;
+struct made_layout {
     enum record_type type;
-    unsigned count;
-    int order[ROW_COLUMNS_MAX]; /* the catalogue's column, -1: it no longer has it */
+    uint64_t columns;
+    int64_t layout, type_id;
 };
 
 struct sqlite_store {
@@ -42,10 +42,12 @@ struct sqlite_store {
     char path[4096]; /* of the database */
     int lock_fd;
     struct connection writer;
-    int64_t next_position; /* of segments; the writer's */
+    int64_t next_position;                             /* of segments; the writer's */
+    struct made_layout made_layouts[MADE_LAYOUTS_MAX]; /* the writer's: found or made since the last undone change */
+    unsigned made_layout_count;
 
     pthread_mutex_t mutex; /* everything below */
-    pthread_cond_t changed, done;
+    pthread_cond_t changed;
     struct change *first, *last; /* waiting for the writer */
     uint64_t queue_count, queue_bytes;
     bool is_closing;        /* the background thread ends */
@@ -67,19 +69,6 @@ static inline struct sqlite_store *sqlite_store_of(struct store *store)
     return (struct sqlite_store *)store; /* the first member */
 }
 
-/* Channels by name in the tables; "" for lines of no single channel. */
-static inline const char *channel_text(enum channel channel)
-{
-    return (unsigned)channel < CHANNEL_COUNT ? channel_names[channel] : "";
-}
-static inline enum channel channel_parse(const char *name)
-{
-    unsigned channel = 0;
-    while (channel < CHANNEL_COUNT && strcmp(channel_names[channel], name) != 0)
-        channel++;
-    return (enum channel)channel;
-}
-
 /* sqlite_schema.c */
 NODISCARD gpufl_status schema_version(struct connection *connection, int *version, struct problem *problem);
 NODISCARD gpufl_status schema_prepare(struct connection *connection, struct problem *problem);
@@ -94,38 +83,30 @@ void reader_end(struct sqlite_store *store, struct connection *reader);
 const struct layout *layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
                                 struct problem *problem);
 /* The writer's: found or made. columns: 1 << column; 0 for records that are no batches. */
-NODISCARD gpufl_status layout_make(struct connection *connection, enum record_type type, uint64_t columns,
-                                   int64_t *layout, int64_t *type_id, struct problem *problem);
+NODISCARD gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
+                                   uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem);
 /* The session's number, GPUFL_E_NOT_FOUND. */
 NODISCARD gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
                                     struct problem *problem);
 NODISCARD gpufl_status session_drop(struct connection *connection, int64_t session, struct problem *problem);
 
 /* sqlite_read.c: the segments of a session, in the order in which they are delivered. */
-struct stored_segment {
-    int64_t segment, position, layout_id, rows, min_ns, max_ns, bytes;
-    const struct layout *layout;
-    enum channel channel;
-    uint32_t rank;
-};
-struct stored_segments {
-    struct stored_segment *items; /* owned */
-    size_t count, capacity;
-};
 NODISCARD gpufl_status segments_list(struct sqlite_store *store, struct connection *reader, int64_t session,
                                      const struct record_set *types, struct stored_segments *out,
                                      struct problem *problem);
 /* Points at the segment's bytes until the next step of the statement behind it. */
 NODISCARD gpufl_status segment_fetch(struct connection *reader, const struct stored_segment *segment, const void **data,
                                      size_t *size, struct problem *problem);
+struct segment_source segment_source_of(struct connection *reader);
 /* A batch's rows. */
 NODISCARD gpufl_status segment_rows(struct connection *reader, struct column_coder *coder,
                                     const struct stored_segment *segment, uint64_t wanted, struct row_buffer *rows,
                                     struct problem *problem);
 
 /* sqlite_write.c: segments of a write or of a compaction into the tables; *bytes grows by what they take. */
-NODISCARD gpufl_status segment_insert(struct connection *connection, int64_t session, int64_t position,
-                                      const struct segment *segment, int64_t *bytes, struct problem *problem);
+NODISCARD gpufl_status segment_insert(struct sqlite_store *store, struct connection *connection, int64_t session,
+                                      int64_t position, const struct segment *segment, int64_t *bytes,
+                                      struct problem *problem);
 
 /* The engine's functions, by file. */
 gpufl_status sqlite_write_begin(struct store *store, const struct store_identity *identity, struct store_write **out,
@@ -135,8 +116,9 @@ gpufl_status sqlite_write_line(struct store_write *write, const struct log_line 
 gpufl_status sqlite_write_commit(struct store_write *write, struct store_written *written, struct problem *problem);
 void sqlite_write_name(struct store_write *write, const char *window_id, uint32_t crc);
 void sqlite_write_abort(struct store_write *write);
-gpufl_status sqlite_write_sums(struct connection *connection, int64_t session, const struct write_unit *unit,
-                               int64_t now_ns, struct problem *problem); /* sqlite_sums.c */
+gpufl_status sqlite_write_sums(struct sqlite_store *store, struct connection *connection, int64_t session,
+                               const struct write_unit *unit, int64_t now_ns,
+                               struct problem *problem); /* sqlite_sums.c */
 
 gpufl_status sqlite_read(struct store *store, const struct store_range *range, log_line_fn on_line, void *user,
                          struct problem *problem);
@@ -193,20 +175,35 @@ bool histogram_decode(const void *data, size_t size, uint64_t bins[STORE_HISTOGR
  * on to it; *is_done when there is none. */
 NODISCARD gpufl_status scopes_refresh(struct sqlite_store *store, int64_t *after, bool *is_done,
                                       struct problem *problem);
-/* sqlite_compaction.c: melts the small segments of one session and type; *is_done when there was nothing to do.
- * Complete sessions are left alone until settle_ns after their last line. */
+/* sqlite_compaction.c: where small segments wait to be melted. Complete sessions are left alone until settle_ns after
+ * their last line. */
+enum { BLOCKED_MAX = 64 };
+struct melting_place {
+    int64_t session, type;
+    enum channel channel;
+    int64_t rows_below; /* only segments with fewer rows */
+};
 struct compaction {
     struct column_coder coder;
     int64_t settle_ns;
-    struct {
-        int64_t session, type;
-    } blocked[64]; /* could not be read: not tried again */
+    struct melting_place *places; /* owned; what was found */
+    size_t place_count, place_next;
+    int64_t find_cpu_ns; /* what finding them took */
+    struct melting_place blocked[BLOCKED_MAX]; /* could not be read: not tried again */
     unsigned blocked_count;
 };
-NODISCARD gpufl_status compaction_step(struct sqlite_store *store, struct compaction *compaction, bool *is_done,
+NODISCARD gpufl_status compaction_open(struct compaction *compaction, int64_t settle_ns, struct problem *problem);
+void compaction_close(struct compaction *compaction);
+NODISCARD gpufl_status compaction_find(struct sqlite_store *store, struct compaction *compaction,
                                        struct problem *problem);
-/* sqlite_upkeep.c: free pages back to the file system. */
-NODISCARD gpufl_status store_give_back(struct sqlite_store *store, struct problem *problem);
+/* Melts at the next ones of the places. */
+NODISCARD gpufl_status compaction_step(struct sqlite_store *store, struct compaction *compaction,
+                                       struct problem *problem);
+/* sqlite_upkeep.c: some free pages back to the file system; *is_done when no more than that share is free. */
+NODISCARD gpufl_status store_give_back(struct sqlite_store *store, unsigned kept_percent, bool *is_done,
+                                       struct problem *problem);
 void *background_main(void *store);
+/* There is something to do for later. */
+void background_wake(struct sqlite_store *store);
 
 #endif

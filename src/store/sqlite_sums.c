@@ -147,7 +147,7 @@ static gpufl_status gpus_save(struct connection *connection, int64_t session, co
                               const struct session_facts *facts, int64_t now_ns, struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
-    for (unsigned i = 0; i < facts->gpu_count && !status; i++) {
+    for (size_t i = 0; i < facts->gpu_count && !status; i++) {
         const struct gpu_fact *fact = &facts->gpus[i];
         int64_t gpu;
         status = gpu_make(connection, host, fact->uuid, fact->name, fact->device_id, now_ns, &gpu, problem);
@@ -160,94 +160,193 @@ static gpufl_status gpus_save(struct connection *connection, int64_t session, co
     return status;
 }
 
-/* The GPU behind a session's device number, or the host itself. */
-static gpufl_status gpu_of(struct connection *connection, int64_t session, const char *host, int64_t device_id,
-                           int64_t now_ns, int64_t *gpu, struct problem *problem)
+/* The GPU behind a session's device number, or the host itself. *is_seen: its last_seen_ns is up to date. */
+static gpufl_status gpu_find(struct connection *connection, int64_t session, const char *host, int64_t device_id,
+                             int64_t now_ns, int64_t *gpu, bool *is_seen, struct problem *problem)
 {
     bool is_found = false;
+    *is_seen = true;
     if (device_id == CELL_UNKNOWN)
         return gpu_make(connection, host, "", "", CELL_UNKNOWN, now_ns, gpu, problem);
     gpufl_status status =
         statement_integer(connection, gpu, &is_found, problem,
                           "SELECT gpu FROM session_gpu WHERE session=?1 AND device_id=?2", "ii", session, device_id);
+    *is_seen = !is_found;
     if (status || is_found)
-        return status ? status
-                      : statement_run(connection, problem, "UPDATE gpu SET last_seen_ns=?2 WHERE gpu=?1", "ii", *gpu,
-                                      now_ns);
+        return status;
     /* The log did not say its UUID. */
     char uuid[48];
     snprintf(uuid, sizeof uuid, "device-%lld", (long long)device_id);
     return gpu_make(connection, host, uuid, "", device_id, now_ns, gpu, problem);
 }
 
-static gpufl_status metric_save(struct connection *connection, int64_t gpu, const struct metric_sum *sum,
-                                struct problem *problem)
+/* The GPUs of one write: each is looked up once, whatever there is of it. */
+struct gpu_memo {
+    int64_t session, now_ns;
+    const char *host;
+    struct {
+        int64_t device_id, gpu;
+        bool is_seen;
+    } items[FACT_GPUS_MAX + 1]; /* the host is one more */
+    unsigned count;
+};
+
+static gpufl_status gpu_of(struct connection *connection, struct gpu_memo *memo, int64_t device_id, unsigned *index,
+                           struct problem *problem)
 {
-    const struct record_info *info = &record_catalogue[sum->type];
+    unsigned i = 0;
+    while (i < memo->count && memo->items[i].device_id != device_id)
+        i++;
+    *index = i;
+    if (i < memo->count)
+        return GPUFL_OK;
+    if (i == sizeof memo->items / sizeof *memo->items)
+        return problem_set(problem, GPUFL_E_LIMIT, "a machine has at most %d GPUs", FACT_GPUS_MAX);
+    memo->items[i].device_id = device_id;
+    memo->count++;
+    return gpu_find(connection, memo->session, memo->host, device_id, memo->now_ns, &memo->items[i].gpu,
+                    &memo->items[i].is_seen, problem);
+}
+
+/* Adds sums as they are stored; both have the same layout, and so the same order of columns. */
+static gpufl_status stored_cells_add(struct metric_cell *cells, const void *data, size_t size, struct problem *problem)
+{
+    int order[ROW_COLUMNS_MAX];
+    for (int i = 0; i < ROW_COLUMNS_MAX; i++)
+        order[i] = i;
+    gpufl_status status = metric_cells_add(cells, data, size, order, ROW_COLUMNS_MAX);
+    return status ? problem_set(problem, status, "the sums of a metric cannot be read") : status;
+}
+
+/* Adds to a minute that is over. Sums of another layout (an older gpufl's) stay as they are: readers add them up. */
+static gpufl_status past_add(struct connection *connection, int64_t gpu, int64_t minute, int64_t layout,
+                             const struct metric_cell *added, struct problem *problem)
+{
     struct metric_cell cells[ROW_COLUMNS_MAX];
     struct bytes bytes = {0};
     sqlite3_stmt *statement;
     bool has_row = false;
-    int64_t layout, type;
-    memcpy(cells, sum->cells, sizeof cells);
-    gpufl_status status = layout_make(connection, sum->type, UINT64_MAX, &layout, &type, problem);
-    /* Sums of another layout (an older gpufl's) stay as they are: readers add them up. */
-    if (!status)
-        status = statement_open(connection, &statement, problem,
-                                "SELECT data FROM metric WHERE gpu=?1 AND minute=?2 AND layout=?3", "iii", gpu,
-                                sum->minute, layout);
+    memcpy(cells, added, sizeof cells);
+    gpufl_status status =
+        statement_open(connection, &statement, problem,
+                       "SELECT data FROM metric WHERE gpu=?1 AND minute=?2 AND layout=?3", "iii", gpu, minute, layout);
     if (!status)
         status = statement_next(connection, statement, &has_row, problem);
     if (!status && has_row) {
-        int order[ROW_COLUMNS_MAX];
-        for (int i = 0; i < ROW_COLUMNS_MAX; i++)
-            order[i] = i;
-        status = metric_cells_add(cells, sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0),
-                                  order, info->column_count);
+        status = stored_cells_add(cells, sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0),
+                                  problem);
         sqlite3_reset(statement);
-        if (status)
-            problem_set(problem, status, "the sums of a metric cannot be read");
     }
-    if (!status) {
-        metric_cells_encode(cells, info->column_count, &bytes);
+    metric_cells_encode(cells, ROW_COLUMNS_MAX, &bytes);
+    if (!status)
         status = bytes.failed ? GPUFL_E_NO_MEMORY
                               : statement_run(connection, problem,
                                               "INSERT OR REPLACE INTO metric(gpu, minute, layout, data)"
                                               " VALUES(?1, ?2, ?3, ?4)",
-                                              "iiib", gpu, sum->minute, layout, bytes.data, bytes.size);
-    }
+                                              "iiib", gpu, minute, layout, bytes.data, bytes.size);
     bytes_free(&bytes);
     return status;
 }
 
-static gpufl_status metrics_save(struct connection *connection, int64_t session, const char *session_id,
-                                 const char *host, const struct write_sums *sums, int64_t now_ns,
-                                 struct problem *problem)
+/* What is there of the GPU's latest minute; minute is CELL_UNKNOWN when there is nothing. */
+struct latest_minute {
+    int64_t minute, layout;
+    struct metric_cell cells[ROW_COLUMNS_MAX];
+};
+
+static gpufl_status latest_read(struct connection *connection, int64_t gpu, struct latest_minute *latest,
+                                struct problem *problem)
 {
-    gpufl_status status = GPUFL_OK;
-    int64_t gpu, layout, type;
-    for (size_t i = 0; i < sums->metric_count && !status; i++) {
-        status = gpu_of(connection, session, host, sums->metrics[i].device_id, now_ns, &gpu, problem);
-        if (!status)
-            status = metric_save(connection, gpu, &sums->metrics[i], problem);
-    }
-    for (size_t i = 0; i < sums->sample_count && !status; i++) {
-        const struct metric_sample *sample = &sums->samples[i];
-        size_t size = record_catalogue[sample->type].column_count * sizeof *sample->cells;
-        status = gpu_of(connection, session, host, sample->device_id, now_ns, &gpu, problem);
-        if (!status)
-            status = layout_make(connection, sample->type, UINT64_MAX, &layout, &type, problem);
-        if (!status)
-            status = statement_run(connection, problem,
-                                   "UPDATE gpu SET sample_ns=?2, layout=?3, sample=?4, session_id=?5 WHERE gpu=?1 AND"
-                                   " (sample_ns IS NULL OR sample_ns<=?2)",
-                                   "iiibt", gpu, sample->cells[0], layout, sample->cells, size, session_id);
-    }
+    sqlite3_stmt *statement;
+    bool has_row = false;
+    *latest = (struct latest_minute){.minute = CELL_UNKNOWN};
+    gpufl_status status = statement_open(connection, &statement, problem,
+                                         "SELECT minute, layout, data FROM metric_now WHERE gpu=?", "i", gpu);
+    if (!status)
+        status = statement_next(connection, statement, &has_row, problem);
+    if (status || !has_row)
+        return status;
+    latest->minute = sqlite3_column_int64(statement, 0);
+    latest->layout = sqlite3_column_int64(statement, 1);
+    status = stored_cells_add(latest->cells, sqlite3_column_blob(statement, 2),
+                              (size_t)sqlite3_column_bytes(statement, 2), problem);
+    sqlite3_reset(statement);
     return status;
 }
 
-gpufl_status sqlite_write_sums(struct connection *connection, int64_t session, const struct write_unit *unit,
-                               int64_t now_ns, struct problem *problem)
+static gpufl_status metric_save(struct sqlite_store *store, struct connection *connection, int64_t gpu,
+                                const struct metric_sum *sum, struct problem *problem)
+{
+    struct latest_minute latest;
+    struct bytes bytes = {0};
+    int64_t layout, type;
+    gpufl_status status = layout_make(store, connection, sum->type, UINT64_MAX, &layout, &type, problem);
+    if (!status)
+        status = latest_read(connection, gpu, &latest, problem);
+    if (status)
+        return status;
+    if (latest.minute > sum->minute)
+        return past_add(connection, gpu, sum->minute, layout, sum->cells, problem);
+    if (latest.minute != sum->minute || latest.layout != layout) {
+        if (latest.minute != CELL_UNKNOWN)
+            status = past_add(connection, gpu, latest.minute, latest.layout, latest.cells, problem);
+        memset(latest.cells, 0, sizeof latest.cells);
+    }
+    for (unsigned i = 0; i < ROW_COLUMNS_MAX; i++)
+        metric_cell_add(&latest.cells[i], &sum->cells[i]);
+    metric_cells_encode(latest.cells, ROW_COLUMNS_MAX, &bytes);
+    if (!status)
+        status = bytes.failed ? GPUFL_E_NO_MEMORY
+                              : statement_run(connection, problem,
+                                              "INSERT OR REPLACE INTO metric_now(gpu, minute, layout, data)"
+                                              " VALUES(?1, ?2, ?3, ?4)",
+                                              "iiib", gpu, sum->minute, layout, bytes.data, bytes.size);
+    bytes_free(&bytes);
+    return status;
+}
+
+static gpufl_status sample_save(struct sqlite_store *store, struct connection *connection, int64_t gpu,
+                                const struct metric_sample *sample, const char *session_id, int64_t now_ns,
+                                struct problem *problem)
+{
+    int64_t layout, type;
+    size_t size = record_catalogue[sample->type].column_count * sizeof *sample->cells;
+    gpufl_status status = layout_make(store, connection, sample->type, UINT64_MAX, &layout, &type, problem);
+    return status ? status
+                  : statement_run(connection, problem,
+                                  "UPDATE gpu SET last_seen_ns=?6, sample_ns=MAX(IFNULL(sample_ns, ?2), ?2),"
+                                  " layout=CASE WHEN sample_ns>?2 THEN layout ELSE ?3 END,"
+                                  " sample=CASE WHEN sample_ns>?2 THEN sample ELSE ?4 END,"
+                                  " session_id=CASE WHEN sample_ns>?2 THEN session_id ELSE ?5 END WHERE gpu=?1",
+                                  "iiibti", gpu, sample->cells[0], layout, sample->cells, size, session_id, now_ns);
+}
+
+static gpufl_status metrics_save(struct sqlite_store *store, struct connection *connection, struct gpu_memo *memo,
+                                 const char *session_id, const struct write_sums *sums, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    unsigned at;
+    for (size_t i = 0; i < sums->metric_count && !status; i++) {
+        status = gpu_of(connection, memo, sums->metrics[i].device_id, &at, problem);
+        if (!status)
+            status = metric_save(store, connection, memo->items[at].gpu, &sums->metrics[i], problem);
+    }
+    for (size_t i = 0; i < sums->sample_count && !status; i++) {
+        status = gpu_of(connection, memo, sums->samples[i].device_id, &at, problem);
+        if (!status)
+            status = sample_save(store, connection, memo->items[at].gpu, &sums->samples[i], session_id, memo->now_ns,
+                                 problem);
+        memo->items[at].is_seen = true;
+    }
+    for (unsigned i = 0; i < memo->count && !status; i++)
+        if (!memo->items[i].is_seen)
+            status = statement_run(connection, problem, "UPDATE gpu SET last_seen_ns=?2 WHERE gpu=?1", "ii",
+                                   memo->items[i].gpu, memo->now_ns);
+    return status;
+}
+
+gpufl_status sqlite_write_sums(struct sqlite_store *store, struct connection *connection, int64_t session,
+                               const struct write_unit *unit, int64_t now_ns, struct problem *problem)
 {
     const struct write_sums *sums = &unit->sums;
     char host[FACT_TEXT_MAX] = "";
@@ -271,7 +370,8 @@ gpufl_status sqlite_write_sums(struct connection *connection, int64_t session, c
         status = names_save(connection, session, sums, problem);
     for (size_t i = 0; i < sums->kernel_count && !status; i++)
         status = kernel_save(connection, session, &sums->kernels[i], problem);
-    if (!status)
-        status = metrics_save(connection, session, unit->session_id, host, sums, now_ns, problem);
+    struct gpu_memo memo = {.session = session, .now_ns = now_ns, .host = host, .count = 0};
+    if (!status && sums->metric_count + sums->sample_count)
+        status = metrics_save(store, connection, &memo, unit->session_id, sums, problem);
     return status;
 }

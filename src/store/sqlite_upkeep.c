@@ -78,6 +78,8 @@ static gpufl_status metrics_drop_apply(struct sqlite_store *store, struct connec
     const int64_t *minute = arg;
     (void)store;
     gpufl_status status = statement_run(connection, problem, "DELETE FROM metric WHERE minute<?", "i", *minute);
+    if (!status)
+        status = statement_run(connection, problem, "DELETE FROM metric_now WHERE minute<?", "i", *minute);
     return status ? status
                   : statement_run(connection, problem,
                                   "DELETE FROM kernel_name WHERE NOT EXISTS (SELECT 1 FROM kernel WHERE"
@@ -108,6 +110,8 @@ gpufl_status sqlite_retain(struct store *base, const struct store_retention *pol
         if (policy->age_ns || doomed.count)
             status = store_change(store, metrics_drop_apply, &minute, 0, problem);
     }
+    if (doomed.count)
+        background_wake(store);
     free(doomed.sessions);
     return status;
 }
@@ -122,23 +126,29 @@ static gpufl_status vacuum_apply(struct sqlite_store *store, struct connection *
     return statement_run(connection, problem, "PRAGMA incremental_vacuum(1024)", "");
 }
 
-gpufl_status store_give_back(struct sqlite_store *store, struct problem *problem)
+gpufl_status store_give_back(struct sqlite_store *store, unsigned kept_percent, bool *is_done, struct problem *problem)
 {
-    for (int64_t before = INT64_MAX;;) {
-        struct connection *reader;
-        int64_t free_pages;
-        gpufl_status status = reader_begin(store, &reader, problem);
-        if (status)
-            return status;
-        status = statement_integer(reader, &free_pages, NULL, problem, "PRAGMA freelist_count", "");
-        reader_end(store, reader);
-        if (status || !free_pages || free_pages >= before)
-            return status;
-        before = free_pages;
-        status = store_change(store, vacuum_apply, NULL, 0, problem);
-        if (status)
-            return status;
-    }
+    struct connection *reader;
+    int64_t free_pages, pages, free_after;
+    *is_done = true;
+    gpufl_status status = reader_begin(store, &reader, problem);
+    if (status)
+        return status;
+    status = statement_integer(reader, &free_pages, NULL, problem, "PRAGMA freelist_count", "");
+    if (!status)
+        status = statement_integer(reader, &pages, NULL, problem, "PRAGMA page_count", "");
+    reader_end(store, reader);
+    if (status || !free_pages || free_pages <= pages / 100 * kept_percent)
+        return status;
+    status = store_change(store, vacuum_apply, NULL, 0, problem);
+    if (!status)
+        status = reader_begin(store, &reader, problem);
+    if (status)
+        return status;
+    status = statement_integer(reader, &free_after, NULL, problem, "PRAGMA freelist_count", "");
+    reader_end(store, reader);
+    *is_done = status || free_after >= free_pages;
+    return status;
 }
 
 /* ---- backup ---- */
@@ -214,21 +224,8 @@ static gpufl_status structure_check(struct checking *checking, struct problem *p
 /* True when the segment can be read and has the rows that the catalog says. */
 static bool segment_check(struct checking *checking, const struct stored_segment *segment, const char *session_id)
 {
-    struct problem problem = {""};
-    bool is_good = false;
-    if (record_catalogue[segment->layout->type].is_batch) {
-        is_good = !segment_rows(checking->reader, &checking->coder, segment, 0, &checking->rows, &problem);
-    } else {
-        const void *data;
-        size_t size;
-        int64_t lines = 0;
-        bytes_clear(&checking->lines);
-        if (!segment_fetch(checking->reader, segment, &data, &size, &problem) &&
-            !lines_decode(&checking->coder, data, size, &checking->lines))
-            for (size_t i = 0; i < checking->lines.size; i++)
-                lines += checking->lines.data[i] == '\n';
-        is_good = lines == segment->rows;
-    }
+    const struct segment_source source = segment_source_of(checking->reader);
+    bool is_good = segment_is_whole(&source, &checking->coder, segment, &checking->rows, &checking->lines);
     if (!is_good)
         issue(checking, "session %s: segment %lld (%s) is damaged", session_id, (long long)segment->segment,
               segment->layout->type == RECORD_UNKNOWN ? "unknown" : record_catalogue[segment->layout->type].name);
@@ -265,10 +262,8 @@ gpufl_status sqlite_check(struct store *base, store_issue_fn on_issue, void *use
     struct checking checking = {.store = sqlite_store_of(base), .on_issue = on_issue, .user = user};
     sqlite3_stmt *statement;
     bool has_row = true;
-    gpufl_status status = column_coder_init(&checking.coder, 1);
-    if (status)
-        return problem_set(problem, status, "no memory for a check");
-    status = reader_begin(checking.store, &checking.reader, problem);
+    column_coder_init(&checking.coder, 1);
+    gpufl_status status = reader_begin(checking.store, &checking.reader, problem);
     if (!status)
         status = structure_check(&checking, problem);
     if (!status)

@@ -70,11 +70,8 @@ gpufl_status sqlite_write_begin(struct store *base, const struct store_identity 
     if (!write)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a delivery");
     write->base.store = base;
-    gpufl_status status = write_unit_init(&write->unit, identity, store->options.write_bytes_max);
-    if (status)
-        problem_set(problem, status, "no memory for a delivery");
-    else
-        status = reader_begin(store, &reader, problem);
+    write_unit_init(&write->unit, identity, store->options.write_bytes_max);
+    gpufl_status status = reader_begin(store, &reader, problem);
     if (!status) {
         status = session_find(reader, identity->session_id, &session, NULL);
         if (!status)
@@ -114,11 +111,11 @@ void sqlite_write_abort(struct store_write *base)
     free(write);
 }
 
-gpufl_status segment_insert(struct connection *connection, int64_t session, int64_t position,
-                            const struct segment *segment, int64_t *bytes, struct problem *problem)
+gpufl_status segment_insert(struct sqlite_store *store, struct connection *connection, int64_t session,
+                            int64_t position, const struct segment *segment, int64_t *bytes, struct problem *problem)
 {
     int64_t layout, type, size = (int64_t)segment->bytes.size;
-    gpufl_status status = layout_make(connection, segment->type, segment->present, &layout, &type, problem);
+    gpufl_status status = layout_make(store, connection, segment->type, segment->present, &layout, &type, problem);
     for (unsigned i = 0; i < segment->level_count; i++)
         size += (int64_t)segment->levels[i].bytes.size;
     if (!status)
@@ -197,12 +194,13 @@ static gpufl_status unit_apply(struct sqlite_store *store, struct connection *co
         if (unit->added[kind].count)
             status = sequence_save(connection, session, kind, &unit->added[kind], problem);
     for (size_t i = 0; i < unit->segment_count && !status; i++)
-        status = segment_insert(connection, session, store->next_position++, &unit->segments[i], &bytes, problem);
+        status =
+            segment_insert(store, connection, session, store->next_position++, &unit->segments[i], &bytes, problem);
     if (!status)
         status = statement_run(connection, problem,
                                "UPDATE session SET bytes=bytes+?2, revision=revision+1 WHERE session=?1", "ii", session,
                                bytes);
-    return status ? status : sqlite_write_sums(connection, session, unit, now_ns, problem);
+    return status ? status : sqlite_write_sums(store, connection, session, unit, now_ns, problem);
 }
 
 static gpufl_status write_apply(struct sqlite_store *store, struct connection *connection, void *arg,
@@ -244,11 +242,7 @@ gpufl_status sqlite_write_commit(struct store_write *base, struct store_written 
     if (!status)
         *written = write->written;
     sqlite_write_abort(base);
-    if (!status && store->has_background) {
-        pthread_mutex_lock(&store->mutex);
-        store->has_background_work = true;
-        pthread_cond_signal(&store->background_wake);
-        pthread_mutex_unlock(&store->mutex);
-    }
+    if (!status)
+        background_wake(store);
     return status;
 }

@@ -29,10 +29,19 @@ gpufl_status store_open(struct store **out, const char *location, const struct s
     if (!location || !*location)
         return problem_set(problem, GPUFL_E_INVALID, "a store needs a directory");
     const char *scheme = strstr(location, "://");
+    if (scheme && !strncmp(location, "clickhouse://", 13))
+        return clickhouse_store_open(out, location, options, problem);
     if (scheme)
         return problem_set(problem, GPUFL_E_UNSUPPORTED, "no store engine for %.*s://", (int)(scheme - location),
                            location);
     return sqlite_store_open(out, location, options, problem);
+}
+
+bool store_location_has_secret(const char *location)
+{
+    const char *host = strstr(location, "://");
+    const char *user_end = host ? strpbrk(host + 3, "@/?") : NULL;
+    return user_end && *user_end == '@' && memchr(host + 3, ':', (size_t)(user_end - host - 3));
 }
 
 void store_close(struct store *store)

@@ -42,9 +42,12 @@ struct store_options {
     bool no_background;       /* compaction and scope rollups only by store_maintain: for tests and tools */
 };
 
-/* location: a directory (made when missing) or an engine's URL. One writing process per directory. */
+/* location: a directory (made when missing) or an engine's URL: clickhouse://[user[:password]@]host:port[,host:port...]/
+ * database[?cluster=NAME]. One writing process per directory; any number of them share a URL. */
 NODISCARD gpufl_status store_open(struct store **out, const char *location, const struct store_options *options,
                                   struct problem *problem);
+/* A password stands in it: it must not be shown, nor have come from a command line. */
+bool store_location_has_secret(const char *location);
 /* Waits for commits under way. Writes that are still open are aborted by their owner before this. */
 void store_close(struct store *store);
 
@@ -147,7 +150,7 @@ struct store_stats {
     uint64_t queue_writes, queue_bytes; /* waiting for their commit */
     int64_t last_commit_ns;             /* wall clock; CELL_UNKNOWN: none since the start */
     int schema_version;
-    const char *engine; /* "sqlite" */
+    const char *engine; /* "sqlite", "clickhouse" */
 };
 NODISCARD gpufl_status store_stats(struct store *store, struct store_stats *stats, struct problem *problem);
 

@@ -60,5 +60,8 @@ struct store_write {
 /* sqlite_store.c */
 NODISCARD gpufl_status sqlite_store_open(struct store **out, const char *directory, const struct store_options *options,
                                          struct problem *problem);
+/* clickhouse_store.c */
+NODISCARD gpufl_status clickhouse_store_open(struct store **out, const char *url, const struct store_options *options,
+                                             struct problem *problem);
 
 #endif

@@ -19,6 +19,7 @@ void write_sums_free(struct write_sums *sums)
     free(sums->metrics);
     free(sums->metric_slots);
     free(sums->samples);
+    free(sums->facts.gpus);
     *sums = (struct write_sums){0};
 }
 
@@ -69,7 +70,7 @@ static void text_keep(char *out, size_t room, const char *text)
     out[size] = '\0';
 }
 
-static void gpus_take(struct session_facts *facts, const struct json_value *list)
+static bool gpus_take(struct session_facts *facts, const struct json_value *list)
 {
     for (const struct json_value *entry = list && list->kind == JSON_ARRAY ? list->child : NULL; entry;
          entry = entry->next) {
@@ -77,15 +78,20 @@ static void gpus_take(struct session_facts *facts, const struct json_value *list
         const char *uuid = json_get_text(entry, "uuid", "");
         if (device_id < 0 || !*uuid)
             continue;
-        unsigned i = 0;
+        size_t i = 0;
         while (i < facts->gpu_count && facts->gpus[i].device_id != device_id)
             i++;
         if (i == FACT_GPUS_MAX || i < facts->gpu_count)
             continue;
+        struct gpu_fact *grown = array_grow(facts->gpus, &facts->gpu_capacity, facts->gpu_count, sizeof *grown);
+        if (!grown)
+            return false;
+        facts->gpus = grown;
         facts->gpus[facts->gpu_count++] = (struct gpu_fact){.device_id = device_id};
         text_keep(facts->gpus[i].uuid, sizeof facts->gpus[i].uuid, uuid);
         text_keep(facts->gpus[i].name, sizeof facts->gpus[i].name, json_get_text(entry, "name", ""));
     }
+    return true;
 }
 
 static void loss_add(struct session_facts *facts, const char *reason, int64_t count, bool is_total)
@@ -154,10 +160,9 @@ bool write_sums_record(struct write_sums *sums, enum record_type type, const str
         text_keep(facts->kind, sizeof facts->kind, json_get_text(object, "session_kind", ""));
         text_keep(facts->engine, sizeof facts->engine, json_get_text(object, "profiling_engine", ""));
         facts->start_ns = time_ns != CELL_UNKNOWN ? time_ns : facts->start_ns;
-        gpus_take(facts, json_member(object, "devices"));
-        gpus_take(facts, json_member(object, "gpu_static_devices"));
-        gpus_take(facts, json_member(object, "cuda_static_devices"));
-        return true;
+        return gpus_take(facts, json_member(object, "devices")) &&
+               gpus_take(facts, json_member(object, "gpu_static_devices")) &&
+               gpus_take(facts, json_member(object, "cuda_static_devices"));
     case RECORD_SHUTDOWN:
         shutdown_take(facts, object);
         return true;
@@ -281,8 +286,10 @@ static struct metric_sum *metric_find(struct write_sums *sums, enum record_type 
     return sum;
 }
 
-static void cell_merge(struct metric_cell *cell, const struct metric_cell *other)
+void metric_cell_add(struct metric_cell *cell, const struct metric_cell *other)
 {
+    if (!other->count)
+        return;
     if (!cell->count || other->min < cell->min)
         cell->min = other->min;
     if (!cell->count || other->max > cell->max)
@@ -335,7 +342,7 @@ static bool metrics_add(struct write_sums *sums, const struct row_buffer *rows)
             if ((int)c == rows->time_column || (int)c == device_column || value == CELL_UNKNOWN)
                 continue;
             const struct metric_cell one = {.min = value, .max = value, .sum = (double)value, .count = 1};
-            cell_merge(&sum->cells[c], &one);
+            metric_cell_add(&sum->cells[c], &one);
         }
     }
     return true;
@@ -385,7 +392,27 @@ gpufl_status metric_cells_add(struct metric_cell *cells, const void *data, size_
         cell.min = unzigzag(min);
         cell.max = (int64_t)((uint64_t)cell.min + range);
         if (order[column] >= 0)
-            cell_merge(&cells[order[column]], &cell);
+            metric_cell_add(&cells[order[column]], &cell);
     }
     return GPUFL_OK;
+}
+
+bool metric_cells_deliver(enum record_type type, int64_t minute, const struct metric_cell *cells,
+                          store_metric_fn on_metric, void *user)
+{
+    const struct record_info *info = &record_catalogue[type];
+    for (unsigned c = 0; c < info->column_count && c < ROW_COLUMNS_MAX; c++) {
+        if (!cells[c].count)
+            continue;
+        const struct store_metric metric = {.minute_ns = minute * MINUTE_NS,
+                                            .type = type,
+                                            .column = c,
+                                            .min = cells[c].min,
+                                            .max = cells[c].max,
+                                            .mean = cells[c].sum / (double)cells[c].count,
+                                            .count = cells[c].count};
+        if (!on_metric(user, &metric))
+            return false;
+    }
+    return true;
 }

@@ -30,8 +30,8 @@ struct session_facts {
     int64_t kernels, kernel_ns, rows, lines;
     struct loss_fact losses[FACT_LOSSES_MAX];
     unsigned loss_count;
-    struct gpu_fact gpus[FACT_GPUS_MAX];
-    unsigned gpu_count;
+    struct gpu_fact *gpus; /* owned by the sums; at most FACT_GPUS_MAX */
+    size_t gpu_count, gpu_capacity;
 };
 
 struct kernel_sum {
@@ -93,10 +93,14 @@ static inline unsigned histogram_bin(int64_t duration_ns)
     return duration_ns > 0 ? 64 - (unsigned)__builtin_clzll((uint64_t)duration_ns) : 0;
 }
 
+void metric_cell_add(struct metric_cell *cell, const struct metric_cell *other);
 /* Metric sums as bytes: per column with samples its index, count, min, max - min, sum. */
 void metric_cells_encode(const struct metric_cell *cells, unsigned column_count, struct bytes *out);
 /* order: the catalogue's column of each stored one. Adds to the cells. */
 NODISCARD gpufl_status metric_cells_add(struct metric_cell *cells, const void *data, size_t size, const int *order,
                                         unsigned order_count);
+/* One minute's sums to the callback of store_metrics, by column; false: it wants no more. */
+bool metric_cells_deliver(enum record_type type, int64_t minute, const struct metric_cell *cells,
+                          store_metric_fn on_metric, void *user);
 
 #endif

@@ -89,8 +89,8 @@ void lines_encode(struct column_coder *coder, const char *lines, size_t size, st
     bytes_append(out, &crc, sizeof crc);
     varint_append(out, size);
     if (size >= LINES_PACK_MIN && bytes_reserve(out, bound)) {
-        packed = ZSTD_compressCCtx(coder->compressor, out->data + out->size, bound, lines, size, coder->level);
-        packed = ZSTD_isError(packed) || packed >= size ? 0 : packed;
+        packed = column_coder_pack(coder, out->data + out->size, bound, lines, size);
+        packed = packed >= size ? 0 : packed;
     }
     if (packed) {
         out->data[head] = 'Z';
@@ -115,7 +115,7 @@ gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t s
     if (!bytes_reserve(out, (size_t)plain))
         return GPUFL_E_NO_MEMORY;
     char *lines = out->data + out->size;
-    if (kind == 'Z' ? ZSTD_decompressDCtx(coder->decompressor, lines, (size_t)plain, at, (size_t)(end - at)) != plain
+    if (kind == 'Z' ? !column_coder_unpack(coder, lines, (size_t)plain, at, (size_t)(end - at))
                     : (uint64_t)(end - at) != plain)
         return GPUFL_E_DAMAGED;
     if (kind == 'R')
@@ -126,7 +126,7 @@ gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t s
     return GPUFL_OK;
 }
 
-gpufl_status write_unit_init(struct write_unit *unit, const struct store_identity *identity, uint64_t bytes_max)
+void write_unit_init(struct write_unit *unit, const struct store_identity *identity, uint64_t bytes_max)
 {
     snprintf(unit->session_id, sizeof unit->session_id, "%s", identity->session_id);
     snprintf(unit->window_id, sizeof unit->window_id, "%s", identity->window_id ? identity->window_id : "");
@@ -134,7 +134,7 @@ gpufl_status write_unit_init(struct write_unit *unit, const struct store_identit
     unit->crc = identity->crc;
     unit->bytes_max = bytes_max;
     write_sums_init(&unit->sums);
-    return column_coder_init(&unit->coder, 1);
+    column_coder_init(&unit->coder, 1);
 }
 
 void write_unit_free(struct write_unit *unit)

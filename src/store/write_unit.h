@@ -62,8 +62,7 @@ struct write_unit {
     struct column_coder coder;
 };
 
-NODISCARD gpufl_status write_unit_init(struct write_unit *unit, const struct store_identity *identity,
-                                       uint64_t bytes_max);
+void write_unit_init(struct write_unit *unit, const struct store_identity *identity, uint64_t bytes_max);
 void write_unit_free(struct write_unit *unit);
 /* See store_write_line. */
 NODISCARD gpufl_status write_unit_line(struct write_unit *unit, const struct log_line *line, const char *text,

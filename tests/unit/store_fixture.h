@@ -21,11 +21,27 @@
             fail_msg("%s:%d: %s: status %d: %s", __FILE__, __LINE__, #call, status_, problem.text); \
     } while (0)
 
+/* The engine under test: the SQLite engine in the directory or, when GPUFL_TEST_STORE holds a clickhouse:// address that
+ * ends with its /, a database of the directory's name there. */
+static inline const char *fixture_location(const char *dir, char location[1024])
+{
+    const char *url = getenv("GPUFL_TEST_STORE"), *query = url ? strchr(url, '?') : NULL;
+    if (!url || !*url)
+        return dir;
+    uint64_t name = 0;
+    for (const char *c = dir; *c; c++)
+        name = name * 131 + (unsigned char)*c;
+    snprintf(location, 1024, "%.*st%llx%s", (int)(query ? query - url : (long)strlen(url)), url,
+             (unsigned long long)name, query ? query : "");
+    return location;
+}
+
 static inline struct store *fixture_store(const char *dir)
 {
     struct store *store = NULL;
+    char location[1024];
     const struct store_options options = {.no_background = true};
-    MUST(store_open(&store, dir, &options, &problem));
+    MUST(store_open(&store, fixture_location(dir, location), &options, &problem));
     return store;
 }
 

@@ -49,7 +49,7 @@ static void columns_survive_a_round_trip(void **state)
     uint64_t random = 88172645463325252;
     (void)state;
     assert_non_null(cells);
-    assert_int_equal(column_coder_init(&coder, 1), GPUFL_OK);
+    column_coder_init(&coder, 1);
     for (int kind = 0; kind < 9; kind++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             for (size_t i = 0; i < counts[c]; i++) {
@@ -78,7 +78,7 @@ static void what_repeats_costs_next_to_nothing(void **state)
     int64_t *cells = malloc(65536 * sizeof *cells);
     (void)state;
     assert_non_null(cells);
-    assert_int_equal(column_coder_init(&coder, 1), GPUFL_OK);
+    column_coder_init(&coder, 1);
     for (size_t i = 0; i < 65536; i++)
         cells[i] = 4711;
     assert_true(round_trip(&coder, cells, 65536) < 8);
@@ -99,7 +99,7 @@ static void damaged_columns_are_refused_or_give_values_but_never_crash(void **st
     int64_t cells[500];
     uint64_t random = 1234567;
     (void)state;
-    assert_int_equal(column_coder_init(&coder, 1), GPUFL_OK);
+    column_coder_init(&coder, 1);
     for (size_t i = 0; i < 500; i++)
         cells[i] = i % 7 ? (int64_t)(i * i) : CELL_UNKNOWN;
     column_encode(&coder, cells, 500, &bytes);
@@ -125,7 +125,7 @@ static void a_segment_notices_every_changed_byte(void **state)
     int order[ROW_COLUMNS_MAX];
     unsigned count = 0;
     (void)state;
-    assert_int_equal(column_coder_init(&coder, 1), GPUFL_OK);
+    column_coder_init(&coder, 1);
     const unsigned present[3] = {MEMCPY_DT_NS, MEMCPY_DURATION_NS, MEMCPY_BYTES};
     for (int c = 0; c < 3; c++) {
         columns[present[c]] = (struct batch_column){.cells = cells[c], .present = true};

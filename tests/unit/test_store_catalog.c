@@ -285,11 +285,18 @@ static void configurations_are_changed_by_who_saw_the_latest(void **state)
     store_close(store);
 }
 
+struct audits_seen {
+    int64_t last;
+    unsigned count;
+};
+
 static bool take_audit(void *user, const struct store_audit *entry)
 {
-    int64_t *last = user;
-    assert_true(entry->audit_id < *last);
-    *last = entry->audit_id;
+    struct audits_seen *seen = user;
+    assert_true(entry->audit_id < seen->last);
+    assert_int_equal(entry->ts_ns, 4 - (int64_t)seen->count);
+    seen->last = entry->audit_id;
+    seen->count++;
     assert_string_equal(entry->action, "key.create");
     assert_string_equal(entry->detail, "");
     return true;
@@ -298,15 +305,15 @@ static bool take_audit(void *user, const struct store_audit *entry)
 static void audit_entries_come_newest_first(void **state)
 {
     struct store *store = fixture_store(*state);
-    int64_t last = INT64_MAX;
+    struct audits_seen seen = {.last = INT64_MAX};
     for (int i = 0; i < 5; i++) {
         const struct store_audit entry = {.ts_ns = i, .actor = "local", .action = "key.create", .subject = "ci"};
         MUST(store_audit_add(store, &entry, &problem));
     }
-    MUST(store_audits(store, 0, 2, take_audit, &last, &problem));
-    assert_int_equal(last, 4);
-    MUST(store_audits(store, last, 100, take_audit, &last, &problem));
-    assert_int_equal(last, 1);
+    MUST(store_audits(store, 0, 2, take_audit, &seen, &problem));
+    assert_int_equal(seen.count, 2);
+    MUST(store_audits(store, seen.last, 100, take_audit, &seen, &problem));
+    assert_int_equal(seen.count, 5);
     store_close(store);
 }
 

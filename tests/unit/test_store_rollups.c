@@ -175,6 +175,75 @@ static void gpus_have_their_latest_sample_and_sums_per_minute(void **state)
     store_close(check.store);
 }
 
+/* ---- minutes ---- */
+
+enum { MINUTES = 8 };
+struct minute_sums {
+    uint64_t count[MINUTES];
+    int64_t min[MINUTES], max[MINUTES], last_minute;
+};
+static const char minutes_id[] = "0192f300-0000-7000-8000-0000000000aa";
+
+static void sample_deliver(struct store *store, uint64_t number, int64_t minute, int64_t value)
+{
+    char text[400];
+    struct delivery delivery = {.store = store, .has_identity = true, .windows = number};
+    snprintf(delivery.session_id, sizeof delivery.session_id, "%s", minutes_id);
+    int size = snprintf(text, sizeof text,
+                        "{\"version\":1,\"type\":\"device_metric_batch\",\"session_id\":\"%s\",\"batch_id\":%" PRIu64
+                        ",\"base_time_ns\":%" PRId64 ",\"columns\":[\"dt_ns\",\"device_id\",\"gpu_util\"],"
+                        "\"rows\":[[%" PRIu64 ",0,%" PRId64 "]]}",
+                        minutes_id, number, minute * INT64_C(60000000000), number, value);
+    delivery_begin(&delivery, CHANNEL_SYSTEM);
+    delivery_line(&delivery, CHANNEL_SYSTEM, text, (size_t)size);
+    delivery_commit(&delivery);
+    batch_view_free(&delivery.view);
+}
+
+static bool take_minute(void *user, const struct store_metric *metric)
+{
+    struct minute_sums *sums = user;
+    int64_t minute = metric->minute_ns / INT64_C(60000000000);
+    assert_int_equal(metric->column, DEVICE_METRIC_GPU_UTIL);
+    assert_in_range(minute, sums->last_minute + 1, MINUTES - 1);
+    sums->last_minute = minute;
+    sums->count[minute] = metric->count;
+    sums->min[minute] = metric->min;
+    sums->max[minute] = metric->max;
+    return true;
+}
+
+static void samples_that_come_late_are_in_their_own_minute(void **state)
+{
+    static const struct {
+        int64_t minute, value;
+    } samples[] = {{5, 50}, {5, 51}, {4, 40}, {6, 60}, {5, 49}, {4, 44}, {6, 61}, {3, 30}, {5, 55}};
+    struct store *store = fixture_store(*state);
+    struct minute_sums expected = {.last_minute = 0};
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        int64_t minute = samples[i].minute, value = samples[i].value;
+        sample_deliver(store, i + 1, minute, value);
+        bool is_first = !expected.count[minute]++;
+        expected.min[minute] = is_first || value < expected.min[minute] ? value : expected.min[minute];
+        expected.max[minute] = is_first || value > expected.max[minute] ? value : expected.max[minute];
+        if (i == 3) { /* and a restart changes nothing */
+            store_close(store);
+            store = fixture_store(*state);
+        }
+        struct minute_sums sums = {.last_minute = 0};
+        MUST(store_metrics(store, "", "device-0", 1, INT64_C(1) << 61, take_minute, &sums, &problem));
+        assert_memory_equal(sums.count, expected.count, sizeof sums.count);
+        assert_memory_equal(sums.min, expected.min, sizeof sums.min);
+        assert_memory_equal(sums.max, expected.max, sizeof sums.max);
+    }
+    struct minute_sums part = {.last_minute = 0};
+    MUST(store_metrics(store, "", "device-0", INT64_C(4) * 60000000000, INT64_C(6) * 60000000000, take_minute, &part,
+                       &problem));
+    assert_int_equal(part.count[3] + part.count[6], 0);
+    assert_int_equal(part.count[4] + part.count[5], 6);
+    store_close(store);
+}
+
 static bool search_kernel(void *user, const struct store_kernel *kernel)
 {
     unsigned *count = user;
@@ -257,6 +326,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(rollups_and_catalog_equal_what_the_analysis_finds),
         TEST(gpus_have_their_latest_sample_and_sums_per_minute),
+        TEST(samples_that_come_late_are_in_their_own_minute),
         TEST(kernels_are_found_across_sessions),
         TEST(timeline_buckets_add_up_to_all_work_at_every_zoom),
     };
