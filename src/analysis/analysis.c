@@ -75,6 +75,7 @@ void analysis_free(struct analysis *analysis)
         free(analysis->insights[i].text);
     free(analysis->insights);
     free(analysis->devices);
+    free(analysis->time_bins);
     free(analysis->launch_bound.wait_by_path);
     free(analysis->hotspots);
     free(analysis->scopes);

@@ -23,6 +23,7 @@
  *   no_work       before that call otherwise, and after the last work: nothing had been asked of the GPU
  *   unknown       the API call of that work was not recorded */
 #define LAUNCH_LATE_NS 100000
+enum { TIME_BINS = 100 };
 struct time_use {
     uint16_t device;
     int64_t busy_ns, compute_ns, copies_only_ns;
@@ -67,6 +68,9 @@ struct copy_group {
     uint64_t calls, bytes;
     int64_t total_ns;
 };
+/* Memory kind of the host side: whether it is pinned decides the throughput; the device side says nothing new. 0 unknown
+ * or not a host copy. transfers.c */
+uint8_t copy_host_memory(const struct gpu_copy *copy);
 struct memset_total {
     uint64_t calls, bytes;
     int64_t total_ns;
@@ -85,6 +89,16 @@ struct memory_group {
     uint8_t memory_kind;
     uint64_t allocs, frees, unmatched_frees, allocated_bytes, peak_bytes, held_bytes, held_count;
 };
+enum { MEMORY_KIND_COUNT = 8 };
+/* Sees allocations and releases in order: what is held after each, then every block that was never given back. */
+struct memory_observer {
+    void (*changed)(void *user, const struct memory_event *event, const struct memory_group groups[MEMORY_KIND_COUNT]);
+    void (*kept)(void *user, const struct memory_event *event, uint64_t bytes);
+    void *user;
+};
+/* memory_use.c; observer: may be NULL. */
+NODISCARD gpufl_status memory_walk(const struct session_model *model, struct memory_group groups[MEMORY_KIND_COUNT],
+                                   const struct memory_observer *observer);
 struct graph_group {
     uint32_t graph_id;
     uint64_t launches;
@@ -134,6 +148,8 @@ struct analysis {
     bool has_kernel_engine;            /* the engine that ran records GPU work */
     struct time_use *devices;
     size_t device_count;
+    struct time_use *time_bins; /* [device_count * TIME_BINS]: the same over time, time_bin_ns each from start_ns on */
+    int64_t time_bin_ns;
     struct launch_bound launch_bound;
     struct hotspot *hotspots; /* most time first */
     size_t hotspot_count;
@@ -147,7 +163,7 @@ struct analysis {
     int64_t host_wait_ns;           /* types that block the host */
     struct sync_place *sync_places; /* most time first */
     size_t sync_place_count;
-    struct memory_group memory[8]; /* by memory kind */
+    struct memory_group memory[MEMORY_KIND_COUNT];
     struct graph_group *graphs;
     size_t graph_group_count;
     struct device_use *system;

@@ -189,6 +189,8 @@ void code_lookup_at(struct code_lookup *lookup, const struct code_function *func
         text->file = entry->file;
         text->line = *entry->file ? entry->line : 0;
     }
+    text->has_word =
+        function->function && cubin_word(&function->object->cubin, function->function, pc_offset, text->word);
     if (!function->function)
         return;
     if (!*text->sass)
@@ -219,19 +221,30 @@ uint64_t code_function_size(const struct code_function *function)
     return size;
 }
 
+bool code_function_ptx(const struct code_function *function, struct bytes *out)
+{
+    if (!function->object || !cubin_has_ptx(&function->object->cubin))
+        return false;
+    cubin_ptx(&function->object->cubin, out);
+    return true;
+}
+
+const struct source_content *code_source(const struct session_model *model, const char *file, uint32_t source_file_id)
+{
+    const struct session_deep *deep = &model->deep;
+    for (size_t i = 0; i < deep->source_count; i++) {
+        const struct source_content *source = &deep->sources[i];
+        const char *path =
+            *source->path ? source->path : session_text(model, DICTIONARY_SOURCE_FILE, source->source_file_id);
+        if ((source_file_id && source->source_file_id == source_file_id) || (*file && path && !strcmp(path, file)))
+            return source;
+    }
+    return NULL;
+}
+
 const char *code_source_line(const struct session_model *model, const char *file, uint32_t source_file_id,
                              uint32_t line)
 {
-    const struct session_deep *deep = &model->deep;
-    for (size_t i = 0; line && i < deep->source_count; i++) {
-        const struct source_content *source = &deep->sources[i];
-        bool is_file = source_file_id && source->source_file_id == source_file_id;
-        const char *path =
-            *source->path ? source->path : session_text(model, DICTIONARY_SOURCE_FILE, source->source_file_id);
-        if (!is_file && *file && path)
-            is_file = !strcmp(path, file);
-        if (is_file)
-            return line <= source->line_count ? deep->source_lines[source->line_first + line - 1] : NULL;
-    }
-    return NULL;
+    const struct source_content *source = line ? code_source(model, file, source_file_id) : NULL;
+    return source && line <= source->line_count ? model->deep.source_lines[source->line_first + line - 1] : NULL;
 }

@@ -27,10 +27,12 @@ struct code_function {
 
 /* Texts live as long as the lookup. */
 struct code_text {
-    const char *sass;                          /* "" unknown */
-    const char *file;                          /* "" unknown */
-    uint32_t line;                             /* 0 unknown */
-    bool is_raw;                               /* sass is the instruction's words */
+    const char *sass; /* "" unknown */
+    const char *file; /* "" unknown */
+    uint32_t line;    /* 0 unknown */
+    bool is_raw;      /* sass is the instruction's words */
+    bool has_word;    /* false: the log holds no code of it */
+    uint64_t word[2];
     struct line_frame frames[LINE_FRAMES_MAX]; /* innermost first; more than one: inlined */
     size_t frame_count;
 };
@@ -52,8 +54,12 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
 void code_function_close(struct code_function *function);
 void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
                     struct code_text *text);
+/* The PTX that the function's cubin was made from, appended; false: the log has none. */
+bool code_function_ptx(const struct code_function *function, struct bytes *out);
 /* One past the last instruction's offset that is known; 0: nothing is known. */
 uint64_t code_function_size(const struct code_function *function);
+/* The file's text, NULL when the log does not hold it. */
+const struct source_content *code_source(const struct session_model *model, const char *file, uint32_t source_file_id);
 /* A line of a file whose text the log holds, else NULL. source_file_id: of v1, may be 0. */
 const char *code_source_line(const struct session_model *model, const char *file, uint32_t source_file_id,
                              uint32_t line);

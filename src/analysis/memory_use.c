@@ -5,16 +5,17 @@
 #include <stdlib.h>
 
 struct held_block {
-    uint64_t address, bytes;
-    uint16_t device;
+    const struct memory_event *event; /* its allocation; NULL: the place is free */
+    uint64_t bytes;
     uint8_t memory_kind;
-    bool is_used, is_held;
+    bool is_held;
 };
 
-static struct held_block *block_find(struct held_block *blocks, size_t mask, uint64_t address, uint16_t device)
+static struct held_block *block_find(struct held_block *blocks, size_t mask, const struct memory_event *event)
 {
-    size_t at = (size_t)(((address ^ device) * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & mask;
-    while (blocks[at].is_used && (blocks[at].address != address || blocks[at].device != device))
+    size_t at = (size_t)(((event->address ^ event->device) * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & mask;
+    while (blocks[at].event &&
+           (blocks[at].event->address != event->address || blocks[at].event->device != event->device))
         at = (at + 1) & mask;
     return &blocks[at];
 }
@@ -26,14 +27,15 @@ static void block_release(struct memory_group *group, struct held_block *block)
     block->is_held = false;
 }
 
-static void event_add(struct analysis *analysis, struct held_block *blocks, size_t mask,
+static void event_add(struct memory_group *groups, struct held_block *blocks, size_t mask,
                       const struct memory_event *event)
 {
-    struct held_block *block = block_find(blocks, mask, event->address, event->device);
-    struct memory_group *group = &analysis->memory[event->memory_kind < 8 ? event->memory_kind : 0];
+    struct held_block *block = block_find(blocks, mask, event);
+    uint8_t kind = event->memory_kind < MEMORY_KIND_COUNT ? event->memory_kind : 0;
+    struct memory_group *group = &groups[kind];
     if (event->memory_op == 2) {
         if (block->is_held) { /* the allocation knows the kind, the release may not */
-            group = &analysis->memory[block->memory_kind];
+            group = &groups[block->memory_kind];
             block_release(group, block);
         } else {
             group->unmatched_frees++;
@@ -41,11 +43,9 @@ static void event_add(struct analysis *analysis, struct held_block *blocks, size
         group->frees++;
     } else if (event->memory_op == 1) {
         if (block->is_held) /* its release was not recorded */
-            block_release(&analysis->memory[block->memory_kind], block);
+            block_release(&groups[block->memory_kind], block);
         uint64_t room = UINT64_MAX - group->held_bytes;
-        *block = (struct held_block){event->address, event->bytes < room ? event->bytes : room,
-                                     event->device,  event->memory_kind < 8 ? event->memory_kind : 0,
-                                     true,           true};
+        *block = (struct held_block){event, event->bytes < room ? event->bytes : room, kind, true};
         group->allocs++;
         group->allocated_bytes = sum_saturated_u64(group->allocated_bytes, block->bytes);
         group->held_bytes += block->bytes;
@@ -54,11 +54,11 @@ static void event_add(struct analysis *analysis, struct held_block *blocks, size
     }
 }
 
-gpufl_status memory_use_make(struct analysis *analysis)
+gpufl_status memory_walk(const struct session_model *model, struct memory_group groups[MEMORY_KIND_COUNT],
+                         const struct memory_observer *observer)
 {
-    const struct session_model *model = analysis->model;
-    for (unsigned i = 0; i < sizeof analysis->memory / sizeof *analysis->memory; i++)
-        analysis->memory[i].memory_kind = (uint8_t)i;
+    for (unsigned i = 0; i < MEMORY_KIND_COUNT; i++)
+        groups[i] = (struct memory_group){.memory_kind = (uint8_t)i};
     if (!model->memory_event_count)
         return GPUFL_OK;
     size_t room = 64;
@@ -67,8 +67,19 @@ gpufl_status memory_use_make(struct analysis *analysis)
     struct held_block *blocks = calloc(room, sizeof *blocks);
     if (!blocks)
         return GPUFL_E_NO_MEMORY;
-    for (size_t i = 0; i < model->memory_event_count; i++)
-        event_add(analysis, blocks, room - 1, &model->memory_events[i]);
+    for (size_t i = 0; i < model->memory_event_count; i++) {
+        event_add(groups, blocks, room - 1, &model->memory_events[i]);
+        if (observer)
+            observer->changed(observer->user, &model->memory_events[i], groups);
+    }
+    for (size_t i = 0; observer && i < room; i++)
+        if (blocks[i].is_held)
+            observer->kept(observer->user, blocks[i].event, blocks[i].bytes);
     free(blocks);
     return GPUFL_OK;
+}
+
+gpufl_status memory_use_make(struct analysis *analysis)
+{
+    return memory_walk(analysis->model, analysis->memory, NULL);
 }

@@ -6,11 +6,33 @@
 
 #include "analysis/session.h"
 
+/* Parts of the text report, in its order. */
+enum report_section {
+    REPORT_HEADER = 1 << 0,
+    REPORT_TIME = 1 << 1,
+    REPORT_KERNELS = 1 << 2,
+    REPORT_SCOPES = 1 << 3,
+    REPORT_STALLS = 1 << 4,
+    REPORT_CODE = 1 << 5,
+    REPORT_COUNTERS = 1 << 6,
+    REPORT_METRICS = 1 << 7,
+    REPORT_PM = 1 << 8,
+    REPORT_SOURCES = 1 << 9,
+    REPORT_COPIES = 1 << 10,
+    REPORT_SYNCS = 1 << 11,
+    REPORT_MEMORY = 1 << 12,
+    REPORT_GRAPHS = 1 << 13,
+    REPORT_SYSTEM = 1 << 14,
+    REPORT_INSIGHTS = 1 << 15,
+    REPORT_LOSSES = 1 << 16
+};
+
 struct report_options {
     int top;            /* rows of the kernel table; 0: 10 */
     bool is_wide;       /* names whole, all scopes */
     bool use_color;     /* only for a terminal */
     int columns;        /* 0: 100 */
+    unsigned sections;  /* of the text: enum report_section; 0: all */
     bool may_run_tools; /* nvdisasm, for instructions that the log holds as raw words; not in the profiled process */
 };
 

@@ -36,6 +36,7 @@ struct page page_make(const struct analysis *analysis, const struct report_optio
 
 gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
+    /* In the order of enum report_section. */
     static void (*const sections[])(struct page *) = {
         section_header,   section_time,    section_kernels, section_scopes,   section_stalls, section_code,
         section_counters, section_metrics, section_pm,      section_sources,  section_copies, section_syncs,
@@ -47,7 +48,8 @@ gpufl_status report_text(const struct session_model *model, const struct report_
         return status;
     struct page page = page_make(&analysis, options, out);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        sections[i](&page);
+        if (!options->sections || options->sections & 1u << i)
+            sections[i](&page);
     analysis_free(&analysis);
     return out->failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
 }

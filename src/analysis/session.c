@@ -5,6 +5,7 @@
 #include "analysis/statistics.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { issues_kept_max = 1000 };
 /* Times are wall-clock nanoseconds: anything outside of 1970 ... 2116 is damage. */
@@ -25,6 +26,15 @@ bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *cap
     memcpy(array_pointer, &grown, sizeof grown);
     *capacity = wanted;
     return true;
+}
+
+void loader_large_pages(void *array, size_t size)
+{
+    /* From the first page to the last, or realloc could no longer move the mapping as a whole. */
+    enum { large_min = 8 * 1024 * 1024, page = 4096 };
+    uintptr_t offset = (uintptr_t)array % page;
+    if (array && size >= large_min)
+        (void)madvise((char *)array - offset, (offset + size + page - 1) / page * page, MADV_HUGEPAGE);
 }
 
 const char *loader_text(struct session_loader *loader, const char *text, size_t size)

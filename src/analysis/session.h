@@ -103,11 +103,19 @@ struct metric_table {
     int64_t **columns;
 };
 
+/* ID_UNKNOWN, the last CELL_UNKNOWN. */
+struct device_bounds {
+    uint32_t warp_size, warps_per_sm_max, blocks_per_sm_max, regs_per_sm, regs_per_block_max, shared_per_sm,
+        shared_per_block_max, shared_reserved_per_block, core_clock_khz;
+    int64_t memory_bandwidth_bps; /* bytes a second */
+};
+
 struct device_info {
     uint16_t id;
     const char *name, *uuid;
     uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
     bool has_limits;                                        /* from device_limits: the ids that kernels carry */
+    struct device_bounds limits;
 };
 
 struct session_loss {

@@ -135,16 +135,23 @@ static void devices_fill(struct session_model *model)
             model->memsets[i].span.device = device;
 }
 
-static bool array_permute(void *array, size_t width, const uint32_t *order, size_t count)
+static void array_permute(void *array, size_t width, const uint32_t *order, size_t count, void *scratch)
 {
-    char *copy = array ? malloc(count * width) : NULL;
-    if (!copy)
-        return !array;
-    memcpy(copy, array, count * width);
-    for (size_t i = 0; i < count; i++)
-        memcpy((char *)array + i * width, copy + order[i] * width, width);
-    free(copy);
-    return true;
+    if (!array)
+        return;
+    if (width == sizeof(uint64_t)) {
+        const uint64_t *from = array;
+        for (size_t i = 0; i < count; i++)
+            ((uint64_t *)scratch)[i] = from[order[i]];
+    } else if (width == sizeof(uint32_t)) {
+        const uint32_t *from = array;
+        for (size_t i = 0; i < count; i++)
+            ((uint32_t *)scratch)[i] = from[order[i]];
+    } else {
+        for (size_t i = 0; i < count; i++)
+            memcpy((char *)scratch + i * width, (const char *)array + order[i] * width, width);
+    }
+    memcpy(array, scratch, count * width);
 }
 
 static bool kernels_sort(struct kernel_columns *kernels)
@@ -152,20 +159,29 @@ static bool kernels_sort(struct kernel_columns *kernels)
     size_t count = kernels->count;
     if (keys_are_ordered(kernels->start_ns, count))
         return true;
-    uint32_t *order = malloc(2 * count * sizeof *order);
-    if (!order)
+    uint32_t *order = malloc(count * sizeof *order);
+    /* Serves the ordering and then every column: fresh memory would cost more than the moving. */
+    uint64_t *scratch = malloc(count * sizeof *scratch);
+    if (!order || !scratch) {
+        free(order);
+        free(scratch);
         return false;
-    keys_order(kernels->start_ns, count, order, order + count);
-    bool is_done =
-        array_permute(kernels->start_ns, 8, order, count) && array_permute(kernels->duration_ns, 8, order, count) &&
-        array_permute(kernels->api_start_ns, 8, order, count) && array_permute(kernels->device, 2, order, count);
-    uint32_t *const columns[] = {kernels->api_duration_ns, kernels->kernel_id, kernels->launch_id,
-                                 kernels->stream_id,       kernels->thread_id, kernels->corr_id,
-                                 kernels->scope,           kernels->graph_id,  kernels->stack_id};
-    for (size_t i = 0; is_done && i < sizeof columns / sizeof *columns; i++)
-        is_done = array_permute(columns[i], 4, order, count);
+    }
+    loader_large_pages(order, count * sizeof *order);
+    loader_large_pages(scratch, count * sizeof *scratch);
+    keys_order(kernels->start_ns, count, order, (uint32_t *)(void *)scratch);
+    void *const wide[] = {kernels->start_ns, kernels->duration_ns, kernels->api_start_ns};
+    void *const narrow[] = {kernels->api_duration_ns, kernels->kernel_id, kernels->launch_id,
+                            kernels->stream_id,       kernels->thread_id, kernels->corr_id,
+                            kernels->scope,           kernels->graph_id,  kernels->stack_id};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        array_permute(wide[i], sizeof(uint64_t), order, count, scratch);
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        array_permute(narrow[i], sizeof(uint32_t), order, count, scratch);
+    array_permute(kernels->device, sizeof *kernels->device, order, count, scratch);
     free(order);
-    return is_done;
+    free(scratch);
+    return true;
 }
 
 /* Rows whose first member is their start time. */
@@ -178,10 +194,15 @@ static bool rows_sort(void *rows, size_t width, size_t count)
     bool is_done = keys && order;
     for (size_t i = 0; is_done && i < count; i++)
         memcpy(&keys[i], (const char *)rows + i * width, sizeof keys[i]);
+    void *scratch = NULL;
     if (is_done && !keys_are_ordered(keys, count)) {
         keys_order(keys, count, order, order + count);
-        is_done = array_permute(rows, width, order, count);
+        scratch = malloc(count * width);
+        is_done = scratch != NULL;
+        if (is_done)
+            array_permute(rows, width, order, count, scratch);
     }
+    free(scratch);
     free(keys);
     free(order);
     return is_done;

@@ -26,7 +26,7 @@ struct deep_loader {
 struct session_loader {
     struct session_model *model;
     uint32_t *scope_slots; /* scope id -> index + 1, open addressing */
-    size_t scope_slot_count;
+    size_t scope_slot_count, scope_slots_used;
     uint64_t last_scope_id; /* rows come in runs of one scope */
     uint32_t last_scope;
     struct kernel_detail *details;
@@ -41,6 +41,8 @@ struct session_loader {
 
 /* Makes room for one more element; false when memory is out. Growth by half keeps the slack small. */
 bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *capacity, size_t count, size_t width);
+/* Asks for large pages for a large array: a page fault each 4 KiB costs as much as filling it. */
+void loader_large_pages(void *array, size_t size);
 /* A copy that lives as long as the model; "" for NULL. */
 const char *loader_text(struct session_loader *loader, const char *text, size_t size);
 void loader_saw(struct session_loader *loader, int64_t start_ns, int64_t end_ns);

@@ -50,6 +50,7 @@ static bool kernels_reserve(struct session_loader *loader, uint32_t extra)
             loader->status = GPUFL_E_NO_MEMORY;
             return false;
         }
+        loader_large_pages(grown, capacity * slots[i].width);
         memcpy(slots[i].pointer, &grown, sizeof grown);
     }
     kernels->capacity = capacity;

@@ -17,10 +17,18 @@ static size_t slot_of(const struct session_loader *loader, uint64_t id)
 
 uint32_t loader_scope_find(struct session_loader *loader, uint64_t id)
 {
+    if (id - 1 < loader->model->scope_count && loader->model->scopes[id - 1].id == id)
+        return (uint32_t)(id - 1);
     if (!loader->scope_slot_count)
         return ID_UNKNOWN;
     uint32_t slot = loader->scope_slots[slot_of(loader, id)];
     return slot ? slot - 1 : ID_UNKNOWN;
+}
+
+/* Ids count from 1 in the order in which scopes begin; only one that is not at its place needs to be looked up. */
+static bool has_slot(uint64_t id, size_t index)
+{
+    return id && id - 1 != index;
 }
 
 static bool slots_grow(struct session_loader *loader)
@@ -35,7 +43,7 @@ static bool slots_grow(struct session_loader *loader)
     loader->scope_slots = slots;
     loader->scope_slot_count = count;
     for (size_t i = 0; i < loader->model->scope_count; i++)
-        if (loader->model->scopes[i].id)
+        if (has_slot(loader->model->scopes[i].id, i))
             slots[slot_of(loader, loader->model->scopes[i].id)] = (uint32_t)i + 1;
     return true;
 }
@@ -47,17 +55,20 @@ struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t 
         loader->status = GPUFL_E_LIMIT;
         return NULL;
     }
-    if (model->scope_count * 2 >= loader->scope_slot_count && !slots_grow(loader))
+    bool is_slotted = has_slot(id, model->scope_count);
+    if (is_slotted && loader->scope_slots_used * 2 >= loader->scope_slot_count && !slots_grow(loader))
         return NULL;
     if (!loader_grow(loader, &model->scopes, &loader->scope_capacity, model->scope_count, sizeof *model->scopes))
         return NULL;
     struct scope_instance *scope = &model->scopes[model->scope_count++];
     *scope = (struct scope_instance){
         .id = id, .begin_ns = TIME_UNKNOWN, .end_ns = TIME_UNKNOWN, .parent = ID_UNKNOWN, .thread_id = ID_UNKNOWN};
-    if (id) {
+    if (is_slotted) {
         loader->scope_slots[slot_of(loader, id)] = (uint32_t)model->scope_count;
-        loader->last_scope_id = 0;
+        loader->scope_slots_used++;
     }
+    if (id)
+        loader->last_scope_id = 0;
     return scope;
 }
 

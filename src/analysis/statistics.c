@@ -61,7 +61,7 @@ bool keys_are_ordered(const int64_t *keys, size_t count)
 void keys_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *scratch)
 {
     enum { bits = 11, buckets = 1 << bits };
-    if (!count)
+    if (!count || runs_order(keys, count, order, scratch))
         return;
     int64_t least = keys[0], most = keys[0];
     for (size_t i = 0; i < count; i++) {

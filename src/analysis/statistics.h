@@ -32,11 +32,15 @@ static inline uint64_t sum_saturated_u64(uint64_t a, uint64_t b)
 void values_sort(int64_t *values, int64_t *scratch, size_t count);
 /* order: filled with the indexes of keys in ascending, stable order; scratch as large. */
 void keys_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *scratch);
+/* key_runs.c: the same for keys in few and long ascending runs; false: they are not, and order is not written. */
+bool runs_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *scratch);
 bool keys_are_ordered(const int64_t *keys, size_t count);
 int64_t nearest_rank(const int64_t *sorted, size_t count, unsigned percent);
 /* Sorts values in place. count 0 gives all zeros. */
 struct distribution distribution_of(int64_t *values, int64_t *scratch, size_t count);
 
+/* Durations that differ by this factor and more are shown on a logarithmic scale. */
+enum { HISTOGRAM_LOG_FACTOR = 16 };
 /* The count + 1 borders of bins that hold min to max, each later than the one before; is_log wants min > 0. */
 void histogram_edges(int64_t *edges, size_t count, int64_t min, int64_t max, bool is_log);
 

@@ -2,6 +2,7 @@
 /* One sweep over all GPU work in order of start; analysis.h defines the parts. */
 #include "analysis/analysis.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 struct interval {
@@ -64,30 +65,60 @@ static bool host_waits_merge(struct sweep *sweep)
     return true;
 }
 
-static int64_t host_wait_within(const struct sweep *sweep, int64_t start_ns, int64_t end_ns)
+/* Parts are named by their place in struct time_use. */
+#define PART(name) offsetof(struct time_use, name)
+
+static int64_t *part_of(struct time_use *use, size_t part)
+{
+    return (int64_t *)(void *)((char *)use + part);
+}
+
+/* Adds a stretch of time to the device's part, in all and in the bins that it touches. */
+static void part_add(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns)
+{
+    struct analysis *analysis = sweep->analysis;
+    if (to_ns <= from_ns)
+        return;
+    *part_of(&analysis->devices[at], part) += to_ns - from_ns;
+    struct time_use *bins = &analysis->time_bins[at * TIME_BINS];
+    size_t bin = (size_t)((from_ns - analysis->start_ns) / analysis->time_bin_ns);
+    for (; from_ns < to_ns && bin < TIME_BINS; bin++) {
+        int64_t end_ns = analysis->start_ns + (int64_t)(bin + 1) * analysis->time_bin_ns;
+        end_ns = end_ns < to_ns ? end_ns : to_ns;
+        *part_of(&bins[bin], part) += end_ns - from_ns;
+        from_ns = end_ns;
+    }
+}
+
+/* What of the stretch the program sat in a synchronizing call is wait_sync, the other part is `other`. */
+static void host_wait_split(struct sweep *sweep, size_t at, int64_t from_ns, int64_t to_ns, size_t other)
 {
     size_t low = 0, high = sweep->host_wait_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (sweep->host_waits[middle].end_ns <= start_ns)
+        if (sweep->host_waits[middle].end_ns <= from_ns)
             low = middle + 1;
         else
             high = middle;
     }
-    int64_t total_ns = 0;
-    for (; low < sweep->host_wait_count && sweep->host_waits[low].start_ns < end_ns; low++) {
-        int64_t from = sweep->host_waits[low].start_ns, to = sweep->host_waits[low].end_ns;
-        total_ns += (to < end_ns ? to : end_ns) - (from > start_ns ? from : start_ns);
+    for (; low < sweep->host_wait_count && sweep->host_waits[low].start_ns < to_ns; low++) {
+        int64_t wait_ns = sweep->host_waits[low].start_ns, end_ns = sweep->host_waits[low].end_ns;
+        wait_ns = wait_ns > from_ns ? wait_ns : from_ns;
+        end_ns = end_ns < to_ns ? end_ns : to_ns;
+        part_add(sweep, at, other, from_ns, wait_ns);
+        part_add(sweep, at, PART(wait_sync_ns), wait_ns, end_ns);
+        from_ns = end_ns;
     }
-    return total_ns;
+    part_add(sweep, at, other, from_ns, to_ns);
 }
 
 /* Splits an idle gap; returns what of it was waiting for launches. */
-static int64_t gap_split(const struct sweep *sweep, struct time_use *use, int64_t gap_ns, const struct work *next)
+static int64_t gap_split(struct sweep *sweep, size_t at, int64_t gap_ns, const struct work *next)
 {
-    int64_t length_ns = next->start_ns - gap_ns;
+    const struct time_use *use = &sweep->analysis->devices[at];
+    int64_t length_ns = next->start_ns - gap_ns, before_ns = use->wait_launch_ns;
     if (next->api_start_ns == TIME_UNKNOWN) {
-        use->unknown_ns += length_ns;
+        part_add(sweep, at, PART(unknown_ns), gap_ns, next->start_ns);
         return 0;
     }
     if (next->api_start_ns <= gap_ns) {
@@ -95,21 +126,16 @@ static int64_t gap_split(const struct sweep *sweep, struct time_use *use, int64_
         if (next->api_duration_ns != API_DURATION_UNKNOWN)
             launch_ns = next->api_start_ns + next->api_duration_ns - gap_ns;
         launch_ns = launch_ns < 0 ? 0 : launch_ns > length_ns ? length_ns : launch_ns;
-        use->wait_launch_ns += launch_ns;
-        use->queued_ns += length_ns - launch_ns;
+        part_add(sweep, at, PART(wait_launch_ns), gap_ns, gap_ns + launch_ns);
+        part_add(sweep, at, PART(queued_ns), gap_ns + launch_ns, next->start_ns);
         return launch_ns;
     }
     /* A clock step can put the call after the work it started. */
     int64_t call_ns = next->api_start_ns < next->start_ns ? next->api_start_ns : next->start_ns;
-    int64_t sync_ns = host_wait_within(sweep, gap_ns, call_ns);
-    int64_t before_ns = call_ns - gap_ns - sync_ns, launch_ns = next->start_ns - call_ns;
-    use->wait_sync_ns += sync_ns;
-    if (call_ns - gap_ns <= LAUNCH_LATE_NS)
-        launch_ns += before_ns;
-    else
-        use->no_work_ns += before_ns;
-    use->wait_launch_ns += launch_ns;
-    return launch_ns;
+    bool is_late = call_ns - gap_ns > LAUNCH_LATE_NS;
+    host_wait_split(sweep, at, gap_ns, call_ns, is_late ? PART(no_work_ns) : PART(wait_launch_ns));
+    part_add(sweep, at, PART(wait_launch_ns), call_ns, next->start_ns);
+    return use->wait_launch_ns - before_ns;
 }
 
 static void run_end(struct sweep *sweep, struct launch_run *run)
@@ -154,7 +180,6 @@ static void work_add(struct sweep *sweep, struct work work)
 {
     struct analysis *analysis = sweep->analysis;
     size_t at = sweep->device_index[work.device];
-    struct time_use *use = &analysis->devices[at];
     work.start_ns = work.start_ns > analysis->start_ns ? work.start_ns : analysis->start_ns;
     work.end_ns = work.end_ns < analysis->end_ns ? work.end_ns : analysis->end_ns;
     if (work.end_ns < work.start_ns)
@@ -163,15 +188,16 @@ static void work_add(struct sweep *sweep, struct work work)
     int64_t busy_end_ns = sweep->busy_end_ns[at], launch_ns = 0, gap_ns = 0;
     if (work.start_ns > busy_end_ns) {
         gap_ns = work.start_ns - busy_end_ns;
-        launch_ns = gap_split(sweep, use, busy_end_ns, &work);
+        launch_ns = gap_split(sweep, at, busy_end_ns, &work);
     }
     if (work.end_ns > busy_end_ns) {
-        use->busy_ns += work.end_ns - (gap_ns ? work.start_ns : busy_end_ns);
+        part_add(sweep, at, PART(busy_ns), gap_ns ? work.start_ns : busy_end_ns, work.end_ns);
         sweep->busy_end_ns[at] = work.end_ns;
     }
     int64_t compute_end_ns = sweep->compute_end_ns[at];
     if (!work.is_copy && work.end_ns > compute_end_ns) {
-        use->compute_ns += work.end_ns - (work.start_ns > compute_end_ns ? work.start_ns : compute_end_ns);
+        part_add(sweep, at, PART(compute_ns), work.start_ns > compute_end_ns ? work.start_ns : compute_end_ns,
+                 work.end_ns);
         sweep->compute_end_ns[at] = work.end_ns;
     }
     if (!work.is_kernel)
@@ -228,11 +254,11 @@ static void sweep_all(struct sweep *sweep)
     }
     for (size_t i = 0; i < sweep->analysis->device_count; i++) {
         struct time_use *use = &sweep->analysis->devices[i];
-        int64_t rest_ns = sweep->analysis->end_ns - sweep->busy_end_ns[i];
-        int64_t sync_ns = host_wait_within(sweep, sweep->busy_end_ns[i], sweep->analysis->end_ns);
-        use->wait_sync_ns += sync_ns;
-        use->no_work_ns += rest_ns - sync_ns;
+        struct time_use *bins = &sweep->analysis->time_bins[i * TIME_BINS];
+        host_wait_split(sweep, i, sweep->busy_end_ns[i], sweep->analysis->end_ns, PART(no_work_ns));
         use->copies_only_ns = use->busy_ns - use->compute_ns;
+        for (size_t bin = 0; bin < TIME_BINS; bin++)
+            bins[bin].copies_only_ns = bins[bin].busy_ns - bins[bin].compute_ns;
         run_end(sweep, &sweep->runs[i]);
     }
 }
@@ -258,7 +284,9 @@ static bool devices_find(struct analysis *analysis)
         if (is_used[id])
             analysis->devices[analysis->device_count++].device = (uint16_t)id;
     free(is_used);
-    return analysis->devices != NULL;
+    analysis->time_bin_ns = analysis->wall_ns / TIME_BINS + 1;
+    analysis->time_bins = calloc((count + 1) * TIME_BINS, sizeof *analysis->time_bins);
+    return analysis->devices && analysis->time_bins;
 }
 
 gpufl_status time_use_make(struct analysis *analysis)

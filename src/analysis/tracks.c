@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { chunk_events = 256, tracks_max = 4096 };
+enum { chunk_events = 64, tracks_max = 4096 };
 
 struct track_chunk {
     int64_t start_ns;      /* of its first event */
@@ -18,7 +18,8 @@ struct track_chunk {
 
 const char *track_kind_name(enum track_kind kind)
 {
-    static const char *const names[TRACK_KIND_COUNT] = {"kernels", "copies", "memsets", "graphs", "scopes", "syncs"};
+    static const char *const names[TRACK_KIND_COUNT] = {"kernels", "copies", "memsets", "graphs",
+                                                        "scopes",  "syncs",  "launches"};
     return names[kind];
 }
 
@@ -26,6 +27,7 @@ const char *track_event_name(const struct track_set *set, enum track_kind kind, 
 {
     switch (kind) {
     case TRACK_KERNELS:
+    case TRACK_LAUNCHES:
         return session_text(set->model, DICTIONARY_KERNEL, name);
     case TRACK_SCOPES:
         return session_text(set->model, DICTIONARY_SCOPE_NAME, name);
@@ -51,6 +53,8 @@ static size_t rows_of(const struct session_model *model, enum track_kind kind)
         return model->graph_count;
     case TRACK_SCOPES:
         return model->scope_count;
+    case TRACK_LAUNCHES:
+        return model->kernels.api_start_ns ? model->kernels.count : 0;
     default:
         return model->sync_count;
     }
@@ -64,6 +68,11 @@ static struct track_event event_at(const struct session_model *model, enum track
     case TRACK_KERNELS:
         event.start_ns = model->kernels.start_ns[row];
         event.duration_ns = model->kernels.duration_ns[row];
+        event.name = model->kernels.kernel_id[row];
+        break;
+    case TRACK_LAUNCHES:
+        event.start_ns = model->kernels.api_start_ns[row];
+        event.duration_ns = model->kernels.api_duration_ns[row];
         event.name = model->kernels.kernel_id[row];
         break;
     case TRACK_COPIES:
@@ -120,6 +129,11 @@ static bool key_of(const struct session_model *model, enum track_kind kind, uint
         key->thread_id = model->scopes[row].thread_id;
         key->depth = model->scopes[row].depth;
         return model->scopes[row].begin_ns != TIME_UNKNOWN && !model->scopes[row].is_attribution_only;
+    } else if (kind == TRACK_LAUNCHES) {
+        const struct kernel_columns *kernels = &model->kernels;
+        key->thread_id = kernels->thread_id[row];
+        return kernels->api_start_ns[row] != TIME_UNKNOWN && kernels->api_duration_ns[row] != API_DURATION_UNKNOWN &&
+               !(kernels->graph_id && kernels->graph_id[row]);
     } else {
         key->thread_id = model->syncs[row].thread_id;
     }
@@ -189,23 +203,24 @@ static bool tracks_count(struct dealer *dealer)
             uint32_t id = track_of(dealer, kind, (uint32_t)row);
             if (id)
                 set->tracks[id - 1].count++;
-            else
+            else if (kind != TRACK_LAUNCHES) /* their kernels are there */
                 set->left_out++;
         }
     }
     return !dealer->has_failed;
 }
 
-/* The model keeps scopes in the order of their rows; everything else is in order of start already. */
+/* The model keeps scopes in the order of their rows and launches in that of their kernels; everything else is in order
+ * of start already. */
 static bool track_sort(const struct track_set *set, struct track *track, uint32_t *rows)
 {
-    if (track->key.kind != TRACK_SCOPES || track->count < 2)
+    if ((track->key.kind != TRACK_SCOPES && track->key.kind != TRACK_LAUNCHES) || track->count < 2)
         return true;
     int64_t *starts = malloc(track->count * sizeof *starts);
     uint32_t *order = malloc(3 * track->count * sizeof *order);
     bool is_done = starts && order;
     for (size_t i = 0; is_done && i < track->count; i++)
-        starts[i] = set->model->scopes[rows[i]].begin_ns;
+        starts[i] = event_at(set->model, track->key.kind, rows[i]).start_ns;
     if (is_done && !keys_are_ordered(starts, track->count)) {
         uint32_t *sorted = order + 2 * track->count;
         keys_order(starts, track->count, order, order + track->count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as tracks: one per stream of GPU work and per thread of scopes and
- * waits. A tile of a track is either every event in a stretch of time, or what
+/* A session as tracks: one per stream of GPU work and per thread of scopes, waits
+ * and launches. A tile of a track is either every event in a stretch of time, or what
  * fell into each of its pixels. Made once, read only afterwards by any thread;
  * borrows the model, which must outlive it.
  *
@@ -18,6 +18,7 @@ enum track_kind {
     TRACK_GRAPHS,
     TRACK_SCOPES,
     TRACK_SYNCS,
+    TRACK_LAUNCHES, /* API calls that launched kernels; what a graph launched is not among them */
     TRACK_KIND_COUNT
 };
 
@@ -26,7 +27,7 @@ struct track_key {
     uint8_t unused;
     uint16_t device;           /* of GPU work; DEVICE_UNKNOWN */
     uint32_t stream_id;        /* of GPU work; ID_UNKNOWN */
-    uint32_t thread_id, depth; /* of scopes and waits; ID_UNKNOWN */
+    uint32_t thread_id, depth; /* of scopes, waits and launches; ID_UNKNOWN */
 };
 
 struct track {

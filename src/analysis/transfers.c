@@ -6,8 +6,7 @@
 
 enum { copy_h2d = 1, copy_d2h = 2, copy_h2a = 3, copy_a2h = 4, kinds = 256, memory_kinds = 8 };
 
-/* Whether the host side is pinned decides the throughput; the device side says nothing new. */
-static uint8_t host_memory_kind(const struct gpu_copy *copy)
+uint8_t copy_host_memory(const struct gpu_copy *copy)
 {
     uint8_t kind = 0;
     if (copy->copy_kind == copy_h2d || copy->copy_kind == copy_h2a)
@@ -33,7 +32,7 @@ static bool copies_group(struct analysis *analysis)
         return false;
     for (size_t i = 0; i < model->copy_count; i++) {
         const struct gpu_copy *copy = &model->copies[i];
-        uint8_t memory_kind = host_memory_kind(copy);
+        uint8_t memory_kind = copy_host_memory(copy);
         struct copy_group *group = &groups[copy->copy_kind * memory_kinds + memory_kind];
         group->copy_kind = copy->copy_kind;
         group->memory_kind = memory_kind;
