@@ -16,18 +16,20 @@ enum server_action {
     SERVER_KEYS_ROTATE,
     SERVER_KEYS_REVOKE,
     SERVER_BACKUP,
-    SERVER_CHECK
+    SERVER_CHECK,
+    SERVER_AUDIT
 };
 
 /* A command line. NULL and -1: not given. */
 struct server_command {
     enum server_action action;
-    const char *listen, *data, *store, *tls_cert, *tls_key, *config, *allow_hosts, *admin_key_file;
+    const char *listen, *data, *store, *tls_cert, *tls_key, *config, *allow_hosts, *cors_origins, *admin_key_file;
     int64_t retention_days, retention_bytes;
     bool is_verbose, is_json;
     const char *operand;                                        /* of backup: the file; of rotate and revoke: the key */
     const char *key_name, *key_scope;                           /* of create */
     int64_t expires_days, grace_hours, rate_per_s, quota_bytes; /* of create and rotate */
+    int64_t limit;                                              /* of audit: how many entries */
 };
 
 /* Prints for people or machines, and returns the exit code (cli/command.h). */

@@ -68,6 +68,32 @@ static const char *const range_tensor[] = {"sm__pipe_tensor_cycles_active" PCT_A
                                            "sm__inst_executed.sum",
                                            "gpu__dram_throughput" PCT_ELAPSED,
                                            NULL};
+/* Work, bytes and time of a roofline: an operation each, two for a fused one; the tensor metrics count operations, and
+ * each chip has those of its own kinds, which do not overlap. */
+#define OP(name) "sm__sass_thread_inst_executed_op_" name "_pred_on.sum"
+#define TENSOR_OPS(name) "sm__ops_path_tensor_src_" name ".sum"
+static const char *const range_roofline[] = {"gpu__time_duration.sum",
+                                             "dram__bytes_read.sum",
+                                             "dram__bytes_write.sum",
+                                             "sm__inst_executed.sum",
+                                             OP("fadd"),
+                                             OP("fmul"),
+                                             OP("ffma"),
+                                             OP("dadd"),
+                                             OP("dmul"),
+                                             OP("dfma"),
+                                             OP("hadd"),
+                                             OP("hmul"),
+                                             OP("hfma"),
+                                             TENSOR_OPS("bf16_dst_fp32"),
+                                             TENSOR_OPS("tf32_dst_fp32"),
+                                             TENSOR_OPS("fp16"),
+                                             TENSOR_OPS("fp16_dst_fp16"),
+                                             TENSOR_OPS("fp16_dst_fp32"),
+                                             TENSOR_OPS("fp16_bf16_tf32_dst_fp32"),
+                                             TENSOR_OPS("fp8"),
+                                             TENSOR_OPS("fp64"),
+                                             NULL};
 
 /* Of PM sampling: each set must fit one pass, which is why they look narrow. */
 static const char *const pm_overview[] = {"gr__cycles_active" PCT_ELAPSED,
@@ -112,6 +138,7 @@ const struct metric_set metric_sets[] = {
     {"compute", "instructions and how busy each pipe was", PROFILER_RANGE, range_compute},
     {"occupancy", "warps that were there, ready and issued", PROFILER_RANGE, range_occupancy},
     {"tensor", "tensor cores and the memory that feeds them", PROFILER_RANGE, range_tensor},
+    {"roofline", "operations by kind, DRAM bytes and time", PROFILER_RANGE, range_roofline},
     {"overview", "SMs, tensor cores, DRAM, NVLink and PCIe over time", PROFILER_PM_SAMPLING, pm_overview},
     {"sm", "instructions, warps and pipes over time", PROFILER_PM_SAMPLING, pm_sm},
     {"memory", "DRAM, L2 and L1 over time", PROFILER_PM_SAMPLING, pm_memory},

@@ -93,6 +93,11 @@ bool http_library_is_lenient(void);
  * answered, with is_closing where the connection cannot be trusted any more. */
 bool http_head_accept(struct http_exchange *exchange, const char *method, const char *version);
 
+/* http_cors.c: whether pages of this origin (NULL: none was sent) may use the server; the answer's headers say so. */
+bool http_cors_allow(struct http_exchange *exchange, const char *origin);
+/* True: the request was a browser's question whether it may ask, and is answered. */
+bool http_cors_preflight(struct http_exchange *exchange, const char *method);
+
 /* http_metrics.c */
 void http_metrics_count(struct http_exchange *exchange, int64_t duration_ns);
 

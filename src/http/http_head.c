@@ -139,7 +139,7 @@ static bool browser_check(struct http_exchange *exchange, const struct head *hea
     const char *site = http_exchange_header(exchange, "Sec-Fetch-Site");
     bool is_foreign = (origin && !(head->host && http_origin_is_own(origin, head->host))) ||
                       (site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0);
-    if (method != HTTP_GET && is_foreign) {
+    if (!http_cors_allow(exchange, origin) && method != HTTP_GET && is_foreign) {
         http_respond_error(exchange, 403, "origin_foreign", "pages of other sites may not change anything here");
         return false;
     }
@@ -286,9 +286,9 @@ bool http_head_accept(struct http_exchange *exchange, const char *method_name, c
     if (!head_read(exchange, &head, method_name, version) || !framing_check(exchange, &head, version))
         return false;
     exchange->is_local = client_is_local(exchange);
-    if (!method_find(exchange, method_name, &method) || !target_read(exchange) ||
-        !browser_check(exchange, &head, method) || !route_find(exchange, method) || !permission_ask(exchange, &head) ||
-        !body_expect(exchange, &head))
+    if (http_cors_preflight(exchange, method_name) || !method_find(exchange, method_name, &method) ||
+        !target_read(exchange) || !browser_check(exchange, &head, method) || !route_find(exchange, method) ||
+        !permission_ask(exchange, &head) || !body_expect(exchange, &head))
         return false;
     if (exchange->route->stream) {
         exchange->is_stream_open = true;

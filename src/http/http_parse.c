@@ -177,6 +177,13 @@ bool http_host_is_safe(const char *name)
            inet_pton(AF_INET6, name, &ignored) == 1;
 }
 
+bool http_origin_is_valid(const char *origin)
+{
+    char name[HTTP_HOST_SIZE];
+    size_t scheme = !strncmp(origin, "http://", 7) ? 7 : !strncmp(origin, "https://", 8) ? 8 : 0;
+    return scheme && http_host_parse(origin + scheme, name);
+}
+
 bool http_origin_is_own(const char *origin, const char *host)
 {
     const char *at = strstr(origin, "://");

@@ -70,6 +70,8 @@ enum { HTTP_HOST_SIZE = 256 };
 bool http_host_parse(const char *text, char name[HTTP_HOST_SIZE]);
 /* Whether no name service can make the name mean this machine for a stranger's page: localhost or an IP address. */
 bool http_host_is_safe(const char *name);
+/* "http://" or "https://" and a host, with or without a port; nothing else behind it. */
+bool http_origin_is_valid(const char *origin);
 /* Whether a page of `origin` belongs to the host that the request was sent to. */
 bool http_origin_is_own(const char *origin, const char *host);
 

@@ -13,7 +13,8 @@
 enum { COMPRESSED_BYTES_MIN = 1024, HEADERS_BYTES_MAX = 16 << 10, PULL_BYTES = 32 << 10 };
 
 /* Nothing is loaded from elsewhere, nothing frames us, and no page of ours runs text that it was given as code. */
-static const char page_policy[] = "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; "
+static const char page_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+                                  "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; "
                                   "frame-ancestors 'none'";
 static const char data_policy[] = "default-src 'none'; frame-ancestors 'none'";
 
@@ -258,12 +259,14 @@ static bool headers_add(const struct http_exchange *exchange, struct MHD_Respons
 {
     const struct http_response *response = &exchange->response;
     const bool is_page = type_is(response->type, "text/html");
+    /* A browser puts the headers of a 304 into the answer that it has kept: a page would lose its own policy. */
+    const char *policy = is_page ? page_policy : response->status == 304 ? NULL : data_policy;
     const char *const fixed[][2] = {
         {"X-Request-Id", exchange->id},
         {"X-Content-Type-Options", "nosniff"},
         {"Referrer-Policy", "no-referrer"},
         {"Cross-Origin-Resource-Policy", "same-origin"},
-        {"Content-Security-Policy", is_page ? page_policy : data_policy},
+        {"Content-Security-Policy", policy},
         {"Cross-Origin-Opener-Policy", is_page ? "same-origin" : NULL},
         {"X-Frame-Options", is_page ? "DENY" : NULL},
         {"Content-Type", response->type[0] ? response->type : NULL},

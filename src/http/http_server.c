@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { POOL_BYTES = 128 << 10, TICK_MS_MAX = 1000, TICK_MS_MIN = 5 };
+enum { POOL_BYTES = 64 << 10, TICK_MS_MAX = 1000, TICK_MS_MIN = 5 };
 
 static const char tls_priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE";
 

@@ -86,6 +86,9 @@ struct http_server_options {
     /* Names, beside IP addresses and localhost, that a Host header may have in a request without a token; NULL-
      * terminated, may be NULL. "*": any. Others are refused, or a web page could reach the server by renaming it. */
     const char *const *allowed_hosts;
+    /* Sites, like "https://grafana.example.com", whose pages may read and write from a browser (CORS); NULL-terminated,
+     * NULL: none but the server's own. Each as http_origin_is_valid wants it. */
+    const char *const *cors_origins;
 
     /* Limits; 0: what stands behind each. */
     unsigned event_threads;        /* 4 */

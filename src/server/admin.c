@@ -19,12 +19,13 @@ static const char *const action_names[] = {
     [SERVER_KEYS_REVOKE] = "keys.revoke",
     [SERVER_BACKUP] = "backup",
     [SERVER_CHECK] = "check",
+    [SERVER_AUDIT] = "audit",
 };
 enum { ACTION_COUNT = sizeof action_names / sizeof *action_names };
 
 bool admin_action_writes(enum server_action action)
 {
-    return action != SERVER_KEYS_LIST && action != SERVER_CHECK && action != SERVER_BACKUP;
+    return action != SERVER_KEYS_LIST && action != SERVER_CHECK && action != SERVER_BACKUP && action != SERVER_AUDIT;
 }
 
 void admin_request_write(const struct server_command *command, struct bytes *request)
@@ -41,7 +42,8 @@ void admin_request_write(const struct server_command *command, struct bytes *req
     } numbers[] = {{"expires_days", command->expires_days},
                    {"grace_hours", command->grace_hours},
                    {"rate_per_s", command->rate_per_s},
-                   {"quota_bytes_per_day", command->quota_bytes}};
+                   {"quota_bytes_per_day", command->quota_bytes},
+                   {"limit", command->limit}};
     bytes_append_char(request, '{');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         json_key(request, texts[i].name);
@@ -254,8 +256,44 @@ static gpufl_status backup(struct admin_call *call)
     const char *path = json_get_text(call->request, "operand", "");
     if (*path != '/')
         return problem_set(&call->problem, GPUFL_E_INVALID, "where to? give the backup's file name");
-    gpufl_status status = store_backup(call->store, path, &call->problem);
+    const struct store_audit entry = {
+        .ts_ns = clock_wall_ns(), .actor = "local", .action = "store.backup", .subject = path, .detail = ""};
+    gpufl_status status = store_audit_add(call->store, &entry, &call->problem);
+    /* Without a server the store is only read: then its owner copies it, and nobody else is served. */
+    if (!status || status == GPUFL_E_PERMISSION)
+        status = store_backup(call->store, path, &call->problem);
     json_text(call->out, path);
+    return status;
+}
+
+static bool audit_write(void *user, const struct store_audit *entry)
+{
+    struct bytes *out = user;
+    if (out->data[out->size - 1] != '[')
+        bytes_append_char(out, ',');
+    bytes_append_char(out, '{');
+    json_key(out, "ts_ns");
+    json_int(out, entry->ts_ns);
+    const struct {
+        const char *name, *text;
+    } texts[] = {
+        {"actor", entry->actor}, {"action", entry->action}, {"subject", entry->subject}, {"detail", entry->detail}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_key(out, texts[i].name);
+        json_text(out, texts[i].text);
+    }
+    bytes_append_char(out, '}');
+    return !out->failed;
+}
+
+static gpufl_status audit_list(struct admin_call *call)
+{
+    enum { ENTRIES_DEFAULT = 100 };
+    int64_t limit = json_get_int(call->request, "limit", -1);
+    bytes_append_char(call->out, '[');
+    gpufl_status status = store_audits(call->store, 0, limit > 0 ? (unsigned)limit : ENTRIES_DEFAULT, audit_write,
+                                       call->out, &call->problem);
+    bytes_append_char(call->out, ']');
     return status;
 }
 
@@ -302,6 +340,7 @@ bool admin_execute(struct store *store, const char *request, size_t size, struct
     static gpufl_status (*const runs[ACTION_COUNT])(struct admin_call *) = {
         [SERVER_KEYS_CREATE] = keys_create, [SERVER_KEYS_LIST] = keys_list, [SERVER_KEYS_ROTATE] = keys_rotate,
         [SERVER_KEYS_REVOKE] = keys_revoke, [SERVER_BACKUP] = backup,       [SERVER_CHECK] = check,
+        [SERVER_AUDIT] = audit_list,
     };
     struct json_document document = {0};
     struct admin_call call = {.store = store, .out = answer};

@@ -25,13 +25,16 @@ struct api_table {
 struct api_parameter {
     const char *name, *type, *about; /* type: string, integer, number or boolean */
 };
-/* fields: "name:type ..." of the object's members: s string, i integer, n number, b boolean, o object, a array, ? after
- * it where null is possible; a member that may be missing begins with '-'. */
+/* fields: "name:type ..." of the object's members: s string, i integer, n number, b boolean, o object, a array, x
+ * anything, ? after it where null is possible, then =Name where an object or a list's elements have a schema, or =s (i, n,
+ * b) where elements are plain; a member that may be missing begins with '-'; "*:type" is of all other members. NULL: not
+ * JSON. */
 struct api_schema {
     const char *name, *about, *fields;
 };
 extern const struct api_parameter api_parameters[]; /* end with name NULL, as the next */
-extern const struct api_schema api_schemas[];
+extern const struct api_schema api_schemas[];       /* of whole answers and bodies */
+extern const struct api_schema api_elements[];      /* of what is inside */
 
 /* The OpenAPI 3.1 document of all tables. */
 void openapi_write(const struct api_table *tables, size_t count, struct bytes *out);

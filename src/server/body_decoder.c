@@ -9,7 +9,9 @@
 #include <zstd.h>
 
 enum { ZSTD_WINDOW_LOG_MAX = 23 /* 8 MiB, what every level but the extreme ones stays below */ };
+enum { CONTEXT_BYTES_MAX = 1 << 20, GZIP_BYTES = 48 << 10, GROWTH = 8 };
 #define PIECE_BYTES ((size_t)256 << 10)
+#define PIECE_BYTES_MIN ((size_t)16 << 10)
 
 bool content_coding_parse(const char *text, enum content_coding *coding)
 {
@@ -29,46 +31,86 @@ bool content_coding_parse(const char *text, enum content_coding *coding)
     return false;
 }
 
-gpufl_status body_decoder_open(struct body_decoder *decoder, enum content_coding coding,
-                               const struct body_limits *limits)
+void body_decoder_pool_open(struct body_decoder_pool *pool)
 {
-    *decoder = (struct body_decoder){.coding = coding, .limits = *limits};
-    if (coding == CONTENT_PLAIN)
-        return GPUFL_OK;
-    if (coding == CONTENT_ZSTD) {
-        decoder->stream = ZSTD_createDCtx();
-        if (decoder->stream)
-            ZSTD_DCtx_setParameter(decoder->stream, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
-    } else {
-        z_stream *stream = calloc(1, sizeof *stream);
-        if (stream && inflateInit2(stream, 16 + MAX_WBITS) != Z_OK) {
-            free(stream);
-            stream = NULL;
-        }
-        decoder->stream = stream;
-    }
-    return decoder->stream ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+    pthread_mutex_init(&pool->lock, NULL);
+    pool->count = 0;
 }
 
-void body_decoder_close(struct body_decoder *decoder)
+void body_decoder_pool_close(struct body_decoder_pool *pool)
+{
+    while (pool->count)
+        ZSTD_freeDCtx(pool->idle[--pool->count]);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+static ZSTD_DCtx *context_take(struct body_decoder_pool *pool)
+{
+    ZSTD_DCtx *context = NULL;
+    if (pool) {
+        pthread_mutex_lock(&pool->lock);
+        context = pool->count ? pool->idle[--pool->count] : NULL;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    if (!context && (context = ZSTD_createDCtx()))
+        ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+    return context;
+}
+
+/* Those that a body made large are not kept. */
+static void context_give(struct body_decoder_pool *pool, ZSTD_DCtx *context)
+{
+    if (pool && ZSTD_sizeof_DCtx(context) <= CONTEXT_BYTES_MAX &&
+        !ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_only))) {
+        pthread_mutex_lock(&pool->lock);
+        if (pool->count < BODY_DECODER_POOL_MAX) {
+            pool->idle[pool->count++] = context;
+            context = NULL;
+        }
+        pthread_mutex_unlock(&pool->lock);
+    }
+    ZSTD_freeDCtx(context);
+}
+
+gpufl_status body_decoder_open(struct body_decoder *decoder, enum content_coding coding,
+                               const struct body_limits *limits, struct body_decoder_pool *pool)
+{
+    *decoder = (struct body_decoder){.coding = coding, .limits = *limits, .pool = pool};
+    if (coding != CONTENT_GZIP)
+        return GPUFL_OK; /* zstd's context comes with the first byte */
+    z_stream *stream = calloc(1, sizeof *stream);
+    if (stream && inflateInit2(stream, 16 + MAX_WBITS) != Z_OK) {
+        free(stream);
+        stream = NULL;
+    }
+    decoder->stream = stream;
+    return stream ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+}
+
+void body_decoder_rest(struct body_decoder *decoder)
 {
     if (decoder->stream && decoder->coding == CONTENT_ZSTD)
-        ZSTD_freeDCtx(decoder->stream);
+        context_give(decoder->pool, decoder->stream);
     if (decoder->stream && decoder->coding == CONTENT_GZIP) {
         inflateEnd(decoder->stream);
         free(decoder->stream);
     }
+    decoder->stream = NULL;
     bytes_free(&decoder->plain);
+}
+
+void body_decoder_close(struct body_decoder *decoder)
+{
+    body_decoder_rest(decoder);
     *decoder = (struct body_decoder){0};
 }
 
 size_t body_decoder_memory(const struct body_decoder *decoder)
 {
-    static const size_t held[] = {[CONTENT_PLAIN] = 0, [CONTENT_GZIP] = 48 << 10, [CONTENT_ZSTD] = 9 << 20};
-    size_t memory = held[decoder->coding];
-    if (decoder->coding == CONTENT_ZSTD && decoder->stream)
-        memory = ZSTD_sizeof_DCtx(decoder->stream);
-    return memory + decoder->plain.capacity;
+    size_t memory = decoder->plain.capacity;
+    if (decoder->stream)
+        memory += decoder->coding == CONTENT_ZSTD ? ZSTD_sizeof_DCtx(decoder->stream) : GZIP_BYTES;
+    return memory;
 }
 
 PRINTF_LIKE(3, 4)
@@ -161,8 +203,12 @@ static enum body_result feed_coded(struct body_decoder *decoder, const void *dat
 {
     ZSTD_inBuffer from = {data, size, 0};
     bool is_full = false; /* the codec may hold more than it had room for */
+    size_t piece = size < PIECE_BYTES / GROWTH ? size * GROWTH : PIECE_BYTES;
+    piece = piece > PIECE_BYTES_MIN ? piece : PIECE_BYTES_MIN;
+    if (!decoder->stream && !(decoder->stream = context_take(decoder->pool)))
+        return fail(decoder, BODY_NO_MEMORY, "no memory to decode the body");
     while (from.pos < from.size || is_full) {
-        if (!bytes_reserve(&decoder->plain, PIECE_BYTES))
+        if (!bytes_reserve(&decoder->plain, piece))
             return fail(decoder, BODY_NO_MEMORY, "no memory for a line");
         size_t scanned = decoder->plain.size, room = decoder->plain.capacity - scanned, got = room;
         char *to = decoder->plain.data + scanned;
@@ -176,6 +222,9 @@ static enum body_result feed_coded(struct body_decoder *decoder, const void *dat
         decoder->plain.size += got;
         cut_lines(decoder, scanned, on_line, user);
     }
+    /* Many bodies wait for others after their last byte: they need nothing for that. */
+    if (!decoder->is_mid_frame && !decoder->plain.size && decoder->coding == CONTENT_ZSTD)
+        body_decoder_rest(decoder);
     return BODY_GOOD;
 }
 

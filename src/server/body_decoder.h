@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
+#include <pthread.h>
+
 enum content_coding { CONTENT_PLAIN, CONTENT_GZIP, CONTENT_ZSTD, CONTENT_CODING_COUNT };
 /* By the words of a Content-Encoding header, NULL or "" being plain. False: another coding. */
 bool content_coding_parse(const char *text, enum content_coding *coding);
@@ -34,8 +36,19 @@ enum body_result {
     BODY_NO_MEMORY
 };
 
+/* zstd contexts that are used again: a small body costs less than making one. Any thread. */
+enum { BODY_DECODER_POOL_MAX = 16 };
+struct body_decoder_pool {
+    pthread_mutex_t lock;
+    void *idle[BODY_DECODER_POOL_MAX]; /* owned */
+    unsigned count;
+};
+void body_decoder_pool_open(struct body_decoder_pool *pool);
+void body_decoder_pool_close(struct body_decoder_pool *pool);
+
 struct body_decoder {
     enum content_coding coding;
+    struct body_decoder_pool *pool; /* NULL: none */
     struct body_limits limits;
     void *stream;       /* owned: z_stream or ZSTD_DCtx */
     struct bytes plain; /* decoded, not yet a line */
@@ -44,9 +57,12 @@ struct body_decoder {
     char reason[160]; /* why the last result was not BODY_GOOD */
 };
 
+/* pool: may be NULL. */
 NODISCARD gpufl_status body_decoder_open(struct body_decoder *decoder, enum content_coding coding,
-                                         const struct body_limits *limits);
+                                         const struct body_limits *limits, struct body_decoder_pool *pool);
 void body_decoder_close(struct body_decoder *decoder);
+/* Nothing more will be fed: the memory goes, the counts stay. */
+void body_decoder_rest(struct body_decoder *decoder);
 /* After a result other than BODY_GOOD nothing more may be fed. */
 NODISCARD enum body_result body_decoder_feed(struct body_decoder *decoder, const void *data, size_t size,
                                              body_line_fn *on_line, void *user);

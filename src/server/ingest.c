@@ -49,12 +49,17 @@ gpufl_status ingest_open(struct ingest *ingest, struct store *store, struct live
     ingest->store = store;
     ingest->live = live;
     ingest->limits = limits ? *limits : ingest_limits_usual;
+    body_decoder_pool_open(&ingest->decoders);
+    ingest->has_decoders = true;
     return ingest_quarantine_open(&ingest->quarantine, data_dir, problem);
 }
 
 void ingest_close(struct ingest *ingest)
 {
     ingest_quarantine_close(&ingest->quarantine);
+    if (ingest->has_decoders)
+        body_decoder_pool_close(&ingest->decoders);
+    ingest->has_decoders = false;
 }
 
 PRINTF_LIKE(4, 5)
@@ -118,7 +123,7 @@ gpufl_status ingest_body_open(struct ingest_body **out, struct ingest *ingest, c
 {
     *answer = (struct ingest_answer){.status = 0};
     struct ingest_body *body = calloc(1, sizeof *body);
-    if (!body || body_decoder_open(&body->decoder, head->coding, &ingest->limits.body)) {
+    if (!body || body_decoder_open(&body->decoder, head->coding, &ingest->limits.body, &ingest->decoders)) {
         free(body);
         refuse(answer, 503, "out_of_memory", "no memory to take this body now");
         return GPUFL_E_NO_MEMORY;
@@ -340,6 +345,8 @@ static void commit(struct ingest_body *body)
         sha256_end_hex(&body->hash, name);
         store_write_name(body->write, name, body->crc32);
     }
+    /* The commit waits for others: what is not needed any more does not wait with it. */
+    body_decoder_rest(&body->decoder);
     gpufl_status status = store_write_commit(body->write, &written, &problem);
     body->write = NULL;
     if (status) {

@@ -36,6 +36,8 @@ struct ingest {
     struct ingest_limits limits;
     struct ingest_quarantine quarantine;
     struct ingest_counters counters;
+    struct body_decoder_pool decoders;
+    bool has_decoders;
     atomic_uint_fast64_t flight_bytes;
 };
 

@@ -36,6 +36,8 @@ struct key_ring {
     struct key_entry **entries; /* owned; entries stay where they are until the ring is closed */
     size_t count, capacity;
     struct key_counts counts;
+    struct key_refusal refusals[KEY_REFUSALS_MAX + 1]; /* the last: of those that found no place */
+    size_t refusal_count;                              /* without the last */
 };
 
 static const struct {
@@ -307,6 +309,38 @@ static struct key_entry *entry_find(struct key_ring *ring, const struct store_ke
     return found;
 }
 
+/* Under the lock. */
+static void refusal_note(struct key_ring *ring, const char *peer, const struct key_entry *entry, const char *reason,
+                         int64_t now_ns)
+{
+    const char *label = entry ? entry->label : "";
+    struct key_refusal *refusal = ring->refusals, *end = refusal + ring->refusal_count;
+    while (refusal < end && (strcmp(refusal->peer, peer) != 0 || strcmp(refusal->reason, reason) != 0 ||
+                             strncmp(refusal->label, label, sizeof refusal->label - 1) != 0))
+        refusal++;
+    if (refusal == end && ring->refusal_count < KEY_REFUSALS_MAX) {
+        snprintf(refusal->peer, sizeof refusal->peer, "%s", peer);
+        snprintf(refusal->label, sizeof refusal->label, "%.63s", label);
+        snprintf(refusal->reason, sizeof refusal->reason, "%s", reason);
+        ring->refusal_count++;
+    }
+    if (!refusal->count++)
+        refusal->first_ns = now_ns;
+}
+
+size_t key_ring_take_refusals(struct key_ring *ring, struct key_refusal refusals[KEY_REFUSALS_MAX + 1])
+{
+    pthread_mutex_lock(&ring->lock);
+    size_t count = ring->refusal_count;
+    memcpy(refusals, ring->refusals, count * sizeof *refusals);
+    if (ring->refusals[KEY_REFUSALS_MAX].count)
+        refusals[count++] = ring->refusals[KEY_REFUSALS_MAX];
+    memset(ring->refusals, 0, sizeof ring->refusals);
+    ring->refusal_count = 0;
+    pthread_mutex_unlock(&ring->lock);
+    return count;
+}
+
 static void judge(struct key_ring *ring, bool is_key_needed, const struct http_credentials *credentials,
                   const struct store_key *wanted, struct http_access *access)
 {
@@ -328,6 +362,8 @@ static void judge(struct key_ring *ring, bool is_key_needed, const struct http_c
         access->principal = entry;
         snprintf(access->name, sizeof access->name, "%.63s", entry->label);
     }
+    if (credentials->token && (access->status == 401 || access->status == 403))
+        refusal_note(ring, credentials->peer, entry, access->reason, now_ns);
     ring->counts.allowed += !access->status;
     ring->counts.unauthorized += access->status == 401;
     ring->counts.forbidden += access->status == 403;
@@ -358,6 +394,46 @@ void key_ring_count_bytes(struct key_ring *ring, struct key_entry *entry, uint64
     }
     entry->day_bytes += bytes;
     entry->bytes.tokens -= (double)bytes;
+    pthread_mutex_unlock(&ring->lock);
+}
+
+static void fingerprint_write(const struct key_entry *entry, char out[KEY_FINGERPRINT_SIZE])
+{
+    for (size_t i = 0; i < (KEY_FINGERPRINT_SIZE - 1) / 2; i++)
+        snprintf(out + 2 * i, 3, "%02x", entry->key.hash[i]);
+}
+
+gpufl_status key_ring_usage(struct key_ring *ring, struct key_usage **list, size_t *count)
+{
+    int64_t day = clock_wall_ns() / DAY_NS;
+    *count = 0;
+    pthread_mutex_lock(&ring->lock);
+    *list = calloc(ring->count + 1, sizeof **list);
+    for (size_t i = 0; *list && i < ring->count; i++) {
+        const struct key_entry *entry = ring->entries[i];
+        if (entry->day != day || !entry->day_bytes)
+            continue;
+        struct key_usage *usage = &(*list)[(*count)++];
+        fingerprint_write(entry, usage->fingerprint);
+        usage->day = day;
+        usage->bytes = entry->day_bytes;
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return *list ? GPUFL_OK : GPUFL_E_NO_MEMORY;
+}
+
+void key_ring_usage_restore(struct key_ring *ring, const struct key_usage *usage)
+{
+    char fingerprint[KEY_FINGERPRINT_SIZE];
+    pthread_mutex_lock(&ring->lock);
+    for (size_t i = 0; i < ring->count; i++) {
+        struct key_entry *entry = ring->entries[i];
+        fingerprint_write(entry, fingerprint);
+        if (strcmp(fingerprint, usage->fingerprint) != 0)
+            continue;
+        entry->day_bytes = usage->bytes + (entry->day == usage->day ? entry->day_bytes : 0);
+        entry->day = usage->day;
+    }
     pthread_mutex_unlock(&ring->lock);
 }
 

@@ -48,6 +48,30 @@ void key_ring_count_bytes(struct key_ring *ring, struct key_entry *entry, uint64
 /* "prefix name" for logs and audit entries; entry NULL: "local". Valid as long as the ring. */
 const char *key_entry_name(const struct key_entry *entry);
 
+/* What a key sent on a day, to be kept across restarts. */
+enum { KEY_FINGERPRINT_SIZE = 17 };
+struct key_usage {
+    char fingerprint[KEY_FINGERPRINT_SIZE]; /* the first hexadecimal digits of the hash */
+    int64_t day;                            /* since 1970, UTC */
+    uint64_t bytes;
+};
+/* Those of today that are not 0; the caller frees the list. GPUFL_E_NO_MEMORY. */
+NODISCARD gpufl_status key_ring_usage(struct key_ring *ring, struct key_usage **list, size_t *count);
+/* Adds what was sent before the start; keys that are not there are ignored. */
+void key_ring_usage_restore(struct key_ring *ring, const struct key_usage *usage);
+
+/* Refused keys, the same ones of a peer counted together. Requests without a key are not among them. */
+enum { KEY_REFUSALS_MAX = 16 };
+struct key_refusal {
+    char peer[64];  /* "": those that found no place in the list, count is all that is known of them */
+    char label[64]; /* "prefix name" of a key that is known; never a part of one that is not */
+    char reason[160];
+    int64_t first_ns;
+    uint64_t count;
+};
+/* Since the last call; the number of entries, at most KEY_REFUSALS_MAX + 1. */
+size_t key_ring_take_refusals(struct key_ring *ring, struct key_refusal refusals[KEY_REFUSALS_MAX + 1]);
+
 struct key_counts {
     uint64_t allowed, unauthorized, forbidden, limited;
 };

@@ -11,6 +11,9 @@ const struct api_parameter api_parameters[] = {
     {"step_ns", "integer", "length of a step"},
     {"pixels", "integer", "into how many parts the stretch is cut"},
     {"tracks", "string", "ids of tracks, separated by commas; all when absent"},
+    {"track", "string", "id of a track"},
+    {"start_ns", "integer", "when the event begins, nanoseconds since 1970"},
+    {"kernel", "integer", "kernel_id"},
     {"exact", "boolean", "true: load the session however large it is"},
     {"device", "integer", "device id"},
     {"stream", "integer", "stream id"},
@@ -29,6 +32,8 @@ const struct api_parameter api_parameters[] = {
     {"limit", "integer", "how many at most"},
     {"cursor", "string", "next_cursor of the page before"},
     {"bins", "integer", "number of bins"},
+    {"steps", "integer", "into how many steps the time is cut"},
+    {"file", "string", "path of a source file as the log has it"},
     {"cubin_crc", "string", "which cubin, where several have the function"},
     {"base", "string", "id of the session to compare with"},
     {"new", "string", "id of the session to compare"},
@@ -37,58 +42,77 @@ const struct api_parameter api_parameters[] = {
     {0}};
 
 const struct api_schema api_schemas[] = {
-    {"Error", "what went wrong", "error:o"},
-    {"Hosts", "hosts, each with its GPUs; metrics by the names of the log's columns", "now_ns:i hosts:a"},
+    {"Error", "what went wrong", "error:o=ErrorDetail"},
+    {"Hosts", "hosts, each with its GPUs; metrics by the names of the log's columns", "now_ns:i hosts:a=Host"},
     {"HostMetrics", "series of points [minute_ns, min, mean, max]; minutes without samples are missing",
-     "host:s gpu:s? from_ns:i to_ns:i step_ns:i series:a"},
-    {"Sessions", "a page of sessions", "sessions:a next_cursor:s?"},
-    {"Session", "what the catalog says of a session", "catalog:o"},
+     "host:s gpu:s? from_ns:i to_ns:i step_ns:i series:a=MetricSeries"},
+    {"Sessions", "a page of sessions", "sessions:a=CatalogEntry next_cursor:s?"},
+    {"Session", "what the catalog says of a session", "catalog:o=CatalogEntry"},
     {"SessionSummary", "catalog, session, GPUs, completeness, overhead, capabilities and where the time went",
-     "catalog:o is_partial:b session:o gpus:a completeness:o overhead:o? capabilities:a time:a?"},
+     "catalog:o=CatalogEntry is_partial:b session:o=SessionInfo gpus:a=Gpu completeness:o=Completeness overhead:o?=Overhead capabilities:a=Capability time:a?=DeviceTime"},
     {"SessionChange", "new tags; retention_days: a number, \"forever\" or null for the server's rule",
-     "-tags:a -retention_days:i?"},
-    {"Time", "per GPU, parts that add up to wall_ns", "start_ns:i? end_ns:i? wall_ns:i? time:a"},
+     "-tags:a=s -retention_days:i?"},
+    {"Time", "per GPU, parts that add up to wall_ns; the same in bins of bin_ns",
+     "start_ns:i? end_ns:i? wall_ns:i? time:a=DeviceTime bin_ns:i? bins:a"},
     {"Kernels", "kernels by name; is_exact false: percentiles are estimates from sums",
-     "is_exact:b count:i total_ns:i kernels:a total:i next_cursor:s?"},
-    {"Instances", "executions of one kernel", "name:s? kernel_id:i instances:a total:i next_cursor:s?"},
+     "is_exact:b count:i total_ns:i kernels:a=Kernel -histograms:a=KernelHistogram total:i next_cursor:s?"},
+    {"Instances", "executions of one kernel", "name:s? kernel_id:i instances:a=KernelInstance total:i next_cursor:s?"},
     {"Histogram", "durations in bins from from_ns up to, not including, to_ns",
-     "name:s? kernel_id:i count:i median_ns:i? p90_ns:i? p99_ns:i? scale:s bins:a"},
-    {"Occupancy", "launch configurations, most time first",
-     "name:s? kernel_id:i total_ns:i launches:a launch_variants:i"},
-    {"Scopes", "the tree of scopes, depth first", "scopes:a outside_scopes:o"},
+     "name:s? kernel_id:i count:i median_ns:i? p90_ns:i? p99_ns:i? scale:s bins:a=HistogramBin"},
+    {"Durations", "least, median and largest duration of each step",
+     "name:s? kernel_id:i count:i from_ns:i? to_ns:i? step_ns:i? steps:a=DurationStep"},
+    {"Occupancy", "launch configurations, most time first, and the limits of the devices",
+     "name:s? kernel_id:i total_ns:i launches:a=KernelLaunches launch_variants:i devices:a=DeviceLimits"},
+    {"Scopes", "the tree of scopes, depth first", "scopes:a=Scope outside_scopes:o=OutsideScopes"},
     {"Tracks", "tracks of the timeline; busy time counts once where events overlap if is_exact",
-     "is_exact:b start_ns:i? end_ns:i? tracks:a left_out:i"},
-    {"Columns", "little-endian columns behind a JSON text that describes them", ""},
-    {"Copies", "copies by direction and memory, and memsets", "copies:a memsets:o"},
-    {"Syncs", "host waits by kind and by place", "syncs:a sync_places:a"},
-    {"Allocations", "device memory by kind", "memory:a"},
-    {"Graphs", "CUDA graph launches by graph", "graphs:a"},
+     "is_exact:b start_ns:i? end_ns:i? tracks:a=Track left_out:i"},
+    {"Columns", "little-endian columns behind a JSON text that describes them", NULL},
+    {"TimelineEvent", "an event as its kind has it, with its track", "track:o name:s? name_id:i event:o"},
+    {"TimelineMarks", "executions that begin in each step; is_exact false: where the kernel took most of a stretch",
+     "is_exact:b from_ns:i to_ns:i step_ns:i counts:a"},
+    {"TimelineRange", "sums over a stretch; energy_uj null where power was not sampled",
+     "from_ns:i to_ns:i devices:a copies:a sync_ns:i"},
+    {"Activity", "share of the time in which GPUs worked, bin by bin over the session",
+     "from_ns:i to_ns:i gpus:i busy:a=n"},
+    {"Copies", "copies by direction and memory, and memsets", "copies:a=Copy memsets:o=Memsets"},
+    {"Syncs", "host waits by kind and by place", "syncs:a=Sync sync_places:a=SyncPlace"},
+    {"Allocations", "device memory by kind: sums, what was held in each step, and what was never freed, largest first",
+     "memory:a=MemoryKind from_ns:i? to_ns:i? step_ns:i? history:a=MemoryHistory kept:a=KeptMemory kept_left_out:i"},
+    {"Graphs", "CUDA graph launches by graph", "graphs:a=Graph"},
     {"Metrics", "series in steps; sums over the whole session under system, processes and host",
-     "from_ns:i to_ns:i step_ns:i steps:i series:a system:a processes:a host:o"},
+     "from_ns:i to_ns:i step_ns:i steps:i series:a=StepSeries system:a processes:a=Process host:o"},
     {"Stalls", "PC samples by reason, and what the deep engines saw",
-     "sampling:a stalls:o? windows:a untimed_launches:i code_objects:a capabilities:a left_out:i"},
-    {"Code", "functions and their hottest lines", "functions:a lines:a total:i next_cursor:s?"},
+     "sampling:a=Sampling stalls:o?=StallSums windows:a=Window untimed_launches:i code_objects:a=CodeObject capabilities:a=Capability left_out:i"},
+    {"Code", "functions and their hottest lines", "functions:a=CodeSummary lines:a=CodeLine total:i next_cursor:s?"},
     {"CodeFunction", "every instruction of a function",
-     "name:s? function_id:i symbol:s? cubin_crc:s? samples:i counters:o? problem:s? instructions:a left_out:i"},
-    {"Ranges", "hardware metrics by scope and by kernel", "metrics:a"},
+     "name:s? function_id:i symbol:s? cubin_crc:s? samples:i counters:o?=Counters problem:s? instructions:a=Instruction left_out:i"},
+    {"Ptx", "null with the problem where there is none", "symbol:s? cubin_crc:s? ptx:s? problem:s?"},
+    {"Source", "lines of a file; null: the log does not hold its text", "file:s lines:a?=s"},
+    {"Ranges", "hardware metrics by scope and by kernel", "metrics:a=RangeMetrics"},
     {"Pm", "hardware counters over time, in steps and in all",
-     "from_ns:i to_ns:i step_ns:i steps:i series:a counters_over_time:a"},
-    {"Insights", "what to try", "insights:a"},
-    {"Losses", "what is missing and what recording cost", "completeness:o overhead:o?"},
+     "from_ns:i to_ns:i step_ns:i steps:i series:a=StepSeries counters_over_time:a=CounterSeries"},
+    {"Insights", "what to try", "insights:a=Insight"},
+    {"Losses", "what is missing and what recording cost", "completeness:o=Completeness overhead:o?=Overhead"},
     {"Comparison", "two sessions beside each other",
-     "compare_version:i base:o new:o threshold:n regressions:i is_total_regression:b kernels:a scopes:a"},
-    {"KernelSearch", "kernels of all sessions, newest session first", "kernels:a"},
-    {"Configs", "named configurations", "configs:a"},
-    {"Config", "options by name; never paths, addresses or keys", ""},
+     "compare_version:i base:o=ComparedSession new:o=ComparedSession threshold:n regressions:i is_total_regression:b kernels:a=ComparedKernel scopes:a=ComparedScope"},
+    {"KernelSearch", "kernels of all sessions, newest session first", "kernels:a=FoundKernel"},
+    {"Configs", "named configurations", "configs:a=ConfigEntry"},
+    {"Config", "options by name; never paths, addresses or keys", "*:x"},
     {"ConfigRevision", "what was stored", "name:s revision:i"},
-    {"Events", "events session and gpu, each with a JSON object", ""},
+    {"Events", "events session and gpu, each with a JSON object", NULL},
     {"IngestAnswer", "what became of the lines",
-     "-accepted_for_processing:b -spool_id:s -window_acknowledged:b -repeated:i accepted:i rejected:i -errors:a "
-     "-quarantined:s -error:o"},
-    {"IngestVersion", "what this server takes", ""},
-    {"SessionState", "the session as the server now sees it", ""},
-    {"Health", "whether commits make progress", "status:s reason:s? uptime_s:i last_commit_age_ms:i? store:s"},
+     "-accepted_for_processing:b -spool_id:s -window_acknowledged:b -repeated:i accepted:i rejected:i -errors:a=LineError "
+     "-quarantined:s -error:o=ErrorDetail"},
+    {"IngestVersion", "what this server takes", "product:s supported:a=s encodings:a=s"},
+    {"SessionState", "the session as the server now sees it", "session_id:s state:s"},
+    {"Health", "whether commits make progress",
+     "status:s reason:s? uptime_s:i last_commit_age_ms:i? queue_writes:i queue_bytes:i commits:i "
+     "failed_commits:i store:s"},
     {"Ready", "whether requests can be served", "ready:b"},
+    {"Server", "the server itself; null: without limit, or not known",
+     "version:s store:s? uptime_s:i schema_version:i? sessions:i? rows:i? bytes:i? free_bytes:i? retention_days:i? "
+     "retention_bytes:i? sessions_retired:i keys:i active_keys:i is_key_needed:b"},
+    {"Keys", "every key that ever was, without its secret", "keys:a"},
     {"OpenApi", "an OpenAPI 3.1 document", "openapi:s info:o paths:o components:o"},
     {0}};
 
@@ -104,44 +128,71 @@ static const char *type_word(char letter)
     return "object";
 }
 
+/* "s", "a?", "a=Kernel", "o?=Launch", "x": the schema of a member, as api_route.h describes it. */
+static void member_write(struct bytes *out, const char *type)
+{
+    bool is_nullable = type[1] == '?';
+    const char *of = type[1 + is_nullable] == '=' ? type + 2 + is_nullable : NULL;
+    int size = of ? (int)strcspn(of, " ") : 0;
+    if (*type == 'x') {
+        bytes_append_text(out, "true");
+    } else if (*type == 'o' && of && !is_nullable) {
+        bytes_append_format(out, "{\"$ref\":\"#/components/schemas/%.*s\"}", size, of);
+    } else if (*type == 'o' && of) {
+        bytes_append_format(out, "{\"anyOf\":[{\"$ref\":\"#/components/schemas/%.*s\"},{\"type\":\"null\"}]}", size,
+                            of);
+    } else {
+        bytes_append_format(out, is_nullable ? "{\"type\":[\"%s\",\"null\"]" : "{\"type\":\"%s\"", type_word(*type));
+        if (of && size == 1)
+            bytes_append_format(out, ",\"items\":{\"type\":\"%s\"}", type_word(*of));
+        else if (of)
+            bytes_append_format(out, ",\"items\":{\"$ref\":\"#/components/schemas/%.*s\"}", size, of);
+        bytes_append_char(out, '}');
+    }
+}
+
 static void schema_write(struct bytes *out, const struct api_schema *schema)
 {
+    struct bytes required = {0}, others = {0};
     json_key(out, schema->name);
     bytes_append_char(out, '{');
     member_text(out, "type", "object");
     member_text(out, "description", schema->about);
-    struct bytes required = {0};
     json_key(out, "properties");
     bytes_append_char(out, '{');
     for (const char *at = schema->fields; *at;) {
         bool is_optional = *at == '-';
         at += is_optional;
         const char *colon = strchr(at, ':');
-        size_t size = (size_t)(colon - at);
         char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)size, at);
-        json_key(out, name);
-        bytes_append_text(out, "{\"type\":");
-        if (colon[2] == '?')
-            bytes_append_format(out, "[\"%s\",\"null\"]}", type_word(colon[1]));
-        else
-            bytes_append_format(out, "\"%s\"}", type_word(colon[1]));
-        if (!is_optional) {
-            if (required.size)
-                bytes_append_char(&required, ',');
-            json_text(&required, name);
+        snprintf(name, sizeof name, "%.*s", (int)(colon - at), at);
+        if (*name == '*') {
+            member_write(&others, colon + 1);
+        } else {
+            json_key(out, name);
+            member_write(out, colon + 1);
+            if (!is_optional) {
+                if (required.size)
+                    bytes_append_char(&required, ',');
+                json_text(&required, name);
+            }
         }
         at += strcspn(at, " ");
         at += strspn(at, " ");
     }
     bytes_append_char(out, '}');
+    if (others.size) {
+        json_key(out, "additionalProperties");
+        bytes_append(out, others.data, others.size);
+    }
     if (required.size) {
         list_open(out, "required");
         bytes_append(out, required.data, required.size);
         bytes_append_char(out, ']');
     }
-    out->failed |= required.failed;
+    out->failed |= required.failed || others.failed;
     bytes_free(&required);
+    bytes_free(&others);
     bytes_append_char(out, '}');
 }
 
@@ -273,7 +324,10 @@ void openapi_write(const struct api_table *tables, size_t count, struct bytes *o
     }
     bytes_append_text(out, "},\"components\":{\"securitySchemes\":{\"key\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
                            "\"schemas\":{");
-    for (const struct api_schema *schema = api_schemas; schema->name; schema++)
-        schema_write(out, schema);
+    const struct api_schema *const tables_of_schemas[] = {api_schemas, api_elements};
+    for (size_t i = 0; i < sizeof tables_of_schemas / sizeof *tables_of_schemas; i++)
+        for (const struct api_schema *schema = tables_of_schemas[i]; schema->name; schema++)
+            if (schema->fields)
+                schema_write(out, schema);
     bytes_append_text(out, "}}}");
 }

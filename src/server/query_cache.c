@@ -12,7 +12,7 @@
 enum { refresh_factor = 8, entries_max = 256 };
 #define REFRESH_MIN_NS INT64_C(1000000000)
 /* Memory per kernel of a model with its tracks, for the limit. */
-#define KERNEL_BYTES UINT64_C(66)
+#define KERNEL_BYTES UINT64_C(70)
 
 struct query_cache {
     pthread_mutex_t lock; /* of everything below */

@@ -148,6 +148,8 @@ bool query_is_known(struct query_call *call, const struct query_session *session
                         (long long)session->revision, GPUFL_VERSION_STRING);
     http_etag_of(text, (size_t)size, etag);
     http_respond_header(call->exchange, "Cache-Control", "private, no-cache");
+    snprintf(text, sizeof text, "%lld", (long long)session->revision);
+    http_respond_header(call->exchange, "X-Session-Revision", text);
     return http_respond_if_known(call->exchange, etag);
 }
 

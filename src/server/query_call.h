@@ -56,11 +56,16 @@ void query_audit(struct query_call *call, const char *action, const char *subjec
 /* Endpoints, one file per group. */
 query_endpoint query_hosts, query_host_metrics, query_search_kernels;                          /* query_hosts.c */
 query_endpoint query_sessions, query_session_get, query_session_patch, query_session_remove;   /* query_sessions.c */
-query_endpoint query_kernels, query_instances, query_histogram, query_occupancy;               /* query_kernels.c */
-query_endpoint query_scopes, query_copies, query_syncs, query_allocations, query_graphs;       /* query_parts.c */
+query_endpoint query_kernels;                                                                  /* query_kernels.c */
+query_endpoint query_instances, query_histogram, query_durations, query_occupancy;             /* query_kernel.c */
+query_endpoint query_scopes, query_copies, query_syncs, query_graphs;                          /* query_parts.c */
+query_endpoint query_activity;                                                                 /* query_activity.c */
+query_endpoint query_allocations;                                                              /* query_memory.c */
 query_endpoint query_stalls, query_ranges, query_pm, query_insights, query_losses, query_time; /* query_parts.c */
-query_endpoint query_code, query_code_function;                                                /* query_code.c */
+query_endpoint query_code, query_code_function, query_ptx, query_source;                       /* query_code.c */
 query_endpoint query_tracks, query_timeline;                                                   /* query_timeline.c */
+query_endpoint query_timeline_event, query_timeline_marks;                                     /* query_event.c */
+query_endpoint query_timeline_range;                                                           /* query_range.c */
 query_endpoint query_metrics_steps;                                                            /* query_metrics.c */
 query_endpoint query_compare, query_live, query_openapi;                                       /* query_routes.c */
 query_endpoint query_configs, query_config_get, query_config_put, query_config_remove;         /* query_configs.c */

@@ -87,6 +87,12 @@ static void step_write(void *user, const struct code_step *step)
     member_uint(out, "pc", step->pc);
     member_text(out, "sass", step->text->sass);
     member_bool(out, "is_raw", step->text->is_raw);
+    json_key(out, "word"); /* high half first, as disassemblers print it */
+    if (step->text->has_word)
+        bytes_append_format(out, "\"0x%016llx 0x%016llx\"", (unsigned long long)step->text->word[1],
+                            (unsigned long long)step->text->word[0]);
+    else
+        json_text(out, NULL);
     member_bool(out, "is_beyond_end", step->is_beyond);
     member_text(out, "file", step->text->line ? step->text->file : NULL);
     member_int(out, "line", step->text->line ? (int64_t)step->text->line : CELL_UNKNOWN);
@@ -115,8 +121,10 @@ void query_code_function(struct query_call *call)
     struct code_lookup lookup;
     if (!function_find(call, &chosen))
         return;
-    /* The session's own lookup belongs to whoever made it; this one is ours alone. */
-    if (code_lookup_open(&lookup, call->session->model, CODE_STORED) != GPUFL_OK) {
+    /* The session's own lookup belongs to whoever made it; this one is ours alone. A tool runs on what others sent only
+     * where the operator named one. */
+    enum code_effort effort = getenv("GPUFL_NVDISASM") ? CODE_TOOLS : CODE_STORED;
+    if (code_lookup_open(&lookup, call->session->model, effort) != GPUFL_OK) {
         query_fail(call, 503, "no_memory", "no memory to answer");
         return;
     }
@@ -138,4 +146,64 @@ void query_code_function(struct query_call *call)
     if (status != GPUFL_OK || lookup.has_failed)
         query_fail(call, 503, "no_memory", "no memory to answer");
     code_lookup_close(&lookup);
+}
+
+void query_ptx(struct query_call *call)
+{
+    enum { ptx_bytes_max = 8 << 20 };
+    const struct hot_code *code = &call->session->analysis.code;
+    uint32_t chosen = 0;
+    struct code_lookup lookup;
+    if (!function_find(call, &chosen))
+        return;
+    if (code_lookup_open(&lookup, call->session->model, CODE_STORED) != GPUFL_OK) {
+        query_fail(call, 503, "no_memory", "no memory to answer");
+        return;
+    }
+    const struct hot_function *hot = &code->functions[chosen];
+    const char *symbol = function_symbol(call->session->model, hot->function_id);
+    struct code_function function = code_lookup_function(&lookup, hot->cubin_crc, symbol);
+    struct bytes text = {.limit = ptx_bytes_max};
+    bool has_ptx = code_function_ptx(&function, &text);
+    bytes_append_char(&call->out, '{');
+    member_text(&call->out, "symbol", symbol);
+    json_crc(&call->out, hot->cubin_crc);
+    json_key(&call->out, "ptx");
+    if (has_ptx && !text.failed)
+        json_string(&call->out, text.data, text.size);
+    else
+        json_text(&call->out, NULL);
+    member_text(&call->out, "problem",
+                !has_ptx      ? "the log holds no PTX of it: the compiler keeps it with nvcc -lineinfo"
+                : text.failed ? "its PTX is too large to show"
+                              : NULL);
+    bytes_append_char(&call->out, '}');
+    bytes_free(&text);
+    code_function_close(&function);
+    code_lookup_close(&lookup);
+}
+
+void query_source(struct query_call *call)
+{
+    const struct session_model *model = call->session->model;
+    const char *file = query_text(call, "file");
+    if (!file) {
+        query_fail(call, 400, "parameter_missing", "file is needed: a path as the instructions of a function have it");
+        return;
+    }
+    const struct source_content *source = code_source(model, file, 0);
+    bytes_append_char(&call->out, '{');
+    member_text(&call->out, "file", file);
+    json_key(&call->out, "lines");
+    if (!source)
+        json_text(&call->out, NULL);
+    else
+        bytes_append_char(&call->out, '[');
+    for (size_t i = 0; source && i < source->line_count; i++) {
+        const char *line = model->deep.source_lines[source->line_first + i];
+        if (i)
+            bytes_append_char(&call->out, ',');
+        json_string(&call->out, line, strlen(line));
+    }
+    bytes_append_text(&call->out, source ? "]}" : "}");
 }

@@ -2,6 +2,9 @@
 /* Parts of the report, each by itself. */
 #include "server/query_call.h"
 
+#include <inttypes.h>
+#include <stddef.h>
+
 typedef void analysis_part(const struct analysis *analysis, struct bytes *out);
 
 static void answer(struct query_call *call, analysis_part *part)
@@ -11,12 +14,44 @@ static void answer(struct query_call *call, analysis_part *part)
     bytes_append_char(&call->out, '}');
 }
 
+/* The parts of a device over time, one list each. */
+static void bins_write(struct bytes *out, uint16_t device, const struct time_use *bins)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } parts[] = {{"compute_ns", offsetof(struct time_use, compute_ns)},
+                 {"copies_only_ns", offsetof(struct time_use, copies_only_ns)},
+                 {"wait_launch_ns", offsetof(struct time_use, wait_launch_ns)},
+                 {"wait_sync_ns", offsetof(struct time_use, wait_sync_ns)},
+                 {"queued_ns", offsetof(struct time_use, queued_ns)},
+                 {"no_work_ns", offsetof(struct time_use, no_work_ns)},
+                 {"unknown_ns", offsetof(struct time_use, unknown_ns)}};
+    element(out, '{');
+    member_device(out, device);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        list_open(out, parts[i].name);
+        for (size_t bin = 0; bin < TIME_BINS; bin++) {
+            int64_t value;
+            memcpy(&value, (const char *)&bins[bin] + parts[i].at, sizeof value);
+            bytes_append_format(out, "%s%" PRId64, bin ? "," : "", value);
+        }
+        bytes_append_char(out, ']');
+    }
+    bytes_append_char(out, '}');
+}
+
 static void time_part(const struct analysis *analysis, struct bytes *out)
 {
     member_int(out, "start_ns", analysis->start_ns);
     member_int(out, "end_ns", analysis->end_ns);
     member_int(out, "wall_ns", analysis->start_ns == TIME_UNKNOWN ? CELL_UNKNOWN : analysis->wall_ns);
     json_time(analysis, out);
+    member_int(out, "bin_ns", analysis->time_bin_ns);
+    list_open(out, "bins");
+    for (size_t i = 0; i < analysis->device_count; i++)
+        bins_write(out, analysis->devices[i].device, &analysis->time_bins[i * TIME_BINS]);
+    bytes_append_char(out, ']');
 }
 
 static void stalls_part(const struct analysis *analysis, struct bytes *out)
@@ -49,11 +84,6 @@ void query_copies(struct query_call *call)
 void query_syncs(struct query_call *call)
 {
     answer(call, json_syncs);
-}
-
-void query_allocations(struct query_call *call)
-{
-    answer(call, json_memory);
 }
 
 void query_graphs(struct query_call *call)

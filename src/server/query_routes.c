@@ -36,26 +36,37 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
     X(getTime, query_time, GET, SESSION "/time", READ, SESSION, 0, "Time", NULL, NULL, \
       "Where the wall time of each GPU went") \
     X(listKernels, query_kernels, GET, SESSION "/kernels", READ, NOTHING, 0, "Kernels", NULL, \
-      PARAMETERS(WORK_FILTER, "q", "sort", "order", "exact", PAGE), "Kernels by name, most time first") \
+      PARAMETERS(WORK_FILTER, "q", "sort", "order", "exact", "bins", PAGE), "Kernels by name, most time first") \
     X(listInstances, query_instances, GET, SESSION "/kernels/{kernel}/instances", READ, SESSION, 0, "Instances", NULL, \
       PARAMETERS(WORK_FILTER, "sort", "order", PAGE), "Executions of one kernel") \
     X(getHistogram, query_histogram, GET, SESSION "/kernels/{kernel}/histogram", READ, SESSION, 0, "Histogram", NULL, \
       PARAMETERS(WORK_FILTER, "bins"), "Durations of one kernel") \
+    X(getDurations, query_durations, GET, SESSION "/kernels/{kernel}/durations", READ, SESSION, 0, "Durations", NULL, \
+      PARAMETERS(WORK_FILTER, "steps"), \
+      "Durations of one kernel in steps of time; steps without executions are missing") \
     X(getOccupancy, query_occupancy, GET, SESSION "/kernels/{kernel}/occupancy", READ, SESSION, 0, "Occupancy", NULL, \
       NULL, "Launch configurations of one kernel and what limits their occupancy") \
     X(getScopes, query_scopes, GET, SESSION "/scopes", READ, SESSION, 0, "Scopes", NULL, NULL, \
       "The tree of scopes, depth first") \
+    X(getActivity, query_activity, GET, SESSION "/activity", READ, NOTHING, 0, "Activity", NULL, PARAMETERS("bins"), \
+      "How busy the GPUs were in each part of a session, without loading it") \
     X(listTracks, query_tracks, GET, SESSION "/timeline/tracks", READ, NOTHING, 0, "Tracks", NULL, \
       PARAMETERS("exact"), "The timeline's tracks") \
     X(getTimeline, query_timeline, GET, SESSION "/timeline", READ, NOTHING, 0, "Columns", NULL, \
       PARAMETERS("from_ns", "to_ns", "pixels", "tracks", "exact"), \
       "A stretch of the timeline: every event, or what fell into each pixel") \
+    X(getTimelineEvent, query_timeline_event, GET, SESSION "/timeline/event", READ, NOTHING, 0, "TimelineEvent", NULL, \
+      PARAMETERS("track", "start_ns", "exact"), "All that is known of one event of the timeline") \
+    X(getTimelineMarks, query_timeline_marks, GET, SESSION "/timeline/marks", READ, NOTHING, 0, "TimelineMarks", NULL, \
+      PARAMETERS("kernel", "from_ns", "to_ns", "pixels", "exact"), "How often a kernel began in each part of a stretch") \
+    X(getTimelineRange, query_timeline_range, GET, SESSION "/timeline/range", READ, SESSION, 0, "TimelineRange", NULL, \
+      PARAMETERS("from_ns", "to_ns"), "Sums over a stretch of time: busy GPUs, copies, waits, energy") \
     X(getCopies, query_copies, GET, SESSION "/copies", READ, SESSION, 0, "Copies", NULL, NULL, \
       "Copies by direction and memory, and memsets") \
     X(getSyncs, query_syncs, GET, SESSION "/syncs", READ, SESSION, 0, "Syncs", NULL, NULL, \
       "Host waits by kind and by place") \
-    X(getAllocations, query_allocations, GET, SESSION "/allocations", READ, SESSION, 0, "Allocations", NULL, NULL, \
-      "Device memory by kind") \
+    X(getAllocations, query_allocations, GET, SESSION "/allocations", READ, SESSION, 0, "Allocations", NULL, \
+      PARAMETERS("steps"), "Memory by kind, over time, and what was never given back") \
     X(getGraphs, query_graphs, GET, SESSION "/graphs", READ, SESSION, 0, "Graphs", NULL, NULL, "CUDA graph launches") \
     X(getMetrics, query_metrics_steps, GET, SESSION "/metrics", READ, SESSION, 0, "Metrics", NULL, \
       PARAMETERS("from_ns", "to_ns", "step_ns", "device", "metric"), \
@@ -66,6 +77,10 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
       "Source lines with most samples, with their instructions") \
     X(getCodeFunction, query_code_function, GET, SESSION "/code/{function}", READ, SESSION, 0, "CodeFunction", NULL, \
       PARAMETERS("cubin_crc"), "One function's instructions with samples, counters and source lines") \
+    X(getPtx, query_ptx, GET, SESSION "/code/{function}/ptx", READ, SESSION, 0, "Ptx", NULL, PARAMETERS("cubin_crc"), \
+      "The PTX that a function's cubin was made from") \
+    X(getSource, query_source, GET, SESSION "/source", READ, SESSION, 0, "Source", NULL, PARAMETERS("file"), \
+      "The text of a source file") \
     X(getRanges, query_ranges, GET, SESSION "/ranges", READ, SESSION, 0, "Ranges", NULL, NULL, \
       "Hardware metrics by scope and by kernel") \
     X(getPm, query_pm, GET, SESSION "/pm", READ, SESSION, 0, "Pm", NULL, \

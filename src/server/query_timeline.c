@@ -5,16 +5,15 @@
  * A tile is one block of little-endian columns: 8 bytes "GFLCOLS1", the size of a JSON text (u32) and 4 zero bytes,
  * that text, padded with blanks to a multiple of 8, then the columns, each padded with zeros to a multiple of 8. The
  * text says what they are, with their offsets from its end. */
-#include "server/query_call.h"
+#include "server/query_track.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { pixels_default = 1024, events_per_pixel = 4, events_min = 2000, track_id_size = 64 };
+enum { pixels_default = 1024, events_per_pixel = 4, events_min = 2000 };
 
-/* "kernels-0-7", "scopes-4711-0", "syncs-4711"; x for what is not known. */
-static void track_id(const struct track_key *key, char out[track_id_size])
+void query_track_id(const struct track_key *key, char out[QUERY_TRACK_ID_SIZE])
 {
     char parts[3][16] = {"x", "x", "x"};
     if (key->device != DEVICE_UNKNOWN)
@@ -25,23 +24,22 @@ static void track_id(const struct track_key *key, char out[track_id_size])
         snprintf(parts[2], sizeof parts[2], "%" PRIu32, key->thread_id);
     const char *kind = track_kind_name(key->kind);
     if (key->kind == TRACK_SCOPES)
-        snprintf(out, track_id_size, "%s-%s-%" PRIu32, kind, parts[2], key->depth);
-    else if (key->kind == TRACK_SYNCS)
-        snprintf(out, track_id_size, "%s-%s", kind, parts[2]);
+        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s-%" PRIu32, kind, parts[2], key->depth);
+    else if (key->kind == TRACK_SYNCS || key->kind == TRACK_LAUNCHES)
+        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s", kind, parts[2]);
     else
-        snprintf(out, track_id_size, "%s-%s-%s", kind, parts[0], parts[1]);
+        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s-%s", kind, parts[0], parts[1]);
 }
 
 static bool is_gpu_work(enum track_kind kind)
 {
-    return kind != TRACK_SCOPES && kind != TRACK_SYNCS;
+    return kind != TRACK_SCOPES && kind != TRACK_SYNCS && kind != TRACK_LAUNCHES;
 }
 
-/* Members that say which track it is. */
-static void key_write(struct bytes *out, const struct track_key *key)
+void query_track_write(struct bytes *out, const struct track_key *key)
 {
-    char id[track_id_size];
-    track_id(key, id);
+    char id[QUERY_TRACK_ID_SIZE];
+    query_track_id(key, id);
     member_text(out, "id", id);
     member_text(out, "kind", track_kind_name(key->kind));
     if (is_gpu_work(key->kind)) {
@@ -128,7 +126,7 @@ static void stored_tracks_write(struct query_call *call)
             busy_ns = sum_saturated(busy_ns, timeline.buckets[track->first + k].busy_ns);
         }
         element(&call->out, '{');
-        key_write(&call->out, &key);
+        query_track_write(&call->out, &key);
         member_uint(&call->out, "count", count);
         member_int(&call->out, "busy_ns", busy_ns);
         bytes_append_char(&call->out, '}');
@@ -155,7 +153,7 @@ void query_tracks(struct query_call *call)
     for (size_t i = 0; i < session->tracks.track_count; i++) {
         const struct track *track = &session->tracks.tracks[i];
         element(&call->out, '{');
-        key_write(&call->out, &track->key);
+        query_track_write(&call->out, &track->key);
         member_uint(&call->out, "count", track->count);
         member_int(&call->out, "busy_ns", track->busy_ns);
         bytes_append_char(&call->out, '}');
@@ -226,10 +224,10 @@ static void name_note(struct tile *tile, enum track_kind kind, uint32_t name, co
 
 static bool is_wanted(const struct tile *tile, const struct track_key *key)
 {
-    char id[track_id_size];
+    char id[QUERY_TRACK_ID_SIZE];
     if (!tile->wanted)
         return true;
-    track_id(key, id);
+    query_track_id(key, id);
     size_t size = strlen(id);
     for (const char *at = tile->wanted; at; at = strchr(at, ',')) {
         at += *at == ',';
@@ -242,7 +240,7 @@ static bool is_wanted(const struct tile *tile, const struct track_key *key)
 static void track_open(struct tile *tile, const struct track_key *key, bool is_exact, size_t rows)
 {
     element(&tile->text, '{');
-    key_write(&tile->text, key);
+    query_track_write(&tile->text, key);
     member_bool(&tile->text, "is_exact", is_exact);
     member_uint(&tile->text, "rows", rows);
     list_open(&tile->text, "columns");
@@ -266,6 +264,11 @@ static void events_write(struct tile *tile, const struct track_set *set, const s
     column_open(tile, "row", "u32");
     for (size_t i = 0; i < count; i++)
         put_u32(&tile->data, events[i].row);
+    if (track->key.kind == TRACK_COPIES) {
+        column_open(tile, "host_memory", "u32");
+        for (size_t i = 0; i < count; i++)
+            put_u32(&tile->data, copy_host_memory(&set->model->copies[events[i].row]));
+    }
     bytes_append_text(&tile->text, "]}");
 }
 

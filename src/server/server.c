@@ -7,6 +7,8 @@
 #include "http/http_exchange.h"
 #include "http/http_parse.h"
 #include "server/admin.h"
+#include "server/dashboard.h"
+#include "server/key_journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +17,12 @@
 enum {
     STOP_GRACE_MS = 10000,
     KEYS_EVERY_S = 1,
-    KEY_USE_EVERY_S = 60,
+    KEY_USE_EVERY_S = 60, /* and refused keys */
+    KEY_BYTES_EVERY_S = 10,
     RETENTION_EVERY_S = 300,
     STUCK_S = 30,
     EVENT_THREADS = 4,
-    WORKER_THREADS = 16
+    WORKER_THREADS = 64 /* most wait for a commit that many share */
 };
 #define WRITE_BYTES_MAX ((uint64_t)256 << 20)
 #define QUEUE_BYTES_MAX ((uint64_t)512 << 20)
@@ -66,10 +69,25 @@ static gpufl_status keys_load(struct server *server, struct problem *problem)
     return status;
 }
 
+static void refusals_audit(struct server *server)
+{
+    struct problem problem = {""};
+    if (key_journal_audit(server->keys, server->store, &problem))
+        server_log("the audit log: %s", problem.text);
+}
+
+static void key_bytes_save(struct server *server)
+{
+    struct problem problem = {""};
+    if (key_journal_save(server->keys, server->config->data, &server->key_bytes_saved, &problem))
+        server_log("what keys have sent today was not noted: %s", problem.text);
+}
+
 static void control_request(void *user, const char *request, size_t size, struct bytes *answer)
 {
     struct server *server = user;
     struct problem problem = {""};
+    refusals_audit(server); /* before whoever asks for the log */
     if (admin_execute(server->store, request, size, answer) && keys_load(server, &problem))
         server_log("the keys could not be read: %s", problem.text);
 }
@@ -105,8 +123,12 @@ static void *keeper_run(void *user)
         struct problem problem = {""};
         if (keys_load(server, &problem) && second % KEY_USE_EVERY_S == 1)
             server_log("the keys could not be read: %s", problem.text);
-        if (second % KEY_USE_EVERY_S == 0)
+        if (second % KEY_USE_EVERY_S == 0) {
             key_ring_save_use(server->keys, server->store);
+            refusals_audit(server);
+        }
+        if (second % KEY_BYTES_EVERY_S == 0)
+            key_bytes_save(server);
         if (second % RETENTION_EVERY_S == 1)
             retain(server);
     }
@@ -162,6 +184,8 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
         return status;
     server->is_loopback = http_address_is_loopback((const struct sockaddr *)&address.storage);
     status = keys_load(server, problem);
+    if (!status && key_journal_load(server->keys, config->data, problem))
+        server_log("quotas of today begin anew: %s", problem->text);
     size_t active = 0;
     if (!status && !server->is_loopback && (!key_ring_count(server->keys, &active) || !active))
         status = problem_set(problem, GPUFL_E_PERMISSION,
@@ -174,9 +198,11 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
 
 static gpufl_status routes_make(struct server *server, struct problem *problem)
 {
-    const struct api_table tables[] = {health_table(), ingest_table(), query_table()};
+    const struct api_table tables[] = {health_table(), ingest_table(), about_table(), query_table()};
     enum { TABLE_COUNT = sizeof tables / sizeof *tables };
-    size_t count = 0;
+    size_t count;
+    const struct http_route *pages = dashboard_routes(&count);
+    size_t page_count = count;
     for (size_t i = 0; i < TABLE_COUNT; i++)
         count += tables[i].count;
     server->routes = calloc(count, sizeof *server->routes);
@@ -185,6 +211,8 @@ static gpufl_status routes_make(struct server *server, struct problem *problem)
     for (size_t i = 0; i < TABLE_COUNT; i++)
         for (size_t j = 0; j < tables[i].count; j++)
             server->routes[server->route_count++] = tables[i].routes[j].http;
+    memcpy(server->routes + server->route_count, pages, page_count * sizeof *pages);
+    server->route_count += page_count;
     return GPUFL_OK;
 }
 
@@ -201,10 +229,13 @@ static gpufl_status http_open(struct server *server, struct problem *problem)
         .authorize = authorize,
         .log = log_request,
         .allowed_hosts = config->allow_hosts[0] ? config->allow_hosts : NULL,
+        .cors_origins = config->cors_origins[0] ? config->cors_origins : NULL,
         .event_threads = EVENT_THREADS,
         .worker_threads = WORKER_THREADS,
         .connections_max = (unsigned)config->connections_max,
         .connections_peer_max = (unsigned)config->connections_peer_max,
+        .head_timeout_ms = (unsigned)config->head_timeout_ms,
+        .idle_timeout_ms = (unsigned)config->idle_timeout_ms,
         .body_timeout_ms = (unsigned)config->body_timeout_ms,
     };
     struct http_server *http = NULL;
@@ -221,6 +252,7 @@ static gpufl_status query_start(struct server *server, struct problem *problem)
         return status;
     server->tables[0] = health_table();
     server->tables[1] = ingest_table();
+    server->tables[2] = about_table();
     server->query.live = server->live;
     server->query.other_tables = server->tables;
     server->query.other_table_count = sizeof server->tables / sizeof *server->tables;
@@ -271,8 +303,11 @@ void server_stop(struct server *server)
     ingest_close(&server->ingest);
     query_close(&server->query);
     live_close(server->live);
-    if (server->keys && server->store)
+    if (server->keys && server->store) {
         key_ring_save_use(server->keys, server->store);
+        refusals_audit(server);
+        key_bytes_save(server);
+    }
     key_ring_close(server->keys);
     store_close(server->store);
     free(server->routes);

@@ -20,7 +20,7 @@ struct server {
     struct ingest ingest;
     struct http_server *_Atomic http; /* requests come before the one who starts it knows it */
     struct control *control;
-    struct api_table tables[2]; /* beside the query's */
+    struct api_table tables[3]; /* beside the query's */
     struct http_route *routes;  /* of all tables */
     size_t route_count;
     atomic_bool is_key_needed; /* beyond the loopback; and on it from the first key on */
@@ -32,6 +32,7 @@ struct server {
     pthread_mutex_t keeper_lock;
     pthread_cond_t keeper_wake;
     bool is_stopping;
+    uint64_t key_bytes_saved; /* of the keeper, before and after it of the thread that starts and stops */
     atomic_uint_fast64_t sessions_retired, bytes_retired;
 };
 
@@ -58,5 +59,6 @@ void server_log(const char *format, ...) PRINTF_LIKE(1, 2);
 /* ingest_routes.c: GPUFlight's protocol. health_routes.c: health, readiness, metrics. */
 struct api_table ingest_table(void);
 struct api_table health_table(void);
+struct api_table about_table(void);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "base/directory.h"
 #include "base/environment.h"
+#include "http/http_parse.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 
 enum { CONFIG_BYTES_MAX = 1 << 20 };
 
-enum setting_kind { SETTING_TEXT, SETTING_NUMBER, SETTING_SIZE, SETTING_HOSTS };
+enum setting_kind { SETTING_TEXT, SETTING_NUMBER, SETTING_SIZE, SETTING_WORDS };
 struct setting {
     const char *name;
     enum setting_kind kind;
@@ -28,7 +30,8 @@ static const struct setting settings[] = {
     {"tls_cert", SETTING_TEXT, FIELD(tls_cert), 0},
     {"tls_key", SETTING_TEXT, FIELD(tls_key), 0},
     {"admin_key_file", SETTING_TEXT, FIELD(admin_key_file), 0},
-    {"allow_hosts", SETTING_HOSTS, FIELD(allow_hosts), 0},
+    {"allow_hosts", SETTING_WORDS, FIELD(allow_hosts), 0},
+    {"cors_origins", SETTING_WORDS, FIELD(cors_origins), 0},
     {"retention_days", SETTING_NUMBER, FIELD(retention_days), 36500},
     {"retention_bytes", SETTING_NUMBER, FIELD(retention_bytes), INT64_MAX},
     {"requests_per_s", SETTING_SIZE, FIELD(limits.requests_per_s), 1000000},
@@ -37,6 +40,8 @@ static const struct setting settings[] = {
     {"connections_max", SETTING_NUMBER, FIELD(connections_max), 1000000},
     {"connections_peer_max", SETTING_NUMBER, FIELD(connections_peer_max), 1000000},
     {"cache_bytes", SETTING_NUMBER, FIELD(cache_bytes), INT64_MAX},
+    {"head_timeout_ms", SETTING_NUMBER, FIELD(head_timeout_ms), 3600000},
+    {"idle_timeout_ms", SETTING_NUMBER, FIELD(idle_timeout_ms), 3600000},
     {"body_timeout_ms", SETTING_NUMBER, FIELD(body_timeout_ms), 3600000},
 };
 enum { SETTING_COUNT = sizeof settings / sizeof *settings };
@@ -57,16 +62,17 @@ static const char *setting_near(const char *name)
     return nearest_word(name, names);
 }
 
-static const char *hosts_set(struct server_config *config, const struct json_value *value)
+static const char *words_set(const char **words, const struct json_value *value)
 {
     size_t count = 0;
     if (value->kind != JSON_ARRAY)
-        return "a list of host names";
-    for (const struct json_value *host = value->child; host; host = host->next) {
-        if (host->kind != JSON_STRING || count == SERVER_HOSTS_MAX)
-            return "a list of at most 64 host names";
-        config->allow_hosts[count++] = host->text;
+        return "a list of names";
+    for (const struct json_value *word = value->child; word; word = word->next) {
+        if (word->kind != JSON_STRING || count == SERVER_HOSTS_MAX)
+            return "a list of at most 64 names";
+        words[count++] = word->text;
     }
+    words[count] = NULL;
     return NULL;
 }
 
@@ -75,8 +81,8 @@ static const char *setting_set(struct server_config *config, const struct settin
                                const struct json_value *value)
 {
     char *at = (char *)config + setting->offset;
-    if (setting->kind == SETTING_HOSTS)
-        return hosts_set(config, value);
+    if (setting->kind == SETTING_WORDS)
+        return words_set((const char **)(void *)at, value);
     if (setting->kind == SETTING_TEXT) {
         if (value->kind != JSON_STRING)
             return "a string";
@@ -124,20 +130,31 @@ static gpufl_status file_read(struct server_config *config, const char *path, st
     return GPUFL_OK;
 }
 
-/* "a.example, b.example" */
-static gpufl_status hosts_split(struct server_config *config, const char *list, struct problem *problem)
+/* "a.example, b.example"; memory: owned, of the words. */
+static gpufl_status words_split(const char **words, char **memory, const char *list, const char *option,
+                                struct problem *problem)
 {
-    config->host_memory = strdup(list);
-    if (!config->host_memory)
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the host names");
+    *memory = strdup(list);
+    if (!*memory)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for %s", option);
     size_t count = 0;
     char *rest = NULL;
-    for (char *word = strtok_r(config->host_memory, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+    for (char *word = strtok_r(*memory, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
         if (count == SERVER_HOSTS_MAX)
-            return problem_set(problem, GPUFL_E_INVALID, "--allow-host: at most %d names", SERVER_HOSTS_MAX);
-        config->allow_hosts[count++] = word;
+            return problem_set(problem, GPUFL_E_INVALID, "%s: at most %d names", option, SERVER_HOSTS_MAX);
+        words[count++] = word;
     }
-    config->allow_hosts[count] = NULL;
+    words[count] = NULL;
+    return GPUFL_OK;
+}
+
+static gpufl_status origins_check(const struct server_config *config, struct problem *problem)
+{
+    for (const char *const *origin = config->cors_origins; *origin; origin++)
+        if (!http_origin_is_valid(*origin))
+            return problem_set(problem, GPUFL_E_INVALID,
+                               "--cors-origin: '%.100s' is no site; one looks like https://grafana.example.com",
+                               *origin);
     return GPUFL_OK;
 }
 
@@ -176,7 +193,18 @@ static gpufl_status command_apply(struct server_config *config, const struct ser
     if (command->retention_bytes >= 0)
         config->retention_bytes = command->retention_bytes;
     config->is_verbose = command->is_verbose;
-    return command->allow_hosts ? hosts_split(config, command->allow_hosts, problem) : GPUFL_OK;
+    if (command->store && store_location_has_secret(command->store))
+        return problem_set(
+            problem, GPUFL_E_INVALID,
+            "--store: everybody on this machine can see a password that stands on a command line; "
+            "give it in GPUFL_CLICKHOUSE_PASSWORD, with ?password_file=FILE, or --store in --config FILE");
+    gpufl_status status = GPUFL_OK;
+    if (command->allow_hosts)
+        status = words_split(config->allow_hosts, &config->host_memory, command->allow_hosts, "--allow-host", problem);
+    if (!status && command->cors_origins)
+        status =
+            words_split(config->cors_origins, &config->origin_memory, command->cors_origins, "--cors-origin", problem);
+    return status;
 }
 
 gpufl_status server_config_load(struct server_config *config, const struct server_command *command,
@@ -186,6 +214,8 @@ gpufl_status server_config_load(struct server_config *config, const struct serve
     gpufl_status status = command->config ? file_read(config, command->config, problem) : GPUFL_OK;
     if (!status)
         status = command_apply(config, command, problem);
+    if (!status)
+        status = origins_check(config, problem);
     if (!status && !config->data)
         status = data_default(config, problem);
     if (!status && !config->tls_cert != !config->tls_key)
@@ -200,6 +230,7 @@ void server_config_free(struct server_config *config)
 {
     free(config->text_memory);
     free(config->host_memory);
+    free(config->origin_memory);
     json_free(&config->document);
     *config = (struct server_config){0};
 }

@@ -15,13 +15,14 @@ struct server_config {
     const char *listen, *data, *store; /* store: "" for the embedded one in data */
     const char *tls_cert, *tls_key;    /* NULL: no TLS */
     const char *admin_key_file;        /* NULL: none */
-    const char *allow_hosts[SERVER_HOSTS_MAX + 1];
-    int64_t retention_days, retention_bytes; /* 0: for ever, without limit */
+    const char *allow_hosts[SERVER_HOSTS_MAX + 1], *cors_origins[SERVER_HOSTS_MAX + 1]; /* NULL-terminated */
+    int64_t retention_days, retention_bytes;                                            /* 0: for ever, without limit */
     struct key_limits limits;
-    int64_t connections_max, connections_peer_max, cache_bytes, body_timeout_ms; /* 0: the part's own default */
+    int64_t connections_max, connections_peer_max, cache_bytes; /* 0: the part's own default */
+    int64_t head_timeout_ms, idle_timeout_ms, body_timeout_ms;  /* the same */
     bool is_verbose;
     /* Owned. */
-    char *text_memory, *host_memory;
+    char *text_memory, *host_memory, *origin_memory;
     struct json_document document;
 };
 

@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { MEMORY_ARENAS = 2 };
 enum { EXIT_GOOD = 0, EXIT_ANSWER_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
 static int fail(gpufl_status status, const char *text)
@@ -48,6 +50,8 @@ static int run(const struct server_config *config)
     /* Before any thread is started, so that none of them takes a signal. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    /* Many threads that mostly wait: what one has freed is there for the others. */
+    mallopt(M_ARENA_MAX, MEMORY_ARENAS);
     gpufl_status status = server ? server_start(server, config, &problem)
                                  : problem_set(&problem, GPUFL_E_NO_MEMORY, "no memory for the server");
     if (status || !server) {
@@ -56,10 +60,13 @@ static int run(const struct server_config *config)
     }
     const char *colon = strrchr(config->listen, ':');
     int host_size = colon ? (int)(colon - config->listen) : (int)strlen(config->listen);
-    server_log("http%s://%.*s:%u, data in %s%s", config->tls_cert ? "s" : "", host_size ? host_size : 1,
-               host_size ? config->listen : "*", http_server_port(server->http), config->data,
+    char url[256], state[320];
+    snprintf(url, sizeof url, "http%s://%.*s:%u", config->tls_cert ? "s" : "", host_size ? host_size : 1,
+             host_size ? config->listen : "*", http_server_port(server->http));
+    snprintf(state, sizeof state, "READY=1\nSTATUS=%s", url);
+    server_log("%s, data in %s%s", url, config->data,
                atomic_load(&server->is_key_needed) ? "" : "; no API key exists, so none is needed on this machine");
-    notify_send("READY=1");
+    notify_send(state);
     int64_t watchdog_ns = 0;
     const struct timespec beat = {.tv_nsec = LIVE_BEAT_MS * 1000000L};
     for (;;) {
@@ -129,10 +136,21 @@ static void print_keys(const struct json_value *keys)
     }
 }
 
+static void print_audit(const struct json_value *entries)
+{
+    char when[24];
+    for (const struct json_value *entry = entries->child; entry; entry = entry->next)
+        printf("%-16s  %-24s  %-14s  %s%s%s\n", time_text(entry, "ts_ns", when), json_get_text(entry, "actor", ""),
+               json_get_text(entry, "action", ""), json_get_text(entry, "subject", ""),
+               *json_get_text(entry, "subject", "") ? ": " : "", json_get_text(entry, "detail", ""));
+}
+
 static void print_answer(enum server_action action, const struct json_value *answer)
 {
     if (action == SERVER_KEYS_LIST) {
         print_keys(answer);
+    } else if (action == SERVER_AUDIT) {
+        print_audit(answer);
     } else if (action == SERVER_KEYS_CREATE || action == SERVER_KEYS_ROTATE) {
         /* The key alone on standard output, for whoever pipes it into a file. */
         printf("%s\n", json_get_text(answer, "key", ""));

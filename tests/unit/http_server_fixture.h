@@ -308,6 +308,22 @@ static inline void app_settle(struct app *app)
     app_unlock(app);
 }
 
+/* Waits for a line of the log, among the latest, that begins so: requests end in any order. */
+static inline void app_await_line(struct app *app, const char *text)
+{
+    for (int tries = 0; tries < 30000; tries++) {
+        bool is_there = false;
+        app_lock(app);
+        for (unsigned i = 1; i <= 4 && i <= app->log_count; i++)
+            is_there |= !strncmp(app->log[(app->log_count - i) % 64], text, strlen(text));
+        app_unlock(app);
+        if (is_there)
+            return;
+        usleep(1000);
+    }
+    fail_msg("no line of the log begins with %s", text);
+}
+
 /* Starts the application; returns its port. */
 static inline uint16_t app_start(struct app *app, const struct http_server_options *options)
 {

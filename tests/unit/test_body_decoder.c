@@ -29,7 +29,7 @@ static enum body_result decode(struct seen_lines *seen, enum content_coding codi
 {
     struct body_decoder decoder;
     *seen = (struct seen_lines){.last_number = 0};
-    assert_int_equal(body_decoder_open(&decoder, coding, &limits), GPUFL_OK);
+    assert_int_equal(body_decoder_open(&decoder, coding, &limits, NULL), GPUFL_OK);
     enum body_result result = BODY_GOOD;
     for (size_t at = 0; at < body->size && result == BODY_GOOD; at += piece)
         result =

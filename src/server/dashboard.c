@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/dashboard.h"
+
+#include <stdio.h>
+
+static const char page_without[] =
+    "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>gpufl</title></head><body>"
+    "<h1>gpufl serve</h1><p>This server works, but it was built without the dashboard. With Node.js 20 or newer and npm, "
+    "in the source directory:</p><pre>make dashboard</pre>"
+    "<p>Everything can be asked over HTTP meanwhile: <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a></p>"
+    "</body></html>\n";
+
+/* Every view has an address; what it shows is decided in the browser. */
+static void page_respond(struct http_exchange *exchange, void *user)
+{
+    (void)user;
+    const struct http_static_file *index = http_static_find(dashboard_files, dashboard_file_count, "index.html");
+    if (index)
+        http_respond_static(exchange, index);
+    else
+        http_respond_constant(exchange, 200, "text/html; charset=utf-8", NULL, page_without, sizeof page_without - 1);
+}
+
+static void file_respond(struct http_exchange *exchange, const char *folder)
+{
+    char path[256];
+    int size = snprintf(path, sizeof path, "%s%s", folder, http_exchange_path_value(exchange, "path"));
+    const struct http_static_file *file =
+        size > 0 && (size_t)size < sizeof path ? http_static_find(dashboard_files, dashboard_file_count, path) : NULL;
+    if (file)
+        http_respond_static(exchange, file);
+    else
+        http_respond_error(exchange, 404, "not_found", "the dashboard has no such file; reload the page");
+}
+
+static void asset_respond(struct http_exchange *exchange, void *user)
+{
+    (void)user;
+    file_respond(exchange, "assets/");
+}
+
+static void icon_respond(struct http_exchange *exchange, void *user)
+{
+    (void)user;
+    file_respond(exchange, "icon.svg");
+}
+
+#define OPEN_ROUTE(path, respond)                                                                                    \
+    {                                                                                                                \
+        .method = HTTP_GET, .pattern = path, .scope = HTTP_SCOPE_NONE, .flags = HTTP_ROUTE_INLINE, .handle = respond \
+    }
+
+const struct http_route *dashboard_routes(size_t *count)
+{
+    static const struct http_route routes[] = {
+        OPEN_ROUTE("/", page_respond),
+        OPEN_ROUTE("/fleet", page_respond),
+        OPEN_ROUTE("/sessions", page_respond),
+        OPEN_ROUTE("/sessions/{id}", page_respond),
+        OPEN_ROUTE("/sessions/{id}/{page}", page_respond),
+        OPEN_ROUTE("/compare", page_respond),
+        OPEN_ROUTE("/settings", page_respond),
+        OPEN_ROUTE("/icon.svg", icon_respond),
+        OPEN_ROUTE("/assets/{path...}", asset_respond),
+    };
+    *count = sizeof routes / sizeof *routes;
+    return routes;
+}
