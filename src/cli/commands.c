@@ -84,6 +84,7 @@ static const struct option_info serve_options[] = {
     {"retention-bytes", 0, OPTION_NUMBER, "N", "delete the oldest beyond N bytes, 0 never (default 0)", NULL, 0,
      LONG_MAX},
     {"allow-host", 0, OPTION_TEXT, "LIST", "names that browsers may know this server by", NULL, 0, 0},
+    {"cors-origin", 0, OPTION_TEXT, "LIST", "sites whose pages may use this server from a browser", NULL, 0, 0},
     {"admin-key-file", 0, OPTION_TEXT, "FILE", "a key for everything (also GPUFL_SERVE_ADMIN_KEY)", NULL, 0, 0},
     {"verbose", 'v', OPTION_FLAG, NULL, "print a line for each request", NULL, 0, 0},
     {"name", 0, OPTION_TEXT, "NAME", "keys create: what the key is called", NULL, 0, 0},
@@ -92,7 +93,8 @@ static const struct option_info serve_options[] = {
     {"rate", 0, OPTION_NUMBER, "N", "keys create, rotate: at most N requests per second", NULL, 1, 1000000},
     {"quota-bytes", 0, OPTION_NUMBER, "N", "keys create, rotate: at most N bytes per day", NULL, 1, LONG_MAX},
     {"grace-hours", 0, OPTION_NUMBER, "N", "keys rotate: the old key works for N hours more", NULL, 0, 8760},
-    {"json", 0, OPTION_FLAG, NULL, "keys, backup, check: for machines", NULL, 0, 0},
+    {"limit", 0, OPTION_NUMBER, "N", "audit: the newest N entries (default 100)", NULL, 1, 1000},
+    {"json", 0, OPTION_FLAG, NULL, "keys, backup, check, audit: for machines", NULL, 0, 0},
     {0}};
 static const struct option_info report_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
@@ -114,6 +116,12 @@ static const struct option_info metrics_options[] = {
     {"type", 0, OPTION_CHOICE, "TYPE", "list only metrics of this type", metric_types, 0, 0},
     {"pm", 0, OPTION_FLAG, NULL, "for PM sampling instead of the range profiler", NULL, 0, 0},
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
+    {0}};
+static const struct option_info demo_options[] = {
+    {"once", 0, OPTION_FLAG, NULL, "end as soon as everything was seen to work", NULL, 0, 0},
+    {"stay", 0, OPTION_FLAG, NULL, "run until Ctrl-C or SIGTERM even where there is no terminal", NULL, 0, 0},
+    {"port", 0, OPTION_NUMBER, "N", "the server's port, 0 any (default 8080, or any when taken)", NULL, 0, 65535},
+    {"no-server", 0, OPTION_FLAG, NULL, "show the report only", NULL, 0, 0},
     {0}};
 static const struct option_info json_options[] = {{"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0}, {0}};
 static const struct option_info no_options[] = {{0}};
@@ -232,15 +240,16 @@ const struct command command_table[] = {
      .run = command_agent},
     {.name = "serve",
      .summary = "keep sessions of many machines, and answer questions about them",
-     .usage = "[keys create|list|rotate KEY|revoke KEY | backup FILE | check]",
+     .usage = "[keys create|list|rotate KEY|revoke KEY | backup FILE | check | audit]",
      .example = "gpufl serve --data ./sessions",
      .about =
          "Takes sessions from `gpufl upload`, `gpufl agent` and GPUFlight's own agents, keeps them in one directory, and "
          "answers over HTTP. Ends on SIGTERM or SIGINT when what is under way is finished.\n\n"
          "On this machine alone no key is needed until one exists. An address that others can reach needs one for "
          "everything but /healthz and /readyz: without any the server does not start.\n\n"
-         "keys create prints a new key, once; only its fingerprint is kept. KEY is a key's id, prefix or name. keys, "
-         "backup and check work beside a running server and without one. Exit status 1: check found damage.",
+         "keys create prints a new key, once; only its fingerprint is kept. KEY is a key's id, prefix or name. audit "
+         "lists who changed what, and keys that were refused, newest first. keys, backup, check and audit work beside a "
+         "running server and without one. Exit status 1: check found damage.",
      .options = serve_options,
      .operand = "ACTION",
      .operand_max = 3,
@@ -278,13 +287,17 @@ const struct command command_table[] = {
      .options = json_options,
      .run = command_doctor},
     {.name = "demo",
-     .summary = "show a report: live with a GPU, else of a recorded session",
+     .summary = "show a report and a server: live with a GPU, else of a recorded session",
      .usage = "",
      .example = "gpufl demo",
      .about =
          "With a GPU, traces the shipped example program and reports it. Without one, reports a session recorded on an "
-         "NVIDIA H200 and says so on the first line.",
-     .options = no_options,
+         "NVIDIA H200 and says so on the first line.\n\n"
+         "Then starts `gpufl serve` on the loopback, sends the sessions there with `gpufl agent` and this host's metrics "
+         "with `gpufl monitor`, asks the server for them, prints its address and waits for Ctrl-C. Everything is in one "
+         "temporary directory, which is removed at the end. Without a terminal, or with CI set, it ends as soon as "
+         "everything was seen to work. Exit status 3: something did not.",
+     .options = demo_options,
      .run = command_demo},
     {.name = "version",
      .summary = "print the version",

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/demo_server.h"
 #include "cli/installation.h"
 #include "cli/report.h"
 #include "cli/trace.h"
 #include "driver/cuda.h"
 
+#include <errno.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,18 +30,42 @@ static int print_report(struct session_model *model)
     return is_printed ? EXIT_GOOD : EXIT_ENVIRONMENT;
 }
 
-static int show_live(char *program)
+static bool directory_open(char dir[256])
 {
     const char *base = getenv("TMPDIR");
-    char dir[256], session[PATH_MAX];
-    snprintf(dir, sizeof dir, "%s/gpufl-demo-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(dir)) {
-        command_error("demo", "cannot make a directory in %s", base && *base ? base : "/tmp");
-        return EXIT_ENVIRONMENT;
-    }
+    base = base && *base ? base : "/tmp";
+    int size = snprintf(dir, 256, "%s/gpufl-demo-XXXXXX", base);
+    if (size > 0 && size < 256 && mkdtemp(dir))
+        return true;
+    command_error("demo", "cannot make a directory in %s: %s", base,
+                  size < 256 ? strerror(errno) : "its name is too long");
+    return false;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void directory_close(const char *dir)
+{
+    enum { DESCRIPTORS_MAX = 16 };
+    if (nftw(dir, remove_one, DESCRIPTORS_MAX, FTW_DEPTH | FTW_PHYS))
+        command_error("demo", "%s could not be removed: %s", dir, strerror(errno));
+}
+
+/* session: PATH_MAX bytes, where the trace is. */
+static int show_live(char *program, const char *dir, char *session)
+{
     char *argv[] = {program, NULL};
-    struct trace_request request = {
-        .command = "demo", .argv = argv, .engine = "Trace", .name = "gpufl-demo", .dir = dir, .sample_ms = 100};
+    struct trace_request request = {.command = "demo",
+                                    .argv = argv,
+                                    .engine = "Trace",
+                                    .name = "gpufl-demo",
+                                    .dir = dir,
+                                    .sample_ms = 100,
+                                    .is_quiet = true};
     printf("tracing %s\n", program);
     int code = trace_run(&request, session);
     if (code != EXIT_GOOD || !session[0])
@@ -71,6 +98,29 @@ static int show_recorded(const char *dir, const char *reason)
     return code;
 }
 
+/* Where nobody can press Ctrl-C, it ends by itself. */
+static bool ends_by_itself(const struct arguments *arguments)
+{
+    const char *ci = getenv("CI");
+    bool is_attended = (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO)) && !(ci && *ci);
+    return arguments_has(arguments, "once") || (!is_attended && !arguments_has(arguments, "stay"));
+}
+
+static int show_server(const struct arguments *arguments, struct demo_request *request)
+{
+    const char *missing = demo_server_missing();
+    if (missing) {
+        printf("\nNo server in this installation: %s\n", missing);
+        return EXIT_GOOD;
+    }
+    request->port = arguments_number(arguments, "port", -1);
+    request->is_once = ends_by_itself(arguments);
+    int code = demo_serve(request);
+    if (code == EXIT_GOOD && request->is_once && !arguments_has(arguments, "once"))
+        printf("It ended by itself because nobody is at a terminal; --stay keeps it.\n");
+    return code;
+}
+
 int command_demo(int argc, char **argv)
 {
     static const char *const programs[] = {"gpufl-demo-app", "../libexec/gpufl/gpufl-demo-app", NULL};
@@ -80,14 +130,33 @@ int command_demo(int argc, char **argv)
     int code = command_parse("demo", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    char path[PATH_MAX];
+    if (arguments_has(&arguments, "once") && arguments_has(&arguments, "stay")) {
+        command_error("demo", "--once and --stay exclude each other");
+        return EXIT_USAGE;
+    }
+    char program[PATH_MAX], recorded[PATH_MAX], live[PATH_MAX] = "", dir[256];
     const char *reason = "the example program was not built here";
+    bool is_live = false, has_recording = installation_find(recorded, recordings);
     if (!has_gpu())
         reason = "no usable GPU; see `gpufl doctor`";
-    else if (installation_find(path, programs))
-        return show_live(path);
-    if (installation_find(path, recordings))
-        return show_recorded(path, reason);
-    command_error("demo", "nothing to trace (%s), and the recorded session is not installed", reason);
-    return EXIT_ENVIRONMENT;
+    else
+        is_live = installation_find(program, programs);
+    if (!is_live && !has_recording) {
+        command_error("demo", "nothing to trace (%s), and the recorded session is not installed", reason);
+        return EXIT_ENVIRONMENT;
+    }
+    if (!directory_open(dir))
+        return EXIT_ENVIRONMENT;
+    code = is_live ? show_live(program, dir, live) : show_recorded(recorded, reason);
+    if (code == EXIT_GOOD && !arguments_has(&arguments, "no-server")) {
+        struct demo_request request = {.dir = dir};
+        if (has_recording)
+            request.sessions[request.session_count++] = recorded;
+        if (live[0])
+            request.sessions[request.session_count++] = live;
+        fflush(stdout);
+        code = show_server(&arguments, &request);
+    }
+    directory_close(dir);
+    return code;
 }

@@ -19,6 +19,7 @@ static const struct serve_action actions[] = {
     {"keys", "revoke", SERVER_KEYS_REVOKE, "KEY"},
     {"backup", "", SERVER_BACKUP, "FILE"},
     {"check", "", SERVER_CHECK, NULL},
+    {"audit", "", SERVER_AUDIT, NULL},
 };
 
 /* Fills action and operand; -1: an error was printed. */
@@ -44,7 +45,7 @@ static int action_find(struct server_command *command, const struct arguments *a
     }
     command_error("serve",
                   "no action '%s%s%s'; there are keys create, keys list, keys rotate KEY, keys revoke KEY, "
-                  "backup FILE and check",
+                  "backup FILE, check and audit",
                   words[0], *words[1] ? " " : "", words[1]);
     return -1;
 }
@@ -64,6 +65,7 @@ int command_serve(int argc, char **argv)
         .tls_key = arguments_text(&arguments, "tls-key", NULL),
         .config = arguments_text(&arguments, "config", NULL),
         .allow_hosts = arguments_text(&arguments, "allow-host", NULL),
+        .cors_origins = arguments_text(&arguments, "cors-origin", NULL),
         .admin_key_file = arguments_text(&arguments, "admin-key-file", NULL),
         .retention_days = arguments_number(&arguments, "retention-days", -1),
         .retention_bytes = arguments_number(&arguments, "retention-bytes", -1),
@@ -74,6 +76,7 @@ int command_serve(int argc, char **argv)
         .expires_days = arguments_number(&arguments, "expires-days", -1),
         .grace_hours = arguments_number(&arguments, "grace-hours", -1),
         .rate_per_s = arguments_number(&arguments, "rate", -1),
+        .limit = arguments_number(&arguments, "limit", -1),
         .quota_bytes = arguments_number(&arguments, "quota-bytes", -1),
     };
     if (action_find(&command, &arguments))
