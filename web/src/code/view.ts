@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function's instructions put together: by source line, by heat, and in words.
+import * as format from "../format";
+import type { Instruction, Place } from "./answers";
+
+export interface LineUse {
+    line: number;
+    samples: number;
+    stalls: Record<string, number>;
+    executed: number | null; // the most of its instructions
+    instructions: number[]; // indexes, by address
+    source: string | null;
+}
+
+export interface FileUse {
+    file: string;
+    samples: number;
+    lines: Map<number, LineUse>;
+}
+
+export interface CodeView {
+    files: FileUse[]; // most samples first, then most instructions
+    samplesMost: number;
+    executedMost: number;
+    hasSamples: boolean;
+    hasCounters: boolean;
+    hasMemoryCounters: boolean;
+    stalls: Record<string, number>; // of all instructions
+    rawCount: number; // instructions without text
+    hottest: number[]; // indexes: most samples, then most executed
+}
+
+function lineOf(files: Map<string, FileUse>, file: string, line: number): LineUse {
+    let use = files.get(file);
+    if (!use) files.set(file, (use = { file, samples: 0, lines: new Map() }));
+    let lineUse = use.lines.get(line);
+    if (!lineUse)
+        use.lines.set(
+            line,
+            (lineUse = { line, samples: 0, stalls: {}, executed: null, instructions: [], source: null }),
+        );
+    return lineUse;
+}
+
+export function codeView(instructions: readonly Instruction[]): CodeView {
+    const files = new Map<string, FileUse>();
+    const view: CodeView = {
+        files: [],
+        samplesMost: 0,
+        executedMost: 0,
+        hasSamples: false,
+        hasCounters: false,
+        hasMemoryCounters: false,
+        stalls: {},
+        rawCount: 0,
+        hottest: [],
+    };
+    instructions.forEach((step, index) => {
+        const executed = step.counters?.inst_executed ?? null;
+        view.samplesMost = Math.max(view.samplesMost, step.samples);
+        view.executedMost = Math.max(view.executedMost, executed ?? 0);
+        view.rawCount += step.is_raw ? 1 : 0;
+        for (const [reason, count] of Object.entries(step.stalls))
+            view.stalls[reason] = (view.stalls[reason] ?? 0) + count;
+        view.hasSamples ||= step.samples > 0;
+        view.hasCounters ||= step.counters !== null;
+        view.hasMemoryCounters ||= (step.counters?.coalescing ?? null) !== null;
+        if (step.file === null || step.line === null) return;
+        const use = lineOf(files, step.file, step.line);
+        (files.get(step.file) as FileUse).samples += step.samples;
+        use.samples += step.samples;
+        for (const [reason, count] of Object.entries(step.stalls))
+            use.stalls[reason] = (use.stalls[reason] ?? 0) + count;
+        if (executed !== null) use.executed = Math.max(use.executed ?? 0, executed);
+        use.source ??= step.source;
+        use.instructions.push(index);
+        // The calls it was inlined through have it too, but not its samples: those are counted once.
+        for (const place of step.inlined_at) {
+            const outer = lineOf(files, place.file, place.line);
+            if (outer.instructions[outer.instructions.length - 1] !== index) outer.instructions.push(index);
+        }
+    });
+    const countOf = (file: FileUse): number =>
+        [...file.lines.values()].reduce((sum, line) => sum + line.instructions.length, 0);
+    view.files = [...files.values()].sort((a, b) => b.samples - a.samples || countOf(b) - countOf(a));
+    view.hottest = instructions
+        .map((_, index) => index)
+        .filter(
+            (index) =>
+                (instructions[index]?.samples ?? 0) > 0 || (instructions[index]?.counters?.inst_executed ?? 0) > 0,
+        )
+        .sort((a, b) => {
+            const [left, right] = [instructions[a] as Instruction, instructions[b] as Instruction];
+            return (
+                right.samples - left.samples ||
+                (right.counters?.inst_executed ?? 0) - (left.counters?.inst_executed ?? 0) ||
+                a - b
+            );
+        });
+    return view;
+}
+
+// Where an instruction comes from, innermost first.
+export function placesOf(step: Instruction): Place[] {
+    return step.file !== null && step.line !== null ? [{ file: step.file, line: step.line }, ...step.inlined_at] : [];
+}
+
+export const placeKey = (file: string, line: number): string => `${line}:${file}`;
+
+export function fileName(path: string): string {
+    return path.slice(path.lastIndexOf("/") + 1) || path;
+}
+
+// Reasons a warp did not issue, most first: those that issued or were ready waited for nothing.
+export function stallsOf(stalls: Readonly<Record<string, number>>): [string, number][] {
+    return Object.entries(stalls).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+}
+
+export function mainStall(stalls: Readonly<Record<string, number>>): string | null {
+    return stallsOf(stalls).find(([reason]) => !/^(selected|not_selected)$/.test(reason))?.[0] ?? null;
+}
+
+export interface DataStatement {
+    sampling: readonly { mode: string | null; period_cycles: number | null }[];
+    windows: readonly { source: string; covered_ns: number; launches: number; launches_are_exact: boolean }[];
+    samples: number | null;
+    kernels: number | null; // executions in the whole session
+    untimed: number;
+}
+
+function periodText(cycles: number | null): string {
+    if (cycles === null || cycles <= 0) return "";
+    const power = Math.log2(cycles);
+    return Number.isInteger(power) ? `, period 2^${power}` : `, period ${format.count(cycles)} cycles`;
+}
+
+// What the page is made from:
+// "412,908 samples in 14.9 s (continuous, period 2^18) · counters from 40 of 184,320 launches".
+export function dataText(data: DataStatement): string {
+    const parts: string[] = [];
+    const sampled = data.windows.find((window) => /pc_sampling/.test(window.source));
+    const counted = data.windows.find((window) => /sass/.test(window.source));
+    if (data.samples) {
+        const config = data.sampling[0];
+        const how = config ? ` (${config.mode ?? "mode unknown"}${periodText(config.period_cycles)})` : "";
+        const during = sampled && sampled.covered_ns > 0 ? ` in ${format.time(sampled.covered_ns)}` : "";
+        parts.push(`${format.count(data.samples)} samples${during}${how}`);
+    } else {
+        parts.push("no samples");
+    }
+    if (counted) {
+        const launches = data.kernels === null ? 0 : data.kernels + data.untimed;
+        // A session that timed no kernels cannot tell how many there were.
+        const all = launches >= counted.launches ? ` of ${format.count(launches)}` : "";
+        parts.push(
+            `counters from ${counted.launches_are_exact ? "" : "at least "}${format.count(counted.launches)}${all} launches`,
+        );
+    } else {
+        parts.push("no window of counters");
+    }
+    return parts.join(" · ");
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server answers about two sessions.
+
+export interface Side {
+    count: number;
+    total_ns: number;
+    mean_ns: number | null;
+    median_ns: number;
+    p25_ns: number;
+    p75_ns: number;
+    p90_ns: number;
+    p99_ns: number;
+    min_ns: number;
+    max_ns: number;
+    gpu_ns?: number | null;
+}
+
+export type Verdict = "same" | "faster" | "slower" | "new" | "vanished";
+
+export interface ComparedRow {
+    name?: string | null;
+    path?: string;
+    verdict: Verdict;
+    is_regression: boolean;
+    change_ns: number;
+    share_of_change: number | null;
+    median_ratio: number | null;
+    base: Side | null;
+    new: Side | null;
+}
+
+export interface ComparedSession {
+    session_id: string;
+    app: string | null;
+    host: string | null;
+    start_ns: number | null;
+    wall_ns: number | null;
+    kernels: number;
+    kernel_ns: number;
+    busy_ns: number;
+    lost: number;
+    lost_is_exact: boolean;
+    is_complete: boolean;
+}
+
+export interface Comparison {
+    base: ComparedSession;
+    new: ComparedSession;
+    threshold: number;
+    regressions: number;
+    is_total_regression: boolean;
+    kernels: ComparedRow[];
+    scopes: ComparedRow[];
+}
+
+export const rowName = (row: ComparedRow): string => row.path ?? row.name ?? "(name not recorded)";
+
+// Interquartile range by the median: how much the middle half of the executions differ. null: nothing to divide by.
+export function spreadOf(side: Side | null): number | null {
+    return side && side.median_ns > 0 ? (side.p75_ns - side.p25_ns) / side.median_ns : null;
+}
+
+export function changeOf(row: ComparedRow): number | null {
+    return row.median_ratio === null ? null : row.median_ratio - 1;
+}
+
+export function countByVerdict(rows: readonly ComparedRow[]): Record<Verdict, number> {
+    const counts: Record<Verdict, number> = { same: 0, faster: 0, slower: 0, new: 0, vanished: 0 };
+    for (const row of rows) counts[row.verdict] = (counts[row.verdict] ?? 0) + 1;
+    return counts;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// One session at a glance, in the report's order: what is missing, where the time went, kernels, scopes, copies, system.
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { kernelColour } from "../colour";
+import * as format from "../format";
+import { kernelName } from "../kernels/answers";
+import { NameCell } from "../kernels/name-cell";
+import { useSession } from "../query";
+import { href, sessionId } from "../route";
+import { CopiesTable, type Copies } from "../memory/copies";
+import { ScopeIcicle } from "../scopes/icicle";
+import type { Scopes } from "../scopes/tree";
+import { isLive, revisionOf, useSummary, type SessionSummary } from "../session";
+import { Histogram, Legend, Stack } from "../ui/charts";
+import { Answered } from "../ui/states";
+import { Table, type Column } from "../ui/table";
+import { Completeness, Identity, Insights, Losses, SystemLanes } from "./parts";
+import { TimeChart } from "./time-chart";
+import { partsOf, timeParts, type TimeUse } from "./time-use";
+import "../kernels/kernels.css";
+import "./overview.css";
+
+interface Kernel {
+    name: string | null;
+    kernel_id: number;
+    count: number;
+    total_ns: number;
+    median_ns: number | null;
+    p99_ns: number | null;
+    share: number;
+}
+interface Kernels {
+    count: number;
+    total_ns: number;
+    kernels: Kernel[];
+    histograms?: { kernel_id: number; counts: number[] }[];
+    total: number;
+}
+
+const KERNELS = 15;
+
+function Time({ session, summary }: { session: string; summary: SessionSummary }): JSX.Element {
+    const answer = useSession<TimeUse>(session, "time", {}, { version: revisionOf(summary) });
+    return (
+        <section class="section" aria-label="where the time went">
+            <h2>Where the time went</h2>
+            <Answered
+                answer={answer}
+                what="times"
+                isEmpty={(data) => data.time.length === 0}
+                empty={<p class="dim">No GPU work was recorded.</p>}
+            >
+                {(data) => (
+                    <>
+                        {data.time.map((time, index) => (
+                            <div class="section" key={time.device}>
+                                {data.time.length > 1 ? <h3>GPU {time.device}</h3> : null}
+                                <p>
+                                    Busy <b>{format.share(time.busy_ns, data.wall_ns)}</b> of{" "}
+                                    {format.time(data.wall_ns)}.
+                                </p>
+                                <Stack parts={partsOf(time)} label={`wall time of GPU ${time.device}`} />
+                                {data.bins[index] && data.wall_ns ? (
+                                    <TimeChart
+                                        session={session}
+                                        bins={data.bins[index]}
+                                        binNs={data.bin_ns}
+                                        wallNs={data.wall_ns}
+                                    />
+                                ) : null}
+                                <Legend parts={partsOf(time)} />
+                            </div>
+                        ))}
+                        <details class="small dim">
+                            <summary>What these mean</summary>
+                            <ul>
+                                {timeParts.map((part) => (
+                                    <li key={part.id}>
+                                        <b>{part.title}</b>: {part.about}
+                                    </li>
+                                ))}
+                            </ul>
+                        </details>
+                    </>
+                )}
+            </Answered>
+        </section>
+    );
+}
+
+function kernelColumns(session: string, data: Kernels): Column<Kernel>[] {
+    const histograms = new Map((data.histograms ?? []).map((histogram) => [histogram.kernel_id, histogram.counts]));
+    return [
+        {
+            id: "name",
+            title: "kernel",
+            isKept: true,
+            value: (row) => row.name,
+            cell: (row) => (
+                <NameCell
+                    name={row.name ?? ""}
+                    shown={kernelName(row.name ?? `kernel ${row.kernel_id}`)}
+                    address={href("kernel", { id: row.kernel_id }, session)}
+                />
+            ),
+        },
+        {
+            id: "total_ns",
+            title: "total",
+            width: 80,
+            isKept: true,
+            value: (row) => row.total_ns,
+            text: (row) => format.time(row.total_ns),
+        },
+        {
+            id: "share",
+            title: "share",
+            width: 64,
+            isKept: true,
+            about: "of the time of all kernels",
+            value: (row) => row.share,
+            text: (row) => format.percent(row.share),
+        },
+        { id: "count", title: "calls", width: 72, value: (row) => row.count, text: (row) => format.count(row.count) },
+        {
+            id: "median_ns",
+            title: "median",
+            width: 80,
+            value: (row) => row.median_ns,
+            text: (row) => format.time(row.median_ns),
+        },
+        { id: "p99_ns", title: "p99", width: 80, value: (row) => row.p99_ns, text: (row) => format.time(row.p99_ns) },
+        {
+            id: "durations",
+            title: "durations",
+            width: 88,
+            isUnsorted: true,
+            value: () => "",
+            cell: (row) => (
+                <Histogram
+                    counts={histograms.get(row.kernel_id) ?? []}
+                    label={`durations of ${row.count} executions`}
+                />
+            ),
+        },
+    ];
+}
+
+function TopKernels({ session, summary }: { session: string; summary: SessionSummary }): JSX.Element {
+    const answer = useSession<Kernels>(
+        session,
+        "kernels",
+        { limit: KERNELS, bins: 20 },
+        { version: revisionOf(summary) },
+    );
+    return (
+        <section class="section" aria-label="kernels">
+            <div class="section-head">
+                <h2>Kernels</h2>
+                {answer.data ? (
+                    <span class="dim small">
+                        {format.count(answer.data.count)} executions of {format.count(answer.data.total)} kernels,{" "}
+                        {format.time(answer.data.total_ns)}
+                    </span>
+                ) : null}
+                <a class="small" href={href("kernels", {}, session)}>
+                    all kernels
+                </a>
+            </div>
+            <Answered
+                answer={answer}
+                what="kernels"
+                isEmpty={(data) => data.kernels.length === 0}
+                empty={<p class="dim">No kernel was recorded.</p>}
+            >
+                {(data) => <KernelTable session={session} data={data} />}
+            </Answered>
+        </section>
+    );
+}
+
+function KernelTable({ session, data }: { session: string; data: Kernels }): JSX.Element {
+    const columns = useMemo(() => kernelColumns(session, data), [session, data]);
+    const rest = data.kernels.reduce((left, kernel) => left - kernel.total_ns, data.total_ns);
+    return (
+        <>
+            <Stack
+                label="time by kernel"
+                parts={[
+                    ...data.kernels.map((kernel) => ({
+                        name: format.middleCut(kernel.name ?? "", 80),
+                        value: kernel.total_ns,
+                        colour: kernelColour(kernel.name ?? ""),
+                        text: `${format.time(kernel.total_ns)} (${format.percent(kernel.share)})`,
+                    })),
+                    ...(rest > 0 ? [{ name: "all others", value: rest, text: format.time(rest) }] : []),
+                ]}
+            />
+            <Table
+                id="k"
+                label="top kernels"
+                rows={data.kernels}
+                columns={columns}
+                rowKey={(row) => row.kernel_id}
+                href={(row) => href("kernel", { id: row.kernel_id }, session)}
+                heightMax="none"
+                isBare
+            />
+        </>
+    );
+}
+
+export default function OverviewPage(): JSX.Element {
+    const session = sessionId.value ?? "";
+    const answer = useSummary();
+    const version = revisionOf(answer.data);
+    const scopes = useSession<Scopes>(session, "scopes", {}, { version });
+    const copies = useSession<Copies>(session, "copies", {}, { version });
+    return (
+        <div class="page">
+            <Answered answer={answer} what="the session">
+                {(summary) => (
+                    <>
+                        <div class="page-head">
+                            <h1>{format.middleCut(summary.catalog.app ?? session, 80)}</h1>
+                            <span class="dim">
+                                {format.instant(summary.catalog.start_ns)} · {format.time(summary.catalog.wall_ns)}
+                                {isLive(summary) ? " · live" : summary.catalog.state === "crashed" ? " · crashed" : ""}
+                            </span>
+                            <a class="small" href={href("sessions", { pick: session, app: summary.catalog.app })}>
+                                compare with another
+                            </a>
+                        </div>
+                        <Completeness summary={summary} />
+                        <div class="columns">
+                            <div>
+                                <Time session={session} summary={summary} />
+                                <TopKernels session={session} summary={summary} />
+                                <section class="section" aria-label="scopes">
+                                    <div class="section-head">
+                                        <h2>Scopes</h2>
+                                        <a class="small" href={href("scopes", {}, session)}>
+                                            all scopes
+                                        </a>
+                                    </div>
+                                    <Answered answer={scopes} what="scopes">
+                                        {(data) => <ScopeIcicle session={session} scopes={data} isLink />}
+                                    </Answered>
+                                </section>
+                                <section class="section" aria-label="copies">
+                                    <div class="section-head">
+                                        <h2>Copies</h2>
+                                        <a class="small" href={href("memory", {}, session)}>
+                                            memory and sync
+                                        </a>
+                                    </div>
+                                    <Answered answer={copies} what="copies">
+                                        {(data) => <CopiesTable copies={data} isBare />}
+                                    </Answered>
+                                </section>
+                                <SystemLanes session={session} summary={summary} />
+                            </div>
+                            <div>
+                                <Insights session={session} summary={summary} />
+                                <Losses summary={summary} />
+                                <section class="section" aria-label="session">
+                                    <h2>Session</h2>
+                                    <Identity summary={summary} />
+                                </section>
+                            </div>
+                        </div>
+                    </>
+                )}
+            </Answered>
+        </div>
+    );
+}

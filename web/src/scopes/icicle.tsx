@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scopes as an icicle, wide by wall or GPU time.
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { scopeColour } from "../colour";
+import * as format from "../format";
+import { href, navigateTo, setParams, useParam } from "../route";
+import { Icicle } from "../ui/icicle";
+import { Empty } from "../ui/states";
+import { Facts } from "../ui/tooltip";
+import { nodesOf, rowsOf, type Measure, type ScopeRow, type Scopes } from "./tree";
+
+export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
+    return (
+        <>
+            <b>{format.middleCut(scope.path, 200)}</b>
+            <Facts
+                facts={[
+                    [
+                        "calls",
+                        format.count(scope.calls) +
+                            (scope.open_calls > 0 ? ` (${format.count(scope.open_calls)} still open)` : ""),
+                    ],
+                    ["wall time", `${format.time(scope.wall_ns)}, self ${format.time(scope.self_ns)}`],
+                    ["GPU time", `${format.time(scope.gpu_ns)}, self ${format.time(scope.gpu_self_ns)}`],
+                    ["kernels", `${format.count(scope.kernels)}, self ${format.count(scope.kernels_self)}`],
+                    ["waiting for the GPU", format.time(scope.sync_ns)],
+                ]}
+            />
+        </>
+    );
+}
+
+// isLink: a click goes to the page of scopes; else it zooms, which is in the address.
+export function ScopeIcicle({
+    session,
+    scopes,
+    isLink = false,
+}: {
+    session: string;
+    scopes: Scopes;
+    isLink?: boolean;
+}): JSX.Element {
+    const [measure] = useParam("by", "wall");
+    const [zoom] = useParam("scope");
+    const rows = useMemo(() => rowsOf(scopes.scopes), [scopes]);
+    const nodes = useMemo(() => nodesOf(rows, measure as Measure), [rows, measure]);
+    if (nodes.length === 0)
+        return (
+            <Empty title="The program has no scopes. gpufl_scope_begin and gpufl_scope_end mark one, and under gpufl trace NVTX ranges are scopes too." />
+        );
+    return (
+        <Icicle
+            nodes={nodes}
+            zoom={isLink || zoom === "" ? null : zoom}
+            onZoom={(key) => (isLink ? navigateTo(href("scopes", { scope: key }, session)) : setParams({ scope: key }))}
+            colour={(node) => scopeColour(node.name)}
+            tooltip={(node) => <ScopeTip scope={node.scope} />}
+            label={`scopes by ${measure === "gpu" ? "GPU" : "wall"} time`}
+        />
+    );
+}

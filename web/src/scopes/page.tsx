@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scopes: icicle, tree with self, total and GPU time, iterations of benchmark scopes, and the kernels inside of one.
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { scopeColour } from "../colour";
+import * as format from "../format";
+import { kernelName } from "../kernels/answers";
+import { NameCell } from "../kernels/name-cell";
+import { useSession } from "../query";
+import { href, sessionId, setParams, useParam } from "../route";
+import { revisionOf, useSummary } from "../session";
+import { Bar } from "../ui/charts";
+import { Answered, Partial } from "../ui/states";
+import { Table, type Column } from "../ui/table";
+import { ScopeIcicle } from "./icicle";
+import { rowsOf, unfolded, type ScopeRow, type Scopes } from "./tree";
+import "../kernels/kernels.css";
+
+interface Kernel {
+    name: string | null;
+    kernel_id: number;
+    count: number;
+    total_ns: number;
+    median_ns: number | null;
+    share: number;
+}
+
+const INDENT_PX = 16;
+
+function foldToggle(folded: ReadonlySet<string>, path: string): string {
+    const next = new Set(folded);
+    if (!next.delete(path)) next.add(path);
+    return [...next].map(encodeURIComponent).join(",");
+}
+
+function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: ReadonlySet<string>): Column<ScopeRow>[] {
+    const hasChildren = new Set(
+        rows.filter((row, index) => (rows[index + 1]?.depth ?? 0) > row.depth).map((row) => row.path),
+    );
+    return [
+        {
+            id: "path",
+            title: "scope",
+            isKept: true,
+            isUnsorted: false,
+            value: (row) => row.path,
+            cell: (row) => (
+                <span style={{ paddingLeft: `${row.depth * INDENT_PX}px` }}>
+                    <button
+                        type="button"
+                        class="plain fold-mark"
+                        aria-expanded={!folded.has(row.path)}
+                        disabled={!hasChildren.has(row.path)}
+                        aria-label={`fold ${row.name}`}
+                        onClick={() => setParams({ fold: foldToggle(folded, row.path) })}
+                    >
+                        {hasChildren.has(row.path) ? (folded.has(row.path) ? "▸" : "▾") : "·"}
+                    </button>
+                    <i class="swatch" style={{ background: scopeColour(row.name) }} />
+                    {format.middleCut(row.name, 80)}
+                </span>
+            ),
+        },
+        {
+            id: "wall_ns",
+            title: "wall",
+            width: 88,
+            isKept: true,
+            about: "wall time of all calls",
+            value: (row) => row.wall_ns,
+            text: (row) => format.time(row.wall_ns),
+        },
+        {
+            id: "self_ns",
+            title: "self",
+            width: 80,
+            about: "wall time outside of the scopes below",
+            value: (row) => row.self_ns,
+            text: (row) => format.time(row.self_ns),
+        },
+        {
+            id: "gpu_ns",
+            title: "GPU",
+            width: 88,
+            isKept: true,
+            about: "time of the kernels launched inside",
+            value: (row) => row.gpu_ns,
+            text: (row) => format.time(row.gpu_ns),
+        },
+        {
+            id: "gpu_self_ns",
+            title: "GPU self",
+            width: 88,
+            value: (row) => row.gpu_self_ns,
+            text: (row) => format.time(row.gpu_self_ns),
+        },
+        {
+            id: "gpu_share",
+            title: "of all GPU time",
+            width: 112,
+            isUnsorted: true,
+            value: (row) => (wholeNs > 0 ? row.gpu_ns / wholeNs : null),
+            cell: (row) => (
+                <Bar
+                    value={wholeNs > 0 ? row.gpu_ns / wholeNs : 0}
+                    label={`${format.share(row.gpu_ns, wholeNs)} of all GPU time`}
+                />
+            ),
+        },
+        { id: "calls", title: "calls", width: 72, value: (row) => row.calls, text: (row) => format.count(row.calls) },
+        {
+            id: "per_call_ns",
+            title: "per call",
+            width: 80,
+            value: (row) => (row.calls > 0 ? row.wall_ns / row.calls : null),
+            text: (row) => format.time(row.calls > 0 ? row.wall_ns / row.calls : null),
+        },
+        {
+            id: "kernels",
+            title: "kernels",
+            width: 80,
+            value: (row) => row.kernels,
+            text: (row) => format.count(row.kernels),
+        },
+        {
+            id: "sync_ns",
+            title: "waited",
+            width: 80,
+            about: "the program waited for the GPU inside",
+            value: (row) => row.sync_ns,
+            text: (row) => format.time(row.sync_ns),
+        },
+        {
+            id: "per_iteration_ns",
+            title: "per iteration",
+            width: 104,
+            about: "of benchmark scopes: mean wall time of the repeats, without warm-up",
+            value: (row) => row.per_iteration_ns,
+            text: (row) => (row.repeat > 0 ? `${format.time(row.per_iteration_ns)}` : ""),
+        },
+        {
+            id: "gpu_per_iteration_ns",
+            title: "GPU per iteration",
+            width: 120,
+            value: (row) => row.gpu_per_iteration_ns,
+            text: (row) =>
+                row.repeat > 0 ? `${format.time(row.gpu_per_iteration_ns)} of ${format.count(row.repeat)}` : "",
+        },
+    ];
+}
+
+function KernelsInside({ session, scope, version }: { session: string; scope: string; version: number }): JSX.Element {
+    const answer = useSession<{ kernels: Kernel[]; total: number; total_ns: number; count: number }>(
+        session,
+        "kernels",
+        { scope, limit: 200 },
+        { version },
+    );
+    const columns = useMemo(
+        (): Column<Kernel>[] => [
+            {
+                id: "name",
+                title: "kernel",
+                isKept: true,
+                value: (row) => row.name,
+                cell: (row) => (
+                    <NameCell
+                        name={row.name ?? ""}
+                        shown={kernelName(row.name ?? `kernel ${row.kernel_id}`)}
+                        address={href("kernel", { id: row.kernel_id }, session)}
+                    />
+                ),
+            },
+            {
+                id: "total_ns",
+                title: "total",
+                width: 88,
+                isKept: true,
+                value: (row) => row.total_ns,
+                text: (row) => format.time(row.total_ns),
+            },
+            {
+                id: "share",
+                title: "share",
+                width: 72,
+                isKept: true,
+                value: (row) => row.share,
+                text: (row) => format.percent(row.share),
+            },
+            {
+                id: "count",
+                title: "calls",
+                width: 80,
+                value: (row) => row.count,
+                text: (row) => format.count(row.count),
+            },
+            {
+                id: "median_ns",
+                title: "median",
+                width: 88,
+                value: (row) => row.median_ns,
+                text: (row) => format.time(row.median_ns),
+            },
+        ],
+        [session],
+    );
+    return (
+        <section class="section" aria-label="kernels inside">
+            <div class="section-head">
+                <h2>Kernels inside {format.middleCut(scope, 60)}</h2>
+                {answer.data ? (
+                    <span class="dim small">
+                        {format.plural(answer.data.count, "execution")}, {format.time(answer.data.total_ns)}
+                    </span>
+                ) : null}
+                <button type="button" onClick={() => setParams({ scope: null })}>
+                    all scopes
+                </button>
+            </div>
+            <Answered
+                answer={answer}
+                what="kernels"
+                isEmpty={(data) => data.kernels.length === 0}
+                empty={<p class="dim">No kernel was launched inside of it.</p>}
+            >
+                {(data) => (
+                    <Table
+                        id="k"
+                        label="kernels inside"
+                        rows={data.kernels}
+                        columns={columns}
+                        rowKey={(row) => row.kernel_id}
+                        sort={{ id: "total_ns", isDescending: true }}
+                        heightMax={400}
+                    />
+                )}
+            </Answered>
+        </section>
+    );
+}
+
+function Tree({ session, data, version }: { session: string; data: Scopes; version: number }): JSX.Element {
+    const [scope] = useParam("scope");
+    const [foldText] = useParam("fold");
+    const [measure] = useParam("by", "wall");
+    const rows = useMemo(() => rowsOf(data.scopes), [data]);
+    const folded = useMemo(
+        () =>
+            new Set(
+                foldText
+                    .split(",")
+                    .filter((part) => part !== "")
+                    .map((part) => decodeURIComponent(part)),
+            ),
+        [foldText],
+    );
+    const wholeNs = useMemo(
+        () => rows.reduce((sum, row) => (row.depth === 0 ? sum + row.gpu_ns : sum), data.outside_scopes.gpu_ns),
+        [rows, data],
+    );
+    const hasIterations = rows.some((row) => row.repeat > 0);
+    const columns = useMemo(
+        () =>
+            treeColumns(rows, wholeNs, folded).filter(
+                (column) => hasIterations || !column.id.includes("per_iteration"),
+            ),
+        [rows, wholeNs, folded, hasIterations],
+    );
+    const seen = useMemo(() => unfolded(rows, folded), [rows, folded]);
+    return (
+        <>
+            <div class="row" role="group" aria-label="width of the icicle">
+                {(["wall", "gpu"] as const).map((word) => (
+                    <button
+                        type="button"
+                        key={word}
+                        class={measure === word ? "is-on" : ""}
+                        aria-pressed={measure === word}
+                        onClick={() => setParams({ by: word === "wall" ? null : word })}
+                    >
+                        {word === "wall" ? "wall time" : "GPU time"}
+                    </button>
+                ))}
+                <span class="dim small">
+                    outside of scopes: {format.plural(data.outside_scopes.kernels, "kernel")},{" "}
+                    {format.time(data.outside_scopes.gpu_ns)} of GPU time
+                </span>
+            </div>
+            <ScopeIcicle session={session} scopes={data} />
+            {rows.length === 0 ? null : (
+                <Table
+                    id="t"
+                    label="scopes"
+                    rows={seen}
+                    columns={columns}
+                    rowKey={(row) => row.index}
+                    onRow={(row) => setParams({ scope: row.path === scope ? null : row.path })}
+                    isOn={(row) => row.path === scope}
+                    heightMax="50vh"
+                />
+            )}
+            {scope === "" ? (
+                <p class="dim">Click a scope for the kernels inside of it.</p>
+            ) : (
+                <KernelsInside session={session} scope={scope} version={version} />
+            )}
+        </>
+    );
+}
+
+export default function ScopesPage(): JSX.Element {
+    const session = sessionId.value ?? "";
+    const summary = useSummary();
+    const version = revisionOf(summary.data);
+    const answer = useSession<Scopes>(session, "scopes", {}, { version });
+    return (
+        <div class="page">
+            <div class="page-head">
+                <h1>Scopes</h1>
+                {answer.data ? <span class="dim">{format.count(answer.data.scopes.length)}</span> : null}
+            </div>
+            <Partial completeness={summary.data?.completeness} />
+            <Answered answer={answer} what="scopes">
+                {(data) => <Tree session={session} data={data} version={version} />}
+            </Answered>
+        </div>
+    );
+}

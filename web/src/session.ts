@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server says about a session, and the one that the present page is about.
+import { useEffect, useState } from "preact/hooks";
+import { liveSubscribe } from "./live";
+import { type Answer, useSession } from "./query";
+import { sessionId } from "./route";
+import type { Completeness } from "./ui/states";
+
+export interface SessionGpu {
+    device: number;
+    uuid: string | null;
+    name: string | null;
+}
+// An entry of the catalog.
+export interface SessionEntry {
+    id: string;
+    app: string | null;
+    host: string | null;
+    kind: string | null;
+    engine: string | null;
+    state: "live" | "complete" | "crashed" | string;
+    start_ns: number | null;
+    end_ns: number | null;
+    wall_ns: number | null;
+    created_ns: number;
+    received_ns: number;
+    kernels: number;
+    kernel_ns: number;
+    rows: number;
+    lines: number;
+    bytes: number;
+    lost: number;
+    lost_is_exact: boolean;
+    revision: number;
+    retention: string;
+    retention_ns: number | null;
+    tags: string[];
+    gpus: SessionGpu[];
+}
+export interface DeviceTime {
+    device: number;
+    busy_ns: number;
+    compute_ns: number;
+    copies_only_ns: number;
+    wait_launch_ns: number;
+    wait_sync_ns: number;
+    queued_ns: number;
+    no_work_ns: number;
+    unknown_ns: number;
+}
+export interface Overhead {
+    cupti_fraction: number | null;
+    gpufl_fraction: number | null;
+    wall_ns: number | null;
+    memory_peak_bytes: number | null;
+    [more: string]: number | null;
+}
+export interface Capability {
+    feature: string;
+    requested: boolean;
+    status: string;
+    reason_code: string | null;
+    message: string | null;
+}
+export interface SessionSummary {
+    catalog: SessionEntry;
+    is_partial: boolean;
+    session: {
+        id: string;
+        app: string | null;
+        pid: number | null;
+        host: string | null;
+        command: string | null;
+        engine: string | null;
+        requested_engine: string | null;
+        driver_version: string | null;
+        cuda_version: string | null;
+        cupti_version: string | null;
+        gpufl_version: string | null;
+        start_ns: number | null;
+        end_ns: number | null;
+        wall_ns: number | null;
+    };
+    gpus: {
+        device: number;
+        name: string | null;
+        uuid: string | null;
+        compute_capability: string | null;
+        multiprocessors: number | null;
+    }[];
+    completeness: Completeness;
+    overhead: Overhead | null;
+    capabilities: Capability[];
+    time: DeviceTime[] | null;
+}
+
+const LIVE_MS = 3000; // events are quicker; this is for those that get lost
+
+// The session of the address; while it is live, as it grows.
+export function useSummary(): Answer<SessionSummary> {
+    const session = sessionId.value;
+    const [changes, setChanges] = useState(0);
+    const answer = useSession<SessionSummary>(
+        session,
+        "",
+        {},
+        { everyMs: (data) => (isLive(data) ? LIVE_MS : 0), version: `${changes}` },
+    );
+    const isGrowing = isLive(answer.data);
+    useEffect(() => {
+        if (!isGrowing) return;
+        return liveSubscribe("session", (event) => {
+            if (event.session_id === session) setChanges((count) => count + 1);
+        });
+    }, [session, isGrowing]);
+    return answer;
+}
+
+export const isLive = (summary: SessionSummary | null): boolean => summary?.catalog.state === "live";
+// Changes when the server holds more of the session: for useSession's `version`.
+export const revisionOf = (summary: SessionSummary | null): number => summary?.catalog.revision ?? 0;
