@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpufl: records what a GPU did and in which part of the program.
+
+    import gpufl
+
+    gpufl.init(app_name="train", profiling_engine=gpufl.ProfilingEngine.Trace)
+    with gpufl.Scope("forward"):
+        ...
+    gpufl.shutdown()
+    gpufl.generate_report()
+
+gpufl.analyzer reads recorded sessions, gpufl.report writes their reports. Importing needs no GPU and no driver.
+"""
+
+from . import _native
+from ._decorator import scope
+from ._native import Scope
+from ._options import BackendKind, ProfilingEngine
+from ._recording import (
+    Session,
+    UploadResult,
+    active_engine,
+    generate_report,
+    init,
+    session,
+    session_dir,
+    shutdown,
+    system_start,
+    system_stop,
+    upload_logs,
+)
+
+__version__ = _native.version()
+__all__ = [
+    "BackendKind",
+    "ProfilingEngine",
+    "Scope",
+    "Session",
+    "UploadResult",
+    "active_engine",
+    "generate_report",
+    "init",
+    "scope",
+    "session",
+    "session_dir",
+    "shutdown",
+    "system_start",
+    "system_stop",
+    "upload_logs",
+]

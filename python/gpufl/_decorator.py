@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scopes as decorators.
+
+A coroutine shares its thread with others, so its scope is open only while it runs: it closes when the coroutine waits
+and opens again when it goes on. The same holds for generators. So a kernel belongs to the scope of the code that
+launched it, however tasks interleave, and each stretch counts as a call of the scope.
+"""
+
+import functools
+import inspect
+from typing import Any, Callable, Generator, Optional, TypeVar, Union, overload
+
+from ._native import Scope
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class _Steps(Generator[Any, Any, Any]):
+    """A coroutine or generator, each step of which runs inside of the scope."""
+
+    __slots__ = ("_scope", "_inner")
+
+    def __init__(self, scope: Scope, inner: Any):
+        self._scope = scope
+        self._inner = inner
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self
+
+    def send(self, value: Any) -> Any:
+        with self._scope:
+            return self._inner.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        with self._scope:
+            return self._inner.throw(*error)
+
+    def close(self) -> None:
+        with self._scope:
+            self._inner.close()
+
+
+def _wrap_async_generator(scope: Scope, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        inner = function(*args, **kwargs)
+        step = inner.__anext__()
+        while True:
+            try:
+                value = await _Steps(scope, step)
+            except StopAsyncIteration:
+                return
+            try:
+                sent = yield value
+            except GeneratorExit:
+                await _Steps(scope, inner.aclose())
+                raise
+            except BaseException as error:  # pylint: disable=broad-except  # whatever was thrown goes to the inside
+                step = inner.athrow(error)
+            else:
+                step = inner.asend(sent)
+
+    return wrapper
+
+
+def wrap(scope: Scope, function: Any) -> Any:
+    """The function, with the scope open while its code runs."""
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(wrap(scope, function.__func__))
+    if not callable(function) or inspect.isclass(function):
+        raise TypeError(f"Scope: a function is wanted to decorate, not {function!r}")
+    if scope.repeat or scope.warmup:
+        raise TypeError("Scope: repeat and warmup are for loops, not for decorated functions")
+    if inspect.iscoroutinefunction(function):
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            return await _Steps(scope, function(*args, **kwargs))
+
+        return coroutine
+    if inspect.isasyncgenfunction(function):
+        return _wrap_async_generator(scope, function)
+    if inspect.isgeneratorfunction(function):
+        @functools.wraps(function)
+        def generator(*args: Any, **kwargs: Any) -> Any:
+            return (yield from _Steps(scope, function(*args, **kwargs)))
+
+        return generator
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with scope:
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+@overload
+def scope(name: Function) -> Function: ...
+@overload
+def scope(name: Optional[str] = None, tag: Optional[str] = None) -> Callable[[Function], Function]: ...
+
+
+def scope(name: Union[str, Callable[..., Any], None] = None, tag: Optional[str] = None) -> Any:
+    """@gpufl.scope, @gpufl.scope("name") or @gpufl.scope("name", "tag"): each call of the function is in the scope.
+
+    Without a name it is the function's. Functions, methods, coroutines and generators alike.
+    """
+    if name is None or isinstance(name, str):
+        return lambda function: wrap(Scope(name or _name_of(function), tag), function)
+    return wrap(Scope(_name_of(name), tag), name)
+
+
+def _name_of(function: Any) -> str:
+    name = getattr(getattr(function, "__func__", function), "__qualname__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"scope: a name or a function is wanted, not {function!r}")
+    return name.replace("<locals>.", "")

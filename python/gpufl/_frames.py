@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of a session as pandas DataFrames that share the session's memory."""
+
+from typing import TYPE_CHECKING, Any, Dict
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ._native import Table
+
+
+def _import_pandas() -> Any:
+    try:
+        import numpy
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"gpufl's DataFrames need NumPy and pandas, and {error.name or 'one of them'} cannot be "
+                          "imported: install pandas (apt-get install python3-pandas, or pip install pandas), or read "
+                          "session.table(name), which any Arrow library takes") from error
+    return numpy, pandas
+
+
+def frame_of(table: "Table") -> "pandas.DataFrame":
+    """Categories for texts, nullable integers where a value can be unknown, plain NumPy types elsewhere."""
+    numpy, pandas = _import_pandas()
+
+    def array(values: Any, kind: str) -> Any:
+        return numpy.frombuffer(values, dtype=kind) if len(table) else numpy.empty(0, dtype=kind)
+
+    columns: Dict[str, Any] = {}
+    for name in table.column_names:
+        kind, values, unknown, words = table.column(name)
+        data = array(values, kind)
+        if words is not None:
+            columns[name] = pandas.Categorical.from_codes(data, categories=words)
+        elif unknown is None:
+            columns[name] = data
+        elif kind == "bool":
+            columns[name] = pandas.arrays.BooleanArray(data, array(unknown, "bool"))
+        else:
+            columns[name] = pandas.arrays.IntegerArray(data, array(unknown, "bool"))
+    return pandas.DataFrame(columns, copy=False)

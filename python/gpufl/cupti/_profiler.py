@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the modules for counters share: CUPTI's profiler initialized once for all of them, and devices and contexts
+checked."""
+import ctypes
+from typing import Any
+
+from .. import _cupti
+from . import _library
+from ._activity import handle
+from ._enums import Profiler_API, Result
+
+
+def acquire() -> None:
+    """Initializes CUPTI's profiler, unless it is; every success wants one release. CUPTI itself does not count."""
+    _library.refuse_beside_session("counters")
+    _library.load_counters()
+    _cupti.profiler_acquire()
+
+
+def release() -> None:
+    _cupti.profiler_release()
+
+
+def run(function: str, params: Any) -> None:
+    """Calls with parameters; the exceptions of the pythonic modules."""
+    result = _library.result_of(function, "P", params.ptr)
+    if result:
+        _library.raise_pythonic(function, result)
+
+
+def start_driver() -> int:
+    """CUDA initialized; how many devices there are."""
+    try:
+        return _cupti.start_driver()
+    except RuntimeError as error:
+        raise _library.cuptiError(Result.ERROR_NOT_INITIALIZED, str(error)) from None
+
+
+def chip_name(device_index: int) -> str:
+    """ValueError: there is no such device."""
+    devices = start_driver()
+    if device_index >= devices:
+        raise ValueError(f"device_index {device_index}: there {'is' if devices == 1 else 'are'} {devices} CUDA "
+                         f"device{'' if devices == 1 else 's'}")
+    return _cupti.device_chip(device_index)
+
+
+def check_device(device_index: int, api: Profiler_API) -> None:
+    """cuptiError that says why the device does not allow the API."""
+    _cupti.device_check(device_index, int(api))
+
+
+def context_or_current(context: Any) -> int:
+    """The address of a CUDA context, by default the calling thread's."""
+    found = handle(context, "context")
+    if found == 0:
+        start_driver()
+        found = _cupti.current_context()
+    if found == 0:
+        raise RuntimeError("this thread has no CUDA context; make one first, or give the context")
+    return found
+
+
+def device_of(context: int) -> int:
+    device = ctypes.c_uint32()
+    _library.call("cuptiGetDeviceId", "PO", context, ctypes.byref(device))
+    return device.value
+
+
+def positive(value: Any, code: str, what: str) -> int:
+    found = _library.number(value, code, what)
+    if found == 0:
+        raise ValueError(f"{what} must not be 0")
+    return found

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A roofline from range counters: operations per byte of DRAM traffic against operations per second.
+
+Where operations were not counted, warp instructions take their place, as in the dashboard (web/src/kernels/roofline.ts).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy
+
+from ._bars import say, titled
+from ._figure import SMALL, Paper, count_text, cut, kernel_words, plain
+
+# Lanes for a fused multiply-add of a multiprocessor, (single, double), by compute capability: CUDA programming guide,
+# arithmetic instruction throughput. What it does not list is not known.
+_LANES = {(7, 0): (64, 32), (7, 5): (64, 2), (8, 0): (64, 32), (8, 6): (128, 2), (8, 9): (128, 2), (9, 0): (128, 64),
+          (10, 0): (128, 64), (12, 0): (128, 2)}
+_INSTRUCTIONS_PER_CLOCK = 4  # one of each sub-partition of a multiprocessor
+_TENSOR = ("bf16_dst_fp32", "tf32_dst_fp32", "fp16", "fp16_dst_fp16", "fp16_dst_fp32", "fp16_bf16_tf32_dst_fp32", "fp8",
+           "fp64")
+_POINTS_MAX = 16
+
+
+@dataclass
+class Point:
+    name: str
+    is_scope: bool
+    unit: str
+    intensity: float
+    per_second: float
+
+
+def _value(metrics: Dict[str, float], *names: str) -> Optional[float]:
+    return next((metrics[name] for name in names if name in metrics), None)
+
+
+def _operations(metrics: Dict[str, float]) -> float:
+    """Additions, multiplications and two for a fused one, of all precisions and the tensor cores."""
+    work = sum(metrics.get(f"sm__ops_path_tensor_src_{kind}.sum", 0.0) for kind in _TENSOR)
+    for letter in "fdh":
+        for op, weight in (("add", 1), ("mul", 1), ("fma", 2)):
+            name = f"sass_thread_inst_executed_op_{letter}{op}_pred_on.sum"
+            work += weight * (_value(metrics, f"sm__{name}", f"smsp__{name}") or 0.0)
+    return work
+
+
+def _point(name: str, is_scope: bool, metrics: Dict[str, float], duration_ns: Optional[float]) -> Optional[Point]:
+    read = _value(metrics, "dram_read_bytes", "dram__bytes_read.sum")
+    written = _value(metrics, "dram_write_bytes", "dram__bytes_write.sum")
+    moved = read + written if read is not None and written is not None else metrics.get("dram__bytes.sum")
+    work, unit = _operations(metrics), "operation"
+    if not work:
+        work, unit = _value(metrics, "sm__inst_executed.sum", "smsp__inst_executed.sum") or 0.0, "instruction"
+    time_ns = metrics.get("gpu__time_duration.sum") or duration_ns
+    if not work or not moved or not time_ns:
+        return None
+    return Point(name, is_scope, unit, work / moved, work / time_ns * 1e9)
+
+
+def roofline_points(session: Any) -> List[Point]:
+    """Kernels where they were counted one by one, scopes otherwise; all of one unit."""
+    perf = session.perf
+    perf = perf[perf.value.notna() & perf.metric.notna()]
+    if not len(perf):
+        return []
+    means = perf.groupby([perf.level.astype(str), perf.name.astype(str), perf.metric.astype(str)]).value.mean()
+    medians = session.kernels.groupby("name", observed=True).duration_ns.median()
+    points = []
+    for (level, name), values in means.groupby(level=[0, 1]):
+        metrics = {metric: float(value) for (_, _, metric), value in values.items()}
+        point = _point(name, level != "kernel", metrics, medians.get(name) if level == "kernel" else None)
+        points += [point] if point else []
+    for is_scope, unit in ((False, "operation"), (True, "operation"), (False, "instruction"), (True, "instruction")):
+        chosen = [point for point in points if point.is_scope == is_scope and point.unit == unit]
+        if chosen:
+            return sorted(chosen, key=lambda point: -point.per_second)
+    return []
+
+
+def _roofs(session: Any, unit: str) -> Tuple[List[Tuple[str, float]], Optional[float], List[str]]:
+    """Compute roofs, bytes a second, and what could not be drawn."""
+    devices, missing = session.devices, []
+    device = devices.iloc[0] if len(devices) else None
+    known = {} if device is None else {key: int(value) for key, value in device.items()
+                                       if key not in ("name", "uuid") and value == value and value is not None
+                                       and str(value) != "<NA>"}
+    roofs: List[Tuple[str, float]] = []
+    if not known.get("multiprocessors") or not known.get("core_clock_khz"):
+        missing.append("the device's clock was not recorded: no compute roof")
+    else:
+        clocks = known["multiprocessors"] * known["core_clock_khz"] * 1e3
+        lanes = _LANES.get((known.get("compute_major", -1), known.get("compute_minor", -1)))
+        if unit == "instruction":
+            roofs = [("issue", _INSTRUCTIONS_PER_CLOCK * clocks)]
+        elif lanes:
+            roofs = [("single precision", 2 * lanes[0] * clocks), ("double precision", 2 * lanes[1] * clocks)]
+        else:
+            missing.append("peak of this compute capability is not known: no compute roof")
+    slope = known.get("memory_bandwidth_bps")
+    if not slope:
+        missing.append("the device's bandwidth was not recorded: no memory roof")
+    return roofs, float(slope) if slope else None, missing
+
+
+def _draw_roofs(paper: Paper, axes: Any, roofs: List[Tuple[str, float]], slope: Optional[float],
+                span: Tuple[float, float]) -> None:
+    palette = paper.palette
+    highest = max((peak for _, peak in roofs), default=None)
+    if slope:
+        end = highest / slope if highest else span[1]
+        axes.plot([span[0], end], [slope * span[0], slope * end], color=palette.dim, lw=1.3)
+        axes.annotate(f"DRAM {count_text(slope)}B/s", (span[0], slope * span[0]), xytext=(6, 14), fontsize=SMALL - 0.5,
+                      textcoords="offset points", color=palette.dim)
+    for name, peak in roofs:
+        start = peak / slope if slope else span[0]
+        axes.plot([min(start, span[1]), span[1]], [peak, peak], color=palette.dim, lw=1.3)
+        axes.annotate(f"{name} {count_text(peak)}/s", (span[1], peak), xytext=(-4, 3), fontsize=SMALL - 0.5, ha="right",
+                      textcoords="offset points", color=palette.dim)
+
+
+def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:
+    points = roofline_points(session)
+    if not points:
+        return say(paper, axes, "not recorded: record with ProfilingEngine.RangeProfiler and the metric set roofline")
+    unit = points[0].unit
+    roofs, slope, missing = _roofs(session, unit)
+    shown = points[:_POINTS_MAX]
+    what = "scopes" if points[0].is_scope else "kernels"
+    titled(paper, axes, "Roofline", f"{len(shown)} of {len(points)} {what}")
+    lowest = min([point.intensity for point in shown] + [peak / slope for _, peak in roofs if slope])
+    highest = max([point.intensity for point in shown] + [peak / slope for _, peak in roofs if slope])
+    span = (lowest / 4, highest * 8)
+    _draw_roofs(paper, axes, roofs, slope, span)
+    for point in shown:
+        colour = (paper.palette.scope if point.is_scope else paper.palette.kernel)(point.name)
+        axes.scatter([point.intensity], [point.per_second], s=42, color=[colour], edgecolors=[paper.palette.panel],
+                     linewidths=0.7, zorder=3)
+        axes.annotate(plain(cut(kernel_words(point.name), 26)), (point.intensity, point.per_second), xytext=(6, -3),
+                      textcoords="offset points", fontsize=SMALL - 0.5, color=paper.palette.text)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(*span)
+    levels = numpy.array([point.per_second for point in shown] + [peak for _, peak in roofs])
+    axes.set_ylim(levels.min() / 4, levels.max() * 4)
+    axes.set_xlabel(f"{unit}s per byte of DRAM traffic", fontsize=SMALL, color=paper.palette.dim)
+    axes.set_ylabel(f"{unit}s per second", fontsize=SMALL, color=paper.palette.dim)
+    axes.grid(color=paper.palette.line, lw=0.5)
+    axes.set_axisbelow(True)
+    for index, text in enumerate(missing):
+        axes.text(0.01, 0.97 - 0.05 * index, text, transform=axes.transAxes, fontsize=SMALL - 0.5, va="top",
+                  color=paper.palette.dim)

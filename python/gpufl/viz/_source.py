@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which session a pattern of log files means."""
+
+import glob
+import os
+from typing import Any, List, Optional
+
+from .. import _native
+from ..analyzer import GpuFlightSession
+
+
+def _fixed_part(pattern: str) -> str:
+    """The directory in front of the first wildcard."""
+    head = pattern
+    while glob.has_magic(head):
+        head = os.path.dirname(head)
+    return head or "."
+
+
+def _directories(pattern: str) -> List[str]:
+    found = dict.fromkeys(path if os.path.isdir(path) else os.path.dirname(path) or "."
+                          for path in sorted(glob.glob(pattern, recursive=True)))
+    return list(found)
+
+
+def _newest_folder(base: str) -> str:
+    """The folder in base with the newest session, where base itself has none: log_path may hold a folder per app."""
+    if not os.path.isdir(base) or _native.sessions_below(base):
+        return base
+    newest = [found[0] for entry in os.scandir(base) if entry.is_dir() and (found := _native.sessions_below(entry.path))]
+    # Ids of sessions begin with their time.
+    return os.path.dirname(max(newest, key=os.path.basename)) if newest else base
+
+
+def session_of(logs: Any, log_prefix: Optional[str] = None, session_id: Optional[str] = None) -> GpuFlightSession:
+    """logs: a session, a directory, a log file, or a pattern of them.
+
+    A pattern that matches nothing means the directory it names: sessions have directories of their own there.
+    """
+    if isinstance(logs, GpuFlightSession):
+        return logs
+    if not isinstance(logs, (str, os.PathLike)):
+        raise TypeError(f"logs must be a path, a pattern or a GpuFlightSession, not {type(logs).__name__}")
+    pattern = os.fspath(logs)
+    if isinstance(pattern, bytes):
+        raise TypeError("logs must be str, not bytes")
+    if os.path.isdir(pattern):
+        return GpuFlightSession(pattern if log_prefix else _newest_folder(pattern), log_prefix, session_id)
+    found = _directories(pattern)
+    if len(found) == 1:
+        return GpuFlightSession(found[0], log_prefix, session_id)
+    if found:
+        base = os.path.commonpath([os.path.abspath(path) for path in found])
+    elif glob.has_magic(pattern):
+        base = _fixed_part(pattern) if log_prefix else _newest_folder(_fixed_part(pattern))
+    else:
+        raise FileNotFoundError(f"{pattern} does not exist; a log file, a directory of gpufl logs or a pattern such as "
+                                "'./logs/*.log' is wanted")
+    return GpuFlightSession(base, log_prefix, session_id)
