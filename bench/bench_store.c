@@ -2,16 +2,16 @@
 /* The embedded store with 10 million kernels: durable ingest, bytes per kernel, scans, sums, timeline tiles.
  * usage: bench_store [million kernels] */
 #include "base/clock.h"
+#include "serve_process.h"
 #include "store/store_catalog.h"
 #include "store/store_rollup.h"
+#include "training_run.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-enum { BATCH_ROWS = 2048, WINDOW_BATCHES = 64, KERNEL_NAMES = 120, TILES = 40 };
+enum { BATCH_ROWS = TRAINING_BATCH_ROWS, WINDOW_BATCHES = 64, TILES = 40 };
 static const char session_id[] = "0192f300-0000-7000-8000-0000000000be";
 
 static void must(gpufl_status status, const struct problem *problem)
@@ -22,57 +22,15 @@ static void must(gpufl_status status, const struct problem *problem)
     exit(1);
 }
 
-/* A training step after the other: the same launches, times with some noise. */
-struct workload {
-    uint64_t random;
-    int64_t time_ns;
-    uint32_t corr_id;
-    uint64_t scope_id;
-    struct batch_view view;
-    struct batch_column columns[KERNEL_COLUMN_COUNT];
-};
-
-static uint32_t noise(struct workload *work, uint32_t below)
+/* A batch of the run, already in columns. */
+static void batch_fill(struct training_run *run, struct batch_view *view)
 {
-    work->random = work->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)((work->random >> 33) % below);
-}
-
-static void batch_fill(struct workload *work)
-{
-    work->view = (struct batch_view){.info = &record_catalogue[RECORD_KERNEL_EVENT_BATCH],
-                                     .version = 1,
-                                     .base_time_ns = work->time_ns,
-                                     .seq = -1,
-                                     .row_count = BATCH_ROWS,
-                                     .columns = work->columns,
-                                     .session_id = session_id,
-                                     .session_id_size = sizeof session_id - 1};
-    int64_t base_ns = work->time_ns;
-    for (unsigned c = 0; c < KERNEL_GRAPH_ID; c++)
-        work->columns[c].present = true;
-    for (uint32_t row = 0; row < BATCH_ROWS; row++) {
-        uint32_t step = work->corr_id % 1500, kernel = step * 7919 % KERNEL_NAMES;
-        int64_t duration_ns = 1500 + (int64_t)kernel * 37 + noise(work, 200);
-        work->scope_id += step % 50 == 0;
-        const int64_t cells[KERNEL_GRAPH_ID] = {
-            [KERNEL_DT_NS] = work->time_ns - base_ns,
-            [KERNEL_KERNEL_ID] = 1 + kernel,
-            [KERNEL_STREAM_ID] = step % 16 == 15 ? 20 : 7,
-            [KERNEL_DURATION_NS] = duration_ns,
-            [KERNEL_CORR_ID] = work->corr_id,
-            [KERNEL_LAUNCH_ID] = 1 + step,
-            [KERNEL_NUM_REGS] = 32,
-            [KERNEL_CONTEXT_ID] = 1,
-            [KERNEL_API_LEAD_NS] = 9000 + noise(work, 4000),
-            [KERNEL_API_DURATION_NS] = 2100 + noise(work, 300),
-            [KERNEL_THREAD_ID] = 4711,
-            [KERNEL_SCOPE_ID] = (int64_t)work->scope_id,
-        };
-        for (unsigned c = 0; c < KERNEL_GRAPH_ID; c++)
-            work->columns[c].cells[row] = cells[c];
-        work->time_ns += duration_ns + 500 + noise(work, 100);
-        work->corr_id++;
+    int64_t row[TRAINING_COLUMNS];
+    view->base_time_ns = run->time_ns;
+    for (uint32_t i = 0; i < BATCH_ROWS; i++) {
+        training_run_row(run, view->base_time_ns, row);
+        for (unsigned c = 0; c < TRAINING_COLUMNS; c++)
+            view->columns[c].cells[i] = row[c];
     }
 }
 
@@ -91,13 +49,22 @@ static double cpu_s(void)
 
 static void ingest(struct store *store, uint64_t kernels)
 {
-    struct workload work = {.random = 1, .time_ns = INT64_C(1789000000000000000)};
+    struct training_run run;
+    struct batch_column columns[KERNEL_COLUMN_COUNT] = {{0}};
+    struct batch_view view = {.info = &record_catalogue[RECORD_KERNEL_EVENT_BATCH],
+                              .version = 1,
+                              .seq = -1,
+                              .row_count = BATCH_ROWS,
+                              .columns = columns,
+                              .session_id = session_id,
+                              .session_id_size = sizeof session_id - 1};
     struct problem problem = {""};
-    int64_t *cells = malloc((size_t)KERNEL_GRAPH_ID * BATCH_ROWS * sizeof *cells), seq = 0, filling_ns = 0;
+    int64_t *cells = malloc((size_t)TRAINING_COLUMNS * BATCH_ROWS * sizeof *cells), seq = 0, filling_ns = 0;
     if (!cells)
         exit(1);
-    for (unsigned c = 0; c < KERNEL_GRAPH_ID; c++)
-        work.columns[c].cells = cells + (size_t)c * BATCH_ROWS;
+    for (unsigned c = 0; c < TRAINING_COLUMNS; c++)
+        columns[c] = (struct batch_column){.cells = cells + (size_t)c * BATCH_ROWS, .present = true};
+    training_run_init(&run, 1);
     int64_t start_ns = clock_mono_ns();
     double cpu_start_s = cpu_s();
     for (uint64_t done = 0, window = 0; done < kernels; window++) {
@@ -111,13 +78,10 @@ static void ingest(struct store *store, uint64_t kernels)
         must(store_write_begin(store, &identity, &write, &delivery, &problem), &problem);
         for (int i = 0; i < WINDOW_BATCHES && done < kernels; i++, done += BATCH_ROWS) {
             int64_t fill_ns = clock_mono_ns();
-            batch_fill(&work);
+            batch_fill(&run, &view);
             filling_ns += clock_mono_ns() - fill_ns;
-            const struct log_line line = {.type = RECORD_KERNEL_EVENT_BATCH,
-                                          .channel = CHANNEL_DEVICE,
-                                          .file = "",
-                                          .seq = ++seq,
-                                          .batch = &work.view};
+            const struct log_line line = {
+                .type = RECORD_KERNEL_EVENT_BATCH, .channel = CHANNEL_DEVICE, .file = "", .seq = ++seq, .batch = &view};
             must(store_write_line(write, &line, "", 0, NULL, &problem), &problem);
         }
         must(store_write_commit(write, &written, &problem), &problem);
@@ -130,8 +94,8 @@ static void ingest(struct store *store, uint64_t kernels)
 }
 
 struct grouping {
-    uint64_t count[KERNEL_NAMES + 1];
-    int64_t total_ns[KERNEL_NAMES + 1];
+    uint64_t count[TRAINING_KERNEL_NAMES + 1];
+    int64_t total_ns[TRAINING_KERNEL_NAMES + 1];
 };
 
 static bool group_rows(void *user, const struct log_line *line)
@@ -140,7 +104,7 @@ static bool group_rows(void *user, const struct log_line *line)
     const int64_t *ids = line->batch->columns[KERNEL_KERNEL_ID].cells;
     const int64_t *durations = line->batch->columns[KERNEL_DURATION_NS].cells;
     for (uint32_t i = 0; i < line->batch->row_count; i++) {
-        size_t id = (uint64_t)ids[i] <= KERNEL_NAMES ? (size_t)ids[i] : 0;
+        size_t id = (uint64_t)ids[i] <= TRAINING_KERNEL_NAMES ? (size_t)ids[i] : 0;
         groups->count[id]++;
         groups->total_ns[id] += durations[i];
     }
@@ -184,7 +148,7 @@ static void scan(struct store *store, const char *state)
 static bool take_span(void *user, const struct store_session *session)
 {
     int64_t *span = user;
-    span[0] = INT64_C(1789000000000000000);
+    span[0] = TRAINING_START_NS;
     span[1] = session->end_ns;
     return true;
 }
@@ -218,21 +182,16 @@ static void tiles(struct store *store)
     printf("tile        %6.2f ms worst of all\n", worst_ms);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *at)
-{
-    (void)status, (void)kind, (void)at;
-    return remove(path);
-}
-
 int main(int argc, char **argv)
 {
     uint64_t kernels = (argc > 1 ? strtoull(argv[1], NULL, 10) : 10) * 1000000 / BATCH_ROWS * BATCH_ROWS;
-    char dir[] = "/tmp/gpufl-bench-store-XXXXXX";
+    char dir[BENCH_DIR_SIZE];
     struct store *store = NULL;
     struct store_stats stats;
     struct problem problem = {""};
-    if (!kernels || !mkdtemp(dir))
-        return 1;
+    if (!kernels)
+        return 2;
+    bench_dir_make(dir);
     must(store_open(&store, dir, NULL, &problem), &problem);
     printf("%.1f M kernels\n", (double)kernels / 1e6);
     ingest(store, kernels);
@@ -245,6 +204,6 @@ int main(int argc, char **argv)
     scan(store, "again");
     tiles(store);
     store_close(store);
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    bench_dir_remove(dir);
     return 0;
 }
