@@ -83,8 +83,11 @@ class Serve:
         self.process.stderr.close()
         return code
 
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
     def ask(self, path, method="GET", body=None, headers=(), key=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = self.connect()
         try:
             headers = dict(headers)
             if key or self.key:

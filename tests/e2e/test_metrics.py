@@ -77,7 +77,8 @@ class FakeGpu(TestCase):
     def test_sets_need_no_cupti(self):
         broken = str(FAKES / "nowhere")
         sets = self.answer("sets", GPUFL_CUPTI_PATH=broken)["sets"]
-        self.assertEqual([entry["name"] for entry in sets], ["overview", "memory", "compute", "occupancy", "tensor"])
+        self.assertEqual([entry["name"] for entry in sets], ["overview", "memory", "compute", "occupancy", "tensor",
+                                                           "roofline"])
         self.assertNotIn("passes", sets[0])
         self.assertEqual([entry["name"] for entry in self.answer("sets", "--pm", GPUFL_CUPTI_PATH=broken)["sets"]],
                          ["overview", "sm", "memory", "tensor", "links"])

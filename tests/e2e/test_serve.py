@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 import time
 import unittest
@@ -17,6 +16,7 @@ import uuid
 import zlib
 
 from harness import GPUFL, SANITIZERS, SOURCE, gpufl, main, needs, run
+from prometheus_process import PROMETHEUS, PROMTOOL, Prometheus, check_page
 from serve_process import COMPLETE, STREAM, Serve, ServeTest, job_start, kernels, window
 
 class Delivery(ServeTest):
@@ -179,13 +179,25 @@ class Health(ServeTest):
             # A request is counted when its connection is through with it, which may be after its answer was read.
             server.wait_for("the request to be counted", lambda: counted in server.ask("/metrics").body.decode())
 
-    @needs(shutil.which("promtool"), "promtool")
-    def test_prometheus_accepts_the_metrics(self):
+    @needs(PROMTOOL, "promtool")
+    def test_promtool_accepts_the_metrics(self):
         with Serve(self.data) as server:
-            server.get("/healthz")
-            page = server.ask("/metrics").body
-            checked = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, check=False)
-            self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+            body, headers = window([kernels("s")], "s")
+            self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
+            self.assertEqual(server.ask("/none").status, 404)
+            self.assertEqual(check_page(server.ask("/metrics").body), "")
+
+    @needs(PROMETHEUS, "prometheus")
+    def test_a_prometheus_scrapes_it_with_a_key(self):
+        self.data.mkdir()
+        made = gpufl("serve", "keys", "create", "--scope", "read", "--data", self.data)
+        with Serve(self.data, key=made.stdout.strip()) as server:
+            with Prometheus(self.directory, {"gpufl": f"127.0.0.1:{server.port}"}, server.key) as prometheus:
+                self.assertEqual(prometheus.ask('up{job="gpufl"}', lambda value: value == "1"), "1")
+                self.assertEqual(prometheus.ask("gpufl_server_healthy"), "1")
+                # Of scrapes before it, by route and in the histogram.
+                query = 'gpufl_http_request_duration_seconds_count{route="/metrics"}'
+                self.assertIsNotNone(prometheus.ask(query, lambda value: int(value) >= 2))
 
     def test_backup_and_check_work_beside_the_server_and_without_it(self):
         body, headers = window([kernels("s")], "s")

@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-from harness import gpufl, main
+from harness import environment, gpufl, main
 from serve_process import STREAM, Serve, ServeTest, kernels, window
 
 
@@ -114,6 +114,109 @@ class Keys(ServeTest):
             answer = server.ask(STREAM, "POST", body, headers, key=small)
             self.assertEqual(answer.status, 429)
             self.assertIn("quota", json.loads(answer.body)["error"]["message"])
+
+    def test_a_restart_gives_nobody_a_second_quota(self):
+        self.data.mkdir()
+        key = self.create("ingest", "--quota-bytes", 100)
+        body, headers = window([kernels("s", count=1000)], "s")
+        with Serve(self.data) as server:
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=key).status, 202)
+        with Serve(self.data) as server:
+            answer = server.ask(STREAM, "POST", body, headers, key=key)
+            self.assertEqual(answer.status, 429)
+            self.assertIn("quota", json.loads(answer.body)["error"]["message"])
+            # Killed, it knows what it had noted by then, and that was noted before the end of the first one.
+            server.kill()
+            server.start()
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=key).status, 429)
+        noted = self.data / "key_usage.json"
+        self.assertEqual(noted.stat().st_mode & 0o777, 0o600)
+        self.assertGreaterEqual(json.loads(noted.read_text())["keys"][0]["bytes"], len(body))
+        # Yesterday's bytes, and a damaged file, count for nothing and stop nobody.
+        for text in (json.dumps({**json.loads(noted.read_text()), "day": 1}), "{damaged"):
+            noted.write_text(text)
+            with Serve(self.data) as server:
+                self.assertEqual(server.ask(STREAM, "POST", body, headers, key=key).status, 202)
+
+    def audit(self):
+        result = gpufl("serve", "audit", "--json", "--data", self.data)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_every_change_and_every_refused_key_is_in_the_audit_log(self):
+        with Serve(self.data) as server:
+            admin = self.create("admin", "--name", "boss")
+            read = self.create("read", "--name", "board")
+            prefixes = {name: f"{key[:8]} {name}" for name, key in (("boss", admin), ("board", read))}
+            body, headers = window([kernels("s")], "s")
+            self.assertEqual(server.ask(STREAM, "POST", body, headers, key=admin).status, 202)
+            json_type = {"Content-Type": "application/json"}
+            self.assertEqual(server.ask("/api/v1/sessions/s", "PATCH", '{"tags":["a"]}', json_type, key=admin).status, 200)
+            self.assertEqual(server.ask("/api/v1/configs/fast", "PUT", '{"engine":"Trace"}', json_type, key=admin).status, 200)
+            self.assertEqual(server.ask("/api/v1/configs/fast", "DELETE", key=admin).status, 204)
+            self.assertEqual(server.ask("/api/v1/sessions/s", "DELETE", key=admin).status, 204)
+            for _ in range(3):
+                self.assertEqual(server.ask("/api/v1/sessions/s", "DELETE", key=read).status, 403)
+            self.assertEqual(gpufl("serve", "keys", "rotate", "board", "--data", self.data).returncode, 0)
+            self.assertEqual(server.ask("/api/v1/sessions", key=read).status, 401)
+            guess = "gpfl_" + "C" * 32
+            self.assertEqual(server.ask("/api/v1/sessions", key=guess).status, 401)
+            self.assertEqual(gpufl("serve", "backup", self.directory / "copy.db", "--data", self.data).returncode, 0)
+            self.assertEqual(gpufl("serve", "keys", "revoke", "boss", "--data", self.data).returncode, 0)
+            entries = [(entry["actor"], entry["action"], entry["subject"]) for entry in reversed(self.audit())]
+            expected = [("local", "key.create", prefixes["boss"]), ("local", "key.create", prefixes["board"]),
+                        (prefixes["boss"], "session.tag", "s"), (prefixes["boss"], "config.put", "fast"),
+                        (prefixes["boss"], "config.delete", "fast"), (prefixes["boss"], "session.delete", "s"),
+                        ("127.0.0.1", "key.refused", prefixes["board"]), ("local", "key.rotate", None),
+                        ("127.0.0.1", "key.refused", prefixes["board"]), ("127.0.0.1", "key.refused", ""),
+                        ("local", "store.backup", str(self.directory / "copy.db")), ("local", "key.revoke", prefixes["boss"])]
+            self.assertEqual([entry[:2] for entry in entries], [entry[:2] for entry in expected])
+            for got, wanted in zip(entries, expected):
+                if wanted[2] is not None:
+                    self.assertEqual(got, wanted)
+            details = [entry["detail"] for entry in self.audit() if entry["action"] == "key.refused"]
+            self.assertEqual(details[-1], "the API key is for read; this needs admin, 3 times")
+            text = gpufl("serve", "audit", "--data", self.data).stdout
+            self.assertIn("key.refused", text)
+            for secret in (admin, read, guess):
+                self.assertNotIn(secret, text + json.dumps(self.audit()))
+        # Also without a server, and limited.
+        result = gpufl("serve", "audit", "--limit", 2, "--json", "--data", self.data)
+        self.assertEqual([entry["action"] for entry in json.loads(result.stdout)], ["key.revoke", "store.backup"])
+
+    def test_no_secret_is_ever_printed_kept_or_in_a_process_title(self):
+        secret = "gpfl_ThisIsTheKeyThatMustNotAppear"
+        file = self.directory / "key"
+        file.write_text(secret + "\n")
+        session = self.record(10)
+        seen = []
+        with Serve(self.data, "-v", "--admin-key-file", file) as server:
+            with Serve(self.directory / "other", "-v", GPUFL_SERVE_ADMIN_KEY=secret + "Other") as other:
+                for path in ("/api/v1/sessions", "/none", f"/api/v1/sessions/{'x' * 200}", "/api/v1/sessions?limit=x"):
+                    for key in (secret, secret + "Wrong"):
+                        for running in (server, other):
+                            answer = running.ask(path, key=key)
+                            seen += [answer.body.decode(), str(answer.headers)]
+                body, headers = window([kernels("s")], "s")
+                answer = server.ask(STREAM, "POST", body[:-5], headers, key=secret)
+                self.assertEqual(answer.status, 422)
+                for arguments in (("upload", session, "--url", server.url), ("upload", session, "--url", other.url),
+                                  ("agent", "--once", "--root", session.parent, "--server", other.url,
+                                   "--state", self.directory / "state")):
+                    result = gpufl(*arguments, env=environment(GPUFL_API_KEY=secret))
+                    seen += [result.stdout, result.stderr]
+                for running in (server, other):
+                    for name in ("cmdline", "comm", "status"):
+                        seen.append(pathlib.Path(f"/proc/{running.process.pid}/{name}").read_text(errors="replace"))
+                    seen.append(gpufl("serve", "keys", "list", "--json", "--data", running.data).stdout)
+                    seen.append(gpufl("serve", "audit", "--json", "--data", running.data).stdout)
+                    seen.append(running.ask("/metrics", key=secret).body.decode())
+            seen += other.printed
+        seen += server.printed
+        seen += [found.read_bytes().decode("latin-1") for directory in ("data", "other", "state", "log")
+                 for found in (self.directory / directory).rglob("*") if found.is_file()]
+        self.assertGreater(len(seen), 30)
+        self.assertEqual([text for text in seen if secret in text], [])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ enum {
     PROFILER_IMAGE_METRIC_BYTES = 128,
     PROFILER_IMAGE_NAME_BYTES = 64,
     CONFIG_IMAGE_MAGIC = 0x47464343,       /* "CCFG" */
-    COUNTER_DATA_IMAGE_MAGIC = 0x41544443, /* "CDTA" */
+    COUNTER_DATA_IMAGE_MAGIC = 0x44504f4c, /* "LOPD", as real ones */
 };
 
 struct config_image {

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpufl serve on a ClickHouse cluster of two shards and two replicas: the same answers as on the embedded store, each
+line once whatever dies, and any number of servers are one."""
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+import uuid
+
+from clickhouse_cluster import Cluster, is_installed
+from harness import BUILD, SOURCE, main
+from route_answers import assert_same_answers
+from serve_process import STREAM, Serve, ServeTest, kernels, window
+
+sys.path.insert(0, str(SOURCE / "tests/golden"))
+from make_sessions import crc32c  # pylint: disable=wrong-import-position
+
+GOLDEN = ("monitor", "two_gpus", "deep_v1", "v1", "range_metrics", "killed")
+
+
+def numbered(line, number):
+    """As the SDK writes it: with its number in the channel, and its CRC."""
+    text = json.dumps(line)[:-1] + f', "seq": {number}'
+    return (text + ',"crc":"%08x"}' % crc32c(text.encode())).encode()
+
+
+class ClickHouse(ServeTest):
+    """One cluster for all tests; each has a database of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not is_installed():
+            if "CI" in os.environ:
+                raise AssertionError("clickhouse-server, libzookeeper-java or java is missing, and CI must not skip")
+            raise unittest.SkipTest("needs clickhouse-server, libzookeeper-java and java")
+        cls.cluster = Cluster()
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.start_all()
+
+    def setUp(self):
+        super().setUp()
+        self.database = "t" + uuid.uuid4().hex
+
+    def serve(self, name, first=(0, 0), **variables):
+        return Serve(self.directory / name, "--store", self.cluster.url(self.database, first), **variables)
+
+    def send(self, server, lines, session_id, channel="device", sequence=1):
+        body, headers = window(lines, session_id, channel, sequence)
+        return server.ask(STREAM, "POST", body, headers).status
+
+    def send_until_taken(self, server, lines, session_id, channel="device", sequence=1):
+        """As an agent does: a server that is busy is asked again."""
+        def is_taken():
+            status = self.send(server, lines, session_id, channel, sequence)
+            self.assertIn(status, (202, 429, 503))
+            return status == 202
+        server.wait_for("the window is taken", is_taken, timeout_s=90)
+
+    def assert_rows(self, server, session_id, windows, count=10):
+        """Every window's rows once."""
+        path = f"/api/v1/sessions/{session_id}"
+        server.wait_for("the server can read", lambda: server.ask(path).status == 200, timeout_s=60)
+        catalog = server.get(path)["catalog"]
+        self.assertEqual((catalog["rows"], catalog["kernels"]), (windows * count, windows * count))
+        kernel = server.get(path + "/kernels")["kernels"][0]
+        self.assertEqual(kernel["count"], windows * count)
+        instances = server.pages(f"{path}/kernels/{kernel['kernel_id']}/instances", "instances", limit=1000)
+        self.assertEqual(len(instances), windows * count)
+
+    def test_every_route_answers_as_on_the_embedded_store(self):
+        sessions = [self.record(2000)]
+        for name in GOLDEN:
+            shutil.copytree(SOURCE / "tests/golden" / name, self.directory / "golden" / name)
+            sessions.append(self.directory / "golden" / name)
+        with Serve(self.directory / "embedded") as embedded, self.serve("fleet") as fleet:
+            for session in sessions:
+                for server in (embedded, fleet):
+                    (session / ".gpufl-uploaded.json").unlink(missing_ok=True)
+                    self.assertEqual(self.upload(session, server.url).returncode, 0, session)
+            ids = [entry["id"] for entry in embedded.pages("/api/v1/sessions", "sessions")]
+            self.assertEqual(len(ids), len(sessions))
+            count = assert_same_answers(self, embedded, fleet, ids)
+            print(f"{len(ids)} sessions, {count} questions, the same answers")
+            self.assert_holds(fleet, sessions[0])
+
+    def test_a_replica_may_die_in_the_middle(self):
+        session_id = str(uuid.uuid4())
+        with self.serve("fleet") as server:
+            for number in range(12):
+                if number == 4:
+                    self.cluster.kill(0, 0)  # the one that the server speaks to
+                if number == 8:
+                    self.cluster.start(0, 0)
+                self.send_until_taken(server, [kernels(session_id, number + 1)], session_id, sequence=number + 1)
+            self.assert_rows(server, session_id, 12)
+            # What the dead one missed it has now: its twin is not needed.
+            server.wait_for("the replica has caught up", lambda: self.cluster.sync(self.database, 0, 0), timeout_s=90)
+            self.cluster.kill(0, 1)
+            try:
+                self.assert_rows(server, session_id, 12)
+                # All of it once more: nothing is counted twice.
+                for number in range(12):
+                    self.send_until_taken(server, [kernels(session_id, number + 1)], session_id, sequence=number + 1)
+                self.assert_rows(server, session_id, 12)
+            finally:
+                self.cluster.start(0, 1)
+
+    def test_two_servers_are_one(self):
+        session_id = str(uuid.uuid4())
+        with self.serve("one") as one, self.serve("two", first=(1, 1)) as two, \
+                concurrent.futures.ThreadPoolExecutor(8) as pool:
+            # The same windows to both at the same time, and windows that overlap: each line counts once.
+            for number in range(6):
+                lines = [numbered(kernels(session_id, number + 1), number + 1)]
+                overlap = [numbered(kernels(session_id, n + 1), n + 1) for n in range(max(number - 1, 0), number + 1)]
+                sends = [pool.submit(self.send_until_taken, server, lines, session_id, "device", number + 1)
+                         for server in (one, two)]
+                sends.append(pool.submit(self.send_until_taken, two, overlap, session_id, "device", 100 + number))
+                for send in sends:
+                    send.result()
+            for server in (one, two):
+                self.assert_rows(server, session_id, 6)
+            # What is made on one is there on the other.
+            made = one.ask("/api/v1/configs/night", "PUT", json.dumps({"engine": "trace"}))
+            self.assertIn(made.status, (200, 201), made.body)
+            two.wait_for("the configuration", lambda: two.ask("/api/v1/configs/night").status == 200)
+            tagged = two.ask(f"/api/v1/sessions/{session_id}", "PATCH", json.dumps({"tags": ["kept"]}),
+                             {"Content-Type": "application/json"})
+            self.assertEqual(tagged.status, 200, tagged.body)
+            one.wait_for("the tag", lambda: one.get(f"/api/v1/sessions/{session_id}")["catalog"]["tags"] == ["kept"])
+            self.assertIn(one.ask(f"/api/v1/sessions/{session_id}", "DELETE").status, (200, 204))
+            two.wait_for("the deletion", lambda: two.ask(f"/api/v1/sessions/{session_id}").status == 404)
+            # A deleted session starts anew with its next delivery.
+            self.send_until_taken(two, [kernels(session_id, 1)], session_id, sequence=1)
+            self.assert_rows(two, session_id, 1)
+
+    def test_a_server_killed_at_any_moment_leaves_nothing_half(self):
+        session_id = str(uuid.uuid4())
+        server = self.serve("fleet")
+        server.start()
+        try:
+            for number in range(5):
+                lines = [kernels(session_id, number + 1, count=50)]
+                body, headers = window(lines, session_id, "device", number + 1)
+                connection = server.connect()
+                connection.request("POST", STREAM, body, headers)
+                # No answer is waited for: the commit is under way, done, or not begun.
+                if number % 2:
+                    connection.sock.settimeout(0.05 * number)
+                    try:
+                        connection.getresponse()
+                    except OSError:
+                        pass
+                server.kill()
+                connection.close()
+                server.start()
+                self.send_until_taken(server, lines, session_id, sequence=number + 1)
+            self.assert_rows(server, session_id, 5, count=50)
+        finally:
+            server.stop()
+
+    def test_the_password_is_in_no_message(self):
+        secret = Cluster.password
+        url = self.cluster.url(self.database, user="gpufl")
+        with Serve(self.directory / "a", "--store", url, GPUFL_CLICKHOUSE_PASSWORD=secret) as server:
+            self.assertEqual(server.get("/healthz")["store"], "clickhouse")
+        self.assertNotIn(secret, "".join(server.printed))
+        for name, store, variables, reason in (
+                ("wrong", url, {"GPUFL_CLICKHOUSE_PASSWORD": "wrong-secret"}, "refuses the user or the password"),
+                ("seen", url.replace("gpufl@", "gpufl:wrong-secret@"), {}, "command line")):
+            with self.assertRaises(AssertionError) as failure:
+                Serve(self.directory / name, "--store", store, **variables).start()
+            self.assertIn(reason, str(failure.exception))
+            self.assertNotIn("wrong-secret", str(failure.exception))
+
+    def test_the_store_keeps_its_contract(self):
+        """The tests that every engine has to pass, on one host without a cluster."""
+        host = self.cluster.hosts().split(",", maxsplit=1)[0]
+        environment = {**os.environ, "GPUFL_TEST_STORE": f"clickhouse://{host}/"}
+        for name in ("test_store_contract", "test_store_catalog", "test_store_rollups"):
+            result = subprocess.run([BUILD / "tests" / name], env=environment, text=True, capture_output=True,
+                                    timeout=300, check=False)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    main()
