@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Thin: every target installs what it lacks (tools/setup.sh) and calls one script. Everything is written to build/.
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench check format schema clean help
+.PHONY: build dashboard demo test bench check format schema clean help
 
 build: ## build everything into build/ (build/bin/gpufl, build/lib/libgpufl.so)
 	@tools/setup.sh build test
 	@tools/build.sh all
 
-demo: ## show a full report: of a live trace where there is a GPU, else of a recorded H200 session
+dashboard: ## build the server with the dashboard, or say why that is not possible (needs Node.js 20.19 or newer and npm)
+	@tools/setup.sh build
+	@tools/build.sh dashboard
+
+demo: ## a full report, then a server with that session and this host's live metrics (DEMO="--stay": also without a terminal)
 	@tools/setup.sh build
 	@tools/build.sh program
-	@build/bin/gpufl demo
+	@build/bin/gpufl demo $(DEMO)
 
 test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer)
-	@tools/setup.sh build test check
+	@tools/setup.sh build test check web
 	@tools/run_tests.sh
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy

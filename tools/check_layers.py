@@ -15,7 +15,7 @@ VENDOR = re.compile(r"(^|/)(cuda\w*|cupti\w*|nvml|nvperf\w*|nvPTXCompiler|nvtx3|
 THIRD_PARTY = {
     "zstd": {"logfile", "upload", "http", "store", "server"}, "zlib": {"logfile", "upload", "http", "server"}, "libunwind": {"capture"}, "elfutils": {"analysis", "capture"},
     "libelf": {"analysis", "capture"}, "gelf": {"analysis", "capture"}, "dwarf": {"analysis", "capture"},
-    "curl": {"upload"}, "microhttpd": {"http"}, "sqlite3": {"store"}, "openssl": set(), "cjson": set(), "yyjson": set(),
+    "curl": {"upload", "store"}, "microhttpd": {"http"}, "sqlite3": {"store"}, "openssl": set(), "cjson": set(), "yyjson": set(),
 }
 STANDARD = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype""".split())

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 sources() { # generated tables are laid out by their generator
-    find src include tests bench examples \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) ! -name 'catalogue.[ch]' -print0
+    find src include tests bench examples python \( -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' \) ! -name 'catalogue.[ch]' -print0
 }
 
 if [ "${1:-}" = --check ]; then

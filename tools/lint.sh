@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Static analysis of src/; needs no build. usage: lint.sh cppcheck|clang-tidy
+# Static analysis of src/ and python/native/; needs no build. usage: lint.sh cppcheck|clang-tidy
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,10 @@ cppcheck)
 clang-tidy)
     find src -name '*.c' ! -name catalogue.c -print0 |
         xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE -Isrc -Iinclude
+    python_include=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+    [ ! -e "$python_include/Python.h" ] || find python/native -name '*.c' -print0 |
+        xargs -0 -r -P "$(nproc)" -I FILE clang-tidy --quiet FILE -- -std=c17 -D_GNU_SOURCE \
+            -DPy_LIMITED_API=0x030b0000 -Isrc -Iinclude -Ipython/native -isystem "$python_include"
     ;;
 *)
     echo "lint: no tool '$1'; tools are cppcheck and clang-tidy" >&2

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
-# usage: run_tests.sh [SECTION...]    check headers gcc symbols no-cuda asan tsan fuzz lint
+# usage: run_tests.sh [SECTION...]    check headers gcc python web symbols no-cuda asan tsan fuzz lint
 # Environment: FUZZ_SECONDS (60) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
@@ -87,7 +87,43 @@ section_headers() {
 }
 
 section_gcc() {
-    step "gcc build" build_preset default && ctest_step gcc build
+    step "gcc build" build_preset default && ctest_step gcc build -LE '^python$'
+}
+
+section_python() {
+    step "pyflakes" pyflakes3 python tests/python bench/bench_python.py &&
+        step "Python build" build_preset default && ctest_step python build -L '^python$'
+}
+
+# node_step NAME FILE...: browser tests, each counted
+node_step() {
+    local name=$1 log good bad
+    shift
+    log=$logs/${name//[^a-zA-Z0-9]/-}.log
+    GPUFL_BUILD_DIR=$PWD/build node --test --test-concurrency=1 --test-reporter=tap "$@" >"$log" 2>&1
+    local status=$?
+    good=$(sed -n 's/^# pass //p' "$log") bad=$(sed -n 's/^# fail //p' "$log")
+    passed=$((passed + ${good:-0}))
+    printf '   %s: %s passed, %s failed\n' "$name" "${good:-0}" "${bad:-all}"
+    [ "$status" = 0 ] && return 0
+    failed=$((failed + ${bad:-1}))
+    printf '   FAIL %s: the failures of %s\n' "$name" "${log#"$PWD"/}"
+    grep -A 30 '^ *not ok' "$log" | head -n 120
+    return 1
+}
+
+# The lock file must not say where packages come from.
+lock_is_portable() {
+    ! grep -n '"resolved"' web/package-lock.json
+}
+
+section_web() {
+    step "web: the lock file names no host" lock_is_portable &&
+        step "web: the server with its dashboard" tools/build.sh dashboard gpufl_cli gpufl_server_so gpufl_upload_so &&
+        step "web: types" npm --prefix web run check &&
+        step "web: logic" npm --prefix web test &&
+        step "web: size" node web/tools/bundle-size.mjs build/dashboard/dist &&
+        node_step "web: browser" tests/ui/*.test.mjs
 }
 
 section_symbols() {
@@ -171,10 +207,10 @@ section_lint() {
 }
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(check headers gcc symbols no-cuda asan tsan fuzz lint)
+[ $# -gt 0 ] || sections=(check headers gcc python web symbols no-cuda asan tsan fuzz lint)
 for section in "${sections[@]}"; do
     if ! declare -F "section_$section" >/dev/null; then
-        echo "run_tests: no section '$section'; sections are check headers gcc symbols no-cuda asan tsan fuzz lint" >&2
+        echo "run_tests: no section '$section'; sections are check headers gcc python web symbols no-cuda asan tsan fuzz lint" >&2
         exit 2
     fi
 done

@@ -1,18 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|format ...
+# usage: setup.sh build|test|check|format|web ...
 set -eu
 
 packages=""
 for job in "$@"; do
     case $job in
-    build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev" ;;
-    test) packages="$packages clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus" ;;
+    build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
+    test) packages="$packages python3-numpy python3-pandas mypy pyflakes3 clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     format) packages="$packages clang-format python3" ;;
+    web)
+        packages="$packages chromium fonts-dejavu-core"
+        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
+        ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, format" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, format, web" >&2
         exit 2
         ;;
     esac
@@ -49,6 +53,8 @@ echo "setup: installing$missing" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
+# Servers are installed for the tests, which start their own; the packages must not start theirs.
+export RUNLEVEL=1
 # shellcheck disable=SC2086
 if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
