@@ -188,7 +188,7 @@ struct compaction {
     int64_t settle_ns;
     struct melting_place *places; /* owned; what was found */
     size_t place_count, place_next;
-    int64_t find_cpu_ns; /* what finding them took */
+    int64_t find_cpu_ns;                       /* what finding them took */
     struct melting_place blocked[BLOCKED_MAX]; /* could not be read: not tried again */
     unsigned blocked_count;
 };

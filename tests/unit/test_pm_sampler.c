@@ -429,10 +429,8 @@ static void every_call_that_fails_leaves_a_truthful_log(void **state)
     (void)state;
 #define FUNCTION_NAME(member, symbol, parameters) #symbol,
     static const char *const functions[] = {PM_SAMPLING_ABI_FUNCTIONS(FUNCTION_NAME) "cuptiProfilerInitialize",
-                                            "cuptiProfilerDeviceSupported",
-                                            "cuptiDeviceGetChipName",
-                                            "cuptiProfilerHostInitialize",
-                                            "cuptiProfilerHostEvaluateToGpuValues"};
+                                            "cuptiProfilerDeviceSupported", "cuptiDeviceGetChipName",
+                                            "cuptiProfilerHostInitialize", "cuptiProfilerHostEvaluateToGpuValues"};
 #undef FUNCTION_NAME
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         char faults[128];
