@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds what a check needs and runs it. Needs a GPU, nvcc and a gpufl build.
-# usage: tests/device/run.sh BUILD_DIR WORK_DIR [OUT_DIR [check.py|deep_check.py]]
+# usage: tests/device/run.sh BUILD_DIR WORK_DIR [OUT_DIR [check.py|deep_check.py|monitor_check.py]]
 # STEPS=a,b,c: only these steps. check.py proves the Trace engine; deep_check.py the engines above it, whose steps
 # are, in this order: records streams cosine sass range lines deep launches step pm; and memory, only when asked for.
+# monitor_check.py: the monitor beside nvidia-smi.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -41,7 +42,7 @@ if [ "$check" = check.py ]; then
         done
     fi
     export CUPTI_SAMPLES="$work/samples"
-else
+elif [ "$check" = deep_check.py ]; then
     cuda_build "$here/stream_overlap.cu" stream_overlap
     cuda_build "$here/two_kernels.cu" two_kernels
     cuda_build "$here/sass_kernels.cu" sass_kernels
