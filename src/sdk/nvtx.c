@@ -125,9 +125,30 @@ static void event_text(const struct nvtx_attributes *attributes, struct scope_te
     }
 }
 
+/* PyTorch numbers its ranges, "aten::mm, seq = 5, op_id = 12": without the numbers all calls of an op are one scope. */
+static size_t unnumbered_size(const char *name, size_t size)
+{
+    static const char *const labels[] = {", seq = ", ", op_id = "};
+    for (;;) {
+        size_t end = size;
+        while (end && name[end - 1] >= '0' && name[end - 1] <= '9')
+            end--;
+        size_t cut = size;
+        for (size_t i = 0; end < size && i < sizeof labels / sizeof *labels; i++) {
+            size_t label_size = strlen(labels[i]);
+            if (end > label_size && !memcmp(name + end - label_size, labels[i], label_size))
+                cut = end - label_size;
+        }
+        if (cut == size)
+            return size;
+        size = cut;
+    }
+}
+
 static int push(struct scope_text *text, const struct name *domain)
 {
     static _Thread_local int depth; /* what nvtxRangePush returns */
+    text->name_size = unnumbered_size(text->name, text->name_size);
     text->source = 1;
     text->tag = domain ? domain->text : NULL;
     text->tag_size = domain ? domain->size : 0;

@@ -323,16 +323,16 @@ static bool is_closing(struct sqlite_store *store)
     return is_closing;
 }
 
-static struct timespec realtime_after(int64_t ns)
+static struct timespec time_after(int64_t ns)
 {
-    const int64_t until_ns = clock_wall_ns() + ns;
+    const int64_t until_ns = clock_mono_ns() + ns;
     return (struct timespec){.tv_sec = until_ns / SECOND_NS, .tv_nsec = until_ns % SECOND_NS};
 }
 
 /* Deliveries come first: what is done for later takes only a part of the time. */
 static void rest(struct sqlite_store *store, int64_t ns)
 {
-    const struct timespec end = realtime_after(ns);
+    const struct timespec end = time_after(ns);
     pthread_mutex_lock(&store->mutex);
     while (!store->is_closing && pthread_cond_timedwait(&store->background_wake, &store->mutex, &end) != ETIMEDOUT)
         ;
@@ -342,7 +342,7 @@ static void rest(struct sqlite_store *store, int64_t ns)
 /* Sessions settle without a wake-up. False: the store closes. */
 static bool work_await(struct sqlite_store *store)
 {
-    const struct timespec end = realtime_after(WAIT_S * SECOND_NS);
+    const struct timespec end = time_after(WAIT_S * SECOND_NS);
     pthread_mutex_lock(&store->mutex);
     while (!store->is_closing && !store->has_background_work &&
            pthread_cond_timedwait(&store->background_wake, &store->mutex, &end) != ETIMEDOUT)

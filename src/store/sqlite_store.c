@@ -459,7 +459,11 @@ gpufl_status sqlite_store_open(struct store **out, const char *directory, const 
     store->last_commit_ns = CELL_UNKNOWN;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->changed, NULL);
-    pthread_cond_init(&store->background_wake, NULL);
+    pthread_condattr_t steady; /* a wall clock that is set must not hold upkeep up */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->background_wake, &steady);
+    pthread_condattr_destroy(&steady);
     gpufl_status status = GPUFL_OK;
     if ((size_t)snprintf(store->path, sizeof store->path, "%s/gpufl.db", directory) >= sizeof store->path)
         status = problem_set(problem, GPUFL_E_INVALID, "the directory's name is too long");

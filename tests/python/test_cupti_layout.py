@@ -12,7 +12,8 @@ import fixture
 import harness
 
 INCLUDE = pathlib.Path("/usr/local/cuda/include")
-HEADERS = ("cupti.h", "cupti_pmsampling.h", "cupti_profiler_host.h", "cupti_profiler_target.h", "cupti_range_profiler.h",
+HEADERS = ("cupti.h", "cupti_pmsampling.h", "cupti_profiler_host.h", "cupti_profiler_target.h",
+           "cupti_range_profiler.h",
            "cupti_pcsampling.h", "cupti_sass_metrics.h", "cupti_target.h")
 PARSED = (*HEADERS, "cupti_activity.h", "cupti_callbacks.h", "cupti_metrics.h", "cupti_result.h")
 # Not in CUDA 13.0; compared where a newer toolkit is installed.
@@ -57,8 +58,11 @@ def run_c(test, lines):
     return harness.run(test.directory / "layout").stdout.splitlines()
 
 
-@harness.needs((INCLUDE / "cupti.h").exists() and shutil.which("g++"), "CUPTI's headers and g++")
 class Layout(fixture.TestCase):
+    @harness.needs((INCLUDE / "cupti.h").exists() and shutil.which("g++"), "CUPTI's headers and g++")
+    def setUp(self):
+        super().setUp()
+
     def compare(self, wanted):
         """wanted: {(struct, field): (offset, bytes)} with field None for the whole struct"""
         text, lines, keys = header_text(), [], []
@@ -147,9 +151,11 @@ class Extension(fixture.TestCase):
 
     def test_the_extension_shows_its_entry_alone_and_uses_the_stable_abi(self):
         extension = fixture.PACKAGE / "gpufl" / "_cupti.abi3.so"
-        shown = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True).stdout
+        shown = subprocess.run(["nm", "-D", "--defined-only", extension], capture_output=True, text=True,
+                               check=True).stdout
         self.assertEqual([line.split()[-1] for line in shown.splitlines()], ["PyInit__cupti"])
-        wanted = subprocess.run(["nm", "-D", "--undefined-only", extension], capture_output=True, text=True, check=True).stdout
+        wanted = subprocess.run(["nm", "-D", "--undefined-only", extension], capture_output=True, text=True,
+                                check=True).stdout
         private = {line.split()[-1] for line in wanted.splitlines() if line.split()[-1].startswith("_Py")}
         self.assertLessEqual(private, {"_Py_NoneStruct", "_Py_Dealloc", "_Py_TrueStruct", "_Py_FalseStruct"})
 

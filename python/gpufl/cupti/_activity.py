@@ -4,7 +4,6 @@ thread that is inside a CUDA call."""
 import atexit
 import ctypes
 import os
-import sys
 import threading
 from typing import Any, Callable, Optional, Tuple
 
@@ -62,7 +61,7 @@ class _Delivery:
             function = requested
             _cupti.buffer_size(*_size_checked(requested()))
         except Exception as error:  # the program's own, and there is no caller to tell
-            _report(error, function)
+            _cupti.report(error, function)
 
     def close(self) -> None:
         _cupti.buffer_close()
@@ -73,16 +72,6 @@ class _Delivery:
     def forget(self) -> None:
         """In a forked child, which has neither the thread nor CUPTI."""
         self.__init__()  # type: ignore[misc]
-
-
-class _Unraisable:
-    def __init__(self, error: Exception, function: object) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback = type(error), error, error.__traceback__
-        self.err_msg, self.object = "Exception ignored in an activity callback", function
-
-
-def _report(error: Exception, function: object) -> None:
-    sys.unraisablehook(_Unraisable(error, function))  # type: ignore[arg-type]
 
 
 def _size_checked(answer: Any) -> Tuple[int, int]:

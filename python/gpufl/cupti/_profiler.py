@@ -67,6 +67,12 @@ def device_of(context: int) -> int:
     return device.value
 
 
+def wait(context: int) -> None:
+    """Until the context has no work; cuptiError when the driver refuses."""
+    if not _cupti.synchronize(context):
+        raise _library.cuptiError(Result.ERROR_INVALID_CONTEXT, "the CUDA driver does not wait for the context's work")
+
+
 def positive(value: Any, code: str, what: str) -> int:
     found = _library.number(value, code, what)
     if found == 0:

@@ -121,9 +121,8 @@ class SubscriberParams(_SubscriberParams):  # type: ignore[misc]
 
     def __init__(self, **fields: Any) -> None:
         self._other = ctypes.create_string_buffer(64)
-        super().__init__(old_subscriber_name=ctypes.addressof(self._other), old_subscriber_size=len(self._other))
-        for name, value in fields.items():
-            setattr(self, name, value)
+        super().__init__(**{"old_subscriber_name": ctypes.addressof(self._other),
+                            "old_subscriber_size": len(self._other), **fields})
 
 
 class ActivityUnifiedMemoryCounterConfig:

@@ -197,7 +197,7 @@ class RangeProfiler:
         self.push_range(name)
         try:
             yield
-            _cupti.synchronize(self._context)
+            _profiler.wait(self._context)
         finally:
             self.pop_range()
 
@@ -208,7 +208,7 @@ class RangeProfiler:
             self.start()
             try:
                 yield number
-                _cupti.synchronize(self._context)
+                _profiler.wait(self._context)
             finally:
                 is_last = self.stop()
             number += 1

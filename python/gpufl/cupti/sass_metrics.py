@@ -50,7 +50,7 @@ class SassMetrics:
     process."""
 
     def __init__(self, context: Any = None, *, metrics: Sequence[str] = ("default",),
-                 enable_lazy_patching: bool = False) -> None:
+                 enable_lazy_patching: bool = True) -> None:
         """metrics: names, or the sets `default` and `all-memory`. Executed instructions are always counted.
         enable_lazy_patching: a kernel is patched when it is first launched, else all loaded ones at once."""
         self._given = context
@@ -96,7 +96,7 @@ class SassMetrics:
         can come more than once. RuntimeError: not enabled. cuptiError."""
         with self._lock:
             context = self._usable()
-            _cupti.synchronize(context)
+            _profiler.wait(context)
             return [SassCount(symbol, crc, index, offset, self._names.get(metric, f"metric {metric}"), value)
                     for symbol, crc, index, offset, metric, value in _cupti.sass_flush(context)]
 

@@ -52,7 +52,7 @@ def _session(logs: Optional[Logs]) -> GpuFlightSession:
     return _state["session"]
 
 
-def _palette(theme: Optional[str]) -> Palette:
+def _colours(theme: Optional[str]) -> Palette:
     return Palette(theme if theme is not None else _state["theme"])
 
 
@@ -71,7 +71,7 @@ def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, en
     start_s, end_s: the part to show, in seconds from the session's start. A row that holds more than pixels can show
     is as high as it was busy, in the colour of the kernel with most of that pixel.
     """
-    session, palette = _session(logs), _palette(theme)
+    session, palette = _session(logs), _colours(theme)
     with matplotlib.rc_context(style()):
         parts = timeline_of(session, palette, start_s, end_s)
         paper = Paper(palette, _HEADER_IN + parts.height_in + 0.2)
@@ -82,7 +82,7 @@ def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, en
 
 def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
     """The kernels with most GPU time."""
-    session, palette = _session(logs), _palette(theme)
+    session, palette = _session(logs), _colours(theme)
     with matplotlib.rc_context(style()):
         height = bars_height_in(min(_top(top_n), max(1, len(session.analysis["kernels"]))))
         paper = Paper(palette, _HEADER_IN + height + 0.3)
@@ -94,7 +94,7 @@ def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[st
 
 def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
     """Why warps waited, in all and by function."""
-    session, palette = _session(logs), _palette(theme)
+    session, palette = _session(logs), _colours(theme)
     with matplotlib.rc_context(style()):
         height = bars_height_in(max(2, stall_rows(session)))
         paper = Paper(palette, _HEADER_IN + height + 0.8)
@@ -106,7 +106,7 @@ def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pictu
 
 def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
     """Operations a second against operations per byte, of the kernels or scopes whose counters were recorded."""
-    session, palette = _session(logs), _palette(theme)
+    session, palette = _session(logs), _colours(theme)
     with matplotlib.rc_context(style()):
         paper = Paper(palette, _HEADER_IN + _ROOFLINE_IN + 1.6)
         header(paper, session)
@@ -117,7 +117,7 @@ def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pic
 
 def compare(before: Logs, after: Logs, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
     """Two sessions: where the time went, and the kernels and scopes that changed most."""
-    first, second, palette = session_of(before), session_of(after), _palette(theme)
+    first, second, palette = session_of(before), session_of(after), _colours(theme)
     with matplotlib.rc_context(style()):
         parts = parts_of(first, second, _top(top_n))
         paper = Paper(palette, compare_height_in(parts))
@@ -141,8 +141,10 @@ def _draw_all(session: GpuFlightSession, palette: Palette, figure: Any, start_s:
     draw_timeline(paper, parts, session.info["first_ns"])
     if kernel_count:
         paper.skip(0.35)
-        draw_hotspots(paper, paper.axes(bars_height_in(kernel_count) - 0.4, LEFT_IN, RIGHT_IN), session, top_n)
-        paper.skip(bars_height_in(kernel_count) - 0.15)
+        whole = ", whole session" if start_s is not None or end_s is not None else ""
+        draw_hotspots(paper, paper.axes(bars_height_in(kernel_count) - 0.4, LEFT_IN, RIGHT_IN), session, top_n,
+                      f"Kernels by GPU time{whole}")
+        paper.skip(bars_height_in(kernel_count) - 0.3)
     if stall_count:
         paper.skip(0.35)
         draw_stalls(paper, paper.axes(bars_height_in(stall_count) - 0.4, left_in=2.6, right_in=RIGHT_IN), session)
@@ -163,7 +165,7 @@ def show(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, end_s:
 
     Where matplotlib has windows it opens one and waits until it is closed; a notebook shows what is returned.
     """
-    session, palette = _session(logs), _palette(theme)
+    session, palette = _session(logs), _colours(theme)
     _top(top_n)
     from matplotlib import pyplot
 

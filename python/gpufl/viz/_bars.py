@@ -38,7 +38,7 @@ def bare(axes: Any) -> None:
     axes.set_facecolor("none")
 
 
-def draw_hotspots(paper: Paper, axes: Any, session: Any, top_n: int) -> None:
+def draw_hotspots(paper: Paper, axes: Any, session: Any, top_n: int, title: str = "Kernels by GPU time") -> None:
     kernels: List[Dict[str, Any]] = session.analysis["kernels"]
     if not kernels:
         return say(paper, axes, "no kernels were recorded")
@@ -46,19 +46,20 @@ def draw_hotspots(paper: Paper, axes: Any, session: Any, top_n: int) -> None:
     total = sum(kernel["total_ns"] for kernel in kernels)
     longest = top[0]["total_ns"] or 1
     shown = sum(kernel["total_ns"] for kernel in top)
-    titled(paper, axes, "Kernels by GPU time",
+    titled(paper, axes, title,
            f"{len(top)} of {len(kernels)} kernels, {shown / total:.0%} of {duration_text(total)}" if total else "")
     width_in = axes.get_position().width * paper.figure.get_figwidth()
     longest_share, figures_share = 1 - _FIGURES_IN / width_in, _FIGURES_IN / width_in
     for row, kernel in enumerate(top):
-        colour = paper.palette.kernel(kernel["name"])
+        name = kernel["name"] or "name not recorded"
+        colour = paper.palette.kernel(name)
         length = kernel["total_ns"] / longest * longest_share
         axes.barh(row, length, height=0.8, color=blend(colour, paper.palette.ground, 0.42), lw=0)
         axes.barh(row, 0.06 / width_in, height=0.8, color=colour, lw=0)
         share = kernel["total_ns"] / total if total else 0
         letters = int((width_in - _FIGURES_IN) * _LETTERS_PER_IN) - 2
         for x, text, side in ((-0.08 / width_in, f"{share:.1%}", "right"),
-                              (0.14 / width_in, plain(cut(kernel_words(kernel["name"]), letters)), "left"),
+                              (0.14 / width_in, plain(cut(kernel_words(name), letters)), "left"),
                               (1 - figures_share * 0.5, duration_text(kernel["total_ns"]), "right"),
                               (1.0, f"{kernel['count']:,} × {duration_text(kernel['median_ns'])}", "right")):
             axes.text(x, row, text, ha=side, va="center", fontsize=SMALL, color=paper.palette.text)

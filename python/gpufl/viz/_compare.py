@@ -7,7 +7,7 @@ from ._bars import bare, bars_height_in, titled
 from ._figure import SMALL, Paper, cut, duration_text, kernel_words, plain
 from ._palette import Rgb
 
-_TIMES = (("busy_ns", "GPU busy"), ("wait_launch_ns", "waiting for launches"), ("copies_only_ns", "copies only"),
+_TIMES = (("busy_ns", "GPU busy"), ("copies_only_ns", "of that copies alone"), ("wait_launch_ns", "waiting for launches"),
           ("wait_sync_ns", "waiting for the host"), ("queued_ns", "queued"), ("no_work_ns", "no work"))
 _SAME = 0.02  # a change below this is none
 
@@ -15,7 +15,7 @@ Change = Tuple[str, float, float]
 
 
 def _sums(session: Any) -> Dict[str, float]:
-    return {kernel["name"]: kernel["total_ns"] for kernel in session.analysis["kernels"]}
+    return {kernel["name"] or "name not recorded": kernel["total_ns"] for kernel in session.analysis["kernels"]}
 
 
 def kernel_changes(before: Any, after: Any) -> List[Change]:
@@ -87,7 +87,7 @@ def compare_height_in(parts: List[Tuple[str, List[Change], str]]) -> float:
 
 
 def _title(session: Any) -> str:
-    return f"{cut(session.info['app'] or 'a session', 40)} ({session.session_id[:8] or 'no id'})"
+    return f"{cut(session.info['app'] or 'a session', 40)} ({cut(session.session_id, 15) or 'no id'})"
 
 
 def draw_compare(paper: Paper, before: Any, after: Any, parts: List[Tuple[str, List[Change], str]]) -> None:

@@ -4,6 +4,7 @@
 Where operations were not counted, warp instructions take their place, as in the dashboard (web/src/kernels/roofline.ts).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -110,13 +111,37 @@ def _draw_roofs(paper: Paper, axes: Any, roofs: List[Tuple[str, float]], slope: 
     if slope:
         end = highest / slope if highest else span[1]
         axes.plot([span[0], end], [slope * span[0], slope * end], color=palette.dim, lw=1.3)
-        axes.annotate(f"DRAM {count_text(slope)}B/s", (span[0], slope * span[0]), xytext=(6, 14), fontsize=SMALL - 0.5,
-                      textcoords="offset points", color=palette.dim)
+        middle = math.sqrt(span[0] * end)
+        axes.annotate(f"DRAM {count_text(slope)}B/s", (middle, slope * middle), xytext=(-6, 6), fontsize=SMALL - 0.5,
+                      textcoords="offset points", color=palette.dim, ha="right")
     for name, peak in roofs:
         start = peak / slope if slope else span[0]
         axes.plot([min(start, span[1]), span[1]], [peak, peak], color=palette.dim, lw=1.3)
         axes.annotate(f"{name} {count_text(peak)}/s", (span[1], peak), xytext=(-4, 3), fontsize=SMALL - 0.5, ha="right",
                       textcoords="offset points", color=palette.dim)
+
+
+def _draw_points(paper: Paper, axes: Any, points: List[Point]) -> None:
+    """Points and their names, beside them and apart from each other. The axes' limits must be set."""
+    to_points = 72 / paper.figure.dpi
+    points = sorted(points, key=lambda point: -point.per_second)
+    places = axes.transData.transform([(point.intensity, point.per_second) for point in points]) * to_points
+    used = [(x - 5, x + 5, y - 3) for x, y in places]  # left, right and height of what is there, in points
+    for point, (x, y) in zip(points, places):
+        colour = (paper.palette.scope if point.is_scope else paper.palette.kernel)(point.name)
+        axes.scatter([point.intensity], [point.per_second], s=42, color=[colour], edgecolors=[paper.palette.panel],
+                     linewidths=0.7, zorder=3)
+        name = cut(kernel_words(point.name), 30)
+        width = len(name) * 4.3
+        is_left = x + width > axes.get_window_extent().x1 * to_points
+        left = x - width - 6 if is_left else x + 6
+        level = y - 3
+        while any(left < right and other < left + width and abs(level - height) < 9 for other, right, height in used):
+            level -= 9
+        used.append((left, left + width, level))
+        axes.annotate(plain(name), (point.intensity, point.per_second), xytext=(-6 if is_left else 6, level - y),
+                      textcoords="offset points", fontsize=SMALL - 0.5, color=paper.palette.text,
+                      ha="right" if is_left else "left")
 
 
 def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:
@@ -132,12 +157,6 @@ def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:
     highest = max([point.intensity for point in shown] + [peak / slope for _, peak in roofs if slope])
     span = (lowest / 4, highest * 8)
     _draw_roofs(paper, axes, roofs, slope, span)
-    for point in shown:
-        colour = (paper.palette.scope if point.is_scope else paper.palette.kernel)(point.name)
-        axes.scatter([point.intensity], [point.per_second], s=42, color=[colour], edgecolors=[paper.palette.panel],
-                     linewidths=0.7, zorder=3)
-        axes.annotate(plain(cut(kernel_words(point.name), 26)), (point.intensity, point.per_second), xytext=(6, -3),
-                      textcoords="offset points", fontsize=SMALL - 0.5, color=paper.palette.text)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*span)
@@ -147,6 +166,7 @@ def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:
     axes.set_ylabel(f"{unit}s per second", fontsize=SMALL, color=paper.palette.dim)
     axes.grid(color=paper.palette.line, lw=0.5)
     axes.set_axisbelow(True)
+    _draw_points(paper, axes, shown)
     for index, text in enumerate(missing):
         axes.text(0.01, 0.97 - 0.05 * index, text, transform=axes.transAxes, fontsize=SMALL - 0.5, va="top",
                   color=paper.palette.dim)

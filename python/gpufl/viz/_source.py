@@ -28,8 +28,7 @@ def _newest_folder(base: str) -> str:
     if not os.path.isdir(base) or _native.sessions_below(base):
         return base
     newest = [found[0] for entry in os.scandir(base) if entry.is_dir() and (found := _native.sessions_below(entry.path))]
-    # Ids of sessions begin with their time.
-    return os.path.dirname(max(newest, key=os.path.basename)) if newest else base
+    return os.path.dirname(max(newest, key=os.path.getmtime)) if newest else base
 
 
 def session_of(logs: Any, log_prefix: Optional[str] = None, session_id: Optional[str] = None) -> GpuFlightSession:
@@ -44,16 +43,14 @@ def session_of(logs: Any, log_prefix: Optional[str] = None, session_id: Optional
     pattern = os.fspath(logs)
     if isinstance(pattern, bytes):
         raise TypeError("logs must be str, not bytes")
-    if os.path.isdir(pattern):
-        return GpuFlightSession(pattern if log_prefix else _newest_folder(pattern), log_prefix, session_id)
-    found = _directories(pattern)
+    found = [pattern] if os.path.isdir(pattern) else _directories(pattern)
     if len(found) == 1:
-        return GpuFlightSession(found[0], log_prefix, session_id)
-    if found:
+        base = found[0]
+    elif found:
         base = os.path.commonpath([os.path.abspath(path) for path in found])
     elif glob.has_magic(pattern):
-        base = _fixed_part(pattern) if log_prefix else _newest_folder(_fixed_part(pattern))
+        base = _fixed_part(pattern)
     else:
         raise FileNotFoundError(f"{pattern} does not exist; a log file, a directory of gpufl logs or a pattern such as "
                                 "'./logs/*.log' is wanted")
-    return GpuFlightSession(base, log_prefix, session_id)
+    return GpuFlightSession(base if log_prefix else _newest_folder(base), log_prefix, session_id)

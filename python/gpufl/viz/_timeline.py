@@ -16,7 +16,7 @@ from ._tracks import NS, Window, device_tracks, scope_tracks
 _ROW_IN, _LANE_IN, _GAP_IN = 0.21, 0.42, 0.1
 _BINS = 1000  # about a pixel each
 _WIDE_BINS = 1.5  # from here on an event is drawn as itself
-_LETTER_IN = 0.066  # of a small letter, with some room
+_LETTER_IN = 0.06  # of a small letter, with some room
 _PM_LANES_MAX = 4
 
 
@@ -116,7 +116,7 @@ def _draw_labels(axes: Any, track: Track, wide: Any, middle: float, second_in: f
     for start, end, code in zip(track.starts[wide], track.ends[wide], track.codes[wide]):
         letters = int((end - start) * second_in / _LETTER_IN) - 1
         words = kernel_words(track.names[code])
-        if letters >= min(5, len(words)):
+        if letters >= min(9, len(words)):
             paper = {"facecolor": palette.stripe, "edgecolor": "none", "pad": 0.8} if track.is_hatched else None
             axes.text((start + end) / 2, middle, plain(cut(words, letters)), fontsize=SMALL - 1, ha="center",
                       va="center", clip_on=True, bbox=paper, zorder=3,
@@ -162,8 +162,10 @@ def _draw_lane(paper: Paper, lane: Lane, shared: Any) -> None:
     axes.text(-0.01, 0.5, plain(lane.label), transform=axes.transAxes, ha="right", va="center", fontsize=SMALL,
               color=palette.text)
     values = numpy.concatenate([values for _, values in lane.lines])
+    with numpy.errstate(over="ignore"):  # a log may say anything
+        mean_value = numpy.nanmean(values)
     mean, most = (count_text(value).rstrip() if highest >= 1e6 else f"{value:,.0f}" if highest >= 1000 else
-                  f"{value:.3g}" for value in (numpy.nanmean(values), numpy.nanmax(values)))
+                  f"{value:.3g}" for value in (mean_value, numpy.nanmax(values)))
     axes.text(1.008, 0.5, f"mean {mean}\nmax {most} {lane.unit}", transform=axes.transAxes, ha="left", va="center", fontsize=SMALL - 0.5,
               color=palette.dim, linespacing=1.3)
     paper.skip(_LANE_IN + _GAP_IN)

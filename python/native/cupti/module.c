@@ -113,10 +113,23 @@ static PyObject *context_wait(PyObject *module, PyObject *address)
     return PyBool_FromLong(is_done);
 }
 
+/* As CPython tells of exceptions that have no caller: sys.unraisablehook. */
+static PyObject *error_report(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *error, *function;
+    if (!PyArg_ParseTuple(args, "OO:report", &error, &function))
+        return NULL;
+    PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(error)), Py_NewRef(error), PyException_GetTraceback(error));
+    PyErr_WriteUnraisable(function);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"library", library_describe, METH_NOARGS, "Path and API version of CUPTI, which is loaded for it."},
     {"address", library_address, METH_VARARGS, "Address of one of CUPTI's functions; 0: it has none of the name."},
     {"explain", library_explain, METH_VARARGS, "What a result of a function means and what to do about it."},
+    {"report", error_report, METH_VARARGS, "Tells of an exception that has no caller."},
     {"load_counters", library_load_counters, METH_NOARGS, "Loads what CUPTI needs for counters; what is missing."},
     {"start_driver", driver_start, METH_NOARGS, "Initializes CUDA; how many devices there are."},
     {"current_context", context_current, METH_NOARGS, "The calling thread's CUDA context, 0: none."},
