@@ -36,7 +36,9 @@ node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 20 |
 # One at a time, also from several build directories.
 packages_install() {
     ! cmp -s package-lock.json node_modules/.installed || return 0
-    npm ci --no-audit --no-fund >"$out/npm.log" 2>&1 && cp package-lock.json node_modules/.installed
+    # Not `npm ci`: it refuses a lock without the bundler's binaries for other platforms. Versions and checksums of the
+    # lock hold here too.
+    npm install --no-save --no-audit --no-fund >"$out/npm.log" 2>&1 && cp package-lock.json node_modules/.installed
 }
 exec 9<.
 flock 9 2>/dev/null || true
