@@ -91,7 +91,7 @@ section_gcc() {
 }
 
 section_python() {
-    step "pyflakes" pyflakes3 python tests/python bench/bench_python.py &&
+    step "flake8" flake8 --select=F python tests/python bench/bench_python.py &&
         step "Python build" build_preset default && ctest_step python build -L '^python$'
 }
 

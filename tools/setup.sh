@@ -8,7 +8,7 @@ packages=""
 for job in "$@"; do
     case $job in
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
-    test) packages="$packages python3-numpy python3-pandas python3-matplotlib mypy pyflakes3 clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
+    test) packages="$packages python3-numpy python3-pandas python3-matplotlib mypy flake8 clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     format) packages="$packages clang-format python3" ;;
     web)

@@ -406,7 +406,6 @@ static struct column_table *table_devices(struct session_share *share)
 }
 
 const struct table_info table_infos[] = {
-    {"devices", table_devices},
     {"kernels", table_kernels},
     {"memcpy", table_memcpy},
     {"memsets", table_memsets},
@@ -425,6 +424,7 @@ const struct table_info table_infos[] = {
     {"untimed_launches", table_untimed_launches},
     {"losses", table_losses},
     {"capabilities", table_capabilities},
+    {"devices", table_devices},
     {NULL, NULL},
 };
 

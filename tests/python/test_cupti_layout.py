@@ -167,6 +167,19 @@ maps = open("/proc/self/maps").read()
 assert "libcupti" not in maps and "libcuda" not in maps and "libnvperf" not in maps
 """, LD_LIBRARY_PATH=None)
 
+    def test_records_and_callbacks_need_no_numpy_and_the_rest_says_so(self):
+        out = self.output("""
+import sys
+sys.modules["numpy"] = None
+from gpufl.cupti import cupti, checkpoint, pc_sampling, sass_metrics
+assert cupti.get_version() and cupti.ActivityKernel(bytes(216)).start == 0
+try:
+    from gpufl.cupti import profiler_host
+except ImportError as error:
+    print(error)
+""")
+        self.assertIn("apt-get install python3-numpy", out)
+
 
 if __name__ == "__main__":
     fixture.main()

@@ -2,7 +2,7 @@
 """The Callback API of CUPTI, and what it tells of itself, of handles and of devices."""
 import ctypes
 from enum import IntEnum
-from typing import Any, Callable, List, Tuple, Type
+from typing import Any, Callable, List, Set, Tuple, Type
 
 from .. import _cupti
 from . import _library, _records
@@ -11,6 +11,7 @@ from ._enums import CallbackDomain
 from ._library import call, number
 
 Callback = Callable[[Any, int, int, Any], object]
+_subscribers: Set[int] = set()
 
 
 def _subscribe(callback: Callback, userdata: Any, params: int) -> int:
@@ -21,6 +22,14 @@ def _subscribe(callback: Callback, userdata: Any, params: int) -> int:
     result, subscriber = _cupti.subscribe(callback, userdata, params)
     if result or subscriber is None:
         _library.raise_error("cuptiSubscribe_v2" if params else "cuptiSubscribe", result)
+    _subscribers.add(subscriber)
+    return subscriber
+
+
+def _checked(subscriber: int) -> int:
+    """CUPTI follows any pointer that it is given as a subscriber."""
+    if number(subscriber, "P", "subscriber") not in _subscribers:
+        raise ValueError("subscriber: this is no handle that subscribe gave, or it is unsubscribed")
     return subscriber
 
 
@@ -39,29 +48,30 @@ def subscribe_v2(callback: Callback, userdata: Any, p_params: int) -> int:
 
 def unsubscribe(subscriber: int) -> None:
     """No callback comes after it."""
-    result = _cupti.unsubscribe(number(subscriber, "P", "subscriber"))
+    result = _cupti.unsubscribe(_checked(subscriber))
     if result:
         _library.raise_error("cuptiUnsubscribe", result)
+    _subscribers.discard(subscriber)
 
 
 def enable_callback(enable: int, subscriber: int, domain: int, cbid: int) -> None:
     """Callbacks of one function or event on or off."""
-    call("cuptiEnableCallback", "IPII", enable, subscriber, domain, cbid)
+    call("cuptiEnableCallback", "IPII", enable, _checked(subscriber), domain, cbid)
 
 
 def enable_domain(enable: int, subscriber: int, domain: int) -> None:
     """All callbacks of a CallbackDomain on or off."""
-    call("cuptiEnableDomain", "IPI", enable, subscriber, domain)
+    call("cuptiEnableDomain", "IPI", enable, _checked(subscriber), domain)
 
 
 def enable_all_domains(enable: int, subscriber: int) -> None:
-    call("cuptiEnableAllDomains", "IP", enable, subscriber)
+    call("cuptiEnableAllDomains", "IP", enable, _checked(subscriber))
 
 
 def get_callback_state(subscriber: int, domain: int, cbid: int) -> int:
     """Whether a callback is enabled."""
     enabled = ctypes.c_uint32()
-    call("cuptiGetCallbackState", "OPII", ctypes.byref(enabled), subscriber, domain, cbid)
+    call("cuptiGetCallbackState", "OPII", ctypes.byref(enabled), _checked(subscriber), domain, cbid)
     return enabled.value
 
 

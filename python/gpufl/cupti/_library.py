@@ -148,9 +148,12 @@ def raise_missing_counters() -> None:
         raise RuntimeError(f"{missing}, where libcupti is; install all of the CUPTI package")
 
 
+_MONITOR = 1  # the engine that leaves CUPTI alone
+
+
 def refuse_beside_session(what: str) -> None:
     """CUPTI serves one client: a gpufl session that traces must not lose it unnoticed."""
-    if _native.is_recording() and _native.active_engine() > 0:
+    if _native.is_recording() and _native.active_engine() > _MONITOR:
         raise cuptiError(Result.ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
                          f"{what}: a gpufl session of this process is using CUPTI; end it with gpufl.shutdown() first")
 

@@ -70,7 +70,7 @@ class Layout:
 
     def dtype(self, itemsize: int) -> Any:
         """A NumPy structured type for records of so many bytes. Texts are addresses."""
-        import numpy
+        from ._numpy import numpy
         inside = [(name, offset, _NUMPY.get(code) or f"V{code[1:].partition('.')[0]}") for name, offset, code, version
                   in self.fields if version == 0 or _library.version() >= version]
         inside = [one for one in inside if one[1] + numpy.dtype(one[2]).itemsize <= itemsize]
@@ -167,7 +167,7 @@ class ActivityBuffer:
     def runs(self) -> List[Tuple[int, Any]]:
         """[(kind, array)]: neighbouring records of one kind as a NumPy structured array. Nothing is copied; the
         arrays are read-only and keep the buffer alive."""
-        import numpy
+        from ._numpy import numpy
         result = []
         for kind, offset, size, count in self._buffer.runs():
             layout = _layout_of(kind)
@@ -178,7 +178,7 @@ class ActivityBuffer:
 
     def array(self, kind: int) -> Any:
         """All records of a kind as one NumPy structured array: a view where they are neighbours, else a copy."""
-        import numpy
+        from ._numpy import numpy
         layout = _layout_of(kind)
         if layout is None:
             raise ValueError(f"no class for records of kind {kind!r}")
@@ -193,7 +193,7 @@ class ActivityBuffer:
         layout = _layout_of(kind)
         if layout is None or field not in [name for name, _, code, _ in layout.fields if code == "s"]:
             raise ValueError(f"records of kind {kind!r} have no text {field!r}")
-        import numpy
+        from ._numpy import numpy
         return {int(address): _library.text_at(int(address)) for address in numpy.unique(self.array(kind)[field])}
 
     def __repr__(self) -> str:

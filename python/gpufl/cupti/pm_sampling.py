@@ -6,14 +6,12 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 
-import numpy
-import numpy.typing
-
 from . import _library, _profiler
 from ._enums import PmSampling_DecodeStopReason as DecodeStopReason
 from ._enums import PmSampling_HardwareBuffer_AppendMode as HardwareBuffer_AppendMode
 from ._enums import PmSampling_TriggerMode as TriggerMode
 from ._enums import Profiler_API, Result
+from ._numpy import numpy
 from ._structs import CLASSES
 from .profiler_host import ProfilerHost, ProfilerType, get_num_of_passes
 

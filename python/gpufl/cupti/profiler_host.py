@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Iterable, List, Optional, Sequence
 
-import numpy
-import numpy.typing
-
 from . import _library
 from ._enums import MetricType, ProfilerType, Result
+from ._numpy import numpy
 from ._structs import CLASSES, Struct
 
 __all__ = ["MetricCollectionScope", "MetricProperties", "MetricType", "ProfilerHost", "ProfilerType",

@@ -15,12 +15,10 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Iterator, List, Optional, Sequence
 
-import numpy
-import numpy.typing
-
 from .. import _cupti
 from . import _library, _profiler
 from ._enums import Profiler_API, ProfilerRange, ProfilerReplayMode, Result
+from ._numpy import numpy
 from ._structs import CLASSES
 from .profiler_host import ProfilerHost, ProfilerType, get_num_of_passes
 

@@ -12,12 +12,12 @@ in every picture and in the dashboard.
 
 import os
 import warnings
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 from ..analyzer import GpuFlightSession
 from ._bars import bars_height_in, draw_hotspots, draw_stalls, stall_rows
 from ._compare import compare_height_in, draw_compare, parts_of
-from ._figure import LEFT_IN, RIGHT_IN, SMALL, WIDTH_IN, Paper, Picture, header, matplotlib, style
+from ._figure import LEFT_IN, RIGHT_IN, SMALL, WIDTH_IN, Paper, Picture, header, styled
 from ._palette import Palette
 from ._roofline import draw_roofline, roofline_points
 from ._source import session_of
@@ -29,7 +29,13 @@ Logs = Union[str, "os.PathLike[str]", GpuFlightSession]
 
 _HEADER_IN = 0.82
 _ROOFLINE_IN = 3.4
-_state: dict = {"session": None, "theme": "light"}
+
+
+class _Chosen:
+    """What init() chose."""
+
+    session: Optional[GpuFlightSession] = None
+    theme = "light"
 
 
 def init(logs: Logs, log_prefix: Optional[str] = None, session_id: Optional[str] = None,
@@ -40,20 +46,21 @@ def init(logs: Logs, log_prefix: Optional[str] = None, session_id: Optional[str]
     for GpuFlightSession. theme: "light" or "dark".
     """
     Palette(theme)
-    _state.update(session=session_of(logs, log_prefix, session_id), theme=theme)
-    return _state["session"]
+    session = session_of(logs, log_prefix, session_id)
+    _Chosen.session, _Chosen.theme = session, theme
+    return session
 
 
 def _session(logs: Optional[Logs]) -> GpuFlightSession:
     if logs is not None:
         return session_of(logs)
-    if _state["session"] is None:
+    if _Chosen.session is None:
         raise RuntimeError("call viz.init(\"./logs/*.log\") first, or give a session")
-    return _state["session"]
+    return _Chosen.session
 
 
 def _colours(theme: Optional[str]) -> Palette:
-    return Palette(theme if theme is not None else _state["theme"])
+    return Palette(theme if theme is not None else _Chosen.theme)
 
 
 def _top(top_n: int) -> int:
@@ -72,7 +79,7 @@ def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, en
     is as high as it was busy, in the colour of the kernel with most of that pixel.
     """
     session, palette = _session(logs), _colours(theme)
-    with matplotlib.rc_context(style()):
+    with styled():
         parts = timeline_of(session, palette, start_s, end_s)
         paper = Paper(palette, _HEADER_IN + parts.height_in + 0.2)
         header(paper, session)
@@ -83,7 +90,7 @@ def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, en
 def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
     """The kernels with most GPU time."""
     session, palette = _session(logs), _colours(theme)
-    with matplotlib.rc_context(style()):
+    with styled():
         height = bars_height_in(min(_top(top_n), max(1, len(session.analysis["kernels"]))))
         paper = Paper(palette, _HEADER_IN + height + 0.3)
         header(paper, session)
@@ -95,7 +102,7 @@ def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[st
 def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
     """Why warps waited, in all and by function."""
     session, palette = _session(logs), _colours(theme)
-    with matplotlib.rc_context(style()):
+    with styled():
         height = bars_height_in(max(2, stall_rows(session)))
         paper = Paper(palette, _HEADER_IN + height + 0.8)
         header(paper, session)
@@ -107,7 +114,7 @@ def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pictu
 def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
     """Operations a second against operations per byte, of the kernels or scopes whose counters were recorded."""
     session, palette = _session(logs), _colours(theme)
-    with matplotlib.rc_context(style()):
+    with styled():
         paper = Paper(palette, _HEADER_IN + _ROOFLINE_IN + 1.6)
         header(paper, session)
         paper.skip(0.3)
@@ -118,14 +125,14 @@ def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pic
 def compare(before: Logs, after: Logs, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
     """Two sessions: where the time went, and the kernels and scopes that changed most."""
     first, second, palette = session_of(before), session_of(after), _colours(theme)
-    with matplotlib.rc_context(style()):
+    with styled():
         parts = parts_of(first, second, _top(top_n))
         paper = Paper(palette, compare_height_in(parts))
         draw_compare(paper, first, second, parts)
     return paper.figure
 
 
-def _draw_all(session: GpuFlightSession, palette: Palette, figure: Any, start_s: Optional[float],
+def _draw_all(session: GpuFlightSession, palette: Palette, figure: Picture, start_s: Optional[float],
               end_s: Optional[float], top_n: int) -> Picture:
     parts = timeline_of(session, palette, start_s, end_s)
     has_roofline, stall_count = bool(roofline_points(session)), stall_rows(session)
@@ -169,8 +176,8 @@ def show(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, end_s:
     _top(top_n)
     from matplotlib import pyplot
 
-    with matplotlib.rc_context(style()):
-        figure = pyplot.figure(FigureClass=Picture)
+    with styled():
+        figure: Picture = pyplot.figure(FigureClass=Picture)
         has_windows = getattr(type(figure.canvas), "required_interactive_framework", None) is not None
         if not has_windows:
             pyplot.close(figure)  # a notebook would show it twice

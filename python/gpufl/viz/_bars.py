@@ -76,11 +76,13 @@ def _stall_reason(metric: str) -> str:
 def stall_table(session: Any) -> Optional[Tuple[Any, Any]]:
     """Samples by function (rows, most first) and stall reason (columns, by family); None: there are none."""
     samples = session.scope_samples
-    samples = samples[~samples.metric.astype(str).str.endswith("_not_issued")]
+    metrics = samples.metric.astype("object").fillna("not known")
+    is_issued = ~metrics.str.endswith("_not_issued")  # those are part of the others
+    samples, reasons = samples[is_issued], metrics[is_issued].map(_stall_reason).rename("reason")
     if not len(samples):
         return None
-    reasons = samples.metric.astype(str).map(_stall_reason).rename("reason")
-    table = samples.groupby([samples.function.astype(str), reasons]).value.sum().unstack(fill_value=0)
+    functions = samples.function.astype("object").fillna("not known")
+    table = samples.groupby([functions, reasons]).value.sum().unstack(fill_value=0)
     if not table.to_numpy().sum():
         return None
     table = table.loc[table.sum(axis=1).sort_values(ascending=False, kind="stable").index]
@@ -114,8 +116,8 @@ def _draw_stall_row(paper: Paper, axes: Any, row: int, values: Any) -> None:
 def draw_stalls(paper: Paper, axes: Any, session: Any) -> None:
     found = stall_table(session)
     if found is None:
-        return say(paper, axes, f"not recorded (engine {session.info['engine'] or 'unknown'} has no stalls): record with "
-                                "ProfilingEngine.PcSampling or Deep")
+        return say(paper, axes, f"not recorded (engine {session.info['engine'] or 'unknown'} has no stalls): "
+                                "record with ProfilingEngine.PcSampling or Deep")
     table, totals = found
     top = table.iloc[:_STALL_FUNCTIONS]
     titled(paper, axes, "Why warps waited", f"{int(totals.sum()):,} samples, each reason's share of them")
@@ -130,7 +132,7 @@ def draw_stalls(paper: Paper, axes: Any, session: Any) -> None:
     bare(axes)
     small = [reason for reason, value in totals.items() if value / totals.sum() >= _STALL_SHARE_MIN]
     handles = [axes.barh(0, 0, color=paper.palette.stall(reason)) for reason in small]
-    legend = axes.legend(handles, [reason.replace("_", " ") for reason in small], loc="upper left", ncol=4,
+    legend = axes.legend(handles, [plain(cut(reason.replace("_", " "), 28)) for reason in small], loc="upper left", ncol=4,
                          bbox_to_anchor=(0, -0.01), fontsize=SMALL - 0.5, frameon=False, handlelength=1,
                          columnspacing=1.2, borderaxespad=0.2)
     for text in legend.get_texts():

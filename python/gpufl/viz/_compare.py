@@ -7,15 +7,20 @@ from ._bars import bare, bars_height_in, titled
 from ._figure import SMALL, Paper, cut, duration_text, kernel_words, plain
 from ._palette import Rgb
 
-_TIMES = (("busy_ns", "GPU busy"), ("copies_only_ns", "of that copies alone"), ("wait_launch_ns", "waiting for launches"),
-          ("wait_sync_ns", "waiting for the host"), ("queued_ns", "queued"), ("no_work_ns", "no work"))
+_TIMES = (("busy_ns", "GPU busy"), ("copies_only_ns", "of that copies alone"),
+          ("wait_launch_ns", "waiting for launches"), ("wait_sync_ns", "waiting for the host"),
+          ("queued_ns", "queued"), ("no_work_ns", "no work"))
 _SAME = 0.02  # a change below this is none
 
 Change = Tuple[str, float, float]
 
 
 def _sums(session: Any) -> Dict[str, float]:
-    return {kernel["name"] or "name not recorded": kernel["total_ns"] for kernel in session.analysis["kernels"]}
+    sums: Dict[str, float] = {}
+    for kernel in session.analysis["kernels"]:
+        name = kernel["name"] or "name not recorded"
+        sums[name] = sums.get(name, 0.0) + kernel["total_ns"]
+    return sums
 
 
 def kernel_changes(before: Any, after: Any) -> List[Change]:
@@ -48,7 +53,9 @@ def _ratio_text(first: float, second: float) -> str:
     ratio = second / first
     if abs(ratio - 1) < _SAME:
         return "same"
-    return f"{1 - ratio:.0%} less" if ratio < 1 else f"{ratio:.2f} ×" if ratio >= 2 else f"{ratio - 1:.0%} more"
+    if ratio < 2:
+        return f"{1 - ratio:.0%} less" if ratio < 1 else f"{ratio - 1:.0%} more"
+    return f"{ratio:.2f} ×" if ratio < 10 else f"{ratio:,.0f} ×"
 
 
 def _time_text(time_ns: float) -> str:

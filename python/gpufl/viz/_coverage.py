@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of the timeline: events with a name each, and how much of every pixel they cover when they are too many."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, List, Optional, Tuple
 
 import numpy
@@ -64,5 +64,5 @@ def clipped(track: Track, length_s: float) -> Optional[Track]:
     inside = (track.ends > 0) & (track.starts < length_s)
     if not inside.any():
         return None
-    return Track(track.label, numpy.clip(track.starts[inside], 0, length_s), numpy.clip(track.ends[inside], 0, length_s),
-                 track.codes[inside], track.names, track.colours, track.is_hatched, track.height, track.note)
+    return replace(track, starts=numpy.clip(track.starts[inside], 0, length_s),
+                   ends=numpy.clip(track.ends[inside], 0, length_s), codes=track.codes[inside])

@@ -3,7 +3,7 @@
 
 import io
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 try:
     import matplotlib
@@ -19,7 +19,7 @@ LEFT_IN, RIGHT_IN = 1.75, 1.15  # room for the names of rows and for the figures
 SMALL, NORMAL, LARGE = 7.5, 8.5, 12.0
 
 
-class Picture(Figure):
+class Picture(Figure):  # type: ignore[misc]
     """A matplotlib figure that shows itself at the end of a notebook's cell."""
 
     def _repr_png_(self) -> bytes:
@@ -31,9 +31,9 @@ class Picture(Figure):
 class Paper:
     """A picture that grows downwards: each axes takes its height, in inches, from what is left."""
 
-    def __init__(self, palette: Palette, height_in: float, figure: Optional[Figure] = None):
+    def __init__(self, palette: Palette, height_in: float, figure: Optional[Picture] = None):
         self.palette, self.height_in, self.top_in = palette, height_in, 0.0
-        self.figure = figure if figure is not None else Picture()
+        self.figure: Picture = figure if figure is not None else Picture()
         self.figure.set_size_inches(WIDTH_IN, height_in)
         self.figure.set_facecolor(palette.ground)
 
@@ -56,11 +56,12 @@ class Paper:
                          color=colour or self.palette.text, **more)
 
 
-def style() -> Dict[str, Any]:
-    """Whatever the program has set, pictures look alike; its own settings stay as they are."""
-    return {**matplotlib.rcParamsDefault, "backend": matplotlib.rcParams["backend"],
-            "interactive": matplotlib.rcParams["interactive"], "font.family": "DejaVu Sans", "axes.linewidth": 0.6,
-            "hatch.linewidth": 0.5}
+def styled() -> Any:
+    """Inside of it pictures look alike, whatever the program has set; its own settings stay as they are."""
+    return matplotlib.rc_context({
+        **matplotlib.rcParamsDefault, "backend": matplotlib.rcParams["backend"],
+        "interactive": matplotlib.rcParams["interactive"], "font.family": "DejaVu Sans", "axes.linewidth": 0.6,
+        "hatch.linewidth": 0.5})
 
 
 def plain(text: str) -> str:
@@ -86,7 +87,10 @@ def kernel_words(name: str) -> str:
         if letter == "(" and depth <= 0 and index and not text.startswith("(anonymous", index):
             text = text[:index]
             break
-    return re.sub(r"(\(anonymous namespace\)|[A-Za-z_]\w*)::", "", text) or name
+    # What PyTorch's elementwise kernels have in common hides what they differ in.
+    text = re.sub(r"(::operator\(\)\([^()]*\)( const)?)?::\{lambda\([^{}]*\)#\d+\}", "", text)
+    text = re.sub(r", (std::)?array<char\*, \d+ul>", "", text)
+    return re.sub(r"(\(anonymous namespace\)|[A-Za-z_]\w*)::", "", text).replace("> >", ">>").replace(" >", ">") or name
 
 
 def duration_text(duration_ns: float) -> str:

@@ -43,7 +43,7 @@ def rgb(lightness: float, chroma: float, hue: float) -> Rgb:
 
     def gamma(value: float) -> float:
         value = min(1.0, max(0.0, value))
-        return 12.92 * value if value <= 0.0031308 else 1.055 * value ** (1 / 2.4) - 0.055
+        return 12.92 * value if value <= 0.0031308 else 1.055 * math.pow(value, 1 / 2.4) - 0.055
 
     return (gamma(4.0767416621 * long - 3.3077115913 * middle + 0.2309699292 * short),
             gamma(-1.2684380046 * long + 2.6097574011 * middle - 0.3413193965 * short),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A roofline from range counters: operations per byte of DRAM traffic against operations per second.
 
-Where operations were not counted, warp instructions take their place, as in the dashboard (web/src/kernels/roofline.ts).
+Where operations were not counted, warp instructions take their place, as in the dashboard
+(web/src/kernels/roofline.ts).
 """
 
 import math
@@ -141,7 +142,8 @@ def _draw_points(paper: Paper, axes: Any, points: List[Point]) -> None:
         used.append((left, left + width, level))
         axes.annotate(plain(name), (point.intensity, point.per_second), xytext=(-6 if is_left else 6, level - y),
                       textcoords="offset points", fontsize=SMALL - 0.5, color=paper.palette.text,
-                      ha="right" if is_left else "left")
+                      ha="right" if is_left else "left",
+                      arrowprops={"arrowstyle": "-", "lw": 0.5, "color": paper.palette.dim} if y - level > 9 else None)
 
 
 def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:

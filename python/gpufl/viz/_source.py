@@ -27,7 +27,8 @@ def _newest_folder(base: str) -> str:
     """The folder in base with the newest session, where base itself has none: log_path may hold a folder per app."""
     if not os.path.isdir(base) or _native.sessions_below(base):
         return base
-    newest = [found[0] for entry in os.scandir(base) if entry.is_dir() and (found := _native.sessions_below(entry.path))]
+    folders = [entry.path for entry in os.scandir(base) if entry.is_dir()]
+    newest = [found[0] for folder in folders if (found := _native.sessions_below(folder))]
     return os.path.dirname(max(newest, key=os.path.getmtime)) if newest else base
 
 

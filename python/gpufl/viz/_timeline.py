@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline: scopes and waits of threads, streams, graphs and copies of devices, and what the system did meanwhile."""
+"""The timeline: scopes and waits of threads, streams, graphs and copies of devices, and system metrics."""
 
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
@@ -67,7 +67,7 @@ def _inside(frame: Any, window: Window) -> Any:
 def _lines(frame: Any, column: str, scale: float, window: Window) -> List[Tuple[Any, Any]]:
     """A line per device, as (seconds, values)."""
     lines = []
-    keys = frame.device_id.fillna(-1) if "device_id" in frame else numpy.zeros(len(frame))
+    keys = frame.device_id.astype("Int64").fillna(-1) if "device_id" in frame else numpy.zeros(len(frame))
     for device in sorted(set(keys)):
         mine = _inside(frame[keys == device].sort_values("time_ns"), window)
         values = mine[column].astype("Float64").to_numpy(dtype="float64", na_value=numpy.nan) * scale
@@ -166,8 +166,8 @@ def _draw_lane(paper: Paper, lane: Lane, shared: Any) -> None:
         mean_value = numpy.nanmean(values)
     mean, most = (count_text(value).rstrip() if highest >= 1e6 else f"{value:,.0f}" if highest >= 1000 else
                   f"{value:.3g}" for value in (mean_value, numpy.nanmax(values)))
-    axes.text(1.008, 0.5, f"mean {mean}\nmax {most} {lane.unit}", transform=axes.transAxes, ha="left", va="center", fontsize=SMALL - 0.5,
-              color=palette.dim, linespacing=1.3)
+    axes.text(1.008, 0.5, f"mean {mean}\nmax {most} {lane.unit}", transform=axes.transAxes, ha="left",
+              va="center", fontsize=SMALL - 0.5, color=palette.dim, linespacing=1.3)
     paper.skip(_LANE_IN + _GAP_IN)
 
 

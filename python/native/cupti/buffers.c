@@ -325,8 +325,22 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The child of a fork has neither CUPTI nor the threads that may hold the lock. What was queued stays the parent's. */
+static void child_begin(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&has_news, NULL);
+    first = NULL;
+    last = &first;
+    queued_bytes = 0;
+    is_closed = true;
+}
+
 int buffers_add_functions(PyObject *module)
 {
+    static bool is_told;
+    if (!is_told && pthread_atfork(NULL, NULL, child_begin) == 0)
+        is_told = true;
     buffer_type = (PyTypeObject *)PyType_FromSpec(&buffer_spec);
     if (!buffer_type)
         return -1;

@@ -6,6 +6,7 @@
 
 #include "driver/gate.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -190,7 +191,17 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* In the child of a fork nobody is inside: threads that were are not there. */
+static void child_begin(void)
+{
+    atomic_store(&gate.is_open, false);
+    atomic_store(&gate.inside, 0);
+}
+
 int callbacks_add_functions(PyObject *module)
 {
+    static bool is_told;
+    if (!is_told && pthread_atfork(NULL, NULL, child_begin) == 0)
+        is_told = true;
     return PyModule_AddFunctions(module, functions);
 }

@@ -51,7 +51,11 @@ static PyObject *library_explain(PyObject *module, PyObject *args)
     if (!cupti)
         return NULL;
     struct problem problem = {""};
-    (void)profiler_problem(cupti, function, result, &problem);
+    gpufl_status status = profiler_problem(cupti, function, result, &problem);
+    /* It takes every result that it does not know for a missing driver, where there is none. */
+    bool is_about_driver = result == CUPTI_ABI_UNKNOWN || result == CUPTI_ABI_NOT_INITIALIZED;
+    if (status == GPUFL_E_NO_DRIVER && !is_about_driver)
+        (void)problem_set(&problem, status, "%s: %s (%d)", function, cupti_result_text(cupti, result), result);
     return PyUnicode_DecodeUTF8(problem.text, (Py_ssize_t)strlen(problem.text), "replace");
 }
 

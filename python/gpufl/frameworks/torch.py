@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's operators and modules as scopes, by PyTorch's own observers: nothing is replaced."""
+
+import threading
+import weakref
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Tuple
+
+import torch
+
+from .._native import Scope
+
+
+@contextmanager
+def operator_scopes() -> Iterator[None]:
+    """A scope around each operator that this thread, or autograd for it, runs.
+
+    They are the ranges that PyTorch's profiler emits, and come by NVTX (see gpufl.frameworks.nvtx).
+    """
+    observer = torch.autograd.profiler.emit_nvtx(record_shapes=False)
+    try:
+        observer.__enter__()
+    except RuntimeError as error:
+        raise RuntimeError("PyTorch's operators cannot be observed; is another profiler of PyTorch on? "
+                           f"({error})") from error
+    try:
+        yield
+    finally:
+        observer.__exit__(None, None, None)
+
+
+class _Forward:
+    """The modules whose forward runs, per thread; hooks open and close their scopes."""
+
+    def __init__(self, model: Any):
+        self._names: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
+        if model is not None:
+            for name, module in model.named_modules():
+                self._names[module] = name or type(module).__name__
+        self._scopes: Dict[str, Scope] = {}
+        self._open = threading.local()
+
+    def _stack(self) -> List[Tuple[Any, Scope]]:
+        if not hasattr(self._open, "stack"):
+            self._open.stack = []
+        stack: List[Tuple[Any, Scope]] = self._open.stack
+        return stack
+
+    def begin(self, module: Any, arguments: Any) -> None:
+        # While torch.compile traces, a scope would break its graph: compiled modules are one scope, by the outer call.
+        if torch.compiler.is_compiling():
+            return
+        name = self._names.get(module) or type(module).__name__
+        scope = self._scopes.setdefault(name, Scope(name))
+        scope.__enter__()
+        self._stack().append((module, scope))
+
+    def end(self, module: Any, arguments: Any, result: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        stack = self._stack()
+        if not any(opened is module for opened, _ in stack):
+            return  # it began before the hooks were there
+        is_last = False
+        while not is_last:  # modules above it ended by an exception
+            opened, scope = stack.pop()
+            scope.__exit__(None, None, None)
+            is_last = opened is module
+
+    def close(self) -> None:
+        stack = self._stack()
+        while stack:
+            stack.pop()[1].__exit__(None, None, None)
+
+
+@contextmanager
+def module_scopes(model: Any = None) -> Iterator[None]:
+    """A scope around the forward of each module, by PyTorch's hooks for all modules.
+
+    A module of the model has its name in it, others that of their class. In backward, kernels carry their operators.
+    """
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
+    forward = _Forward(model)
+    hooks = torch.nn.modules.module
+    begin = hooks.register_module_forward_pre_hook(forward.begin)
+    end = hooks.register_module_forward_hook(forward.end)
+    try:
+        yield
+    finally:
+        begin.remove()
+        end.remove()
+        forward.close()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A look-alike of PyTorch, as far as gpufl uses it: operators that launch kernels on the fake GPU, the profiler's NVTX
+ranges around them, modules with hooks for all of them. Ranges are numbered as PyTorch numbers them
+(torch/csrc/profiler/util.cpp).
+"""
+import ctypes
+import threading
+import types
+
+import fake_cuda
+
+_gpu = fake_cuda.Gpu("gemm_kernel", "relu_kernel", "triton_poi_fused_relu_0")
+_nvtx = ctypes.CDLL("libfake_nvtx.so")
+_state = types.SimpleNamespace(is_observed=False, op_id=0, is_compiling=False, backward=[])
+
+
+def _op(name, *parts, sequence=None):
+    """Runs parts (kernels by name, or calls) as the operator."""
+    _state.op_id += 1
+    if _state.is_observed:
+        numbers = "" if sequence is None else f", seq = {sequence}"
+        _nvtx.nvtx_push(f"{name}{numbers}, op_id = {_state.op_id}".encode())
+    try:
+        for part in parts:
+            part() if callable(part) else _gpu.launch(part)
+    finally:
+        if _state.is_observed:
+            _nvtx.nvtx_pop()
+
+
+def linear():
+    _op("aten::linear", lambda: _op("aten::addmm", "gemm_kernel", sequence=_state.op_id))
+    _state.backward.append("AddmmBackward0")
+
+
+def relu():
+    _op("aten::relu", "relu_kernel", sequence=_state.op_id)
+    _state.backward.append("ReluBackward0")
+
+
+def backward():
+    """On a thread of its own, as autograd does; the observer goes with it."""
+    def run():
+        for name in reversed(_state.backward):
+            _op(f"autograd::engine::evaluate_function: {name}", lambda: _op("aten::mm", "gemm_kernel"))
+        _state.backward.clear()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+class _EmitNvtx:
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled = enabled
+
+    def __enter__(self):
+        if _state.is_observed:
+            raise RuntimeError("NVTX annotation context manager is not reentrant")
+        _state.is_observed = True
+
+    def __exit__(self, *error):
+        _state.is_observed = False
+
+
+_before, _after = [], []
+
+
+class _Handle:
+    def __init__(self, hooks, hook):
+        self.hooks, self.hook = hooks, hook
+        hooks.append(hook)
+
+    def remove(self):
+        self.hooks.remove(self.hook)
+
+
+class Module:
+    def __call__(self, *arguments):
+        for hook in list(_before):
+            hook(self, arguments)
+        result = self.forward(*arguments)
+        for hook in list(_after):
+            hook(self, arguments, result)
+        return result
+
+    def named_modules(self, prefix=""):
+        yield prefix, self
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield from value.named_modules(f"{prefix}.{name}" if prefix else name)
+
+
+class Linear(Module):
+    def forward(self):
+        linear()
+
+
+class ReLU(Module):
+    def forward(self):
+        relu()
+
+
+autograd = types.SimpleNamespace(profiler=types.SimpleNamespace(emit_nvtx=_EmitNvtx))
+compiler = types.SimpleNamespace(is_compiling=lambda: _state.is_compiling)
+nn = types.SimpleNamespace(Module=Module, Linear=Linear, ReLU=ReLU, modules=types.SimpleNamespace(
+    module=types.SimpleNamespace(register_module_forward_pre_hook=lambda hook: _Handle(_before, hook),
+                                 register_module_forward_hook=lambda hook: _Handle(_after, hook))))
+cuda = types.SimpleNamespace(synchronize=_gpu.wait)
