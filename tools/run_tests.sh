@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
-# usage: run_tests.sh [SECTION...]    check headers gcc python web symbols no-cuda asan tsan fuzz lint
+# usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda asan tsan fuzz lint
 # Environment: FUZZ_SECONDS (60) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
@@ -126,6 +126,16 @@ section_web() {
         node_step "web: browser" tests/ui/*.test.mjs
 }
 
+# package_step NAME: the tests in tests/packaging/test_NAME.py, on what cmake --install makes of build/
+package_step() {
+    step "packages: $1" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B "tests/packaging/test_$1.py"
+}
+
+section_packages() {
+    step "packages: build" build_preset default && package_step install && package_step units && package_step images &&
+        package_step cluster
+}
+
 section_symbols() {
     step "exported symbols" tools/check_symbols.sh build/lib
 }
@@ -165,13 +175,21 @@ section_tsan() {
 fuzz_tmp=${TMPDIR:-/tmp}
 [ ! -w /dev/shm ] || fuzz_tmp=/dev/shm
 
+# What these read, others read on their way: a third of the time is enough.
+fuzz_seconds_of() {
+    case $1 in
+    fuzz_batch | fuzz_column_codec | fuzz_http_parse | fuzz_json) echo $(((fuzz_seconds + 2) / 3)) ;;
+    *) echo "$fuzz_seconds" ;;
+    esac
+}
+
 # fuzz_one PROGRAM: exit status of libFuzzer, its log beside the others
 fuzz_one() {
     local name corpus
     name=$(basename "$1")
     corpus=build/fuzz/corpus/$name
     mkdir -p "$corpus"
-    TMPDIR=$fuzz_tmp "${fixed_addresses[@]}" "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/words.dict \
+    TMPDIR=$fuzz_tmp "${fixed_addresses[@]}" "$1" -max_total_time="$(fuzz_seconds_of "$name")" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -dict=tests/fuzz/words.dict \
         -artifact_prefix="build/fuzz/finding-$name-" "$corpus" "tests/fuzz/corpus/${name#fuzz_}" \
         >"$logs/$name.log" 2>&1
 }
@@ -180,7 +198,7 @@ section_fuzz() {
     step "fuzzers build" build_preset fuzz fuzzers || return 1
     local programs=(build/fuzz/fuzzers/fuzz_*) status=0 first name index other
     [ -x "${programs[0]}" ] || { echo "   FAIL no fuzzers were built"; failed=$((failed + 1)); return 1; }
-    printf '   %d fuzzers, %s s each, two at a time\n' "${#programs[@]}" "$fuzz_seconds"
+    printf '   %d fuzzers, up to %s s each, two at a time\n' "${#programs[@]}" "$fuzz_seconds"
     for ((index = 0; index < ${#programs[@]}; index += 2)); do
         first=${programs[index]} other=${programs[index + 1]:-}
         local running=() names=()
@@ -207,10 +225,10 @@ section_lint() {
 }
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(check headers gcc python web symbols no-cuda asan tsan fuzz lint)
+[ $# -gt 0 ] || sections=(check headers gcc python web packages symbols no-cuda asan tsan fuzz lint)
 for section in "${sections[@]}"; do
     if ! declare -F "section_$section" >/dev/null; then
-        echo "run_tests: no section '$section'; sections are check headers gcc python web symbols no-cuda asan tsan fuzz lint" >&2
+        echo "run_tests: no section '$section'; sections are check headers gcc python web packages symbols no-cuda asan tsan fuzz lint" >&2
         exit 2
     fi
 done
