@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|format|web ...
+# usage: setup.sh build|test|check|format|web|packages ...
 set -eu
 
 packages=""
@@ -15,8 +15,12 @@ for job in "$@"; do
         packages="$packages chromium fonts-dejavu-core"
         command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
         ;;
+    packages)
+        packages="$packages pkg-config systemd yamllint python3-yaml python3-kubernetes docker-compose golang-go"
+        packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev"
+        ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, format, web" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, format, web, packages" >&2
         exit 2
         ;;
     esac

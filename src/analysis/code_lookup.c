@@ -107,6 +107,14 @@ static const struct code_listing *listing_find(const struct session_deep *deep, 
     return NULL;
 }
 
+static bool listing_has_lines(const struct session_deep *deep, const struct code_listing *listing)
+{
+    bool has_lines = false;
+    for (size_t i = 0; listing && !has_lines && i < listing->entry_count; i++)
+        has_lines = *deep->listing_entries[listing->entry_first + i].file != '\0';
+    return has_lines;
+}
+
 struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t cubin_crc, const char *symbol)
 {
     const struct session_deep *deep = &lookup->model->deep;
@@ -134,7 +142,7 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
         function.problem = "the stored code has no function of this name";
         return function;
     }
-    if (!opened->has_lines && !function.listing)
+    if (!opened->has_lines && !listing_has_lines(deep, function.listing))
         function.problem = opened->line_problem;
     if (!function.listing)
         function_disassemble(lookup, &function);
@@ -219,6 +227,11 @@ uint64_t code_function_size(const struct code_function *function)
         size = end > size ? end : size;
     }
     return size;
+}
+
+const struct cubin *code_function_cubin(const struct code_function *function)
+{
+    return function->object ? &function->object->cubin : NULL;
 }
 
 bool code_function_ptx(const struct code_function *function, struct bytes *out)

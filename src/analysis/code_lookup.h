@@ -54,6 +54,8 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
 void code_function_close(struct code_function *function);
 void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
                     struct code_text *text);
+/* The cubin that it is in; NULL: the log has none, or none that can be read. */
+const struct cubin *code_function_cubin(const struct code_function *function);
 /* The PTX that the function's cubin was made from, appended; false: the log has none. */
 bool code_function_ptx(const struct code_function *function, struct bytes *out);
 /* One past the last instruction's offset that is known; 0: nothing is known. */

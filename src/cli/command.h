@@ -54,6 +54,7 @@ int command_report(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_verify(int argc, char **argv);
 int command_seal(int argc, char **argv);
+int command_disassemble(int argc, char **argv);
 int command_upload(int argc, char **argv);
 int command_agent(int argc, char **argv);
 int command_monitor(int argc, char **argv);

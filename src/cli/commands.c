@@ -32,6 +32,11 @@ static const struct option_info trace_options[] = {
     {"pm", 0, OPTION_TEXT, "LIST", "also sample these sets or metrics over time (engine Trace)", NULL, 0, 0},
     {"pm-interval", 0, OPTION_NUMBER, "US", "PM samples every so many microseconds (default 1000)", NULL, 1, 1000000},
     {"upload", 0, OPTION_TEXT, "URL", "then send the session to a server; key from GPUFL_API_KEY", NULL, 0, 0},
+    {"no-disassemble", 0, OPTION_FLAG, NULL, "do not add the text of instructions at the end", NULL, 0, 0},
+    {0}};
+static const struct option_info disassemble_options[] = {
+    {"all", 0, OPTION_FLAG, NULL, "every function, not only those with samples or counts", NULL, 0, 0},
+    {"timeout-ms", 0, OPTION_NUMBER, "N", "stop after N ms for a session (default 60000)", NULL, 1, 86400000},
     {0}};
 static const struct option_info upload_options[] = {
     {"url", 0, OPTION_TEXT, "URL", "the server (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
@@ -198,6 +203,22 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_seal},
+    {.name = "disassemble",
+     .summary = "put the text of instructions into finished sessions",
+     .usage = "DIR...",
+     .example = "gpufl disassemble ./train",
+     .about =
+         "Lets nvdisasm print the functions that were sampled or counted and adds what it printed to the session, hottest "
+         "first, so that a server or another machine shows it without the CUDA toolkit. What the session has already is "
+         "left as it is. `gpufl trace` does this by itself when nvdisasm is found. DIR is a session directory, or a "
+         "directory of sessions. A session that is still being written is refused.\n\n"
+         "Exit status 1: functions were left without text, and why. 3: there is no session, no nvdisasm, or it cannot be "
+         "written.",
+     .options = disassemble_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = -1,
+     .run = command_disassemble},
     {.name = "upload",
      .summary = "send finished sessions to a server",
      .usage = "DIR",

@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "cli/child.h"
 #include "cli/command.h"
+#include "cli/disassemble.h"
 #include "cli/engine_settings.h"
 #include "cli/installation.h"
 #include "cli/recording.h"
@@ -225,6 +226,8 @@ int trace_run(const struct trace_request *request, char *session_dir)
         recording_collect(&recording, &result);
         if (!request->is_quiet)
             recording_print(&recording);
+        if (!request->has_no_disassembly)
+            disassemble_after_trace(&recording.found, request->is_quiet);
         if (session_dir && recording.found.count)
             snprintf(session_dir, PATH_MAX, "%s", recording.found.paths[0]);
     }
@@ -255,6 +258,7 @@ int command_trace(int argc, char **argv)
         .has_memory = arguments_has(&arguments, "memory"),
         .has_graphs = arguments_has(&arguments, "graphs"),
         .has_no_sync = arguments_has(&arguments, "no-sync"),
+        .has_no_disassembly = arguments_has(&arguments, "no-disassemble"),
         .is_quiet = arguments_has(&arguments, "quiet"),
     };
     struct problem problem = {""};

@@ -14,7 +14,7 @@ struct trace_request {
     long sample_ms;                   /* -1: the environment's, else 100 */
     const char *upload_url;           /* NULL: no upload */
     const struct arguments *settings; /* with those of the deep engines, see engine_settings.h; NULL: none */
-    bool has_stacks, has_memory, has_graphs, has_no_sync, is_quiet;
+    bool has_stacks, has_memory, has_graphs, has_no_sync, has_no_disassembly, is_quiet;
 };
 
 /* Runs the program and prints what there is to say; returns the exit code for gpufl. session_dir (may be NULL, else

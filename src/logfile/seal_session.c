@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The live file gets the number after the channel's last one. */
-static gpufl_status retire_live(const struct session_files *files, struct session_file *live, struct problem *problem)
+gpufl_status session_live_retire(const struct session_files *files, struct session_file *live, struct problem *problem)
 {
     uint64_t last = 0;
     for (size_t i = 0; i < files->log_count; i++)
@@ -51,7 +50,7 @@ static gpufl_status seal_files(struct session_files *files, struct problem *prob
         gpufl_status status = GPUFL_OK;
         bool was_live = file->kind == SESSION_FILE_LIVE;
         if (was_live)
-            status = retire_live(files, file, problem);
+            status = session_live_retire(files, file, problem);
         else if (finish_interrupted(files, file))
             continue;
         struct segment_footer footer;

@@ -85,6 +85,18 @@ bool session_lock_take(int lock_fd)
     return !fcntl(lock_fd, F_SETLK, &lock);
 }
 
+int session_lock_open(int dir_fd)
+{
+    int fd = openat(dir_fd, SESSION_LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && !session_lock_take(fd)) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
 bool session_lock_is_held(int dir_fd)
 {
     int fd = session_file_open(dir_fd, SESSION_LOCK_NAME);

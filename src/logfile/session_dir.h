@@ -55,6 +55,10 @@ bool session_id_is_valid(const char *text);
 void session_name_live(char *out, size_t size, enum channel channel);
 void session_name_rotated(char *out, size_t size, enum channel channel, uint64_t index, const char *suffix);
 
+/* seal_session.c: the live file gets the number after its channel's last one; *live is changed but for its name. */
+NODISCARD gpufl_status session_live_retire(const struct session_files *files, struct session_file *live,
+                                           struct problem *problem);
+
 /* Opens a regular file for reading, never through a symbolic link; -1 with errno (ELOOP: symbolic link, EINVAL: not a regular file). */
 int session_file_open(int dir_fd, const char *name);
 /* The errno of session_file_open in words. */
@@ -62,6 +66,9 @@ const char *session_file_error(int error);
 
 /* Takes the writer's lock (fd on the lock file); false with errno when somebody else has it. */
 bool session_lock_take(int lock_fd);
+/* The writer's lock, taken on a lock file that is made when missing, so that two do not append at once; close it to give
+ * it back. -1 with errno; EAGAIN: somebody has it. */
+int session_lock_open(int dir_fd);
 /* Is the lock of this session directory held by a living writer? */
 bool session_lock_is_held(int dir_fd);
 

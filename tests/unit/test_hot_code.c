@@ -2,6 +2,7 @@
 /* Samples and counters meet instructions and source lines of real cubins. */
 #include "golden_session.h"
 #include "session_fixture.h"
+#include "tool_fixture.h"
 
 #include <math.h>
 
@@ -177,26 +178,6 @@ static void unread_code_leaves_the_rows_as_they_are(void **state)
         assert_int_equal(analysis.code.places[i].line, 0);
     analysis_free(&analysis);
     golden_unload(&golden);
-}
-
-/* A look-alike nvdisasm that notes how often it ran, and a cache of its own. */
-static void tool_install(const char *dir, const char *code)
-{
-    char script[1024], tool[512];
-    int size = snprintf(script, sizeof script, "#!/bin/sh\necho >> '%s/runs'\n%s\n", dir, code);
-    fixture_write(dir, "nvdisasm", script, (size_t)size);
-    fixture_path(tool, dir, "nvdisasm");
-    assert_int_equal(chmod(tool, 0755), 0);
-    assert_int_equal(setenv("GPUFL_NVDISASM", tool, 1), 0);
-    assert_int_equal(setenv("XDG_CACHE_HOME", dir, 1), 0);
-}
-
-static size_t tool_runs(const char *dir)
-{
-    size_t size = 0;
-    if (fixture_exists(dir, "runs"))
-        free(fixture_read(dir, "runs", &size));
-    return size;
 }
 
 static void nvdisasm_gives_text_where_the_caller_lets_it_run(void **state)

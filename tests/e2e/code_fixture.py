@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions with code whose instructions were counted, and look-alikes of nvdisasm."""
+from harness import SOURCE, TestCase, environment
+
+CUBIN = SOURCE / "tests/recordings/cubins/vector_add.sm_90.cubin"
+ENGINE = ["--engine", "SassMetrics"]
+TEXTS = {0x00: "LDC R1, c[0x0][0x28]", 0x10: "S2R R0, SR_TID.X", 0xE0: "IMAD.WIDE R4, R9, 0x4, R4"}
+LISTING = "\t.section\t.text.vector_add,\"ax\",@progbits\n" + "".join(
+    f"        /*{pc:04x}*/                   {text} ;\n" for pc, text in TEXTS.items())
+
+
+def fake_crc(cubin):
+    """What the look-alike CUPTI calls a cubin's CRC."""
+    crc = 2166136261
+    for byte in cubin:
+        crc = (crc ^ byte) * 16777619 & 0xFFFFFFFF
+    return crc
+
+
+class CodeTest(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.cache = self.directory / "cache"
+        self.crc = fake_crc(CUBIN.read_bytes())
+
+    def tool(self, script):
+        """A look-alike nvdisasm with that shell code in it, which notes how often it ran."""
+        path = self.directory / "nvdisasm"
+        path.write_text(f"#!/bin/sh\necho >> '{self.directory}/runs'\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def good_tool(self):
+        listing = self.directory / "listing"
+        listing.write_text(LISTING)
+        return self.tool(f"cat '{listing}'")
+
+    @property
+    def tool_runs(self):
+        runs = self.directory / "runs"
+        return len(runs.read_text()) if runs.exists() else 0
+
+    def environment(self, tool=None, **variables):
+        """Without a tool none of the places that a variable names has one."""
+        return environment(GPUFL_NVDISASM=tool, XDG_CACHE_HOME=self.cache, VIRTUAL_ENV=None, CONDA_PREFIX=None,
+                           PATH="/nowhere" if tool is None else "/usr/bin:/bin", **variables)
+
+    def record(self, *options, tool=None, launches=20):
+        """vector_add's first and hottest instructions are counted; its cubin is in the log, its text where there is a tool."""
+        recording = self.directory / "counts.sassrec"
+        recording.write_text("sassrec 1\ncupti 130001\nmetric 0 smsp__sass_inst_executed\n"
+                             f"function 0 {self.crc} 0 vector_add\n"
+                             f"flush 2 1\nrecord 0 0 0:640\nrecord 0 {0xE0} 0:640\n")
+        env = self.environment(tool, FAKE_CUBIN=CUBIN, FAKE_SASS_RECORDING=recording)
+        return self.trace("--launches", launches, options=[*ENGINE, *options, *([] if tool else ["--no-disassemble"])], env=env)
