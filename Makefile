@@ -17,7 +17,7 @@ demo: ## a full report, then a server with that session and this host's live met
 	@build/bin/gpufl demo $(DEMO)
 
 test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer)
-	@tools/setup.sh build test check web
+	@tools/setup.sh build test check web packages
 	@tools/run_tests.sh
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of cmake --install: the program prints its own completion scripts.
+set(directory_of_bash bash-completion/completions)
+set(directory_of_zsh zsh/site-functions)
+set(directory_of_fish fish/vendor_completions.d)
+set(name_of_bash gpufl)
+set(name_of_zsh _gpufl)
+set(name_of_fish gpufl.fish)
+foreach(shell bash zsh fish)
+  set(script ${output_dir}/completions/${name_of_${shell}})
+  file(MAKE_DIRECTORY ${output_dir}/completions)
+  execute_process(COMMAND ${program} completion ${shell} OUTPUT_FILE ${script} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${program} completion ${shell}: ${status}")
+  endif()
+  file(INSTALL ${script} DESTINATION ${CMAKE_INSTALL_PREFIX}/share/${directory_of_${shell}})
+endforeach()
