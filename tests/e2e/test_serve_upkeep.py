@@ -36,8 +36,10 @@ class Upkeep(ServeTest):
             for number in range(2, 82):
                 self.send(server, session_id, [kernels(session_id, number)], number)
             # 80 small segments of kernels and one of job_start; fewer than 32 may wait for company.
-            server.wait_for("the melting", lambda: metrics(server)["gpufl_store_segments"] < 34, PATIENCE_S)
-            self.assertGreater(metrics(server)["gpufl_store_compactions_total"], 0)
+            def is_melted():
+                told = metrics(server)
+                return told["gpufl_store_segments"] < 34 and told["gpufl_store_compactions_total"] > 0
+            server.wait_for("the melting", is_melted, PATIENCE_S)
             catalog = server.get(f"/api/v1/sessions/{session_id}")["catalog"]
             self.assertEqual((catalog["state"], catalog["kernels"]), ("live", 800))
             listed = server.get(f"/api/v1/sessions/{session_id}/kernels", exact="true")["kernels"]
