@@ -47,7 +47,8 @@ ctest_step() {
     local name=$1 directory=$2 log total bad status
     shift 2
     log=$logs/ctest-$name.log
-    "${fixed_addresses[@]}" ctest --test-dir "$directory" -j"$jobs" --output-on-failure --no-tests=error "$@" >"$log" 2>&1
+    # Two for each core: most end-to-end tests wait for something most of the time.
+    "${fixed_addresses[@]}" ctest --test-dir "$directory" -j"$((jobs * 2))" --output-on-failure --no-tests=error "$@" >"$log" 2>&1
     status=$?
     read -r bad total < <(sed -n 's/.* \([0-9]*\) tests\? failed out of \([0-9]*\).*/\1 \2/p' "$log" | tail -n 1)
     if [ -z "${total:-}" ]; then
@@ -196,14 +197,15 @@ fuzz_one() {
 
 section_fuzz() {
     step "fuzzers build" build_preset fuzz fuzzers || return 1
-    local programs=(build/fuzz/fuzzers/fuzz_*) status=0 first name index other
+    local programs=(build/fuzz/fuzzers/fuzz_*) status=0 name index program
     [ -x "${programs[0]}" ] || { echo "   FAIL no fuzzers were built"; failed=$((failed + 1)); return 1; }
-    printf '   %d fuzzers, up to %s s each, two at a time\n' "${#programs[@]}" "$fuzz_seconds"
-    for ((index = 0; index < ${#programs[@]}; index += 2)); do
-        first=${programs[index]} other=${programs[index + 1]:-}
+    local at_once=$((jobs * 2))
+    printf '   %d fuzzers, up to %s s each, %d at a time\n' "${#programs[@]}" "$fuzz_seconds" "$at_once"
+    for ((index = 0; index < ${#programs[@]}; index += at_once)); do
         local running=() names=()
-        fuzz_one "$first" & running+=($!) names+=("$(basename "$first")")
-        [ -z "$other" ] || { fuzz_one "$other" & running+=($!) names+=("$(basename "$other")"); }
+        for program in "${programs[@]:index:at_once}"; do
+            fuzz_one "$program" & running+=($!) names+=("$(basename "$program")")
+        done
         for i in "${!running[@]}"; do
             name=${names[i]}
             if wait "${running[i]}"; then
