@@ -30,8 +30,13 @@ TABLE
 for tool in node npm; do
     command -v $tool >/dev/null 2>&1 || without "there is no $tool"
 done
-node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 20 || (+a == 20 && +b >= 19) ? 0 : 1)' ||
-    without "Node.js $(node --version) is too old: 20.19 is needed"
+# Distributions carry an older Node.js than the bundler needs; npm has a newer one.
+export PATH="$out/node/node_modules/.bin:$PATH"
+is_new_enough() {
+    node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 20 || (+a == 20 && +b >= 19) ? 0 : 1)'
+}
+is_new_enough || npm install --prefix "$out/node" --no-save --no-audit --no-fund node@22 >"$out/node.log" 2>&1 || true
+is_new_enough || without "Node.js $(node --version) is too old: 20.19 is needed"
 
 # One at a time, also from several build directories.
 packages_install() {

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 fuzz_seconds=${FUZZ_SECONDS:-60}
 jobs=${JOBS:-$(nproc)}
 logs=$PWD/build/logs
+export PATH=$PWD/build/dashboard/node/node_modules/.bin:$PATH # where build_dashboard.sh puts Node.js when it is too old
 passed=0
 failed=0
 mkdir -p "$logs"
