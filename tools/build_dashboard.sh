@@ -36,6 +36,7 @@ is_new_enough() {
     node -e 'const [a, b] = process.versions.node.split("."); process.exit(+a > 20 || (+a == 20 && +b >= 19) ? 0 : 1)'
 }
 is_new_enough || npm install --prefix "$out/node" --no-save --no-audit --no-fund node@22 >"$out/node.log" 2>&1 || true
+hash -r
 is_new_enough || without "Node.js $(node --version) is too old: 20.19 is needed"
 
 # One at a time, also from several build directories.
