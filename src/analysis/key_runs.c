@@ -73,8 +73,9 @@ static void chains_merge(const int64_t *keys, const uint32_t *from, size_t middl
 {
     size_t left = 0, right = middle;
     while (left < middle && right < end) {
-        uint32_t a = from[left], b = from[right];
-        bool is_left = keys[a] < keys[b] || (keys[a] == keys[b] && a < b);
+        const uint32_t a = from[left], b = from[right];
+        const int64_t key_a = keys[a], key_b = keys[b];
+        bool is_left = key_a < key_b || (key_a == key_b && a < b);
         *to++ = is_left ? a : b;
         left += is_left;
         right += !is_left;

@@ -160,8 +160,10 @@ static void results_trim(struct sass_results *results)
 {
     if (results->count && results->count < results->capacity) {
         struct sass_cell *trimmed = realloc(results->cells, results->count * sizeof *trimmed);
-        results->cells = trimmed ? trimmed : results->cells;
-        results->capacity = trimmed ? results->count : results->capacity;
+        if (trimmed) {
+            results->cells = trimmed;
+            results->capacity = results->count;
+        }
     }
     size_t needed_bytes =
         sizeof *results + results->capacity * sizeof *results->cells + intern_bytes(&results->symbols);

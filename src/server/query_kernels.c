@@ -132,7 +132,7 @@ static bool executions_write(struct bytes *out, const struct kernel_columns *ker
         histogram_edges(all[i].edges, bins, duration->min, duration->max, all[i].is_log);
     }
     qsort(all, count, sizeof *all, slot_compare);
-    struct list_bins *slot = NULL, wanted;
+    struct list_bins *slot = NULL, wanted = {0};
     for (size_t i = 0; i < kernels->count; i++) {
         /* Executions of one kernel often follow each other. */
         if (!slot || slot->kernel_id != kernels->kernel_id[i]) {
@@ -269,9 +269,11 @@ static bool take_kernel(void *user, const struct store_kernel *kernel)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity * 2 + 64;
         struct hotspot *grown = realloc(list->items, capacity * sizeof *grown);
-        list->items = grown ? grown : list->items;
+        if (grown)
+            list->items = grown;
         uint64_t(*histograms)[STORE_HISTOGRAM_BINS] = realloc(list->histograms, capacity * sizeof *histograms);
-        list->histograms = histograms ? histograms : list->histograms;
+        if (histograms)
+            list->histograms = histograms;
         list->has_failed = !grown || !histograms;
         if (list->has_failed)
             return false;

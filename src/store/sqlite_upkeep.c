@@ -129,7 +129,7 @@ static gpufl_status vacuum_apply(struct sqlite_store *store, struct connection *
 gpufl_status store_give_back(struct sqlite_store *store, unsigned kept_percent, bool *is_done, struct problem *problem)
 {
     struct connection *reader;
-    int64_t free_pages, pages, free_after;
+    int64_t free_pages = 0, pages = 0, free_after;
     *is_done = true;
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
