@@ -50,7 +50,7 @@ static int samples_compare(const void *left, const void *right)
 /* Each function once, and those first that a reader will look at first. */
 static void wanted_sort(struct listing_run *run)
 {
-    if (!run->wanted_count)
+    if (!run->wanted || !run->wanted_count)
         return;
     qsort(run->wanted, run->wanted_count, sizeof *run->wanted, name_compare);
     size_t kept = 0;
@@ -68,7 +68,7 @@ static void wanted_sort(struct listing_run *run)
 static bool wanted_grow(struct listing_run *run)
 {
     wanted_sort(run);
-    if (run->wanted_count < run->wanted_capacity / 2)
+    if (run->wanted && run->wanted_count < run->wanted_capacity / 2)
         return true;
     size_t capacity = run->wanted_capacity ? run->wanted_capacity * 2 : 64;
     struct wanted *wanted = capacity > functions_max ? NULL : realloc(run->wanted, capacity * sizeof *wanted);
@@ -87,7 +87,7 @@ static bool wanted_add(struct listing_run *run, uint64_t crc, const char *symbol
         last->samples += samples;
         return true;
     }
-    if (run->wanted_count == run->wanted_capacity && !wanted_grow(run))
+    if ((!run->wanted || run->wanted_count == run->wanted_capacity) && !wanted_grow(run))
         return false;
     run->wanted[run->wanted_count++] = (struct wanted){.cubin_crc = crc, .symbol = symbol, .samples = samples};
     return true;

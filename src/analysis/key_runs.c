@@ -91,8 +91,8 @@ bool runs_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *sc
     if (!count || count / chains.run_count < run_length_min)
         return false;
     size_t ends[chains_max];
-    chains.of_run = malloc(chains.run_count);
-    chains.starts = malloc((chains.run_count + 1) * sizeof *chains.starts);
+    chains.of_run = calloc(chains.run_count, sizeof *chains.of_run);
+    chains.starts = calloc(chains.run_count + 1, sizeof *chains.starts);
     bool is_done = chains.of_run && chains.starts && chains_make(&chains, keys, count);
     if (is_done)
         chains_lay_out(&chains, order, ends);

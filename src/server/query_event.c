@@ -245,7 +245,9 @@ void query_timeline_marks(struct query_call *call)
     if ((!session && !is_too_large) || (session && query_is_known(call, session)))
         return;
     marks.counts = calloc((size_t)marks.pixels, sizeof *marks.counts);
-    bool is_done = marks.counts || query_fail(call, 503, "no_memory", "no memory to answer");
+    bool is_done = marks.counts != NULL;
+    if (!is_done)
+        query_fail(call, 503, "no_memory", "no memory to answer");
     if (is_done && session) {
         const struct kernel_columns *kernels = &session->model->kernels;
         for (size_t i = 0; i < kernels->count; i++)

@@ -227,7 +227,7 @@ static gpufl_status config_change(struct store *base, const char *name, const ch
 gpufl_status ch_config_put(struct store *base, const char *name, const char *text, size_t size,
                            int64_t expected_revision, int64_t *revision, struct problem *problem)
 {
-    int64_t made;
+    int64_t made = 0;
     gpufl_status status = config_change(base, name, text, size, expected_revision, &made, problem);
     if (!status)
         *revision = made;

@@ -195,8 +195,10 @@ static gpufl_status host_ask(struct ch_client *client, unsigned host, const stru
     bytes_append_char(&url, '\0');
     if (!headers || !handle || url.failed ||
         !handle_prepare(client, handle->curl, url.data, request, &answer, reason) ||
-        curl_easy_setopt(handle->curl, CURLOPT_HTTPHEADER, headers))
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a request to ClickHouse");
+        curl_easy_setopt(handle->curl, CURLOPT_HTTPHEADER, headers)) {
+        status = GPUFL_E_NO_MEMORY;
+        (void)problem_set(problem, status, "no memory for a request to ClickHouse");
+    }
     CURLcode code = status ? CURLE_OK : curl_easy_perform(handle->curl);
     if (!status && !code)
         curl_easy_getinfo(handle->curl, CURLINFO_RESPONSE_CODE, http_status);

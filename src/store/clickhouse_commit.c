@@ -211,7 +211,7 @@ static gpufl_status others_read(struct ch_store *store, const struct ch_write *f
                                 struct problem *problem)
 {
     struct bytes sql = {0};
-    int64_t begun_s = first->begun_s;
+    int64_t begun_s = INT64_MAX;
     for (const struct ch_write *write = first; write; write = write->next)
         begun_s = write->begun_s < begun_s ? write->begun_s : begun_s;
     bytes_append_text(&sql, "SELECT session_id, write_id, state, toInt64(now()) - toInt64(at) AS number, channel,"

@@ -175,8 +175,10 @@ static gpufl_status pieces_read(struct source *source, const char *what, size_t 
     free(*pieces);
     *pieces = calloc(count + 1, sizeof **pieces);
     *piece_count = 0;
-    if (!status && !*pieces)
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read session %s", source->session_id);
+    if (!status && !*pieces) {
+        status = GPUFL_E_NO_MEMORY;
+        (void)problem_set(problem, status, "no memory to read session %s", source->session_id);
+    }
     while (!status && ch_rows_next(rows) && *piece_count < count) {
         struct piece *piece = &(*pieces)[(*piece_count)++];
         piece->write_id = ch_u64(rows);

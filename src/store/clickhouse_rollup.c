@@ -188,8 +188,10 @@ static gpufl_status committed_read(struct ch_store *store, const char *where, st
     gpufl_status status = ch_select(store->client, &sql, &rows, problem);
     size_t count = rows.body.size / sizeof *out->ids;
     out->ids = calloc(count + 1, sizeof *out->ids);
-    if (!status && !out->ids)
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for metrics");
+    if (!status && !out->ids) {
+        status = GPUFL_E_NO_MEMORY;
+        (void)problem_set(problem, status, "no memory for metrics");
+    }
     while (!status && ch_rows_next(&rows) && out->count < count)
         out->ids[out->count++] = ch_u64(&rows);
     if (!status)
