@@ -106,7 +106,7 @@ static int buffer_index(struct buffer *buffer)
     }
     buffer->sizes = buffer->offsets + room;
     void *record = NULL;
-    int result;
+    int result = CUPTI_ABI_SUCCESS;
     while (buffer->count < room &&
            (result = cupti->call.get_next_record(buffer->bytes, buffer->valid, &record)) == CUPTI_ABI_SUCCESS) {
         Py_ssize_t offset = (uint8_t *)record - buffer->bytes;
