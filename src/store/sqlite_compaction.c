@@ -20,7 +20,7 @@ enum {
     WAIT_S = 30,
     SETTLE_S = 10
 };
-enum { LINES_BYTES = 1 << 20, BATCH_MAX = 8, BACKGROUND_NICE = 10, FREE_PERCENT = 25 };
+enum { LINES_BYTES = 1 << 20, BATCH_MAX = 32, BACKGROUND_NICE = 10, FREE_PERCENT = 25 };
 #define SECOND_NS INT64_C(1000000000)
 
 /* Small: fewer than three quarters of a whole segment's rows, and for records less than 256 KiB. Tiny ones are melted

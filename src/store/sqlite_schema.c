@@ -106,7 +106,7 @@ gpufl_status schema_prepare(struct connection *connection, struct problem *probl
     gpufl_status status = script_run(connection,
                                      "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
                                      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
-                                     "PRAGMA wal_autocheckpoint=2000; PRAGMA journal_size_limit=67108864;"
+                                     "PRAGMA wal_autocheckpoint=8000; PRAGMA journal_size_limit=67108864;"
                                      "PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;",
                                      problem);
     int version = 0;
