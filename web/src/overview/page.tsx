@@ -4,8 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { kernelColour } from "../colour";
 import * as format from "../format";
-import { kernelName } from "../kernels/answers";
-import { NameCell } from "../kernels/name-cell";
+import { kernelSumColumns, type KernelSums } from "../kernels/columns";
 import { useSession } from "../query";
 import { href, sessionId } from "../route";
 import { CopiesTable, type Copies } from "../memory/copies";
@@ -21,14 +20,8 @@ import { partsOf, timeParts, type TimeUse } from "./time-use";
 import "../kernels/kernels.css";
 import "./overview.css";
 
-interface Kernel {
-    name: string | null;
-    kernel_id: number;
-    count: number;
-    total_ns: number;
-    median_ns: number | null;
+interface Kernel extends KernelSums {
     p99_ns: number | null;
-    share: number;
 }
 interface Kernels {
     count: number;
@@ -92,44 +85,7 @@ function Time({ session, summary }: { session: string; summary: SessionSummary }
 function kernelColumns(session: string, data: Kernels): Column<Kernel>[] {
     const histograms = new Map((data.histograms ?? []).map((histogram) => [histogram.kernel_id, histogram.counts]));
     return [
-        {
-            id: "name",
-            title: "kernel",
-            isKept: true,
-            value: (row) => row.name,
-            cell: (row) => (
-                <NameCell
-                    name={row.name ?? ""}
-                    shown={kernelName(row.name ?? `kernel ${row.kernel_id}`)}
-                    address={href("kernel", { id: row.kernel_id }, session)}
-                />
-            ),
-        },
-        {
-            id: "total_ns",
-            title: "total",
-            width: 80,
-            isKept: true,
-            value: (row) => row.total_ns,
-            text: (row) => format.time(row.total_ns),
-        },
-        {
-            id: "share",
-            title: "share",
-            width: 64,
-            isKept: true,
-            about: "of the time of all kernels",
-            value: (row) => row.share,
-            text: (row) => format.percent(row.share),
-        },
-        { id: "count", title: "calls", width: 72, value: (row) => row.count, text: (row) => format.count(row.count) },
-        {
-            id: "median_ns",
-            title: "median",
-            width: 80,
-            value: (row) => row.median_ns,
-            text: (row) => format.time(row.median_ns),
-        },
+        ...kernelSumColumns<Kernel>(session),
         { id: "p99_ns", title: "p99", width: 80, value: (row) => row.p99_ns, text: (row) => format.time(row.p99_ns) },
         {
             id: "durations",

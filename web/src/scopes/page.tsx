@@ -4,10 +4,9 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { scopeColour } from "../colour";
 import * as format from "../format";
-import { kernelName } from "../kernels/answers";
-import { NameCell } from "../kernels/name-cell";
+import { kernelSumColumns, type KernelSums } from "../kernels/columns";
 import { useSession } from "../query";
-import { href, sessionId, setParams, useParam } from "../route";
+import { sessionId, setParams, useParam } from "../route";
 import { revisionOf, useSummary } from "../session";
 import { Bar } from "../ui/charts";
 import { Answered, Partial } from "../ui/states";
@@ -15,15 +14,6 @@ import { Table, type Column } from "../ui/table";
 import { ScopeIcicle } from "./icicle";
 import { rowsOf, unfolded, type ScopeRow, type Scopes } from "./tree";
 import "../kernels/kernels.css";
-
-interface Kernel {
-    name: string | null;
-    kernel_id: number;
-    count: number;
-    total_ns: number;
-    median_ns: number | null;
-    share: number;
-}
 
 const INDENT_PX = 16;
 
@@ -150,60 +140,13 @@ function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: Readonl
 }
 
 function KernelsInside({ session, scope, version }: { session: string; scope: string; version: number }): JSX.Element {
-    const answer = useSession<{ kernels: Kernel[]; total: number; total_ns: number; count: number }>(
+    const answer = useSession<{ kernels: KernelSums[]; total: number; total_ns: number; count: number }>(
         session,
         "kernels",
         { scope, limit: 200 },
         { version },
     );
-    const columns = useMemo(
-        (): Column<Kernel>[] => [
-            {
-                id: "name",
-                title: "kernel",
-                isKept: true,
-                value: (row) => row.name,
-                cell: (row) => (
-                    <NameCell
-                        name={row.name ?? ""}
-                        shown={kernelName(row.name ?? `kernel ${row.kernel_id}`)}
-                        address={href("kernel", { id: row.kernel_id }, session)}
-                    />
-                ),
-            },
-            {
-                id: "total_ns",
-                title: "total",
-                width: 88,
-                isKept: true,
-                value: (row) => row.total_ns,
-                text: (row) => format.time(row.total_ns),
-            },
-            {
-                id: "share",
-                title: "share",
-                width: 72,
-                isKept: true,
-                value: (row) => row.share,
-                text: (row) => format.percent(row.share),
-            },
-            {
-                id: "count",
-                title: "calls",
-                width: 80,
-                value: (row) => row.count,
-                text: (row) => format.count(row.count),
-            },
-            {
-                id: "median_ns",
-                title: "median",
-                width: 88,
-                value: (row) => row.median_ns,
-                text: (row) => format.time(row.median_ns),
-            },
-        ],
-        [session],
-    );
+    const columns = useMemo(() => kernelSumColumns(session), [session]);
     return (
         <section class="section" aria-label="kernels inside">
             <div class="section-head">
