@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -86,20 +87,53 @@ static void server_begin(void)
     atexit(server_end);
 }
 
+static void die(const char *what)
+{
+    perror(what);
+    abort();
+}
+
+/* The fuzzer's own clock interrupts waits once a second; that is no finding. */
+static bool fd_wait(int fd, short events)
+{
+    struct pollfd wait = {.fd = fd, .events = events};
+    int ready;
+    while ((ready = poll(&wait, 1, PATIENCE_MS)) < 0 && errno == EINTR)
+        continue;
+    return ready == 1;
+}
+
+/* An interrupted connect goes on by itself: its end is waited for, its result read. */
+static void fd_connect(int fd)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(http_server_port(server))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!connect(fd, (struct sockaddr *)&address, sizeof address))
+        return;
+    if (errno != EINTR)
+        die("connect");
+    int result = 0;
+    socklen_t size = sizeof result;
+    if (!fd_wait(fd, POLLOUT) || getsockopt(fd, SOL_SOCKET, SO_ERROR, &result, &size))
+        die("interrupted connect");
+    if (result) {
+        errno = result;
+        die("connect, later");
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size > INPUT_MAX)
         return 0;
     if (!server)
         server_begin();
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(http_server_port(server))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     /* Reset instead of a lingering close: thousands of connections a second. */
     const struct linger hard = {.l_onoff = 1, .l_linger = 0};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard) ||
-        connect(fd, (struct sockaddr *)&address, sizeof address))
-        abort();
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard))
+        die("socket");
+    fd_connect(fd);
     /* What follows ends most connections at once; the others end by the server's patience. */
     static const char farewell[] = "\r\n\r\nGET / HTTP/1.0\r\n\r\n";
     send(fd, data, size, MSG_NOSIGNAL);
@@ -108,12 +142,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[4096];
     bool is_first = true;
     for (;;) {
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        int ready;
-        while ((ready = poll(&wait, 1, PATIENCE_MS)) < 0 && errno == EINTR) /* the fuzzer's own clock */
-            continue;
-        if (ready != 1)
-            abort();
+        if (!fd_wait(fd, POLLIN))
+            die("no answer");
         ssize_t got = recv(fd, text, sizeof text, 0);
         if (got <= 0)
             break;
