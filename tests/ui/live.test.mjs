@@ -75,6 +75,24 @@ pageTest(server, "the fleet shows a GPU's sample as it comes", {}, async (page) 
     await host.getByText("87 %").waitFor();
 });
 
+pageTest(server, "a machine without GPUs is in the fleet with its CPU and memory", {}, async (page) => {
+    const id = "0192f300-0000-7000-8000-00000000a004";
+    const load = {
+        type: "host_metric_batch",
+        batch_id: 1,
+        base_time_ns: Number(nowNs()),
+        columns: ["dt_ns", "cpu_pct_x100", "ram_used_mib", "ram_total_mib"],
+        rows: [[0, 4250, 8192, 32768]],
+    };
+    await server.send(id, [{ ...jobStart("host only"), hostname: "node2", devices: [] }, load]);
+    await page.open("/fleet");
+    const host = page.getByRole("group", { name: "node2", exact: true });
+    await host.getByText("RAM 25.0 % of 32.0 GiB").waitFor();
+    await host.getByText("CPU 42.5 %").waitFor();
+    await host.getByText("no GPU was seen").waitFor();
+    assert.equal(await host.getByText("last sample").count(), 0);
+});
+
 pageTest(
     server,
     "a server that is gone is said to be, with what was there, and found again",

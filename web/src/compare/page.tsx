@@ -97,7 +97,7 @@ function columnsOf(isScope: boolean): Column<ComparedRow>[] {
             id: "spread",
             title: "spread",
             about: "interquartile range by the median, before and after",
-            width: 120,
+            width: 148,
             value: (row) => spreadOf(row.new) ?? spreadOf(row.base),
             text: (row) => `${format.percent(spreadOf(row.base), "–")} → ${format.percent(spreadOf(row.new), "–")}`,
             isRight: true,

@@ -40,6 +40,18 @@ export function isFresh(sample: Sample | null, nowMs: number): boolean {
     return sample?.sample_ns != null && nowMs - sample.sample_ns / 1e6 < FRESH_MS;
 }
 
+// When the host or one of its GPUs was last sampled; null: never.
+export function lastSampleNs(host: Host): number | null {
+    const times = [host.metrics, ...host.gpus.map((gpu) => gpu.metrics)]
+        .map((sample) => sample?.sample_ns)
+        .filter((time): time is number => time != null);
+    return times.length > 0 ? Math.max(...times) : null;
+}
+
+export function isHeard(host: Host, nowMs: number): boolean {
+    return isFresh({ sample_ns: lastSampleNs(host) }, nowMs);
+}
+
 // NVML's reasons; the others say that nobody asked for more.
 const throttles: readonly (readonly [number, string, 1 | 2])[] = [
     [0x4, "power", 1],
@@ -83,7 +95,7 @@ export function isBusy(gpu: Gpu, nowMs: number): boolean {
 export function hostsInOrder(hosts: readonly Host[], problems: readonly Problem[], nowMs: number): Host[] {
     const rank = (host: Host): number =>
         problems.reduce((most, problem) => (problem.host === host.host ? Math.max(most, problem.severity) : most), 0);
-    const fresh = (host: Host): number => Number(host.gpus.some((gpu) => isFresh(gpu.metrics, nowMs)));
+    const fresh = (host: Host): number => Number(isHeard(host, nowMs));
     return [...hosts].sort(
         (a, b) => rank(b) - rank(a) || fresh(b) - fresh(a) || a.host.localeCompare(b.host, "en", { numeric: true }),
     );

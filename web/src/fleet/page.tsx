@@ -15,6 +15,8 @@ import {
     hostsInOrder,
     isBusy,
     isFresh,
+    isHeard,
+    lastSampleNs,
     metricsPath,
     problemsOf,
     rangeSeconds,
@@ -28,6 +30,7 @@ import {
     type HostMetrics,
     type Hosts,
     type Problem,
+    type Sample,
 } from "./fleet";
 import { History } from "./history";
 import "./fleet.css";
@@ -143,6 +146,21 @@ function sumOf(host: Host, metric: string): number | null {
     return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) : null;
 }
 
+// The machine's own CPU and memory, where a monitor samples it.
+function HostLoad({ metrics }: { metrics: Sample | null }): JSX.Element | null {
+    if (!isFresh(metrics, Date.now())) return null;
+    const [cpu, used, total] = ["cpu_pct_x100", "ram_used_mib", "ram_total_mib"].map((name) => metrics?.[name] ?? null);
+    return (
+        <span class="dim small">
+            <span class="nowrap">CPU {format.quantity(cpu == null ? null : cpu / 100, "%")}</span>
+            {" · "}
+            <span class="nowrap">
+                RAM {format.share(used, total)} of {format.bytes(total == null ? null : total * 2 ** 20)}
+            </span>
+        </span>
+    );
+}
+
 function HostRow({
     host,
     sessions,
@@ -162,16 +180,16 @@ function HostRow({
             host.gpus.flatMap((gpu) => usersOf(host.host, gpu, sessions)).map((session) => [session.id, session]),
         ).values(),
     ];
-    const fresh = host.gpus.some((gpu) => isFresh(gpu.metrics, Date.now()));
+    const isLive = isHeard(host, Date.now());
     return (
         <div class="host" role="group" aria-label={host.host}>
             <div class="host-name">
                 <a href={href("sessions", { host: host.host })}>{format.middleCut(host.host, 40)}</a>
-                <span class={fresh ? "dim small" : "amber small"}>
-                    {fresh
-                        ? ""
-                        : `last sample ${format.ago(host.gpus[0]?.metrics?.sample_ns ?? host.last_seen_ns * 1)}`}
-                </span>
+                {isLive ? (
+                    <HostLoad metrics={host.metrics} />
+                ) : (
+                    <span class="amber small">last sample {format.ago(lastSampleNs(host) ?? host.last_seen_ns)}</span>
+                )}
             </div>
             <div class="host-gpus">
                 {host.gpus.map((gpu) => (
@@ -179,7 +197,7 @@ function HostRow({
                 ))}
                 {host.gpus.length === 0 ? <span class="dim">no GPU was seen</span> : null}
             </div>
-            <div class="host-facts small">
+            <div class="host-facts small" hidden={host.gpus.length === 0}>
                 <span>
                     memory{" "}
                     <Bar

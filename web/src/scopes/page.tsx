@@ -86,7 +86,7 @@ function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: Readonl
         },
         {
             id: "gpu_share",
-            title: "of all GPU time",
+            title: "share of GPU",
             width: 112,
             isUnsorted: true,
             value: (row) => (wholeNs > 0 ? row.gpu_ns / wholeNs : null),
