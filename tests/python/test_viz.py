@@ -143,6 +143,12 @@ def show(*, block=None):
             self.assertAlmostEqual(point.intensity / (operations / moved), 1)
             self.assertAlmostEqual(point.per_second / (operations / duration_ns * 1e9), 1)
 
+    def test_the_roofline_has_the_tensor_cores_roof_where_they_were_used(self):
+        session = GpuFlightSession(viz_sessions.write(self.directory / "s", steps=1))
+        texts = " ".join(self.texts(viz.roofline(session)))
+        self.assertIn("tensor cores, 16 bit", texts)
+        self.assertNotIn("not known", texts)
+
     def test_compared_kernels_are_those_that_changed_most(self):
         slow = GpuFlightSession(viz_sessions.write(self.directory / "a"))
         fast = GpuFlightSession(viz_sessions.write(self.directory / "b", speed=0.5, seed=9))

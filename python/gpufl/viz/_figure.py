@@ -102,7 +102,7 @@ def duration_text(duration_ns: float) -> str:
 
 
 def count_text(count: float) -> str:
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(count) >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.3g} "

@@ -14,13 +14,16 @@ import numpy
 from ._bars import say, titled
 from ._figure import SMALL, Paper, count_text, cut, kernel_words, plain
 
-# Lanes for a fused multiply-add of a multiprocessor, (single, double), by compute capability: CUDA programming guide,
-# arithmetic instruction throughput. What it does not list is not known.
-_LANES = {(7, 0): (64, 32), (7, 5): (64, 2), (8, 0): (64, 32), (8, 6): (128, 2), (8, 9): (128, 2), (9, 0): (128, 64),
-          (10, 0): (128, 64), (12, 0): (128, 2)}
+# Fused multiply-adds of a multiprocessor in a clock, (single, double, tensor), by compute capability: CUDA programming
+# guide, arithmetic instruction throughput; tensor: dense 16-bit inputs, from the architecture's white paper. What they
+# do not list is not known; 0: not known.
+_LANES = {(7, 0): (64, 32, 512), (7, 5): (64, 2, 512), (8, 0): (64, 32, 1024), (8, 6): (128, 2, 512),
+          (8, 9): (128, 2, 512), (9, 0): (128, 64, 2048), (10, 0): (128, 64, 0), (12, 0): (128, 2, 0)}
 _INSTRUCTIONS_PER_CLOCK = 4  # one of each sub-partition of a multiprocessor
-_TENSOR = ("bf16_dst_fp32", "tf32_dst_fp32", "fp16", "fp16_dst_fp16", "fp16_dst_fp32", "fp16_bf16_tf32_dst_fp32", "fp8",
-           "fp64")
+# Kinds of input of the tensor cores, fastest first: speed against 16-bit ones (0: no fixed factor), name.
+_TENSOR = (("fp8", 2, "8 bit"), ("bf16_dst_fp32", 1, "16 bit"), ("fp16", 1, "16 bit"), ("fp16_dst_fp16", 1, "16 bit"),
+           ("fp16_dst_fp32", 1, "16 bit"), ("fp16_bf16_tf32_dst_fp32", 1, "16 bit"), ("tf32_dst_fp32", 0.5, "TF32"),
+           ("fp64", 0, "double precision"))
 _POINTS_MAX = 16
 
 
@@ -31,15 +34,20 @@ class Point:
     unit: str
     intensity: float
     per_second: float
+    tensor: Optional[int]  # the fastest kind of input that its tensor cores had, index into _TENSOR
 
 
 def _value(metrics: Dict[str, float], *names: str) -> Optional[float]:
     return next((metrics[name] for name in names if name in metrics), None)
 
 
+def _tensor_work(metrics: Dict[str, float], kind: str) -> float:
+    return metrics.get(f"sm__ops_path_tensor_src_{kind}.sum", 0.0)
+
+
 def _operations(metrics: Dict[str, float]) -> float:
     """Additions, multiplications and two for a fused one, of all precisions and the tensor cores."""
-    work = sum(metrics.get(f"sm__ops_path_tensor_src_{kind}.sum", 0.0) for kind in _TENSOR)
+    work = sum(_tensor_work(metrics, kind) for kind, _, _ in _TENSOR)
     for letter in "fdh":
         for op, weight in (("add", 1), ("mul", 1), ("fma", 2)):
             name = f"sass_thread_inst_executed_op_{letter}{op}_pred_on.sum"
@@ -57,7 +65,8 @@ def _point(name: str, is_scope: bool, metrics: Dict[str, float], duration_ns: Op
     time_ns = metrics.get("gpu__time_duration.sum") or duration_ns
     if not work or not moved or not time_ns:
         return None
-    return Point(name, is_scope, unit, work / moved, work / time_ns * 1e9)
+    tensor = next((index for index, (kind, _, _) in enumerate(_TENSOR) if _tensor_work(metrics, kind)), None)
+    return Point(name, is_scope, unit, work / moved, work / time_ns * 1e9, tensor)
 
 
 def roofline_points(session: Any) -> List[Point]:
@@ -80,8 +89,9 @@ def roofline_points(session: Any) -> List[Point]:
     return []
 
 
-def _roofs(session: Any, unit: str) -> Tuple[List[Tuple[str, float]], Optional[float], List[str]]:
+def _roofs(session: Any, points: List[Point]) -> Tuple[List[Tuple[str, float]], Optional[float], List[str]]:
     """Compute roofs, bytes a second, and what could not be drawn."""
+    unit, tensor = points[0].unit, min((point.tensor for point in points if point.tensor is not None), default=None)
     devices, missing = session.devices, []
     device = devices.iloc[0] if len(devices) else None
     known = {} if device is None else {key: int(value) for key, value in device.items()
@@ -97,6 +107,11 @@ def _roofs(session: Any, unit: str) -> Tuple[List[Tuple[str, float]], Optional[f
             roofs = [("issue", _INSTRUCTIONS_PER_CLOCK * clocks)]
         elif lanes:
             roofs = [("single precision", 2 * lanes[0] * clocks), ("double precision", 2 * lanes[1] * clocks)]
+            _, factor, words = _TENSOR[tensor] if tensor is not None else ("", 0, "")
+            if factor and lanes[2]:
+                roofs.append((f"tensor cores, {words}", 2 * lanes[2] * factor * clocks))
+            elif words:
+                missing.append(f"peak of the tensor cores ({words}) is not known: no roof of theirs")
         else:
             missing.append("peak of this compute capability is not known: no compute roof")
     slope = known.get("memory_bandwidth_bps")
@@ -151,7 +166,7 @@ def draw_roofline(paper: Paper, axes: Any, session: Any) -> None:
     if not points:
         return say(paper, axes, "not recorded: record with ProfilingEngine.RangeProfiler and the metric set roofline")
     unit = points[0].unit
-    roofs, slope, missing = _roofs(session, unit)
+    roofs, slope, missing = _roofs(session, points)
     shown = points[:_POINTS_MAX]
     what = "scopes" if points[0].is_scope else "kernels"
     titled(paper, axes, "Roofline", f"{len(shown)} of {len(points)} {what}")

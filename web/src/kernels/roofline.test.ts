@@ -63,6 +63,23 @@ describe("a roofline", () => {
         );
     });
 
+    test("has the roof of the tensor cores for the fastest kind of input that was used", () => {
+        const tensor = (kind: string): string => `sm__ops_path_tensor_src_${kind}.sum`;
+        const names = (values: Record<string, number>, device = h200): [string[], string[]] => {
+            const result = rooflineOf(of({ dram_read_bytes: 1, dram_write_bytes: 1, ...values }), device, 1000);
+            if (typeof result === "string") throw new Error(result);
+            return [result.roofs.map((roof) => `${roof.name} ${(roof.perSecond / 1e12).toFixed(0)}`), result.missing];
+        };
+        const plain = ["single precision 67", "double precision 33"];
+        expect(names({ [op("ffma")]: 1, [tensor("fp8")]: 0 })).toEqual([plain, []]);
+        const bf16 = tensor("bf16_dst_fp32");
+        expect(names({ [bf16]: 9, [tensor("fp8")]: 0 })[0]).toEqual([...plain, "tensor cores, 16 bit 1071"]);
+        expect(names({ [bf16]: 9, [tensor("fp8")]: 1 })[0]).toEqual([...plain, "tensor cores, 8 bit 2141"]);
+        expect(names({ [tensor("tf32_dst_fp32")]: 9 })[0]).toEqual([...plain, "tensor cores, TF32 535"]);
+        expect(names({ [tensor("fp64")]: 9 })[1]).toHaveLength(1);
+        expect(names({ [tensor("fp16")]: 9 }, { ...h200, compute_major: 10 })[1]).toHaveLength(1);
+    });
+
     test("draws no roof of a device that it does not know", () => {
         const metrics = of({ [op("ffma")]: 10, dram_read_bytes: 1, dram_write_bytes: 1 });
         const result = rooflineOf(metrics, { ...h200, compute_minor: 3, memory_bandwidth_bps: null }, 1000);

@@ -23,15 +23,16 @@ export interface Roofline {
 
 type Metrics = Readonly<Record<string, MetricColumn>>;
 
-// Lanes for a fused multiply-add of a multiprocessor, by compute capability: CUDA programming guide, arithmetic
-// instruction throughput. What it does not list is not known.
-const lanes: Record<string, { fp32: number; fp64: number }> = {
-    "7.0": { fp32: 64, fp64: 32 },
-    "7.5": { fp32: 64, fp64: 2 },
-    "8.0": { fp32: 64, fp64: 32 },
-    "8.6": { fp32: 128, fp64: 2 },
-    "8.9": { fp32: 128, fp64: 2 },
-    "9.0": { fp32: 128, fp64: 64 },
+// Fused multiply-adds of a multiprocessor in a clock, by compute capability: CUDA programming guide, arithmetic
+// instruction throughput; tensor: dense 16-bit inputs, from the architecture's white paper. What they do not list is
+// not known.
+const lanes: Record<string, { fp32: number; fp64: number; tensor?: number }> = {
+    "7.0": { fp32: 64, fp64: 32, tensor: 512 },
+    "7.5": { fp32: 64, fp64: 2, tensor: 512 },
+    "8.0": { fp32: 64, fp64: 32, tensor: 1024 },
+    "8.6": { fp32: 128, fp64: 2, tensor: 512 },
+    "8.9": { fp32: 128, fp64: 2, tensor: 512 },
+    "9.0": { fp32: 128, fp64: 64, tensor: 2048 },
     "10.0": { fp32: 128, fp64: 64 },
     "12.0": { fp32: 128, fp64: 2 },
 };
@@ -64,19 +65,24 @@ function operations(metrics: Metrics, letter: string): number | null {
     return (counts[0] ?? 0) + (counts[1] ?? 0) + 2 * (counts[2] ?? 0);
 }
 
-const tensorMetrics = [
-    "bf16_dst_fp32",
-    "tf32_dst_fp32",
-    "fp16",
-    "fp16_dst_fp16",
-    "fp16_dst_fp32",
-    "fp16_bf16_tf32_dst_fp32",
-    "fp8",
-    "fp64",
+// Kinds of input of the tensor cores, and their speed against 16-bit ones; 0: no fixed factor.
+const tensorKinds: readonly (readonly [string, number, string])[] = [
+    ["fp8", 2, "8 bit"],
+    ["bf16_dst_fp32", 1, "16 bit"],
+    ["fp16", 1, "16 bit"],
+    ["fp16_dst_fp16", 1, "16 bit"],
+    ["fp16_dst_fp32", 1, "16 bit"],
+    ["fp16_bf16_tf32_dst_fp32", 1, "16 bit"],
+    ["tf32_dst_fp32", 0.5, "TF32"],
+    ["fp64", 0, "double precision"],
 ];
 
+function tensorWork(metrics: Metrics, kind: string): number | null {
+    return mean(metrics, `sm__ops_path_tensor_src_${kind}.sum`);
+}
+
 function workOf(metrics: Metrics): Pick<Roofline, "unit" | "work" | "parts"> | null {
-    const tensor = tensorMetrics.map((name) => mean(metrics, `sm__ops_path_tensor_src_${name}.sum`));
+    const tensor = tensorKinds.map(([kind]) => tensorWork(metrics, kind));
     const parts = [
         { name: "single precision", work: operations(metrics, "f") },
         { name: "double precision", work: operations(metrics, "d") },
@@ -94,7 +100,19 @@ function workOf(metrics: Metrics): Pick<Roofline, "unit" | "work" | "parts"> | n
     return instructions ? { unit: "instruction", work: instructions, parts: [] } : null;
 }
 
-function roofsOf(device: Device | null, unit: Roofline["unit"], missing: string[]): Roof[] {
+// The roof of the fastest kind that the kernel used; none where it used no tensor core.
+function tensorRoof(metrics: Metrics, fmaPerClock: number | undefined, clocks: number, missing: string[]): Roof[] {
+    const used = tensorKinds.find(([kind]) => (tensorWork(metrics, kind) ?? 0) > 0);
+    if (!used) return [];
+    const [, factor, words] = used;
+    if (!fmaPerClock || !factor) {
+        missing.push(`the roof of the tensor cores (${words}): its peak on this device is not known`);
+        return [];
+    }
+    return [{ name: `tensor cores, ${words}`, perSecond: 2 * fmaPerClock * factor * clocks }];
+}
+
+function roofsOf(metrics: Metrics, device: Device | null, unit: Roofline["unit"], missing: string[]): Roof[] {
     if (!device || device.multiprocessors === null || !device.core_clock_khz) {
         missing.push("the compute roof: the device's clock was not recorded");
         return [];
@@ -111,6 +129,7 @@ function roofsOf(device: Device | null, unit: Roofline["unit"], missing: string[
     return [
         { name: "single precision", perSecond: 2 * known.fp32 * clocks },
         { name: "double precision", perSecond: 2 * known.fp64 * clocks },
+        ...tensorRoof(metrics, known.tensor, clocks, missing),
     ];
 }
 
@@ -126,7 +145,7 @@ export function rooflineOf(metrics: Metrics, device: Device | null, medianNs: nu
     if (!bytes) return bytes === 0 ? "the kernel moved no bytes to or from DRAM" : "DRAM traffic was not counted";
     if (!ns) return "the kernel's time is not known";
     const missing: string[] = [];
-    const roofs = roofsOf(device, work.unit, missing);
+    const roofs = roofsOf(metrics, device, work.unit, missing);
     if (!device?.memory_bandwidth_bps) missing.push("the memory roof: the device's bandwidth was not recorded");
     return {
         ...work,
