@@ -196,31 +196,35 @@ fuzz_one() {
         >"$logs/$name.log" 2>&1
 }
 
+# fuzz_report NAME STATUS
+fuzz_report() {
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        printf '   ok   %s: %s runs, no finding\n' "$1" \
+            "$(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$1.log")"
+    else
+        failed=$((failed + 1))
+        printf '   FAIL %s: the end of build/logs/%s.log\n' "$1" "$1"
+        grep -v $'\t\\(REDUCE\\|NEW\\|pulse\\) ' "$logs/$1.log" | tail -n 60
+    fi
+}
+
 section_fuzz() {
     step "fuzzers build" build_preset fuzz fuzzers || return 1
-    local programs=(build/fuzz/fuzzers/fuzz_*) status=0 name index program
+    local programs=(build/fuzz/fuzzers/fuzz_*) at_once=$((jobs * 2)) before=$failed program pid status
     [ -x "${programs[0]}" ] || { echo "   FAIL no fuzzers were built"; failed=$((failed + 1)); return 1; }
-    local at_once=$((jobs * 2))
     printf '   %d fuzzers, up to %s s each, %d at a time\n' "${#programs[@]}" "$fuzz_seconds" "$at_once"
-    for ((index = 0; index < ${#programs[@]}; index += at_once)); do
-        local running=() names=()
-        for program in "${programs[@]:index:at_once}"; do
-            fuzz_one "$program" & running+=($!) names+=("$(basename "$program")")
+    local -A names=()
+    for program in "${programs[@]}" ""; do
+        while [ "${#names[@]}" -ge "$at_once" ] || { [ -z "$program" ] && [ "${#names[@]}" -gt 0 ]; }; do
+            status=0
+            wait -n -p pid "${!names[@]}" || status=$?
+            fuzz_report "${names[$pid]}" "$status"
+            unset "names[$pid]"
         done
-        for i in "${!running[@]}"; do
-            name=${names[i]}
-            if wait "${running[i]}"; then
-                passed=$((passed + 1))
-                printf '   ok   %s: %s runs, no finding\n' "$name" \
-                    "$(sed -n 's/^stat::number_of_executed_units: *//p' "$logs/$name.log")"
-            else
-                failed=$((failed + 1)) status=1
-                printf '   FAIL %s: the end of build/logs/%s.log\n' "$name" "$name"
-                tail -n 60 "$logs/$name.log"
-            fi
-        done
+        [ -z "$program" ] || { fuzz_one "$program" & names[$!]=$(basename "$program"); }
     done
-    return "$status"
+    [ "$failed" -eq "$before" ]
 }
 
 section_lint() {
