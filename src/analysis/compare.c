@@ -108,6 +108,9 @@ static double median_error(const struct compared_side *side)
 
 static bool is_beyond_noise(const struct compared_side *base, const struct compared_side *fresh)
 {
+    if (base->duration.count == 1 || fresh->duration.count == 1)
+        return (double)fresh->duration.min > COMPARE_ONCE_FACTOR * (double)base->duration.max ||
+               (double)base->duration.min > COMPARE_ONCE_FACTOR * (double)fresh->duration.max;
     if (base->duration.count < COMPARE_COUNT_MIN || fresh->duration.count < COMPARE_COUNT_MIN)
         return fresh->duration.min > base->duration.max || fresh->duration.max < base->duration.min;
     double delta = (double)fresh->duration.p50 - (double)base->duration.p50;

@@ -5,7 +5,8 @@
  *
  * slower, faster: the median changed by more than the threshold and by more than
  * its noise: three standard errors of both medians (from the quartiles), or, with
- * fewer than COMPARE_COUNT_MIN values on a side, ranges that do not overlap.
+ * fewer than COMPARE_COUNT_MIN values on a side, ranges that do not overlap. One
+ * value has no range: what ran once must differ by COMPARE_ONCE_FACTOR.
  * A regression is a slower kernel or scope that takes at least COMPARE_WEIGHT_MIN
  * of its session's time, or kernel time that grew in all by more than the
  * threshold. */
@@ -15,7 +16,7 @@
 #include "analysis/analysis.h"
 #include "analysis/report.h"
 
-enum { COMPARE_COUNT_MIN = 5 };
+enum { COMPARE_COUNT_MIN = 5, COMPARE_ONCE_FACTOR = 2 };
 #define COMPARE_WEIGHT_MIN 0.01
 #define COMPARE_THRESHOLD 0.05
 

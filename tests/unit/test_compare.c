@@ -123,6 +123,22 @@ static void totals_of_a_comparison_are_those_of_the_report(void **state)
     golden_unload(&fresh);
 }
 
+static void what_ran_once_must_differ_by_a_factor_of_two(void **state)
+{
+    (void)state;
+    const struct made_kernel before[] = {{"same", 10000, 0, 1}, {"double", 10000, 0, 1}, {"half", 10000, 0, 3}};
+    const struct made_kernel after[] = {{"same", 19000, 0, 1}, {"double", 21000, 0, 4}, {"half", 4000, 0, 1}};
+    struct made_session base = session_make(before, 3), fresh = session_make(after, 3);
+    struct comparison comparison;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(row_find(&comparison, "same")->verdict, CHANGE_NONE);
+    assert_int_equal(row_find(&comparison, "double")->verdict, CHANGE_SLOWER);
+    assert_int_equal(row_find(&comparison, "half")->verdict, CHANGE_FASTER);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
 static void slower_new_and_vanished_kernels_are_told_apart(void **state)
 {
     (void)state;
@@ -219,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_compared_with_itself_has_no_change),
         cmocka_unit_test(totals_of_a_comparison_are_those_of_the_report),
+        cmocka_unit_test(what_ran_once_must_differ_by_a_factor_of_two),
         cmocka_unit_test(slower_new_and_vanished_kernels_are_told_apart),
         cmocka_unit_test(a_difference_within_the_noise_is_none),
         cmocka_unit_test(a_small_kernel_is_no_regression_however_slow),
