@@ -200,13 +200,34 @@ static void scope_table(struct page *page)
     table_print(&table, page);
 }
 
+static bool is_sampling_engine(const struct session_model *model)
+{
+    return !strcmp(model->job.engine, "PcSampling") || !strcmp(model->job.engine, "Deep");
+}
+
+/* PC sampling was on and caught nothing: that is not the same as no stall. */
+static void no_sample_line(struct page *page)
+{
+    const struct session_deep *deep = &page->analysis->model->deep;
+    bytes_append_format(page->out, "   no sample was taken in %s of kernel time",
+                        quantity_time((double)page->analysis->kernel_ns).text);
+    if (deep->sampling_count && deep->sampling[0].period_cycles != CELL_UNKNOWN)
+        bytes_append_format(page->out, " at one in %s cycles",
+                            quantity_count((uint64_t)deep->sampling[0].period_cycles).text);
+    bytes_append_text(page->out, "; a longer run or a higher --pc-rate takes some\n");
+}
+
 void section_stalls(struct page *page)
 {
     const struct stalls *stalls = &page->analysis->stalls;
-    if (!stalls->row_count)
+    if (!stalls->row_count && !is_sampling_engine(page->analysis->model))
         return;
     page_title(page, "STALLS");
     bytes_append_char(page->out, '\n');
+    if (!stalls->row_count) {
+        no_sample_line(page);
+        return;
+    }
     samples_line(page);
     kind_lines(page);
     function_table(page);

@@ -88,6 +88,11 @@ class PcSampling(Deep):
         self.assert_sections(session, "STALLS")
         return session, config
 
+    def test_a_run_too_short_for_a_sample_says_so(self):
+        _, session = self.run_engine(["--engine", "PcSampling", "--pc-period", 31], "--launches", 1)
+        self.assertEqual(self.samples(session, 0), [])
+        self.assert_sections(session, "STALLS", "no sample was taken in ")
+
     def test_samples_belong_to_functions_stalls_and_scopes(self):
         session, config = self.check()
         self.assertEqual(config["mode"], "continuous")
