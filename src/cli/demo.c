@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/demo_recordings.h"
 #include "cli/demo_server.h"
 #include "cli/installation.h"
 #include "cli/report.h"
@@ -121,11 +122,27 @@ static int show_server(const struct arguments *arguments, struct demo_request *r
     return code;
 }
 
+/* The live session, where there is one, and all recorded ones. */
+static int show_sessions(const struct arguments *arguments, const struct demo_recordings *recordings, const char *live,
+                         const char *dir)
+{
+    struct demo_request request = {.dir = dir};
+    _Static_assert(DEMO_RECORDINGS_MAX + 1 <= DEMO_SESSIONS_MAX, "every recording and the live session have room");
+    for (size_t i = 0; i < recordings->count; i++)
+        request.sessions[request.session_count++] = recordings->paths[i];
+    if (live[0])
+        request.sessions[request.session_count++] = live;
+    if (recordings->left_out)
+        printf("\nOnly %zu recorded sessions are sent to the server; %zu more are left out.\n", recordings->count,
+               recordings->left_out);
+    fflush(stdout);
+    return show_server(arguments, &request);
+}
+
 int command_demo(int argc, char **argv)
 {
     static const char *const programs[] = {"gpufl-demo-app", "../libexec/gpufl/gpufl-demo-app", NULL};
-    static const char *const recordings[] = {"../../examples/recorded/h200-training",
-                                             "../share/gpufl/examples/recorded/h200-training", NULL};
+    static struct demo_recordings recordings; /* too large for the stack */
     struct arguments arguments;
     int code = command_parse("demo", argc, argv, &arguments);
     if (code >= 0)
@@ -134,29 +151,23 @@ int command_demo(int argc, char **argv)
         command_error("demo", "--once and --stay exclude each other");
         return EXIT_USAGE;
     }
-    char program[PATH_MAX], recorded[PATH_MAX], live[PATH_MAX] = "", dir[256];
+    char program[PATH_MAX], live[PATH_MAX] = "", dir[256];
     const char *reason = "the example program was not built here";
-    bool is_live = false, has_recording = installation_find(recorded, recordings);
+    struct problem problem = {""};
+    bool is_live = false, has_recording = demo_recordings_find(&recordings, &problem) == GPUFL_OK;
     if (!has_gpu())
         reason = "no usable GPU; see `gpufl doctor`";
     else
         is_live = installation_find(program, programs);
     if (!is_live && !has_recording) {
-        command_error("demo", "nothing to trace (%s), and the recorded session is not installed", reason);
+        command_error("demo", "nothing to trace (%s), and nothing to show: %s", reason, problem.text);
         return EXIT_ENVIRONMENT;
     }
     if (!directory_open(dir))
         return EXIT_ENVIRONMENT;
-    code = is_live ? show_live(program, dir, live) : show_recorded(recorded, reason);
-    if (code == EXIT_GOOD && !arguments_has(&arguments, "no-server")) {
-        struct demo_request request = {.dir = dir};
-        if (has_recording)
-            request.sessions[request.session_count++] = recorded;
-        if (live[0])
-            request.sessions[request.session_count++] = live;
-        fflush(stdout);
-        code = show_server(&arguments, &request);
-    }
+    code = is_live ? show_live(program, dir, live) : show_recorded(recordings.paths[0], reason);
+    if (code == EXIT_GOOD && !arguments_has(&arguments, "no-server"))
+        code = show_sessions(&arguments, &recordings, live, dir);
     directory_close(dir);
     return code;
 }

@@ -23,7 +23,8 @@
 
 enum {
     PORT_DEFAULT = 8080,
-    START_TIMEOUT_MS = 30000, /* of each step; usually a fraction of a second */
+    START_TIMEOUT_MS = 30000,   /* of each step; usually a fraction of a second */
+    SESSION_TIMEOUT_MS = 10000, /* and of each session that is sent */
     STOP_TIMEOUT_MS = 15000,
     POLL_MS = 50
 };
@@ -137,7 +138,8 @@ static bool senders_start(struct demo *demo)
         problem_set(&demo->problem, GPUFL_E_IO, "%.300s: %s", monitored, strerror(errno));
         return false;
     }
-    const char *agent[16] = {"--server", url, "--state", state, "--interval-ms", "500", "--root", monitored};
+    const char *agent[8 + 2 * DEMO_SESSIONS_MAX + 1] = {"--server",      url,   "--state", state,
+                                                        "--interval-ms", "500", "--root",  monitored};
     size_t used = 8;
     for (size_t i = 0; i < request->session_count; i++) {
         agent[used++] = "--root";
@@ -191,7 +193,8 @@ static bool hosts_check(struct demo *demo, const struct json_value *answer)
 /* Asks again until the answer is as wanted. */
 static bool answer_await(struct demo *demo, const char *path, answer_check *check, const char *what)
 {
-    int64_t until_ns = clock_mono_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
+    int64_t limit_ms = START_TIMEOUT_MS + SESSION_TIMEOUT_MS * (int64_t)demo->request->session_count;
+    int64_t until_ns = clock_mono_ns() + limit_ms * 1000000;
     struct bytes body = {0};
     struct problem last = {""};
     bool is_good = false;
@@ -207,7 +210,7 @@ static bool answer_await(struct demo *demo, const char *path, answer_check *chec
     }
     bytes_free(&body);
     if (!is_good && !demo->is_interrupted && !demo->problem.text[0])
-        problem_set(&demo->problem, GPUFL_E_IO, "%s: not within %d s. %s", what, START_TIMEOUT_MS / 1000, last.text);
+        problem_set(&demo->problem, GPUFL_E_IO, "%s: not within %" PRId64 " s. %s", what, limit_ms / 1000, last.text);
     return is_good;
 }
 
@@ -225,7 +228,7 @@ static bool demo_run(struct demo *demo)
 {
     return server_start(demo) && answer_await(demo, "/healthz", health_check, "the server's health") &&
            senders_start(demo) &&
-           answer_await(demo, "/api/v1/sessions", sessions_check, "the recorded session in the server") &&
+           answer_await(demo, "/api/v1/sessions", sessions_check, "all sessions in the server") &&
            answer_await(demo, "/api/v1/hosts", hosts_check, "this host's metrics in the server");
 }
 

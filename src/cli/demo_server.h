@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DEMO_SESSIONS_MAX = 2 };
+enum { DEMO_SESSIONS_MAX = 12 };
 
 struct demo_request {
     const char *dir;                         /* empty; what is written goes here, and the caller removes it */

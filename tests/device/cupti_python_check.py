@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl.cupti on a real GPU, with PyTorch for work. Each part in a process of its own: counters exclude each other.
+"""gpufl.cupti on a real GPU, with PyTorch for work. Each part in a process of its own; those that read counters one
+after the other, because counters exclude each other.
 
 usage: PYTHONPATH=build/python cupti_python_check.py [PART...]    exit 1 when a part failed"""
+import concurrent.futures
 import os
 import subprocess
 import sys
 import time
 
 METRIC = "sm__cycles_active.avg"
+TIMEOUT_S = 60
 
 
 def gpu_work(seconds=0.0):
@@ -133,23 +136,39 @@ def checkpoint():
 
 PARTS = {part.__name__: part
          for part in (activity, callback, pm_sampling, ranges, pc_sampling, sass_metrics, checkpoint)}
+ALONE = {"pm_sampling", "ranges", "pc_sampling", "sass_metrics"}
+
+
+def run(name):
+    """A part in a process: None or what went wrong, what it said, and its seconds."""
+    start = time.monotonic()
+    try:
+        result = subprocess.run([sys.executable, __file__, name], env={**os.environ, "CUPTI_PYTHON_PART": "1"},
+                                capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        wrong = f"exit {result.returncode}" if result.returncode else None
+        text = (result.stderr if wrong else result.stdout).strip()
+    except subprocess.TimeoutExpired:
+        wrong, text = "hangs", f"it took more than {TIMEOUT_S} s"
+    return wrong, text, time.monotonic() - start
 
 
 def main():
     chosen = sys.argv[1:] or list(PARTS)
+    unknown = [name for name in chosen if name not in PARTS]
+    if unknown:
+        sys.exit(f"cupti_python_check: no part '{unknown[0]}'; parts are {', '.join(PARTS)}")
     if os.environ.get("CUPTI_PYTHON_PART"):
         print(PARTS[chosen[0]]())
         return 0
     failures = 0
-    for name in chosen:
-        try:
-            result = subprocess.run([sys.executable, __file__, name], env={**os.environ, "CUPTI_PYTHON_PART": "1"},
-                                    capture_output=True, text=True, timeout=150, check=False)
-            code, text = result.returncode, (result.stdout if result.returncode == 0 else result.stderr).strip()
-        except subprocess.TimeoutExpired:
-            code, text = "timeout", "it hangs"
-        failures += code != 0
-        print(f"{name}: {'ok' if code == 0 else f'FAILED ({code})'}: {text[-1500:]}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(1) as alone, concurrent.futures.ThreadPoolExecutor(3) as together:
+        running = {name: (alone if name in ALONE else together).submit(run, name) for name in chosen}
+        for name, future in running.items():
+            wrong, text, seconds = future.result()
+            failures += wrong is not None
+            print(f"{name:<13} {'ok' if wrong is None else 'FAILED, ' + wrong:<7} {seconds:5.1f} s  {text[-1500:]}",
+                  flush=True)
+    print("cupti_python_check: " + ("good" if not failures else f"{failures} parts failed"))
     return 1 if failures else 0
 
 

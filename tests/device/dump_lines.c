@@ -22,12 +22,12 @@ static uint8_t *file_read(const char *path, size_t *size)
     return bytes;
 }
 
-static void function_print(const struct line_table *table, const struct cubin_function *function)
+static void function_print(const struct line_table *table, const struct image_function *function)
 {
     struct line_frame frames[LINE_FRAMES_MAX];
-    for (uint64_t pc = 0; pc < function->size; pc += CUBIN_INSTRUCTION_BYTES) {
+    for (uint64_t pc = 0; pc < function->size; pc += 16) {
         size_t count = line_table_find(table, function->section, function->offset + pc, frames, LINE_FRAMES_MAX);
-        printf("%s\t%" PRIu64, table->cubin->sections[function->section].name, function->offset + pc);
+        printf("%s\t%" PRIu64, table->image->sections[function->section].name, function->offset + pc);
         for (size_t i = 0; i < count; i++)
             printf("\t%s:%" PRIu32, frames[i].path, frames[i].line);
         printf("\n");
@@ -43,10 +43,10 @@ int main(int argc, char **argv)
         return 2;
     }
     struct problem problem = {""};
-    struct cubin cubin;
+    struct code_image cubin;
     struct line_table table;
     int result = 1;
-    if (cubin_open(&cubin, bytes, size, &problem) != GPUFL_OK)
+    if (image_open(&cubin, bytes, size, &problem) != GPUFL_OK)
         goto free_bytes;
     if (line_table_open(&table, &cubin, LINE_TABLE_SOURCE, &problem) != GPUFL_OK)
         goto close_cubin;
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     result = 0;
     line_table_close(&table);
 close_cubin:
-    cubin_close(&cubin);
+    image_close(&cubin);
 free_bytes:
     free(bytes);
     if (result)

@@ -18,13 +18,16 @@ export PATH="$cuda/bin:$PATH"
 REAL_CUPTI=${REAL_CUPTI:-$(find "$cuda/" -name 'libcupti.so.1[23]' | head -n 1)}
 export REAL_CUPTI
 
+is_fresh() { # SOURCE RESULT
+    [ "$2" -nt "$1" ] && [ "$2" -nt "$build/lib/libgpufl.so" ]
+}
 # What does not build is missing in its step, which says so.
 cuda_build() { # SOURCE PROGRAM [OPTION...]
-    nvcc -O2 -std=c++17 -lineinfo -arch=sm_90 "$1" -o "$work/$2" "${@:3}" &
+    is_fresh "$1" "$work/$2" || nvcc -O2 -std=c++17 -lineinfo -arch=sm_90 "$1" -o "$work/$2" "${@:3}" &
 }
 library_build() { # SOURCE LIBRARY [OPTION...]
-    gcc -O2 -std=gnu17 -D_GNU_SOURCE -fPIC -shared -I"$root/src" -I"$root/include" "$1" -o "$work/$2" "${@:3}" \
-        -ldl -lpthread &
+    is_fresh "$1" "$work/$2" || gcc -O2 -std=gnu17 -D_GNU_SOURCE -fPIC -shared -I"$root/src" -I"$root/include" "$1" \
+        -o "$work/$2" "${@:3}" -ldl -lpthread &
 }
 layers=("$build/lib/libgpufl_driver.a" "$build/lib/libgpufl_base.a")
 cuda_build "$here/launch_rate.cu" launch_rate

@@ -18,6 +18,7 @@ from harness import BUILD, FAKE_APP, GPUFL, SANITIZERS, SOURCE, TestCase, enviro
 
 DEADLINE_S = 60
 KERNELS = 146100
+RECORDED = sorted(path.name for path in (SOURCE / "examples/recorded").iterdir() if path.is_dir())
 
 
 def children(pid):
@@ -56,6 +57,15 @@ class Demo(TestCase):
         while not is_true():
             self.assertLess(time.monotonic(), end, f"{what}: not within {DEADLINE_S} s")
             time.sleep(0.05)
+
+    def installation(self):
+        """An installation whose recordings and example program the test chooses: its root."""
+        root = self.directory / "installed"
+        (root / "bin").mkdir(parents=True)
+        (root / "share/gpufl").mkdir(parents=True)
+        shutil.copy(GPUFL, root / "bin/gpufl")
+        (root / "lib").symlink_to(BUILD / "lib")
+        return root
 
     def start(self, *options):
         """A demo that stays, once it says so; its output so far in `printed`."""
@@ -100,12 +110,9 @@ class Demo(TestCase):
 
     def test_with_a_gpu_the_live_trace_is_in_the_server_too(self):
         # An installation with an example program, which only a CUDA compiler could make.
-        root = self.directory / "installed"
-        (root / "bin").mkdir(parents=True)
-        (root / "share/gpufl").mkdir(parents=True)
-        shutil.copy(GPUFL, root / "bin/gpufl")
-        for name, target in (("lib", BUILD / "lib"), ("share/gpufl/examples", SOURCE / "examples"), ("bin/gpufl-demo-app", FAKE_APP)):
-            (root / name).symlink_to(target)
+        root = self.installation()
+        (root / "share/gpufl/examples").symlink_to(SOURCE / "examples")
+        (root / "bin/gpufl-demo-app").symlink_to(FAKE_APP)
         result = run(root / "bin/gpufl", "demo", "--port", 0, env=environment(TMPDIR=self.temporary))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertTrue(result.stdout.startswith("tracing "))
@@ -114,13 +121,39 @@ class Demo(TestCase):
         self.assertRegex(result.stdout, r"live     \S+: CPU, memory and 1 GPU, sampled every second")
         self.assert_nothing_left()
 
+    def test_every_recorded_session_is_in_the_server(self):
+        recorded = self.installation() / "share/gpufl/examples/recorded"
+        recorded.mkdir(parents=True)
+        (recorded / "README.md").write_text("no session\n")
+        (recorded / "empty").mkdir()
+        for name, kernels in (("h200-training", 40), ("another", 30)):
+            traced = self.trace("--launches", kernels, options=("--name", f"app-{name}"), directory=self.directory / name)
+            self.assert_whole(traced)
+            shutil.copytree(traced.sessions[0], recorded / name, ignore=shutil.ignore_patterns(".gpufl-*"))
+            sealed = gpufl("seal", recorded / name)
+            self.assertEqual(sealed.returncode, 0, sealed.stderr)
+        result = run(recorded.parents[3] / "bin/gpufl", "demo", "--port", 0, env=self.env)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        # The report is of the training, though it is not the first by name.
+        self.assertRegex(result.stdout.splitlines()[0], "^A recording, not this machine .* app-h200-training on NVIDIA H200")
+        self.assertEqual(sorted(re.findall(r"session  (\S+) on NVIDIA H200: (\d+) kernels", result.stdout)),
+                         [("app-another", "30"), ("app-h200-training", "40")])
+        self.assert_nothing_left()
+
+    def test_an_installation_without_recordings_says_so(self):
+        result = run(self.installation() / "bin/gpufl", "demo", env=self.env)
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertIn("the recorded sessions are not installed", result.stderr)
+        self.assert_nothing_left()
+
     def test_it_answers_until_it_is_interrupted_and_leaves_nothing(self):
         process, printed, reader = self.start()
         started = children(process.pid)
         self.assertEqual(sorted(started.values()), ["agent", "monitor", "serve"])
         self.assertEqual(self.ask(printed, "/healthz")["status"], "ok")
         recorded = [session for session in self.ask(printed, "/api/v1/sessions")["sessions"] if session["kind"] != "monitor"]
-        self.assertEqual([(session["state"], session["kernels"]) for session in recorded], [("complete", KERNELS)])
+        self.assertEqual([session["state"] for session in recorded], ["complete"] * len(RECORDED))
+        self.assertIn(KERNELS, [session["kernels"] for session in recorded])
         first = self.newest_sample(printed)
         self.wait_for("a later sample of this host", lambda: self.newest_sample(printed) > first)
         process.send_signal(signal.SIGINT)
