@@ -1,105 +1,210 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/gpu_telemetry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "format/batch.h"
-#include "format/json.h"
 
-enum { DEVICE_COUNT_MAX = 64 };
-
-/* Bits of NVML's clocks-event mask. */
-enum {
-    EVENT_SOFTWARE_POWER_CAP = 0x04,
-    EVENT_SOFTWARE_THERMAL = 0x20,
-    EVENT_HARDWARE_THERMAL = 0x40,
-    EVENT_HARDWARE_POWER_BRAKE = 0x80,
-};
-
-static const struct {
-    unsigned column;
-    enum nvml_metric metric;
-    unsigned shift; /* bytes to MiB */
-} column_sources[] = {
-    {DEVICE_METRIC_GPU_UTIL, NVML_GPU_UTIL_PCT, 0},
-    {DEVICE_METRIC_MEM_UTIL, NVML_MEM_UTIL_PCT, 0},
-    {DEVICE_METRIC_TEMP_C, NVML_TEMP_C, 0},
-    {DEVICE_METRIC_POWER_MW, NVML_POWER_MW, 0},
-    {DEVICE_METRIC_USED_MIB, NVML_MEM_USED_BYTES, 20},
-    {DEVICE_METRIC_TOTAL_MIB, NVML_MEM_TOTAL_BYTES, 20},
-    {DEVICE_METRIC_CLOCK_SM, NVML_CLOCK_SM_MHZ, 0},
-    {DEVICE_METRIC_FAN_SPEED_PCT, NVML_FAN_PCT, 0},
-    {DEVICE_METRIC_TEMP_MEM_C, NVML_TEMP_MEM_C, 0},
-    {DEVICE_METRIC_ENERGY_UJ, NVML_ENERGY_UJ, 0},
-    {DEVICE_METRIC_CLOCK_MEM, NVML_CLOCK_MEM_MHZ, 0},
-    {DEVICE_METRIC_ECC_CORRECTED, NVML_ECC_CORRECTED, 0},
-    {DEVICE_METRIC_ECC_UNCORRECTED, NVML_ECC_UNCORRECTED, 0},
-    {DEVICE_METRIC_CLOCK_GFX, NVML_CLOCK_GFX_MHZ, 0},
-    {DEVICE_METRIC_POWER_LIMIT_MW, NVML_POWER_LIMIT_MW, 0},
-    {DEVICE_METRIC_THROTTLE_REASONS, NVML_THROTTLE_REASONS, 0},
-    {DEVICE_METRIC_PERF_STATE, NVML_PERF_STATE, 0},
-    {DEVICE_METRIC_PCIE_RX_BPS, NVML_PCIE_RX_BPS, 0},
-    {DEVICE_METRIC_PCIE_TX_BPS, NVML_PCIE_TX_BPS, 0},
-    {DEVICE_METRIC_NVLINK_RX_BPS, NVML_NVLINK_RX_BPS, 0},
-    {DEVICE_METRIC_NVLINK_TX_BPS, NVML_NVLINK_TX_BPS, 0},
-    {DEVICE_METRIC_SM_ACTIVE_BP, NVML_SM_ACTIVE_BP, 0},
-    {DEVICE_METRIC_SM_OCCUPANCY_BP, NVML_SM_OCCUPANCY_BP, 0},
-    {DEVICE_METRIC_TENSOR_ACTIVE_BP, NVML_TENSOR_ACTIVE_BP, 0},
-    {DEVICE_METRIC_DRAM_ACTIVE_BP, NVML_DRAM_ACTIVE_BP, 0},
-    {DEVICE_METRIC_FP64_ACTIVE_BP, NVML_FP64_ACTIVE_BP, 0},
-    {DEVICE_METRIC_FP32_ACTIVE_BP, NVML_FP32_ACTIVE_BP, 0},
-    {DEVICE_METRIC_FP16_ACTIVE_BP, NVML_FP16_ACTIVE_BP, 0},
-};
-
-gpufl_status gpu_telemetry_open(struct gpu_telemetry *telemetry, struct problem *problem)
+bool gpu_telemetry_has(const struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
 {
-    memset(telemetry, 0, sizeof *telemetry);
-    struct nvml *nvml;
-    gpufl_status status = nvml_open(&nvml, problem);
+    return vendor == GPU_VENDOR_AMD ? telemetry->amd != NULL : telemetry->nvml != NULL;
+}
+
+const char *gpu_telemetry_driver_version(const struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
+{
+    if (!gpu_telemetry_has(telemetry, vendor))
+        return "";
+    return vendor == GPU_VENDOR_AMD ? amdgpu_driver_version(telemetry->amd) : nvml_driver_version(telemetry->nvml);
+}
+
+static gpufl_status nvidia_open(struct nvml **out, struct problem *problem)
+{
+    gpufl_status status = nvml_open(out, problem);
+    if (status == GPUFL_OK && !nvml_device_count(*out)) {
+        nvml_close(*out);
+        status = problem_set(problem, GPUFL_E_NO_DRIVER, "NVML works but shows no GPU; check `nvidia-smi -L`");
+    }
     if (status != GPUFL_OK)
-        return status;
-    uint32_t count = nvml_device_count(nvml);
-    if (!count) {
-        nvml_close(nvml);
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "NVML works but shows no GPU; check `nvidia-smi -L`");
+        *out = NULL;
+    return status;
+}
+
+static gpufl_status driver_open(struct gpu_telemetry *telemetry, enum gpu_vendor vendor, struct problem *problem)
+{
+    if (vendor == GPU_VENDOR_NVIDIA)
+        return nvidia_open(&telemetry->nvml, problem);
+    gpufl_status status = amdgpu_open(&telemetry->amd, telemetry->choice.with_rocm_smi, problem);
+    if (status != GPUFL_OK)
+        telemetry->amd = NULL;
+    return status;
+}
+
+static void driver_close(struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
+{
+    if (vendor == GPU_VENDOR_NVIDIA) {
+        nvml_close(telemetry->nvml);
+        telemetry->nvml = NULL;
+    } else {
+        amdgpu_close(telemetry->amd);
+        telemetry->amd = NULL;
     }
-    if (count > DEVICE_COUNT_MAX)
-        count = DEVICE_COUNT_MAX;
-    struct gpu_device *devices = calloc(count, sizeof *devices);
-    if (!devices) {
-        nvml_close(nvml);
+}
+
+static uint32_t driver_count(const struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
+{
+    return vendor == GPU_VENDOR_AMD ? amdgpu_device_count(telemetry->amd) : nvml_device_count(telemetry->nvml);
+}
+
+static void device_describe(struct gpu_telemetry *telemetry, enum gpu_vendor vendor, uint32_t driver_index,
+                            struct gpu_device *device)
+{
+    struct gpu_device_info *info = &device->info;
+    memset(device, 0, sizeof *device);
+    bool is_known = vendor == GPU_VENDOR_AMD ? amdgpu_device_describe(telemetry->amd, driver_index, info)
+                                             : nvml_device_describe(telemetry->nvml, driver_index, info);
+    if (!is_known)
+        memset(info, 0, sizeof *info);
+    info->vendor = vendor;
+    info->driver_index = driver_index;
+    device->process_count = -1;
+}
+
+/* Whether all GPUs that AMD's driver shows were there before. One that vanished then keeps its number, as lost: NVML
+ * goes on listing a lost GPU, the kernel does not. */
+static bool is_part_of_list(const struct gpu_telemetry *telemetry, const struct gpu_device *found, uint32_t count)
+{
+    uint32_t matches = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < telemetry->device_count; j++)
+            matches += gpu_device_is_same(&telemetry->devices[j].info, &found[i].info);
+    return count && matches == count;
+}
+
+/* Appends the vendor's GPUs as its driver shows them now; returns how many. */
+static uint32_t devices_describe(struct gpu_telemetry *telemetry, enum gpu_vendor vendor, struct gpu_device *devices,
+                                 uint32_t capacity)
+{
+    uint32_t count = driver_count(telemetry, vendor);
+    count = count < capacity ? count : capacity;
+    for (uint32_t i = 0; i < count; i++)
+        device_describe(telemetry, vendor, i, &devices[i]);
+    if (vendor != GPU_VENDOR_AMD || !is_part_of_list(telemetry, devices, count))
+        return count;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < telemetry->device_count; i++) {
+        struct gpu_device *device = &telemetry->devices[i];
+        for (uint32_t j = 0; j < count; j++)
+            if (gpu_device_is_same(&device->info, &devices[j].info))
+                *device = devices[j];
+    }
+    for (uint32_t i = 0; i < telemetry->device_count && kept < capacity; i++)
+        if (telemetry->devices[i].info.vendor == vendor)
+            devices[kept++] = telemetry->devices[i];
+    return kept;
+}
+
+/* The devices in their new order: those of `renewed` from its driver, the others as they were. */
+static gpufl_status list_make(struct gpu_telemetry *telemetry, unsigned renewed, struct problem *problem)
+{
+    struct gpu_device *devices = calloc(GPU_DEVICES_MAX, sizeof *devices);
+    uint32_t count = 0;
+    if (!devices)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory while listing GPUs");
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++) {
+        if (renewed >> vendor & 1) {
+            count += devices_describe(telemetry, vendor, devices + count, GPU_DEVICES_MAX - count);
+            continue;
+        }
+        for (uint32_t i = 0; i < telemetry->device_count && count < GPU_DEVICES_MAX; i++)
+            if (telemetry->devices[i].info.vendor == vendor)
+                devices[count++] = telemetry->devices[i];
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!nvml_device_describe(nvml, i, &devices[i].info))
-            memset(&devices[i].info, 0, sizeof devices[i].info);
+    for (uint32_t i = 0; i < count; i++)
         devices[i].info.index = i;
-        devices[i].process_count = -1;
-    }
-    *telemetry = (struct gpu_telemetry){nvml, devices, count};
+    free(telemetry->devices);
+    telemetry->devices = devices;
+    telemetry->device_count = count;
     return GPUFL_OK;
+}
+
+gpufl_status gpu_telemetry_open(struct gpu_telemetry *telemetry, struct gpu_choice choice, struct problem *problem)
+{
+    struct problem causes[GPU_VENDOR_COUNT] = {{""}};
+    gpufl_status status = GPUFL_E_NO_DRIVER;
+    unsigned opened = 0;
+    memset(telemetry, 0, sizeof *telemetry);
+    telemetry->choice = choice;
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++) {
+        if (!(choice.vendors >> vendor & 1))
+            continue;
+        gpufl_status opening = driver_open(telemetry, vendor, &causes[vendor]);
+        if (opening == GPUFL_OK)
+            opened |= 1u << vendor;
+        else if (vendor == GPU_VENDOR_NVIDIA || status == GPUFL_E_NO_DRIVER)
+            status = opening; /* a driver that is there and does not work says more than one that is not */
+    }
+    if (opened)
+        status = list_make(telemetry, opened, problem);
+    else
+        status = problem_set(problem, status, "%.250s%s%.250s", causes[GPU_VENDOR_NVIDIA].text,
+                             causes[GPU_VENDOR_NVIDIA].text[0] && causes[GPU_VENDOR_AMD].text[0] ? "; " : "",
+                             causes[GPU_VENDOR_AMD].text);
+    if (status != GPUFL_OK)
+        gpu_telemetry_close(telemetry);
+    return status;
 }
 
 void gpu_telemetry_close(struct gpu_telemetry *telemetry)
 {
-    if (telemetry->nvml)
-        nvml_close(telemetry->nvml);
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
+        if (gpu_telemetry_has(telemetry, vendor))
+            driver_close(telemetry, vendor);
     gpu_telemetry_abandon(telemetry);
 }
 
 void gpu_telemetry_abandon(struct gpu_telemetry *telemetry)
 {
+    struct gpu_choice choice = telemetry->choice;
+    if (telemetry->amd)
+        amdgpu_abandon(telemetry->amd);
     free(telemetry->devices);
     memset(telemetry, 0, sizeof *telemetry);
+    telemetry->choice = choice;
 }
 
-static void migs_list(struct gpu_telemetry *telemetry, uint32_t index)
+void gpu_telemetry_drop(struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
 {
-    struct gpu_device *device = &telemetry->devices[index];
-    struct nvml_mig_info infos[NVML_MIG_MAX];
-    uint32_t count = nvml_device_mig_list(telemetry->nvml, index, infos);
+    if (gpu_telemetry_has(telemetry, vendor))
+        driver_close(telemetry, vendor);
+    for (uint32_t i = 0; i < telemetry->device_count; i++) {
+        struct gpu_device *device = &telemetry->devices[i];
+        if (device->info.vendor != vendor)
+            continue;
+        /* That the driver is gone is told once, not for each of its GPUs. */
+        device->is_lost = device->is_loss_told = true;
+        device->sample.known = 0;
+        device->process_count = -1;
+        device->mig_count = 0;
+    }
+}
+
+gpufl_status gpu_telemetry_reopen(struct gpu_telemetry *telemetry, enum gpu_vendor vendor, struct problem *problem)
+{
+    gpu_telemetry_drop(telemetry, vendor);
+    gpufl_status status = driver_open(telemetry, vendor, problem);
+    if (status != GPUFL_OK)
+        return status;
+    status = list_make(telemetry, 1u << vendor, problem);
+    if (status != GPUFL_OK)
+        driver_close(telemetry, vendor);
+    return status;
+}
+
+static void migs_list(struct gpu_telemetry *telemetry, struct gpu_device *device)
+{
+    struct gpu_mig_info infos[GPU_MIG_MAX];
+    uint32_t count = nvml_device_mig_list(telemetry->nvml, device->info.driver_index, infos);
     bool is_same = count == device->mig_count;
     for (uint32_t i = 0; i < count && is_same; i++)
         is_same = !memcmp(&infos[i], &device->migs[i].info, sizeof infos[i]);
@@ -112,6 +217,28 @@ static void migs_list(struct gpu_telemetry *telemetry, uint32_t index)
         device->migs[i].info = infos[i];
 }
 
+static void nvidia_sample(struct gpu_telemetry *telemetry, struct gpu_device *device, bool with_slow)
+{
+    uint32_t index = device->info.driver_index;
+    nvml_device_sample(telemetry->nvml, index, with_slow, &device->sample);
+    if (device->sample.is_lost)
+        return;
+    if (with_slow) {
+        migs_list(telemetry, device);
+        device->process_count = nvml_device_processes(telemetry->nvml, index, device->processes, GPU_PROCESSES_MAX);
+    }
+    for (uint32_t i = 0; i < device->mig_count; i++)
+        nvml_device_mig_sample(telemetry->nvml, index, i, &device->migs[i].sample);
+}
+
+static void amd_sample(struct gpu_telemetry *telemetry, struct gpu_device *device, bool with_slow)
+{
+    uint32_t index = device->info.driver_index;
+    amdgpu_device_sample(telemetry->amd, index, with_slow, &device->sample);
+    if (with_slow && !device->sample.is_lost)
+        device->process_count = amdgpu_device_processes(telemetry->amd, index, device->processes, GPU_PROCESSES_MAX);
+}
+
 bool gpu_telemetry_sample(struct gpu_telemetry *telemetry, uint32_t index, bool with_slow)
 {
     struct gpu_device *device = &telemetry->devices[index];
@@ -119,156 +246,15 @@ bool gpu_telemetry_sample(struct gpu_telemetry *telemetry, uint32_t index, bool 
         return false;
     memset(&device->sample, 0, sizeof device->sample);
     device->sampled_wall_ns = clock_wall_ns();
-    nvml_device_sample(telemetry->nvml, index, with_slow, &device->sample);
+    if (device->info.vendor == GPU_VENDOR_AMD)
+        amd_sample(telemetry, device, with_slow);
+    else
+        nvidia_sample(telemetry, device, with_slow);
     device->is_lost = device->sample.is_lost;
     if (device->is_lost) {
         device->sample.known = 0;
         device->process_count = -1;
         device->mig_count = 0;
-        return false;
     }
-    if (with_slow) {
-        migs_list(telemetry, index);
-        device->process_count = nvml_device_processes(telemetry->nvml, index, device->processes, GPU_PROCESSES_MAX);
-    }
-    for (uint32_t i = 0; i < device->mig_count; i++)
-        nvml_device_mig_sample(telemetry->nvml, index, i, &device->migs[i].sample);
-    return true;
-}
-
-static bool is_known(const struct nvml_sample *sample, enum nvml_metric metric)
-{
-    return sample && sample->known >> metric & 1;
-}
-
-/* As a cell; what does not fit the column's type is a driver's nonsense, so unknown. */
-static int64_t cell_of(const struct nvml_sample *sample, enum nvml_metric metric, unsigned shift, uint64_t maximum)
-{
-    if (!is_known(sample, metric) || sample->values[metric] >> shift > maximum)
-        return CELL_UNKNOWN;
-    return (int64_t)(sample->values[metric] >> shift);
-}
-
-static int64_t sum_of(const struct nvml_sample *sample, enum nvml_metric a, enum nvml_metric b)
-{
-    int64_t left = cell_of(sample, a, 0, INT64_MAX), right = cell_of(sample, b, 0, INT64_MAX), sum;
-    bool is_unknown = left == CELL_UNKNOWN || right == CELL_UNKNOWN || __builtin_add_overflow(left, right, &sum);
-    return is_unknown ? CELL_UNKNOWN : sum;
-}
-
-void gpu_row_fill(int64_t *row, int64_t dt_ns, uint32_t device_id, const struct nvml_sample *sample)
-{
-    for (unsigned i = 0; i < DEVICE_METRIC_COLUMN_COUNT; i++)
-        row[i] = CELL_UNKNOWN;
-    row[DEVICE_METRIC_DT_NS] = dt_ns;
-    row[DEVICE_METRIC_DEVICE_ID] = device_id;
-    const struct column_info *columns = record_catalogue[RECORD_DEVICE_METRIC_BATCH].columns;
-    for (size_t i = 0; i < sizeof column_sources / sizeof *column_sources; i++) {
-        unsigned column = column_sources[i].column;
-        uint64_t maximum = columns[column].type == CELL_U32 ? UINT32_MAX : INT64_MAX;
-        row[column] = cell_of(sample, column_sources[i].metric, column_sources[i].shift, maximum);
-    }
-    row[DEVICE_METRIC_PCIE_BW_BPS] = sum_of(sample, NVML_PCIE_RX_BPS, NVML_PCIE_TX_BPS);
-}
-
-void gpu_mig_row_fill(int64_t *row, int64_t dt_ns, uint32_t device_id, const struct gpu_mig *mig)
-{
-    static const struct {
-        unsigned column;
-        enum nvml_metric metric;
-        unsigned shift;
-    } sources[] = {
-        {MIG_METRIC_USED_MIB, NVML_MEM_USED_BYTES, 20},          {MIG_METRIC_TOTAL_MIB, NVML_MEM_TOTAL_BYTES, 20},
-        {MIG_METRIC_SM_ACTIVE_BP, NVML_SM_ACTIVE_BP, 0},         {MIG_METRIC_SM_OCCUPANCY_BP, NVML_SM_OCCUPANCY_BP, 0},
-        {MIG_METRIC_TENSOR_ACTIVE_BP, NVML_TENSOR_ACTIVE_BP, 0}, {MIG_METRIC_DRAM_ACTIVE_BP, NVML_DRAM_ACTIVE_BP, 0},
-    };
-    row[MIG_METRIC_DT_NS] = dt_ns;
-    row[MIG_METRIC_DEVICE_ID] = device_id;
-    row[MIG_METRIC_GPU_INSTANCE_ID] = mig->info.gpu_instance_id;
-    row[MIG_METRIC_COMPUTE_INSTANCE_ID] = mig->info.compute_instance_id;
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-        row[sources[i].column] = cell_of(&mig->sample, sources[i].metric, sources[i].shift, INT64_MAX);
-}
-
-static void member_text(struct bytes *out, const char *key, const char *text)
-{
-    json_key(out, key);
-    json_text(out, text[0] ? text : NULL);
-}
-
-static void member_cell(struct bytes *out, const char *key, int64_t cell)
-{
-    json_key(out, key);
-    if (cell == CELL_UNKNOWN)
-        json_text(out, NULL);
-    else
-        json_int(out, cell);
-}
-
-static void member_metric(struct bytes *out, const char *key, const struct nvml_sample *sample, enum nvml_metric metric)
-{
-    member_cell(out, key, cell_of(sample, metric, 0, INT64_MAX));
-}
-
-static void member_throttle(struct bytes *out, const char *key, const struct nvml_sample *sample, uint64_t mask)
-{
-    bool is_throttled = is_known(sample, NVML_THROTTLE_REASONS) && sample->values[NVML_THROTTLE_REASONS] & mask;
-    member_cell(out, key, is_known(sample, NVML_THROTTLE_REASONS) ? is_throttled : CELL_UNKNOWN);
-}
-
-/* "00000000:1B:00.0" has bus 0x1b. */
-static int64_t pci_bus_of(const char *pci_bus_id)
-{
-    unsigned domain, bus;
-    return sscanf(pci_bus_id, "%8x:%2x:", &domain, &bus) == 2 ? (int64_t)bus : CELL_UNKNOWN;
-}
-
-static void identity_json(struct bytes *out, const struct nvml_device_info *info)
-{
-    json_key(out, "id");
-    json_uint(out, info->index);
-    member_text(out, "name", info->name);
-    member_text(out, "uuid", info->uuid);
-    member_text(out, "vendor", "NVIDIA");
-}
-
-void gpu_sample_json(struct bytes *out, const struct nvml_device_info *info, const struct nvml_sample *sample)
-{
-    int64_t used_mib = cell_of(sample, NVML_MEM_USED_BYTES, 20, INT64_MAX);
-    int64_t total_mib = cell_of(sample, NVML_MEM_TOTAL_BYTES, 20, INT64_MAX);
-    bool has_free = used_mib != CELL_UNKNOWN && total_mib != CELL_UNKNOWN && used_mib <= total_mib;
-    bytes_append_char(out, '{');
-    identity_json(out, info);
-    member_cell(out, "pci_bus", pci_bus_of(info->pci_bus_id));
-    member_cell(out, "used_mib", used_mib);
-    member_cell(out, "free_mib", has_free ? total_mib - used_mib : CELL_UNKNOWN);
-    member_cell(out, "total_mib", total_mib);
-    member_metric(out, "util_gpu_pct", sample, NVML_GPU_UTIL_PCT);
-    member_metric(out, "util_mem_pct", sample, NVML_MEM_UTIL_PCT);
-    member_metric(out, "temp_c", sample, NVML_TEMP_C);
-    member_metric(out, "power_mw", sample, NVML_POWER_MW);
-    member_metric(out, "clk_gfx_mhz", sample, NVML_CLOCK_GFX_MHZ);
-    member_metric(out, "clk_sm_mhz", sample, NVML_CLOCK_SM_MHZ);
-    member_metric(out, "clk_mem_mhz", sample, NVML_CLOCK_MEM_MHZ);
-    member_throttle(out, "throttle_pwr", sample, EVENT_SOFTWARE_POWER_CAP | EVENT_HARDWARE_POWER_BRAKE);
-    member_throttle(out, "throttle_therm", sample, EVENT_SOFTWARE_THERMAL | EVENT_HARDWARE_THERMAL);
-    member_metric(out, "pcie_rx_bw_bps", sample, NVML_PCIE_RX_BPS);
-    member_metric(out, "pcie_tx_bw_bps", sample, NVML_PCIE_TX_BPS);
-    bytes_append_char(out, '}');
-}
-
-void gpu_static_json(struct bytes *out, const struct nvml_device_info *info)
-{
-    /* These are CUDA's to tell, and CUDA is the program's to initialize: device_limits records hold them. */
-    static const char *const cuda_members[] = {"l2_cache_size_bytes", "shared_mem_per_block_bytes", "regs_per_block",
-                                               "multi_processor_count", "warp_size"};
-    bool has_compute = info->compute_major > 0;
-    bytes_append_char(out, '{');
-    identity_json(out, info);
-    member_text(out, "architecture", info->architecture);
-    member_cell(out, "compute_major", has_compute ? (int64_t)info->compute_major : CELL_UNKNOWN);
-    member_cell(out, "compute_minor", has_compute ? (int64_t)info->compute_minor : CELL_UNKNOWN);
-    for (size_t i = 0; i < sizeof cuda_members / sizeof *cuda_members; i++)
-        member_cell(out, cuda_members[i], CELL_UNKNOWN);
-    bytes_append_char(out, '}');
+    return !device->is_lost;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "capture/gpu_rows.h"
 #include "format/json.h"
 
 enum { BATCH_ROWS = 256 };
@@ -52,8 +53,8 @@ gpufl_status system_records_open(struct system_records *records, const struct sy
         goto fail;
     }
     /* No GPU is a state of the machine, not a failure of sampling. */
-    if (options->use_nvidia)
-        (void)gpu_telemetry_open(&records->gpu, gpu_problem);
+    if (options->gpus.vendors)
+        (void)gpu_telemetry_open(&records->gpu, options->gpus, gpu_problem);
     return GPUFL_OK;
 fail:
     system_records_close(records);
@@ -157,7 +158,7 @@ static void processes_write(struct system_records *records, const struct gpu_dev
     }
     int64_t wall_ns = clock_wall_ns();
     for (int i = 0; i < device->process_count && i < GPU_PROCESSES_MAX; i++) {
-        const struct nvml_process *process = &device->processes[i];
+        const struct gpu_process *process = &device->processes[i];
         int64_t *row = row_begin(records, &records->process_batch, wall_ns);
         if (!row)
             return;
@@ -172,7 +173,7 @@ static void processes_write(struct system_records *records, const struct gpu_dev
 static void migs_write(struct system_records *records, struct gpu_device *device)
 {
     for (uint32_t i = 0; i < device->mig_count && device->has_new_migs; i++) {
-        const struct nvml_mig_info *info = &device->migs[i].info;
+        const struct gpu_mig_info *info = &device->migs[i].info;
         struct bytes *line = line_begin(records, RECORD_MIG_DEVICE);
         bytes_append_format(line,
                             ",\"ts_ns\":%" PRId64 ",\"device_id\":%" PRIu32 ",\"gpu_instance_id\":%" PRIu32
@@ -323,14 +324,21 @@ void system_records_window(struct system_records *records, bool is_start, const 
     line_end(records, type, 1);
 }
 
-static void static_devices_json(const struct system_records *records, struct bytes *out, const char *key)
+/* vendors: a bit per enum gpu_vendor. */
+static void static_devices_json(const struct system_records *records, struct bytes *out, const char *key,
+                                unsigned vendors)
 {
+    bool is_first = true;
     json_key(out, key);
     bytes_append_char(out, '[');
     for (uint32_t i = 0; i < records->gpu.device_count; i++) {
-        if (i)
+        const struct gpu_device_info *info = &records->gpu.devices[i].info;
+        if (!(vendors >> info->vendor & 1))
+            continue;
+        if (!is_first)
             bytes_append_char(out, ',');
-        gpu_static_json(out, &records->gpu.devices[i].info);
+        is_first = false;
+        gpu_static_json(out, info);
     }
     bytes_append_char(out, ']');
 }
@@ -342,8 +350,7 @@ void system_records_describe(struct system_records *records, struct bytes *out)
     struct host_sample sample = host_metrics_sample(&records->host, clock_mono_ns());
     host_json(out, &sample);
     devices_json(records, out, true);
-    static_devices_json(records, out, "gpu_static_devices");
-    static_devices_json(records, out, "cuda_static_devices");
-    json_key(out, "rocm_static_devices");
-    bytes_append_text(out, "[]");
+    static_devices_json(records, out, "gpu_static_devices", GPU_VENDORS_ALL);
+    static_devices_json(records, out, "cuda_static_devices", 1u << GPU_VENDOR_NVIDIA);
+    static_devices_json(records, out, "rocm_static_devices", 1u << GPU_VENDOR_AMD);
 }

@@ -28,7 +28,7 @@ struct system_records_options {
     struct log_writer *writer;
     const char *session_id, *app_name;
     const char *root; /* directory in which proc lies: "" */
-    bool use_nvidia;
+    struct gpu_choice gpus;
     unsigned slow_interval_ms; /* how often slow values (energy, processes) are asked for; 0: 1000 */
 };
 /* gpu_problem (may be NULL): why there is no GPU data, else "". */

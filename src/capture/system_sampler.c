@@ -197,7 +197,8 @@ gpufl_status system_sampler_start(struct system_sampler **out, const struct syst
         .session_id = options->session_id,
         .app_name = options->app_name,
         .root = "",
-        .use_nvidia = options->use_nvidia,
+        .gpus = {.vendors = (options->use_nvidia ? 1u << GPU_VENDOR_NVIDIA : 0) |
+                            (options->use_amd ? 1u << GPU_VENDOR_AMD : 0)},
     };
     gpufl_status status = system_records_open(&sampler->records, &records_options, gpu_problem);
     if (status != GPUFL_OK) {
@@ -312,10 +313,30 @@ void system_sampler_describe(struct system_sampler *sampler, struct bytes *out)
 
 const char *system_sampler_driver_version(const struct system_sampler *sampler)
 {
-    return sampler->records.gpu.nvml ? nvml_driver_version(sampler->records.gpu.nvml) : "";
+    const struct gpu_telemetry *gpu = &sampler->records.gpu;
+    return gpu_telemetry_driver_version(gpu, gpu->nvml ? GPU_VENDOR_NVIDIA : GPU_VENDOR_AMD);
 }
 
 int system_sampler_cuda_version(const struct system_sampler *sampler)
 {
     return sampler->records.gpu.nvml ? nvml_cuda_driver_version(sampler->records.gpu.nvml) : 0;
+}
+
+bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain, uint32_t pci_bus, uint32_t pci_device,
+                             uint32_t *device_id)
+{
+    bool is_found = false;
+    pthread_mutex_lock(&sampler->records_mutex);
+    const struct gpu_telemetry *gpu = &sampler->records.gpu;
+    *device_id = gpu->device_count;
+    for (uint32_t i = 0; i < gpu->device_count && !is_found; i++) {
+        unsigned domain = 0, bus = 0, device = 0;
+        is_found = gpu->devices[i].info.vendor == GPU_VENDOR_AMD &&
+                   sscanf(gpu->devices[i].info.pci_bus_id, "%x:%x:%x", &domain, &bus, &device) == 3 &&
+                   domain == pci_domain && bus == pci_bus && device == pci_device;
+        if (is_found)
+            *device_id = gpu->devices[i].info.index;
+    }
+    pthread_mutex_unlock(&sampler->records_mutex);
+    return is_found;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples GPUs (NVML) and host (/proc) on its own thread and writes
+/* Samples GPUs and host (/proc) on its own thread and writes
  * device_metric_batch, process_metric_batch and host_metric_batch lines, plus
  * system_start/system_stop. Idle (no wake-ups) while no window is open and the
  * policy is not continuous. */
@@ -17,9 +17,9 @@ struct system_sampler_options {
     const char *session_id, *app_name;
     unsigned interval_ms; /* 0: windows are marked, nothing is sampled */
     bool is_continuous;
-    bool use_nvidia;
+    bool use_nvidia, use_amd;
 };
-/* Without NVML it still samples the host; gpu_problem then says why there is no GPU data (else ""). */
+/* Without a GPU's driver it still samples the host; gpu_problem then says why there is no GPU data (else ""). */
 NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const struct system_sampler_options *options,
                                             struct problem *gpu_problem);
 /* Starts the thread. To be called when job_start is written: before it nothing is, and windows and holds wait. */
@@ -36,7 +36,12 @@ int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of th
 /* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
  * (,"host":{..},"devices":[..],...) from one fresh sample. */
 void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
-int system_sampler_cuda_version(const struct system_sampler *sampler);           /* 13000 = 13.0; 0 unknown */
-const char *system_sampler_driver_version(const struct system_sampler *sampler); /* "" unknown */
+int system_sampler_cuda_version(const struct system_sampler *sampler); /* 13000 = 13.0; 0 unknown */
+/* NVIDIA's, where there is none AMD's; "" unknown. */
+const char *system_sampler_driver_version(const struct system_sampler *sampler);
+/* The number of AMD's GPU at this place on the bus; false: telemetry does not show one, and
+ * device_id is the first number that is free. */
+bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain, uint32_t pci_bus, uint32_t pci_device,
+                             uint32_t *device_id);
 
 #endif

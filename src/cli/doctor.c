@@ -21,6 +21,8 @@ static const struct {
     {"CUPTI", check_cupti},
     {"CUPTI copies", check_cupti_copies},
     {"counter permission", check_permission},
+    {"AMD driver", check_amd},
+    {"rocprofiler", check_rocprofiler},
     {"other tools", check_other_tools},
     {"container", check_container},
     {"MIG", check_mig},

@@ -32,6 +32,9 @@ void check_cupti_copies(const struct machine *machine, struct finding *finding);
 void check_permission(const struct machine *machine, struct finding *finding);
 void check_mig(const struct machine *machine, struct finding *finding);
 void check_virtualization(const struct machine *machine, struct finding *finding);
+/* doctor_amd.c */
+void check_amd(const struct machine *machine, struct finding *finding);
+void check_rocprofiler(const struct machine *machine, struct finding *finding);
 /* doctor_host.c */
 void check_other_tools(const struct machine *machine, struct finding *finding);
 void check_container(const struct machine *machine, struct finding *finding);

@@ -9,8 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* On a machine with AMD's GPUs alone, what NVIDIA's need is not missing. */
+static bool is_not_needed(const struct machine *machine, struct finding *finding)
+{
+    if (machine_is_amd_only(machine))
+        finding_set(finding, FINDING_OK, "not needed: the GPUs here are AMD's");
+    return machine_is_amd_only(machine);
+}
+
 void check_driver(const struct machine *machine, struct finding *finding)
 {
+    if (is_not_needed(machine, finding))
+        return;
     int version = machine_cuda_version(machine);
     if (machine->has_cuda) {
         const char *driver = machine_driver_version(machine);
@@ -30,7 +40,9 @@ void check_driver(const struct machine *machine, struct finding *finding)
 
 void check_nvml(const struct machine *machine, struct finding *finding)
 {
-    if (machine_can_monitor(machine, NULL)) {
+    if (is_not_needed(machine, finding))
+        return;
+    if (machine->nvml && nvml_device_count(machine->nvml)) {
         finding_set(finding, FINDING_OK, "%" PRIu32 " GPU%s", nvml_device_count(machine->nvml),
                     nvml_device_count(machine->nvml) == 1 ? "" : "s");
         return;
@@ -42,19 +54,28 @@ void check_nvml(const struct machine *machine, struct finding *finding)
 
 void check_gpu(const struct machine *machine, struct finding *finding)
 {
-    uint32_t visible = 0;
+    uint32_t visible = 0, amd = 0;
     const char *name = "";
-    for (uint32_t i = 0; i < machine->gpu_count; i++)
+    for (uint32_t i = 0; i < machine->gpu_count; i++) {
+        amd += machine->gpus[i].vendor == GPU_VENDOR_AMD;
         if (machine->gpus[i].has_cuda && !visible++)
             name = machine->gpus[i].name;
+    }
+    if (machine_is_amd_only(machine)) {
+        finding_set(finding, FINDING_OK, "%s, %" PRIu32 " of AMD", machine->gpus[0].name, amd);
+        return;
+    }
     if (visible) {
         finding_set(finding, FINDING_OK, "%s%s%" PRIu32 " of %" PRIu32 " visible to CUDA", name, name[0] ? ", " : "",
-                    visible, machine->gpu_count);
+                    visible, machine->gpu_count - amd);
+        if (amd)
+            snprintf(finding->text + strlen(finding->text), sizeof finding->text - strlen(finding->text),
+                     "; %" PRIu32 " of AMD", amd);
         return;
     }
     const char *mask = getenv("CUDA_VISIBLE_DEVICES");
     finding_set(finding, FINDING_PROBLEM, "CUDA sees no GPU%s",
-                machine->gpu_count ? ", though the machine has one" : "");
+                machine->gpu_count > amd ? ", though the machine has one" : "");
     if (mask)
         finding_fix(finding, "CUDA_VISIBLE_DEVICES is set to '%s': unset it, or name a GPU that exists", mask);
     else
@@ -63,6 +84,8 @@ void check_gpu(const struct machine *machine, struct finding *finding)
 
 void check_cupti(const struct machine *machine, struct finding *finding)
 {
+    if (is_not_needed(machine, finding))
+        return;
     if (!machine->cupti) {
         finding_set(finding, FINDING_PROBLEM, "%s", machine->cupti_problem.text);
         finding_fix(

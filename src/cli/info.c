@@ -13,13 +13,17 @@ enum { ENGINE_COUNT = 6 };
 
 static void engines_list(const struct machine *machine, struct engine_state engines[ENGINE_COUNT])
 {
-    static const char *const later[] = {"PcSampling", "SassMetrics", "RangeProfiler", "Deep"};
+    static const char *const counting[] = {"PcSampling", "SassMetrics", "RangeProfiler", "Deep"};
+    const char *why;
     engines[0].name = "Monitor";
     (void)machine_can_monitor(machine, &engines[0].reason);
     engines[1].name = "Trace";
     (void)machine_can_trace(machine, &engines[1].reason);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        engines[2 + i] = (struct engine_state){later[i], "not in this version; runs as Trace"};
+    why = machine_is_amd_only(machine) && !engines[1].reason
+              ? "for NVIDIA GPUs; AMD's are traced and counted by dispatch"
+              : engines[1].reason;
+    for (size_t i = 0; i < sizeof counting / sizeof *counting; i++)
+        engines[2 + i] = (struct engine_state){counting[i], why};
 }
 
 static void append_release(struct bytes *out, int release)
@@ -40,19 +44,32 @@ static void append_gpu(struct bytes *out, uint32_t index, const struct machine_g
     if (gpu->memory_bytes)
         bytes_append_format(out, " · %.1f GiB", (double)gpu->memory_bytes / (1 << 30));
     if (gpu->multiprocessors)
-        bytes_append_format(out, " · %" PRIu32 " SMs", gpu->multiprocessors);
+        bytes_append_format(out, " · %" PRIu32 " %s", gpu->multiprocessors,
+                            gpu->vendor == GPU_VENDOR_AMD ? "CUs" : "SMs");
     if (gpu->is_mig)
         bytes_append_text(out, " · MIG");
-    if (!gpu->has_cuda)
+    if (!gpu->has_cuda && gpu->vendor == GPU_VENDOR_NVIDIA)
         bytes_append_text(out, " · not visible to CUDA");
     bytes_append_format(out, "\n          %s%s%s\n", gpu->uuid, gpu->uuid[0] && gpu->pci_bus_id[0] ? " · " : "",
                         gpu->pci_bus_id);
 }
 
-static void append_text(struct bytes *out, const struct machine *machine)
+static void append_amd(struct bytes *out, const struct machine *machine)
+{
+    bytes_append_format(out, "AMD       amdgpu %s\n", amdgpu_driver_version(machine->amd));
+    if (machine->rocprofiler) {
+        uint32_t version = rocprofiler_version(machine->rocprofiler);
+        bytes_append_format(out, "ROCm      rocprofiler-sdk %" PRIu32 ".%" PRIu32 ".%" PRIu32 " · %s\n",
+                            version / 10000, version / 100 % 100, version % 100,
+                            rocprofiler_path(machine->rocprofiler));
+    } else {
+        bytes_append_format(out, "ROCm      no rocprofiler-sdk: %s\n", machine->rocprofiler_problem.text);
+    }
+}
+
+static void append_nvidia(struct bytes *out, const struct machine *machine)
 {
     const char *driver = machine_driver_version(machine);
-    bytes_append_format(out, "gpufl     %s (log format %s)\n", GPUFL_VERSION_STRING, WIRE_VERSION);
     if (machine->has_cuda || driver[0]) {
         bytes_append_format(out, "driver    %s, CUDA ", driver[0] ? driver : "version unknown");
         append_release(out, machine_cuda_version(machine));
@@ -70,6 +87,15 @@ static void append_text(struct bytes *out, const struct machine *machine)
     } else {
         bytes_append_format(out, "CUPTI     none: %s\n", machine->cupti_problem.text);
     }
+}
+
+static void append_text(struct bytes *out, const struct machine *machine)
+{
+    bytes_append_format(out, "gpufl     %s (log format %s)\n", GPUFL_VERSION_STRING, WIRE_VERSION);
+    if (!machine_is_amd_only(machine))
+        append_nvidia(out, machine);
+    if (machine->amd)
+        append_amd(out, machine);
     for (uint32_t i = 0; i < machine->gpu_count; i++)
         append_gpu(out, i, &machine->gpus[i]);
     if (!machine->gpu_count)
@@ -110,6 +136,7 @@ static void append_gpu_json(struct bytes *out, uint32_t index, const struct mach
     bytes_append_text(out, index ? ",{" : "{");
     json_key(out, "index");
     json_uint(out, index);
+    member_text(out, "vendor", gpu_vendor_name(gpu->vendor));
     member_text(out, "name", gpu->name);
     member_text(out, "uuid", gpu->uuid);
     member_text(out, "pci_bus_id", gpu->pci_bus_id);
@@ -137,6 +164,9 @@ static void append_json(struct bytes *out, const struct machine *machine)
     member_release(out, "cuda_version", machine_cuda_version(machine));
     member_text(out, "driver_problem", machine->has_cuda ? NULL : machine->cuda_problem.text);
     member_text(out, "nvml_problem", machine->nvml ? NULL : machine->nvml_problem.text);
+    member_text(out, "amd_driver_version", machine->amd ? amdgpu_driver_version(machine->amd) : NULL);
+    member_text(out, "amd_problem", machine->amd ? NULL : machine->amd_problem.text);
+    member_text(out, "rocprofiler_path", machine->rocprofiler ? rocprofiler_path(machine->rocprofiler) : NULL);
     json_key(out, "cupti");
     if (machine->cupti) {
         bytes_append_char(out, '{');

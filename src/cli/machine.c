@@ -10,23 +10,39 @@ static struct machine_gpu *gpu_add(struct machine *machine)
     return machine->gpu_count < MACHINE_GPU_MAX ? &machine->gpus[machine->gpu_count++] : NULL;
 }
 
+static void gpu_take(struct machine *machine, const struct gpu_device_info *info)
+{
+    struct machine_gpu *gpu = gpu_add(machine);
+    if (!gpu)
+        return;
+    gpu->vendor = info->vendor;
+    snprintf(gpu->name, sizeof gpu->name, "%s", info->name);
+    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", info->uuid);
+    snprintf(gpu->pci_bus_id, sizeof gpu->pci_bus_id, "%s", info->pci_bus_id);
+    snprintf(gpu->architecture, sizeof gpu->architecture, "%s", info->architecture);
+    gpu->compute_major = info->compute_major;
+    gpu->compute_minor = info->compute_minor;
+    gpu->memory_bytes = info->memory_total_bytes;
+    gpu->multiprocessors = info->multiprocessors;
+    gpu->is_mig = info->is_mig;
+}
+
 static void nvml_gpus_add(struct machine *machine)
 {
+    struct gpu_device_info info;
     uint32_t count = nvml_device_count(machine->nvml);
-    for (uint32_t i = 0; i < count; i++) {
-        struct nvml_device_info info = {0};
-        struct machine_gpu *gpu;
-        if (!nvml_device_describe(machine->nvml, i, &info) || !(gpu = gpu_add(machine)))
-            continue;
-        snprintf(gpu->name, sizeof gpu->name, "%s", info.name);
-        snprintf(gpu->uuid, sizeof gpu->uuid, "%s", info.uuid);
-        snprintf(gpu->pci_bus_id, sizeof gpu->pci_bus_id, "%s", info.pci_bus_id);
-        snprintf(gpu->architecture, sizeof gpu->architecture, "%s", info.architecture);
-        gpu->compute_major = info.compute_major;
-        gpu->compute_minor = info.compute_minor;
-        gpu->memory_bytes = info.memory_total_bytes;
-        gpu->is_mig = info.is_mig;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (nvml_device_describe(machine->nvml, i, &info))
+            gpu_take(machine, &info);
+}
+
+static void amd_gpus_add(struct machine *machine)
+{
+    struct gpu_device_info info;
+    uint32_t count = amdgpu_device_count(machine->amd);
+    for (uint32_t i = 0; i < count; i++)
+        if (amdgpu_device_describe(machine->amd, i, &info))
+            gpu_take(machine, &info);
 }
 
 /* CUDA numbers the GPUs in its own order, so they meet by UUID. */
@@ -88,20 +104,33 @@ void machine_open(struct machine *machine)
         machine->has_cuda = cuda_initialize_alone(machine) == GPUFL_OK;
     if (machine->has_cuda)
         cuda_gpus_add(machine);
+    if (amdgpu_open(&machine->amd, false, &machine->amd_problem) != GPUFL_OK)
+        machine->amd = NULL;
+    else
+        amd_gpus_add(machine);
+    if (machine->amd && rocprofiler_load(&machine->rocprofiler, &machine->rocprofiler_problem) != GPUFL_OK)
+        machine->rocprofiler = NULL;
     if (cupti_load(&machine->cupti, &machine->cupti_problem) != GPUFL_OK)
         machine->cupti = NULL;
 }
 
 void machine_close(struct machine *machine)
 {
-    if (machine->nvml)
-        nvml_close(machine->nvml);
+    nvml_close(machine->nvml);
+    amdgpu_close(machine->amd);
     machine->nvml = NULL;
+    machine->amd = NULL;
+}
+
+bool machine_is_amd_only(const struct machine *machine)
+{
+    return machine->amd && !machine->nvml && !machine->cuda;
 }
 
 bool machine_can_monitor(const struct machine *machine, const char **reason)
 {
-    const char *why = !machine->nvml                          ? "no NVML; host metrics only"
+    const char *why = machine->amd                            ? NULL
+                      : !machine->nvml                        ? "no GPU driver; host metrics only"
                       : nvml_device_count(machine->nvml) == 0 ? "NVML shows no GPU; host metrics only"
                                                               : NULL;
     if (reason)
@@ -111,7 +140,9 @@ bool machine_can_monitor(const struct machine *machine, const char **reason)
 
 bool machine_can_trace(const struct machine *machine, const char **reason)
 {
-    const char *why = !machine->has_cuda                      ? "no usable CUDA driver"
+    const char *why = machine->rocprofiler                    ? NULL
+                      : machine_is_amd_only(machine)          ? "no usable rocprofiler-sdk"
+                      : !machine->has_cuda                    ? "no usable CUDA driver"
                       : cuda_device_count(machine->cuda) <= 0 ? "CUDA sees no GPU"
                       : !machine->cupti                       ? "no usable CUPTI"
                                                               : NULL;

@@ -31,6 +31,7 @@ struct daemon {
     struct endpoint *endpoint; /* NULL: no page */
     struct shipping *shipping;
     unsigned interval_ms;
+    unsigned vendors; /* bit per enum gpu_vendor */
     bool with_dcgm_names;
     int signal_fd;
     int64_t watchdog_ns; /* how often the service manager wants to hear of us; 0: never */
@@ -198,8 +199,12 @@ static gpufl_status daemon_start(struct daemon *daemon, const struct arguments *
     const char *name = arguments_text(arguments, "name", environment_text("GPUFL_MONITOR_APP", "gpufl-monitor"));
     const char *dir = arguments_text(arguments, "output", environment_text("GPUFL_MONITOR_LOG_DIR", name));
     struct problem gpu_problem = {""};
-    struct monitor_options options = {
-        .dir = dir, .app_name = name, .root = "", .session_ended = on_session_end, .user = daemon};
+    struct monitor_options options = {.dir = dir,
+                                      .app_name = name,
+                                      .root = "",
+                                      .vendors = daemon->vendors,
+                                      .session_ended = on_session_end,
+                                      .user = daemon};
     /* The table of options has only words that it knows. */
     (void)roll_period_parse(&options.roll, arguments_text(arguments, "roll", "daily"));
     gpufl_status status = monitor_open(&daemon->monitor, &options, problem, &gpu_problem);
@@ -235,6 +240,24 @@ static bool interval_take(struct daemon *daemon, const struct arguments *argumen
     return true;
 }
 
+/* The environment's word is the one that programs get; it is checked like the option's. */
+static bool vendors_take(struct daemon *daemon, const struct arguments *arguments)
+{
+    static const struct {
+        const char *name;
+        unsigned vendors;
+    } backends[] = {
+        {"Auto", GPU_VENDORS_ALL}, {"Nvidia", 1u << GPU_VENDOR_NVIDIA}, {"Amd", 1u << GPU_VENDOR_AMD}, {"None", 0}};
+    const char *text = arguments_text(arguments, "backend", environment_text("GPUFL_BACKEND", "Auto"));
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (!strcasecmp(text, backends[i].name)) {
+            daemon->vendors = backends[i].vendors;
+            return true;
+        }
+    command_error("monitor", "GPUFL_BACKEND takes Auto, Nvidia, Amd or None, not '%s'", text);
+    return false;
+}
+
 int command_monitor(int argc, char **argv)
 {
     struct arguments arguments;
@@ -243,8 +266,10 @@ int command_monitor(int argc, char **argv)
     int code = command_parse("monitor", argc, argv, &arguments);
     if (code >= 0)
         return code;
+    if (!vendors_take(&daemon, &arguments))
+        return EXIT_USAGE;
     if (arguments_has(&arguments, "once"))
-        return monitor_once(arguments_has(&arguments, "json"));
+        return monitor_once(arguments_has(&arguments, "json"), daemon.vendors);
     if (arguments_has(&arguments, "json")) {
         command_error("monitor", "--json belongs to --once");
         return EXIT_USAGE;

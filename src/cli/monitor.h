@@ -6,6 +6,6 @@
 #include <stdbool.h>
 
 /* --once: takes one sample and prints it; returns the exit code. */
-int monitor_once(bool is_json);
+int monitor_once(bool is_json, unsigned vendors /* bit per enum gpu_vendor */);
 
 #endif

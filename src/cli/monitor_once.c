@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "cli/command.h"
+#include "capture/gpu_rows.h"
+#include "cli/host_watch.h"
 #include "cli/monitor.h"
 #include "format/batch.h"
 #include "format/json.h"
 #include "monitor/clock_event.h"
-#include "monitor/view.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-
-enum { RATE_PAUSE_MS = 200 }; /* rates and shares need two samples */
 
 static void cell_json(struct bytes *out, const char *key, int64_t cell)
 {
@@ -58,6 +54,7 @@ static void gpu_json(struct bytes *out, const struct view_gpu *gpu)
     gpu_row_fill(row, 0, gpu->info.index, &gpu->sample);
     bytes_append_char(out, '{');
     cell_json(out, "device_id", gpu->info.index);
+    text_json(out, "vendor", gpu_vendor_name(gpu->info.vendor));
     text_json(out, "name", gpu->info.name);
     text_json(out, "uuid", gpu->info.uuid);
     text_json(out, "pci_bus_id", gpu->info.pci_bus_id);
@@ -82,13 +79,13 @@ static void gpu_json(struct bytes *out, const struct view_gpu *gpu)
     bytes_append_char(out, '}');
 }
 
-static void view_json(struct bytes *out, const struct monitor_view *view, const char *gpu_problem)
+void host_watch_json(struct bytes *out, const struct host_watch *watch)
 {
-    bytes_append_char(out, '{');
+    const struct monitor_view *view = &watch->view;
     cell_json(out, "ts_ns", view->sampled_wall_ns);
     text_json(out, "hostname", view->hostname);
-    text_json(out, "driver_version", view->driver_version);
-    text_json(out, "gpu_problem", gpu_problem);
+    text_json(out, "driver_version", monitor_view_driver_version(view));
+    text_json(out, "gpu_problem", watch->problem.text);
     cell_json(out, "cpu_pct_x100", view->host.cpu_pct_x100);
     cell_json(out, "ram_used_mib", view->host.ram_used_mib);
     cell_json(out, "ram_total_mib", view->host.ram_total_mib);
@@ -99,14 +96,14 @@ static void view_json(struct bytes *out, const struct monitor_view *view, const 
             bytes_append_char(out, ',');
         gpu_json(out, &view->gpus[i]);
     }
-    bytes_append_text(out, "]}\n");
+    bytes_append_char(out, ']');
 }
 
 /* "  12 W" or "   - W": what is not known has no number. */
-static void value_text(struct bytes *out, const char *name, const struct nvml_sample *sample, enum nvml_metric metric,
+static void value_text(struct bytes *out, const char *name, const struct gpu_sample *sample, enum gpu_metric metric,
                        double divisor, int decimals, const char *unit)
 {
-    if (view_knows(sample, metric))
+    if (gpu_sample_knows(sample, metric))
         bytes_append_format(out, "  %s %.*f %s", name, decimals, (double)sample->values[metric] / divisor, unit);
     else
         bytes_append_format(out, "  %s – %s", name, unit);
@@ -114,19 +111,23 @@ static void value_text(struct bytes *out, const char *name, const struct nvml_sa
 
 static void gpu_text(struct bytes *out, const struct view_gpu *gpu)
 {
-    const struct nvml_sample *sample = &gpu->sample;
+    const struct gpu_sample *sample = &gpu->sample;
     const double gib = 1073741824;
+    const bool is_nvidia = gpu->info.vendor == GPU_VENDOR_NVIDIA;
     bytes_append_format(out, "GPU %u  %s  %s\n  ", gpu->info.index, gpu->info.name, gpu->info.uuid);
-    value_text(out, "busy", sample, NVML_GPU_UTIL_PCT, 1, 0, "%");
-    value_text(out, "SM active", sample, NVML_SM_ACTIVE_BP, 100, 1, "%");
-    value_text(out, "memory", sample, NVML_MEM_USED_BYTES, gib, 1, "GiB");
-    value_text(out, "of", sample, NVML_MEM_TOTAL_BYTES, gib, 1, "GiB");
-    value_text(out, "power", sample, NVML_POWER_MW, 1000, 0, "W");
-    value_text(out, "of", sample, NVML_POWER_LIMIT_MW, 1000, 0, "W");
-    value_text(out, "temperature", sample, NVML_TEMP_C, 1, 0, "°C");
-    value_text(out, "SM clock", sample, NVML_CLOCK_SM_MHZ, 1, 0, "MHz");
+    value_text(out, "busy", sample, GPU_UTIL_PCT, 1, 0, "%");
+    if (is_nvidia)
+        value_text(out, "SM active", sample, GPU_SM_ACTIVE_BP, 100, 1, "%");
+    value_text(out, "memory", sample, GPU_MEM_USED_BYTES, gib, 1, "GiB");
+    value_text(out, "of", sample, GPU_MEM_TOTAL_BYTES, gib, 1, "GiB");
+    value_text(out, "power", sample, GPU_POWER_MW, 1000, 0, "W");
+    value_text(out, "of", sample, GPU_POWER_LIMIT_MW, 1000, 0, "W");
+    value_text(out, "temperature", sample, GPU_TEMP_C, 1, 0, "°C");
+    if (!is_nvidia)
+        value_text(out, "junction", sample, GPU_TEMP_JUNCTION_C, 1, 0, "°C");
+    value_text(out, is_nvidia ? "SM clock" : "clock", sample, GPU_CLOCK_SM_MHZ, 1, 0, "MHz");
     bytes_append_char(out, '\n');
-    uint64_t reasons = view_knows(sample, NVML_THROTTLE_REASONS) ? sample->values[NVML_THROTTLE_REASONS] : 0;
+    uint64_t reasons = gpu_sample_knows(sample, GPU_THROTTLE_REASONS) ? sample->values[GPU_THROTTLE_REASONS] : 0;
     for (size_t i = 0; i < CLOCK_EVENT_COUNT; i++)
         if (reasons & clock_events[i].bit)
             bytes_append_format(out, "    clocks: %s\n", clock_events[i].name);
@@ -134,8 +135,8 @@ static void gpu_text(struct bytes *out, const struct view_gpu *gpu)
         const struct gpu_mig *mig = &gpu->migs[i];
         bytes_append_format(out, "    MIG %u/%u  %s", mig->info.gpu_instance_id, mig->info.compute_instance_id,
                             mig->info.name);
-        value_text(out, "memory", &mig->sample, NVML_MEM_USED_BYTES, gib, 1, "GiB");
-        value_text(out, "SM active", &mig->sample, NVML_SM_ACTIVE_BP, 100, 1, "%");
+        value_text(out, "memory", &mig->sample, GPU_MEM_USED_BYTES, gib, 1, "GiB");
+        value_text(out, "SM active", &mig->sample, GPU_SM_ACTIVE_BP, 100, 1, "%");
         bytes_append_char(out, '\n');
     }
     for (uint32_t i = 0; i < gpu->process_count; i++) {
@@ -160,8 +161,9 @@ static void view_text(struct bytes *out, const struct monitor_view *view, const 
     if (view->host.ram_used_mib != CELL_UNKNOWN)
         bytes_append_format(out, "  memory %.1f of %.1f GiB", (double)view->host.ram_used_mib / 1024,
                             (double)view->host.ram_total_mib / 1024);
-    if (view->driver_version[0])
-        bytes_append_format(out, "  driver %s", view->driver_version);
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
+        if (view->driver_versions[vendor][0])
+            bytes_append_format(out, "  %s driver %s", gpu_vendor_name(vendor), view->driver_versions[vendor]);
     bytes_append_char(out, '\n');
     for (uint32_t i = 0; i < view->gpu_count; i++)
         gpu_text(out, &view->gpus[i]);
@@ -169,38 +171,26 @@ static void view_text(struct bytes *out, const struct monitor_view *view, const 
         bytes_append_format(out, "no GPUs: %s\n", gpu_problem);
 }
 
-int monitor_once(bool is_json)
+int monitor_once(bool is_json, unsigned vendors)
 {
-    struct gpu_telemetry gpu;
-    struct problem problem = {""};
-    struct host_metrics host;
-    struct monitor_view view;
     struct bytes out = {0};
-    struct process_table *processes = malloc(sizeof *processes);
-    if (!processes) {
+    struct host_watch *watch = host_watch_open(vendors);
+    if (!watch) {
         command_error("monitor", "out of memory");
         return EXIT_ENVIRONMENT;
     }
-    process_table_init(processes, "");
-    monitor_view_init(&view);
-    host_metrics_init(&host, "");
-    (void)gpu_telemetry_open(&gpu, &problem); /* without GPUs there is still the host */
-    struct host_sample sample = host_metrics_sample(&host, clock_mono_ns());
-    for (uint32_t i = 0; i < gpu.device_count; i++)
-        (void)gpu_telemetry_sample(&gpu, i, true);
-    nanosleep(&(struct timespec){.tv_nsec = RATE_PAUSE_MS * 1000000L}, NULL);
-    for (uint32_t i = 0; i < gpu.device_count; i++)
-        (void)gpu_telemetry_sample(&gpu, i, true);
-    sample = host_metrics_sample(&host, clock_mono_ns());
-    monitor_view_update(&view, &gpu, &sample, processes);
-    if (is_json)
-        view_json(&out, &view, problem.text);
-    else
-        view_text(&out, &view, problem.text);
+    host_watch_beat(watch);
+    nanosleep(&(struct timespec){.tv_nsec = HOST_WATCH_PAUSE_MS * 1000000L}, NULL);
+    host_watch_beat(watch);
+    if (is_json) {
+        bytes_append_char(&out, '{');
+        host_watch_json(&out, watch);
+        bytes_append_text(&out, "}\n");
+    } else {
+        view_text(&out, &watch->view, watch->problem.text);
+    }
     fwrite(out.data, 1, out.size, stdout);
     bytes_free(&out);
-    gpu_telemetry_close(&gpu);
-    monitor_view_free(&view);
-    free(processes);
+    host_watch_close(watch);
     return EXIT_GOOD;
 }

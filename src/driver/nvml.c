@@ -135,7 +135,7 @@ void nvml_text_read(int (*read)(void *, char *, unsigned), void *handle, char *t
     text[size - 1] = '\0';
 }
 
-bool nvml_device_describe(struct nvml *nvml, uint32_t index, struct nvml_device_info *info)
+bool nvml_device_describe(struct nvml *nvml, uint32_t index, struct gpu_device_info *info)
 {
     if (index >= nvml->device_count || !nvml->devices[index].handle)
         return false;
@@ -165,7 +165,7 @@ bool nvml_device_describe(struct nvml *nvml, uint32_t index, struct nvml_device_
     return true;
 }
 
-int nvml_device_processes(struct nvml *nvml, uint32_t index, struct nvml_process *processes, int capacity)
+int nvml_device_processes(struct nvml *nvml, uint32_t index, struct gpu_process *processes, int capacity)
 {
     if (index >= nvml->device_count || !nvml->devices[index].handle || !nvml->call.processes)
         return -1;
@@ -190,8 +190,8 @@ int nvml_device_processes(struct nvml *nvml, uint32_t index, struct nvml_process
         const struct nvml_abi_process *process = &nvml->processes[i];
         bool has_used_bytes = process->used_bytes != ~0ull;
         bool has_gpu_instance = process->gpu_instance_id != NVML_ABI_NO_INSTANCE;
-        processes[i] = (struct nvml_process){process->pid, has_used_bytes ? process->used_bytes : 0, has_used_bytes,
-                                             has_gpu_instance, has_gpu_instance ? process->gpu_instance_id : 0};
+        processes[i] = (struct gpu_process){process->pid, has_used_bytes ? process->used_bytes : 0, has_used_bytes,
+                                            has_gpu_instance, has_gpu_instance ? process->gpu_instance_id : 0};
     }
     return (int)count;
 }

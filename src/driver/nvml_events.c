@@ -4,12 +4,12 @@
 
 static const struct {
     unsigned long long type;
-    enum nvml_event_kind kind;
+    enum gpu_event_kind kind;
 } kinds[] = {
-    {NVML_ABI_EVENT_XID, NVML_EVENT_XID},
-    {NVML_ABI_EVENT_ECC_UNCORRECTED, NVML_EVENT_ECC_UNCORRECTED},
-    {NVML_ABI_EVENT_ECC_CORRECTED, NVML_EVENT_ECC_CORRECTED},
-    {NVML_ABI_EVENT_MIG_CHANGED, NVML_EVENT_MIG_CHANGED},
+    {NVML_ABI_EVENT_XID, GPU_EVENT_XID},
+    {NVML_ABI_EVENT_ECC_UNCORRECTED, GPU_EVENT_ECC_UNCORRECTED},
+    {NVML_ABI_EVENT_ECC_CORRECTED, GPU_EVENT_ECC_CORRECTED},
+    {NVML_ABI_EVENT_MIG_CHANGED, GPU_EVENT_MIG_CHANGED},
 };
 enum { kind_count = sizeof kinds / sizeof kinds[0] };
 
@@ -47,12 +47,12 @@ void nvml_events_release(struct nvml *nvml)
     nvml->event_set = NULL;
 }
 
-bool nvml_events_take(struct nvml *nvml, struct nvml_event *event)
+bool nvml_events_take(struct nvml *nvml, struct gpu_event *event)
 {
     struct nvml_abi_event given = {0};
     if (!nvml->event_set || nvml->call.event_wait(nvml->event_set, &given, 0) != NVML_ABI_SUCCESS)
         return false;
-    *event = (struct nvml_event){.kind = NVML_EVENT_XID};
+    *event = (struct gpu_event){.kind = GPU_EVENT_XID};
     for (int i = kind_count; i-- > 0;)
         if (given.type & kinds[i].type)
             event->kind = kinds[i].kind;
@@ -63,6 +63,6 @@ bool nvml_events_take(struct nvml *nvml, struct nvml_event *event)
     event->has_instance = given.gpu_instance_id != NVML_ABI_NO_INSTANCE;
     event->gpu_instance_id = event->has_instance ? given.gpu_instance_id : 0;
     event->compute_instance_id = event->has_instance ? given.compute_instance_id : 0;
-    event->xid = event->kind == NVML_EVENT_XID ? given.data : 0;
+    event->xid = event->kind == GPU_EVENT_XID ? given.data : 0;
     return true;
 }

@@ -6,15 +6,15 @@ enum { gap_min_ms = 100 }; /* closer samples give noise */
 
 static const struct gpm_metric {
     unsigned id;
-    enum nvml_metric metric;
+    enum gpu_metric metric;
     bool is_rate; /* MiB per second; else percent */
 } gpm_metrics[] = {
-    {NVML_ABI_GPM_SM_UTIL, NVML_SM_ACTIVE_BP, false},        {NVML_ABI_GPM_SM_OCCUPANCY, NVML_SM_OCCUPANCY_BP, false},
-    {NVML_ABI_GPM_ANY_TENSOR, NVML_TENSOR_ACTIVE_BP, false}, {NVML_ABI_GPM_DRAM, NVML_DRAM_ACTIVE_BP, false},
-    {NVML_ABI_GPM_FP64, NVML_FP64_ACTIVE_BP, false},         {NVML_ABI_GPM_FP32, NVML_FP32_ACTIVE_BP, false},
-    {NVML_ABI_GPM_FP16, NVML_FP16_ACTIVE_BP, false},         {NVML_ABI_GPM_PCIE_RX, NVML_PCIE_RX_BPS, true},
-    {NVML_ABI_GPM_PCIE_TX, NVML_PCIE_TX_BPS, true},          {NVML_ABI_GPM_NVLINK_RX, NVML_NVLINK_RX_BPS, true},
-    {NVML_ABI_GPM_NVLINK_TX, NVML_NVLINK_TX_BPS, true},
+    {NVML_ABI_GPM_SM_UTIL, GPU_SM_ACTIVE_BP, false},        {NVML_ABI_GPM_SM_OCCUPANCY, GPU_SM_OCCUPANCY_BP, false},
+    {NVML_ABI_GPM_ANY_TENSOR, GPU_TENSOR_ACTIVE_BP, false}, {NVML_ABI_GPM_DRAM, GPU_DRAM_ACTIVE_BP, false},
+    {NVML_ABI_GPM_FP64, GPU_FP64_ACTIVE_BP, false},         {NVML_ABI_GPM_FP32, GPU_FP32_ACTIVE_BP, false},
+    {NVML_ABI_GPM_FP16, GPU_FP16_ACTIVE_BP, false},         {NVML_ABI_GPM_PCIE_RX, GPU_PCIE_RX_BPS, true},
+    {NVML_ABI_GPM_PCIE_TX, GPU_PCIE_TX_BPS, true},          {NVML_ABI_GPM_NVLINK_RX, GPU_NVLINK_RX_BPS, true},
+    {NVML_ABI_GPM_NVLINK_TX, GPU_NVLINK_TX_BPS, true},
 };
 enum { gpm_metric_count = sizeof gpm_metrics / sizeof gpm_metrics[0] };
 
@@ -52,7 +52,7 @@ void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm)
     gpm->is_supported = gpm->has_older = false;
 }
 
-static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct nvml_sample *sample)
+static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct gpu_sample *sample)
 {
     struct nvml_abi_gpm_metrics *request = &nvml->gpm_metrics;
     request->version = 1;
@@ -78,7 +78,7 @@ static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct n
     }
 }
 
-void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct nvml_sample *sample)
+void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct gpu_sample *sample)
 {
     struct nvml_gpm *gpm = source->gpm;
     if (!gpm->is_probed)

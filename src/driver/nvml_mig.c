@@ -34,20 +34,20 @@ static void keep_or_replace(const struct nvml *nvml, struct nvml_device *device,
     device->mig_count = count;
 }
 
-uint32_t nvml_device_mig_list(struct nvml *nvml, uint32_t index, struct nvml_mig_info infos[NVML_MIG_MAX])
+uint32_t nvml_device_mig_list(struct nvml *nvml, uint32_t index, struct gpu_mig_info infos[GPU_MIG_MAX])
 {
     if (index >= nvml->device_count || !nvml->devices[index].handle)
         return 0;
     const struct nvml_table *call = &nvml->call;
     struct nvml_device *device = &nvml->devices[index];
-    struct nvml_mig found[NVML_MIG_MAX] = {{0}};
+    struct nvml_mig found[GPU_MIG_MAX] = {{0}};
     uint32_t count = 0;
     unsigned most = 0;
     if (!is_in_mig_mode(nvml, device) || call->mig_count_max(device->handle, &most) != NVML_ABI_SUCCESS)
         most = 0;
-    for (unsigned i = 0; i < most && count < NVML_MIG_MAX; i++) {
+    for (unsigned i = 0; i < most && count < GPU_MIG_MAX; i++) {
         struct nvml_mig *mig = &found[count];
-        struct nvml_mig_info *info = &infos[count];
+        struct gpu_mig_info *info = &infos[count];
         memset(info, 0, sizeof *info);
         /* Positions may be empty in between. */
         if (call->mig_handle(device->handle, i, &mig->handle) != NVML_ABI_SUCCESS || !mig->handle ||
@@ -63,7 +63,7 @@ uint32_t nvml_device_mig_list(struct nvml *nvml, uint32_t index, struct nvml_mig
     return count;
 }
 
-void nvml_device_mig_sample(struct nvml *nvml, uint32_t index, uint32_t position, struct nvml_sample *sample)
+void nvml_device_mig_sample(struct nvml *nvml, uint32_t index, uint32_t position, struct gpu_sample *sample)
 {
     memset(sample, 0, sizeof *sample);
     if (index >= nvml->device_count || position >= nvml->devices[index].mig_count)
@@ -73,9 +73,9 @@ void nvml_device_mig_sample(struct nvml *nvml, uint32_t index, uint32_t position
     uint64_t used = 0, total = 0;
     int result = nvml_memory_read(nvml, mig->handle, &used, &total);
     if (result == NVML_ABI_SUCCESS) {
-        sample->known = 1ull << NVML_MEM_USED_BYTES | 1ull << NVML_MEM_TOTAL_BYTES;
-        sample->values[NVML_MEM_USED_BYTES] = used;
-        sample->values[NVML_MEM_TOTAL_BYTES] = total;
+        sample->known = 1ull << GPU_MEM_USED_BYTES | 1ull << GPU_MEM_TOTAL_BYTES;
+        sample->values[GPU_MEM_USED_BYTES] = used;
+        sample->values[GPU_MEM_TOTAL_BYTES] = total;
     }
     sample->is_lost = result == NVML_ABI_GPU_IS_LOST;
     const struct nvml_gpm_source source = {device->handle, &mig->gpm, true, mig->gpu_instance_id};

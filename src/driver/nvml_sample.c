@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-void nvml_take(struct nvml_device *device, struct nvml_sample *sample, enum nvml_metric metric, int result,
+void nvml_take(struct nvml_device *device, struct gpu_sample *sample, enum gpu_metric metric, int result,
                uint64_t value)
 {
     switch (result) {
@@ -24,25 +24,6 @@ void nvml_take(struct nvml_device *device, struct nvml_sample *sample, enum nvml
     default:
         break; /* unknown this time */
     }
-}
-
-bool nvml_counter_rate(struct nvml_counter *counter, uint64_t value, int64_t now_ns, uint64_t units_per_s_max,
-                       uint64_t *rate)
-{
-    struct nvml_counter last = *counter;
-    *counter = (struct nvml_counter){value, now_ns, true};
-    int64_t elapsed_ns = now_ns - last.time_ns;
-    if (!last.has_value || elapsed_ns <= 0)
-        return false;
-    bool is_32_bit = value <= UINT32_MAX && last.value <= UINT32_MAX;
-    if (!is_32_bit && value < last.value)
-        return false; /* the counter was reset */
-    double seconds = (double)elapsed_ns * 1e-9;
-    if (is_32_bit && units_per_s_max && (double)units_per_s_max * seconds >= (double)UINT32_MAX)
-        return false;
-    uint64_t delta = is_32_bit ? (uint32_t)(value - last.value) : value - last.value;
-    *rate = (uint64_t)((double)delta / seconds + 0.5);
-    return true;
 }
 
 static bool field_value(const struct nvml_abi_field *field, uint64_t *value)
@@ -85,35 +66,35 @@ static uint64_t pcie_bps_max(const struct nvml *nvml, const struct nvml_device *
     return generation < sizeof lane_bps / sizeof lane_bps[0] ? lane_bps[generation] * lanes : 0;
 }
 
-static void take_rate(struct nvml_device *device, struct nvml_sample *sample, enum nvml_metric metric,
-                      const struct nvml_abi_field *field, struct nvml_counter *counter, uint64_t unit_bytes,
+static void take_rate(struct nvml_device *device, struct gpu_sample *sample, enum gpu_metric metric,
+                      const struct nvml_abi_field *field, struct counter_rate *counter, uint64_t unit_bytes,
                       uint64_t units_per_s_max)
 {
     uint64_t value, rate;
     if (field->result != NVML_ABI_SUCCESS)
         nvml_take(device, sample, metric, field->result, 0);
-    else if (field_value(field, &value) && nvml_counter_rate(counter, value, clock_mono_ns(), units_per_s_max, &rate) &&
+    else if (field_value(field, &value) && counter_rate_next(counter, value, clock_mono_ns(), units_per_s_max, &rate) &&
              !__builtin_mul_overflow(rate, unit_bytes, &rate))
         nvml_take(device, sample, metric, NVML_ABI_SUCCESS, rate);
 }
 
-static void sample_pcie(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void sample_pcie(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample)
 {
     struct nvml_abi_field fields[2] = {{.field_id = NVML_ABI_FIELD_PCIE_RX_BYTES},
                                        {.field_id = NVML_ABI_FIELD_PCIE_TX_BYTES}};
     int result = nvml->call.fields(device->handle, 2, fields);
     if (result != NVML_ABI_SUCCESS) {
-        nvml_take(device, sample, NVML_PCIE_RX_BPS, result, 0);
-        nvml_take(device, sample, NVML_PCIE_TX_BPS, result, 0);
+        nvml_take(device, sample, GPU_PCIE_RX_BPS, result, 0);
+        nvml_take(device, sample, GPU_PCIE_TX_BPS, result, 0);
         return;
     }
     uint64_t bps_max = pcie_bps_max(nvml, device);
-    take_rate(device, sample, NVML_PCIE_RX_BPS, &fields[0], &device->pcie_rx, 1, bps_max);
-    take_rate(device, sample, NVML_PCIE_TX_BPS, &fields[1], &device->pcie_tx, 1, bps_max);
+    take_rate(device, sample, GPU_PCIE_RX_BPS, &fields[0], &device->pcie_rx, 1, bps_max);
+    take_rate(device, sample, GPU_PCIE_TX_BPS, &fields[1], &device->pcie_tx, 1, bps_max);
 }
 
 /* Reads both directions from one pair of fields; false when the device does not have them. */
-static bool sample_nvlink_fields(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample,
+static bool sample_nvlink_fields(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample,
                                  unsigned rx_field, unsigned tx_field, uint64_t unit_bytes)
 {
     struct nvml_abi_field fields[2] = {{.field_id = rx_field, .scope_id = NVML_ABI_SCOPE_ALL_LINKS},
@@ -121,12 +102,12 @@ static bool sample_nvlink_fields(const struct nvml *nvml, struct nvml_device *de
     if (nvml->call.fields(device->handle, 2, fields) != NVML_ABI_SUCCESS || fields[0].result != NVML_ABI_SUCCESS ||
         fields[1].result != NVML_ABI_SUCCESS)
         return false;
-    take_rate(device, sample, NVML_NVLINK_RX_BPS, &fields[0], &device->nvlink_rx, unit_bytes, 0);
-    take_rate(device, sample, NVML_NVLINK_TX_BPS, &fields[1], &device->nvlink_tx, unit_bytes, 0);
+    take_rate(device, sample, GPU_NVLINK_RX_BPS, &fields[0], &device->nvlink_rx, unit_bytes, 0);
+    take_rate(device, sample, GPU_NVLINK_TX_BPS, &fields[1], &device->nvlink_tx, unit_bytes, 0);
     return true;
 }
 
-static void sample_nvlink(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void sample_nvlink(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample)
 {
     bool is_first = device->nvlink == NVLINK_UNPROBED;
     if (is_first || device->nvlink == NVLINK_DATA_FIELDS) {
@@ -161,14 +142,14 @@ int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint
     return result;
 }
 
-static void sample_memory(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void sample_memory(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample)
 {
-    if (!nvml_wants(device, NVML_MEM_USED_BYTES))
+    if (!nvml_wants(device, GPU_MEM_USED_BYTES))
         return;
     uint64_t used = 0, total = 0;
     int result = nvml_memory_read(nvml, device->handle, &used, &total);
-    nvml_take(device, sample, NVML_MEM_USED_BYTES, result, used);
-    nvml_take(device, sample, NVML_MEM_TOTAL_BYTES, result, total);
+    nvml_take(device, sample, GPU_MEM_USED_BYTES, result, used);
+    nvml_take(device, sample, GPU_MEM_TOTAL_BYTES, result, total);
 }
 
 /* Calls a function of the table when it is there and the metric is wanted. */
@@ -177,15 +158,15 @@ static void sample_memory(const struct nvml *nvml, struct nvml_device *device, s
      : nvml->call.function       ? nvml->call.function(device->handle, __VA_ARGS__) \
                                  : NVML_ABI_FUNCTION_NOT_FOUND)
 
-static void sample_clocks_and_health(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void sample_clocks_and_health(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample)
 {
     static const struct {
-        enum nvml_metric metric;
+        enum gpu_metric metric;
         unsigned type;
-    } clocks[] = {{NVML_CLOCK_SM_MHZ, NVML_ABI_CLOCK_SM},
-                  {NVML_CLOCK_MEM_MHZ, NVML_ABI_CLOCK_MEM},
-                  {NVML_CLOCK_GFX_MHZ, NVML_ABI_CLOCK_GRAPHICS}},
-      errors[] = {{NVML_ECC_CORRECTED, NVML_ABI_ECC_CORRECTED}, {NVML_ECC_UNCORRECTED, NVML_ABI_ECC_UNCORRECTED}};
+    } clocks[] = {{GPU_CLOCK_SM_MHZ, NVML_ABI_CLOCK_SM},
+                  {GPU_CLOCK_MEM_MHZ, NVML_ABI_CLOCK_MEM},
+                  {GPU_CLOCK_GFX_MHZ, NVML_ABI_CLOCK_GRAPHICS}},
+      errors[] = {{GPU_ECC_CORRECTED, NVML_ABI_ECC_CORRECTED}, {GPU_ECC_UNCORRECTED, NVML_ABI_ECC_UNCORRECTED}};
     unsigned value = 0;
     unsigned long long wide = 0;
     int result;
@@ -197,41 +178,41 @@ static void sample_clocks_and_health(const struct nvml *nvml, struct nvml_device
         result = READ(ecc, errors[i].metric, errors[i].type, NVML_ABI_ECC_VOLATILE, &wide);
         nvml_take(device, sample, errors[i].metric, result, wide);
     }
-    result = READ(fan, NVML_FAN_PCT, &value);
-    nvml_take(device, sample, NVML_FAN_PCT, result, value);
-    result = READ(perf_state, NVML_PERF_STATE, &value);
+    result = READ(fan, GPU_FAN_PCT, &value);
+    nvml_take(device, sample, GPU_FAN_PCT, result, value);
+    result = READ(perf_state, GPU_PERF_STATE, &value);
     if (result == NVML_ABI_SUCCESS && value >= NVML_ABI_PSTATE_UNKNOWN)
         result = NVML_ABI_UNKNOWN;
-    nvml_take(device, sample, NVML_PERF_STATE, result, value);
-    result = READ(throttle, NVML_THROTTLE_REASONS, &wide);
-    nvml_take(device, sample, NVML_THROTTLE_REASONS, result, wide);
+    nvml_take(device, sample, GPU_PERF_STATE, result, value);
+    result = READ(throttle, GPU_THROTTLE_REASONS, &wide);
+    nvml_take(device, sample, GPU_THROTTLE_REASONS, result, wide);
 }
 
-static void sample_load(const struct nvml *nvml, struct nvml_device *device, struct nvml_sample *sample)
+static void sample_load(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample)
 {
     struct nvml_abi_utilization rates = {0};
-    int result = READ(utilization, NVML_GPU_UTIL_PCT, &rates);
-    nvml_take(device, sample, NVML_GPU_UTIL_PCT, result, rates.gpu);
-    nvml_take(device, sample, NVML_MEM_UTIL_PCT, result, rates.memory);
+    int result = READ(utilization, GPU_UTIL_PCT, &rates);
+    nvml_take(device, sample, GPU_UTIL_PCT, result, rates.gpu);
+    nvml_take(device, sample, GPU_MEM_UTIL_PCT, result, rates.memory);
     unsigned value = 0;
-    result = READ(temperature, NVML_TEMP_C, NVML_ABI_TEMPERATURE_GPU, &value);
-    nvml_take(device, sample, NVML_TEMP_C, result, value);
-    result = READ(power, NVML_POWER_MW, &value);
-    nvml_take(device, sample, NVML_POWER_MW, result, value);
-    result = READ(power_limit, NVML_POWER_LIMIT_MW, &value);
-    nvml_take(device, sample, NVML_POWER_LIMIT_MW, result, value);
+    result = READ(temperature, GPU_TEMP_C, NVML_ABI_TEMPERATURE_GPU, &value);
+    nvml_take(device, sample, GPU_TEMP_C, result, value);
+    result = READ(power, GPU_POWER_MW, &value);
+    nvml_take(device, sample, GPU_POWER_MW, result, value);
+    result = READ(power_limit, GPU_POWER_LIMIT_MW, &value);
+    nvml_take(device, sample, GPU_POWER_LIMIT_MW, result, value);
 
     struct nvml_abi_field field = {.field_id = NVML_ABI_FIELD_MEMORY_TEMP};
-    result = READ(fields, NVML_TEMP_MEM_C, 1, &field);
+    result = READ(fields, GPU_TEMP_MEM_C, 1, &field);
     uint64_t celsius = 0;
     if (result == NVML_ABI_SUCCESS)
         result = field.result != NVML_ABI_SUCCESS ? field.result
                  : field_value(&field, &celsius)  ? NVML_ABI_SUCCESS
                                                   : NVML_ABI_UNKNOWN;
-    nvml_take(device, sample, NVML_TEMP_MEM_C, result, celsius);
+    nvml_take(device, sample, GPU_TEMP_MEM_C, result, celsius);
 }
 
-void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struct nvml_sample *sample)
+void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struct gpu_sample *sample)
 {
     memset(sample, 0, sizeof *sample);
     if (index >= nvml->device_count || !nvml->devices[index].handle)
@@ -245,13 +226,13 @@ void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struc
     nvml_gpm_sample(nvml, &(struct nvml_gpm_source){.handle = device->handle, .gpm = &device->gpm}, sample);
     /* GPM measures the links itself, and its numbers do not wrap. */
     if (nvml->call.fields && !device->gpm.is_supported) {
-        if (nvml_wants(device, NVML_PCIE_RX_BPS) || nvml_wants(device, NVML_PCIE_TX_BPS))
+        if (nvml_wants(device, GPU_PCIE_RX_BPS) || nvml_wants(device, GPU_PCIE_TX_BPS))
             sample_pcie(nvml, device, sample);
         sample_nvlink(nvml, device, sample);
     }
     if (with_slow) {
         unsigned long long millijoules = 0;
-        int result = READ(energy, NVML_ENERGY_UJ, &millijoules);
-        nvml_take(device, sample, NVML_ENERGY_UJ, result, millijoules * 1000);
+        int result = READ(energy, GPU_ENERGY_UJ, &millijoules);
+        nvml_take(device, sample, GPU_ENERGY_UJ, result, millijoules * 1000);
     }
 }

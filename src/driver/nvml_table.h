@@ -3,6 +3,7 @@
 #ifndef GPUFL_DRIVER_NVML_TABLE_H
 #define GPUFL_DRIVER_NVML_TABLE_H
 
+#include "driver/counter_rate.h"
 #include "driver/library.h"
 #include "driver/nvml.h"
 #include "driver/nvml_abi.h"
@@ -12,13 +13,6 @@ struct nvml_table { /* NULL where the library lacks a function */
     NVML_ABI_FUNCTIONS(NVML_MEMBER)
 #undef NVML_MEMBER
     nvml_abi_error_string_fn *error_string;
-};
-
-/* A counter that becomes a rate with its second reading. */
-struct nvml_counter {
-    uint64_t value;
-    int64_t time_ns;
-    bool has_value;
 };
 
 /* Where a device's NVLink bytes come from; found out once. */
@@ -39,10 +33,10 @@ struct nvml_mig {
 struct nvml_device {
     void *handle;         /* NULL: could not be opened */
     uint64_t unavailable; /* bit per metric that the driver said it does not offer */
-    struct nvml_counter pcie_rx, pcie_tx, nvlink_rx, nvlink_tx;
+    struct counter_rate pcie_rx, pcie_tx, nvlink_rx, nvlink_tx;
     enum nvlink_source nvlink;
     struct nvml_gpm gpm;
-    struct nvml_mig migs[NVML_MIG_MAX]; /* as last listed */
+    struct nvml_mig migs[GPU_MIG_MAX]; /* as last listed */
     uint32_t mig_count;
 };
 
@@ -61,9 +55,9 @@ struct nvml {
 
 /* Takes an answer into the sample: the value when the call succeeded; a metric that is not offered
  * is not asked for again. */
-void nvml_take(struct nvml_device *device, struct nvml_sample *sample, enum nvml_metric metric, int result,
+void nvml_take(struct nvml_device *device, struct gpu_sample *sample, enum gpu_metric metric, int result,
                uint64_t value);
-static inline bool nvml_wants(const struct nvml_device *device, enum nvml_metric metric)
+static inline bool nvml_wants(const struct nvml_device *device, enum gpu_metric metric)
 {
     return !(device->unavailable >> metric & 1);
 }
@@ -76,7 +70,7 @@ struct nvml_gpm_source {
     uint32_t gpu_instance_id;
 };
 /* GPM metrics, when two samples are far enough apart; also PCIe and NVLink rates, which are exact here. */
-void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct nvml_sample *sample);
+void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct gpu_sample *sample);
 void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm);
 /* Used and total memory of a GPU or of a MIG instance, through its handle. */
 int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint64_t *total);
@@ -84,11 +78,5 @@ int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint
 void nvml_text_read(int (*read)(void *, char *, unsigned), void *handle, char *text, size_t size);
 void nvml_mig_release(const struct nvml *nvml, struct nvml_device *device);
 void nvml_events_release(struct nvml *nvml);
-
-/* Rate between the last reading and this one, in units per second. False: no rate can be known, for lack
- * of a first reading, or because a counter of 32 bits may have gone round more than once
- * (units_per_s_max: what the link can do at most, 0 unknown). */
-bool nvml_counter_rate(struct nvml_counter *counter, uint64_t value, int64_t now_ns, uint64_t units_per_s_max,
-                       uint64_t *rate);
 
 #endif

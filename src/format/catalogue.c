@@ -55,6 +55,8 @@ static const struct column_info launch_config_batch_columns[] = {
     {"occupancy_blocks_bp", CELL_U32, true, false},
     {"active_blocks_max", CELL_U32, true, false},
     {"limiter", CELL_U8, false, false},
+    {"sgprs", CELL_U32, true, true},
+    {"accum_vgprs", CELL_U32, true, true},
 };
 static const struct column_info launch_event_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
@@ -222,6 +224,10 @@ static const struct column_info device_metric_batch_columns[] = {
     {"fp64_active_bp", CELL_U32, true, true},
     {"fp32_active_bp", CELL_U32, true, true},
     {"fp16_active_bp", CELL_U32, true, true},
+    {"temp_edge_c", CELL_U32, true, true},
+    {"fan_rpm", CELL_U32, true, true},
+    {"xgmi_read_bps", CELL_U64, true, true},
+    {"xgmi_write_bps", CELL_U64, true, true},
 };
 static const struct column_info process_metric_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
@@ -374,6 +380,9 @@ static const struct {
     {"scope_source", 0, "user"},
     {"scope_source", 1, "nvtx push/pop"},
     {"scope_source", 2, "nvtx start/end"},
+    {"scope_source", 3, "roctx push/pop"},
+    {"scope_source", 4, "roctx start/stop"},
+    {"scope_source", 5, "roctx mark"},
     {"limiter", 0, "unknown"},
     {"limiter", 1, "registers"},
     {"limiter", 2, "shared memory"},

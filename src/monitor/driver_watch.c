@@ -9,39 +9,44 @@ enum { BLIND_BEATS_MAX = 3 };
 
 static const int64_t pause_first_ns = 1000000000, pause_max_ns = 60000000000;
 
-static void retry_plan(struct driver_watch *watch, int64_t now_ns)
+static void retry_plan(struct watched_driver *driver, int64_t now_ns)
 {
-    watch->retry_ns = now_ns + watch->pause_ns;
-    watch->pause_ns = watch->pause_ns * 2 < pause_max_ns ? watch->pause_ns * 2 : pause_max_ns;
+    driver->retry_ns = now_ns + driver->pause_ns;
+    driver->pause_ns = driver->pause_ns * 2 < pause_max_ns ? driver->pause_ns * 2 : pause_max_ns;
 }
 
-static void gone(struct driver_watch *watch, const struct problem *reason, int64_t now_ns)
+static void gone(struct watched_driver *driver, const struct problem *reason, int64_t now_ns)
 {
-    watch->is_gone = true;
-    watch->reason = *reason;
-    retry_plan(watch, now_ns);
+    driver->is_gone = true;
+    driver->reason = *reason;
+    retry_plan(driver, now_ns);
 }
 
-/* Remembers who is there. A GPU that does not even tell its name keeps the one it had. */
-static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu)
+/* Remembers who is there, after the vendor's driver was opened. A GPU that does not even tell its place keeps the
+ * identity it had. */
+static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor)
 {
-    uint32_t count = gpu->device_count < DRIVER_WATCH_GPUS_MAX ? gpu->device_count : DRIVER_WATCH_GPUS_MAX;
+    uint32_t count = gpu->device_count < GPU_DEVICES_MAX ? gpu->device_count : GPU_DEVICES_MAX;
     bool is_same = count == watch->gpu_count;
     for (uint32_t i = 0; i < count; i++) {
         struct watched_gpu *known = &watch->gpus[i];
-        struct nvml_device_info *info = &gpu->devices[i].info;
-        if (!info->uuid[0] && i < watch->gpu_count)
+        struct gpu_device_info *info = &gpu->devices[i].info;
+        bool was_there = i < watch->gpu_count && known->info.vendor == info->vendor;
+        if (!info->uuid[0] && !info->pci_bus_id[0] && was_there)
             *info = known->info;
-        bool is_known = i < watch->gpu_count && !strcmp(known->info.uuid, info->uuid);
+        bool is_known = was_there && gpu_device_is_same(&known->info, info);
         is_same &= is_known;
         if (!is_known)
             *known = (struct watched_gpu){0};
         known->info = *info;
+        if (info->vendor != vendor)
+            continue;
         known->blind_beats = 0;
         gpu->devices[i].is_loss_told = known->is_lost;
     }
     watch->gpu_count = count;
-    nvml_events_listen(gpu->nvml);
+    if (vendor == GPU_VENDOR_NVIDIA)
+        nvml_events_listen(gpu->nvml);
     return is_same;
 }
 
@@ -49,54 +54,82 @@ void driver_watch_start(struct driver_watch *watch, struct gpu_telemetry *gpu, c
                         int64_t now_ns)
 {
     memset(watch, 0, sizeof *watch);
-    watch->pause_ns = pause_first_ns;
-    if (gpu->nvml)
-        gpus_take(watch, gpu);
-    else
-        gone(watch, problem, now_ns);
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++) {
+        watch->drivers[vendor].pause_ns = pause_first_ns;
+        if (gpu_telemetry_has(gpu, vendor))
+            gpus_take(watch, gpu, vendor);
+        else if (gpu->choice.vendors >> vendor & 1)
+            gone(&watch->drivers[vendor], problem, now_ns);
+    }
 }
 
-enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, bool *has_other_gpus,
-                                   int64_t now_ns)
+static bool has_watched(const struct driver_watch *watch, enum gpu_vendor vendor)
 {
+    bool has_any = false;
+    for (uint32_t i = 0; i < watch->gpu_count; i++)
+        has_any |= watch->gpus[i].info.vendor == vendor;
+    return has_any;
+}
+
+enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                   bool *has_other_gpus, int64_t now_ns)
+{
+    struct watched_driver *driver = &watch->drivers[vendor];
     *has_other_gpus = false;
-    if (!watch->retry_ns || now_ns < watch->retry_ns)
+    if (!driver->retry_ns || now_ns < driver->retry_ns)
         return DRIVER_NO_NEWS;
     struct problem problem = {""};
-    bool was_gone = watch->is_gone;
-    gpu_telemetry_close(gpu);
-    gpufl_status status = gpu_telemetry_open(gpu, &problem);
+    bool was_gone = driver->is_gone;
+    gpufl_status status = gpu_telemetry_reopen(gpu, vendor, &problem);
     if (status != GPUFL_OK) {
-        gone(watch, &problem, now_ns);
+        gone(driver, &problem, now_ns);
         /* Only when it worked before: a machine that never matched would restart for ever. */
-        watch->needs_restart = status == GPUFL_E_UNSUPPORTED && watch->gpu_count > 0;
+        watch->needs_restart =
+            vendor == GPU_VENDOR_NVIDIA && status == GPUFL_E_UNSUPPORTED && has_watched(watch, vendor);
         return was_gone ? DRIVER_NO_NEWS : DRIVER_GONE;
     }
-    watch->is_gone = false;
-    watch->retry_ns = 0;
-    *has_other_gpus = !gpus_take(watch, gpu);
+    driver->is_gone = false;
+    driver->retry_ns = 0;
+    *has_other_gpus = !gpus_take(watch, gpu, vendor);
     return was_gone ? DRIVER_BACK : DRIVER_REOPENED;
 }
 
-enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_telemetry *gpu, struct recorder *recorder,
-                                      int64_t now_ns)
+/* Counts samples without an answer; true when none of the vendor's GPUs gave one for a while. */
+static bool are_all_blind(struct driver_watch *watch, const struct gpu_telemetry *gpu, enum gpu_vendor vendor)
 {
-    uint32_t blind = 0, lost = 0;
-    if (!gpu->nvml)
-        return DRIVER_NO_NEWS;
+    uint32_t blind = 0, count = 0;
     for (uint32_t i = 0; i < watch->gpu_count; i++) {
         struct watched_gpu *known = &watch->gpus[i];
+        if (known->info.vendor != vendor)
+            continue;
         bool is_blind = !gpu->devices[i].is_lost && !gpu->devices[i].sample.known;
         known->blind_beats = is_blind ? known->blind_beats + 1 : 0;
         blind += known->blind_beats >= BLIND_BEATS_MAX;
+        count++;
     }
-    if (blind && blind == watch->gpu_count) {
-        gpu_telemetry_close(gpu);
-        gone(watch, &(struct problem){"NVML answers none of its calls"}, now_ns);
+    return blind && blind == count;
+}
+
+enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                      struct recorder *recorder, int64_t now_ns)
+{
+    struct watched_driver *driver = &watch->drivers[vendor];
+    uint32_t lost = 0;
+    if (!gpu_telemetry_has(gpu, vendor))
+        return DRIVER_NO_NEWS;
+    if (are_all_blind(watch, gpu, vendor)) {
+        gpu_telemetry_drop(gpu, vendor);
+        struct problem reason;
+        problem_set(&reason, GPUFL_E_NO_DRIVER, "%s",
+                    vendor == GPU_VENDOR_AMD ? "the amdgpu driver answers none of its reads"
+                                             : "NVML answers none of its calls");
+        gone(driver, &reason, now_ns);
         return DRIVER_GONE;
     }
     for (uint32_t i = 0; i < watch->gpu_count; i++) {
         struct watched_gpu *known = &watch->gpus[i];
+        if (known->info.vendor != vendor)
+            continue;
         bool is_lost = gpu->devices[i].is_lost || known->blind_beats >= BLIND_BEATS_MAX;
         /* One that is silent for a moment is what it was. */
         if (is_lost != known->is_lost && (is_lost || !known->blind_beats)) {
@@ -105,16 +138,18 @@ enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_tel
         }
         lost += known->is_lost;
     }
-    if (lost && !watch->retry_ns)
-        retry_plan(watch, now_ns);
+    if (lost && !driver->retry_ns)
+        retry_plan(driver, now_ns);
     else if (!lost)
-        watch->retry_ns = 0, watch->pause_ns = pause_first_ns;
+        driver->retry_ns = 0, driver->pause_ns = pause_first_ns;
     return DRIVER_NO_NEWS;
 }
 
 void driver_watch_hurry(struct driver_watch *watch)
 {
-    watch->pause_ns = pause_first_ns;
-    if (watch->retry_ns)
-        watch->retry_ns = 1;
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++) {
+        watch->drivers[vendor].pause_ns = pause_first_ns;
+        if (watch->drivers[vendor].retry_ns)
+            watch->drivers[vendor].retry_ns = 1;
+    }
 }

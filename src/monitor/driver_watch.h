@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices that NVML or a GPU stopped answering, and tries again: with a pause
- * that doubles from one second to one minute. The monitor's thread. */
+/* Notices that a vendor's driver or a GPU stopped answering, and tries again: with
+ * a pause that doubles from one second to one minute, for each vendor on its own.
+ * The monitor's thread. */
 #ifndef GPUFL_MONITOR_DRIVER_WATCH_H
 #define GPUFL_MONITOR_DRIVER_WATCH_H
 
 #include "capture/gpu_telemetry.h"
 #include "capture/recorder.h"
 
-enum { DRIVER_WATCH_GPUS_MAX = 64 };
-
 struct watched_gpu {
-    struct nvml_device_info info;
+    struct gpu_device_info info;
     unsigned blind_beats; /* samples in a row without any answer */
     bool is_lost;
 };
 
-struct driver_watch {
-    bool is_gone;               /* NVML is closed */
+struct watched_driver {
+    bool is_gone;               /* it is closed */
     int64_t pause_ns, retry_ns; /* monotonic; retry_ns 0: nothing to try */
     struct problem reason;      /* why it is gone */
-    bool needs_restart;         /* the driver was replaced: this process cannot load its NVML any more */
-    struct watched_gpu gpus[DRIVER_WATCH_GPUS_MAX]; /* as they were last there, by index */
+};
+
+struct driver_watch {
+    struct watched_driver drivers[GPU_VENDOR_COUNT];
+    bool needs_restart;                       /* the driver was replaced: this process cannot load its NVML any more */
+    struct watched_gpu gpus[GPU_DEVICES_MAX]; /* as they were last there, by index */
     uint32_t gpu_count;
 };
 
@@ -31,16 +34,16 @@ enum driver_news {
     DRIVER_REOPENED, /* for the sake of a lost GPU; it never was gone */
 };
 
-/* NVML was opened for the first time, or could not be. */
+/* The telemetry was opened for the first time, or could not be. */
 void driver_watch_start(struct driver_watch *watch, struct gpu_telemetry *gpu, const struct problem *problem,
                         int64_t now_ns);
-/* Before a sample: opens NVML again when it is time. *has_other_gpus: not the ones from before. */
-enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, bool *has_other_gpus,
-                                   int64_t now_ns);
-/* After a sample: GPUs that were lost or came back become gpu_event records. When nothing answers any more, NVML is
- * closed. */
-enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_telemetry *gpu, struct recorder *recorder,
-                                      int64_t now_ns);
+/* Before a sample: opens the vendor's driver again when it is time. *has_other_gpus: not the ones from before. */
+enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                   bool *has_other_gpus, int64_t now_ns);
+/* After a sample: GPUs that were lost or came back become gpu_event records. When none of the vendor's answers any
+ * more, its driver is closed. */
+enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                      struct recorder *recorder, int64_t now_ns);
 void driver_watch_hurry(struct driver_watch *watch); /* no more pause before the next try */
 
 #endif

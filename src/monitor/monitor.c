@@ -76,13 +76,14 @@ static gpufl_status lock_take(struct monitor *monitor, struct problem *problem)
 
 static void frame_start(struct monitor *monitor)
 {
-    const struct nvml *nvml = monitor->records.gpu.nvml;
+    const struct gpu_telemetry *gpu = &monitor->records.gpu;
+    const bool is_amd_only = gpu->amd && !gpu->nvml;
     const struct session_frame frame = {
         .dir = log_writer_dir(monitor->writer),
         .session_kind = "monitor",
-        .profiling_engine = "nvidia.none",
-        .driver_version = nvml ? nvml_driver_version(nvml) : "",
-        .cuda_driver_version = nvml ? nvml_cuda_driver_version(nvml) : 0,
+        .profiling_engine = is_amd_only ? "amd.none" : "nvidia.none",
+        .driver_version = gpu_telemetry_driver_version(gpu, is_amd_only ? GPU_VENDOR_AMD : GPU_VENDOR_NVIDIA),
+        .cuda_driver_version = gpu->nvml ? nvml_cuda_driver_version(gpu->nvml) : 0,
     };
     struct bytes system = {0};
     system_records_describe(&monitor->records, &system);
@@ -170,7 +171,7 @@ gpufl_status monitor_open(struct monitor **out, const struct monitor_options *op
         .session_id = "", /* session_begin gives it */
         .app_name = monitor->app_name,
         .root = options->root,
-        .use_nvidia = true,
+        .gpus = {.vendors = options->vendors, .with_rocm_smi = true},
         .slow_interval_ms = SLOW_INTERVAL_MS,
     };
     if ((status = system_records_open(&monitor->records, &records, gpu_problem)) != GPUFL_OK) {
@@ -180,7 +181,7 @@ gpufl_status monitor_open(struct monitor **out, const struct monitor_options *op
     driver_watch_start(&monitor->watch, &monitor->records.gpu, gpu_problem, clock_mono_ns());
     if ((status = session_begin(monitor, problem)) != GPUFL_OK)
         goto fail;
-    if (!monitor->records.gpu.nvml)
+    if (!gpu_telemetry_is_open(&monitor->records.gpu) && options->vendors)
         monitor_log_driver(&monitor->recorder, false, gpu_problem->text);
     *out = monitor;
     return GPUFL_OK;
@@ -191,56 +192,63 @@ fail:
 
 static void events_take(struct monitor *monitor)
 {
-    struct nvml_event event;
+    struct gpu_event event;
     for (int i = 0; i < EVENTS_PER_BEAT_MAX && monitor->records.gpu.nvml; i++) {
         if (!nvml_events_take(monitor->records.gpu.nvml, &event))
             return;
         bool has_device = event.has_device && event.index < monitor->records.gpu.device_count;
-        const struct nvml_device_info *info = has_device ? &monitor->records.gpu.devices[event.index].info : NULL;
+        const struct gpu_device_info *info = has_device ? &monitor->records.gpu.devices[event.index].info : NULL;
         monitor_log_event(&monitor->recorder, &event, info);
-        if (event.kind == NVML_EVENT_XID && has_device)
+        if (event.kind == GPU_EVENT_XID &&
+            has_device) /* NVIDIA's GPUs are the first ones, so these are their numbers */
             monitor_view_xid(&monitor->view, event.index, event.xid);
-        if (event.kind == NVML_EVENT_MIG_CHANGED)
+        if (event.kind == GPU_EVENT_MIG_CHANGED)
             monitor->records.slow_mono_ns = 0; /* list the instances at the next sample */
     }
 }
 
-static void driver_tell(struct monitor *monitor, enum driver_news news)
+static void driver_tell(struct monitor *monitor, enum gpu_vendor vendor, enum driver_news news)
 {
     if (news == DRIVER_GONE) {
+        const char *reason = monitor->watch.drivers[vendor].reason.text;
         recorder_lose(&monitor->recorder, LOSS_DRIVER_GONE, 1);
-        monitor_log_driver(&monitor->recorder, false, monitor->watch.reason.text);
-        log_message(GPUFL_LOG_WARNING, "the driver is gone: %s; looking for it again", monitor->watch.reason.text);
+        monitor_log_driver(&monitor->recorder, false, reason);
+        log_message(GPUFL_LOG_WARNING, "the driver is gone: %s; looking for it again", reason);
         pthread_mutex_lock(&monitor->view.mutex);
         monitor->view.driver_losses++;
         pthread_mutex_unlock(&monitor->view.mutex);
     } else if (news == DRIVER_BACK) {
         monitor_log_driver(&monitor->recorder, true, "");
-        log_message(GPUFL_LOG_INFO, "the driver is back, GPUs: %u", monitor->records.gpu.device_count);
+        log_message(GPUFL_LOG_INFO, "the driver is back: %s, GPUs: %u", gpu_vendor_name(vendor),
+                    monitor->records.gpu.device_count);
     }
 }
 
-static void driver_tend(struct monitor *monitor)
+static void driver_tend(struct monitor *monitor, enum gpu_vendor vendor)
 {
     bool has_other_gpus;
-    enum driver_news news = driver_watch_tend(&monitor->watch, &monitor->records.gpu, &has_other_gpus, clock_mono_ns());
+    enum driver_news news =
+        driver_watch_tend(&monitor->watch, &monitor->records.gpu, vendor, &has_other_gpus, clock_mono_ns());
     if (has_other_gpus) /* their numbers mean something else now, so the session must end */
         session_roll(monitor, "the GPUs of this machine changed");
-    driver_tell(monitor, news);
+    driver_tell(monitor, vendor, news);
     if (news != DRIVER_NO_NEWS)
         monitor->records.slow_mono_ns = 0;
 }
 
 void monitor_beat(struct monitor *monitor)
 {
-    driver_tend(monitor);
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
+        driver_tend(monitor, vendor);
     if (roll_is_due(monitor->options.roll, wall_ns(monitor), &monitor->roll_ns))
         session_roll(monitor, "a new day or hour");
     int64_t slow_before_ns = monitor->records.slow_mono_ns;
     system_records_sample(&monitor->records);
     bool has_new_processes = monitor->records.slow_mono_ns != slow_before_ns;
-    driver_tell(monitor,
-                driver_watch_sampled(&monitor->watch, &monitor->records.gpu, &monitor->recorder, clock_mono_ns()));
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
+        driver_tell(
+            monitor, vendor,
+            driver_watch_sampled(&monitor->watch, &monitor->records.gpu, vendor, &monitor->recorder, clock_mono_ns()));
     events_take(monitor);
     monitor_view_update(&monitor->view, &monitor->records.gpu, &monitor->records.host_sample,
                         has_new_processes ? &monitor->processes : NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The zero-code monitor: samples GPUs, their processes and the host, and writes
  * sessions of kind monitor, one per day. Survives a driver that goes away and
- * comes back: NVML is closed and opened again, and the gap is in the log. One
+ * comes back: it is closed and opened again, and the gap is in the log. One
  * thread calls open, beat and close; the view may be read by others. */
 #ifndef GPUFL_MONITOR_MONITOR_H
 #define GPUFL_MONITOR_MONITOR_H
@@ -15,6 +15,7 @@ struct monitor_options {
     const char *dir;      /* base directory; made when missing */
     const char *app_name; /* in the log */
     enum roll_period roll;
+    unsigned vendors;                                   /* bit per enum gpu_vendor: whose GPUs are watched */
     const char *root;                                   /* directory in which proc lies: "" */
     int64_t (*wall_ns)(void *user);                     /* decides when to roll; NULL: the system's clock */
     void (*session_ended)(void *user, const char *dir); /* closed, not yet sealed; may be NULL */

@@ -21,8 +21,8 @@ static void member_text(struct bytes *line, const char *key, const char *text)
     json_text(line, *text ? text : NULL);
 }
 
-static void event_write(struct recorder *recorder, const char *kind, const struct nvml_device_info *info,
-                        const struct nvml_event *event, const char *message)
+static void event_write(struct recorder *recorder, const char *kind, const struct gpu_device_info *info,
+                        const struct gpu_event *event, const char *message)
 {
     struct bytes *line = recorder_begin(recorder, RECORD_GPU_EVENT);
     json_key(line, "ts_ns");
@@ -30,26 +30,27 @@ static void event_write(struct recorder *recorder, const char *kind, const struc
     member_text(line, "kind", kind);
     member_number(line, "device_id", info != NULL, info ? info->index : 0);
     member_text(line, "uuid", info ? info->uuid : "");
-    member_number(line, "xid", event && event->kind == NVML_EVENT_XID, event ? event->xid : 0);
+    member_number(line, "xid", event && event->kind == GPU_EVENT_XID, event ? event->xid : 0);
     member_number(line, "gpu_instance_id", event && event->has_instance, event ? event->gpu_instance_id : 0);
     member_number(line, "compute_instance_id", event && event->has_instance, event ? event->compute_instance_id : 0);
     member_text(line, "message", message);
     recorder_end(recorder, RECORD_GPU_EVENT);
 }
 
-void monitor_log_event(struct recorder *recorder, const struct nvml_event *event, const struct nvml_device_info *info)
+void monitor_log_event(struct recorder *recorder, const struct gpu_event *event, const struct gpu_device_info *info)
 {
-    static const char *const kinds[] = {[NVML_EVENT_XID] = "xid",
-                                        [NVML_EVENT_ECC_CORRECTED] = "ecc_corrected",
-                                        [NVML_EVENT_ECC_UNCORRECTED] = "ecc_uncorrected",
-                                        [NVML_EVENT_MIG_CHANGED] = "mig_changed"};
+    static const char *const kinds[] = {[GPU_EVENT_XID] = "xid",
+                                        [GPU_EVENT_ECC_CORRECTED] = "ecc_corrected",
+                                        [GPU_EVENT_ECC_UNCORRECTED] = "ecc_uncorrected",
+                                        [GPU_EVENT_MIG_CHANGED] = "mig_changed"};
     event_write(recorder, kinds[event->kind], info, event, "");
 }
 
-void monitor_log_gpu(struct recorder *recorder, const struct nvml_device_info *info, bool is_lost)
+void monitor_log_gpu(struct recorder *recorder, const struct gpu_device_info *info, bool is_lost)
 {
     event_write(recorder, is_lost ? "gpu_lost" : "gpu_back", info, NULL,
-                is_lost ? "the GPU does not answer; NVML is opened again until it does" : "the GPU answers again");
+                is_lost ? "the GPU does not answer; its driver is opened again until it does"
+                        : "the GPU answers again");
 }
 
 void monitor_log_driver(struct recorder *recorder, bool is_back, const char *reason)

@@ -11,26 +11,30 @@ enum otlp_kind { OTLP_GAUGE, OTLP_SUM, OTLP_COUNTER };
 struct otlp_metric {
     const char *name, *unit;
     enum otlp_kind kind;
-    enum nvml_metric metric;
+    enum gpu_metric metric;
     double divisor;
     const char *label, *value; /* one more attribute, or NULL */
 };
 
 /* Entries of one name stand together. */
 static const struct otlp_metric metrics[] = {
-    {"hw.gpu.utilization", "1", OTLP_GAUGE, NVML_GPU_UTIL_PCT, 100, NULL, NULL},
-    {"hw.gpu.memory.usage", "By", OTLP_SUM, NVML_MEM_USED_BYTES, 1, NULL, NULL},
-    {"hw.gpu.memory.limit", "By", OTLP_SUM, NVML_MEM_TOTAL_BYTES, 1, NULL, NULL},
-    {"hw.temperature", "Cel", OTLP_GAUGE, NVML_TEMP_C, 1, "hw.sensor_location", "gpu"},
-    {"hw.temperature", "Cel", OTLP_GAUGE, NVML_TEMP_MEM_C, 1, "hw.sensor_location", "memory"},
-    {"hw.power", "W", OTLP_GAUGE, NVML_POWER_MW, 1000, NULL, NULL},
-    {"hw.energy", "J", OTLP_COUNTER, NVML_ENERGY_UJ, 1000000, NULL, NULL},
-    {"hw.fan.speed_ratio", "1", OTLP_GAUGE, NVML_FAN_PCT, 100, NULL, NULL},
-    {"hw.errors", "{error}", OTLP_COUNTER, NVML_ECC_CORRECTED, 1, "error.type", "corrected"},
-    {"hw.errors", "{error}", OTLP_COUNTER, NVML_ECC_UNCORRECTED, 1, "error.type", "uncorrected"},
-    {"gpufl.gpu.sm.active", "1", OTLP_GAUGE, NVML_SM_ACTIVE_BP, 10000, NULL, NULL},
-    {"gpufl.gpu.sm.occupancy", "1", OTLP_GAUGE, NVML_SM_OCCUPANCY_BP, 10000, NULL, NULL},
-    {"gpufl.gpu.dram.active", "1", OTLP_GAUGE, NVML_DRAM_ACTIVE_BP, 10000, NULL, NULL},
+    {"hw.gpu.utilization", "1", OTLP_GAUGE, GPU_UTIL_PCT, 100, NULL, NULL},
+    {"hw.gpu.memory.usage", "By", OTLP_SUM, GPU_MEM_USED_BYTES, 1, NULL, NULL},
+    {"hw.gpu.memory.limit", "By", OTLP_SUM, GPU_MEM_TOTAL_BYTES, 1, NULL, NULL},
+    {"hw.temperature", "Cel", OTLP_GAUGE, GPU_TEMP_C, 1, "hw.sensor_location", "gpu"},
+    {"hw.temperature", "Cel", OTLP_GAUGE, GPU_TEMP_MEM_C, 1, "hw.sensor_location", "memory"},
+    {"hw.temperature", "Cel", OTLP_GAUGE, GPU_TEMP_EDGE_C, 1, "hw.sensor_location", "edge"},
+    {"hw.temperature", "Cel", OTLP_GAUGE, GPU_TEMP_JUNCTION_C, 1, "hw.sensor_location", "junction"},
+    {"hw.voltage", "V", OTLP_GAUGE, GPU_VOLTAGE_MV, 1000, NULL, NULL},
+    {"hw.power", "W", OTLP_GAUGE, GPU_POWER_MW, 1000, NULL, NULL},
+    {"hw.energy", "J", OTLP_COUNTER, GPU_ENERGY_UJ, 1000000, NULL, NULL},
+    {"hw.fan.speed", "rpm", OTLP_GAUGE, GPU_FAN_RPM, 1, NULL, NULL},
+    {"hw.fan.speed_ratio", "1", OTLP_GAUGE, GPU_FAN_PCT, 100, NULL, NULL},
+    {"hw.errors", "{error}", OTLP_COUNTER, GPU_ECC_CORRECTED, 1, "error.type", "corrected"},
+    {"hw.errors", "{error}", OTLP_COUNTER, GPU_ECC_UNCORRECTED, 1, "error.type", "uncorrected"},
+    {"gpufl.gpu.sm.active", "1", OTLP_GAUGE, GPU_SM_ACTIVE_BP, 10000, NULL, NULL},
+    {"gpufl.gpu.sm.occupancy", "1", OTLP_GAUGE, GPU_SM_OCCUPANCY_BP, 10000, NULL, NULL},
+    {"gpufl.gpu.dram.active", "1", OTLP_GAUGE, GPU_DRAM_ACTIVE_BP, 10000, NULL, NULL},
 };
 enum { metric_count = sizeof metrics / sizeof metrics[0] };
 
@@ -53,8 +57,8 @@ static void point_begin(struct bytes *out, const struct monitor_view *view, cons
     attribute(out, "hw.id", gpu->info.uuid);
     attribute(out, "hw.name", gpu->info.name);
     attribute(out, "hw.type", "gpu");
-    attribute(out, "hw.vendor", "NVIDIA");
-    attribute(out, "hw.driver_version", view->driver_version);
+    attribute(out, "hw.vendor", gpu_vendor_name(gpu->info.vendor));
+    attribute(out, "hw.driver_version", view->driver_versions[gpu->info.vendor]);
 }
 
 static void point_end(struct bytes *out, const struct monitor_view *view, double value)
@@ -88,7 +92,7 @@ static bool is_known_anywhere(const struct monitor_view *view, size_t first, siz
 {
     for (size_t i = first; i < end; i++)
         for (uint32_t j = 0; j < view->gpu_count; j++)
-            if (view_knows(&view->gpus[j].sample, metrics[i].metric))
+            if (gpu_sample_knows(&view->gpus[j].sample, metrics[i].metric))
                 return true;
     return false;
 }
@@ -103,8 +107,8 @@ static void metrics_write(struct bytes *out, const struct monitor_view *view)
         metric_begin(out, metrics[first].name, metrics[first].unit, metrics[first].kind);
         for (size_t i = first; i < end; i++)
             for (uint32_t j = 0; j < view->gpu_count; j++) {
-                const struct nvml_sample *sample = &view->gpus[j].sample;
-                if (!view_knows(sample, metrics[i].metric))
+                const struct gpu_sample *sample = &view->gpus[j].sample;
+                if (!gpu_sample_knows(sample, metrics[i].metric))
                     continue;
                 point_begin(out, view, &view->gpus[j]);
                 if (metrics[i].label)
@@ -122,16 +126,15 @@ static void derived_write(struct bytes *out, const struct monitor_view *view)
         return;
     bool has_memory = false;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        const struct nvml_sample *sample = &view->gpus[i].sample;
-        if (!view_knows(sample, NVML_MEM_USED_BYTES) || !view_knows(sample, NVML_MEM_TOTAL_BYTES) ||
-            !sample->values[NVML_MEM_TOTAL_BYTES])
+        const struct gpu_sample *sample = &view->gpus[i].sample;
+        if (!gpu_sample_knows(sample, GPU_MEM_USED_BYTES) || !gpu_sample_knows(sample, GPU_MEM_TOTAL_BYTES) ||
+            !sample->values[GPU_MEM_TOTAL_BYTES])
             continue;
         if (!has_memory)
             metric_begin(out, "hw.gpu.memory.utilization", "1", OTLP_GAUGE);
         has_memory = true;
         point_begin(out, view, &view->gpus[i]);
-        point_end(out, view,
-                  (double)sample->values[NVML_MEM_USED_BYTES] / (double)sample->values[NVML_MEM_TOTAL_BYTES]);
+        point_end(out, view, (double)sample->values[GPU_MEM_USED_BYTES] / (double)sample->values[GPU_MEM_TOTAL_BYTES]);
     }
     if (has_memory)
         metric_end(out);

@@ -12,7 +12,7 @@ struct gpu_family {
     const char *name;
     enum exposition_kind kind;
     const char *help;
-    enum nvml_metric metric;
+    enum gpu_metric metric;
     double scale;
     const char *label; /* one more label and its value, or NULL */
     const char *value;
@@ -20,61 +20,70 @@ struct gpu_family {
 
 /* Entries of one name stand together. */
 static const struct gpu_family gpu_families[] = {
-    {"gpufl_gpu_utilization_ratio", EXPOSITION_GAUGE, "Share of time in which a kernel ran.", NVML_GPU_UTIL_PCT, 0.01,
-     NULL, NULL},
+    {"gpufl_gpu_utilization_ratio", EXPOSITION_GAUGE, "Share of time in which a kernel ran.", GPU_UTIL_PCT, 0.01, NULL,
+     NULL},
     {"gpufl_gpu_memory_controller_utilization_ratio", EXPOSITION_GAUGE,
-     "Share of time in which device memory was read or written.", NVML_MEM_UTIL_PCT, 0.01, NULL, NULL},
-    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "Temperature of the sensor.", NVML_TEMP_C, 1, "sensor", "gpu"},
-    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "", NVML_TEMP_MEM_C, 1, "sensor", "memory"},
-    {"gpufl_gpu_power_watts", EXPOSITION_GAUGE, "Power draw of the board, averaged by the driver.", NVML_POWER_MW, 1e-3,
+     "Share of time in which device memory was read or written.", GPU_MEM_UTIL_PCT, 0.01, NULL, NULL},
+    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "Temperature of the sensor.", GPU_TEMP_C, 1, "sensor", "gpu"},
+    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "", GPU_TEMP_MEM_C, 1, "sensor", "memory"},
+    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "", GPU_TEMP_EDGE_C, 1, "sensor", "edge"},
+    {"gpufl_gpu_temperature_celsius", EXPOSITION_GAUGE, "", GPU_TEMP_JUNCTION_C, 1, "sensor", "junction"},
+    {"gpufl_gpu_voltage_volts", EXPOSITION_GAUGE, "Supply voltage of the graphics cores.", GPU_VOLTAGE_MV, 1e-3, NULL,
+     NULL},
+    {"gpufl_gpu_power_watts", EXPOSITION_GAUGE, "Power draw of the board, averaged by the driver.", GPU_POWER_MW, 1e-3,
      NULL, NULL},
-    {"gpufl_gpu_power_limit_watts", EXPOSITION_GAUGE, "Enforced power limit of the board.", NVML_POWER_LIMIT_MW, 1e-3,
+    {"gpufl_gpu_power_limit_watts", EXPOSITION_GAUGE, "Enforced power limit of the board.", GPU_POWER_LIMIT_MW, 1e-3,
      NULL, NULL},
-    {"gpufl_gpu_energy_joules_total", EXPOSITION_COUNTER, "Energy used since the driver was loaded.", NVML_ENERGY_UJ,
+    {"gpufl_gpu_energy_joules_total", EXPOSITION_COUNTER, "Energy used since the driver was loaded.", GPU_ENERGY_UJ,
      1e-6, NULL, NULL},
-    {"gpufl_gpu_memory_used_bytes", EXPOSITION_GAUGE, "Device memory in use.", NVML_MEM_USED_BYTES, 1, NULL, NULL},
-    {"gpufl_gpu_memory_size_bytes", EXPOSITION_GAUGE, "Size of device memory.", NVML_MEM_TOTAL_BYTES, 1, NULL, NULL},
-    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "Clock rate.", NVML_CLOCK_SM_MHZ, 1e6, "clock", "sm"},
-    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "", NVML_CLOCK_MEM_MHZ, 1e6, "clock", "memory"},
-    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "", NVML_CLOCK_GFX_MHZ, 1e6, "clock", "graphics"},
-    {"gpufl_gpu_fan_speed_ratio", EXPOSITION_GAUGE, "Fan speed as a share of its maximum.", NVML_FAN_PCT, 0.01, NULL,
+    {"gpufl_gpu_memory_used_bytes", EXPOSITION_GAUGE, "Device memory in use.", GPU_MEM_USED_BYTES, 1, NULL, NULL},
+    {"gpufl_gpu_memory_size_bytes", EXPOSITION_GAUGE, "Size of device memory.", GPU_MEM_TOTAL_BYTES, 1, NULL, NULL},
+    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "Clock rate.", GPU_CLOCK_SM_MHZ, 1e6, "clock", "sm"},
+    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "", GPU_CLOCK_MEM_MHZ, 1e6, "clock", "memory"},
+    {"gpufl_gpu_clock_hertz", EXPOSITION_GAUGE, "", GPU_CLOCK_GFX_MHZ, 1e6, "clock", "graphics"},
+    {"gpufl_gpu_fan_speed_ratio", EXPOSITION_GAUGE, "Fan speed as a share of its maximum.", GPU_FAN_PCT, 0.01, NULL,
      NULL},
-    {"gpufl_gpu_performance_state", EXPOSITION_GAUGE, "Number of the P-state; 0 is the fastest.", NVML_PERF_STATE, 1,
+    {"gpufl_gpu_fan_speed_rpm", EXPOSITION_GAUGE, "Fan speed in revolutions per minute.", GPU_FAN_RPM, 1, NULL, NULL},
+    {"gpufl_gpu_performance_state", EXPOSITION_GAUGE, "Number of the P-state; 0 is the fastest.", GPU_PERF_STATE, 1,
      NULL, NULL},
-    {"gpufl_gpu_pcie_bytes_per_second", EXPOSITION_GAUGE, "PCIe traffic, seen from the GPU.", NVML_PCIE_RX_BPS, 1,
+    {"gpufl_gpu_pcie_bytes_per_second", EXPOSITION_GAUGE, "PCIe traffic, seen from the GPU.", GPU_PCIE_RX_BPS, 1,
      "direction", "receive"},
-    {"gpufl_gpu_pcie_bytes_per_second", EXPOSITION_GAUGE, "", NVML_PCIE_TX_BPS, 1, "direction", "transmit"},
+    {"gpufl_gpu_pcie_bytes_per_second", EXPOSITION_GAUGE, "", GPU_PCIE_TX_BPS, 1, "direction", "transmit"},
+    {"gpufl_gpu_pcie_bytes_per_second", EXPOSITION_GAUGE, "", GPU_PCIE_BPS, 1, "direction", "both"},
     {"gpufl_gpu_nvlink_bytes_per_second", EXPOSITION_GAUGE, "NVLink traffic of all links, seen from the GPU.",
-     NVML_NVLINK_RX_BPS, 1, "direction", "receive"},
-    {"gpufl_gpu_nvlink_bytes_per_second", EXPOSITION_GAUGE, "", NVML_NVLINK_TX_BPS, 1, "direction", "transmit"},
-    {"gpufl_gpu_ecc_errors_total", EXPOSITION_COUNTER, "ECC errors since the driver was loaded.", NVML_ECC_CORRECTED, 1,
+     GPU_NVLINK_RX_BPS, 1, "direction", "receive"},
+    {"gpufl_gpu_nvlink_bytes_per_second", EXPOSITION_GAUGE, "", GPU_NVLINK_TX_BPS, 1, "direction", "transmit"},
+    {"gpufl_gpu_xgmi_bytes_per_second", EXPOSITION_GAUGE, "XGMI traffic of all links.", GPU_XGMI_READ_BPS, 1,
+     "direction", "read"},
+    {"gpufl_gpu_xgmi_bytes_per_second", EXPOSITION_GAUGE, "", GPU_XGMI_WRITE_BPS, 1, "direction", "write"},
+    {"gpufl_gpu_ecc_errors_total", EXPOSITION_COUNTER, "ECC errors since the driver was loaded.", GPU_ECC_CORRECTED, 1,
      "type", "corrected"},
-    {"gpufl_gpu_ecc_errors_total", EXPOSITION_COUNTER, "", NVML_ECC_UNCORRECTED, 1, "type", "uncorrected"},
+    {"gpufl_gpu_ecc_errors_total", EXPOSITION_COUNTER, "", GPU_ECC_UNCORRECTED, 1, "type", "uncorrected"},
     {"gpufl_gpu_sm_active_ratio", EXPOSITION_GAUGE, "Share of time in which a warp was resident on an SM.",
-     NVML_SM_ACTIVE_BP, 1e-4, NULL, NULL},
+     GPU_SM_ACTIVE_BP, 1e-4, NULL, NULL},
     {"gpufl_gpu_sm_occupancy_ratio", EXPOSITION_GAUGE, "Resident warps as a share of what the SMs can hold.",
-     NVML_SM_OCCUPANCY_BP, 1e-4, NULL, NULL},
-    {"gpufl_gpu_dram_active_ratio", EXPOSITION_GAUGE, "Device memory bandwidth used.", NVML_DRAM_ACTIVE_BP, 1e-4, NULL,
+     GPU_SM_OCCUPANCY_BP, 1e-4, NULL, NULL},
+    {"gpufl_gpu_dram_active_ratio", EXPOSITION_GAUGE, "Device memory bandwidth used.", GPU_DRAM_ACTIVE_BP, 1e-4, NULL,
      NULL},
-    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "Share of time in which the pipe was busy.",
-     NVML_TENSOR_ACTIVE_BP, 1e-4, "pipe", "tensor"},
-    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", NVML_FP64_ACTIVE_BP, 1e-4, "pipe", "fp64"},
-    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", NVML_FP32_ACTIVE_BP, 1e-4, "pipe", "fp32"},
-    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", NVML_FP16_ACTIVE_BP, 1e-4, "pipe", "fp16"},
+    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "Share of time in which the pipe was busy.", GPU_TENSOR_ACTIVE_BP,
+     1e-4, "pipe", "tensor"},
+    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", GPU_FP64_ACTIVE_BP, 1e-4, "pipe", "fp64"},
+    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", GPU_FP32_ACTIVE_BP, 1e-4, "pipe", "fp32"},
+    {"gpufl_gpu_pipe_active_ratio", EXPOSITION_GAUGE, "", GPU_FP16_ACTIVE_BP, 1e-4, "pipe", "fp16"},
 };
 static const struct gpu_family mig_families[] = {
-    {"gpufl_mig_memory_used_bytes", EXPOSITION_GAUGE, "Device memory of the MIG instance in use.", NVML_MEM_USED_BYTES,
+    {"gpufl_mig_memory_used_bytes", EXPOSITION_GAUGE, "Device memory of the MIG instance in use.", GPU_MEM_USED_BYTES,
      1, NULL, NULL},
-    {"gpufl_mig_memory_size_bytes", EXPOSITION_GAUGE, "Size of the MIG instance's device memory.", NVML_MEM_TOTAL_BYTES,
+    {"gpufl_mig_memory_size_bytes", EXPOSITION_GAUGE, "Size of the MIG instance's device memory.", GPU_MEM_TOTAL_BYTES,
      1, NULL, NULL},
-    {"gpufl_mig_sm_active_ratio", EXPOSITION_GAUGE, "SM activity of the GPU instance.", NVML_SM_ACTIVE_BP, 1e-4, NULL,
+    {"gpufl_mig_sm_active_ratio", EXPOSITION_GAUGE, "SM activity of the GPU instance.", GPU_SM_ACTIVE_BP, 1e-4, NULL,
      NULL},
-    {"gpufl_mig_sm_occupancy_ratio", EXPOSITION_GAUGE, "SM occupancy of the GPU instance.", NVML_SM_OCCUPANCY_BP, 1e-4,
+    {"gpufl_mig_sm_occupancy_ratio", EXPOSITION_GAUGE, "SM occupancy of the GPU instance.", GPU_SM_OCCUPANCY_BP, 1e-4,
      NULL, NULL},
-    {"gpufl_mig_dram_active_ratio", EXPOSITION_GAUGE, "Memory bandwidth used by the GPU instance.", NVML_DRAM_ACTIVE_BP,
+    {"gpufl_mig_dram_active_ratio", EXPOSITION_GAUGE, "Memory bandwidth used by the GPU instance.", GPU_DRAM_ACTIVE_BP,
      1e-4, NULL, NULL},
     {"gpufl_mig_tensor_active_ratio", EXPOSITION_GAUGE, "Tensor pipe activity of the GPU instance.",
-     NVML_TENSOR_ACTIVE_BP, 1e-4, NULL, NULL},
+     GPU_TENSOR_ACTIVE_BP, 1e-4, NULL, NULL},
 };
 
 /* Who a GPU is, in the labels of all its samples. */
@@ -103,9 +112,9 @@ static void mig_labels(struct bytes *labels, const struct monitor_view *view, co
 }
 
 static void value_write(struct exposition *page, struct bytes *labels, const struct gpu_family *family,
-                        const struct nvml_sample *sample)
+                        const struct gpu_sample *sample)
 {
-    if (!view_knows(sample, family->metric))
+    if (!gpu_sample_knows(sample, family->metric))
         return;
     if (family->label)
         exposition_label(labels, family->label, family->value);
@@ -125,6 +134,9 @@ static void gpu_families_write(struct exposition *page, struct monitor_view *vie
         if (!i || strcmp(family->name, gpu_families[i - 1].name) != 0)
             exposition_family(page, family->name, family->kind, family->help);
         for (uint32_t j = 0; j < view->gpu_count; j++) {
+            /* AMD has no SMs: what is in its place in the log is the graphics clock. */
+            if (family->metric == GPU_CLOCK_SM_MHZ && view->gpus[j].info.vendor == GPU_VENDOR_AMD)
+                continue;
             gpu_labels(labels, view, &view->gpus[j]);
             value_write(page, labels, family, &view->gpus[j].sample);
         }
@@ -144,12 +156,14 @@ static void clock_events_write(struct exposition *page, struct monitor_view *vie
     exposition_family(page, "gpufl_gpu_clock_event", EXPOSITION_GAUGE,
                       "1 while the reason lowers the clocks, else 0; idle means that nothing runs.");
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        const struct nvml_sample *sample = &view->gpus[i].sample;
-        for (size_t j = 0; j < CLOCK_EVENT_COUNT && view_knows(sample, NVML_THROTTLE_REASONS); j++) {
+        const struct gpu_sample *sample = &view->gpus[i].sample;
+        for (size_t j = 0; j < CLOCK_EVENT_COUNT && gpu_sample_knows(sample, GPU_THROTTLE_REASONS); j++) {
+            if (!(clock_events[j].vendors >> view->gpus[i].info.vendor & 1))
+                continue;
             gpu_labels(labels, view, &view->gpus[i]);
             exposition_label(labels, "reason", clock_events[j].name);
             exposition_sample_uint(page, bytes_text(labels),
-                                   (sample->values[NVML_THROTTLE_REASONS] & clock_events[j].bit) != 0);
+                                   (sample->values[GPU_THROTTLE_REASONS] & clock_events[j].bit) != 0);
         }
     }
 }
@@ -160,9 +174,10 @@ static void identity_write(struct exposition *page, struct monitor_view *view, s
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct view_gpu *gpu = &view->gpus[i];
         gpu_labels(labels, view, gpu);
+        exposition_label(labels, "vendor", gpu_vendor_name(gpu->info.vendor));
         exposition_label(labels, "pci_bus_id", gpu->info.pci_bus_id);
         exposition_label(labels, "architecture", gpu->info.architecture);
-        exposition_label(labels, "driver_version", view->driver_version);
+        exposition_label(labels, "driver_version", view->driver_versions[gpu->info.vendor]);
         exposition_label(labels, "mig", gpu->mig_count ? "true" : "false");
         exposition_sample_uint(page, bytes_text(labels), 1);
     }
@@ -246,10 +261,11 @@ static void self_write(struct exposition *page, struct monitor_view *view, struc
     exposition_label(labels, "version", GPUFL_VERSION_STRING);
     exposition_family(page, "gpufl_monitor_info", EXPOSITION_GAUGE, "Always 1; the label is gpufl's version.");
     exposition_sample_uint(page, bytes_text(labels), 1);
-    exposition_family(page, "gpufl_monitor_driver_up", EXPOSITION_GAUGE, "1 while NVML answers, else 0.");
+    exposition_family(page, "gpufl_monitor_driver_up", EXPOSITION_GAUGE,
+                      "1 while the drivers of all GPUs answer, else 0.");
     exposition_sample_uint(page, "", view->has_driver);
     exposition_family(page, "gpufl_monitor_driver_losses_total", EXPOSITION_COUNTER,
-                      "How often NVML stopped answering.");
+                      "How often a driver stopped answering.");
     exposition_sample_uint(page, "", view->driver_losses);
     exposition_family(page, "gpufl_monitor_samples_total", EXPOSITION_COUNTER, "Samples taken.");
     exposition_sample_uint(page, "", view->samples);

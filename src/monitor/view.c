@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Asked for on a slower beat: the last reading holds until the next one. */
-static const uint64_t slow_metrics = 1ull << NVML_ENERGY_UJ;
+static const uint64_t slow_metrics = 1ull << GPU_ENERGY_UJ | 1ull << GPU_ECC_CORRECTED | 1ull << GPU_ECC_UNCORRECTED;
 
 void monitor_view_init(struct monitor_view *view)
 {
@@ -37,7 +37,7 @@ static bool is_same_list(const struct monitor_view *view, const struct gpu_telem
 {
     bool is_same = view->gpu_count == gpu->device_count;
     for (uint32_t i = 0; i < gpu->device_count && is_same; i++)
-        is_same = !strcmp(view->gpus[i].info.uuid, gpu->devices[i].info.uuid);
+        is_same = gpu_device_is_same(&view->gpus[i].info, &gpu->devices[i].info);
     return is_same;
 }
 
@@ -48,9 +48,9 @@ static void list_renew(struct monitor_view *view, const struct gpu_telemetry *gp
     if (!gpus)
         return;
     for (uint32_t i = 0; i < gpu->device_count; i++) {
-        const struct nvml_device_info *info = &gpu->devices[i].info;
+        const struct gpu_device_info *info = &gpu->devices[i].info;
         for (uint32_t j = 0; j < view->gpu_count; j++)
-            if (info->uuid[0] && !strcmp(view->gpus[j].info.uuid, info->uuid)) {
+            if ((info->uuid[0] || info->pci_bus_id[0]) && gpu_device_is_same(&view->gpus[j].info, info)) {
                 gpus[i] = view->gpus[j];
                 view->gpus[j].processes = NULL;
             }
@@ -84,12 +84,12 @@ static void processes_renew(struct view_gpu *gpu, const struct gpu_device *devic
 
 static void gpu_renew(struct view_gpu *gpu, const struct gpu_device *device, struct process_table *processes)
 {
-    struct nvml_sample before = gpu->sample;
+    struct gpu_sample before = gpu->sample;
     gpu->info = device->info;
     gpu->is_up = !device->is_lost && device->sample.known;
     gpu->sample = device->sample;
     uint64_t kept = gpu->is_up ? before.known & slow_metrics & ~device->sample.known : 0;
-    for (unsigned metric = 0; metric < NVML_METRIC_COUNT; metric++)
+    for (unsigned metric = 0; metric < GPU_METRIC_COUNT; metric++)
         if (kept >> metric & 1)
             gpu->sample.values[metric] = before.values[metric];
     gpu->sample.known |= kept;
@@ -101,13 +101,30 @@ static void gpu_renew(struct view_gpu *gpu, const struct gpu_device *device, str
         processes_renew(gpu, device, processes);
 }
 
+static void drivers_renew(struct monitor_view *view, const struct gpu_telemetry *gpu)
+{
+    view->has_driver = gpu_telemetry_is_open(gpu);
+    for (uint32_t i = 0; i < gpu->device_count; i++)
+        view->has_driver &= gpu_telemetry_has(gpu, gpu->devices[i].info.vendor);
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
+        if (gpu_telemetry_has(gpu, vendor))
+            snprintf(view->driver_versions[vendor], sizeof view->driver_versions[vendor], "%s",
+                     gpu_telemetry_driver_version(gpu, vendor));
+}
+
+const char *monitor_view_driver_version(const struct monitor_view *view)
+{
+    const char *version = "";
+    for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT && !*version; vendor++)
+        version = view->driver_versions[vendor];
+    return version;
+}
+
 void monitor_view_update(struct monitor_view *view, const struct gpu_telemetry *gpu, const struct host_sample *host,
                          struct process_table *processes)
 {
     pthread_mutex_lock(&view->mutex);
-    view->has_driver = gpu->nvml != NULL;
-    if (gpu->nvml)
-        snprintf(view->driver_version, sizeof view->driver_version, "%s", nvml_driver_version(gpu->nvml));
+    drivers_renew(view, gpu);
     if (gpu->device_count && !is_same_list(view, gpu))
         list_renew(view, gpu);
     if (processes)

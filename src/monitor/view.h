@@ -15,7 +15,7 @@ enum { VIEW_XIDS_MAX = 16 };
 
 struct view_process {
     struct process_identity identity;
-    struct nvml_process use;
+    struct gpu_process use;
 };
 
 struct view_xid {
@@ -23,12 +23,12 @@ struct view_xid {
 };
 
 struct view_gpu {
-    struct nvml_device_info info;
+    struct gpu_device_info info;
     bool is_up; /* answered the latest sample */
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     struct view_process *processes; /* owned; [process_capacity] */
     uint32_t process_count, process_capacity;
-    struct gpu_mig migs[NVML_MIG_MAX];
+    struct gpu_mig migs[GPU_MIG_MAX];
     uint32_t mig_count;
     struct view_xid xids[VIEW_XIDS_MAX]; /* since the monitor's start; more kinds than fit are only in the log */
     uint32_t xid_count;
@@ -37,9 +37,9 @@ struct view_gpu {
 
 struct monitor_view {
     pthread_mutex_t mutex;
-    char hostname[256], driver_version[80];
+    char hostname[256], driver_versions[GPU_VENDOR_COUNT][80]; /* "": not known */
     int64_t started_wall_ns, sampled_wall_ns, sampled_mono_ns; /* 0: not yet */
-    bool has_driver;
+    bool has_driver;                                           /* of all GPUs that are or were there */
     uint64_t samples, sessions, driver_losses;
     struct host_sample host;
     struct view_gpu *gpus; /* owned */
@@ -49,14 +49,12 @@ struct monitor_view {
 void monitor_view_init(struct monitor_view *view);
 void monitor_view_free(struct monitor_view *view);
 /* Takes the latest sample over. processes knows who they are; NULL: their list was not renewed and stays. Counts and slow values of a GPU that was
- * there before are kept, by uuid. Takes the lock. */
+ * there before are kept. Takes the lock. */
 void monitor_view_update(struct monitor_view *view, const struct gpu_telemetry *gpu, const struct host_sample *host,
                          struct process_table *processes);
-/* Counts an event of NVML_EVENT_XID. Takes the lock. */
+/* Counts an event of GPU_EVENT_XID. Takes the lock. */
 void monitor_view_xid(struct monitor_view *view, uint32_t index, uint64_t xid);
-static inline bool view_knows(const struct nvml_sample *sample, enum nvml_metric metric)
-{
-    return sample->known >> metric & 1;
-}
+/* Of the first vendor whose driver tells it; "" when none does. */
+const char *monitor_view_driver_version(const struct monitor_view *view);
 
 #endif

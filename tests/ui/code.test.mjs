@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { axeCheck, eventually, pageTest, tableRows, useServer } from "./harness.mjs";
 import { saxpySessions, saxpyUpload } from "./saxpy_sessions.mjs";
 
-const server = useServer(["h200", "deep", "samples", "counters"], { prepare: saxpyUpload });
+const server = useServer(["h200", "deep", "samples", "counters", "amd"], { prepare: saxpyUpload });
 const code = (id) => `/sessions/${id ?? saxpySessions.before.id}/code`;
 const rowOf = (page, pc) => page.locator(`.code-row[data-pc="${pc}"]`);
 const lineOf = (page, line) => page.locator(`.code-row[data-line="${line}"]`);
@@ -178,3 +178,20 @@ for (const [theme, width] of [
             assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
         },
     );
+
+pageTest(server, "an AMD kernel is ISA, with its registers, its lines and no PTX", {}, async (page) => {
+    await page.open(code(server.ids.amd));
+    await page.getByRole("heading", { name: /^block_sum/ }).waitFor();
+    await page.getByText("4 VGPRs · 10 SGPRs").waitFor();
+    await page.getByText("8 of 8 waves per SIMD").waitFor();
+    assert.equal(await page.locator(".code-heads .grow").innerText(), "ISA");
+    assert.equal(await page.getByRole("button", { name: "PTX" }).count(), 0);
+    await page.getByText(/started with GPUFL_LLVM_OBJDUMP/).waitFor();
+    await page.getByRole("region", { name: "functions" }).getByText("vector_add").click();
+    await page.getByRole("heading", { name: /^vector_add/ }).waitFor();
+    await rowOf(page, 8).getByText("0xd2000000").waitFor();
+    await lineOf(page, 18).getByText("c[i] = a[i] + scaled(b[i], 2.0f);").waitFor();
+    await page.reload();
+    await page.getByRole("heading", { name: /^vector_add/ }).waitFor();
+    await axeCheck(page);
+});

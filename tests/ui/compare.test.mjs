@@ -70,7 +70,7 @@ pageTest(server, "a changed kernel shows which of its instructions changed", {},
 
 pageTest(server, "the same cubin is said to be the same, and missing code to be missing", {}, async (page) => {
     await page.open(`/compare?a=${server.ids.deep}&b=${server.ids.samples}&kernel=vector_add`);
-    await page.getByText("the same cubin in both sessions (CRC 520137217)").waitFor();
+    await page.getByText("the same code in both sessions (CRC 520137217)").waitFor();
     await page.open(`/compare?a=${server.ids.trace}&b=${server.ids.deep}&kernel=vector_add`);
     await page.getByText(/no engine kept the code of this kernel before/).waitFor();
 });

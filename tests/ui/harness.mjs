@@ -22,6 +22,7 @@ export const recordings = {
     h200: "examples/recorded/h200-training",
     trace: "tests/golden/trace",
     deep: "tests/golden/deep",
+    amd: "tests/golden/amd_code",
     samples: "tests/golden/pc_sampling",
     counters: "tests/golden/sass_metrics",
     ranges: "tests/golden/range_metrics",

@@ -75,6 +75,43 @@ pageTest(server, "the fleet shows a GPU's sample as it comes", {}, async (page) 
     await host.getByText("87 %").waitFor();
 });
 
+pageTest(server, "a host with GPUs of two vendors says of each what it has", {}, async (page) => {
+    const id = "0192f300-0000-7000-8000-00000000a005";
+    const devices = [
+        { id: 0, name: "NVIDIA H200", uuid: "GPU-first", vendor: "NVIDIA" },
+        { id: 1, name: "AMD Instinct MI300X", uuid: "GPU-second", vendor: "AMD" },
+    ];
+    const samples = {
+        type: "device_metric_batch",
+        batch_id: 1,
+        base_time_ns: Number(nowNs()),
+        columns: ["dt_ns", "device_id", "gpu_util", "temp_c", "clock_sm", "temp_junction_c", "fan_rpm"],
+        rows: [
+            [0, 0, 42, 60, 1980, null, null],
+            [0, 1, 88, 61, 2094, 61, 1234],
+        ],
+    };
+    await server.send(id, [{ ...jobStart("mixed"), hostname: "node3", devices }, samples]);
+    await page.open("/fleet");
+    const host = page.getByRole("group", { name: "node3", exact: true });
+    await host.getByText("88 %").waitFor();
+    const words = async (position) => {
+        await host.getByRole("button").nth(position).hover();
+        const tip = page.getByRole("tooltip");
+        await tip.getByText(devices[position].name).waitFor();
+        return tip.innerText();
+    };
+    const second = await words(1);
+    assert.match(second, /junction\s+61\.0 °C/);
+    assert.match(second, /fan\s+1,234 rpm/);
+    const first = await words(0);
+    assert.doesNotMatch(first, /junction|fan/);
+    for (const text of [first, second]) {
+        assert.match(text, /core clock/);
+        assert.doesNotMatch(text, /\bSM\b|NVLink/);
+    }
+});
+
 pageTest(server, "a machine without GPUs is in the fleet with its CPU and memory", {}, async (page) => {
     const id = "0192f300-0000-7000-8000-00000000a004";
     const load = {

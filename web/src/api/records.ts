@@ -60,6 +60,8 @@ export interface LaunchConfigRow {
   occupancy_blocks_bp: number | null;
   active_blocks_max: number | null; // per multiprocessor
   limiter: number; // enum limiter
+  sgprs?: number | null; // AMD: scalar registers of a wave; num_regs are its vector registers
+  accum_vgprs?: number | null; // AMD: accumulation registers
 }
 
 /** launch_event_batch: one row per kernel that was launched while kernel tracing was paused for counters: it ran, its GPU time was not measured */
@@ -215,14 +217,14 @@ export interface PmSampleRow {
 /** device_metric_batch: one row per GPU and sample */
 export interface DeviceMetricRow {
   dt_ns: number;
-  device_id: number; // NVML index
+  device_id: number; // NVIDIA's GPUs first, as NVML numbers them, then AMD's by PCI address
   gpu_util: number | null; // percent of time a kernel ran
   mem_util: number | null; // percent
   temp_c: number | null;
   power_mw: number | null; // board, averaged by the driver
   used_mib: number | null;
   total_mib: number | null;
-  clock_sm: number | null; // MHz
+  clock_sm: number | null; // MHz; AMD: the gfx clock
   fan_speed_pct?: number | null;
   temp_mem_c?: number | null;
   temp_junction_c?: number | null;
@@ -234,7 +236,7 @@ export interface DeviceMetricRow {
   ecc_uncorrected?: number | null; // volatile count
   clock_gfx?: number | null; // MHz
   power_limit_mw?: number | null;
-  throttle_reasons?: number | null; // NVML clocks-event bit mask
+  throttle_reasons?: number | null; // bits: NVML's clocks-event mask, 512 a current limit (AMD)
   perf_state?: number | null; // P-state number
   pcie_rx_bps?: number | null; // bytes per second into the GPU
   pcie_tx_bps?: number | null;
@@ -247,6 +249,10 @@ export interface DeviceMetricRow {
   fp64_active_bp?: number | null; // GPM
   fp32_active_bp?: number | null; // GPM
   fp16_active_bp?: number | null; // GPM
+  temp_edge_c?: number | null; // AMD: where temp_c comes from, when there is an edge sensor
+  fan_rpm?: number | null; // revolutions per minute
+  xgmi_read_bps?: number | null; // AMD: bytes per second over all XGMI links
+  xgmi_write_bps?: number | null;
 }
 
 /** process_metric_batch: GPU memory by process */
@@ -304,7 +310,7 @@ export type BatchType = keyof RowTypes;
 
 export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[] } = {
   kernel_event_batch: ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id", "dyn_shared", "num_regs", "has_details", "external_kind", "external_id", "device_id", "context_id", "launch_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id", "stack_id"],
-  launch_config_batch: ["launch_id", "kernel_id", "device_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x", "cluster_y", "cluster_z", "num_regs", "static_shared", "dyn_shared", "shared_executed", "local_per_thread", "local_total", "cache_config", "occupancy_bp", "occupancy_regs_bp", "occupancy_shared_bp", "occupancy_warps_bp", "occupancy_blocks_bp", "active_blocks_max", "limiter"],
+  launch_config_batch: ["launch_id", "kernel_id", "device_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "cluster_x", "cluster_y", "cluster_z", "num_regs", "static_shared", "dyn_shared", "shared_executed", "local_per_thread", "local_total", "cache_config", "occupancy_bp", "occupancy_regs_bp", "occupancy_shared_bp", "occupancy_warps_bp", "occupancy_blocks_bp", "active_blocks_max", "limiter", "sgprs", "accum_vgprs"],
   launch_event_batch: ["dt_ns", "kernel_id", "corr_id", "context_id", "thread_id", "scope_id", "window_id"],
   memcpy_event_batch: ["dt_ns", "stream_id", "duration_ns", "bytes", "copy_kind", "corr_id", "device_id", "context_id", "src_kind", "dst_kind", "is_async", "src_device_id", "dst_device_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id"],
   memset_event_batch: ["dt_ns", "stream_id", "duration_ns", "bytes", "value", "memory_kind", "corr_id", "device_id", "context_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id", "graph_id", "graph_node_id"],
@@ -314,7 +320,7 @@ export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[
   scope_event_batch: ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth", "repeat", "warmup", "original_start_ns", "thread_id", "parent_id", "tag_id", "source"],
   profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line", "cubin_crc", "context_id", "interval_ns", "instances", "confidence_bp", "scope_id", "window_id"],
   pm_sample_batch: ["sample_index", "dt_ns", "device_id", "metric_id", "value", "scope_name_id"],
-  device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp"],
+  device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp", "temp_edge_c", "fan_rpm", "xgmi_read_bps", "xgmi_write_bps"],
   process_metric_batch: ["dt_ns", "device_id", "pid", "used_mib", "gpu_instance_id"],
   mig_metric_batch: ["dt_ns", "device_id", "gpu_instance_id", "compute_instance_id", "used_mib", "total_mib", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp"],
   host_metric_batch: ["dt_ns", "cpu_pct_x100", "ram_used_mib", "ram_total_mib", "process_cpu_pct_x100", "process_rss_mib"],
@@ -362,7 +368,7 @@ export const ENUMS = {
   sync_type: { 1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize" },
   memory_op: { 1: "alloc", 2: "free" },
   scope_event: { 0: "begin", 1: "end", 2: "continuation open", 3: "continuation close" },
-  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end" },
+  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark" },
   limiter: { 0: "unknown", 1: "registers", 2: "shared memory", 3: "warps", 4: "blocks", 5: "grid size" },
   sample_kind: { 0: "pc sampling", 1: "sass metric", 2: "isa source map" },
 } as const;

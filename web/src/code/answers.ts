@@ -19,9 +19,29 @@ export interface Counters {
     bank_conflicts: number | null;
 }
 
+// What a kernel of AMD's takes; null: not known.
+export interface KernelResources {
+    arch: string;
+    vgprs: number | null;
+    agprs: number | null;
+    sgprs: number | null;
+    vgpr_spills: number | null;
+    sgpr_spills: number | null;
+    lds_bytes: number | null;
+    scratch_bytes: number | null;
+    wave_size: number | null;
+    work_group_size: number | null;
+    waves_per_simd: number | null;
+    waves_per_simd_max: number | null;
+    limiter: string | null;
+    occupancy_problem: string | null;
+}
+
 export interface CodeFunctionEntry {
     name: string | null;
-    function_id: number;
+    function_id: number | null; // null: AMD's, which are asked for by their symbol
+    symbol: string | null;
+    language: "SASS" | "ISA";
     cubin_crc: string | null;
     samples: number;
     counters: Counters | null;
@@ -56,12 +76,14 @@ export interface Instruction {
 
 export interface CodeFunction {
     name: string | null;
-    function_id: number;
+    function_id: number | null;
     symbol: string | null;
+    language: "SASS" | "ISA";
     cubin_crc: string | null;
     samples: number;
     counters: Counters | null;
     problem: string | null;
+    resources: KernelResources | null;
     instructions: Instruction[];
     left_out: number;
 }
@@ -77,5 +99,12 @@ export interface Ptx {
     ptx: string | null;
     problem: string | null;
 }
+
+// What the server finds a function by.
+export const functionKey = (entry: { function_id: number | null; symbol: string | null }): string =>
+    entry.function_id === null ? (entry.symbol ?? "") : String(entry.function_id);
+
+export const functionPath = (entry: { function_id: number | null; symbol: string | null }): string =>
+    `code/${encodeURIComponent(functionKey(entry))}`;
 
 export const functionName = (name: string | null): string => name ?? "(name not recorded)";

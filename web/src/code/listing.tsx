@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SASS pane: instructions with their gutter, the chosen one's dependencies as arrows, and its facts below.
+// The pane of SASS or ISA: instructions with their gutter, the chosen one's dependencies as arrows, and its facts below.
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -13,6 +13,7 @@ import { type CodeView, fileName, mainStall, placeKey, placesOf, stallsOf } from
 
 export interface ListingProps {
     instructions: readonly Instruction[];
+    language: "SASS" | "ISA";
     view: CodeView;
     samples: number; // of the function
     order: readonly number[]; // which instruction stands in which row
@@ -32,7 +33,7 @@ export function SassText({ step }: { step: Instruction }): JSX.Element {
         const word = wordParse(step.sass);
         return (
             <>
-                <span class="raw-opcode">{word ? opcodeOf(word) : ""}</span>
+                {word ? <span class="raw-opcode">{opcodeOf(word)}</span> : null}
                 <span class="dim">{step.sass}</span>
             </>
         );
@@ -254,7 +255,7 @@ export function Listing(props: ListingProps): JSX.Element {
                 <span class="c-arrow" />
                 <span class="c-pc">pc</span>
                 <span class="c-line">line</span>
-                <span class="grow">instruction</span>
+                <span class="grow">{props.language}</span>
             </div>
             <Rows
                 count={order.length}

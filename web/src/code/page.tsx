@@ -13,16 +13,23 @@ import { revisionOf, type SessionSummary, useSummary } from "../session";
 import { Bar, Legend } from "../ui/charts";
 import { Answered, Command, Empty, Partial } from "../ui/states";
 import { type Column, Table } from "../ui/table";
-import { type CodeAnswer, type CodeFunction, type CodeFunctionEntry, functionName, type Instruction } from "./answers";
+import {
+    type CodeAnswer,
+    type CodeFunction,
+    type CodeFunctionEntry,
+    functionKey,
+    functionName,
+    functionPath,
+    type Instruction,
+} from "./answers";
 import { linesOf, Listing } from "./listing";
 import { SourcePane } from "./source";
-import { codeView, dataText, type LineUse, placeKey, placesOf, stallsOf } from "./view";
+import { codeView, dataText, type LineUse, placeKey, placesOf, resourcesText, stallsOf } from "./view";
 
 const none: ReadonlySet<number> = new Set();
-const entryKey = (entry: { function_id: number; cubin_crc: string | null }): string =>
-    `${entry.function_id}/${entry.cubin_crc ?? ""}`;
+const entryKey = (entry: CodeFunctionEntry | CodeFunction): string => `${functionKey(entry)}/${entry.cubin_crc ?? ""}`;
 
-function functionColumns(samples: number): Column<CodeFunctionEntry>[] {
+function functionColumns(samples: number, hasCounters: boolean): Column<CodeFunctionEntry>[] {
     const columns: Column<CodeFunctionEntry>[] = [
         {
             id: "name",
@@ -50,7 +57,7 @@ function functionColumns(samples: number): Column<CodeFunctionEntry>[] {
                 </span>
             ),
         });
-    else
+    else if (hasCounters)
         columns.push({
             id: "executed",
             title: "executed",
@@ -71,7 +78,8 @@ function Functions({
     chosen: CodeFunctionEntry | undefined;
 }): JSX.Element {
     const samples = functions.reduce((sum, entry) => sum + entry.samples, 0);
-    const columns = useMemo(() => functionColumns(samples), [samples]);
+    const hasCounters = functions.some((entry) => entry.counters !== null);
+    const columns = useMemo(() => functionColumns(samples, hasCounters), [samples, hasCounters]);
     return (
         <Table
             id="functions"
@@ -82,7 +90,7 @@ function Functions({
             isBare={functions.length < 12}
             heightMax="100%"
             onRow={(entry) =>
-                setParams({ function: entry.function_id, crc: entry.cubin_crc, pc: null, file: null }, false)
+                setParams({ function: functionKey(entry), crc: entry.cubin_crc, pc: null, file: null }, false)
             }
             isOn={(entry) => chosen !== undefined && entryKey(entry) === entryKey(chosen)}
         />
@@ -106,6 +114,11 @@ function Ratios({ code }: { code: CodeFunction }): JSX.Element | null {
                 : ` · shared-memory passes ${format.digits(counters.bank_conflicts)}× the ideal`}
         </span>
     );
+}
+
+// AMD's kernels say it themselves; NVIDIA's launches do.
+function Resources({ code }: { code: CodeFunction }): JSX.Element | null {
+    return code.resources ? <span class="dim small">{resourcesText(code.resources)}</span> : null;
 }
 
 function FunctionView({ code, session }: { code: CodeFunction; session: string }): JSX.Element {
@@ -197,15 +210,18 @@ function FunctionView({ code, session }: { code: CodeFunction; session: string }
                 <div class="section-head">
                     <h2 title={functionName(code.name)}>{format.middleCut(functionName(code.name), 90)}</h2>
                     <Ratios code={code} />
+                    <Resources code={code} />
                     <span class="grow" />
-                    <button
-                        type="button"
-                        aria-pressed={!isByAddress}
-                        class={isByAddress ? "" : "is-on"}
-                        onClick={() => setOrder(isByAddress ? "hot" : "address")}
-                    >
-                        hottest first
-                    </button>
+                    {view.hasSamples || view.hasCounters ? (
+                        <button
+                            type="button"
+                            aria-pressed={!isByAddress}
+                            class={isByAddress ? "" : "is-on"}
+                            onClick={() => setOrder(isByAddress ? "hot" : "address")}
+                        >
+                            hottest first
+                        </button>
+                    ) : null}
                 </div>
                 {code.problem ? <div class="notice is-calm small">{code.problem}</div> : null}
                 {rawCount > 0 ? (
@@ -213,8 +229,9 @@ function FunctionView({ code, session }: { code: CodeFunction; session: string }
                         {rawCount === instructions.length
                             ? "Instructions are shown"
                             : `${format.count(rawCount)} instructions are shown`}{" "}
-                        as raw words, named where the operation is known: the log holds their code but no text. A server
-                        that is started with GPUFL_NVDISASM shows text.
+                        as raw words{code.language === "SASS" ? ", named where the operation is known" : ""}: the log
+                        holds their code but no text. A server that is started with{" "}
+                        {code.language === "ISA" ? "GPUFL_LLVM_OBJDUMP" : "GPUFL_NVDISASM"} shows text.
                     </div>
                 ) : null}
                 {code.left_out ? (
@@ -223,6 +240,7 @@ function FunctionView({ code, session }: { code: CodeFunction; session: string }
                 {legend.length ? <Legend parts={legend} /> : null}
                 <Listing
                     instructions={instructions}
+                    language={code.language}
                     view={view}
                     samples={code.samples}
                     order={rows}
@@ -283,12 +301,12 @@ export default function CodePage(): JSX.Element {
     const chosen =
         functions.find(
             (entry) =>
-                (String(entry.function_id) === wanted || entry.name === wanted) &&
+                (functionKey(entry) === wanted || entry.name === wanted) &&
                 (crc === undefined || entry.cubin_crc === crc),
         ) ?? functions[0];
     const listing = useSession<CodeFunction>(
         chosen ? session : null,
-        `code/${chosen?.function_id}`,
+        chosen ? functionPath(chosen) : "code",
         { cubin_crc: chosen?.cubin_crc },
         options,
     );

@@ -6,7 +6,7 @@ import * as format from "../format";
 import { useSession } from "../query";
 import { useParam } from "../route";
 import { Answered, Loading } from "../ui/states";
-import type { CodeFunction, Ptx, Source } from "./answers";
+import { type CodeFunction, functionPath, type Ptx, type Source } from "./answers";
 import { Heat, StallBar } from "./gutter";
 import { Rows } from "./rows";
 import { type CodeView, fileName, type FileUse, type LineUse } from "./view";
@@ -105,7 +105,7 @@ export function ptxEntry(lines: readonly string[], symbol: string | null): numbe
 }
 
 function PtxLines({ session, code }: { session: string; code: CodeFunction }): JSX.Element {
-    const ptx = useSession<Ptx>(session, `code/${code.function_id}/ptx`, { cubin_crc: code.cubin_crc });
+    const ptx = useSession<Ptx>(session, `${functionPath(code)}/ptx`, { cubin_crc: code.cubin_crc });
     const lines = useMemo(() => (ptx.data?.ptx ?? "").replace(/\n+$/, "").split("\n"), [ptx.data]);
     return (
         <Answered
@@ -129,7 +129,9 @@ function PtxLines({ session, code }: { session: string; code: CodeFunction }): J
 }
 
 export function SourcePane(props: SourceProps): JSX.Element {
-    const [pane, setPane] = useParam("pane", "source");
+    const [asked, setPane] = useParam("pane", "source");
+    const pane = props.code.language === "SASS" ? asked : "source"; // AMD's code keeps no PTX
+    const lineOption = props.code.language === "ISA" ? "hipcc -gline-tables-only" : "nvcc -lineinfo";
     const { files } = props.view;
     return (
         <div class="code-pane">
@@ -142,14 +144,16 @@ export function SourcePane(props: SourceProps): JSX.Element {
                 >
                     source
                 </button>
-                <button
-                    type="button"
-                    class={pane === "ptx" ? "is-on" : ""}
-                    aria-pressed={pane === "ptx"}
-                    onClick={() => setPane("ptx")}
-                >
-                    PTX
-                </button>
+                {props.code.language === "SASS" ? (
+                    <button
+                        type="button"
+                        class={pane === "ptx" ? "is-on" : ""}
+                        aria-pressed={pane === "ptx"}
+                        onClick={() => setPane("ptx")}
+                    >
+                        PTX
+                    </button>
+                ) : null}
                 {pane === "source" && props.file ? (
                     <select
                         class="grow"
@@ -172,7 +176,7 @@ export function SourcePane(props: SourceProps): JSX.Element {
                 <FileLines {...props} file={props.file} />
             ) : (
                 <p class="dim code-note">
-                    No source lines: {props.code.problem ?? "the instructions name none; build with nvcc -lineinfo"}.
+                    No source lines: {props.code.problem ?? `the instructions name none; build with ${lineOption}`}.
                 </p>
             )}
         </div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { Counters, Instruction } from "./answers";
-import { codeView, dataText, mainStall, placesOf } from "./view";
+import type { Counters, Instruction, KernelResources } from "./answers";
+import { codeView, dataText, mainStall, placesOf, resourcesText } from "./view";
 
 function step(index: number, more: Partial<Instruction> = {}): Instruction {
     return {
@@ -92,5 +92,35 @@ describe("the data in words", () => {
         expect(dataText({ sampling: [], windows: [], samples: null, kernels: null, untimed: 0 })).toBe(
             "no samples · no window of counters",
         );
+    });
+});
+
+describe("what an AMD kernel takes", () => {
+    const resources: KernelResources = {
+        arch: "gfx90a",
+        vgprs: 128,
+        agprs: 0,
+        sgprs: 16,
+        vgpr_spills: 0,
+        sgpr_spills: null,
+        lds_bytes: 1024,
+        scratch_bytes: 0,
+        wave_size: 64,
+        work_group_size: 256,
+        waves_per_simd: 4,
+        waves_per_simd_max: 8,
+        limiter: "VGPRs",
+        occupancy_problem: null,
+    };
+    test("is one line", () => {
+        expect(resourcesText(resources)).toMatch(
+            /^gfx90a · 128 VGPRs · 16 SGPRs · LDS .+ · waves of 64 · 4 of 8 waves per SIMD, limited by VGPRs$/,
+        );
+    });
+    test("says what is not known and why", () => {
+        const unknown = { ...resources, vgprs: null, waves_per_simd: null, occupancy_problem: "no rules" };
+        expect(resourcesText(unknown)).not.toContain("VGPRs");
+        expect(resourcesText(unknown)).toContain("occupancy unavailable: no rules");
+        expect(resourcesText({ ...resources, work_group_size: null })).toContain("by registers alone");
     });
 });

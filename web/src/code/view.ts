@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A function's instructions put together: by source line, by heat, and in words.
 import * as format from "../format";
-import type { Instruction, Place } from "./answers";
+import type { Instruction, KernelResources, Place } from "./answers";
 
 export interface LineUse {
     line: number;
@@ -158,5 +158,30 @@ export function dataText(data: DataStatement): string {
     } else {
         parts.push("no window of counters");
     }
+    return parts.join(" · ");
+}
+
+// "gfx90a · 6 VGPRs · 9 SGPRs · LDS 1 KiB · 8 of 8 waves per SIMD"
+export function resourcesText(resources: KernelResources): string {
+    const parts: string[] = [resources.arch];
+    const add = (value: number | null, text: (value: number) => string, isShownAtZero = true): void => {
+        if (value !== null && (value > 0 || isShownAtZero)) parts.push(text(value));
+    };
+    add(resources.vgprs, (value) => `${format.count(value)} VGPRs`);
+    add(resources.agprs, (value) => `${format.count(value)} of them for accumulation`, false);
+    add(resources.sgprs, (value) => `${format.count(value)} SGPRs`);
+    add(resources.vgpr_spills, (value) => `${format.count(value)} VGPRs spilled`, false);
+    add(resources.sgpr_spills, (value) => `${format.count(value)} SGPRs spilled`, false);
+    add(resources.lds_bytes, (value) => `LDS ${format.bytes(value)}`);
+    add(resources.scratch_bytes, (value) => `scratch ${format.bytes(value)}`, false);
+    add(resources.wave_size, (value) => `waves of ${value}`);
+    if (resources.waves_per_simd === null)
+        parts.push(`occupancy unavailable: ${resources.occupancy_problem ?? "not known"}`);
+    else
+        parts.push(
+            `${Number(resources.waves_per_simd.toFixed(2))} of ${resources.waves_per_simd_max} waves per SIMD` +
+                (resources.limiter === null || resources.limiter === "none" ? "" : `, limited by ${resources.limiter}`) +
+                (resources.work_group_size === null ? " (by registers alone)" : ""),
+        );
     return parts.join(" · ");
 }

@@ -3,7 +3,14 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";
-import { type CodeAnswer, type CodeFunction, type CodeFunctionEntry, type Instruction } from "../code/answers";
+import {
+    type CodeAnswer,
+    type CodeFunction,
+    type CodeFunctionEntry,
+    functionKey,
+    functionPath,
+    type Instruction,
+} from "../code/answers";
 import { SassText } from "../code/listing";
 import { functionsOf } from "../kernels/stalls";
 import { type Answer, useSession } from "../query";
@@ -59,7 +66,7 @@ function DiffView({ base, fresh }: { base: CodeFunction; fresh: CodeFunction }):
                 {removed || added
                     ? `${format.count(removed)} instructions removed, ${format.count(added)} added; ` +
                       `${format.count(base.instructions.length)} before, ${format.count(fresh.instructions.length)} after`
-                    : `the cubins differ, the ${format.count(base.instructions.length)} instructions of this kernel do not`}
+                    : `the code differs, the ${format.count(base.instructions.length)} instructions of this kernel do not`}
                 {base.instructions.some((step) => step.is_raw) !== fresh.instructions.some((step) => step.is_raw)
                     ? "; one side has text, the other raw words: they cannot match"
                     : ""}
@@ -104,10 +111,10 @@ export function SassDiff({ name, a, b }: { name: string | null; a: string; b: st
     const hasBoth = base.entry !== null && fresh.entry !== null;
     const isSame = hasBoth && base.entry?.cubin_crc !== null && base.entry?.cubin_crc === fresh.entry?.cubin_crc;
     const isAsked = hasBoth && !isSame;
-    const baseCode = useSession<CodeFunction>(isAsked ? a : null, `code/${base.entry?.function_id}`, {
+    const baseCode = useSession<CodeFunction>(isAsked ? a : null, base.entry ? functionPath(base.entry) : "code", {
         cubin_crc: base.entry?.cubin_crc,
     });
-    const freshCode = useSession<CodeFunction>(isAsked ? b : null, `code/${fresh.entry?.function_id}`, {
+    const freshCode = useSession<CodeFunction>(isAsked ? b : null, fresh.entry ? functionPath(fresh.entry) : "code", {
         cubin_crc: fresh.entry?.cubin_crc,
     });
     const missing = [base.entry ? "" : "before", fresh.entry ? "" : "after"].filter(Boolean).join(" and ");
@@ -116,12 +123,12 @@ export function SassDiff({ name, a, b }: { name: string | null; a: string; b: st
             <div class="section-head">
                 <h2>Code</h2>
                 {base.entry ? (
-                    <a href={href("code", { function: base.entry.function_id, crc: base.entry.cubin_crc }, a)}>
+                    <a href={href("code", { function: functionKey(base.entry), crc: base.entry.cubin_crc }, a)}>
                         before
                     </a>
                 ) : null}
                 {fresh.entry ? (
-                    <a href={href("code", { function: fresh.entry.function_id, crc: fresh.entry.cubin_crc }, b)}>
+                    <a href={href("code", { function: functionKey(fresh.entry), crc: fresh.entry.cubin_crc }, b)}>
                         after
                     </a>
                 ) : null}
@@ -137,7 +144,7 @@ export function SassDiff({ name, a, b }: { name: string | null; a: string; b: st
                                 </p>
                             ) : isSame ? (
                                 <p class="dim" data-testid="diff-summary">
-                                    the same cubin in both sessions (CRC {base.entry?.cubin_crc})
+                                    the same code in both sessions (CRC {base.entry?.cubin_crc})
                                 </p>
                             ) : (
                                 <Answered answer={baseCode} what="the code before">

@@ -52,15 +52,17 @@ export function isHeard(host: Host, nowMs: number): boolean {
     return isFresh({ sample_ns: lastSampleNs(host) }, nowMs);
 }
 
-// NVML's reasons; the others say that nobody asked for more.
+// The others of the log's reasons say that nobody asked for more.
 const throttles: readonly (readonly [number, string, 1 | 2])[] = [
     [0x4, "power", 1],
     [0x8, "a hardware slowdown", 2],
     [0x20, "temperature", 1],
     [0x40, "temperature (hardware)", 2],
     [0x80, "the power brake", 2],
+    [0x200, "a current limit", 1],
 ];
 const HOT_C = 87;
+const HOT_JUNCTION_C = 100; // the hottest spot, which is what a GPU without an edge sensor shows
 const FULL = 0.97;
 
 export function gpuProblems(host: string, gpu: Gpu): Problem[] {
@@ -73,7 +75,8 @@ export function gpuProblems(host: string, gpu: Gpu): Problem[] {
     const ecc = now["ecc_uncorrected"] ?? 0;
     if (ecc > 0) add(2, `${format.count(ecc)} uncorrectable ECC ${ecc === 1 ? "error" : "errors"}`);
     const temperature = now["temp_c"] ?? 0;
-    if (temperature >= HOT_C) add(1, `${temperature} °C`);
+    const isJunction = now["temp_edge_c"] == null && now["temp_junction_c"] != null;
+    if (temperature >= (isJunction ? HOT_JUNCTION_C : HOT_C)) add(1, `${temperature} °C`);
     const [used, total] = [now["used_mib"], now["total_mib"]];
     if (used != null && total != null && total > 0 && used / total > FULL)
         add(1, `memory ${format.share(used, total)} full`);

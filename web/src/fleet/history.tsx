@@ -22,7 +22,15 @@ const charts: readonly Chart[] = [
     { title: "memory used", metric: "used_mib", scale: 2 ** 20, text: (value) => format.bytes(value), steps: "binary" },
     { title: "power", metric: "power_mw", scale: 1e-3, text: (value) => format.quantity(value, "W") },
     { title: "temperature", metric: "temp_c", scale: 1, text: (value) => format.quantity(value, "°C") },
-    { title: "SM clock", metric: "clock_sm", scale: 1, text: (value) => format.quantity(value, "MHz") },
+    {
+        title: "junction temperature",
+        metric: "temp_junction_c",
+        scale: 1,
+        text: (value) => format.quantity(value, "°C"),
+    },
+    { title: "memory temperature", metric: "temp_mem_c", scale: 1, text: (value) => format.quantity(value, "°C") },
+    { title: "fan", metric: "fan_rpm", scale: 1, text: (value) => format.quantity(value, "rpm") },
+    { title: "core clock", metric: "clock_sm", scale: 1, text: (value) => format.quantity(value, "MHz") },
     {
         title: "SMs active",
         metric: "sm_active_bp",

@@ -61,6 +61,9 @@ function useLiveGpus(): ReadonlyMap<string, LiveGpu> {
 function GpuTip({ gpu, problems }: { gpu: Gpu; problems: readonly Problem[] }): JSX.Element {
     const now = gpu.metrics;
     const value = (name: string): number | null => now?.[name] ?? null;
+    // What only some vendors tell has a line only where it is told.
+    const where = (name: string, words: string, unit: string): [string, string][] =>
+        value(name) === null ? [] : [[words, format.quantity(value(name), unit)]];
     return (
         <>
             <b>{gpu.name ?? "GPU"}</b> <span class="dim">{gpu.uuid}</span>
@@ -76,7 +79,9 @@ function GpuTip({ gpu, problems }: { gpu: Gpu; problems: readonly Problem[] }): 
                         `${format.quantity(value("power_mw") === null ? null : (value("power_mw") ?? 0) / 1000, "W")} of ${format.quantity(value("power_limit_mw") === null ? null : (value("power_limit_mw") ?? 0) / 1000, "W")}`,
                     ],
                     ["temperature", format.quantity(value("temp_c"), "°C")],
-                    ["SM clock", format.quantity(value("clock_sm"), "MHz")],
+                    ...where("temp_junction_c", "junction", "°C"),
+                    ...where("fan_rpm", "fan", "rpm"),
+                    ["core clock", format.quantity(value("clock_sm"), "MHz")],
                     [
                         "ECC errors",
                         `${format.count(value("ecc_corrected"))} corrected, ${format.count(value("ecc_uncorrected"))} not`,

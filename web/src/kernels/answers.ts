@@ -7,6 +7,8 @@ export interface Launch {
     block: [number, number, number] | null;
     cluster: [number, number, number] | null;
     num_regs: number | null;
+    sgprs: number | null; // AMD, whose num_regs are vector registers
+    accum_vgprs: number | null;
     static_shared_bytes: number | null;
     dyn_shared_bytes: number | null;
     local_per_thread_bytes: number | null;

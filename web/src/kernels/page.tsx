@@ -160,7 +160,7 @@ function columnsOf(session: string): Column<Row>[] {
         {
             id: "registers",
             title: "regs",
-            about: "registers per thread",
+            about: "registers per thread; of AMD GPUs the vector registers",
             width: 56,
             value: (row) => row.kernel.launch?.num_regs ?? null,
         },

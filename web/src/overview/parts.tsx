@@ -170,7 +170,7 @@ export const lanes: readonly LaneInfo[] = [
     { metric: "dram_active_bp", title: "DRAM active", text: (value) => format.percent(value / 1e4), max: 10_000 },
     { metric: "used_mib", title: "memory used", text: (value) => format.bytes(value * 2 ** 20) },
     { metric: "power_mw", title: "power", text: (value) => format.quantity(value / 1000, "W") },
-    { metric: "clock_sm", title: "SM clock", text: (value) => format.quantity(value, "MHz") },
+    { metric: "clock_sm", title: "core clock", text: (value) => format.quantity(value, "MHz") },
     { metric: "temp_c", title: "temperature", text: (value) => format.quantity(value, "°C") },
     { metric: "cpu_pct_x100", title: "host CPU", text: (value) => `${format.digits(value / 100)} %` },
 ];

@@ -77,5 +77,5 @@ export function pickToggle(picked: readonly string[], id: string): string[] {
 }
 
 export function engineName(engine: string | null): string {
-    return engine === null ? "" : engine.replace(/^nvidia\./, "").replaceAll("_", " ");
+    return engine === null ? "" : engine.replace(/^(nvidia|amd)\./, "").replaceAll("_", " ");
 }

@@ -31,7 +31,12 @@ function launchFacts(launch: Launch | null | undefined): Fact[] {
         ["grid", dimensions(launch.grid)],
         ["block", dimensions(launch.block)],
         ...(launch.cluster ? [["cluster", dimensions(launch.cluster)] as const] : []),
-        ["registers", known(launch.num_regs, (value) => `${format.count(value)} a thread`)],
+        ...(launch.sgprs === null
+            ? [["registers", known(launch.num_regs, (value) => `${format.count(value)} a thread`)] as const]
+            : [
+                  ["VGPRs", known(launch.num_regs, (value) => `${format.count(value)} a work-item`)] as const,
+                  ["SGPRs", `${format.count(launch.sgprs)} a wave`] as const,
+              ]),
         ["shared memory", known(shared, (value) => `${format.bytes(value)} a block`)],
         [
             "occupancy",

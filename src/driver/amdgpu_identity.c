@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an AMD GPU is: its market name and what KFD says about its cores. */
+#include "driver/amdgpu_table.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void name_set(struct amd_device *device, const char *name)
+{
+    snprintf(device->info.name, sizeof device->info.name, "%.95s", name);
+}
+
+/* libdrm's list: "744C,\tC8,\tAMD Radeon RX 7900 XTX". */
+static bool name_find_amdgpu_ids(const struct amdgpu *amdgpu, struct amd_device *device, uint64_t chip,
+                                 uint64_t revision)
+{
+    char path[AMD_PATH_MAX], line[256], name[128];
+    bool is_found = false;
+    snprintf(path, sizeof path, "%s/usr/share/libdrm/amdgpu.ids", amdgpu->root);
+    FILE *list = fopen(path, "re");
+    if (!list)
+        return false;
+    while (!is_found && fgets(line, sizeof line, list)) {
+        unsigned line_chip, line_revision;
+        if (sscanf(line, "%4x, %2x, %127[^\r\n]", &line_chip, &line_revision, name) == 3)
+            is_found = line_chip == chip && line_revision == revision;
+    }
+    fclose(list);
+    if (is_found)
+        name_set(device, name);
+    return is_found;
+}
+
+/* pci.ids: a line "1002  Advanced Micro Devices..." and under it "\t74a1  Aqua Vanjaram [Instinct MI300X]". */
+static bool name_find_pci_ids(const struct amdgpu *amdgpu, const char *directory, struct amd_device *device,
+                              uint64_t chip)
+{
+    char path[AMD_PATH_MAX], line[512], name[128];
+    bool is_vendor = false, is_found = false;
+    snprintf(path, sizeof path, "%s/usr/share/%s/pci.ids", amdgpu->root, directory);
+    FILE *list = fopen(path, "re");
+    if (!list)
+        return false;
+    while (!is_found && fgets(line, sizeof line, list)) {
+        unsigned number;
+        if (line[0] != '\t' && line[0] != '#' && sscanf(line, "%4x", &number) == 1)
+            is_vendor = number == 0x1002;
+        else if (is_vendor && line[0] == '\t' && line[1] != '\t' &&
+                 sscanf(line, "\t%4x  %127[^\r\n]", &number, name) == 2)
+            is_found = number == chip;
+    }
+    fclose(list);
+    if (is_found)
+        name_set(device, name);
+    return is_found;
+}
+
+void amd_name_find(const struct amdgpu *amdgpu, struct amd_device *device)
+{
+    char name[128];
+    uint64_t chip = 0, revision = 0;
+    if (amd_text_read(device->path, "product_name", name, sizeof name) && name[0]) {
+        name_set(device, name);
+        return;
+    }
+    if (!amd_number_read(device->path, "device", &chip))
+        return;
+    bool has_revision = amd_number_read(device->path, "revision", &revision);
+    if ((has_revision && name_find_amdgpu_ids(amdgpu, device, chip, revision)) ||
+        name_find_pci_ids(amdgpu, "misc", device, chip) || name_find_pci_ids(amdgpu, "hwdata", device, chip))
+        return;
+    snprintf(name, sizeof name, "AMD GPU 0x%04" PRIx64, chip);
+    name_set(device, name);
+}
+
+/* 90402 is gfx942: two decimal digits each, of which the last two are written as hexadecimal ones. */
+static void architecture_set(struct amd_device *device, uint64_t version)
+{
+    if (version && version < 1000000)
+        snprintf(device->info.architecture, sizeof device->info.architecture, "gfx%u%x%x", (unsigned)(version / 10000),
+                 (unsigned)(version / 100 % 100), (unsigned)(version % 100));
+}
+
+static void properties_take(struct amd_device *device, const char *text)
+{
+    uint64_t value, per_unit;
+    if (amd_property_find(text, "gfx_target_version", &value))
+        architecture_set(device, value);
+    if (amd_property_find(text, "simd_count", &value) && amd_property_find(text, "simd_per_cu", &per_unit) &&
+        per_unit && value / per_unit <= UINT32_MAX)
+        device->info.multiprocessors = (uint32_t)(value / per_unit);
+    if (amd_property_find(text, "wave_front_size", &value) && value <= 1024)
+        device->info.warp_size = (uint32_t)value;
+    if (amd_property_find(text, "lds_size_in_kb", &value) && value <= 1024 * 1024)
+        device->info.lds_bytes = (uint32_t)value * 1024;
+}
+
+/* KFD names a place by domain and by bus, device and function in one number. */
+static bool is_at_slot(const char *text, const char *slot)
+{
+    uint64_t domain, location;
+    char place[32];
+    if (!amd_property_find(text, "location_id", &location) || location > 0xffff)
+        return false;
+    if (!amd_property_find(text, "domain", &domain))
+        domain = 0;
+    snprintf(place, sizeof place, "%04x:%02x:%02x.%x", (unsigned)domain, (unsigned)location >> 8,
+             (unsigned)location >> 3 & 31, (unsigned)location & 7);
+    return !strcmp(place, slot);
+}
+
+void amd_topology_take(const struct amdgpu *amdgpu, struct amd_device *device)
+{
+    char directory[AMD_PATH_MAX], node[AMD_PATH_MAX + 288], path[AMD_PATH_MAX + 320], text[4096];
+    snprintf(directory, sizeof directory, "%s/sys/class/kfd/kfd/topology/nodes", amdgpu->root);
+    DIR *entries = opendir(directory);
+    if (!entries)
+        return;
+    for (struct dirent *entry; !device->kfd_gpu_id && (entry = readdir(entries));) {
+        uint64_t gpu_id;
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(node, sizeof node, "%s/%s", directory, entry->d_name);
+        /* A node with the number 0 is a CPU. */
+        if (!amd_number_read(node, "gpu_id", &gpu_id) || !gpu_id || gpu_id > UINT32_MAX)
+            continue;
+        snprintf(path, sizeof path, "%s/properties", node);
+        int fd = amd_file_open(path);
+        if (fd < 0)
+            continue;
+        amd_file_read(fd, text, sizeof text);
+        close(fd);
+        if (!is_at_slot(text, device->info.pci_bus_id))
+            continue;
+        device->kfd_gpu_id = (uint32_t)gpu_id;
+        properties_take(device, text);
+    }
+    closedir(entries);
+}
