@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: a scope, and ten million kernels of a sealed session as a DataFrame, beside pandas.read_json.
+"""The Python package: a scope, the stack of a launch, and ten million kernels of a sealed session as a DataFrame, beside pandas.read_json.
 
 usage: bench_python.py [BUILD_DIRECTORY] [KERNELS]
 
@@ -16,7 +16,7 @@ import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 ROUNDS = 5
-SCOPE_BUDGET_NS, DISABLED_BUDGET_NS = 400, 100
+SCOPE_BUDGET_NS, DISABLED_BUDGET_NS, STACK_BUDGET_NS = 400, 100, 3_000
 ROWS_BUDGET, BYTES_BUDGET = 5e6, 120
 JSON_ROWS = 200_000
 
@@ -29,8 +29,7 @@ def line(what, value, budget, is_met, beside=""):
         failures.append(what)
 
 
-def statement_ns(statement, **names):
-    count = 50_000
+def statement_ns(statement, count=50_000, **names):
     rounds = timeit.repeat(statement, timer=time.thread_time, number=count, repeat=40, globals=names)
     return min(rounds) / count * 1e9
 
@@ -51,17 +50,53 @@ def bench_scopes(gpufl, directory):
     gpufl.shutdown()
 
 
-def record(build, directory, kernels):
-    """Traces the scripted program on the fake GPU; its session, sealed. A tenth more launches, because a program that
-    does nothing but launch outruns the collector on a busy machine."""
+def fake_gpu(build):
+    """The environment of a machine whose GPU libraries are the look-alikes."""
     fakes = build / "fakes"
     environment = dict(os.environ, LD_LIBRARY_PATH=str(fakes))
     environment.update({f"GPUFL_{name}_PATH": str(fakes) for name in ("CUDA", "CUPTI", "NVML")})
+    return environment
+
+
+def launch(build, directory, with_stacks):
+    """In a process of its own: nanoseconds of a launch from 20 Python functions deep, on the look-alike GPU."""
+    sys.path[:0] = [str(build / "python"), str(SOURCE / "tests" / "python")]
+    import gpufl
+    from fake_cuda import Gpu
+    gpu = Gpu("k")
+    gpu.wait()
+    if not gpufl.init(app_name="bench", log_path=directory, profiling_engine=gpufl.ProfilingEngine.Trace,
+                      enable_stack_trace=with_stacks):
+        raise SystemExit("bench_python: the session did not start")
+
+    def deep(depth):
+        if depth:
+            return deep(depth - 1)
+        return statement_ns("launch('k')", 50, launch=gpu.launch)
+
+    print(deep(20))
+    gpufl.shutdown()
+
+
+def bench_stacks(build, directory):
+    def measure(kind):
+        answer = subprocess.run([sys.executable, "-B", __file__, f"--{kind}", build, directory / kind], check=True,
+                                text=True, capture_output=True, env=fake_gpu(build))
+        return float(answer.stdout)
+
+    without, with_stacks = measure("plain"), measure("stacks")
+    cost = with_stacks - without
+    line("stack of a launch, C and 20 Python functions", f"{cost / 1000:.2f} us", f"{STACK_BUDGET_NS // 1000} us",
+         cost <= STACK_BUDGET_NS, f"the launch on the look-alike GPU: {without / 1000:.2f} us")
+
+
+def record(build, directory, kernels):
+    """Traces the scripted program on the fake GPU; its session, sealed. A tenth more launches, because a program that
+    does nothing but launch outruns the collector on a busy machine."""
     gpufl = build / "bin" / "gpufl"
-    subprocess.run([gpufl, "trace", "-o", directory, "--", fakes / "fake_app", "--threads", "2", "--launches",
+    subprocess.run([gpufl, "trace", "-o", directory, "--", build / "fakes" / "fake_app", "--threads", "2", "--launches",
                     str(kernels * 11 // 20), "--scopes", "--scopes-per-thread", "20", "--kernel-us", "1"],
-                   env=environment, check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+                   env=fake_gpu(build), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     session = next(directory.iterdir())
     subprocess.run([gpufl, "seal", session], check=True, stdout=subprocess.DEVNULL)
     return session
@@ -104,15 +139,19 @@ def bench_analyzer(build, directory, kernels):
 
 
 def main():
-    arguments = [word for word in sys.argv[1:] if word != "--load"]
+    arguments = [word for word in sys.argv[1:] if not word.startswith("--")]
     build = pathlib.Path(arguments[0] if arguments else SOURCE / "build").resolve()
     sys.path.insert(0, str(build / "python"))
     if "--load" in sys.argv:
         load(arguments[1])
         return 0
+    if "--plain" in sys.argv or "--stacks" in sys.argv:
+        launch(build, arguments[1], "--stacks" in sys.argv)
+        return 0
     import gpufl
     with tempfile.TemporaryDirectory(prefix="gpufl-bench-") as directory:
         bench_scopes(gpufl, pathlib.Path(directory))
+        bench_stacks(build, pathlib.Path(directory))
         bench_analyzer(build, pathlib.Path(directory), int(arguments[1]) if len(arguments) > 1 else 10_000_000)
     for failure in failures:
         print(f"over budget: {failure}", file=sys.stderr)

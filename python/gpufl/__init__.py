@@ -12,7 +12,7 @@
 gpufl.analyzer reads recorded sessions, gpufl.report writes their reports. Importing needs no GPU and no driver.
 """
 
-from . import _native
+from . import _native, _recording
 from ._decorator import scope
 from ._native import Scope
 from ._options import BackendKind, ProfilingEngine
@@ -48,3 +48,5 @@ __all__ = [
     "system_stop",
     "upload_logs",
 ]
+
+_recording.watch_when_traced()

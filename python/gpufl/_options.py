@@ -3,6 +3,7 @@
 
 import difflib
 import enum
+import json
 import os
 import warnings
 from typing import Any, Dict, Iterable, NoReturn, Optional, Type
@@ -137,3 +138,18 @@ def check(function: str, kinds: Dict[str, str], given: Dict[str, Any], stackleve
 def is_true(text: Optional[str]) -> bool:
     """What environment variables mean by on."""
     return (text or "").strip().lower() in ("1", "true", "yes", "on")
+
+
+def is_wanted(name: str, options: Dict[str, Any]) -> bool:
+    """A switch that is on where nobody says otherwise: the program, then the environment, then the config file."""
+    if name in options:
+        return bool(options[name])
+    text = os.environ.get(f"GPUFL_{name.upper()}")
+    if text:
+        return is_true(text)
+    path = options.get("config_file") or os.environ.get("GPUFL_CONFIG_FILE")
+    try:
+        with open(path or os.devnull, encoding="utf-8") as file:
+            return json.load(file).get(name) is not False
+    except (OSError, ValueError, AttributeError):
+        return True  # what is wrong with the file has been said by then

@@ -10,6 +10,7 @@ from typing import Any, Dict, Optional, Type, Union
 
 from . import _native, _options
 from ._options import BackendKind, ProfilingEngine
+from .frameworks import nvtx, watch
 
 _OK, _INVALID, _DISABLED = 0, -1, -7
 
@@ -60,6 +61,15 @@ def _upload_at_exit() -> None:
         warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
 
 
+def watch_when_traced() -> None:
+    """Under `gpufl trace` the session begins with CUDA, without init(): importing gpufl is the program's only word."""
+    is_traced = os.path.basename(os.environ.get("CUDA_INJECTION64_PATH", "")) == nvtx.RECORDER
+    is_off = _options.is_true(os.environ.get("GPUFL_DISABLED")) or \
+        os.environ.get("GPUFL_PROFILING_ENGINE", "").lower() == "monitor"
+    if is_traced and not is_off and _options.is_wanted("enable_external_correlation", {}):
+        watch.start()
+
+
 def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     global _upload_pid  # pylint: disable=global-statement
     options = _options.check(function, _options.INIT_OPTIONS, given, stacklevel + 2)
@@ -74,6 +84,8 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     if status != _OK:
         warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
         return False
+    if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):
+        watch.start()
     _destination.clear()
     _destination.update({name: options[name] for name in ("backend_url", "api_key", "api_path", "config_file")
                          if options.get(name)})
@@ -125,6 +137,7 @@ def init(
 
 def shutdown() -> None:
     """Ends the session and writes everything out. Without a session it does nothing."""
+    watch.stop()
     _native.shutdown()
 
 

@@ -2,6 +2,7 @@
 #include "capture/stacks.h"
 
 #include "base/intern.h"
+#include "capture/python_frames.h"
 #include "capture/symbols.h"
 
 #include <dlfcn.h>
@@ -13,7 +14,6 @@
 typedef int (*backtrace_fn)(void **frames, int count);
 
 static backtrace_fn unwind = backtrace;
-static const char *unwinder_name = "glibc backtrace";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_unwinder(void)
@@ -22,10 +22,8 @@ static void find_unwinder(void)
      * replace the program's own backtrace(). */
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "unw_backtrace") : NULL;
-    if (symbol) {
+    if (symbol)
         memcpy(&unwind, &symbol, sizeof symbol);
-        unwinder_name = "libunwind";
-    }
     void *frames[8];
     unwind(frames, 8);
 }
@@ -33,19 +31,27 @@ static void find_unwinder(void)
 void stacks_setup(void)
 {
     pthread_once(&once, find_unwinder);
+    python_frames_setup();
 }
 
-const char *stacks_unwinder(void)
-{
-    return unwinder_name;
-}
+enum { native_frames_max = STACK_FRAMES_MAX / 2, python_frames_max = STACK_FRAMES_MAX - native_frames_max };
 
 void stacks_capture(uint32_t correlation_id)
 {
-    void *frames[STACK_FRAMES_MAX];
-    int count = unwind(frames, STACK_FRAMES_MAX);
-    if (count > 0)
-        thread_log_stack(correlation_id, frames, (uint32_t)count);
+    void *addresses[native_frames_max];
+    uint64_t frames[STACK_FRAMES_MAX], python[python_frames_max];
+    int native_count = unwind(addresses, native_frames_max);
+    uint32_t python_count = python_frames_walk(python, python_frames_max), count = 0;
+    for (int i = 0; i < native_count; i++) {
+        uint64_t address = (uintptr_t)addresses[i];
+        /* Of the interpreter, what shows where in the C stack the Python functions are is enough. */
+        if (!python_count || python_place_of(address - 1) != PYTHON_PLACE_INTERPRETER)
+            frames[count++] = address;
+    }
+    memcpy(frames + count, python, python_count * sizeof *python);
+    count += python_count;
+    if (count)
+        thread_log_stack(correlation_id, frames, count);
 }
 
 struct stacks {
@@ -58,6 +64,12 @@ struct stacks {
 };
 
 enum { address_bytes_max = 4 << 20 };
+
+/* A stack on its way to text: frames of the C stack, then those of Python; both innermost first. */
+struct frame_lists {
+    const uint64_t *native, *python;
+    uint32_t native_count, python_count;
+};
 
 gpufl_status stacks_make(struct stacks **out, struct names *names)
 {
@@ -86,19 +98,55 @@ void stacks_free(struct stacks *stacks)
     free(stacks);
 }
 
-/* Outermost first, joined by |. The frames of gpufl, CUPTI and the CUDA driver at the inner end are
- * ours or theirs, not the user's code, and are left out. */
+static struct frame_lists lists_of(const struct stack_event *event)
+{
+    struct frame_lists lists = {.native = event->frames};
+    while (lists.native_count < event->frame_count && !(event->frames[lists.native_count] & PYTHON_FRAME_MARK))
+        lists.native_count++;
+    lists.python = event->frames + lists.native_count;
+    lists.python_count = event->frame_count - lists.native_count;
+    /* The frames of gpufl, CUPTI and the CUDA driver at the inner end are ours or theirs, not the user's code. */
+    while (lists.native_count && symbols_is_profiler(*lists.native)) {
+        lists.native++;
+        lists.native_count--;
+    }
+    return lists;
+}
+
+/* One list, innermost first. Each run of the interpreter's loop on the C stack becomes the Python functions that it
+ * runs. What finds no loop, because the C stack was longer than its list, lies farther out. */
+static uint32_t merge(struct frame_lists lists, uint64_t merged[STACK_FRAMES_MAX])
+{
+    uint32_t count = 0, python = 0;
+    for (uint32_t i = 0; i < lists.native_count; i++) {
+        if (!lists.python_count || python_place_of(lists.native[i] - 1) != PYTHON_PLACE_LOOP) {
+            merged[count++] = lists.native[i];
+            continue;
+        }
+        for (bool is_entry = false; !is_entry && python < lists.python_count; python++) {
+            is_entry = lists.python[python] & PYTHON_FRAME_ENTRY;
+            merged[count++] = lists.python[python];
+        }
+    }
+    while (python < lists.python_count)
+        merged[count++] = lists.python[python++];
+    return count;
+}
+
+/* Outermost first, joined by |. */
 static void spell(struct stacks *stacks, const struct stack_event *event)
 {
-    uint32_t inner = 0;
-    while (inner < event->frame_count && symbols_is_profiler(event->frames[inner]))
-        inner++;
+    uint64_t frames[STACK_FRAMES_MAX];
+    uint32_t count = merge(lists_of(event), frames);
     bytes_clear(&stacks->text);
-    for (uint32_t i = event->frame_count; i-- > inner;) {
+    for (uint32_t i = count; i-- > 0;) {
         if (stacks->text.size)
             bytes_append_char(&stacks->text, '|');
-        /* A return address is the next instruction: step back into the call. */
-        symbols_describe(stacks->symbols, event->frames[i] - 1, &stacks->text);
+        if (!(frames[i] & PYTHON_FRAME_MARK))
+            /* A return address is the next instruction: step back into the call. */
+            symbols_describe(stacks->symbols, frames[i] - 1, &stacks->text);
+        else if (!python_frame_describe(frames[i], &stacks->text))
+            recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
     }
 }
 

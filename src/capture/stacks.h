@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU call stacks at launches and host waits (enable_stack_trace). Capture runs
- * on the user's thread and only copies return addresses; interning and
- * symbolization run on the collector thread, once per distinct stack. */
+/* CPU call stacks at launches and host waits (enable_stack_trace), C and Python
+ * in one. Capture runs on the user's thread and only copies return addresses
+ * and places in Python functions; interning and symbolization run on the
+ * collector thread, once per distinct stack. */
 #ifndef GPUFL_CAPTURE_STACKS_H
 #define GPUFL_CAPTURE_STACKS_H
 
 #include "capture/names.h"
 #include "capture/thread_log.h"
 
-/* Finds an unwinder and warms it up (the first use may allocate). */
+/* Finds an unwinder and warms it up (the first use may allocate); finds the Python interpreter. */
 void stacks_setup(void);
-const char *stacks_unwinder(void); /* for the capability record */
 /* For cupti_trace_options.on_call: any thread. */
 void stacks_capture(uint32_t correlation_id);
 

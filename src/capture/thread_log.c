@@ -237,7 +237,7 @@ void thread_log_range_end(uint64_t range_id)
     log_commit(log, record);
 }
 
-void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t frame_count)
+void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count)
 {
     struct thread_log *log = log_of_thread();
     if (!log)
@@ -255,8 +255,7 @@ void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t fra
     event->event.ticks = 0;
     event->correlation_id = correlation_id;
     event->frame_count = frame_count;
-    for (uint32_t i = 0; i < frame_count; i++)
-        event->frames[i] = (uint64_t)(uintptr_t)frames[i];
+    memcpy(event->frames, frames, frame_count * sizeof *frames);
     log_commit(log, record);
 }
 

@@ -43,7 +43,7 @@ struct range_end_event {
 struct stack_event {
     struct thread_event event;
     uint32_t correlation_id, frame_count;
-    uint64_t frames[]; /* innermost first */
+    uint64_t frames[]; /* C, then Python (python_frames.h); each innermost first */
 };
 
 struct launch_event {
@@ -57,7 +57,7 @@ enum {
     THREAD_LOG_BYTES = 64 * 1024,
     THREAD_LOG_COUNT_MAX = 128, /* 8 MiB in all; further threads are counted as lost */
     SCOPE_TEXT_BYTES_MAX = 16 * 1024,
-    STACK_FRAMES_MAX = 64
+    STACK_FRAMES_MAX = 128 /* of C and Python */
 };
 
 struct thread_log {
@@ -86,7 +86,7 @@ void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
 /* symbol: mangled name, or NULL for a graph. */
 void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id);
-void thread_log_stack(uint32_t correlation_id, void *const *frames, uint32_t frame_count);
+void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count);
 
 /* Session side. */
 /* Once per process. wake: called on a user's thread when its ring is half full; must not block. */

@@ -9,6 +9,8 @@ import harness  # noqa: E402
 
 PACKAGE = harness.BUILD / "python"
 GOLDEN = SOURCE / "tests" / "golden"
+# A session has a report beside it.
+GOLDEN_SESSIONS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and (GOLDEN / f"{path.name}.txt").exists())
 sys.path.insert(0, str(PACKAGE))
 
 # Programs run in a process of their own, because a process has one session and reads the environment once.

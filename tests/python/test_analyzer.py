@@ -15,8 +15,6 @@ import pandas
 from gpufl.analyzer import GpuFlightSession
 from gpufl.report import HtmlReport, TextReport, generate_report
 
-GOLDEN_SESSIONS = sorted(path for path in fixture.GOLDEN.iterdir() if path.is_dir())
-
 
 def golden(name):
     return GpuFlightSession(fixture.GOLDEN / name)
@@ -59,7 +57,7 @@ class Frames(fixture.TestCase):
 
     def test_columns_have_their_types_in_every_session_also_without_rows(self):
         kinds = {}
-        for path in GOLDEN_SESSIONS:
+        for path in fixture.GOLDEN_SESSIONS:
             session = GpuFlightSession(path)
             for name in session.table_names():
                 frame = getattr(session, name)
@@ -308,7 +306,7 @@ class Reports(fixture.TestCase):
         self.assertIn("ProfilingEngine.RangeProfiler", printed(session.inspect_perf_metrics))
 
     def test_html_is_whole_escaped_and_loads_nothing(self):
-        for path in GOLDEN_SESSIONS:
+        for path in fixture.GOLDEN_SESSIONS:
             text = HtmlReport(GpuFlightSession(path)).generate()
             self.assertTrue(text.startswith("<!doctype html>") and text.endswith("</html>\n"))
             for forbidden in ("<script", "<img", "<iframe", "http://", "https://", "\x1b"):

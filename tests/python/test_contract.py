@@ -3,6 +3,10 @@
 """The public contract: documented programs, as they are written, run with the fake GPU and leave what they promise."""
 import fixture
 import harness
+from documented_programs import (ANALYZER, CORE, DATA_FRAMES, LOOP, NO_BACKEND, REPORT, SCOPES, SWITCHED_OFF,
+                                 VISUALIZATION)
+
+IMPORT = "import gpufl as gfl\n"
 
 # What the documented programs take for granted.
 FRAMEWORK = """
@@ -21,102 +25,6 @@ class matmul_kernel:
         return lambda *matrices: gpu.launch("matmul_kernel")
 """
 
-CORE = """
-import gpufl as gfl
-
-# Function-style init — every InitOptions field is a kwarg.
-gfl.init(
-    app_name="my_app",
-    continuous_system_sampling=True,
-    system_sample_rate_ms=50,
-    backend=gfl.BackendKind.Auto,
-    profiling_engine=gfl.ProfilingEngine.PcSampling,
-)
-
-with gfl.Scope("phase_name"):
-    # GPU work here
-    pass
-
-gfl.system_start("sampling")
-gfl.system_stop("sampling")
-
-gfl.shutdown()
-"""
-
-SWITCHED_OFF = """
-import gpufl as gfl
-gfl.init(app_name="my_app", enabled=False)   # init returns False; Scope/upload_logs/etc. all no-op
-"""
-
-NO_BACKEND = """
-import gpufl as gfl
-# "No backend" — for stub / test sessions.
-gfl.init(app_name="m", backend=gfl.BackendKind.None_)
-"""
-
-SCOPES = """
-import gpufl
-
-# Initialize once at app startup. profiling_engine selects what kind
-# of in-scope sampling runs; pick Monitor for telemetry-only sessions
-# (no CUPTI) or Trace for kernel timing without sampling.
-gpufl.init(
-    app_name="my_training",
-    log_path="./logs",
-    continuous_system_sampling=True,
-    system_sample_rate_ms=50,
-    profiling_engine=gpufl.ProfilingEngine.PcSampling,
-)
-
-# Context manager
-with gpufl.Scope("forward_pass"):
-    output = model(input)
-
-# Optional tag — second positional arg, shown next to the name in the
-# dashboard so you can distinguish "forward_pass / batch_42" etc.
-with gpufl.Scope("backward_pass", "batch_42"):
-    loss.backward()
-
-gpufl.shutdown()
-"""
-
-LOOP = """
-# warmup iterations yield negative indices (-warmup .. -1);
-# measured iterations yield 0 .. repeat-1.
-for i in gpufl.Scope("matmul", "math", repeat=10, warmup=3):
-    matmul_kernel[bpg, tpb](A, B, C)
-    # if i >= 0: # only true for measured iterations
-"""
-
-ANALYZER = """
-from gpufl.analyzer import GpuFlightSession
-
-session = GpuFlightSession(log_dir, log_prefix="my_app", session_id=None)
-
-session.print_summary() # Executive summary
-session.inspect_scopes() # Scope timing analysis
-session.inspect_hotspots(top_n=5) # Top kernels by GPU time
-session.inspect_stalls() # PC sampling stall distribution
-session.inspect_profile_samples() # SASS/PC sample details
-session.inspect_perf_metrics() # Hardware counter results
-"""
-
-REPORT = """
-from gpufl.report import generate_report, TextReport
-
-# One-liner
-text = generate_report(log_dir, log_prefix="my_app", top_n=10, output_path=None)
-
-# Class-based
-from gpufl.analyzer import GpuFlightSession
-session = GpuFlightSession(log_dir, log_prefix="my_app")
-report = TextReport(session, top_n=10)
-report.print() # stdout
-report.save("report.txt") # file
-text = report.generate() # string
-"""
-
-DATA_FRAMES = ("kernels", "memcpy", "scopes", "scope_events", "device_metrics", "host_metrics", "perf")
 RECORD_MY_APP = FRAMEWORK + """
 import gpufl
 gpufl.init(app_name="my_app", log_path="log", profiling_engine=gpufl.ProfilingEngine.Trace)
@@ -135,7 +43,7 @@ class Contract(fixture.TestCase):
         self.assertTrue(session.rows("device_metric_batch"))
 
     def test_a_disabled_init_returns_false_and_leaves_nothing(self):
-        out = self.output(SWITCHED_OFF + """
+        out = self.output(IMPORT + SWITCHED_OFF + """
 print(gfl.init(app_name="my_app", enabled=False))
 with gfl.Scope("x"): pass
 for i in gfl.Scope("x", repeat=2): pass
@@ -154,7 +62,7 @@ gfl.shutdown()
         self.assertEqual([path.name for path in self.directory.iterdir()], ["program.py"])
 
     def test_the_backend_none_has_a_name_that_python_can_write(self):
-        self.recorded(NO_BACKEND, log_path="m")
+        self.recorded(IMPORT + NO_BACKEND, log_path="m")
         out = self.output('import gpufl\nprint(gpufl.BackendKind.None_ is gpufl.BackendKind["None"],'
                           ' getattr(gpufl.BackendKind, "None") is gpufl.BackendKind.None_)')
         self.assertEqual(out, "True True\n")
@@ -206,6 +114,11 @@ print(len(session.kernels), session.kernels.scope.unique().tolist())
         out = self.output('log_dir = "log"\n' + REPORT + "print(text == open('report.txt').read())")
         self.assertIn("KERNELS", out)
         self.assertTrue(out.endswith("True\n"))
+
+    def test_the_pictures_of_the_last_session_are_shown(self):
+        self.output(FRAMEWORK + SCOPES)
+        self.output(VISUALIZATION + "viz.show().savefig('shown.png')", MPLBACKEND="Agg")
+        self.assertGreater((self.directory / "shown.png").stat().st_size, 10_000)
 
     def test_generate_report_prints_the_last_session(self):
         out = self.output(RECORD_MY_APP + "gpufl.generate_report()\ngpufl.generate_report('own.txt')")

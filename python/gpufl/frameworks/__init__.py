@@ -4,11 +4,13 @@
     import gpufl
     import gpufl.frameworks
 
-    gpufl.init(app_name="train")
-    with gpufl.frameworks.attach():
-        train()
+    gpufl.init(app_name="train", profiling_engine=gpufl.ProfilingEngine.Trace)
+    with gpufl.frameworks.attach(model):
+        train(model)
 
-Names of kernels need none of this: those of Triton, torch.compile and XLA (JAX) are recorded as the compiler gave them.
+gpufl.init() alone observes PyTorch's operators (see watch); attach() adds the names of a model's modules, and the
+operators of further threads. Names of kernels need none of this: those of Triton, torch.compile and XLA (JAX) are
+recorded as the compiler gave them.
 """
 
 import sys
@@ -17,7 +19,7 @@ from typing import Any, Optional
 
 from . import nvtx
 
-__all__ = ["Attachment", "attach", "nvtx", "ops_of"]
+__all__ = ["Attachment", "attach", "nvtx", "op_of", "ops_of"]
 
 
 class Attachment:
@@ -61,6 +63,13 @@ def attach(model: Any = None, *, ops: bool = True, modules: Optional[bool] = Non
     return attachment
 
 
+def op_of(path: Optional[str]) -> Optional[str]:
+    """The operator in a path of scopes: the innermost one; None where there is none."""
+    # A kernel that torch.compile made has no operator: its own range takes that place.
+    parts = reversed((path or "").split("|"))
+    return next((part for part in parts if "::" in part or part.startswith("triton_")), None)
+
+
 def ops_of(kernels: Any) -> Any:
     """The operator of each row of session.kernels (or memcpy and the like): the innermost one of its scopes, as a
     categorical Series; NaN where there is none.
@@ -71,9 +80,7 @@ def ops_of(kernels: Any) -> Any:
     import pandas
 
     paths = kernels.scope.cat.categories
-    # A kernel that torch.compile made has no operator: its own range takes that place.
-    names = [next((part for part in reversed(str(path).split("|")) if "::" in part or part.startswith("triton_")), None)
-             for path in paths]
+    names = [op_of(str(path)) for path in paths]
     words = sorted({name for name in names if name is not None})
     index = {name: code for code, name in enumerate(words)}
     codes = [-1 if name is None else index[name] for name in names]

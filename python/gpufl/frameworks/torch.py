@@ -11,22 +11,87 @@ import torch
 from .._native import Scope
 
 
+class Observer:
+    """PyTorch's own observer of operators, which makes an NVTX range around each (see gpufl.frameworks.nvtx).
+
+    PyTorch keeps it per thread and takes it along to autograd's threads; so it is counted per thread here. It is what
+    torch.autograd.profiler.emit_nvtx switches on, without its waiting for the GPU, which would start CUDA.
+    """
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+
+    def is_on(self) -> bool:
+        return getattr(self._of_thread, "count", 0) > 0
+
+    def start(self) -> None:
+        """On this thread; RuntimeError where it cannot be."""
+        count = getattr(self._of_thread, "count", 0)
+        if not count:
+            self._enable()
+        self._of_thread.count = count + 1
+
+    def stop(self) -> None:
+        """Undoes one start() of this thread."""
+        count = getattr(self._of_thread, "count", 0)
+        if count == 1:
+            self._disable()
+        self._of_thread.count = max(0, count - 1)
+
+    def pause(self) -> None:
+        """Makes room for another profiler of PyTorch on this thread, until resume()."""
+        if self.is_on() and not getattr(self._of_thread, "is_paused", False):
+            self._disable()
+            self._of_thread.is_paused = True
+
+    def resume(self) -> None:
+        if getattr(self._of_thread, "is_paused", False):
+            self._of_thread.is_paused = False
+            if self.is_on():
+                self._enable()
+
+    @staticmethod
+    def _config() -> Any:
+        profiler = torch.autograd.profiler
+        parts = (profiler.ProfilerState.NVTX, False, False, False, False, False, profiler._ExperimentalConfig())
+        try:
+            return profiler.ProfilerConfig(*parts)
+        except TypeError:
+            return profiler.ProfilerConfig(*parts, "")  # releases that take the name of a trace, too
+
+    def _enable(self) -> None:
+        profiler = torch.autograd.profiler
+        try:
+            profiler._enable_profiler(self._config(), set())
+            profiler._run_on_profiler_start()
+        except (AttributeError, TypeError) as error:
+            raise RuntimeError(f"this release of PyTorch is not known ({error})") from error
+        except RuntimeError as error:
+            raise RuntimeError("PyTorch's operators cannot be observed; is another profiler of PyTorch on? "
+                               f"({error})") from error
+
+    def _disable(self) -> None:
+        if getattr(self._of_thread, "is_paused", False):
+            self._of_thread.is_paused = False
+            return
+        try:
+            torch.autograd.profiler._disable_profiler()
+            torch.autograd.profiler._run_on_profiler_stop()
+        except RuntimeError:
+            pass  # it was switched off by another hand
+
+
+observer = Observer()
+
+
 @contextmanager
 def operator_scopes() -> Iterator[None]:
-    """A scope around each operator that this thread, or autograd for it, runs.
-
-    They are the ranges that PyTorch's profiler emits, and come by NVTX (see gpufl.frameworks.nvtx).
-    """
-    observer = torch.autograd.profiler.emit_nvtx(record_shapes=False)
-    try:
-        observer.__enter__()
-    except RuntimeError as error:
-        raise RuntimeError("PyTorch's operators cannot be observed; is another profiler of PyTorch on? "
-                           f"({error})") from error
+    """A scope around each operator that this thread, or autograd for it, runs."""
+    observer.start()
     try:
         yield
     finally:
-        observer.__exit__(None, None, None)
+        observer.stop()
 
 
 class _Forward:

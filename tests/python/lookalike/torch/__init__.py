@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A look-alike of PyTorch, as far as gpufl uses it: operators that launch kernels on the fake GPU, the profiler's NVTX
-ranges around them, modules with hooks for all of them. Ranges are numbered as PyTorch numbers them
+ranges around them (profiler), modules with hooks for all of them. Ranges are numbered as PyTorch numbers them
 (torch/csrc/profiler/util.cpp).
 """
 import ctypes
@@ -9,22 +9,25 @@ import types
 
 import fake_cuda
 
+from . import profiler
+
 _gpu = fake_cuda.Gpu("gemm_kernel", "relu_kernel", "triton_poi_fused_relu_0")
 _nvtx = ctypes.CDLL("libfake_nvtx.so")
-_state = types.SimpleNamespace(is_observed=False, op_id=0, is_compiling=False, backward=[])
+_state = types.SimpleNamespace(op_id=0, is_compiling=False, backward=[])
+version = types.SimpleNamespace(cuda="13.0")
 
 
 def _op(name, *parts, sequence=None):
     """Runs parts (kernels by name, or calls) as the operator."""
     _state.op_id += 1
-    if _state.is_observed:
+    if profiler._thread.kind == "NVTX":
         numbers = "" if sequence is None else f", seq = {sequence}"
         _nvtx.nvtx_push(f"{name}{numbers}, op_id = {_state.op_id}".encode())
     try:
         for part in parts:
             part() if callable(part) else _gpu.launch(part)
     finally:
-        if _state.is_observed:
+        if profiler._thread.kind == "NVTX":
             _nvtx.nvtx_pop()
 
 
@@ -40,7 +43,10 @@ def relu():
 
 def backward():
     """On a thread of its own, as autograd does; the observer goes with it."""
+    kind = profiler._thread.kind
+
     def run():
+        profiler._thread.kind = kind
         for name in reversed(_state.backward):
             _op(f"autograd::engine::evaluate_function: {name}", lambda: _op("aten::mm", "gemm_kernel"))
         _state.backward.clear()
@@ -48,19 +54,6 @@ def backward():
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-
-
-class _EmitNvtx:
-    def __init__(self, enabled=True, record_shapes=False):
-        self.enabled = enabled
-
-    def __enter__(self):
-        if _state.is_observed:
-            raise RuntimeError("NVTX annotation context manager is not reentrant")
-        _state.is_observed = True
-
-    def __exit__(self, *error):
-        _state.is_observed = False
 
 
 _before, _after = [], []
@@ -101,7 +94,7 @@ class ReLU(Module):
         relu()
 
 
-autograd = types.SimpleNamespace(profiler=types.SimpleNamespace(emit_nvtx=_EmitNvtx))
+autograd = types.SimpleNamespace(profiler=profiler)
 compiler = types.SimpleNamespace(is_compiling=lambda: _state.is_compiling)
 nn = types.SimpleNamespace(Module=Module, Linear=Linear, ReLU=ReLU, modules=types.SimpleNamespace(
     module=types.SimpleNamespace(register_module_forward_pre_hook=lambda hook: _Handle(_before, hook),
