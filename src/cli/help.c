@@ -15,6 +15,27 @@ void command_error(const char *name, const char *format, ...)
     fputc('\n', stderr);
 }
 
+/* Short ones two to a line, so that the help stays one screen. */
+static void print_examples(FILE *out)
+{
+    enum { EXAMPLE_COLUMNS = 46 };
+    bool is_half = false;
+    for (const struct command *command = command_table; command->name; command++) {
+        if (command->is_hidden)
+            continue;
+        bool is_short = strlen(command->example) <= EXAMPLE_COLUMNS;
+        const struct command *next = command + 1;
+        bool has_pair = next->name && !next->is_hidden && strlen(next->example) <= EXAMPLE_COLUMNS;
+        if (is_half || !is_short || !has_pair) {
+            fprintf(out, "%s%s\n", is_half ? "" : "  ", command->example);
+            is_half = false;
+        } else {
+            fprintf(out, "  %-*s  ", EXAMPLE_COLUMNS, command->example);
+            is_half = true;
+        }
+    }
+}
+
 void help_print(FILE *out)
 {
     fputs("gpufl records what a GPU did, and for which part of a program.\n\nusage: gpufl COMMAND [OPTION...]\n\n",
@@ -24,10 +45,7 @@ void help_print(FILE *out)
             fprintf(out, "  %-11s %s\n", command->name, command->summary);
     }
     fputs("\n`gpufl COMMAND --help` shows a command's options. For example:\n\n", out);
-    for (const struct command *command = command_table; command->name; command++) {
-        if (!command->is_hidden)
-            fprintf(out, "  %s\n", command->example);
-    }
+    print_examples(out);
 }
 
 static void print_option(FILE *out, const struct option_info *option)

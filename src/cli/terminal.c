@@ -41,6 +41,7 @@ struct progress {
     char what[128];
     uint64_t total_bytes, bytes_before;
     int64_t start_ns;
+    _Atomic double told_share; /* negative: nobody told */
 };
 
 /* What this process has read so far, as the kernel counts it. */
@@ -60,7 +61,8 @@ static void progress_show(const struct progress *progress)
 {
     double elapsed = (double)(clock_mono_ns() - progress->start_ns) / 1e9;
     uint64_t done = bytes_read() - progress->bytes_before;
-    double share = progress->total_bytes ? (double)done / (double)progress->total_bytes : 0;
+    double told = progress->told_share;
+    double share = told >= 0 ? told : progress->total_bytes ? (double)done / (double)progress->total_bytes : 0;
     if (share > 0.02 && share < 1)
         fprintf(stderr, "\r\033[Kgpufl: %s · %.0f %% · %.0f s, about %.0f s left", progress->what, 100 * share, elapsed,
                 elapsed / share - elapsed);
@@ -99,6 +101,7 @@ struct progress *progress_start(const char *what, uint64_t total_bytes)
         return NULL;
     snprintf(progress->what, sizeof progress->what, "%s", what);
     progress->total_bytes = total_bytes;
+    progress->told_share = -1;
     progress->bytes_before = bytes_read();
     progress->start_ns = clock_mono_ns();
     pthread_condattr_t attributes;
@@ -114,6 +117,12 @@ struct progress *progress_start(const char *what, uint64_t total_bytes)
         return NULL;
     }
     return progress;
+}
+
+void progress_tell(struct progress *progress, double share)
+{
+    if (progress)
+        progress->told_share = share;
 }
 
 void progress_finish(struct progress *progress)

@@ -15,6 +15,8 @@ struct progress; /* opaque */
 /* After one second shows "gpufl: <what> · 42 % · 3 s, about 4 s left" on stderr, on a terminal only. total_bytes: how
  * much this process will read; 0: unknown, then only the time is shown. NULL when it is not to be shown. */
 struct progress *progress_start(const char *what, uint64_t total_bytes);
+/* How far the work is, from 0 to 1, where the bytes that are read do not tell it. Any thread; NULL is a no-op. */
+void progress_tell(struct progress *progress, double share);
 void progress_finish(struct progress *progress); /* erases the line; NULL is a no-op */
 
 /* Bytes of the plain files of a directory; 0 when it cannot be read. */
