@@ -35,11 +35,14 @@ install(FILES packaging/cmake/gpuflConfig.cmake ${CMAKE_BINARY_DIR}/packaging/gp
   DESTINATION lib/cmake/gpufl COMPONENT devel)
 install(EXPORT gpuflTargets NAMESPACE gpufl:: DESTINATION lib/cmake/gpufl COMPONENT devel)
 
-# What the program prints (completions), and what the prefix is part of (units), is made at installation.
+# What the program prints (completions), what the prefix is part of (units), and what the built files contain (bill of
+# materials) is made at installation.
 foreach(component runtime systemd)
   install(CODE "set(source_dir \"${PROJECT_SOURCE_DIR}\")
+set(build_dir \"${CMAKE_BINARY_DIR}\")
 set(output_dir \"${CMAKE_BINARY_DIR}/packaging\")
 set(program \"$<TARGET_FILE:gpufl_cli>\")" COMPONENT ${component})
 endforeach()
 install(SCRIPT packaging/cmake/install_completions.cmake COMPONENT runtime)
+install(SCRIPT packaging/cmake/install_sbom.cmake COMPONENT runtime)
 install(SCRIPT packaging/cmake/install_units.cmake COMPONENT systemd)

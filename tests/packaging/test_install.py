@@ -23,7 +23,8 @@ class Prefix(unittest.TestCase):
         wanted = {"bin/gpufl", "bin/gpufl-monitor", "bin/gpufl-agent", "lib/libgpufl_inject.so", "include/gpufl/gpufl.h",
                   "include/gpufl/gpufl.hpp", "lib/pkgconfig/gpufl.pc", "lib/cmake/gpufl/gpuflConfig.cmake",
                   "share/bash-completion/completions/gpufl", "share/zsh/site-functions/_gpufl",
-                  "share/fish/vendor_completions.d/gpufl.fish", "share/doc/gpufl/LICENSE"}
+                  "share/fish/vendor_completions.d/gpufl.fish", "share/doc/gpufl/LICENSE", "share/doc/gpufl/gpufl.cdx.json",
+                  "share/doc/gpufl/third-party-licenses.txt"}
         wanted |= {f"share/man/man1/{page.name}" for page in (stage.SOURCE / "docs/man").glob("*.1")}
         wanted |= {f"lib/lib{name}.so{end}" for name in LIBRARIES for end in ("", ".1", "." + VERSION)}
         self.assertEqual(wanted - stage.FILES, set())
@@ -57,7 +58,7 @@ class Prefix(unittest.TestCase):
         self.assertEqual(f"2.{needed}", documented)
 
     def test_the_page_names_components_files_and_commands_that_exist(self):
-        for name in re.findall(r"packaging/[\w./-]*\w", PAGE):
+        for name in re.findall(r"(?<![\w/])packaging/[\w./-]*\w", PAGE):
             self.assertTrue((stage.SOURCE / name).exists(), name)
         install = (stage.SOURCE / "cmake/install.cmake").read_text()
         components = re.findall(r"(?m)^\| `(\w+)` \|", PAGE)
@@ -123,7 +124,7 @@ class Outside(ServeTest):
 
     def assert_records(self, program):
         log = self.directory / ("log-" + program.name)
-        result = run(program, env=environment(library_path=f"{stage.PREFIX}/lib:{FAKES}", GPUFL_LOG_DIR=log))
+        result = run(program, env=environment(LD_LIBRARY_PATH=f"{stage.PREFIX}/lib:{FAKES}", GPUFL_LOG_DIR=log))
         self.assertEqual((result.returncode, result.stdout.strip()), (0, VERSION), result.stderr)
         session, = sessions(log)
         self.assertIn("step", Session(session).dictionary("scope_name_dict").values())
