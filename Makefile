@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Thin: every target installs what it lacks (tools/setup.sh) and calls one script. Everything is written to build/.
 .DEFAULT_GOAL := build
-.PHONY: build dashboard demo test bench check format schema clean help
+.PHONY: build dashboard demo test bench check docs screenshots format schema deb dist clean help
 
 build: ## build everything into build/ (build/bin/gpufl, build/lib/libgpufl.so)
 	@tools/setup.sh build test
@@ -17,11 +17,11 @@ demo: ## a full report, then a server with that session and this host's live met
 	@build/bin/gpufl demo $(DEMO)
 
 test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer)
-	@tools/setup.sh build test check web packages
+	@tools/setup.sh build test check docs web packages deb
 	@tools/run_tests.sh
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy
-	@tools/setup.sh check
+	@tools/setup.sh check docs
 	@tools/run_tests.sh check lint
 
 bench: ## run the benchmarks, each budget as a ratio
@@ -29,12 +29,29 @@ bench: ## run the benchmarks, each budget as a ratio
 	@tools/build.sh all
 	@tools/run_bench.sh
 
+docs: ## the documentation as a book: build/book/index.html
+	@tools/setup.sh docs
+	@tools/build_book.py
+
+screenshots: ## make the pictures of docs/dashboard.md again
+	@tools/setup.sh build web
+	@tools/build.sh dashboard
+	@node tools/screenshots.mjs
+
 format: ## apply .clang-format
 	@tools/setup.sh format
 	@tools/format.sh
 
-schema: ## regenerate what is derived from schema/records.json
+schema: ## regenerate what is derived from schema/ and the table of options
 	@/usr/bin/python3 tools/gen_schema.py
+	@/usr/bin/python3 tools/gen_options.py
+
+deb: ## build the Debian packages into build/deb/packages
+	@tools/setup.sh build deb
+	@tools/build_deb.sh
+
+dist: ## the source of the latest commit as build/gpufl-VERSION.tar.gz
+	@tools/build_dist.sh
 
 clean: ## remove build/
 	@rm -rf build
