@@ -15,7 +15,7 @@ without() {
         exit 1
     fi
     [ "$mode" = OFF ] || echo "build_dashboard: $1; the server is built without the dashboard" >&2
-    rm -rf "$out/dist"
+    rm -rf "$out/dist" "$out/licenses.json"
     cat >"$out/dashboard_files.c" <<'TABLE'
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/dashboard.h"
@@ -56,4 +56,6 @@ node_modules/.bin/vite build --logLevel warn --outDir "$out/dist" --emptyOutDir 
     tail -n 40 "$out/vite.log" >&2
     without "vite could not build web/"
 }
+mv "$out/dist/.vite/licenses.json" "$out/licenses.json"
+rmdir "$out/dist/.vite"
 node tools/embed.mjs "$out/dist" "$out/dashboard_files.c"

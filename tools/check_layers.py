@@ -13,7 +13,7 @@ TABLE_ROW = re.compile(r"^\|\s*(src/\w+)\s*\|[^|]*\|\s*([^|]*?)\s*\|\s*$")
 VENDOR = re.compile(r"(^|/)(cuda\w*|cupti\w*|nvml|nvperf\w*|nvPTXCompiler|nvtx3|nvToolsExt\w*|hip|hsa|rocprofiler\w*)(\.h|/)")
 # Third-party headers and the folders that may see them; everything else is refused by name.
 THIRD_PARTY = {
-    "zstd": {"logfile", "upload", "http", "store", "server"}, "zlib": {"logfile", "upload", "http", "server"}, "libunwind": {"capture"}, "elfutils": {"analysis", "capture"},
+    "zstd": {"logfile", "upload", "http", "store", "server"}, "zlib": {"logfile", "upload", "http", "server", "export"}, "libunwind": {"capture"}, "elfutils": {"analysis", "capture"},
     "libelf": {"analysis", "capture"}, "gelf": {"analysis", "capture"}, "dwarf": {"analysis", "capture"},
     "curl": {"upload", "store"}, "microhttpd": {"http"}, "sqlite3": {"store"}, "openssl": set(), "cjson": set(), "yyjson": set(),
 }

@@ -21,12 +21,12 @@ strange=$(exported "$library" | grep -v '^gpufl_' || true)
 [ -z "$strange" ] || fail "libgpufl.so exports more than gpufl_*: $(echo "$strange" | tr '\n' ' ')"
 [ -n "$(exported "$library")" ] || fail "libgpufl.so exports nothing"
 
-[ "$(exported "$inject" | tr '\n' ' ')" = "InitializeInjection InitializeInjectionNvtx2 " ] ||
-    fail "libgpufl_inject.so must export InitializeInjection and InitializeInjectionNvtx2 only: $(exported "$inject" | tr '\n' ' ')"
+[ "$(exported "$inject" | tr '\n' ' ')" = "InitializeInjection InitializeInjectionNvtx2 rocprofiler_configure " ] ||
+    fail "libgpufl_inject.so must export InitializeInjection, InitializeInjectionNvtx2 and rocprofiler_configure only: $(exported "$inject" | tr '\n' ' ')"
 
 for file in "$library" "$inject"; do
     wanted=$(nm -D --undefined-only "$file" | awk '$1 == "U" { print $2 }' |
-        grep -E '^(ZSTD_|deflate|inflate|gz[a-z]+$|crc32$|curl_|SSL_|sqlite3_|cu[A-Z]|cupti|nvml)' || true)
+        grep -E '^(ZSTD_|deflate|inflate|gz[a-z]+$|crc32$|curl_|SSL_|sqlite3_|cu[A-Z]|cupti|nvml|hip[A-Z]|hsa_|roctx|rocprofiler_)' || true)
     [ -z "$wanted" ] || fail "$file wants symbols it must bring itself or look up at run time: $(echo "$wanted" | tr '\n' ' ')"
     # The program's own libraries must never be replaced by ours.
     needed=$(readelf -d "$file" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |

@@ -79,9 +79,11 @@ section_check() {
     step "layers" tools/check_layers.py &&
         step "tidy" tools/tidy.py &&
         step "generated files are fresh" tools/gen_schema.py --check &&
+        step "the page of options is fresh" tools/gen_options.py --check &&
+        step "the book" tools/build_book.py --check &&
         step "the checks themselves" /usr/bin/python3 -B tests/tools/test_checks.py &&
         step "formatting" tools/format.sh --check &&
-        step "shellcheck" shellcheck tools/*.sh .ci/run
+        step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* .ci/run
 }
 
 section_headers() {
@@ -128,14 +130,15 @@ section_web() {
         node_step "web: browser" tests/ui/*.test.mjs
 }
 
-# package_step NAME: the tests in tests/packaging/test_NAME.py, on what cmake --install makes of build/
+# package_step NAME: the tests in tests/packaging/test_NAME.py, on what cmake --install makes of build/, or on the packages
 package_step() {
-    step "packages: $1" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B "tests/packaging/test_$1.py"
+    step "packages: $1" env GPUFL_BUILD_DIR="$PWD/build" GPUFL_DEB_DIR="$PWD/build/deb" /usr/bin/python3 -B "tests/packaging/test_$1.py"
 }
 
 section_packages() {
-    step "packages: build" build_preset default && package_step install && package_step units && package_step images &&
-        package_step cluster
+    step "packages: build" build_preset default && package_step install && package_step outside && package_step units &&
+        package_step images && package_step cluster && package_step abi || return 1
+    step "packages: Debian packages" tools/build_deb.sh build/deb && package_step deb && package_step sbom && package_step reproducible
 }
 
 section_symbols() {

@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|format|web|packages ...
+# usage: setup.sh build|test|check|docs|format|web|packages|deb ...
 set -eu
 
 packages=""
 for job in "$@"; do
     case $job in
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
-    test) packages="$packages python3-numpy python3-pandas python3-matplotlib mypy flake8 clang libclang-rt-14-dev libcmocka-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
+    test) packages="$packages python3-pip python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
+    docs) packages="$packages cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
     format) packages="$packages clang-format python3" ;;
     web)
         packages="$packages chromium fonts-dejavu-core"
@@ -17,10 +18,14 @@ for job in "$@"; do
         ;;
     packages)
         packages="$packages pkg-config systemd yamllint python3-yaml python3-kubernetes docker-compose golang-go"
-        packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev"
+        packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools"
+        ;;
+    deb)
+        packages="$packages dpkg-dev lintian xz-utils"
+        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
         ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, format, web, packages" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, packages, deb" >&2
         exit 2
         ;;
     esac

@@ -111,7 +111,7 @@ struct metric_summary {
     double mean;
     int64_t min, max, first, last;
 };
-enum { throttle_bits = 9 };
+enum { throttle_bits = 10 };
 struct device_use {
     int64_t device; /* NVML index */
     uint64_t samples;

@@ -2,6 +2,7 @@
 #include "analysis/code_listings.h"
 
 #include "analysis/code_lookup.h"
+#include "analysis/ran_kernels.h"
 #include "analysis/stalls.h"
 #include "base/clock.h"
 #include "code/disassembler.h"
@@ -26,7 +27,12 @@ struct listing_run {
     struct wanted *wanted; /* owned; most samples first */
     size_t wanted_count, wanted_capacity;
     struct session_append append;
-    char tool[PATH_MAX]; /* "": not looked for yet */
+    struct {
+        char path[PATH_MAX];
+        bool is_tried;
+        struct problem problem; /* why it is not there */
+    } tools[2];                 /* by vendor */
+    bool has_failed;            /* memory */
     int64_t deadline_ns;
     struct code_listings *result;
 };
@@ -93,6 +99,12 @@ static bool wanted_add(struct listing_run *run, uint64_t crc, const char *symbol
     return true;
 }
 
+static void kernel_want(void *user, const struct ran_kernel *kernel)
+{
+    struct listing_run *run = user;
+    run->has_failed = !wanted_add(run, kernel->cubin_crc, kernel->symbol, 0) || run->has_failed;
+}
+
 static bool wanted_make(struct listing_run *run, bool is_all)
 {
     const struct session_deep *deep = &run->model->deep;
@@ -103,11 +115,12 @@ static bool wanted_make(struct listing_run *run, bool is_all)
         if (sample->kind != SAMPLE_LINE && symbol)
             fits = wanted_add(run, sample->cubin_crc, symbol, sample->kind == SAMPLE_PC ? sample->value : 0);
     }
+    fits = fits && ran_kernels_visit(&run->lookup, kernel_want, run) == GPUFL_OK && !run->has_failed;
     for (size_t i = 0; is_all && fits && i < deep->object_count; i++) {
         struct code_function any = code_lookup_function(&run->lookup, deep->objects[i].crc, NULL);
-        const struct cubin *cubin = code_function_cubin(&any);
-        for (uint32_t f = 0; cubin && fits && f < cubin->function_count; f++)
-            fits = wanted_add(run, deep->objects[i].crc, cubin->functions[f].name, 0);
+        const struct code_image *image = code_function_image(&any);
+        for (uint32_t f = 0; image && fits && f < image->function_count; f++)
+            fits = wanted_add(run, deep->objects[i].crc, image->functions[f].name, 0);
         code_function_close(&any);
     }
     wanted_sort(run);
@@ -115,7 +128,7 @@ static bool wanted_make(struct listing_run *run, bool is_all)
 }
 
 static void listing_write(struct bytes *line, const char *session_id, const struct wanted *wanted,
-                          const struct disassembly *disassembly)
+                          enum image_vendor vendor, const struct disassembly *disassembly)
 {
     bytes_append_text(line, "{\"version\":1,\"type\":\"cubin_disassembly\"");
     json_key(line, "session_id");
@@ -125,7 +138,7 @@ static void listing_write(struct bytes *line, const char *session_id, const stru
     json_key(line, "function_name");
     json_text(line, wanted->symbol);
     json_key(line, "tool");
-    json_text(line, "nvdisasm");
+    json_text(line, disassembler_name(vendor));
     json_key(line, "entries");
     bytes_append_char(line, '[');
     bool is_first = true;
@@ -141,6 +154,10 @@ static void listing_write(struct bytes *line, const char *session_id, const stru
         json_uint(line, instruction->pc);
         json_key(line, "sass");
         json_text(line, instruction->text);
+        if (vendor == IMAGE_AMD) {
+            json_key(line, "bytes");
+            json_uint(line, instruction->size);
+        }
         bytes_append_char(line, '}');
     }
     bytes_append_char(line, ']');
@@ -153,6 +170,16 @@ static void note(struct listing_run *run, size_t *count, const char *reason)
         problem_set(&run->result->reason, GPUFL_OK, "%s", reason);
 }
 
+/* NULL: there is none, and the run knows why. */
+static const char *tool_get(struct listing_run *run, enum image_vendor vendor)
+{
+    if (!run->tools[vendor].is_tried &&
+        disassembler_find(vendor, run->tools[vendor].path, &run->tools[vendor].problem) != GPUFL_OK)
+        run->tools[vendor].path[0] = '\0';
+    run->tools[vendor].is_tried = true;
+    return run->tools[vendor].path[0] ? run->tools[vendor].path : NULL;
+}
+
 /* Fails only where no other function would fare better. */
 static gpufl_status function_add(struct listing_run *run, const struct wanted *wanted,
                                  const struct code_function *function, struct problem *problem)
@@ -163,14 +190,18 @@ static gpufl_status function_add(struct listing_run *run, const struct wanted *w
         note(run, &result->left, left_ms <= 0 ? "the time was over" : "the session has 64 MiB of it");
         return GPUFL_OK;
     }
-    if (!run->tool[0] && disassembler_find(run->tool, problem))
-        return GPUFL_E_NOT_FOUND;
-    struct disassembly_options options = {.tool = run->tool,
+    enum image_vendor vendor = function->vendor;
+    const char *tool = tool_get(run, vendor);
+    if (!tool) {
+        note(run, &result->without_tool, run->tools[vendor].problem.text);
+        return GPUFL_OK;
+    }
+    struct disassembly_options options = {.tool = tool,
                                           .time_limit_ms = left_ms < tool_limit_ms ? (unsigned)left_ms : tool_limit_ms};
     struct disassembly disassembly;
     struct problem why = {""};
     gpufl_status status =
-        disassembly_read(&disassembly, code_function_cubin(function), function->function, &options, &why);
+        disassembly_read(&disassembly, code_function_image(function), function->function, &options, &why);
     if (status || !disassembly.text_count) {
         note(run, &result->failed, why.text);
         if (!status)
@@ -178,7 +209,7 @@ static gpufl_status function_add(struct listing_run *run, const struct wanted *w
         return GPUFL_OK;
     }
     struct bytes line = {.limit = LISTING_BYTES_MAX};
-    listing_write(&line, run->model->job.session_id, wanted, &disassembly);
+    listing_write(&line, run->model->job.session_id, wanted, vendor, &disassembly);
     disassembly_free(&disassembly);
     if (line.failed) {
         note(run, &result->left, "a function of more than 8 MiB of text");
@@ -205,6 +236,9 @@ static gpufl_status functions_add(struct listing_run *run, struct problem *probl
             status = function_add(run, wanted, &function, problem);
         code_function_close(&function);
     }
+    const struct code_listings *result = run->result;
+    if (!status && result->without_tool && !result->added && !result->failed && !result->left)
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "%s", result->reason.text);
     return status;
 }
 

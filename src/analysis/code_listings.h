@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a session's instructions, written into the session itself: nvdisasm's words for the functions of its
- * cubins as cubin_disassembly records, so that whoever reads it later needs neither the tool nor the GPU's vendor. Runs a
+/* The text of a session's instructions, written into the session itself: what nvdisasm and llvm-objdump say
+ * about the functions of its code, as cubin_disassembly records, so that whoever reads it later needs neither the tool nor the GPU's vendor. Runs a
  * program, so for the command line only. Single-threaded. */
 #ifndef GPUFL_ANALYSIS_CODE_LISTINGS_H
 #define GPUFL_ANALYSIS_CODE_LISTINGS_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct code_listings_options {
-    bool is_all;            /* every function, not only those with samples or counts */
+    bool is_all;            /* every function, not only those with samples or counts and AMD's kernels that ran */
     unsigned time_limit_ms; /* for the whole session */
 };
 
@@ -20,13 +20,14 @@ struct code_listings {
     size_t added;          /* and has now */
     size_t without_code;   /* the log holds no code of them */
     size_t failed;         /* the tool had no text */
+    size_t without_tool;   /* it was not found */
     size_t left;           /* the time was over, or they are too large */
     uint64_t bytes;        /* written */
     struct problem reason; /* why the first one failed or was left */
 };
 
 /* Adds what is missing. A session without code is no failure. GPUFL_E_BUSY: it is still being written.
- * GPUFL_E_NOT_FOUND: there is no session, or no nvdisasm. */
+ * GPUFL_E_NOT_FOUND: there is no session, or none of the tools that it needs. */
 NODISCARD gpufl_status code_listings_add(const char *dir, const struct code_listings_options *options,
                                          struct code_listings *result, struct problem *problem);
 

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/code_lookup.h"
 
+#include "code/cubin.h"
+#include "code/disassembler.h"
 #include "logfile/packed_bytes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One larger than this is no cubin that the recorder stores. */
-#define CUBIN_BYTES_MAX ((uint64_t)512 << 20)
+/* One larger than this is none that the recorder stores. */
+#define IMAGE_BYTES_MAX ((uint64_t)512 << 20)
 
 struct opened_object {
     bool is_tried, has_lines;
     struct bytes bytes;
-    struct cubin cubin;
+    struct code_image image;
     struct line_table lines;
-    const char *problem; /* NULL: the cubin is open */
+    const char *problem; /* NULL: the image is open */
     const char *line_problem;
 };
 
@@ -30,7 +32,7 @@ static void opened_close(struct opened_object *opened)
     if (opened->has_lines)
         line_table_close(&opened->lines);
     if (opened->is_tried && !opened->problem)
-        cubin_close(&opened->cubin);
+        image_close(&opened->image);
     bytes_free(&opened->bytes);
 }
 
@@ -61,18 +63,22 @@ static void object_open(struct code_lookup *lookup, const struct code_object *ob
         opened->problem = kept(lookup, text);
         return;
     }
-    if (packed_bytes_read(&opened->bytes, object->data, object->data_size, object->bytes, CUBIN_BYTES_MAX, &problem) !=
+    if (packed_bytes_read(&opened->bytes, object->data, object->data_size, object->bytes, IMAGE_BYTES_MAX, &problem) !=
             GPUFL_OK ||
-        cubin_open(&opened->cubin, opened->bytes.data, opened->bytes.size, &problem) != GPUFL_OK) {
+        image_open(&opened->image, opened->bytes.data, opened->bytes.size, &problem) != GPUFL_OK) {
         snprintf(text, sizeof text, "its code is damaged: %s", problem.text);
         opened->problem = kept(lookup, text);
         bytes_free(&opened->bytes);
         return;
     }
-    gpufl_status status = line_table_open(&opened->lines, &opened->cubin, LINE_TABLE_SOURCE, &problem);
+    gpufl_status status = line_table_open(&opened->lines, &opened->image, LINE_TABLE_SOURCE, &problem);
     opened->has_lines = status == GPUFL_OK;
     if (status == GPUFL_E_NOT_FOUND) {
-        opened->line_problem = "it was built without line information (nvcc -lineinfo)";
+        opened->line_problem = opened->image.vendor == IMAGE_AMD
+                                   ? "it was built without line information (hipcc -gline-tables-only)"
+                                   : "it was built without line information (nvcc -lineinfo)";
+    } else if (status == GPUFL_E_UNSUPPORTED) {
+        opened->line_problem = kept(lookup, problem.text);
     } else if (status != GPUFL_OK) {
         snprintf(text, sizeof text, "its line table is damaged: %s", problem.text);
         opened->line_problem = kept(lookup, text);
@@ -84,12 +90,15 @@ static void function_disassemble(struct code_lookup *lookup, struct code_functio
 {
     enum { tool_runs_max = 32 };
     struct problem problem = {""};
-    if (lookup->effort != CODE_TOOLS || lookup->is_without_tool || lookup->tool_runs >= tool_runs_max)
+    enum image_vendor vendor = function->vendor;
+    bool may_run =
+        lookup->effort == CODE_TOOLS || (lookup->effort == CODE_NAMED_TOOLS && disassembler_is_named(vendor));
+    if (!may_run || lookup->is_without_tool[vendor] || lookup->tool_runs >= tool_runs_max)
         return;
     lookup->tool_runs++;
     gpufl_status status =
-        disassembly_read(&function->disassembly, &function->object->cubin, function->function, NULL, &problem);
-    lookup->is_without_tool = status != GPUFL_OK || !function->disassembly.text_count;
+        disassembly_read(&function->disassembly, &function->object->image, function->function, NULL, &problem);
+    lookup->is_without_tool[vendor] = status != GPUFL_OK || !function->disassembly.text_count;
 }
 
 void code_function_close(struct code_function *function)
@@ -115,11 +124,17 @@ static bool listing_has_lines(const struct session_deep *deep, const struct code
     return has_lines;
 }
 
+static enum image_vendor listing_vendor(const struct code_listing *listing)
+{
+    return listing && !strcmp(listing->tool, disassembler_name(IMAGE_AMD)) ? IMAGE_AMD : IMAGE_NVIDIA;
+}
+
 struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t cubin_crc, const char *symbol)
 {
     const struct session_deep *deep = &lookup->model->deep;
     struct code_function function = {
         .model = lookup->model, .listing = listing_find(deep, cubin_crc, symbol), .problem = ""};
+    function.vendor = listing_vendor(function.listing);
     if (lookup->effort == CODE_UNREAD)
         return function;
     size_t at = 0;
@@ -137,7 +152,8 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
         return function;
     }
     function.object = opened;
-    function.function = symbol ? cubin_function_find(&opened->cubin, symbol) : NULL;
+    function.vendor = opened->image.vendor;
+    function.function = symbol ? image_function_find(&opened->image, symbol) : NULL;
     if (!function.function) {
         function.problem = "the stored code has no function of this name";
         return function;
@@ -149,8 +165,22 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
     return function;
 }
 
-/* The last entry that begins no later, when the instruction is one of its run. */
-static const struct listing_entry *entry_find(const struct code_function *function, uint32_t pc_offset)
+static uint32_t entry_bytes(const struct code_function *function, const struct listing_entry *entry)
+{
+    unsigned unit = image_instruction_unit(function->vendor);
+    if (entry->bytes)
+        return entry->bytes;
+    if (function->vendor == IMAGE_NVIDIA)
+        return unit;
+    const struct code_listing *listing = function->listing;
+    const struct listing_entry *last =
+        &function->model->deep.listing_entries[listing->entry_first + listing->entry_count - 1];
+    uint32_t distance = entry < last ? entry[1].pc_offset - entry->pc_offset : 0;
+    return distance && distance <= IMAGE_INSTRUCTION_MAX ? distance : unit;
+}
+
+/* The last entry that begins no later; NULL: none. */
+static const struct listing_entry *entry_before(const struct code_function *function, uint64_t pc_offset)
 {
     const struct code_listing *listing = function->listing;
     const struct listing_entry *entries = function->model->deep.listing_entries;
@@ -162,26 +192,45 @@ static const struct listing_entry *entry_find(const struct code_function *functi
         else
             high = middle;
     }
-    if (!low)
+    return low ? &entries[listing->entry_first + low - 1] : NULL;
+}
+
+/* When the instruction is one of its run. */
+static const struct listing_entry *entry_find(const struct code_function *function, uint32_t pc_offset)
+{
+    const struct listing_entry *entry = entry_before(function, pc_offset);
+    if (!entry)
         return NULL;
-    const struct listing_entry *entry = &entries[listing->entry_first + low - 1];
-    uint32_t distance = pc_offset - entry->pc_offset;
-    return distance % CUBIN_INSTRUCTION_BYTES == 0 && distance / CUBIN_INSTRUCTION_BYTES < entry->count ? entry : NULL;
+    uint32_t distance = pc_offset - entry->pc_offset, bytes = entry_bytes(function, entry);
+    return distance % bytes == 0 && distance / bytes < entry->count ? entry : NULL;
+}
+
+uint64_t code_function_next(const struct code_function *function, uint64_t pc_offset)
+{
+    unsigned unit = image_instruction_unit(function->vendor);
+    uint64_t aligned = pc_offset - pc_offset % unit + unit;
+    if (function->vendor == IMAGE_NVIDIA)
+        return aligned;
+    const struct listing_entry *entry = entry_before(function, pc_offset);
+    if (entry) {
+        uint32_t bytes = entry_bytes(function, entry);
+        uint64_t number = (pc_offset - entry->pc_offset) / bytes;
+        if (number < entry->count)
+            return entry->pc_offset + (number + 1) * bytes;
+    }
+    const struct instruction *found = disassembly_at(&function->disassembly, pc_offset);
+    return found ? found->pc + found->size : aligned;
 }
 
 static void instruction_find(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
                              struct code_text *text)
 {
     const struct instruction *found = disassembly_at(&function->disassembly, pc_offset);
-    struct instruction instruction = {.pc = pc_offset};
-    if (found)
-        instruction = *found;
-    else if (!cubin_word(&function->object->cubin, function->function, pc_offset, instruction.word))
-        return;
-    char words[256];
-    instruction_print(&instruction, words, sizeof words);
-    text->sass = kept(lookup, words);
-    text->is_raw = !instruction.text;
+    text->is_raw = (!found || !found->text) && text->words[0];
+    if (found && found->text)
+        text->sass = kept(lookup, found->text);
+    else if (text->is_raw)
+        text->sass = kept(lookup, text->words);
 }
 
 void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
@@ -197,10 +246,13 @@ void code_lookup_at(struct code_lookup *lookup, const struct code_function *func
         text->file = entry->file;
         text->line = *entry->file ? entry->line : 0;
     }
-    text->has_word =
-        function->function && cubin_word(&function->object->cubin, function->function, pc_offset, text->word);
+    text->words[0] = '\0';
     if (!function->function)
         return;
+    uint64_t size = code_function_next(function, pc_offset) - pc_offset;
+    if (function->vendor == IMAGE_NVIDIA)
+        size = image_instruction_unit(function->vendor); /* also of a sample between two of them */
+    (void)image_words_print(&function->object->image, function->function, pc_offset, (unsigned)size, text->words);
     if (!*text->sass)
         instruction_find(lookup, function, pc_offset, text);
     if (function->object->has_lines) {
@@ -222,23 +274,28 @@ uint64_t code_function_size(const struct code_function *function)
     if (listing) {
         const struct listing_entry *last =
             &function->model->deep.listing_entries[listing->entry_first + listing->entry_count - 1];
-        uint64_t end = last->pc_offset + (uint64_t)last->count * CUBIN_INSTRUCTION_BYTES;
+        uint64_t end = last->pc_offset + (uint64_t)last->count * entry_bytes(function, last);
         end = end < listed_max ? end : listed_max;
         size = end > size ? end : size;
     }
     return size;
 }
 
-const struct cubin *code_function_cubin(const struct code_function *function)
+const struct code_image *code_function_image(const struct code_function *function)
 {
-    return function->object ? &function->object->cubin : NULL;
+    return function->object ? &function->object->image : NULL;
+}
+
+const char *code_function_line_problem(const struct code_function *function)
+{
+    return function->object && !function->object->has_lines ? function->object->line_problem : "";
 }
 
 bool code_function_ptx(const struct code_function *function, struct bytes *out)
 {
-    if (!function->object || !cubin_has_ptx(&function->object->cubin))
+    if (!function->object || !cubin_has_ptx(&function->object->image))
         return false;
-    cubin_ptx(&function->object->cubin, out);
+    cubin_ptx(&function->object->image, out);
     return true;
 }
 

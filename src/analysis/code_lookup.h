@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From (cubin, function, pc) to instruction text and source line. Cubins of the
- * log are unpacked and read when first asked for. What an instruction says comes
- * from the log's listing, else from nvdisasm where the caller allows to run it,
- * else it is the raw words. One owner, one thread; borrows the model. */
+/* From (code object, function, pc) to instruction text and source line. Code of the
+ * log is unpacked and read when first asked for. What an instruction says comes
+ * from the log's listing, else from nvdisasm or llvm-objdump where the caller allows to
+ * run it, else it is the raw words. One owner, one thread; borrows the model. */
 #ifndef GPUFL_ANALYSIS_CODE_LOOKUP_H
 #define GPUFL_ANALYSIS_CODE_LOOKUP_H
 
@@ -11,28 +11,29 @@
 #include "code/line_table.h"
 
 enum code_effort {
-    CODE_UNREAD, /* only what the rows themselves say */
-    CODE_STORED, /* cubins and listings of the log */
-    CODE_TOOLS   /* and nvdisasm; never in the profiled process */
+    CODE_UNREAD,      /* only what the rows themselves say */
+    CODE_STORED,      /* code and listings of the log */
+    CODE_NAMED_TOOLS, /* and the disassemblers that the environment names */
+    CODE_TOOLS        /* and those that are found; never in the profiled process */
 };
 
 struct code_function {
     const struct session_model *model;
-    struct opened_object *object;          /* NULL: no cubin */
-    const struct cubin_function *function; /* NULL: not in the cubin */
+    struct opened_object *object;          /* NULL: no code */
+    const struct image_function *function; /* NULL: not in that code */
     const struct code_listing *listing;    /* NULL: not in the log */
-    const char *problem;                   /* why instructions or lines are missing; "" when they are not */
-    struct disassembly disassembly;        /* owned; empty unless the tool ran */
+    enum image_vendor vendor;
+    const char *problem;            /* why instructions or lines are missing; "" when they are not */
+    struct disassembly disassembly; /* owned; empty unless the tool ran */
 };
 
 /* Texts live as long as the lookup. */
 struct code_text {
-    const char *sass; /* "" unknown */
-    const char *file; /* "" unknown */
-    uint32_t line;    /* 0 unknown */
-    bool is_raw;      /* sass is the instruction's words */
-    bool has_word;    /* false: the log holds no code of it */
-    uint64_t word[2];
+    const char *sass;                          /* "" unknown */
+    const char *file;                          /* "" unknown */
+    uint32_t line;                             /* 0 unknown */
+    bool is_raw;                               /* sass is the instruction's words */
+    char words[IMAGE_WORDS_SIZE];              /* ""; the log holds no code of it */
     struct line_frame frames[LINE_FRAMES_MAX]; /* innermost first; more than one: inlined */
     size_t frame_count;
 };
@@ -43,8 +44,8 @@ struct code_lookup {
     struct opened_object *objects; /* owned; by index of the model's code objects */
     struct intern texts;
     unsigned tool_runs;
-    bool is_without_tool; /* it was not found, failed or hung: not tried again */
-    bool has_failed;      /* memory */
+    bool is_without_tool[2]; /* by vendor; it was not found, failed or hung: not tried again */
+    bool has_failed;         /* memory */
 };
 
 NODISCARD gpufl_status code_lookup_open(struct code_lookup *lookup, const struct session_model *model,
@@ -54,8 +55,12 @@ struct code_function code_lookup_function(struct code_lookup *lookup, uint64_t c
 void code_function_close(struct code_function *function);
 void code_lookup_at(struct code_lookup *lookup, const struct code_function *function, uint32_t pc_offset,
                     struct code_text *text);
-/* The cubin that it is in; NULL: the log has none, or none that can be read. */
-const struct cubin *code_function_cubin(const struct code_function *function);
+/* Where the instruction behind that offset begins, as far as it is known. */
+uint64_t code_function_next(const struct code_function *function, uint64_t pc_offset);
+/* The code that it is in; NULL: the log has none, or none that can be read. */
+const struct code_image *code_function_image(const struct code_function *function);
+/* Why its code leads to no source line; "" where it does, or where there is no code. */
+const char *code_function_line_problem(const struct code_function *function);
 /* The PTX that the function's cubin was made from, appended; false: the log has none. */
 bool code_function_ptx(const struct code_function *function, struct bytes *out);
 /* One past the last instruction's offset that is known; 0: nothing is known. */

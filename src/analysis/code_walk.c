@@ -30,8 +30,7 @@ gpufl_status code_walk(struct code_lookup *lookup, const struct hot_code *code, 
     const struct code_place **places = places_by_pc(code, chosen, &count);
     if (!places)
         return GPUFL_E_NO_MEMORY;
-    struct code_function function =
-        code_lookup_function(lookup, owner->cubin_crc, function_symbol(lookup->model, owner->function_id));
+    struct code_function function = code_lookup_function(lookup, owner->cubin_crc, owner->symbol);
     uint64_t size = code_function_size(&function);
     struct code_text text;
     struct code_step step = {.text = &text};
@@ -51,7 +50,7 @@ gpufl_status code_walk(struct code_lookup *lookup, const struct hot_code *code, 
         on_step(user, &step);
         /* A sample between two instructions is shown where it is. */
         at += step.place != NULL;
-        uint64_t next = step.pc - step.pc % CUBIN_INSTRUCTION_BYTES + CUBIN_INSTRUCTION_BYTES;
+        uint64_t next = code_function_next(&function, step.pc);
         step.pc = at < count && places[at]->pc_offset < next ? places[at]->pc_offset : next;
     }
     code_function_close(&function);

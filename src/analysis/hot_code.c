@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/hot_code.h"
 
+#include "analysis/ran_kernels.h"
 #include "analysis/statistics.h"
 
 #include <stdio.h>
@@ -55,6 +56,7 @@ static void function_add(struct hot_code *code, const struct session_model *mode
                                       .function_id = function_id,
                                       .samples = samples,
                                       .name = function_name(model, function_id),
+                                      .symbol = function_symbol(model, function_id),
                                       .problem = "",
                                       .counts = instruction_counts_none()};
 }
@@ -73,6 +75,21 @@ static bool functions_make(struct hot_code *code, const struct session_model *mo
             counters[i].cubin_crc != counters[i - 1].cubin_crc)
             function_add(code, model, counters[i].cubin_crc, counters[i].function_id, 0);
     return true;
+}
+
+static void kernel_add(void *user, const struct ran_kernel *kernel)
+{
+    struct hot_code *code = user;
+    if (code->function_count >= functions_max)
+        return;
+    struct hot_function *function = &code->functions[code->function_count++];
+    *function = (struct hot_function){.cubin_crc = kernel->cubin_crc,
+                                      .function_id = ID_UNKNOWN,
+                                      .name = kernel->name,
+                                      .symbol = kernel->symbol,
+                                      .vendor = IMAGE_AMD,
+                                      .problem = kernel->problem,
+                                      .counts = instruction_counts_none()};
 }
 
 /* The place of (function, pc): places are found while both lists are walked in the same order. */
@@ -183,9 +200,9 @@ static void places_read(struct hot_code *code, const struct session_model *model
         struct hot_function *owner = &code->functions[place->function];
         if (!i || place->function != code->places[i - 1].function) {
             code_function_close(&function);
-            function =
-                code_lookup_function(&code->lookup, owner->cubin_crc, function_symbol(model, owner->function_id));
+            function = code_lookup_function(&code->lookup, owner->cubin_crc, owner->symbol);
             owner->problem = function.problem;
+            owner->vendor = function.vendor;
         }
         code_lookup_at(&code->lookup, &function, place->pc_offset, &text);
         if (place->has_counts)
@@ -303,7 +320,8 @@ gpufl_status hot_code_make(struct hot_code *code, const struct session_model *mo
     size_t counter_count;
     struct code_sample *counters = counters_sorted(&model->deep, &counter_count);
     gpufl_status status = code_lookup_open(&code->lookup, model, effort);
-    bool is_done = counters && status == GPUFL_OK && functions_make(code, model, stalls, counters, counter_count);
+    bool is_done = counters && status == GPUFL_OK && functions_make(code, model, stalls, counters, counter_count) &&
+                   ran_kernels_visit(&code->lookup, kernel_add, code) == GPUFL_OK;
     if (is_done)
         code->places = malloc((places_count(code, stalls, counters, counter_count) + 1) * sizeof *code->places);
     if (is_done && code->places) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where in the code samples and counters fall: instructions with their text and
  * source line, and source lines with the sums of their instructions. Covers the
- * functions with most samples and those with counters. Made once, read only
+ * functions with most samples, those with counters, and of AMD's, which have neither, the
+ * kernels that ran. Made once, read only
  * afterwards; borrows the model and the stalls. */
 #ifndef GPUFL_ANALYSIS_HOT_CODE_H
 #define GPUFL_ANALYSIS_HOT_CODE_H
@@ -12,8 +13,10 @@
 
 struct hot_function {
     uint64_t cubin_crc, samples;
-    uint32_t function_id;
-    const char *name;    /* NULL: not in the log */
+    uint32_t function_id; /* ID_UNKNOWN: a kernel of AMD's, which have no samples and therefore no such id */
+    const char *name;     /* NULL: not in the log */
+    const char *symbol;   /* mangled; NULL: not in the log */
+    enum image_vendor vendor;
     const char *problem; /* why lines or instructions are missing; "" */
     struct instruction_counts counts;
     bool has_counts;

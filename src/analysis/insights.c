@@ -105,10 +105,14 @@ static void spill_rule(struct analysis *analysis, const struct hotspot *hotspot,
     const struct launch_config *launch = hotspot->launch;
     if (!launch || launch->local_per_thread == ID_UNKNOWN || !launch->local_per_thread || hotspot->share < 0.05)
         return;
+    /* The limits of NVIDIA's GPUs tell their compute capability. */
+    const struct device_info *device = session_device(analysis->model, launch->device);
+    bool is_amd = device && device->has_limits && device->compute_major == ID_UNKNOWN;
     insight_add(analysis, "local_memory", INSIGHT_LOW, hotspot->duration.total,
                 "%s uses %s bytes of local memory per thread (spilled registers or local arrays), which lives in DRAM: "
-                "compile with -Xptxas -v to see which.",
-                name_text(scratch, hotspot->name), quantity_count(launch->local_per_thread).text);
+                "compile with %s to see which.",
+                name_text(scratch, hotspot->name), quantity_count(launch->local_per_thread).text,
+                is_amd ? "-Rpass-analysis=kernel-resource-usage" : "-Xptxas -v");
 }
 
 static void tiny_grid_rule(struct analysis *analysis, const struct hotspot *hotspot, struct bytes *scratch)

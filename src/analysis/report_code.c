@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One function, instruction by instruction, with what was sampled and counted. */
 #include "analysis/code_walk.h"
+#include "analysis/kernel_resources.h"
 #include "analysis/report_page.h"
 
 #include <math.h>
@@ -9,9 +10,9 @@
 
 enum { MATCH_NONE, MATCH_PART, MATCH_SYMBOL, MATCH_NAME };
 
-static int match_rank(const struct hot_function *function, const struct session_model *model, const char *wanted)
+static int match_rank(const struct hot_function *function, const char *wanted)
 {
-    const char *name = function->name, *symbol = function_symbol(model, function->function_id);
+    const char *name = function->name, *symbol = function->symbol;
     size_t size = strlen(wanted);
     if (name && !strncmp(name, wanted, size) && (!name[size] || name[size] == '('))
         return MATCH_NAME;
@@ -20,13 +21,12 @@ static int match_rank(const struct hot_function *function, const struct session_
     return (name && strstr(name, wanted)) || (symbol && strstr(symbol, wanted)) ? MATCH_PART : MATCH_NONE;
 }
 
-static void candidates_list(const struct hot_code *code, const struct session_model *model, const char *wanted,
-                            int rank, struct bytes *out)
+static void candidates_list(const struct hot_code *code, const char *wanted, int rank, struct bytes *out)
 {
     enum { names_max = 6 };
     unsigned count = 0;
     for (size_t i = 0; i < code->function_count; i++) {
-        if (wanted && match_rank(&code->functions[i], model, wanted) < rank)
+        if (wanted && match_rank(&code->functions[i], wanted) < rank)
             continue;
         if (count++ < names_max) {
             bytes_append_text(out, count > 1 ? ", " : " ");
@@ -44,7 +44,7 @@ static gpufl_status function_choose(const struct analysis *analysis, const char 
     int best = 0;
     size_t matches = 0;
     for (uint32_t i = 0; i < code->function_count; i++) {
-        int rank = match_rank(&code->functions[i], analysis->model, wanted);
+        int rank = match_rank(&code->functions[i], wanted);
         if (rank > best) {
             best = rank;
             matches = 0;
@@ -62,7 +62,7 @@ static gpufl_status function_choose(const struct analysis *analysis, const char 
     if (matches == 1)
         return GPUFL_OK;
     struct bytes names = {0};
-    candidates_list(code, analysis->model, matches ? wanted : NULL, best, &names);
+    candidates_list(code, matches ? wanted : NULL, best, &names);
     gpufl_status status;
     if (matches)
         status = problem_set(problem, GPUFL_E_INVALID, "'%.100s' matches %zu functions:%s", wanted, matches,
@@ -85,19 +85,26 @@ static void count_text(struct bytes *out, double value, int width)
                         isfinite(value) && value < 1e18 ? quantity_count((uint64_t)value).text : "");
 }
 
-static void instruction_row(struct page *page, uint64_t pc, const struct code_place *place, const char *sass,
-                            bool has_counts)
+struct listing {
+    struct page *page;
+    struct code_text before;
+    bool has_samples, has_counts, is_begun, is_beyond;
+};
+
+static void instruction_row(const struct listing *listing, uint64_t pc, const struct code_place *place,
+                            const char *sass)
 {
     enum { stall_columns = 18 };
+    struct page *page = listing->page;
     const struct stalls *stalls = &page->analysis->stalls;
     struct bytes row = {0}, stall = {0};
     bytes_append_format(&row, "  %6llx", (unsigned long long)pc);
-    bytes_append_format(&row, " %9s", place && place->samples ? quantity_count(place->samples).text : "");
     if (place && place->samples)
         text_cut(&stall, stalls->kinds[place->stall].name, strlen(stalls->kinds[place->stall].name), stall_columns);
-    bytes_append_format(&row, "  %s%*s", bytes_text(&stall),
-                        (int)(stall_columns - text_columns(stall.data, stall.size)), "");
-    if (has_counts) {
+    if (listing->has_samples)
+        bytes_append_format(&row, " %9s  %s%*s", place && place->samples ? quantity_count(place->samples).text : "",
+                            bytes_text(&stall), (int)(stall_columns - text_columns(stall.data, stall.size)), "");
+    if (listing->has_counts) {
         bool is_counted = place && place->has_counts;
         const struct instruction_counts none = instruction_counts_none();
         const struct instruction_counts *counts = is_counted ? &place->counts : &none;
@@ -155,12 +162,6 @@ static bool is_same_line(const struct code_text *a, const struct code_text *b)
     return true;
 }
 
-struct listing {
-    struct page *page;
-    struct code_text before;
-    bool has_counts, is_begun, is_beyond;
-};
-
 static void step_print(void *user, const struct code_step *step)
 {
     struct listing *listing = user;
@@ -171,14 +172,53 @@ static void step_print(void *user, const struct code_step *step)
         line_heading(listing->page, step->text, step->place ? step->place->source_file_id : 0);
     listing->before = *step->text;
     listing->is_begun = true;
-    instruction_row(listing->page, step->pc, step->place, step->text->sass, listing->has_counts);
+    instruction_row(listing, step->pc, step->place, step->text->sass);
 }
 
 static void listing_print(struct page *page, struct hot_code *code, uint32_t chosen)
 {
-    struct listing listing = {.page = page, .before = {.file = ""}, .has_counts = code->functions[chosen].has_counts};
+    const struct hot_function *owner = &code->functions[chosen];
+    struct listing listing = {.page = page, .before = {.file = ""}, .has_counts = owner->has_counts};
+    listing.has_samples = owner->samples || owner->vendor == IMAGE_NVIDIA; /* AMD's have none */
     if (code_walk(&code->lookup, code, chosen, step_print, &listing) != GPUFL_OK)
         page->out->failed = true;
+}
+
+static void number_print(struct bytes *out, uint32_t value, const char *before, const char *after)
+{
+    if (value != AMDGPU_UNKNOWN)
+        bytes_append_format(out, "%s%s%s", before, quantity_count(value).text, after);
+}
+
+static void resources_print(struct bytes *out, struct hot_code *code, const struct hot_function *owner)
+{
+    if (owner->vendor != IMAGE_AMD)
+        return;
+    struct code_function function = code_lookup_function(&code->lookup, owner->cubin_crc, owner->symbol);
+    struct kernel_resources resources;
+    if (kernel_resources_read(&function, owner->name, &resources)) {
+        const struct amdgpu_kernel *kernel = &resources.kernel;
+        const struct amdgpu_occupancy *occupancy = &resources.occupancy;
+        bytes_append_format(out, "   %s", resources.arch);
+        number_print(out, kernel->vgpr_count, " · ", kernel->is_allocation ? " VGPRs allocated" : " VGPRs");
+        if (kernel->agpr_count)
+            number_print(out, kernel->agpr_count, ", ", " of them for accumulation");
+        number_print(out, kernel->sgpr_count, " · ", " SGPRs");
+        number_print(out, kernel->lds_bytes, " · LDS ", " bytes");
+        number_print(out, kernel->scratch_bytes, " · scratch ", " bytes");
+        number_print(out, kernel->wave_size, " · waves of ", "");
+        if (kernel->vgpr_spills)
+            number_print(out, kernel->vgpr_spills, " · ", " VGPRs spilled");
+        if (occupancy->problem)
+            bytes_append_format(out, "\n   occupancy unavailable: %s\n", occupancy->problem);
+        else
+            bytes_append_format(
+                out, "\n   occupancy %.3g of %u waves per SIMD%s%s%s\n", kernel_resources_waves(&resources),
+                occupancy->waves_max, occupancy->limiter ? ", limited by " : "",
+                occupancy->limiter ? amdgpu_limiter_name(occupancy->limiter) : "",
+                resources.demand.group_size ? "" : " (registers alone: no launch says its work-group's size)");
+    }
+    code_function_close(&function);
 }
 
 gpufl_status report_code(const struct session_model *model, const char *function, const struct report_options *options,
@@ -197,14 +237,18 @@ gpufl_status report_code(const struct session_model *model, const char *function
         page_function_name(&name, owner->name, owner->function_id, 0);
         bytes_append_char(out, ' ');
         page_styled(&page, STYLE_TITLE, bytes_text(&name));
-        bytes_append_format(out, "   %s samples%s\n", quantity_count(owner->samples).text,
-                            owner->has_counts ? " · executed, threads of 32, useful share of global sectors" : "");
+        if (owner->vendor == IMAGE_AMD)
+            bytes_append_text(out, "   ISA\n");
+        else
+            bytes_append_format(out, "   %s samples%s\n", quantity_count(owner->samples).text,
+                                owner->has_counts ? " · executed, threads of 32, useful share of global sectors" : "");
         bytes_free(&name);
         if (*owner->problem) {
             bytes_append_text(out, "   ");
             text_escape(out, owner->problem, strlen(owner->problem));
             bytes_append_char(out, '\n');
         }
+        resources_print(out, &analysis.code, owner);
         listing_print(&page, &analysis.code, chosen);
         status = out->failed ? problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory") : GPUFL_OK;
     }

@@ -155,6 +155,8 @@ void json_launch(const struct launch_config *launch, struct bytes *out)
     dimensions(out, "block", launch->block);
     dimensions(out, "cluster", launch->cluster);
     member_id(out, "num_regs", launch->num_regs);
+    member_id(out, "sgprs", launch->sgprs);
+    member_id(out, "accum_vgprs", launch->accum_vgprs);
     member_id(out, "static_shared_bytes", launch->static_shared);
     member_id(out, "dyn_shared_bytes", launch->dyn_shared);
     member_id(out, "local_per_thread_bytes", launch->local_per_thread);

@@ -127,8 +127,10 @@ void section_header(struct page *page)
         page_list_add(&list, "profiling cost %s (CUPTI %.2f, gpufl %.2f)", cost_text(analysis).text, cost->cupti * 100,
                       cost->gpufl * 100);
     else if (cost->gpufl >= 0)
-        page_list_add(&list, "profiling cost %s (gpufl; CUPTI %s)", cost_text(analysis).text,
-                      analysis->has_kernel_engine ? "did not report its own" : "not used");
+        page_list_add(&list, "profiling cost %s (gpufl; %s)", cost_text(analysis).text,
+                      !analysis->has_kernel_engine ? "CUPTI not used"
+                      : model->job.has_rocprofiler ? "rocprofiler does not tell its own"
+                                                   : "CUPTI did not report its own");
     else
         page_list_add(&list, "profiling cost not recorded");
     page_list_end(&list);
@@ -228,7 +230,9 @@ static void name_cell(struct table *table, const struct hotspot *hotspot)
 static void launch_cells(struct table *table, const struct launch_config *launch)
 {
     char text[64] = "–";
-    if (launch && launch->num_regs != ID_UNKNOWN)
+    if (launch && launch->num_regs != ID_UNKNOWN && launch->sgprs != ID_UNKNOWN)
+        snprintf(text, sizeof text, "%u VGPR, %u SGPR", launch->num_regs, launch->sgprs);
+    else if (launch && launch->num_regs != ID_UNKNOWN)
         snprintf(text, sizeof text, "%u", launch->num_regs);
     table_cell(table, text);
     snprintf(text, sizeof text, "–");

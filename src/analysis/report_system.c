@@ -16,14 +16,16 @@ static void metric_item(struct page_list *list, const struct metric_summary *met
                   quantity_count((uint64_t)((double)metric->max / divisor + 0.5)).text);
 }
 
-static void device_items(struct page_list *list, const struct device_use *use)
+static void device_items(struct page_list *list, const struct device_use *use, bool is_amd)
 {
     const struct metric_summary *metrics = use->metrics;
     const double mib = 1024.0 * 1024.0;
     metric_item(list, &metrics[DEVICE_METRIC_GPU_UTIL], "util", "%", 1);
     metric_item(list, &metrics[DEVICE_METRIC_POWER_MW], "power", "W", 1000);
     metric_item(list, &metrics[DEVICE_METRIC_TEMP_C], "temp", "°C", 1);
-    metric_item(list, &metrics[DEVICE_METRIC_CLOCK_SM], "SM clock", "MHz", 1);
+    metric_item(list, &metrics[DEVICE_METRIC_TEMP_JUNCTION_C], "junction", "°C", 1);
+    metric_item(list, &metrics[DEVICE_METRIC_FAN_RPM], "fan", "rpm", 1);
+    metric_item(list, &metrics[DEVICE_METRIC_CLOCK_SM], is_amd ? "clock" : "SM clock", "MHz", 1);
     const struct metric_summary *used = &metrics[DEVICE_METRIC_USED_MIB], *total = &metrics[DEVICE_METRIC_TOTAL_MIB];
     if (used->count)
         page_list_add(list, "memory %s (max %s)%s%s", quantity_memory(used->mean * mib).text,
@@ -109,7 +111,8 @@ void section_system(struct page *page)
         char lead[40];
         snprintf(lead, sizeof lead, "GPU %-4lld", (long long)analysis->system[i].device);
         struct page_list list = page_list_start(page, 3, lead);
-        device_items(&list, &analysis->system[i]);
+        const struct device_info *info = session_device(analysis->model, (uint16_t)analysis->system[i].device);
+        device_items(&list, &analysis->system[i], info && !strcmp(info->vendor, "AMD"));
         page_list_end(&list);
     }
     if (!analysis->system_count)
@@ -250,6 +253,23 @@ static void overhead_line(struct page *page)
     page_list_end(&list);
 }
 
+/* A feature that was refused with a reason; first of all one that makes an engine. */
+static const struct session_capability *refused_feature(const struct session_model *model)
+{
+    static const char *const engines[] = {"pc_sampling", "sass_metrics", "range_counters"};
+    const struct session_capability *found = NULL;
+    for (size_t i = 0; i < model->capability_count; i++) {
+        const struct session_capability *capability = &model->capabilities[i];
+        if (!capability->is_requested || !*capability->message || strcmp(capability->status, "skipped") != 0)
+            continue;
+        for (size_t j = 0; j < sizeof engines / sizeof *engines; j++)
+            if (!strcmp(capability->feature, engines[j]))
+                return capability;
+        found = found ? found : capability;
+    }
+    return found;
+}
+
 /* Requested and granted differ: say why, in the words of the feature that was refused. */
 static void engine_line(struct page *page)
 {
@@ -263,13 +283,10 @@ static void engine_line(struct page *page)
     bytes_append_text(&line, " was asked for, ");
     text_escape(&line, job->engine, strlen(job->engine));
     bytes_append_text(&line, " ran");
-    for (size_t i = 0; i < model->capability_count; i++) {
-        const struct session_capability *capability = &model->capabilities[i];
-        if (!capability->is_requested || !*capability->message || strcmp(capability->status, "skipped") != 0)
-            continue;
+    const struct session_capability *refused = refused_feature(model);
+    if (refused) {
         bytes_append_text(&line, ": ");
-        text_escape(&line, capability->message, strlen(capability->message));
-        break;
+        text_escape(&line, refused->message, strlen(refused->message));
     }
     bytes_append_text(page->out, "   ");
     page_wrapped(page, 5, bytes_text(&line));

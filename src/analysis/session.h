@@ -42,6 +42,7 @@ struct launch_config {
     uint8_t limiter;                        /* enum limiter of the schema; 0 unknown */
     uint32_t grid[3], block[3], cluster[3]; /* grid and block of zeros: unknown */
     uint32_t num_regs, static_shared, dyn_shared, shared_executed, local_per_thread; /* ID_UNKNOWN */
+    uint32_t sgprs, accum_vgprs; /* AMD, whose num_regs are the vector registers; ID_UNKNOWN */
     uint64_t local_total;
     uint32_t occupancy_bp, occupancy_regs_bp, occupancy_shared_bp, occupancy_warps_bp, occupancy_blocks_bp;
     uint32_t active_blocks_max; /* ID_UNKNOWN, as the five before */
@@ -112,7 +113,7 @@ struct device_bounds {
 
 struct device_info {
     uint16_t id;
-    const char *name, *uuid;
+    const char *name, *uuid, *vendor;                       /* "": not known */
     uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
     bool has_limits;                                        /* from device_limits: the ids that kernels carry */
     struct device_bounds limits;
@@ -144,6 +145,7 @@ struct job_info {
     const char *engine; /* in the product's words: Monitor, Trace, PcSampling, ... */
     const char *requested_engine;
     const char *driver_version, *cuda_version, *cupti_version, *gpufl_version;
+    bool has_rocprofiler;          /* AMD GPUs were traced, or it was tried */
     int64_t pid;                   /* -1 unknown */
     int64_t start_ns, shutdown_ns; /* TIME_UNKNOWN */
     int64_t exit_code, signal;     /* CELL_UNKNOWN */

@@ -13,6 +13,7 @@ enum {
     sources_max = 65536,
     source_lines_max = 16 * 1024 * 1024
 };
+enum { INSTRUCTION_BYTES_MAX = 64 };
 #define OBJECT_BYTES_MAX ((size_t)1 << 30)
 
 bool object_u64(const struct json_value *object, const char *key, uint64_t *value)
@@ -70,6 +71,7 @@ static bool entry_add(struct session_loader *loader, const struct json_value *en
 {
     struct session_deep *deep = &loader->model->deep;
     int64_t pc = json_get_int(entry, "pc", -1), count = json_get_int(entry, "count", 1);
+    int64_t bytes = json_get_int(entry, "bytes", 0);
     uint32_t line = object_u32(entry, "line");
     if (pc < 0 || pc > UINT32_MAX || count < 1)
         return true;
@@ -84,6 +86,7 @@ static bool entry_add(struct session_loader *loader, const struct json_value *en
         .pc_offset = (uint32_t)pc,
         .count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX,
         .line = line == ID_UNKNOWN ? 0 : line,
+        .bytes = bytes > 0 && bytes <= INSTRUCTION_BYTES_MAX && bytes % 4 == 0 ? (uint32_t)bytes : 0,
         .sass = loader_member_text(loader, entry, "sass"),
         .file = loader_member_text(loader, entry, "file"),
     };
@@ -100,6 +103,7 @@ static void listing_record(struct session_loader *loader, const struct json_valu
 {
     struct session_deep *deep = &loader->model->deep;
     struct code_listing listing = {.function = loader_member_text(loader, object, "function_name"),
+                                   .tool = loader_member_text(loader, object, "tool"),
                                    .entry_first = deep->listing_entry_count};
     object_u64(object, "cubin_crc", &listing.cubin_crc);
     if (deep->listing_count >= listings_max) {

@@ -80,7 +80,7 @@ struct untimed_launch {
 
 struct code_object {
     uint64_t crc;
-    uint64_t bytes; /* of the cubin; 0 unknown */
+    uint64_t bytes; /* 0 unknown */
     const char *arch, *skipped;
     char *data; /* base64 of zstd, owned; NULL when it was not stored */
     size_t data_size;
@@ -89,12 +89,13 @@ struct code_object {
 struct listing_entry {
     uint32_t pc_offset, count; /* instructions from there on that share the text (v1); 1 */
     uint32_t line;             /* 0 unknown */
+    uint32_t bytes;            /* of each instruction; 0: the log does not say */
     const char *sass, *file;
 };
 /* Instructions of one function as the log holds them, by pc. */
 struct code_listing {
     uint64_t cubin_crc; /* 0: not recorded */
-    const char *function;
+    const char *function, *tool;
     size_t entry_first, entry_count; /* in listing_entries */
 };
 

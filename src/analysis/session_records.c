@@ -47,6 +47,7 @@ static const char *engine_word(struct session_loader *loader, const char *text)
         {"none", "Monitor"},
         {"monitor", "Monitor"},
         {"trace", "Trace"},
+        {"dispatch_counters", "Trace"}, /* AMD */
         {"pc_sampling", "PcSampling"},
         {"sass_metrics", "SassMetrics"},
         {"pm_sampling", "PmSampling"},
@@ -93,6 +94,7 @@ static struct device_info *device_add(struct session_loader *loader, uint32_t id
     *device = (struct device_info){.id = (uint16_t)id,
                                    .name = "",
                                    .uuid = "",
+                                   .vendor = "",
                                    .compute_major = ID_UNKNOWN,
                                    .compute_minor = ID_UNKNOWN,
                                    .multiprocessors = ID_UNKNOWN,
@@ -104,6 +106,8 @@ static void devices_from(struct session_loader *loader, const struct json_value 
 {
     for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
         struct device_info *device = device_add(loader, object_u32(entry, "id"));
+        if (device)
+            keep_text(loader, entry, "vendor", &device->vendor);
         /* NVML's and CUDA's numbering may differ: the limits record speaks of the ids that kernels carry. */
         if (!device || device->has_limits)
             continue;
@@ -139,6 +143,7 @@ static void gpu_versions(struct session_loader *loader, const struct json_value 
     keep_text(loader, object, "cupti_version", &job->cupti_version);
     keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
     int64_t cupti = json_get_int(object, "cupti_version", 0), cuda = json_get_int(object, "cuda_driver_version", 0);
+    job->has_rocprofiler |= json_get_int(object, "rocprofiler_version", 0) > 0;
     if (cupti > 0)
         job->cupti_version = loader_text(loader, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)cupti));
     if (cuda > 0) {

@@ -145,6 +145,8 @@ static void launch_rows(struct session_loader *loader, const struct batch_view *
                 return;
             model->launches[model->launch_count++] = (struct launch_config){.device = DEVICE_UNKNOWN,
                                                                             .num_regs = ID_UNKNOWN,
+                                                                            .sgprs = ID_UNKNOWN,
+                                                                            .accum_vgprs = ID_UNKNOWN,
                                                                             .static_shared = ID_UNKNOWN,
                                                                             .dyn_shared = ID_UNKNOWN,
                                                                             .shared_executed = ID_UNKNOWN,
@@ -166,6 +168,8 @@ static void launch_rows(struct session_loader *loader, const struct batch_view *
             launch->cluster[i] = cell_u32(view, LAUNCH_CONFIG_CLUSTER_X + i, row, 0);
         }
         launch->num_regs = cell_u32(view, LAUNCH_CONFIG_NUM_REGS, row, ID_UNKNOWN);
+        launch->sgprs = cell_u32(view, LAUNCH_CONFIG_SGPRS, row, ID_UNKNOWN);
+        launch->accum_vgprs = cell_u32(view, LAUNCH_CONFIG_ACCUM_VGPRS, row, ID_UNKNOWN);
         launch->static_shared = cell_u32(view, LAUNCH_CONFIG_STATIC_SHARED, row, ID_UNKNOWN);
         launch->dyn_shared = cell_u32(view, LAUNCH_CONFIG_DYN_SHARED, row, ID_UNKNOWN);
         launch->shared_executed = cell_u32(view, LAUNCH_CONFIG_SHARED_EXECUTED, row, ID_UNKNOWN);

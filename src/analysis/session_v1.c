@@ -73,7 +73,7 @@ static void kernel_detail(struct session_loader *loader, const struct json_value
     launch.limiter = limiter_of(json_get_text(object, "limiting_resource", ""));
     dimensions(object, "grid", launch.grid);
     dimensions(object, "block", launch.block);
-    launch.num_regs = launch.dyn_shared = ID_UNKNOWN;
+    launch.num_regs = launch.sgprs = launch.accum_vgprs = launch.dyn_shared = ID_UNKNOWN;
     launch.static_shared = number_u32(object, "static_shared", ID_UNKNOWN);
     launch.shared_executed = number_u32(object, "shared_mem_executed_bytes", ID_UNKNOWN);
     launch.local_per_thread = number_u32(object, "local_mem_per_thread_bytes", ID_UNKNOWN);

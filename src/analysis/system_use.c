@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* NVML's clocks-event bits, from bit 0. */
+/* NVML's clocks-event bits, from bit 0, and what only AMD has. */
 const struct throttle_reason throttle_reasons[throttle_bits] = {
     {"gpu_idle", "idle", false},
     {"applications_clocks", "clocks set by an administrator", false},
@@ -15,6 +15,7 @@ const struct throttle_reason throttle_reasons[throttle_bits] = {
     {"hw_thermal", "hardware temperature limit", true},
     {"hw_power_brake", "external power brake", true},
     {"display_clocks", "display clocks", false},
+    {"current_limit", "current limit", true},
 };
 
 static void summary_add(struct metric_summary *summary, int64_t value)

@@ -53,8 +53,11 @@ const char *const environment_names[] = {
     "GPUFL_RANGE_SCOPES",
     "GPUFL_REMOTE_CONFIG",
     "GPUFL_REMOTE_UPLOAD",
+    "GPUFL_ROCM_SMI_PATH",
+    "GPUFL_ROCPROFILER_PATH",
     "GPUFL_SASS_METRICS",
     "GPUFL_SERVE_ADMIN_KEY",
+    "GPUFL_SYSFS_ROOT",
     "GPUFL_SYSTEM_SAMPLE_RATE_MS",
     NULL,
 };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 /* The symbol of the library, e.g. "libgpufl-upload.so.1". Looks beside the module that holds `address`, in ../lib from
- * there, then where the loader looks. The library stays loaded. NULL: `reason` (the loader's words) says why. */
+ * there, in gpufl/ below both, then where the loader looks. The library stays loaded. NULL: `reason` (the loader's words) says why. */
 void *sibling_library_symbol(const char *library, const char *symbol, const void *address, char *reason,
                              size_t reason_size);
 

@@ -3,6 +3,7 @@
 
 #include "capture/own_waits.h"
 #include "capture/work_rows.h"
+#include "driver/cupti.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@ enum {
 
 struct activity_joiner {
     struct activity_joiner_options options;
-    struct calls calls;
+    struct calls calls[ACTIVITY_SOURCE_COUNT]; /* each numbers its calls by itself */
     struct launches *launches;
     struct work *pending;
     uint32_t pending_count;
@@ -38,7 +39,8 @@ gpufl_status activity_joiner_make(struct activity_joiner **out, const struct act
         joiner->pending = NULL;
     if (options->with_graphs)
         joiner->graphs = calloc(graph_slots, sizeof *joiner->graphs);
-    if (!joiner->pending || (options->with_graphs && !joiner->graphs) || calls_open(&joiner->calls) != GPUFL_OK ||
+    if (!joiner->pending || (options->with_graphs && !joiner->graphs) ||
+        calls_open(&joiner->calls[ACTIVITY_FROM_CUPTI]) != GPUFL_OK ||
         launches_make(&joiner->launches, options->recorder) != GPUFL_OK) {
         activity_joiner_free(joiner);
         return GPUFL_E_NO_MEMORY;
@@ -47,13 +49,19 @@ gpufl_status activity_joiner_make(struct activity_joiner **out, const struct act
     return GPUFL_OK;
 }
 
+gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_source source)
+{
+    return joiner->calls[source].slots ? GPUFL_OK : calls_open(&joiner->calls[source]);
+}
+
 void activity_joiner_free(struct activity_joiner *joiner)
 {
     if (!joiner)
         return;
     launches_free(joiner->launches);
     bytes_free(&joiner->symbol);
-    calls_close(&joiner->calls);
+    for (int source = 0; source < ACTIVITY_SOURCE_COUNT; source++)
+        calls_close(&joiner->calls[source]);
     if (joiner->pending)
         munmap(joiner->pending, pending_max * sizeof(struct work));
     free(joiner->graphs);
@@ -67,14 +75,18 @@ const struct activity_totals *activity_joiner_totals(const struct activity_joine
 
 size_t activity_joiner_bytes(const struct activity_joiner *joiner)
 {
-    return sizeof *joiner + pending_max * sizeof(struct work) + CALL_SLOTS * sizeof(struct call) +
+    size_t calls = 0;
+    for (int source = 0; source < ACTIVITY_SOURCE_COUNT; source++)
+        calls += joiner->calls[source].slots != NULL;
+    return sizeof *joiner + pending_max * sizeof(struct work) + calls * CALL_SLOTS * sizeof(struct call) +
            launches_bytes(joiner->launches);
 }
 
 static void graph_write_and_clear(struct activity_joiner *joiner, struct graph_launch *graph)
 {
     if (graph->node_count)
-        graph_row_write(joiner->options.recorder, graph, calls_find(&joiner->calls, graph->correlation_id));
+        graph_row_write(joiner->options.recorder, graph,
+                        calls_find(&joiner->calls[ACTIVITY_FROM_CUPTI], graph->correlation_id));
     graph->node_count = 0;
 }
 
@@ -108,8 +120,8 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
     }
     work_row_write(joiner->options.recorder, work, call);
     struct kernel_history *kernels = joiner->options.kernels;
-    if (!kernels || work->record != RECORD_KERNEL_EVENT_BATCH)
-        return;
+    if (!kernels || work->record != RECORD_KERNEL_EVENT_BATCH || work->source != ACTIVITY_FROM_CUPTI)
+        return; /* PC samples are NVIDIA's */
     const struct kernel_execution execution = {
         .start_ns = work->start_ns,
         .end_ns = work->start_ns + work->duration_ns,
@@ -126,8 +138,9 @@ static void submit(struct activity_joiner *joiner, struct work *work)
 {
     if (work->graph_id && joiner->graphs)
         graph_add_node(joiner, work);
-    const struct call *call = calls_find(&joiner->calls, work->correlation_id);
-    if (call || !joiner->options.has_calls) {
+    const struct call *call = calls_find(&joiner->calls[work->source], work->correlation_id);
+    bool can_wait = work->source == ACTIVITY_FROM_ROCPROFILER || joiner->options.has_calls;
+    if (call || !can_wait) {
         write_work(joiner, work, call);
     } else if (joiner->pending_count < pending_max) {
         work->beat = joiner->beat;
@@ -143,7 +156,7 @@ static void write_waiting(struct activity_joiner *joiner, uint8_t beats)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < joiner->pending_count; i++) {
         const struct work *work = &joiner->pending[i];
-        const struct call *call = calls_find(&joiner->calls, work->correlation_id);
+        const struct call *call = calls_find(&joiner->calls[work->source], work->correlation_id);
         if (call || (uint8_t)(joiner->beat - work->beat) >= beats)
             write_work(joiner, work, call);
         else
@@ -186,7 +199,7 @@ void activity_joiner_finish(struct activity_joiner *joiner)
 
 void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id)
 {
-    calls_slot(&joiner->calls, correlation_id)->stack_id = stack_id;
+    calls_slot(&joiner->calls[ACTIVITY_FROM_CUPTI], correlation_id)->stack_id = stack_id;
 }
 
 void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_event *event, int64_t time_ns,
@@ -219,7 +232,7 @@ static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t 
     return false;
 }
 
-static void on_kernel(struct activity_joiner *joiner, const struct kernel_activity *kernel)
+static void on_kernel(struct activity_joiner *joiner, enum activity_source source, const struct kernel_activity *kernel)
 {
     if (!has_times(joiner, kernel->start_ns, kernel->end_ns, LOSS_NO_TIMESTAMP))
         return;
@@ -236,12 +249,14 @@ static void on_kernel(struct activity_joiner *joiner, const struct kernel_activi
         .dyn_shared = kernel->dyn_shared,
         .regs = (uint16_t)kernel->regs,
         .record = RECORD_KERNEL_EVENT_BATCH,
+        .source = source,
     };
-    launches_identify(joiner->launches, kernel, &work.kernel_id, &work.launch_id);
+    launches_identify(joiner->launches, source, kernel, &work.kernel_id, &work.launch_id);
     submit(joiner, &work);
 }
 
-static void on_copy(struct activity_joiner *joiner, const struct copy_activity *copy, bool is_memset)
+static void on_copy(struct activity_joiner *joiner, enum activity_source source, const struct copy_activity *copy,
+                    bool is_memset)
 {
     if (!has_times(joiner, copy->start_ns, copy->end_ns, LOSS_COPY_NO_TIMESTAMP))
         return;
@@ -266,11 +281,12 @@ static void on_copy(struct activity_joiner *joiner, const struct copy_activity *
         .dst_kind = is_memset ? copy->memory_kind : copy->dst_kind,
         .is_async = copy->is_async & 1,
         .is_peer = copy->is_peer & 1,
+        .source = source,
     };
     submit(joiner, &work);
 }
 
-static void on_sync(struct activity_joiner *joiner, const struct sync_activity *sync)
+static void on_sync(struct activity_joiner *joiner, enum activity_source source, const struct sync_activity *sync)
 {
     if (!has_times(joiner, sync->start_ns, sync->end_ns, LOSS_NO_TIMESTAMP))
         return;
@@ -286,11 +302,12 @@ static void on_sync(struct activity_joiner *joiner, const struct sync_activity *
         .kind = (uint8_t)sync->type,
         .has_stream = sync->has_stream,
         .has_event = sync->has_event,
+        .source = source,
     };
     submit(joiner, &work);
 }
 
-static void on_memory(struct activity_joiner *joiner, const struct memory_activity *memory)
+static void on_memory(struct activity_joiner *joiner, enum activity_source source, const struct memory_activity *memory)
 {
     struct work work = {
         .start_ns = memory->time_ns,
@@ -305,20 +322,23 @@ static void on_memory(struct activity_joiner *joiner, const struct memory_activi
         .dst_kind = (uint8_t)memory->memory_kind,
         .is_async = memory->is_async,
         .has_stream = memory->has_stream,
+        .source = source,
     };
     submit(joiner, &work);
 }
 
-static void on_call(struct activity_joiner *joiner, const struct api_activity *api)
+static void on_call(struct activity_joiner *joiner, enum activity_source source, const struct api_activity *api)
 {
-    struct call *call = calls_slot(&joiner->calls, api->correlation_id);
+    struct call *call = calls_slot(&joiner->calls[source], api->correlation_id);
     if (call->has_times && call->start_ns <= api->start_ns)
         return; /* a driver call inside a runtime call: the outer one is the user's */
     joiner->totals.calls++;
     joiner->has_new_calls = true;
     call->start_ns = api->start_ns;
     call->duration_ns = api->end_ns >= api->start_ns ? api->end_ns - api->start_ns : 0;
-    call->thread_id = joiner->options.has_system_thread_id ? api->thread_id : 0;
+    bool has_thread_id = source == ACTIVITY_FROM_ROCPROFILER || joiner->options.has_system_thread_id;
+    call->thread_id = has_thread_id ? api->thread_id : 0;
+    call->is_async = api->is_async;
     call->has_times = true;
     /* The middle of the call is well inside its scope even if the two clocks differ a little. */
     if (!scope_history_find(joiner->options.history, api->thread_id, api->start_ns + call->duration_ns / 2,
@@ -339,47 +359,65 @@ static void on_overhead(struct activity_joiner *joiner, const struct overhead_ac
         }
 }
 
+const struct call *activity_joiner_call(const struct activity_joiner *joiner, enum activity_source source,
+                                        uint32_t correlation_id)
+{
+    return joiner->calls[source].slots ? calls_find(&joiner->calls[source], correlation_id) : NULL;
+}
+
+static void on_external(struct activity_joiner *joiner, enum activity_source source,
+                        const struct external_activity *external)
+{
+    struct call *call = calls_slot(&joiner->calls[source], external->correlation_id);
+    call->external_kind = (uint8_t)external->external_kind;
+    call->external_id = external->external_id;
+}
+
+bool activity_joiner_accept(struct activity_joiner *joiner, enum activity_source source,
+                            const struct activity *activity)
+{
+    switch (activity->kind) {
+    case ACTIVITY_KERNEL:
+        on_kernel(joiner, source, &activity->u.kernel);
+        break;
+    case ACTIVITY_COPY:
+        on_copy(joiner, source, &activity->u.copy, false);
+        break;
+    case ACTIVITY_MEMSET:
+        on_copy(joiner, source, &activity->u.copy, true);
+        break;
+    case ACTIVITY_SYNC:
+        on_sync(joiner, source, &activity->u.sync);
+        break;
+    case ACTIVITY_API:
+        on_call(joiner, source, &activity->u.api);
+        break;
+    case ACTIVITY_EXTERNAL:
+        on_external(joiner, source, &activity->u.external);
+        break;
+    case ACTIVITY_MEMORY:
+        on_memory(joiner, source, &activity->u.memory);
+        break;
+    case ACTIVITY_OVERHEAD:
+        on_overhead(joiner, &activity->u.overhead);
+        break;
+    case ACTIVITY_BAD:
+        recorder_lose(joiner->options.recorder, LOSS_BAD_RECORD, 1);
+        return false;
+    case ACTIVITY_UNKNOWN:
+        joiner->totals.unknown_records++;
+        break;
+    case ACTIVITY_COUNTERS: /* kept by amd_counters */
+    case ACTIVITY_IGNORED:
+        break;
+    }
+    return true;
+}
+
 void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes)
 {
     struct activity_cursor cursor = {joiner->options.cupti, buffer, valid_bytes, NULL};
     struct activity activity;
-    while (activity_next(&cursor, &activity)) {
-        switch (activity.kind) {
-        case ACTIVITY_KERNEL:
-            on_kernel(joiner, &activity.u.kernel);
-            break;
-        case ACTIVITY_COPY:
-            on_copy(joiner, &activity.u.copy, false);
-            break;
-        case ACTIVITY_MEMSET:
-            on_copy(joiner, &activity.u.copy, true);
-            break;
-        case ACTIVITY_SYNC:
-            on_sync(joiner, &activity.u.sync);
-            break;
-        case ACTIVITY_API:
-            on_call(joiner, &activity.u.api);
-            break;
-        case ACTIVITY_EXTERNAL: {
-            struct call *call = calls_slot(&joiner->calls, activity.u.external.correlation_id);
-            call->external_kind = (uint8_t)activity.u.external.external_kind;
-            call->external_id = activity.u.external.external_id;
-            break;
-        }
-        case ACTIVITY_MEMORY:
-            on_memory(joiner, &activity.u.memory);
-            break;
-        case ACTIVITY_OVERHEAD:
-            on_overhead(joiner, &activity.u.overhead);
-            break;
-        case ACTIVITY_BAD:
-            recorder_lose(joiner->options.recorder, LOSS_BAD_RECORD, 1);
-            return;
-        case ACTIVITY_UNKNOWN:
-            joiner->totals.unknown_records++;
-            break;
-        case ACTIVITY_IGNORED:
-            break;
-        }
+    while (activity_next(&cursor, &activity) && activity_joiner_accept(joiner, ACTIVITY_FROM_CUPTI, &activity)) {
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes CUPTI's buffers and joins what belongs together: a kernel with the
- * API call that launched it, that call with its thread's scope, stack and
+/* Joins what belongs together, of CUPTI's buffers and of rocprofiler's decoded
+ * activities: a kernel with the API call that launched it, that call with its thread's scope, stack and
  * external id; then writes rows. What still waits for its call is kept (bounded)
  * and written without it when the call never comes. Collector thread only. */
 #ifndef GPUFL_CAPTURE_ACTIVITY_JOINER_H
@@ -18,9 +18,9 @@ struct activity_joiner; /* opaque */
 struct activity_joiner_options {
     struct recorder *recorder; /* borrowed, as are the next two */
     struct scope_history *history;
-    const struct cupti *cupti;
+    const struct cupti *cupti;      /* may be NULL: then there are none of its buffers */
     struct kernel_history *kernels; /* told of every execution; NULL: nobody asks */
-    bool has_calls;                 /* API records were granted; else nothing waits for them */
+    bool has_calls;                 /* CUPTI's API records were granted; else nothing waits for them */
     bool has_system_thread_id;
     bool with_graphs; /* write graph_launch_batch rows */
 };
@@ -28,7 +28,15 @@ struct activity_joiner_options {
 NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out,
                                             const struct activity_joiner_options *options);
 void activity_joiner_free(struct activity_joiner *joiner);
-void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes);
+/* Before the first activity that is not CUPTI's. */
+NODISCARD gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_source source);
+void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes); /* CUPTI's */
+/* One activity of a source; false: a bad one, after which nothing of its buffer can be read. */
+bool activity_joiner_accept(struct activity_joiner *joiner, enum activity_source source,
+                            const struct activity *activity);
+/* The call that this id stands for, NULL when it is not known (yet). */
+const struct call *activity_joiner_call(const struct activity_joiner *joiner, enum activity_source source,
+                                        uint32_t correlation_id);
 /* Reads the devices' limits as soon as the driver knows them; true once it did. */
 bool activity_joiner_has_limits(struct activity_joiner *joiner);
 /* After a round of buffers: writes what has found its call by now. */

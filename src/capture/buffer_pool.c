@@ -16,8 +16,8 @@ enum { queue_slots = 1024 }; /* more than all buffers together, so a push cannot
 /* Sits in front of every buffer; CUPTI sees only what follows. 64 bytes keep the alignment. */
 struct buffer_head {
     size_t valid_bytes;
-    bool is_reserve;
-    char pad[64 - sizeof(size_t) - sizeof(bool)];
+    bool is_reserve, is_decoded;
+    char pad[64 - sizeof(size_t) - 2 * sizeof(bool)];
 };
 
 static struct {
@@ -102,11 +102,8 @@ void buffer_pool_wake(void)
         syscall(SYS_futex, &pool.events, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid)
+static void complete(uint8_t *buffer, size_t valid, bool is_decoded)
 {
-    (void)size;
-    if (!buffer)
-        return;
     atomic_fetch_sub_explicit(&pool.lent, 1, memory_order_relaxed);
     struct buffer_head *head = (struct buffer_head *)(void *)buffer - 1;
     if (!valid) {
@@ -114,8 +111,21 @@ void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid)
         return;
     }
     head->valid_bytes = valid;
+    head->is_decoded = is_decoded;
     queue_push(&pool.completed, head);
     buffer_pool_wake();
+}
+
+void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid)
+{
+    (void)size;
+    if (buffer)
+        complete(buffer, valid, false);
+}
+
+void buffer_pool_complete_decoded(uint8_t *buffer, size_t valid)
+{
+    complete(buffer, valid, true);
 }
 
 bool buffer_pool_take(struct filled_buffer *filled)
@@ -125,6 +135,7 @@ bool buffer_pool_take(struct filled_buffer *filled)
         return false;
     filled->data = (uint8_t *)(head + 1);
     filled->valid_bytes = head->valid_bytes;
+    filled->is_decoded = head->is_decoded;
     return true;
 }
 

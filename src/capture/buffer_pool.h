@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory CUPTI writes its records into. A fixed number of buffers goes
+/* The memory CUPTI writes its records into, and what rocprofiler's threads leave
+ * decoded for the collector. A fixed number of buffers goes
  * round: free -> CUPTI -> completed -> collector -> free. CUPTI (13.0 on) keeps
  * one buffer per thread that calls the API, so a program with very many threads
  * gets smaller reserve buffers when the pool is empty, up to a limit; beyond it
@@ -20,12 +21,14 @@ enum {
 struct filled_buffer {
     uint8_t *data;
     size_t valid_bytes;
+    bool is_decoded; /* an array of struct activity, not CUPTI's records */
 };
 
 NODISCARD gpufl_status buffer_pool_setup(void); /* once per process */
 /* For CUPTI, on any thread. */
 uint8_t *buffer_pool_request(size_t *size);
 void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid);
+void buffer_pool_complete_decoded(uint8_t *buffer, size_t valid);
 /* For the collector. */
 bool buffer_pool_take(struct filled_buffer *filled);
 void buffer_pool_return(uint8_t *buffer);

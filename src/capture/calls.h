@@ -15,6 +15,7 @@ struct call {
     uint32_t stack_id;
     uint8_t external_kind;
     bool has_times; /* the API record was seen */
+    bool is_async;  /* its name says so (HIP) */
 };
 
 enum { CALL_SLOTS = 128 * 1024 };

@@ -24,13 +24,13 @@ enum { WAITING_COUNT_MAX = 1024, STACK_BYTES = 512 << 10, LINE_KEPT_BYTES = 1 <<
 static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max_default = (uint64_t)64 << 20,
                       source_bytes_max_default = (uint64_t)64 << 20;
 
-struct waiting_cubin {
+struct waiting_image {
     size_t size;
     uint8_t bytes[];
 };
 
 /* What tells one content from another. */
-struct cubin_key {
+struct image_key {
     uint64_t crc, size;
     uint64_t is_cupti; /* as wide as the others: the key has no padding */
 };
@@ -38,7 +38,7 @@ struct cubin_key {
 struct code_store {
     struct code_store_options options;
     char session_id[40];
-    struct queue waiting; /* of struct waiting_cubin */
+    struct queue waiting; /* of struct waiting_image */
     struct queue_slot slots[WAITING_COUNT_MAX];
     _Atomic uint64_t waiting_bytes;
     sem_t work; /* posted for each addition, and to stop */
@@ -48,7 +48,7 @@ struct code_store {
     bool has_thread;
 
     /* Of the worker alone. */
-    struct intern keys;  /* cubins seen */
+    struct intern keys;  /* code seen */
     struct intern paths; /* source files seen; their ids are the source_file_ids */
     uint64_t bytes_kept, source_bytes_kept;
     struct bytes line;
@@ -77,26 +77,27 @@ static void line_end(struct code_store *store, enum record_type type, enum chann
     (void)log_writer_line(store->options.writer, channel, type, &store->line, 1);
 }
 
-static struct bytes *code_line_begin(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin)
+static struct bytes *code_line_begin(struct code_store *store, const struct image_key *key,
+                                     const struct code_image *image)
 {
     struct bytes *line = line_begin(store, RECORD_CODE_OBJECT);
     bytes_append_format(line, ",\"ts_ns\":%" PRId64 ",\"cubin_crc\":\"%" PRIu64 "\",\"crc_source\":\"%s\",\"arch\":",
                         clock_wall_ns(), key->crc, key->is_cupti ? "cupti" : "crc32c");
-    json_text(line, cubin ? cubin->arch : NULL);
+    json_text(line, image ? image->arch : NULL);
     json_key(line, "bytes");
     json_uint(line, key->size);
     json_key(line, "function_count");
-    if (cubin)
-        json_uint(line, cubin->function_count);
+    if (image)
+        json_uint(line, image->function_count);
     else
         json_text(line, NULL);
     return line;
 }
 
-static void skipped_write(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin,
+static void skipped_write(struct code_store *store, const struct image_key *key, const struct code_image *image,
                           enum loss_reason loss, const char *reason)
 {
-    struct bytes *line = code_line_begin(store, key, cubin);
+    struct bytes *line = code_line_begin(store, key, image);
     bytes_append_text(line, ",\"skipped\":{\"reason\":");
     json_text(line, reason);
     bytes_append_char(line, '}');
@@ -104,20 +105,20 @@ static void skipped_write(struct code_store *store, const struct cubin_key *key,
     recorder_lose(store->options.recorder, loss, 1);
 }
 
-static void cubin_write(struct code_store *store, const struct cubin_key *key, const struct cubin *cubin)
+static void image_write(struct code_store *store, const struct image_key *key, const struct code_image *image)
 {
     struct problem problem = {""};
     if (key->size > store->options.bytes_max - store->bytes_kept) {
         snprintf(problem.text, sizeof problem.text, "more than %" PRIu64 " bytes of code in the session",
                  store->options.bytes_max);
-        skipped_write(store, key, cubin, LOSS_CODE_LIMIT, problem.text);
+        skipped_write(store, key, image, LOSS_CODE_LIMIT, problem.text);
         return;
     }
-    struct bytes *line = code_line_begin(store, key, cubin);
+    struct bytes *line = code_line_begin(store, key, image);
     bytes_append_text(line, ",\"encoding\":\"" PACKED_BYTES_ENCODING "\",\"data\":\"");
-    gpufl_status status = packed_bytes_append(line, cubin->bytes, cubin->size, &problem);
+    gpufl_status status = packed_bytes_append(line, image->bytes, image->size, &problem);
     if (status) {
-        skipped_write(store, key, cubin, status == GPUFL_E_LIMIT ? LOSS_CODE_LIMIT : LOSS_CODE_MEMORY, problem.text);
+        skipped_write(store, key, image, status == GPUFL_E_LIMIT ? LOSS_CODE_LIMIT : LOSS_CODE_MEMORY, problem.text);
         return;
     }
     bytes_append_char(line, '"');
@@ -150,10 +151,10 @@ static void source_write(struct code_store *store, uint32_t id, const char *path
 }
 
 /* The files of a line table that were not seen yet. One that cannot be read is left to the report, which says why. */
-static void sources_write(struct code_store *store, const struct cubin *cubin)
+static void sources_write(struct code_store *store, const struct code_image *image)
 {
     struct line_table table;
-    if (line_table_open(&table, cubin, LINE_TABLE_SOURCE, NULL))
+    if (line_table_open(&table, image, LINE_TABLE_SOURCE, NULL))
         return;
     for (uint32_t i = 1; i <= table.paths.count && !is_out_of_time(store); i++) {
         const char *path = intern_text(&table.paths, i);
@@ -173,37 +174,37 @@ static void sources_write(struct code_store *store, const struct cubin *cubin)
     line_table_close(&table);
 }
 
-static struct cubin_key key_of(const struct code_store *store, const struct waiting_cubin *item)
+static struct image_key key_of(const struct code_store *store, const struct waiting_image *item)
 {
     uint64_t crc = 0;
-    if (store->options.crc)
+    if (store->options.crc && image_vendor_of(item->bytes, item->size) == IMAGE_NVIDIA)
         crc = store->options.crc(store->options.crc_user, item->bytes, item->size);
     bool is_cupti = crc != 0;
-    return (struct cubin_key){is_cupti ? crc : crc32c(0, item->bytes, item->size), item->size, is_cupti};
+    return (struct image_key){is_cupti ? crc : crc32c(0, item->bytes, item->size), item->size, is_cupti};
 }
 
-static void cubin_store(struct code_store *store, const struct waiting_cubin *item)
+static void image_store(struct code_store *store, const struct waiting_image *item)
 {
-    struct cubin_key key = key_of(store, item);
+    struct image_key key = key_of(store, item);
     bool is_new = true; /* also when there is no memory to know: better twice than never */
     (void)intern_id(&store->keys, &key, sizeof key, &is_new);
     if (!is_new)
         return;
-    struct cubin cubin;
+    struct code_image image;
     struct problem problem = {""};
-    if (cubin_open(&cubin, item->bytes, item->size, &problem)) {
+    if (image_open(&image, item->bytes, item->size, &problem)) {
         skipped_write(store, &key, NULL, LOSS_CODE_INVALID, problem.text);
         return;
     }
-    cubin_write(store, &key, &cubin);
+    image_write(store, &key, &image);
     if (store->options.with_source)
-        sources_write(store, &cubin);
-    cubin_close(&cubin);
+        sources_write(store, &image);
+    image_close(&image);
 }
 
-static struct waiting_cubin *item_take(struct code_store *store)
+static struct waiting_image *item_take(struct code_store *store)
 {
-    struct waiting_cubin *item = queue_pop(&store->waiting);
+    struct waiting_image *item = queue_pop(&store->waiting);
     if (item)
         atomic_fetch_sub(&store->waiting_bytes, item->size);
     return item;
@@ -214,12 +215,12 @@ static void *worker_main(void *argument)
     struct code_store *store = argument;
     for (;;) {
         bool is_last = atomic_load(&store->is_stopping);
-        struct waiting_cubin *item;
+        struct waiting_image *item;
         while ((item = item_take(store))) {
             if (is_out_of_time(store))
                 recorder_lose(store->options.recorder, LOSS_CODE_UNWRITTEN, 1);
             else
-                cubin_store(store, item);
+                image_store(store, item);
             free(item);
         }
         if (is_last)
@@ -279,7 +280,7 @@ void code_store_add(struct code_store *store, const void *cubin, size_t size)
     if (!size || atomic_load(&store->is_stopping))
         return;
     int saved_errno = errno;
-    struct waiting_cubin *item = NULL;
+    struct waiting_image *item = NULL;
     uint64_t before = atomic_fetch_add(&store->waiting_bytes, size);
     if (before <= store->options.waiting_bytes_max && size <= store->options.waiting_bytes_max - before)
         item = malloc(sizeof *item + size);
@@ -310,7 +311,7 @@ void code_store_stop(struct code_store *store, unsigned deadline_ms)
 
 static void waiting_free(struct code_store *store)
 {
-    for (struct waiting_cubin *item; (item = queue_pop(&store->waiting));)
+    for (struct waiting_image *item; (item = queue_pop(&store->waiting));)
         free(item);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the code that ran: each cubin once, as a code_object record in the sass
+/* Keeps the code that ran: each cubin and each AMDGPU code object once, as a code_object record in the sass
  * channel, and the text of the source files that its line table names.
  *
  * code_store_add is called on the user's threads inside the driver's module load:
@@ -17,7 +17,7 @@ struct code_store_options {
     struct log_writer *writer; /* borrowed until code_store_stop, as the recorder */
     struct recorder *recorder; /* for losses */
     const char *session_id;    /* copied */
-    /* CUPTI's key of a cubin; NULL, or 0 as answer: CRC-32C instead. Called on our thread. */
+    /* CUPTI's key of a cubin; NULL, or 0 as answer: CRC-32C instead, as for AMD's code. Called on our thread. */
     uint64_t (*crc)(void *user, const void *cubin, size_t size);
     void *crc_user;
     bool with_source;           /* enable_source_collection */

@@ -32,7 +32,9 @@ struct collector {
     struct stacks *stacks;          /* NULL: no stacks */
     struct deep *deep;              /* NULL: nothing above Trace */
     struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
-    struct cupti *cupti;
+    struct cupti *cupti;            /* NULL: not tracing with it */
+    struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may come while the thread runs, and then stays */
+    _Atomic bool has_news;
     struct tick_scale scale;
     pthread_t thread;
     bool has_thread;
@@ -108,11 +110,18 @@ static void write_clock_sync(struct collector *collector)
     else
         bytes_append_text(line, "null");
     bytes_append_format(line, ",\"wall_step_ns\":%lld", (long long)scale->wall_step_ns);
+    const struct amd_trace *amd = atomic_load(&collector->amd);
+    int64_t rocprofiler_ns = amd ? amd_trace_now_ns(amd) : 0;
+    if (rocprofiler_ns) {
+        json_key(line, "rocprofiler_ns");
+        json_int(line, rocprofiler_ns);
+    }
     recorder_end(&collector->recorder, RECORD_CLOCK_SYNC);
 }
 
 static size_t memory_bytes(const struct collector *collector)
 {
+    const struct amd_trace *amd = atomic_load(&collector->amd);
     size_t batches = 0;
     for (int type = 0; type < RECORD_TYPE_COUNT; type++)
         if (collector->recorder.batches[type].cells)
@@ -122,7 +131,7 @@ static size_t memory_bytes(const struct collector *collector)
            scope_history_bytes(scope_tracker_history(collector->scopes)) +
            (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
            (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
-           (collector->deep ? deep_bytes(collector->deep) : 0);
+           (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
 }
 
 static void write_overhead(struct collector *collector)
@@ -154,12 +163,16 @@ static void write_overhead(struct collector *collector)
         {"scopes", (int64_t)scope_tracker_count(collector->scopes)},
         {"launches", (int64_t)totals->kernels},
         {"buffers_lent", buffer_pool_lent()},
-        {"cupti_ns", cupti_ns},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         json_key(line, members[i].key);
         json_int(line, members[i].value);
     }
+    json_key(line, "cupti_ns");
+    if (!collector->cupti && atomic_load(&collector->amd)) /* rocprofiler does not tell what it costs */
+        bytes_append_text(line, "null");
+    else
+        json_int(line, cupti_ns);
     bytes_append_text(line, ",\"cupti\":{");
     for (int i = 0; i < 16 && totals->cupti_overhead_kind[i]; i++) {
         json_key(line, overhead_kind_name(totals->cupti_overhead_kind[i]));
@@ -177,6 +190,41 @@ static bool is_due(int64_t *last_ns, int64_t now_ns, int64_t period_ms)
     return true;
 }
 
+static gpufl_status make_joiner(struct collector *collector, const struct cupti_trace_result *cupti)
+{
+    const struct activity_joiner_options options = {
+        .recorder = &collector->recorder,
+        .history = scope_tracker_history(collector->scopes),
+        .cupti = collector->cupti,
+        .kernels = collector->kernels,
+        .has_calls = cupti->granted & CUPTI_GRANTED_API,
+        .has_system_thread_id = cupti->has_system_thread_id,
+        .with_graphs = collector->options.with_graphs,
+    };
+    return collector->joiner ? GPUFL_OK : activity_joiner_make(&collector->joiner, &options);
+}
+
+/* The one that is ready to be read into the joiner; NULL: none, or no memory for it. */
+static struct amd_trace *readable_amd(struct collector *collector)
+{
+    static const struct cupti_trace_result no_cupti = {.has_system_thread_id = true};
+    struct amd_trace *amd = atomic_load(&collector->amd);
+    bool is_ready = amd && make_joiner(collector, &no_cupti) == GPUFL_OK &&
+                    activity_joiner_open(collector->joiner, ACTIVITY_FROM_ROCPROFILER) == GPUFL_OK;
+    return is_ready ? amd : NULL;
+}
+
+static void read_buffer(struct collector *collector, struct amd_trace *amd, const struct filled_buffer *filled)
+{
+    size_t count = filled->valid_bytes / sizeof(struct activity);
+    if (!filled->is_decoded && collector->cupti)
+        activity_joiner_read(collector->joiner, filled->data, filled->valid_bytes);
+    else if (filled->is_decoded && amd)
+        amd_trace_accept(amd, collector->joiner, (const struct activity *)(const void *)filled->data, count);
+    else if (filled->is_decoded)
+        recorder_lose(&collector->recorder, LOSS_ROCPROFILER_DROPPED, count);
+}
+
 /* Returns how many buffers it read. */
 static int read_round(struct collector *collector)
 {
@@ -185,27 +233,42 @@ static int read_round(struct collector *collector)
     int count = 0;
     while (count < buffers_per_round && buffer_pool_take(&filled[count]))
         count++;
+    struct amd_trace *amd = readable_amd(collector);
     scope_tracker_drain(collector->scopes, &collector->scale);
     for (int i = 0; i < count; i++) {
-        if (collector->joiner)
-            activity_joiner_read(collector->joiner, filled[i].data, filled[i].valid_bytes);
+        read_buffer(collector, amd, &filled[i]);
         buffer_pool_return(filled[i].data);
     }
     if (collector->joiner)
         activity_joiner_settle(collector->joiner);
+    if (amd)
+        amd_trace_settle(amd, collector->joiner);
     return count;
 }
 
 static void flush(struct collector *collector)
 {
-    if (collector->deep && !deep_flush_begin(collector->deep))
-        return;
     int64_t began_ns = clock_mono_ns(), flushed_ns = clock_wall_ns();
-    cupti_flush(collector->cupti, false);
-    if (collector->deep)
-        deep_flush_end(collector->deep);
+    struct amd_trace *amd = atomic_load(&collector->amd);
+    if (amd)
+        amd_trace_flush(amd);
+    if (collector->cupti && (!collector->deep || deep_flush_begin(collector->deep))) {
+        cupti_flush(collector->cupti, false);
+        if (collector->deep)
+            deep_flush_end(collector->deep);
+        collector->complete_ns = flushed_ns;
+        recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
+    }
     collector->flush_ns += clock_mono_ns() - began_ns;
-    collector->complete_ns = flushed_ns;
+}
+
+static void tell_news(struct collector *collector)
+{
+    bool has_news = atomic_exchange(&collector->has_news, false);
+    if (collector->deep && deep_grants_take_news(deep_grants(collector->deep)))
+        has_news = true;
+    if (has_news && collector->options.on_news)
+        collector->options.on_news(collector->options.news_user);
 }
 
 static void do_round(struct collector *collector)
@@ -218,17 +281,17 @@ static void do_round(struct collector *collector)
     if (is_beat || (collector->joiner && scope_history_is_pressed(history))) {
         flush(collector);
         scope_history_relax(history);
-        recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
     while (read_round(collector) == buffers_per_round) {
     }
     if (is_beat)
         activity_joiner_beat(collector->joiner);
-    if (collector->deep) {
+    struct amd_trace *amd = readable_amd(collector);
+    if (is_beat && amd)
+        amd_trace_beat(amd, collector->joiner);
+    if (collector->deep)
         deep_round(collector->deep, collector->complete_ns);
-        if (collector->options.on_deep_news && deep_grants_take_news(deep_grants(collector->deep)))
-            collector->options.on_deep_news(collector->options.news_user);
-    }
+    tell_news(collector);
     recorder_flush(&collector->recorder, batch_age_ms);
     if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
         write_clock_sync(collector);
@@ -242,7 +305,7 @@ static void *run(void *argument)
     struct collector *collector = argument;
     pthread_setname_np(pthread_self(), "gpufl-collector");
     while (!atomic_load(&collector->is_stopping)) {
-        bool is_eager = collector->joiner && !activity_joiner_has_limits(collector->joiner) &&
+        bool is_eager = collector->cupti && collector->joiner && !activity_joiner_has_limits(collector->joiner) &&
                         clock_mono_ns() - collector->started_mono_ns < (int64_t)first_wait_until_ms * 1000000;
         buffer_pool_wait((int64_t)(is_eager ? first_wait_ms : wait_ms) * 1000000);
         do_round(collector);
@@ -270,17 +333,8 @@ static void start_deep(struct collector *collector)
         deep_start(collector->deep);
 }
 
-void collector_trace(struct collector *collector, struct trace_grant *grant)
+static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti, struct trace_grant *grant)
 {
-    if (!collector->options.with_trace)
-        return;
-    grant->status = cupti_load(&collector->cupti, &grant->problem);
-    if (grant->status != GPUFL_OK)
-        return;
-    grant->cupti_version = cupti_version(collector->cupti);
-    if (collector->options.with_stacks)
-        stacks_setup();
-    collector->lent_before = buffer_pool_lent();
     const struct cupti_trace_options options = {
         /* Graph launches always: their nodes are attributed by the launch. */
         .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
@@ -289,34 +343,64 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
         .buffer_complete = buffer_pool_complete,
         .on_call = collector->options.with_stacks ? stacks_capture : NULL,
     };
-    grant->status = cupti_trace_start(collector->cupti, &options, &grant->cupti, &grant->problem);
-    if (grant->status != GPUFL_OK)
-        return;
+    if (collector->options.with_stacks)
+        stacks_setup();
+    collector->lent_before = buffer_pool_lent();
+    gpufl_status status = cupti_trace_start(cupti, &options, &grant->cupti, &grant->problem);
+    if (status != GPUFL_OK)
+        return status;
+    collector->cupti = cupti;
     gpufl_engine engine = collector->options.deep.engine;
     if (engine == GPUFL_ENGINE_PC_SAMPLING || engine == GPUFL_ENGINE_DEEP)
-        grant->status = kernel_history_make(&collector->kernels, 0);
-    const struct activity_joiner_options joiner = {
-        .recorder = &collector->recorder,
-        .history = scope_tracker_history(collector->scopes),
-        .cupti = collector->cupti,
-        .kernels = collector->kernels,
-        .has_calls = grant->cupti.granted & CUPTI_GRANTED_API,
-        .has_system_thread_id = grant->cupti.has_system_thread_id,
-        .with_graphs = collector->options.with_graphs,
-    };
+        status = kernel_history_make(&collector->kernels, 0);
     scope_tracker_set_key(collector->scopes, grant->cupti.has_system_thread_id);
-    if (grant->status == GPUFL_OK)
-        grant->status = activity_joiner_make(&collector->joiner, &joiner);
-    if (grant->status == GPUFL_OK && collector->options.with_stacks)
-        grant->status = stacks_make(&collector->stacks, &collector->names);
-    if (grant->status != GPUFL_OK) {
-        problem_set(&grant->problem, grant->status, "not enough memory for tracing");
-        cupti_trace_stop(collector->cupti);
+    if (status == GPUFL_OK)
+        status = make_joiner(collector, &grant->cupti);
+    if (status == GPUFL_OK && collector->options.with_stacks)
+        status = stacks_make(&collector->stacks, &collector->names);
+    if (status != GPUFL_OK) {
+        problem_set(&grant->problem, status, "not enough memory for tracing");
+        cupti_trace_stop(cupti);
         activity_joiner_free(collector->joiner);
         collector->joiner = NULL;
-    } else if (deep_is_wanted(&collector->options.deep)) {
-        start_deep(collector);
+        collector->cupti = NULL;
     }
+    return status;
+}
+
+void collector_trace_amd(struct collector *collector, struct amd_grant *grant)
+{
+    struct amd_trace *amd = atomic_load(&collector->amd); /* one that was refused before tries again */
+    const struct amd_settings *settings = &collector->options.amd;
+    if (!amd_trace_is_due(settings))
+        return;
+    struct code_store *code = collector->deep ? deep_code(collector->deep) : NULL;
+    if (!amd && amd_trace_make(&amd, settings, &collector->recorder, code, grant) != GPUFL_OK)
+        return;
+    if (!collector->cupti)
+        scope_tracker_set_key(collector->scopes, true);
+    atomic_store(&collector->amd, amd);
+    amd_trace_start(amd, grant);
+}
+
+void collector_tell_news(struct collector *collector)
+{
+    atomic_store(&collector->has_news, true);
+}
+
+void collector_trace(struct collector *collector, struct trace_grant *grant)
+{
+    struct cupti *cupti = NULL;
+    if (collector->options.with_trace) {
+        grant->status = cupti_load(&cupti, &grant->problem);
+        if (grant->status == GPUFL_OK) {
+            grant->cupti_version = cupti_version(cupti);
+            grant->status = start_cupti(collector, cupti, grant);
+        }
+        if (grant->status == GPUFL_OK && deep_is_wanted(&collector->options.deep))
+            start_deep(collector);
+    }
+    collector_trace_amd(collector, &grant->amd);
 }
 
 gpufl_status collector_start(struct collector *collector)
@@ -331,7 +415,9 @@ gpufl_status collector_start(struct collector *collector)
         return GPUFL_OK;
     if (collector->deep)
         deep_stop(collector->deep);
-    if (collector->joiner)
+    if (atomic_load(&collector->amd))
+        amd_trace_stop(atomic_load(&collector->amd));
+    if (collector->cupti)
         cupti_trace_stop(collector->cupti);
     return GPUFL_E_NO_MEMORY;
 }
@@ -340,7 +426,10 @@ void collector_stop(struct collector *collector)
 {
     if (collector->deep)
         deep_stop(collector->deep);
-    if (collector->joiner) {
+    struct amd_trace *amd = atomic_load(&collector->amd);
+    if (amd)
+        amd_trace_stop(amd);
+    if (collector->cupti) {
         cupti_trace_stop(collector->cupti);
         /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
         if (buffer_pool_lent() > collector->lent_before)
@@ -355,15 +444,15 @@ void collector_stop(struct collector *collector)
     tick_scale_update(&collector->scale);
     while (read_round(collector)) {
     }
-    if (collector->joiner) {
+    if (collector->cupti)
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
+    if (collector->joiner)
         activity_joiner_finish(collector->joiner);
-    }
-    if (collector->deep) {
+    if (amd && collector->joiner)
+        amd_trace_finish(amd, collector->joiner);
+    if (collector->deep)
         deep_finish(collector->deep);
-        if (collector->options.on_deep_news && deep_grants_take_news(deep_grants(collector->deep)))
-            collector->options.on_deep_news(collector->options.news_user);
-    }
+    tell_news(collector);
     scope_tracker_close_open(collector->scopes, clock_wall_ns());
     recorder_flush(&collector->recorder, 0);
     write_clock_sync(collector);
@@ -374,6 +463,7 @@ void collector_free(struct collector *collector)
 {
     if (!collector)
         return;
+    amd_trace_free(atomic_load(&collector->amd));
     deep_free(collector->deep);
     activity_joiner_free(collector->joiner);
     kernel_history_free(collector->kernels);
@@ -388,5 +478,6 @@ void collector_abandon(struct collector *collector)
 {
     /* Its thread and CUPTI live in the parent; leaking is the only safe thing. */
     deep_abandon(collector->deep);
+    amd_trace_abandon(atomic_load(&collector->amd));
     thread_logs_forget();
 }

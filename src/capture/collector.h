@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one thread that turns what user threads and CUPTI leave behind into log
+/* The one thread that turns what user threads, CUPTI and rocprofiler leave behind into log
  * lines, and the Trace engine it drives. Started and stopped by the session;
  * nothing here runs on a user's thread except buffer hand-over and stack capture. */
 #ifndef GPUFL_CAPTURE_COLLECTOR_H
 #define GPUFL_CAPTURE_COLLECTOR_H
 
+#include "capture/amd_trace.h"
 #include "capture/deep.h"
 #include "driver/cupti.h"
 
@@ -15,12 +16,13 @@ struct collector_options {
     const char *session_id, *app_name;
     unsigned trace_features; /* CUPTI_TRACE_* */
     bool with_trace;         /* Trace engine: start CUPTI */
+    struct amd_settings amd; /* and rocprofiler */
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
     bool with_stacks;
     bool with_graphs;          /* write a row per graph launch */
     struct deep_settings deep; /* engines above Trace */
-    /* Called on the collector's thread when a grant of a deep engine changed. */
-    void (*on_deep_news)(void *user);
+    /* Called on the collector's thread when a grant of a deep engine or AMD's changed. */
+    void (*on_news)(void *user);
     void *news_user;
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */
     void *sampler_user;
@@ -35,9 +37,14 @@ struct trace_grant {
     struct cupti_trace_result cupti;
     uint32_t cupti_version;
     struct problem problem; /* why not, and what to do */
+    struct amd_grant amd;
 };
-/* Starts CUPTI when the options say so; failure is no failure of the session: see grant. */
+/* Starts CUPTI and rocprofiler when the options say so; failure is no failure of the session: see grant. */
 void collector_trace(struct collector *collector, struct trace_grant *grant);
+/* HIP starts while the session runs: AMD's part joins it. Any thread, one at a time. */
+void collector_trace_amd(struct collector *collector, struct amd_grant *grant);
+/* Has on_news called soon, on the collector's thread. */
+void collector_tell_news(struct collector *collector);
 /* The engines above Trace, NULL when none is wanted or the trace did not start. Owned by the collector. */
 struct deep *collector_deep(struct collector *collector);
 /* Starts the thread. Afterwards only it writes through the recorder until collector_stop returned. */

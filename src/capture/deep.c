@@ -29,11 +29,6 @@ struct deep {
     _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
 };
 
-bool deep_is_wanted(const struct deep_settings *settings)
-{
-    return settings->engine > GPUFL_ENGINE_TRACE || settings->pm_metrics[0];
-}
-
 static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine other)
 {
     return deep->options.settings.engine == one || deep->options.settings.engine == other;
@@ -42,6 +37,11 @@ static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine o
 struct deep_grants *deep_grants(struct deep *deep)
 {
     return &deep->grants;
+}
+
+struct code_store *deep_code(struct deep *deep)
+{
+    return deep->code;
 }
 
 gpufl_engine deep_engine(struct deep *deep)

@@ -36,12 +36,16 @@ struct deep_options {
 };
 
 /* True when the settings ask for anything above Trace. */
-bool deep_is_wanted(const struct deep_settings *settings);
+static inline bool deep_is_wanted(const struct deep_settings *settings)
+{
+    return settings->engine > GPUFL_ENGINE_TRACE || settings->pm_metrics[0];
+}
 NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *options);
 /* After the trace has started: listens for contexts and takes on those that there are. */
 void deep_start(struct deep *deep);
 struct deep_grants *deep_grants(struct deep *deep);
-gpufl_engine deep_engine(struct deep *deep); /* that the grants amount to */
+struct code_store *deep_code(struct deep *deep); /* NULL: code is not kept */
+gpufl_engine deep_engine(struct deep *deep);     /* that the grants amount to */
 /* False: kernel tracing is paused for the whole run, launches are recorded without times. */
 bool deep_times_kernels(struct deep *deep);
 /* Whether scopes are to be told; then every edge of every scope, on its thread. */

@@ -21,7 +21,7 @@ struct launch_key { /* no padding: compared and hashed as bytes */
     uint32_t kernel_id, device_id;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t regs, static_shared, dyn_shared, shared_executed, local_per_thread;
-    uint32_t cache_config, zero;
+    uint32_t sgprs, accum_vgprs, gfx_version, cache_config, source, zero;
 };
 
 struct name_slot { /* CUPTI gives one pointer per kernel: look at it before hashing the name */
@@ -162,6 +162,27 @@ static const struct device_limits *limits_of(struct launches *launches, uint32_t
     return is_known ? &launches->devices[device_id] : NULL;
 }
 
+static struct occupancy nvidia_occupancy_of(struct launches *launches, const struct launch_key *key)
+{
+    const struct device_limits *limits = limits_of(launches, key->device_id);
+    const struct occupancy_input input = {key->block[0] * key->block[1] * key->block[2], key->regs, key->static_shared,
+                                          key->dyn_shared};
+    return limits ? occupancy_compute(limits, &input) : (struct occupancy){0};
+}
+
+static struct occupancy amd_occupancy_of(const struct launch_key *key)
+{
+    const struct amd_occupancy_input input = {
+        .gfx_version = key->gfx_version,
+        .threads_per_block = key->block[0] * key->block[1] * key->block[2],
+        .vgprs = key->regs,
+        .accum_vgprs = key->accum_vgprs,
+        .sgprs = key->sgprs,
+        .lds_bytes = key->static_shared + key->dyn_shared,
+    };
+    return key->gfx_version ? amd_occupancy_compute(&input) : (struct occupancy){0};
+}
+
 static void write_config(struct launches *launches, uint32_t launch_id, const struct launch_key *key)
 {
     int64_t *row = recorder_row(launches->recorder, RECORD_LAUNCH_CONFIG_BATCH, 0);
@@ -180,12 +201,10 @@ static void write_config(struct launches *launches, uint32_t launch_id, const st
     row[LAUNCH_CONFIG_LOCAL_PER_THREAD] = key->local_per_thread;
     row[LAUNCH_CONFIG_LOCAL_TOTAL] = (int64_t)key->local_total;
     row[LAUNCH_CONFIG_CACHE_CONFIG] = key->cache_config;
-    const struct device_limits *limits = limits_of(launches, key->device_id);
-    struct occupancy occupancy = {0};
-    if (limits)
-        occupancy =
-            occupancy_compute(limits, &(struct occupancy_input){key->block[0] * key->block[1] * key->block[2],
-                                                                key->regs, key->static_shared, key->dyn_shared});
+    bool is_amd = key->source == ACTIVITY_FROM_ROCPROFILER;
+    row[LAUNCH_CONFIG_SGPRS] = is_amd ? key->sgprs : CELL_UNKNOWN;
+    row[LAUNCH_CONFIG_ACCUM_VGPRS] = is_amd ? key->accum_vgprs : CELL_UNKNOWN;
+    const struct occupancy occupancy = is_amd ? amd_occupancy_of(key) : nvidia_occupancy_of(launches, key);
     row[LAUNCH_CONFIG_OCCUPANCY_BP] = occupancy.is_known ? occupancy.total_bp : CELL_UNKNOWN;
     row[LAUNCH_CONFIG_OCCUPANCY_REGS_BP] = occupancy.is_known ? occupancy.regs_bp : CELL_UNKNOWN;
     row[LAUNCH_CONFIG_OCCUPANCY_SHARED_BP] = occupancy.is_known ? occupancy.shared_bp : CELL_UNKNOWN;
@@ -195,8 +214,8 @@ static void write_config(struct launches *launches, uint32_t launch_id, const st
     row[LAUNCH_CONFIG_LIMITER] = occupancy.limiter;
 }
 
-void launches_identify(struct launches *launches, const struct kernel_activity *kernel, uint32_t *kernel_id,
-                       uint32_t *launch_id)
+void launches_identify(struct launches *launches, enum activity_source source, const struct kernel_activity *kernel,
+                       uint32_t *kernel_id, uint32_t *launch_id)
 {
     *kernel_id = *launch_id = 0;
     struct name_slot *slot = name_find(launches, kernel->name ? kernel->name : "(unnamed kernel)");
@@ -215,6 +234,10 @@ void launches_identify(struct launches *launches, const struct kernel_activity *
     key.dyn_shared = kernel->dyn_shared;
     key.shared_executed = kernel->shared_executed;
     key.local_per_thread = kernel->local_per_thread;
+    key.sgprs = kernel->sgprs;
+    key.accum_vgprs = kernel->accum_vgprs;
+    key.gfx_version = kernel->gfx_version;
+    key.source = source;
     key.cache_config = kernel->cache_requested | (uint32_t)kernel->cache_executed << 4;
     *kernel_id = slot->kernel_id;
     /* Most launches repeat the kernel's last configuration. */

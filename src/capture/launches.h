@@ -7,7 +7,7 @@
 
 #include "capture/recorder.h"
 #include "driver/cuda.h"
-#include "driver/cupti.h"
+#include "driver/activity.h"
 
 struct launches; /* opaque */
 
@@ -15,8 +15,8 @@ struct launches; /* opaque */
 NODISCARD gpufl_status launches_make(struct launches **out, struct recorder *recorder);
 void launches_free(struct launches *launches);
 /* Ids of the kernel's name and configuration; 0 = could not be kept (counted). */
-void launches_identify(struct launches *launches, const struct kernel_activity *kernel, uint32_t *kernel_id,
-                       uint32_t *launch_id);
+void launches_identify(struct launches *launches, enum activity_source source, const struct kernel_activity *kernel,
+                       uint32_t *kernel_id, uint32_t *launch_id);
 /* Id of a name alone; 0 = could not be kept (counted). */
 uint32_t launches_name(struct launches *launches, const char *symbol);
 const char *launches_symbol(const struct launches *launches, uint32_t kernel_id); /* mangled; "" unknown */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/occupancy.h"
 
+#include "code/amdgpu_occupancy.h"
+
 enum {
     COMPUTE_MAJOR_FIRST = 7, /* outside of these the allocation rules are not known to us */
     COMPUTE_MAJOR_LAST = 12,
@@ -83,4 +85,49 @@ struct occupancy occupancy_compute(const struct device_limits *limits, const str
     result.active_blocks_max = (uint32_t)blocks;
     result.total_bp = basis_points(blocks, warps, limits->warps_per_sm_max);
     return result;
+}
+
+static uint32_t wave_basis_points(const struct amdgpu_occupancy *occupancy, uint32_t waves)
+{
+    uint32_t most = occupancy->waves_max * occupancy->simd_count;
+    return waves == AMDGPU_UNKNOWN ? 10000 : basis_points(waves, 1, most);
+}
+
+struct occupancy amd_occupancy_compute(const struct amd_occupancy_input *input)
+{
+    const struct amdgpu_target target = {
+        .major = input->gfx_version / 10000,
+        .minor = input->gfx_version / 100 % 100,
+        .stepping = input->gfx_version % 100,
+    };
+    const struct amdgpu_demand demand = {
+        .vgpr_count = amdgpu_vgpr_total(&target, input->vgprs, input->accum_vgprs),
+        .sgpr_count = input->sgprs,
+        .wave_size = 64,
+        .group_size = input->threads_per_block,
+        .lds_bytes = input->lds_bytes,
+    };
+    if (target.major != 9 || !demand.group_size)
+        return (struct occupancy){0};
+    struct amdgpu_occupancy found = amdgpu_occupancy(&target, &demand);
+    if (found.problem)
+        return (struct occupancy){0};
+    static const enum occupancy_limiter limiters[] = {
+        [AMDGPU_LIMITER_NONE] = LIMITER_WARPS,        [AMDGPU_LIMITER_GROUPS] = LIMITER_BLOCKS,
+        [AMDGPU_LIMITER_VGPR] = LIMITER_REGISTERS,    [AMDGPU_LIMITER_SGPR] = LIMITER_REGISTERS,
+        [AMDGPU_LIMITER_LDS] = LIMITER_SHARED_MEMORY,
+    };
+    uint32_t by_registers = found.by_vgpr < found.by_sgpr ? found.by_vgpr : found.by_sgpr;
+    uint32_t waves_per_group = (demand.group_size + demand.wave_size - 1) / demand.wave_size;
+    uint32_t most = found.waves_max * found.simd_count;
+    return (struct occupancy){
+        .is_known = true,
+        .total_bp = wave_basis_points(&found, found.waves),
+        .regs_bp = wave_basis_points(&found, by_registers),
+        .shared_bp = wave_basis_points(&found, found.by_lds),
+        .warps_bp = wave_basis_points(&found, most / waves_per_group * waves_per_group),
+        .blocks_bp = wave_basis_points(&found, found.by_groups),
+        .active_blocks_max = found.groups,
+        .limiter = limiters[found.limiter],
+    };
 }

@@ -17,6 +17,10 @@
       "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known")  \
     X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                                \
       "CUPTI had no buffer to write them to, or dropped them on its own")                                            \
+    X(LOSS_ROCPROFILER_DROPPED, "rocprofiler_dropped", "unknown",                                                    \
+      "rocprofiler-sdk dropped them on its own, or no buffer was free to keep them")                                 \
+    X(LOSS_COUNTERS_FULL, "dispatch_counters_full", "kernel_perf_metric_event",                                      \
+      "counters of dispatches came faster than they could be written")                                               \
     X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                      \
       "an activity buffer held a record that cannot be right; the rest of it was skipped")                           \
     X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                   \

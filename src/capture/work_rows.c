@@ -54,7 +54,7 @@ static void write_copy(struct recorder *recorder, const struct work *work, const
     row[MEMCPY_CONTEXT_ID] = work->context_id;
     row[MEMCPY_SRC_KIND] = work->src_kind;
     row[MEMCPY_DST_KIND] = work->dst_kind;
-    row[MEMCPY_IS_ASYNC] = work->is_async;
+    row[MEMCPY_IS_ASYNC] = work->is_async || (call && call->is_async);
     row[MEMCPY_SRC_DEVICE_ID] = work->is_peer ? work->detail >> 16 : CELL_UNKNOWN;
     row[MEMCPY_DST_DEVICE_ID] = work->is_peer ? work->detail & 0xffff : CELL_UNKNOWN;
     row[MEMCPY_GRAPH_ID] = work->graph_id;

@@ -20,6 +20,7 @@ struct work {
     uint8_t kind;   /* copy kind, sync type, memory operation */
     uint8_t src_kind, dst_kind;
     uint8_t is_async : 1, is_peer : 1, has_stream : 1, has_event : 1;
+    uint8_t source : 1; /* enum activity_source */
     uint8_t beat;
 };
 

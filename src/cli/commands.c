@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/top.h"
+#include "export/export.h"
 
 #include <limits.h>
 #include <string.h>
@@ -8,9 +10,11 @@ static const char *const engines[] = {"Monitor", "Trace", "PcSampling", "SassMet
 static const char *const metric_types[] = {"counter", "ratio", "throughput", NULL};
 static const char *const pc_modes[] = {"continuous", "serialized", NULL};
 static const char *const range_modes[] = {"auto", "scope", "kernel", NULL};
+static const char *const monitor_backends[] = {"Auto", "Nvidia", "Amd", "None", NULL};
 static const char *const roll_periods[] = {"daily", "hourly", "never", NULL};
 static const char *const key_scopes[] = {"ingest", "read", "admin", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
+static const char *const export_groupings[] = {"scope", "stack", NULL};
 
 static const struct option_info trace_options[] = {
     {"engine", 'e', OPTION_CHOICE, "ENGINE", "what to record (default Trace)", engines, 0, 0},
@@ -51,6 +55,7 @@ static const struct option_info monitor_options[] = {
     {"name", 'n', OPTION_TEXT, "NAME", "the monitor's name in the log (default gpufl-monitor)", NULL, 0, 0},
     {"roll", 0, OPTION_CHOICE, "WHEN", "a new session daily (default), hourly or never", roll_periods, 0, 0},
     {"listen", 0, OPTION_TEXT, "ADDR", "serve /metrics here, or none (default 127.0.0.1:9400)", NULL, 0, 0},
+    {"backend", 0, OPTION_CHOICE, "VENDOR", "GPUs of Auto (default: all), Nvidia, Amd or None", monitor_backends, 0, 0},
     {"dcgm-names", 0, OPTION_FLAG, NULL, "also offer the metrics under DCGM's names", NULL, 0, 0},
     {"otlp", 0, OPTION_TEXT, "URL", "send values to an OTLP/HTTP collector, like http://localhost:4318", NULL, 0, 0},
     {"upload", 0, OPTION_TEXT, "URL", "send finished sessions to a server; key from GPUFL_API_KEY", NULL, 0, 0},
@@ -116,6 +121,23 @@ static const struct option_info diff_options[] = {
     {"wide", 0, OPTION_FLAG, NULL, "do not cut names", NULL, 0, 0},
     {"color", 0, OPTION_CHOICE, "WHEN", "auto, always or never (default auto)", color_modes, 0, 0},
     {0}};
+static const struct option_info export_options[] = {
+    {"output", 'o', OPTION_TEXT, "FILE", "where it goes; - is standard output; of csv also a directory", NULL, 0, 0},
+    {"format", 'f', OPTION_CHOICE, "FORMAT", "the format (default: from FILE's ending)", export_format_names, 0, 0},
+    {"force", 0, OPTION_FLAG, NULL, "replace FILE when it is there", NULL, 0, 0},
+    {"table", 0, OPTION_TEXT, "NAME", "csv: this table only", NULL, 0, 0},
+    {"scope", 0, OPTION_TEXT, "SCOPE", "only what scopes of this name or path launched", NULL, 0, 0},
+    {"from", 0, OPTION_TEXT, "MS", "only what was going on later than MS after the start", NULL, 0, 0},
+    {"to", 0, OPTION_TEXT, "MS", "only what began earlier than MS after the start", NULL, 0, 0},
+    {"by", 0, OPTION_CHOICE, "WHAT", "pprof, speedscope, collapsed: above kernels stands scope or stack",
+     export_groupings, 0, 0},
+    {0}};
+static const struct option_info top_options[] = {
+    {"interval", 'i', OPTION_NUMBER, "MS", "look again every MS milliseconds (default 1000)", NULL, 100, 3600000},
+    {"sort", 's', OPTION_CHOICE, "COLUMN", "order of processes (default memory)", top_order_names, 0, 0},
+    {"once", 0, OPTION_FLAG, NULL, "print one page and end", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "the same for machines", NULL, 0, 0},
+    {0}};
 static const struct option_info metrics_options[] = {
     {"chip", 0, OPTION_TEXT, "CHIP", "of this chip, like GH100 (default: this machine's first GPU)", NULL, 0, 0},
     {"type", 0, OPTION_CHOICE, "TYPE", "list only metrics of this type", metric_types, 0, 0},
@@ -159,7 +181,7 @@ const struct command command_table[] = {
          "recorded: stalls, hot lines, counters and metrics. DIR is a session directory, or a directory that holds "
          "exactly one.\n\n"
          "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. Instructions "
-         "that the log holds as raw words are shown as text where nvdisasm is found.",
+         "that the log holds as raw words are shown as text where nvdisasm, or for AMD llvm-objdump, is found.",
      .options = report_options,
      .operand = "DIR",
      .operand_min = 1,
@@ -179,6 +201,22 @@ const struct command command_table[] = {
      .operand_min = 2,
      .operand_max = 2,
      .run = command_diff},
+    {.name = "export",
+     .summary = "put a session into another tool's format",
+     .usage = "DIR",
+     .example = "gpufl export ./train -o train.pftrace",
+     .about =
+         "Writes a session as chrome (Trace Event JSON), perfetto, sqlite, csv, pprof, speedscope, collapsed (flame "
+         "graphs) or otlp (OpenTelemetry's JSON lines). FILE's ending tells the format: .json, .pftrace, .sqlite, .csv, "
+         ".pb.gz, .speedscope.json, .folded, .jsonl; .gz after it compresses. csv without --table fills a directory.\n\n"
+         "Times are CLOCK_REALTIME nanoseconds unless the format has its own. What is not known is left out, never zero; "
+         "what was lost is exported too. FILE appears when it is whole.\n\n"
+         "Exit status 2: wrong use. 3: no session, no such scope, FILE is there already or cannot be written.",
+     .options = export_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_export},
     {.name = "verify",
      .summary = "prove that a session is complete, or list every hole",
      .usage = "DIR",
@@ -208,12 +246,13 @@ const struct command command_table[] = {
      .usage = "DIR...",
      .example = "gpufl disassemble ./train",
      .about =
-         "Lets nvdisasm print the functions that were sampled or counted and adds what it printed to the session, hottest "
-         "first, so that a server or another machine shows it without the CUDA toolkit. What the session has already is "
-         "left as it is. `gpufl trace` does this by itself when nvdisasm is found. DIR is a session directory, or a "
-         "directory of sessions. A session that is still being written is refused.\n\n"
-         "Exit status 1: functions were left without text, and why. 3: there is no session, no nvdisasm, or it cannot be "
-         "written.",
+         "Lets nvdisasm print the functions that were sampled or counted, and llvm-objdump the AMD kernels that ran, and "
+         "adds what they printed to the session, hottest first, so that a server or another machine shows it without "
+         "the vendor's tools. What the session has already is left as it is. `gpufl trace` does this by itself when the "
+         "tool is found. DIR is a session directory, or a directory of sessions. A session that is still being written "
+         "is refused.\n\n"
+         "Exit status 1: functions were left without text, and why. 3: there is no session, no tool for its code, or it "
+         "cannot be written.",
      .options = disassemble_options,
      .operand = "DIR",
      .operand_min = 1,
@@ -275,6 +314,18 @@ const struct command command_table[] = {
      .operand = "ACTION",
      .operand_max = 3,
      .run = command_serve},
+    {.name = "top",
+     .summary = "this machine's GPUs and the programs on them, live",
+     .usage = "",
+     .example = "gpufl top",
+     .about =
+         "Shows each GPU's use, memory, power, temperature and clock, and the processes on it. Of programs that gpufl "
+         "traces also the kernels per second and the kernel that takes most time, read from the log that they are "
+         "writing.\n\n"
+         "Keys: q quits; m, k, p, n and g sort by memory, kernels per second, pid, name and GPU. Where standard output "
+         "is no terminal one page is printed, as with --once. NO_COLOR is respected.",
+     .options = top_options,
+     .run = command_top},
     {.name = "metrics",
      .summary = "hardware metrics of a GPU, and what they cost to collect",
      .usage = "chips|list [FILTER]|show NAME|passes NAME...|sets",

@@ -31,9 +31,9 @@ static void print_result(const char *dir, const struct code_listings *result)
     printf("\n");
 }
 
-static bool has_gap(const struct code_listings *result)
+static size_t functions_missing(const struct code_listings *result)
 {
-    return result->failed || result->left;
+    return result->failed + result->left + result->without_tool;
 }
 
 static int disassemble_one(const char *dir, const struct code_listings_options *options)
@@ -46,10 +46,10 @@ static int disassemble_one(const char *dir, const struct code_listings_options *
         return EXIT_ENVIRONMENT;
     }
     print_result(dir, &result);
-    if (!has_gap(&result))
+    size_t missing = functions_missing(&result);
+    if (!missing)
         return EXIT_GOOD;
-    command_error("disassemble", "%s: %zu %s without text: %s", dir, result.failed + result.left,
-                  functions(result.failed + result.left), result.reason.text);
+    command_error("disassemble", "%s: %zu %s without text: %s", dir, missing, functions(missing), result.reason.text);
     return EXIT_ANSWER_NO;
 }
 
@@ -87,12 +87,18 @@ int command_disassemble(int argc, char **argv)
     return code;
 }
 
-void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)
+static bool has_tool(enum image_vendor vendor)
 {
     char tool[PATH_MAX];
-    const char *named = getenv("GPUFL_NVDISASM");
-    if (!(named && *named) && disassembler_find(tool, NULL) != GPUFL_OK)
+    return disassembler_is_named(vendor) || disassembler_find(vendor, tool, NULL) == GPUFL_OK;
+}
+
+void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)
+{
+    if (!has_tool(IMAGE_NVIDIA) && !has_tool(IMAGE_AMD))
         return;
+    /* Without a tool there is nothing to say, unless somebody named one that is not there. */
+    bool is_named = disassembler_is_named(IMAGE_NVIDIA) || disassembler_is_named(IMAGE_AMD);
     int64_t deadline_ns = clock_mono_ns() + (int64_t)trace_limit_ms * 1000000;
     for (size_t i = 0; i < sessions->count; i++) {
         const char *dir = sessions->paths[i];
@@ -101,12 +107,13 @@ void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)
         struct code_listings result;
         struct problem problem = {""};
         gpufl_status status = code_listings_add(dir, &options, &result, &problem);
-        if (is_quiet || status == GPUFL_E_BUSY)
+        if (is_quiet || status == GPUFL_E_BUSY || (result.without_tool && !is_named && status == GPUFL_E_NOT_FOUND))
             continue;
+        size_t missing = is_named ? functions_missing(&result) : result.failed + result.left;
         if (status != GPUFL_OK)
             fprintf(stderr, "gpufl: instructions without text: %s\n", problem.text);
-        else if (has_gap(&result))
-            fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n",
-                    result.failed + result.left, functions(result.failed + result.left), result.reason.text, dir);
+        else if (missing)
+            fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n", missing,
+                    functions(missing), result.reason.text, dir);
     }
 }

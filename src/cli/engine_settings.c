@@ -15,9 +15,21 @@ static gpufl_status check_choice(enum profiler_kind kind, const char *text, stru
     return metric_choice_parse(&choice, kind, text, problem);
 }
 
+/* AMD's counters begin with a capital letter, as no set and no metric of NVIDIA's does; only the GPU knows which it has. */
+static bool names_amd_counters(const char *text)
+{
+    bool is_start = true;
+    for (; *text; text++) {
+        if (is_start && *text >= 'A' && *text <= 'Z')
+            return true;
+        is_start = *text == ',' || *text == ' ';
+    }
+    return false;
+}
+
 static gpufl_status check_range(const char *text, struct problem *problem)
 {
-    return check_choice(PROFILER_RANGE, text, problem);
+    return names_amd_counters(text) ? GPUFL_OK : check_choice(PROFILER_RANGE, text, problem);
 }
 
 static gpufl_status check_pm(const char *text, struct problem *problem)

@@ -99,6 +99,19 @@ static bool set_default(struct child_options *child, const char *variable, const
     return (!given && remote_config_sets(option)) || child_set(child, variable, given ? given : fallback, !given);
 }
 
+/* rocprofiler takes several tools: the user's own stay, before ours. The last name of a list counts only with a colon
+ * behind it. */
+static bool set_rocprofiler_tools(struct child_options *child, const char *recorder)
+{
+    const char *own = getenv("ROCP_TOOL_LIBRARIES");
+    char list[CHILD_VALUE_BYTES];
+    if (!own || !*own || strcmp(own, recorder) == 0)
+        return child_set(child, "ROCP_TOOL_LIBRARIES", recorder, false);
+    size_t size = strlen(own);
+    int length = snprintf(list, sizeof list, "%s%s%s:", own, own[size - 1] == ':' ? "" : ":", recorder);
+    return length > 0 && (size_t)length < sizeof list && child_set(child, "ROCP_TOOL_LIBRARIES", list, false);
+}
+
 static gpufl_status set_environment(struct child_options *child, const struct trace_request *request,
                                     const char *recorder, const char *name, const char *dir, struct problem *problem)
 {
@@ -106,7 +119,7 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
     if (!realpath(dir, absolute))
         return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
-    bool fits = child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
+    bool fits = set_rocprofiler_tools(child, recorder) && child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
                 child_set(child, "NVTX_INJECTION64_PATH", recorder, false) &&
                 child_set(child, "GPUFL_INJECT", "1", false) &&
                 child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
@@ -148,7 +161,9 @@ static void explain_nothing_recorded(const struct trace_messages *messages)
     else if (messages->has_error)
         reason = "see the error above";
     else if (cuda_load(&cuda, true, &problem) != GPUFL_OK)
-        reason = problem.text;
+        reason = access("/dev/kfd", F_OK) == 0
+                     ? "the program never initialized HIP, or rocprofiler-sdk is not installed"
+                     : problem.text;
     fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);
 }
 

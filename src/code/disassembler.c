@@ -2,97 +2,22 @@
 #include "code/disassembler.h"
 
 #include "base/clock.h"
+#include "code/amdgpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char tool_name[] = "nvdisasm";
-
-static bool is_program(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
-}
-
-static bool try_directory(char path[PATH_MAX], const char *directory, const char *folder)
-{
-    if (!directory || !*directory)
-        return false;
-    int size = snprintf(path, PATH_MAX, "%s%s/%s", directory, folder, tool_name);
-    return size > 0 && size < PATH_MAX && is_program(path);
-}
-
-static bool try_pattern(char path[PATH_MAX], const char *prefix)
-{
-    if (!prefix || !*prefix)
-        return false;
-    static const char *const folders[] = {"site-packages", "dist-packages"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        char pattern[PATH_MAX];
-        int size = snprintf(pattern, sizeof pattern, "%s/lib/python3*/%s/triton/backends/nvidia/bin/%s", prefix,
-                            folders[i], tool_name);
-        glob_t found = {0};
-        bool is_found = size > 0 && (size_t)size < sizeof pattern && glob(pattern, 0, NULL, &found) == 0 &&
-                        is_program(found.gl_pathv[0]);
-        if (is_found)
-            snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
-        globfree(&found);
-        if (is_found)
-            return true;
-    }
-    return false;
-}
-
-/* Every directory of PATH: the tool itself, or a Python with Triton. */
-static bool try_search_path(char path[PATH_MAX], bool is_for_python)
-{
-    const char *rest = getenv("PATH");
-    while (rest && *rest) {
-        size_t size = strcspn(rest, ":");
-        char directory[PATH_MAX];
-        if (size && size < sizeof directory - sizeof "/.." && rest[0] == '/') {
-            memcpy(directory, rest, size);
-            memcpy(directory + size, is_for_python ? "/.." : "", is_for_python ? sizeof "/.." : 1);
-            if (is_for_python ? try_pattern(path, directory) : try_directory(path, directory, ""))
-                return true;
-        }
-        rest += size;
-        rest += *rest == ':';
-    }
-    return false;
-}
-
-gpufl_status disassembler_find(char path[PATH_MAX], struct problem *problem)
-{
-    const char *chosen = getenv("GPUFL_NVDISASM");
-    if (chosen && *chosen) {
-        if (strlen(chosen) >= PATH_MAX || !is_program(chosen))
-            return problem_set(problem, GPUFL_E_NOT_FOUND, "GPUFL_NVDISASM: '%.256s' is not a program", chosen);
-        snprintf(path, PATH_MAX, "%s", chosen);
-        return GPUFL_OK;
-    }
-    if (try_search_path(path, false) || try_directory(path, getenv("CUDA_HOME"), "/bin") ||
-        try_directory(path, getenv("CUDA_PATH"), "/bin") || try_directory(path, "/usr/local/cuda", "/bin") ||
-        try_pattern(path, getenv("VIRTUAL_ENV")) || try_pattern(path, getenv("CONDA_PREFIX")) ||
-        try_search_path(path, true))
-        return GPUFL_OK;
-    return problem_set(problem, GPUFL_E_NOT_FOUND,
-                       "no nvdisasm in PATH, CUDA_HOME, /usr/local/cuda/bin or a Python's Triton; install the CUDA "
-                       "toolkit's nvdisasm or set GPUFL_NVDISASM");
-}
-
 /* The running tool. */
 struct tool_run {
-    char directory[64], file[80]; /* of the cubin given to it; "": not made */
+    char directory[64], file[80]; /* of the code given to it; "": not made */
     pid_t pid;                    /* 0: not running */
     int output_fd, message_fd;
     char message[256]; /* the begin of what it wrote to stderr */
@@ -101,7 +26,7 @@ struct tool_run {
     int exit_code; /* -1: by a signal */
 };
 
-static gpufl_status cubin_give(struct tool_run *run, const struct cubin *cubin, struct problem *problem)
+static gpufl_status code_give(struct tool_run *run, const struct code_image *image, struct problem *problem)
 {
     const char *base = getenv("TMPDIR");
     if (!base || !*base || strlen(base) > 32)
@@ -112,11 +37,11 @@ static gpufl_status cubin_give(struct tool_run *run, const struct cubin *cubin, 
         run->directory[0] = '\0';
         return status;
     }
-    snprintf(run->file, sizeof run->file, "%s/code.cubin", run->directory);
+    snprintf(run->file, sizeof run->file, "%s/code", run->directory);
     int fd = open(run->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     size_t written = 0;
-    while (fd >= 0 && written < cubin->size) {
-        ssize_t count = write(fd, cubin->bytes + written, cubin->size - written);
+    while (fd >= 0 && written < image->size) {
+        ssize_t count = write(fd, image->bytes + written, image->size - written);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
@@ -126,9 +51,35 @@ static gpufl_status cubin_give(struct tool_run *run, const struct cubin *cubin, 
     int error = errno;
     if (fd >= 0)
         close(fd);
-    if (written == cubin->size)
+    if (written == image->size)
         return GPUFL_OK;
     return problem_set(problem, GPUFL_E_IO, "cannot write %s: %s", run->file, strerror(error));
+}
+
+struct tool_arguments {
+    char texts[3][64];
+    char *list[7];
+};
+
+static void arguments_make(struct tool_arguments *arguments, struct tool_run *run, const struct disassembler_call *call)
+{
+    char *name = (char *)(uintptr_t)disassembler_name(call->image->vendor);
+    char(*texts)[sizeof arguments->texts[0]] = arguments->texts;
+    if (call->image->vendor == IMAGE_NVIDIA) {
+        snprintf(texts[0], sizeof texts[0], "%u", (unsigned)call->function->symbol_index);
+        memcpy(arguments->list, (char *[]){name, "-c", "-fun", texts[0], run->file, NULL}, 6 * sizeof(char *));
+        return;
+    }
+    char target[40];
+    uint64_t address = call->function->offset;
+    if (call->image->is_linked)
+        address += call->image->sections[call->function->section].address;
+    amdgpu_target_name(call->image->arch, target, sizeof target);
+    snprintf(texts[0], sizeof texts[0], "--mcpu=%s", target);
+    snprintf(texts[1], sizeof texts[1], "--start-address=0x%" PRIx64, address);
+    snprintf(texts[2], sizeof texts[2], "--stop-address=0x%" PRIx64, address + call->function->size);
+    memcpy(arguments->list, (char *[]){name, "--disassemble", texts[0], texts[1], texts[2], run->file, NULL},
+           sizeof arguments->list);
 }
 
 static gpufl_status tool_start(struct tool_run *run, const struct disassembler_call *call, struct problem *problem)
@@ -155,10 +106,9 @@ static gpufl_status tool_start(struct tool_run *run, const struct disassembler_c
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
-    char index[16];
-    snprintf(index, sizeof index, "%u", (unsigned)call->symbol_index);
-    char *arguments[] = {(char *)(uintptr_t)tool_name, "-c", "-fun", index, run->file, NULL};
-    int error = posix_spawn(&run->pid, call->tool, &actions, &attributes, arguments, environ);
+    struct tool_arguments arguments;
+    arguments_make(&arguments, run, call);
+    int error = posix_spawn(&run->pid, call->tool, &actions, &attributes, arguments.list, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     close(output[1]);
@@ -267,7 +217,7 @@ gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes
         .message_fd = -1,
         .deadline_ns = clock_mono_ns() + (int64_t)call->time_limit_ms * 1000000,
     };
-    gpufl_status status = cubin_give(&run, call->cubin, problem);
+    gpufl_status status = code_give(&run, call->image, problem);
     if (!status)
         status = tool_start(&run, call, problem);
     if (!status && !tool_follow(&run, out)) {
@@ -280,6 +230,12 @@ gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes
         status = problem_set(problem, GPUFL_E_IO, "%s failed (%s %d): %s", call->tool,
                              run.exit_code < 0 ? "signal, status" : "exit code", run.exit_code, message_text(&run));
     }
+    /* Then it goes on, as if the code were another target's, or crashes. */
+    if (run.message_size && call->image->vendor == IMAGE_AMD &&
+        strstr(message_text(&run), "is not a recognized processor"))
+        status = problem_set(problem, GPUFL_E_UNSUPPORTED,
+                             "%s does not know %s: name a newer one, such as ROCm's, in GPUFL_LLVM_OBJDUMP", call->tool,
+                             call->image->arch);
     tool_end(&run);
     return status;
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of a function: as text where nvdisasm is found, else as raw
- * words. Texts are cached by content under $XDG_CACHE_HOME/gpufl/sass or
+/* The instructions of a function: as text where nvdisasm or llvm-objdump is found,
+ * else without. Texts are cached by content under $XDG_CACHE_HOME/gpufl/sass or
  * ~/.cache/gpufl/sass (directory 0700, files 0600). One owner; only for the
  * command line and reports, since it may start a program. */
 #ifndef GPUFL_CODE_DISASSEMBLY_H
 #define GPUFL_CODE_DISASSEMBLY_H
 
-#include "code/cubin.h"
+#include "code/image.h"
 
 struct instruction {
-    uint64_t pc; /* offset in the function */
-    uint64_t word[2];
-    const char *text; /* "@P0 EXIT"; NULL: not known */
+    uint64_t pc;      /* offset in the function */
+    const char *text; /* "@P0 EXIT", "s_endpgm"; NULL: not known */
+    unsigned size;    /* bytes; without text those of the smallest one */
 };
 
 struct disassembly {
-    struct instruction *instructions; /* owned; instructions[pc / CUBIN_INSTRUCTION_BYTES] */
+    struct instruction *instructions; /* owned; by pc, each begins where the one before ends */
     size_t count;
     size_t text_count; /* instructions with text */
     char *output;      /* owned; the texts lie in it */
@@ -27,15 +27,13 @@ struct disassembly_options {
     unsigned time_limit_ms; /* 0: 20 s */
 };
 
-/* The function's instructions. A missing, failing or hanging tool is no failure: then there are words only, and the
- * problem says why there is no text ("" when there is). options may be NULL. */
-NODISCARD gpufl_status disassembly_read(struct disassembly *disassembly, const struct cubin *cubin,
-                                        const struct cubin_function *function,
+/* The function's instructions. A missing, failing or hanging tool is no failure: then there are no texts, and the
+ * problem says why ("" when there are). options may be NULL. */
+NODISCARD gpufl_status disassembly_read(struct disassembly *disassembly, const struct code_image *image,
+                                        const struct image_function *function,
                                         const struct disassembly_options *options, struct problem *problem);
 void disassembly_free(struct disassembly *disassembly);
-/* NULL outside the function. */
+/* The instruction with that offset in it; NULL outside the function. */
 const struct instruction *disassembly_at(const struct disassembly *disassembly, uint64_t pc);
-/* The text, or "0x000fe20000000800 0x00000a00ff017b82" (high word first) where there is none. */
-void instruction_print(const struct instruction *instruction, char *out, size_t out_size);
 
 #endif

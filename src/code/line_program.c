@@ -125,10 +125,10 @@ static bool form_read(const struct line_unit *unit, struct byte_reader *header, 
         value->text = byte_reader_text(header);
         return true;
     case FORM_STRP:
-        value->text = cubin_strings_at(&table->strings, byte_reader_number(header, offset_size));
+        value->text = image_strings_at(&table->strings, byte_reader_number(header, offset_size));
         return true;
     case FORM_LINE_STRP:
-        value->text = cubin_strings_at(&table->line_strings, byte_reader_number(header, offset_size));
+        value->text = image_strings_at(&table->line_strings, byte_reader_number(header, offset_size));
         return true;
     case FORM_UDATA:
         value->number = byte_reader_uleb(header);

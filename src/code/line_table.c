@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { ROWS_MAX = 4 << 20, PATH_BYTES_MAX = 16 << 20 };
-enum { SECTION_RELA = 4, SECTION_REL = 9, RELA_SIZE = 24, REL_SIZE = 16 };
+enum { SECTION_RELA = 4, SECTION_REL = 9, RELA_SIZE = 24, REL_SIZE = 16, SECTION_FLAG_COMPRESSED = 0x800 };
 enum {
     OP_EXTENDED = 0,
     OP_COPY = 1,
@@ -57,7 +57,7 @@ static int relocation_order(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-static gpufl_status relocations_add(struct line_reading *reading, const struct cubin_section *section)
+static gpufl_status relocations_add(struct line_reading *reading, const struct image_section *section)
 {
     bool has_addend = section->type == SECTION_RELA;
     size_t count = (size_t)(section->size / (has_addend ? RELA_SIZE : REL_SIZE));
@@ -68,7 +68,7 @@ static gpufl_status relocations_add(struct line_reading *reading, const struct c
     if (!relocations)
         return problem_set(reading->problem, GPUFL_E_NO_MEMORY, "no memory for %zu relocations", total);
     reading->relocations = relocations;
-    const uint8_t *bytes = reading->table->cubin->bytes + section->offset;
+    const uint8_t *bytes = reading->table->image->bytes + section->offset;
     struct byte_reader reader = byte_reader_over(bytes, (size_t)section->size);
     while (reading->relocation_count < total) {
         struct relocation *relocation = &relocations[reading->relocation_count++];
@@ -83,10 +83,10 @@ static gpufl_status relocations_add(struct line_reading *reading, const struct c
 /* ptxas writes REL sections for older architectures (sm_80) and RELA sections for newer ones (sm_90). */
 static gpufl_status relocations_read(struct line_reading *reading, uint32_t section)
 {
-    const struct cubin *cubin = reading->table->cubin;
+    const struct code_image *image = reading->table->image;
     bool has_rel = false, has_rela = false;
-    for (uint32_t i = 1; i < cubin->section_count; i++) {
-        const struct cubin_section *table = &cubin->sections[i];
+    for (uint32_t i = 1; i < image->section_count; i++) {
+        const struct image_section *table = &image->sections[i];
         bool *has_it = table->type == SECTION_RELA ? &has_rela : table->type == SECTION_REL ? &has_rel : NULL;
         if (!has_it || *has_it || table->info != section)
             continue;
@@ -100,22 +100,29 @@ static gpufl_status relocations_read(struct line_reading *reading, uint32_t sect
     return GPUFL_OK;
 }
 
-/* The operand of set_address is a place holder: the relocation at its offset names the code. */
+/* In linked code the operand of set_address is the address. Else it is a place holder: the relocation at its offset
+ * names the code. */
 static void address_set(struct line_reading *reading, struct line_state *state, size_t operand_offset, uint64_t operand)
 {
+    const struct code_image *image = reading->table->image;
+    struct image_symbol symbol = {0};
+    if (image->is_linked) {
+        symbol.section = image_section_at(image, operand);
+        operand -= image->sections[symbol.section].address;
+    }
     struct relocation key = {.offset = operand_offset};
-    const struct relocation *relocation = reading->relocation_count
+    const struct relocation *relocation = reading->relocation_count && !image->is_linked
                                               ? bsearch(&key, reading->relocations, reading->relocation_count,
                                                         sizeof *reading->relocations, relocation_order)
                                               : NULL;
-    struct cubin_symbol symbol;
-    if (!relocation || !cubin_symbol_read(reading->table->cubin, relocation->symbol, &symbol) || !symbol.section ||
-        (state->section && state->section != symbol.section)) {
+    if (relocation && !image_symbol_read(image, relocation->symbol, &symbol))
+        symbol.section = 0;
+    if (!symbol.section || (state->section && state->section != symbol.section)) {
         state->is_unusable = true;
         return;
     }
     state->section = symbol.section;
-    state->address = symbol.value + (relocation->has_addend ? relocation->addend : operand);
+    state->address = symbol.value + (relocation && relocation->has_addend ? relocation->addend : operand);
 }
 
 static gpufl_status row_add(struct line_reading *reading, struct line_state *state, const struct line_unit *unit)
@@ -299,21 +306,24 @@ static int sequence_order(const void *left, const void *right)
     return a->first_row < b->first_row ? -1 : a->first_row > b->first_row;
 }
 
-gpufl_status line_table_open(struct line_table *table, const struct cubin *cubin, enum line_table_kind kind,
+gpufl_status line_table_open(struct line_table *table, const struct code_image *image, enum line_table_kind kind,
                              struct problem *problem)
 {
     const char *name = kind == LINE_TABLE_PTX ? ".nv_debug_line_sass" : ".debug_line";
-    *table = (struct line_table){.cubin = cubin, .paths.text_bytes_max = PATH_BYTES_MAX};
-    uint32_t index = cubin_section_find(cubin, name, 0);
-    if (!index || !cubin->sections[index].size)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "no line information: build with -lineinfo");
-    table->strings = cubin_strings(cubin, ".debug_str");
-    table->line_strings = cubin_strings(cubin, ".debug_line_str");
-    const struct cubin_section *section = &cubin->sections[index];
+    *table = (struct line_table){.image = image, .paths.text_bytes_max = PATH_BYTES_MAX};
+    uint32_t index = image_section_find(image, name, 0);
+    if (!index || !image->sections[index].size)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "no line information: build with %s",
+                           image->vendor == IMAGE_AMD ? "-gline-tables-only" : "-lineinfo");
+    if (image->sections[index].flags & SECTION_FLAG_COMPRESSED)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s is compressed: build with -gz=none", name);
+    table->strings = image_strings(image, ".debug_str");
+    table->line_strings = image_strings(image, ".debug_line_str");
+    const struct image_section *section = &image->sections[index];
     struct line_reading reading = {
         .table = table,
         .section_name = name,
-        .section = byte_reader_over(cubin->bytes + section->offset, (size_t)section->size),
+        .section = byte_reader_over(image->bytes + section->offset, (size_t)section->size),
         .problem = problem,
     };
     gpufl_status status = relocations_read(&reading, index);
@@ -349,7 +359,7 @@ static const char *function_name(const struct line_table *table, const struct li
     if (!row->function || !row->caller || table->unit_count != 1)
         return NULL;
     uint32_t offset = row->function - 1;
-    const char *name = cubin_strings_at(&table->strings, offset);
+    const char *name = image_strings_at(&table->strings, offset);
     return name && *name && (!offset || !name[-1]) ? name : NULL;
 }
 

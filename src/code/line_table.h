@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an instruction to the source: the DWARF 2 to 5 line programs of a cubin
- * (.debug_line), with the calls that were inlined there; and from an instruction
- * to the line of the PTX text (.nv_debug_line_sass). The cubin is untrusted and
+/* From an instruction to the source: the DWARF 2 to 5 line programs of GPU
+ * code (.debug_line), with the calls that NVIDIA's say were inlined there; and from an
+ * instruction to the line of the PTX text (.nv_debug_line_sass). The image is untrusted and
  * borrowed: it must outlive the table. Read only once open: any thread. */
 #ifndef GPUFL_CODE_LINE_TABLE_H
 #define GPUFL_CODE_LINE_TABLE_H
 
 #include "base/intern.h"
-#include "code/cubin.h"
+#include "code/image.h"
 
 enum line_table_kind { LINE_TABLE_SOURCE, LINE_TABLE_PTX };
 
@@ -27,11 +27,11 @@ struct line_sequence {
 };
 
 struct line_table {
-    const struct cubin *cubin; /* borrowed */
-    struct line_row *rows;     /* owned, as the next two */
+    const struct code_image *image; /* borrowed */
+    struct line_row *rows;          /* owned, as the next two */
     struct line_sequence *sequences;
     struct intern paths;
-    struct cubin_strings strings, line_strings; /* .debug_str, .debug_line_str */
+    struct image_strings strings, line_strings; /* .debug_str, .debug_line_str */
     size_t row_count, row_capacity, sequence_count, sequence_capacity;
     uint32_t skipped_sequences; /* without a function, or with addresses that go backwards */
     uint32_t unit_count;
@@ -46,10 +46,10 @@ struct line_frame {
 
 enum { LINE_FRAMES_MAX = 32 };
 
-/* GPUFL_E_NOT_FOUND: the cubin has no such table (built without -lineinfo). GPUFL_E_INVALID: damaged; the problem names
+/* GPUFL_E_NOT_FOUND: the image has no such table (built without -lineinfo). GPUFL_E_INVALID: damaged; the problem names
  * the section and offset. */
-NODISCARD gpufl_status line_table_open(struct line_table *table, const struct cubin *cubin, enum line_table_kind kind,
-                                       struct problem *problem);
+NODISCARD gpufl_status line_table_open(struct line_table *table, const struct code_image *image,
+                                       enum line_table_kind kind, struct problem *problem);
 void line_table_close(struct line_table *table);
 
 /* Fills frames, innermost first, for the instruction at that offset of the section (function->section, function->offset

@@ -29,8 +29,8 @@ static bool name_make(const struct sass_cache_key *key, char name[NAME_SIZE])
     snprintf(version, sizeof version, "%lld %lld %ld", (long long)status.st_size, (long long)status.st_mtim.tv_sec,
              status.st_mtim.tv_nsec);
     uint64_t tool_hash = hash(hash(start, key->tool, strlen(key->tool)), version, strlen(version));
-    uint64_t cubin_hash = hash(start, key->cubin->bytes, key->cubin->size);
-    snprintf(name, NAME_SIZE, "%016" PRIx64 "-%zx-%" PRIu32 "-%016" PRIx64 ".sass", cubin_hash, key->cubin->size,
+    uint64_t image_hash = hash(start, key->image->bytes, key->image->size);
+    snprintf(name, NAME_SIZE, "%016" PRIx64 "-%zx-%" PRIu32 "-%016" PRIx64 ".sass", image_hash, key->image->size,
              key->symbol_index, tool_hash);
     return true;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvdisasm printed, kept on disk: one file per function, named after the
- * content of the cubin and the tool that read it. It may be deleted at any time.
+/* What nvdisasm and llvm-objdump printed, kept on disk: one file per function, named after the
+ * content of the code and the tool that read it. It may be deleted at any time.
  * Failures to keep or find a text only cost time. Any thread. */
 #ifndef GPUFL_CODE_SASS_CACHE_H
 #define GPUFL_CODE_SASS_CACHE_H
 
-#include "code/cubin.h"
+#include "code/image.h"
 
 #include <limits.h>
 
 struct sass_cache_key {
-    const struct cubin *cubin;
+    const struct code_image *image;
     uint32_t symbol_index;
     const char *tool; /* its path, size and time of change are part of the key */
 };

@@ -9,6 +9,7 @@
 #define GPUFL_DRIVER_CUPTI_H
 
 #include "base/status.h"
+#include "driver/activity.h"
 
 struct cupti; /* opaque, process-wide, never unloaded */
 
@@ -69,76 +70,6 @@ uint64_t cupti_take_dropped(struct cupti *cupti);
 /* The first CUPTI call that failed since start, for the capability record; "" when none did. */
 const char *cupti_first_failure(const struct cupti *cupti);
 
-/* Times are CUPTI's clock, which is CLOCK_REALTIME. */
-struct kernel_activity {
-    int64_t start_ns, end_ns;
-    const char *name; /* mangled; owned by CUPTI, valid while decoding */
-    uint64_t graph_node_id;
-    uint64_t local_total_bytes;
-    uint32_t graph_id, device_id, context_id, stream_id, correlation_id;
-    uint32_t grid[3], block[3], cluster[3];
-    uint32_t regs, static_shared, dyn_shared, shared_executed, local_per_thread;
-    uint8_t cache_requested, cache_executed;
-};
-struct copy_activity { /* memcpy, peer memcpy and memset */
-    int64_t start_ns, end_ns;
-    uint64_t bytes, graph_node_id;
-    uint32_t graph_id, device_id, context_id, stream_id, correlation_id;
-    uint32_t src_device_id, dst_device_id; /* peer copies */
-    uint32_t value;                        /* memset */
-    uint8_t copy_kind, src_kind, dst_kind, is_async, is_peer, memory_kind;
-};
-struct sync_activity {
-    int64_t start_ns, end_ns;
-    uint32_t type, correlation_id, context_id, stream_id, event_id;
-    bool has_stream, has_event;
-};
-struct api_activity { /* one runtime or driver call */
-    int64_t start_ns, end_ns;
-    uint32_t correlation_id, thread_id;
-    uint16_t cbid;
-    uint8_t is_runtime, is_graph_launch;
-};
-struct external_activity {
-    uint64_t external_id;
-    uint32_t correlation_id, external_kind;
-};
-struct memory_activity {
-    int64_t time_ns;
-    uint64_t address, bytes;
-    uint32_t op /* 1 alloc 2 free */, memory_kind, correlation_id, device_id, context_id, stream_id;
-    bool has_stream, is_async;
-};
-struct overhead_activity {
-    int64_t start_ns, end_ns;
-    uint32_t kind; /* CUPTI's numbering */
-};
-
-enum activity_kind {
-    ACTIVITY_KERNEL,
-    ACTIVITY_COPY,
-    ACTIVITY_MEMSET,
-    ACTIVITY_SYNC,
-    ACTIVITY_API,
-    ACTIVITY_EXTERNAL,
-    ACTIVITY_MEMORY,
-    ACTIVITY_OVERHEAD,
-    ACTIVITY_IGNORED /* a kind we know and do not use */,
-    ACTIVITY_UNKNOWN /* a kind of a newer CUPTI */,
-    ACTIVITY_BAD /* absurd record: the rest of the buffer is unreadable */
-};
-struct activity {
-    enum activity_kind kind;
-    union {
-        struct kernel_activity kernel;
-        struct copy_activity copy;
-        struct sync_activity sync;
-        struct api_activity api;
-        struct external_activity external;
-        struct memory_activity memory;
-        struct overhead_activity overhead;
-    } u;
-};
 struct activity_cursor {
     const struct cupti *cupti;
     uint8_t *buffer;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library that `gpufl trace` names in CUDA_INJECTION64_PATH and
- * NVTX_INJECTION64_PATH. The CUDA driver calls the first function inside cuInit,
- * each copy of the NVTX headers the second at its first call. Nothing here runs
+/* The library that `gpufl trace` names in CUDA_INJECTION64_PATH,
+ * NVTX_INJECTION64_PATH and ROCP_TOOL_LIBRARIES. The CUDA driver calls the first
+ * function inside cuInit, each copy of the NVTX headers the second at its first
+ * call, rocprofiler-sdk the third when HIP starts. Nothing here runs
  * by itself when the library is loaded. */
 #include "sdk/nvtx.h"
 
 GPUFL_API int InitializeInjection(void);
 GPUFL_API int InitializeInjectionNvtx2(nvtx_get_table get_table);
+GPUFL_API void *rocprofiler_configure(uint32_t version, const char *runtime_version, uint32_t priority,
+                                      void *client_id);
 
 int InitializeInjection(void)
 {
@@ -18,4 +21,10 @@ int InitializeInjection(void)
 int InitializeInjectionNvtx2(nvtx_get_table get_table)
 {
     return gpufl_nvtx_attach(get_table);
+}
+
+void *rocprofiler_configure(uint32_t version, const char *runtime_version, uint32_t priority, void *client_id)
+{
+    (void)runtime_version, (void)priority;
+    return gpufl_rocprofiler_configure(version, client_id);
 }

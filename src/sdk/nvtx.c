@@ -2,6 +2,7 @@
 #include "sdk/nvtx.h"
 
 #include "capture/thread_log.h"
+#include "sdk/amd_session.h"
 #include "sdk/session.h"
 
 #include <pthread.h>
@@ -65,6 +66,7 @@ struct name {
 enum { names_max = 16384, name_bytes_max = 4096 };
 static _Atomic uint32_t name_count;
 static _Atomic uint64_t next_range_id = 1;
+static const uint64_t roctx_range_bit = UINT64_C(1) << 63; /* its ids are its own: they must not meet NVTX's */
 
 static struct name *name_make(const char *text, size_t size)
 {
@@ -145,11 +147,14 @@ static size_t unnumbered_size(const char *name, size_t size)
     }
 }
 
+/* schema enum scope_source */
+enum { source_nvtx_push = 1, source_nvtx_start, source_roctx_push, source_roctx_start, source_roctx_mark };
+
 static int push(struct scope_text *text, const struct name *domain)
 {
     static _Thread_local int depth; /* what nvtxRangePush returns */
     text->name_size = unnumbered_size(text->name, text->name_size);
-    text->source = 1;
+    text->source = text->source ? text->source : source_nvtx_push;
     text->tag = domain ? domain->text : NULL;
     text->tag_size = domain ? domain->size : 0;
     scope_begin(text);
@@ -166,7 +171,7 @@ static uint64_t range_start(struct scope_text *text, const struct name *domain)
 {
     uint64_t id = atomic_fetch_add(&next_range_id, 1);
     if (gpufl_is_recording()) {
-        text->source = 2;
+        text->source = source_nvtx_start;
         text->tag = domain ? domain->text : NULL;
         text->tag_size = domain ? domain->size : 0;
         thread_log_range_start(text, id);
@@ -255,6 +260,26 @@ static struct name *on_register_w(const struct name *domain, const wchar_t *text
 {
     (void)domain;
     return on_domain_create_w(text);
+}
+
+void roctx_range(enum rocprofiler_range range, const char *text, uint64_t range_id)
+{
+    struct scope_text scope = {.name = text, .name_size = text ? strlen(text) : 0};
+    if (range == ROCPROFILER_RANGE_PUSH) {
+        scope.source = source_roctx_push;
+        (void)push(&scope, NULL);
+    } else if (range == ROCPROFILER_RANGE_POP) {
+        (void)pop();
+    } else if (gpufl_is_recording()) {
+        /* A mark is a range of its own that ends where it begins. */
+        uint64_t id =
+            range == ROCPROFILER_RANGE_MARK ? atomic_fetch_add(&next_range_id, 1) : roctx_range_bit | range_id;
+        scope.source = range == ROCPROFILER_RANGE_MARK ? source_roctx_mark : source_roctx_start;
+        if (range != ROCPROFILER_RANGE_STOP)
+            thread_log_range_start(&scope, id);
+        if (range != ROCPROFILER_RANGE_START)
+            thread_log_range_end(id);
+    }
 }
 
 struct hook {

@@ -9,6 +9,7 @@
 #include "driver/cuda.h"
 #include "logfile/session_dir.h"
 #include "logfile/writer.h"
+#include "sdk/amd_session.h"
 #include "sdk/options.h"
 #include "sdk/session_records.h"
 
@@ -30,6 +31,7 @@ static struct {
     bool is_running, is_injected, has_handlers;
     int users;                   /* inits not yet matched by a shutdown */
     _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
+    pthread_mutex_t grant_mutex; /* around AMD's part of the grant, which may come later */
     struct trace_grant grant;
     struct problem gpu_problem;
     struct options options;
@@ -44,9 +46,11 @@ static struct {
     _Atomic(struct deep *) scope_deep;
     _Atomic int visitors;
     _Atomic bool is_disabled; /* said the last init */
-} session = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} session = {.mutex = PTHREAD_MUTEX_INITIALIZER, .grant_mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local struct problem last_problem;
+/* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
+static _Thread_local bool is_starting;
 
 gpufl_status session_fail(gpufl_status status, const struct problem *problem)
 {
@@ -179,14 +183,28 @@ static struct deep_settings deep_settings(const struct options *options, bool is
     };
 }
 
-/* On the collector's thread: a context showed what its GPU grants. */
-static void on_deep_news(void *user)
+static gpufl_engine granted_engine(const struct options *options, const struct trace_grant *grant)
+{
+    if (options->profiling_engine == GPUFL_ENGINE_MONITOR)
+        return GPUFL_ENGINE_MONITOR;
+    bool has_amd = grant->amd.is_tried && grant->amd.status == GPUFL_OK;
+    bool has_cupti = grant->status == GPUFL_OK && grant->cupti.granted;
+    struct deep *deep = collector_deep(session.collector);
+    if (has_cupti)
+        return deep ? deep_engine(deep) : GPUFL_ENGINE_TRACE;
+    return has_amd ? GPUFL_ENGINE_TRACE : GPUFL_ENGINE_MONITOR;
+}
+
+/* On the collector's thread: a context showed what its GPU grants, or HIP started. */
+static void on_news(void *user)
 {
     (void)user;
-    struct deep *deep = collector_deep(session.collector);
-    session.engine = deep_engine(deep);
-    write_capabilities(collector_recorder(session.collector), &session.options, session.engine, &session.grant, deep,
-                       session.gpu_problem.text);
+    pthread_mutex_lock(&session.grant_mutex);
+    struct trace_grant grant = session.grant;
+    pthread_mutex_unlock(&session.grant_mutex);
+    session.engine = granted_engine(&session.options, &grant);
+    write_capabilities(collector_recorder(session.collector), &session.options, session.engine, &grant,
+                       collector_deep(session.collector), session.gpu_problem.text);
 }
 
 static gpufl_status open_parts(bool is_injected, struct problem *problem, struct problem *gpu_problem)
@@ -211,6 +229,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .interval_ms = (unsigned)options->system_sample_rate_ms,
         .is_continuous = options->continuous_system_sampling,
         .use_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA,
+        .use_amd = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_AMD,
     };
     status = system_sampler_start(&session.sampler, &sampler, gpu_problem);
     if (status != GPUFL_OK)
@@ -228,7 +247,8 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
         .deep = deep_settings(options, is_injected),
-        .on_deep_news = on_deep_news,
+        .on_news = on_news,
+        .amd = amd_settings_of(options, session.sampler),
         .sampler_cpu_ns = sampler_cpu_ns,
         .sampler_user = session.sampler,
     };
@@ -250,19 +270,21 @@ static void close_parts(void)
 
 static gpufl_engine choose_engine(const struct options *options, struct trace_grant *grant)
 {
+    bool uses_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA;
     gpufl_engine wanted = options->profiling_engine;
     if (wanted == GPUFL_ENGINE_MONITOR)
         return wanted;
-    if (options->backend == GPUFL_BACKEND_AMD || options->backend == GPUFL_BACKEND_NONE)
-        grant->status = problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend %s has no %s engine",
-                                    options->backend == GPUFL_BACKEND_AMD ? "Amd" : "None", engine_name(wanted));
-    if (grant->status != GPUFL_OK) {
+    if (options->backend == GPUFL_BACKEND_NONE)
+        grant->status =
+            problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend None has no %s engine", engine_name(wanted));
+    else if (!uses_nvidia) /* what became of CUPTI is what became of rocprofiler: there is nothing else */
+        grant->status = grant->amd.status, grant->problem = grant->amd.problem;
+    amd_warn(options->profiling_engine, &grant->amd);
+    gpufl_engine engine = granted_engine(options, grant);
+    if (engine == GPUFL_ENGINE_MONITOR)
         log_message(GPUFL_LOG_WARNING, "%s; continuing with the Monitor engine: no kernels are recorded",
                     grant->problem.text);
-        return GPUFL_ENGINE_MONITOR;
-    }
-    struct deep *deep = collector_deep(session.collector);
-    return deep ? deep_engine(deep) : GPUFL_ENGINE_TRACE;
+    return engine;
 }
 
 static void offer_scopes(void)
@@ -313,12 +335,14 @@ static void after_fork_in_child(void)
         system_sampler_abandon(session.sampler);
         collector_abandon(session.collector);
     }
+    rocprofiler_forget();
     session.writer = NULL;
     session.sampler = NULL;
     session.collector = NULL;
     session.is_running = session.is_injected = false;
     session.users = 0;
     pthread_mutex_init(&session.mutex, NULL);
+    pthread_mutex_init(&session.grant_mutex, NULL);
 }
 
 static void install_handlers(void)
@@ -380,8 +404,6 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
 
 gpufl_status session_start(const gpufl_options *given, bool is_injected)
 {
-    /* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
-    static _Thread_local bool is_starting;
     if (is_starting)
         return GPUFL_OK;
     struct problem problem = {""};
@@ -407,6 +429,26 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
         session_fail(status, &problem);
     }
     return status;
+}
+
+void session_join_hip(void)
+{
+    if (is_starting)
+        return;
+    pthread_mutex_lock(&session.mutex);
+    bool is_running = session.is_running;
+    if (is_running && (!session.grant.amd.is_tried || session.grant.amd.status != GPUFL_OK)) {
+        struct amd_grant grant = {0};
+        collector_trace_amd(session.collector, &grant);
+        amd_warn(session.options.profiling_engine, &grant);
+        pthread_mutex_lock(&session.grant_mutex);
+        session.grant.amd = grant;
+        pthread_mutex_unlock(&session.grant_mutex);
+        collector_tell_news(session.collector);
+    }
+    pthread_mutex_unlock(&session.mutex);
+    if (!is_running)
+        (void)session_start(NULL, true);
 }
 
 gpufl_status gpufl_init(const gpufl_options *options)

@@ -21,5 +21,7 @@ void scope_end(void);
 /* Who started the session decides when it ends: in a program traced by `gpufl trace`, the program's
  * own init and shutdown only join and leave. */
 gpufl_status session_start(const gpufl_options *given, bool is_injected);
+/* HIP starts in a program traced from outside: starts the session, or adds AMD's part to it. */
+void session_join_hip(void);
 
 #endif

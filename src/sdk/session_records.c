@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "capture/session_frame.h"
 #include "format/json.h"
+#include "sdk/amd_session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,12 @@ static void append_text(struct bytes *line, const char *key, const char *text)
     json_text(line, text);
 }
 
-static const char *wire_engine(gpufl_engine engine)
+static const char *wire_engine(gpufl_engine engine, bool is_amd)
 {
+    if (is_amd)
+        return engine == GPUFL_ENGINE_MONITOR ? "amd.none"
+               : engine == GPUFL_ENGINE_TRACE ? "amd.trace"
+                                              : "amd.dispatch_counters";
     static const char *const names[] = {"",
                                         "nvidia.none",
                                         "nvidia.trace",
@@ -34,7 +39,7 @@ void write_job_start(struct recorder *recorder, const struct options *options, s
     const struct session_frame frame = {
         .dir = session_dir,
         .session_kind = options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace",
-        .profiling_engine = wire_engine(options->profiling_engine),
+        .profiling_engine = wire_engine(options->profiling_engine, amd_is_alone(options)),
         .driver_version = system_sampler_driver_version(sampler),
         .cuda_driver_version = system_sampler_cuda_version(sampler),
     };
@@ -64,6 +69,16 @@ static void append_capability(struct bytes *line, const struct capability *capab
     bytes_append_char(line, '}');
 }
 
+static bool has_amd(const struct amd_grant *amd)
+{
+    return amd->is_tried && amd->status == GPUFL_OK;
+}
+
+static bool is_of_amd_only(const struct trace_grant *grant)
+{
+    return has_amd(&grant->amd) && !(grant->status == GPUFL_OK && grant->cupti.granted);
+}
+
 static const char *reason_code(gpufl_status status)
 {
     switch (status) {
@@ -83,9 +98,44 @@ static const char *reason_code(gpufl_status status)
 }
 
 /* The parts of the engines above Trace; what waits for the program's first context is "pending". */
+/* What AMD's part adds to what CUPTI granted, in CUPTI's bits. */
+static unsigned amd_granted(const struct amd_grant *amd)
+{
+    static const struct {
+        unsigned amd, cupti;
+    } bits[] = {{ROCPROFILER_KERNELS, CUPTI_GRANTED_KERNELS},
+                {ROCPROFILER_COPIES, CUPTI_GRANTED_COPIES},
+                {ROCPROFILER_CALLS, CUPTI_GRANTED_API},
+                {ROCPROFILER_SYNC, CUPTI_TRACE_SYNC},
+                {ROCPROFILER_MEMORY, CUPTI_TRACE_MEMORY}};
+    unsigned granted = 0;
+    for (size_t i = 0; has_amd(amd) && i < sizeof bits / sizeof *bits; i++)
+        granted |= amd->trace.granted & bits[i].amd ? bits[i].cupti : 0;
+    return granted;
+}
+
+/* Only where rocprofiler was tried: a session without AMD has nothing to say about it. */
+static void append_amd(struct bytes *line, const struct options *options, const struct amd_grant *amd)
+{
+    if (!amd->is_tried)
+        return;
+    const char *why = reason_code(amd->status);
+    const struct capability trace = {"amd_trace", true, has_amd(amd), "rocprofiler", why};
+    append_capability(line, &trace, amd->problem.text);
+    bool has_counters = has_amd(amd) && (amd->trace.granted & ROCPROFILER_COUNTERS);
+    const struct capability counters = {"dispatch_counters", options->profiling_engine > GPUFL_ENGINE_TRACE,
+                                        has_counters, "one_pass", has_amd(amd) ? "unsupported" : why};
+    append_capability(line, &counters, has_amd(amd) ? amd->trace.counters_problem.text : amd->problem.text);
+    const struct capability left_out = {"dispatch_counters_left_out", has_counters && amd->trace.left_out[0], false,
+                                        "one_pass", "not_available"};
+    append_capability(line, &left_out, amd->trace.left_out);
+}
+
 static void append_deep(struct bytes *line, const struct options *options, struct deep *deep,
                         const struct trace_grant *trace)
 {
+    static const struct problem nvidia_only = {"for NVIDIA GPUs only; on AMD GPUs dispatches are counted instead"};
+    bool is_amd_only = is_of_amd_only(trace);
     gpufl_engine engine = options->profiling_engine;
     const struct {
         const char *feature, *mode;
@@ -102,9 +152,13 @@ static void append_deep(struct bytes *line, const struct options *options, struc
         {"cubin_disassembly", "cubin", engine > GPUFL_ENGINE_TRACE, DEEP_CODE},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        struct deep_grant grant = {.state = DEEP_REFUSED, .status = trace->status, .problem = trace->problem};
+        struct deep_grant grant = {.state = DEEP_REFUSED,
+                                   .status = is_amd_only ? GPUFL_E_UNSUPPORTED : trace->status,
+                                   .problem = is_amd_only ? nvidia_only : trace->problem};
         if (deep)
             deep_grants_get(deep_grants(deep), parts[i].part, &grant);
+        if (parts[i].part == DEEP_CODE && trace->amd.has_code)
+            grant.state = DEEP_RUNNING;
         bool is_pending = parts[i].is_requested && grant.state == DEEP_WAITING;
         const struct capability capability = {parts[i].feature, parts[i].is_requested, grant.state == DEEP_RUNNING,
                                               parts[i].mode, is_pending ? "no_context_yet" : reason_code(grant.status)};
@@ -117,10 +171,12 @@ void write_capabilities(struct recorder *recorder, const struct options *options
                         const struct trace_grant *grant, struct deep *deep, const char *gpu_problem)
 {
     bool wants_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE;
-    unsigned granted = selected >= GPUFL_ENGINE_TRACE ? grant->cupti.granted : 0;
+    bool is_amd_only = is_of_amd_only(grant);
+    unsigned cupti = grant->status == GPUFL_OK ? grant->cupti.granted : 0;
+    unsigned granted = selected >= GPUFL_ENGINE_TRACE ? cupti | amd_granted(&grant->amd) : 0;
     bool has_kernels = granted & CUPTI_GRANTED_KERNELS;
     bool is_paused = has_kernels && deep && !deep_times_kernels(deep);
-    const char *why = grant->status == GPUFL_OK ? "refused" : reason_code(grant->status);
+    const char *why = is_amd_only ? "unsupported" : grant->status == GPUFL_OK ? "refused" : reason_code(grant->status);
     const char *why_untimed = is_paused ? "paused_for_counters" : why;
     const struct capability capabilities[] = {
         {"kernel_events", wants_trace, has_kernels && !is_paused, "activity", why_untimed},
@@ -148,13 +204,19 @@ void write_capabilities(struct recorder *recorder, const struct options *options
         json_key(line, "cupti_version");
         json_int(line, grant->cupti_version);
     }
+    if (grant->amd.version) {
+        json_key(line, "rocprofiler_version");
+        json_int(line, grant->amd.version);
+    }
     bytes_append_text(line, ",\"capabilities\":[");
     for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
         append_capability(line, &capabilities[i],
                           is_paused ? "launches are recorded, not timed: counters and kernel records exclude each other"
-                                    : grant->problem.text);
+                          : is_amd_only ? "rocprofiler-sdk does not offer it, or refused it"
+                                        : grant->problem.text);
     append_deep(line, options, deep, grant);
-    struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "nvml",
+    append_amd(line, options, &grant->amd);
+    struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "driver",
                                    "no_driver"};
     append_capability(line, &telemetry, gpu_problem);
     bytes_append_char(line, ']');

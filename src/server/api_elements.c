@@ -40,7 +40,8 @@ const struct api_schema api_elements[] = {
      "name:s? kernel_id:i count:i total_ns:i mean_ns:n? median_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
      " share:n? launch:o?=Launch launch_variants:i?"},
     {"Launch", "a launch configuration with its occupancy, in basis points, and what limits it",
-     "grid:a=i block:a=i cluster:a? num_regs:i? static_shared_bytes:i? dyn_shared_bytes:i? local_per_thread_bytes:i? "
+     "grid:a=i block:a=i cluster:a? num_regs:i? sgprs:i? accum_vgprs:i? static_shared_bytes:i? dyn_shared_bytes:i? "
+     "local_per_thread_bytes:i? "
      "occupancy_bp:i? occupancy_regs_bp:i? occupancy_shared_bp:i? occupancy_warps_bp:i? occupancy_blocks_bp:i? "
      "active_blocks_max:i? limiter:s?"},
     {"KernelInstance", "one execution",
@@ -88,10 +89,10 @@ const struct api_schema api_elements[] = {
     {"Counts", "numbers by name", "*:i"},
     {"Window", "stretches of time in which a source was on",
      "source:s? windows:i covered_ns:i? share:n? launches:i? launches_are_exact:b invalid:i"},
-    {"CodeObject", "a cubin of the session", "cubin_crc:s? arch:s? bytes:i? is_stored:b skipped:s?"},
+    {"CodeObject", "code of the session: a cubin, or an AMDGPU code object (arch gfx...)", "cubin_crc:s? arch:s? bytes:i? is_stored:b skipped:s?"},
     {"Counters", "counts per instruction, summed, and ratios of them; null where not collected", "*:n?"},
-    {"CodeSummary", "a function with samples or counters",
-     "name:s? function_id:i cubin_crc:s? samples:i counters:o?=Counters problem:s?"},
+    {"CodeSummary", "a function with samples or counters, or a kernel of AMD's that ran; language: SASS or ISA",
+     "name:s? function_id:i? symbol:s? language:s cubin_crc:s? samples:i counters:o?=Counters problem:s?"},
     {"CodeLine", "a source line with its instructions",
      "function:s? cubin_crc:s? problem:s? file:s? line:i? source:s? samples:i not_issued:i stalls:o=Counts "
      "counters:o?=Counters instructions:a=LineInstruction"},
@@ -100,6 +101,9 @@ const struct api_schema api_elements[] = {
     {"Instruction", "an instruction with what was seen at it",
      "pc:i sass:s? is_raw:b word:s? is_beyond_end:b file:s? line:i? source:s? inlined_at:a=Place samples:i not_issued:i "
      "stalls:o=Counts counters:o?=Counters"},
+    {"KernelResources", "what a kernel of AMD's takes, and how many of its waves fit; null where it is not known",
+     "arch:s vgprs:i? agprs:i? sgprs:i? vgpr_spills:i? sgpr_spills:i? lds_bytes:i? scratch_bytes:i? wave_size:i? "
+     "work_group_size:i? waves_per_simd:n? waves_per_simd_max:i? limiter:s? occupancy_problem:s?"},
     {"Place", "a call that was inlined", "file:s? line:i?"},
     {"RangeMetrics",
      "metrics of a scope or of a kernel: what of the passes was collected, and mean, min, max, count by name",

@@ -85,7 +85,8 @@ const struct api_schema api_schemas[] = {
      "sampling:a=Sampling stalls:o?=StallSums windows:a=Window untimed_launches:i code_objects:a=CodeObject capabilities:a=Capability left_out:i"},
     {"Code", "functions and their hottest lines", "functions:a=CodeSummary lines:a=CodeLine total:i next_cursor:s?"},
     {"CodeFunction", "every instruction of a function",
-     "name:s? function_id:i symbol:s? cubin_crc:s? samples:i counters:o?=Counters problem:s? instructions:a=Instruction left_out:i"},
+     "name:s? function_id:i? symbol:s? language:s cubin_crc:s? samples:i counters:o?=Counters problem:s? "
+     "resources:o?=KernelResources instructions:a=Instruction left_out:i"},
     {"Ptx", "null with the problem where there is none", "symbol:s? cubin_crc:s? ptx:s? problem:s?"},
     {"Source", "lines of a file; null: the log does not hold its text", "file:s lines:a?=s"},
     {"Ranges", "hardware metrics by scope and by kernel", "metrics:a=RangeMetrics"},

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code: hot lines, and one function instruction by instruction. */
 #include "analysis/code_walk.h"
+#include "analysis/kernel_resources.h"
 #include "server/query_call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { lines_default = 200, lines_max = 1000, instructions_max = 1 << 16 };
+
+static void function_names(struct bytes *out, const struct hot_function *function)
+{
+    member_int(out, "function_id", function->function_id == ID_UNKNOWN ? CELL_UNKNOWN : (int64_t)function->function_id);
+    member_text(out, "symbol", function->symbol);
+    member_text(out, "language", image_language(function->vendor));
+}
 
 void query_code(struct query_call *call)
 {
@@ -20,7 +28,7 @@ void query_code(struct query_call *call)
         const struct hot_function *function = &code->functions[i];
         element(&call->out, '{');
         member_text(&call->out, "name", function->name);
-        member_uint(&call->out, "function_id", function->function_id);
+        function_names(&call->out, function);
         json_crc(&call->out, function->cubin_crc);
         member_uint(&call->out, "samples", function->samples);
         json_counts(&function->counts, function->has_counts, &call->out);
@@ -40,7 +48,7 @@ static bool function_find(struct query_call *call, uint32_t *chosen)
     const char *wanted = http_exchange_path_value(call->exchange, "function"), *crc = query_text(call, "cubin_crc");
     for (uint32_t i = 0; i < code->function_count; i++) {
         const struct hot_function *function = &code->functions[i];
-        const char *symbol = function_symbol(call->session->model, function->function_id);
+        const char *symbol = function->symbol;
         char id[16], own_crc[24];
         snprintf(id, sizeof id, "%u", function->function_id);
         snprintf(own_crc, sizeof own_crc, "%llu", (unsigned long long)function->cubin_crc);
@@ -87,12 +95,7 @@ static void step_write(void *user, const struct code_step *step)
     member_uint(out, "pc", step->pc);
     member_text(out, "sass", step->text->sass);
     member_bool(out, "is_raw", step->text->is_raw);
-    json_key(out, "word"); /* high half first, as disassemblers print it */
-    if (step->text->has_word)
-        bytes_append_format(out, "\"0x%016llx 0x%016llx\"", (unsigned long long)step->text->word[1],
-                            (unsigned long long)step->text->word[0]);
-    else
-        json_text(out, NULL);
+    member_text(out, "word", step->text->words);
     member_bool(out, "is_beyond_end", step->is_beyond);
     member_text(out, "file", step->text->line ? step->text->file : NULL);
     member_int(out, "line", step->text->line ? (int64_t)step->text->line : CELL_UNKNOWN);
@@ -114,6 +117,43 @@ static void step_write(void *user, const struct code_step *step)
     bytes_append_char(out, '}');
 }
 
+static void member_known(struct bytes *out, const char *key, uint32_t value)
+{
+    member_int(out, key, value == AMDGPU_UNKNOWN ? CELL_UNKNOWN : (int64_t)value);
+}
+
+/* What a kernel of AMD's takes; null for NVIDIA's, whose launches say it. */
+static void resources_write(struct query_call *call, struct code_lookup *lookup, const struct hot_function *hot)
+{
+    struct bytes *out = &call->out;
+    struct code_function function = code_lookup_function(lookup, hot->cubin_crc, hot->symbol);
+    struct kernel_resources resources;
+    json_key(out, "resources");
+    if (kernel_resources_read(&function, hot->name, &resources)) {
+        const struct amdgpu_kernel *kernel = &resources.kernel;
+        const struct amdgpu_occupancy *occupancy = &resources.occupancy;
+        bytes_append_char(out, '{');
+        member_text(out, "arch", resources.arch);
+        member_known(out, "vgprs", kernel->vgpr_count);
+        member_known(out, "agprs", kernel->agpr_count);
+        member_known(out, "sgprs", kernel->sgpr_count);
+        member_known(out, "vgpr_spills", kernel->vgpr_spills);
+        member_known(out, "sgpr_spills", kernel->sgpr_spills);
+        member_known(out, "lds_bytes", kernel->lds_bytes);
+        member_known(out, "scratch_bytes", kernel->scratch_bytes);
+        member_known(out, "wave_size", kernel->wave_size);
+        member_known(out, "work_group_size", resources.demand.group_size ? resources.demand.group_size : AMDGPU_UNKNOWN);
+        member_double(out, "waves_per_simd", kernel_resources_waves(&resources));
+        member_known(out, "waves_per_simd_max", occupancy->problem ? AMDGPU_UNKNOWN : occupancy->waves_max);
+        member_text(out, "limiter", occupancy->problem ? NULL : amdgpu_limiter_name(occupancy->limiter));
+        member_text(out, "occupancy_problem", occupancy->problem);
+        bytes_append_char(out, '}');
+    } else {
+        json_text(out, NULL);
+    }
+    code_function_close(&function);
+}
+
 void query_code_function(struct query_call *call)
 {
     const struct hot_code *code = &call->session->analysis.code;
@@ -123,8 +163,7 @@ void query_code_function(struct query_call *call)
         return;
     /* The session's own lookup belongs to whoever made it; this one is ours alone. A tool runs on what others sent only
      * where the operator named one. */
-    enum code_effort effort = getenv("GPUFL_NVDISASM") ? CODE_TOOLS : CODE_STORED;
-    if (code_lookup_open(&lookup, call->session->model, effort) != GPUFL_OK) {
+    if (code_lookup_open(&lookup, call->session->model, CODE_NAMED_TOOLS) != GPUFL_OK) {
         query_fail(call, 503, "no_memory", "no memory to answer");
         return;
     }
@@ -132,12 +171,12 @@ void query_code_function(struct query_call *call)
     struct listing listing = {.call = call};
     bytes_append_char(&call->out, '{');
     member_text(&call->out, "name", function->name);
-    member_uint(&call->out, "function_id", function->function_id);
-    member_text(&call->out, "symbol", function_symbol(call->session->model, function->function_id));
+    function_names(&call->out, function);
     json_crc(&call->out, function->cubin_crc);
     member_uint(&call->out, "samples", function->samples);
     json_counts(&function->counts, function->has_counts, &call->out);
     member_text(&call->out, "problem", function->problem);
+    resources_write(call, &lookup, function);
     list_open(&call->out, "instructions");
     gpufl_status status = code_walk(&lookup, code, chosen, step_write, &listing);
     bytes_append_char(&call->out, ']');
@@ -161,7 +200,7 @@ void query_ptx(struct query_call *call)
         return;
     }
     const struct hot_function *hot = &code->functions[chosen];
-    const char *symbol = function_symbol(call->session->model, hot->function_id);
+    const char *symbol = hot->symbol;
     struct code_function function = code_lookup_function(&lookup, hot->cubin_crc, symbol);
     struct bytes text = {.limit = ptx_bytes_max};
     bool has_ptx = code_function_ptx(&function, &text);

@@ -378,7 +378,9 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
     if (capacity < 2 || processes == NULL)
         return NVML_ABI_INSUFFICIENT_SIZE;
     unsigned instance = mig_count() > 0 ? 7u : NVML_ABI_NO_INSTANCE;
-    processes[0] = (struct nvml_abi_process){(unsigned)getpid(), 1ull << 30, instance, instance};
+    const char *other = getenv("FAKE_NVML_PID");
+    unsigned pid = other != NULL ? (unsigned)strtoul(other, NULL, 10) : (unsigned)getpid();
+    processes[0] = (struct nvml_abi_process){pid, 1ull << 30, instance, instance};
     processes[1] = (struct nvml_abi_process){1, ~0ull, ~0u, ~0u};
     return NVML_ABI_SUCCESS;
 }

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (size)
         memcpy(bytes + DATA_AT, data, size);
-    struct cubin_section sections[SECTION_COUNT] = {
+    struct image_section sections[SECTION_COUNT] = {
         [0] = {.name = ""},
         [TEXT] = {.name = ".text.f", .type = 1, .size = TEXT_SIZE},
         [SYMBOLS] = {.name = ".symtab", .type = 2, .offset = SYMBOLS_AT, .size = 48},
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         [STRINGS] = {.name = ".debug_str", .type = 1, .offset = DATA_AT, .size = size},
         [LINE_STRINGS] = {.name = ".debug_line_str", .type = 1, .offset = DATA_AT, .size = size},
     };
-    struct cubin cubin = {.bytes = bytes,
+    struct code_image cubin = {.bytes = bytes,
                           .size = DATA_AT + size,
                           .sections = sections,
                           .section_count = SECTION_COUNT,

@@ -3,14 +3,15 @@
 """Writes the handmade sessions of the deep engines: stalls, counters, metrics and code with known numbers.
 
 usage: make_deep_sessions.py   (rewrites <case>/*.log beside this file; see make_sessions.py)
-The code is that of tests/recordings/cubins.
+The code is that of tests/recordings/cubins and tests/recordings/code_objects.
 """
 import base64
 import pathlib
 
 from make_sessions import KERNEL, LAUNCH, MS, SCOPE, T0, US, Session, kernel, launch, limits
 
-CUBINS = pathlib.Path(__file__).parent.parent / "recordings" / "cubins"
+RECORDINGS = pathlib.Path(__file__).parent.parent / "recordings"
+CUBINS, CODE_OBJECTS = RECORDINGS / "cubins", RECORDINGS / "code_objects"
 VECTOR_ADD, REDUCTION, INLINED = 0x1F00AA01, 0xFFFFFFFF00000002, 303  # the second does not fit an i64
 PATH = "/tmp/gpufl-cubins/"  # as the line tables say
 ADD, REDUCE, DISTANCES = 1, 2, 3  # function_dict
@@ -36,16 +37,16 @@ def packed(data):
     return base64.b64encode(frame).decode()
 
 
-def code_object(s, crc, name, data=None, size=None):
-    content = (CUBINS / name).read_bytes()
-    s.event("sass", "code_object", ts_ns=T0, cubin_crc=str(crc), crc_source="cupti", arch="sm_90",
+def code_object(s, crc, name, data=None, size=None, folder=CUBINS, source="cupti", arch="sm_90"):
+    content = (folder / name).read_bytes()
+    s.event("sass", "code_object", ts_ns=T0, cubin_crc=str(crc), crc_source=source, arch=arch,
             bytes=len(content) if size is None else size, function_count=1, encoding="zstd+base64",
             data=packed(content) if data is None else data)
 
 
-def source(s, name):
-    s.event("sass", "source_file_content", source_file_id=0, path=PATH + name,
-            lines=(CUBINS / name).read_text().splitlines())
+def source(s, name, folder=CUBINS, path=PATH):
+    s.event("sass", "source_file_content", source_file_id=0, path=path + name,
+            lines=(folder / name).read_text().splitlines())
 
 
 def names(s):
@@ -352,6 +353,23 @@ def deep_v1():
     s.write()
 
 
+def amd_code():
+    """A trace of an AMD GPU: no samples, but the code of the kernels that ran and of one that did not."""
+    s = Session("amd_code", app="add_hip")
+    s.start(engine="amd.trace", channels=("system", "scope", "device", "sass"),
+            gpu={"id": 0, "name": "AMD Instinct MI250X", "uuid": "GPU-amd0", "vendor": "AMD"})
+    s.event("device", "dictionary_update", kernel_dict={"1": "vector_add", "2": "block_sum.kd"})
+    s.batch("device", "launch_config_batch", LAUNCH, [launch(1, 1, 4096, 256, 6, None, 0),
+                                                      launch(2, 2, 264, 256, 4, None, 0)])
+    s.batch("device", "kernel_event_batch", KERNEL,
+            [kernel((1 + i) * MS, 1, 300 * US, 1, corr=10 + i) for i in range(20)] +
+            [kernel((30 + i * 4) * MS, 2, 2 * MS, 2, corr=40 + i) for i in range(10)])
+    code_object(s, 0x90A, "kernels.gfx90a.co", folder=CODE_OBJECTS, source="crc32c", arch="gfx90a:sramecc+:xnack-")
+    source(s, "kernels.cl", folder=CODE_OBJECTS, path="/kernels/")
+    s.end(100 * MS)
+    s.write()
+
+
 if __name__ == "__main__":
-    for make in (pc_sampling, sass_metrics, range_metrics, deep, deep_hostile, deep_v1):
+    for make in (pc_sampling, sass_metrics, range_metrics, deep, deep_hostile, deep_v1, amd_code):
         make()

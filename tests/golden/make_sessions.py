@@ -47,8 +47,8 @@ class Session:
         self.add(channel, {"version": version, "type": type_, "session_id": self.id, "batch_id": 1,
                            "base_time_ns": base, "columns": columns.split(), "rows": rows})
 
-    def start(self, engine="nvidia.trace", channels=("system", "scope", "device"), **more):
-        gpu = {"id": 0, "name": "NVIDIA H200", "uuid": "GPU-0", "vendor": "NVIDIA"}
+    def start(self, engine="nvidia.trace", channels=("system", "scope", "device"), gpu=None, **more):
+        gpu = gpu or {"id": 0, "name": "NVIDIA H200", "uuid": "GPU-0", "vendor": "NVIDIA"}
         for channel in channels:
             self.event(channel, "job_start", pid=4711, app=self.app, log_path="logs", ts_ns=T0, hostname="node17",
                        ip_addr="10.0.0.17", devices=[gpu], session_kind="trace", profiling_engine=engine, **more)

@@ -36,20 +36,20 @@ static inline uint8_t *fixture_cubin_read(const char *name, size_t *size)
 struct fixture_cubin {
     uint8_t *bytes;
     size_t size;
-    struct cubin cubin;
+    struct code_image cubin;
 };
 
 static inline void fixture_cubin_open(struct fixture_cubin *fixture, const char *name)
 {
     struct problem problem = {""};
     fixture->bytes = fixture_cubin_read(name, &fixture->size);
-    if (cubin_open(&fixture->cubin, fixture->bytes, fixture->size, &problem))
+    if (image_open(&fixture->cubin, fixture->bytes, fixture->size, &problem))
         fail_msg("%s: %s", name, problem.text);
 }
 
 static inline void fixture_cubin_close(struct fixture_cubin *fixture)
 {
-    cubin_close(&fixture->cubin);
+    image_close(&fixture->cubin);
     free(fixture->bytes);
 }
 

@@ -295,12 +295,41 @@ static void a_wait_stands_behind_the_scope_it_names(void **state)
     free(text);
 }
 
+static void two_vendors_with_the_same_id_do_not_meet(void **state)
+{
+    struct fixture *fixture = *state;
+    const enum activity_source amd = ACTIVITY_FROM_ROCPROFILER;
+    const struct activity kernel = {
+        .kind = ACTIVITY_KERNEL,
+        .u.kernel = {.start_ns = 7000, .end_ns = 7500, .name = "_Z1kv", .correlation_id = 9, .device_id = 1}};
+    const struct activity call = {
+        .kind = ACTIVITY_API,
+        .u.api = {.start_ns = 6000, .end_ns = 6500, .correlation_id = 9, .thread_id = 43, .is_runtime = 1}};
+    assert_int_equal(activity_joiner_open(fixture->joiner, amd), GPUFL_OK);
+    add_call(fixture, 9, 2000, 5000, 42);
+    read_buffer(fixture);
+    assert_true(activity_joiner_accept(fixture->joiner, amd, &kernel));
+    assert_int_equal(batch_of(fixture, RECORD_KERNEL_EVENT_BATCH)->row_count, 0);
+    assert_null(activity_joiner_call(fixture->joiner, amd, 9));
+    assert_true(activity_joiner_accept(fixture->joiner, amd, &call));
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(activity_joiner_call(fixture->joiner, amd, 9)->thread_id, 43);
+    for (uint32_t i = 0; i < 2; i++) {
+        const int64_t *row = kernel_row(fixture, i);
+        assert_int_equal(row[KERNEL_THREAD_ID], row[KERNEL_DEVICE_ID] ? 43 : 42);
+        assert_int_equal(row[KERNEL_API_LEAD_NS], row[KERNEL_DEVICE_ID] ? 1000 : 4000);
+    }
+    assert_false(activity_joiner_accept(fixture->joiner, amd, &(struct activity){.kind = ACTIVITY_BAD}));
+}
+
 int main(void)
 {
 #define WITH(test, open) cmocka_unit_test_setup_teardown(test, open, close_fixture)
     const struct CMUnitTest tests[] = {
         WITH(a_kernel_gets_time_thread_and_scope_of_its_call, open_fixture),
         WITH(a_kernel_that_comes_before_its_call_waits_for_it, open_fixture),
+        WITH(two_vendors_with_the_same_id_do_not_meet, open_fixture),
         WITH(a_kernel_whose_call_never_comes_is_written_with_unknowns, open_fixture),
         WITH(without_api_records_nothing_waits, open_without_calls),
         WITH(the_middle_of_the_call_decides_its_scope, open_fixture),

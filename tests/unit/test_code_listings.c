@@ -5,6 +5,7 @@
 #include "tool_fixture.h"
 
 #include "analysis/code_listings.h"
+#include "code_object_fixture.h"
 #include "cubin_fixture.h"
 #include "logfile/packed_bytes.h"
 #include "logfile/recovery.h"
@@ -23,7 +24,8 @@ static void good_tool_install(const char *dir)
 }
 
 /* An ended session in which vector_add was counted, whose cubin is in the log. */
-static void session_write(const char *base, char dir[512], const char *cubin, bool has_shutdown)
+static void session_write(const char *base, char dir[512], const char *cubin, bool has_shutdown,
+                          void (*more_write)(struct log_writer *writer))
 {
     struct log_writer *writer = fixture_open(base, 0, false);
     struct bytes line = {0};
@@ -51,6 +53,8 @@ static void session_write(const char *base, char dir[512], const char *cubin, bo
                      "\"pc_offset\",\"metric_id\",\"metric_value\",\"cubin_crc\"],\"rows\":[[0,1,1,0,1,640,77],"
                      "[0,1,1,224,1,640,77]]"),
         GPUFL_OK);
+    if (more_write)
+        more_write(writer);
     if (has_shutdown)
         fixture_line_all(writer, RECORD_SHUTDOWN, fixture_shutdown);
     log_writer_close(writer, 0);
@@ -84,7 +88,7 @@ static void counted_functions_get_their_text_and_only_once(void **state)
     const char *base = *state;
     char dir[512];
     good_tool_install(base);
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     struct code_listings result = add(dir, &usual, GPUFL_OK);
     assert_int_equal(result.added, 1);
     assert_true(result.bytes > 0);
@@ -113,12 +117,62 @@ static void counted_functions_get_their_text_and_only_once(void **state)
     session_free(model);
 }
 
+/* The same session with AMD's code beside NVIDIA's, and a kernel of it that ran. */
+static void amd_part_write(struct log_writer *writer)
+{
+    struct bytes line = {0};
+    struct problem problem = {""};
+    size_t size;
+    uint8_t *bytes = fixture_object_read("kernels.gfx90a", ".co", &size);
+    bytes_append_format(&line,
+                        "{\"version\":1,\"type\":\"code_object\",\"session_id\":\"" FIXTURE_ID
+                        "\",\"ts_ns\":2000,\"cubin_crc\":\"78\",\"arch\":\"gfx90a\",\"bytes\":%zu,\"encoding\":\"%s\","
+                        "\"data\":\"",
+                        size, PACKED_BYTES_ENCODING);
+    assert_int_equal(packed_bytes_append(&line, bytes, size, &problem), GPUFL_OK);
+    bytes_append_char(&line, '"');
+    assert_int_equal(log_writer_line(writer, CHANNEL_SASS, RECORD_CODE_OBJECT, &line, 1), GPUFL_OK);
+    bytes_free(&line);
+    free(bytes);
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE,
+                                  "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"" FIXTURE_ID
+                                  "\",\"kernel_dict\":{\"1\":\"block_sum\"}"),
+                     GPUFL_OK);
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_KERNEL_EVENT_BATCH,
+                                  "{\"version\":1,\"type\":\"kernel_event_batch\",\"session_id\":\"" FIXTURE_ID
+                                  "\",\"batch_id\":1,\"base_time_ns\":3000,\"columns\":[\"dt_ns\",\"kernel_id\","
+                                  "\"duration_ns\"],\"rows\":[[0,1,500]]"),
+                     GPUFL_OK);
+}
+
+static void each_vendors_code_has_its_own_tool_and_its_own_excuse(void **state)
+{
+    const char *base = *state;
+    char dir[512], code[700];
+    good_tool_install(base);
+    setenv("GPUFL_LLVM_OBJDUMP", "/nowhere", 1);
+    session_write(base, dir, "vector_add.sm_90", true, amd_part_write);
+    struct code_listings result = add(dir, &usual, GPUFL_OK);
+    assert_int_equal(result.added, 1);
+    assert_int_equal(result.without_tool, 1);
+    assert_non_null(strstr(result.reason.text, "GPUFL_LLVM_OBJDUMP"));
+    snprintf(code, sizeof code, "cat '%s/tests/recordings/code_objects/listing.gfx90a.txt'", SOURCE_DIR);
+    tool_install_as(base, "llvm-objdump", "GPUFL_LLVM_OBJDUMP", code);
+    setenv("GPUFL_NVDISASM", "/nowhere", 1);
+    result = add(dir, &usual, GPUFL_OK);
+    assert_int_equal(result.added, 1);
+    assert_int_equal(result.present, 1);
+    assert_int_equal(result.without_tool, 0);
+    assert_complete(dir);
+    unsetenv("GPUFL_LLVM_OBJDUMP");
+}
+
 static void code_without_lines_still_says_so_when_it_has_text(void **state)
 {
     const char *base = *state;
     char dir[512];
     good_tool_install(base);
-    session_write(base, dir, "no_lines.sm_90", true);
+    session_write(base, dir, "no_lines.sm_90", true, NULL);
     assert_int_equal(add(dir, &usual, GPUFL_OK).added, 1);
     struct session_model *model;
     struct problem problem = {""};
@@ -139,7 +193,7 @@ static void a_sealed_session_stays_sealed(void **state)
     char dir[512];
     struct problem problem = {""};
     good_tool_install(base);
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     assert_int_equal(seal_session(dir, &problem), GPUFL_OK);
     assert_int_equal(add(dir, &usual, GPUFL_OK).added, 1);
     assert_true(fixture_exists(dir, "sass.000002.log.zst"));
@@ -152,7 +206,7 @@ static void a_session_with_a_writer_is_refused(void **state)
     const char *base = *state;
     char dir[512];
     good_tool_install(base);
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock_fd = session_lock_open(dir_fd);
     assert_true(lock_fd >= 0);
     assert_int_equal(add(dir, &usual, GPUFL_E_BUSY).added, 0);
@@ -168,7 +222,7 @@ static void the_end_is_not_marked_behind_added_text(void **state)
     struct problem problem = {""};
     unsigned appended = 0;
     good_tool_install(base);
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     assert_int_equal(add(dir, &usual, GPUFL_OK).added, 1);
     assert_int_equal(session_append_shutdown(dir, &(struct session_end){.exit_code = -1}, &appended, &problem),
                      GPUFL_OK);
@@ -180,7 +234,7 @@ static void without_time_no_tool_is_run(void **state)
     const char *base = *state;
     char dir[512];
     good_tool_install(base);
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     struct code_listings result = add(dir, &(struct code_listings_options){.time_limit_ms = 0}, GPUFL_OK);
     assert_int_equal(result.left, 1);
     assert_string_equal(result.reason.text, "the time was over");
@@ -193,7 +247,7 @@ static void a_tool_without_an_answer_leaves_the_session_as_it_is(void **state)
     const char *base = *state;
     char dir[512];
     tool_install(base, "echo 'no such architecture' >&2; exit 1");
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     struct code_listings result = add(dir, &usual, GPUFL_OK);
     assert_int_equal(result.failed, 1);
     assert_non_null(strstr(result.reason.text, "no such architecture"));
@@ -225,7 +279,7 @@ static void lines_go_on_in_the_numbers_of_their_channel(void **state)
     struct problem problem = {""};
     struct session_append append;
     struct bytes line = {0};
-    session_write(base, dir, "vector_add.sm_90", false);
+    session_write(base, dir, "vector_add.sm_90", false, NULL);
     assert_int_equal(session_append_open(&append, dir, CHANNEL_SASS, &problem), GPUFL_OK);
     uint64_t before = append.end.last_seq;
     bytes_append_text(&line, "{\"type\":\"cubin_disassembly\",\"session_id\":\"" FIXTURE_ID "\"");
@@ -254,7 +308,7 @@ static void a_file_size_limit_costs_the_line_and_not_the_program(void **state)
     struct problem problem = {""};
     struct session_append append;
     struct bytes line = {0};
-    session_write(base, dir, "vector_add.sm_90", true);
+    session_write(base, dir, "vector_add.sm_90", true, NULL);
     assert_int_equal(session_append_open(&append, dir, CHANNEL_SASS, &problem), GPUFL_OK);
     bytes_append_text(&line, "{\"type\":\"cubin_disassembly\",\"session_id\":\"" FIXTURE_ID "\"");
     struct rlimit before, small;
@@ -285,6 +339,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LISTING_TEST(counted_functions_get_their_text_and_only_once),
+        LISTING_TEST(each_vendors_code_has_its_own_tool_and_its_own_excuse),
         LISTING_TEST(code_without_lines_still_says_so_when_it_has_text),
         LISTING_TEST(a_sealed_session_stays_sealed),
         LISTING_TEST(a_session_with_a_writer_is_refused),

@@ -29,9 +29,9 @@ static size_t section_header(const uint8_t *bytes, uint32_t index)
 
 static void assert_refused(const uint8_t *bytes, size_t size, const char *word)
 {
-    struct cubin cubin;
+    struct code_image cubin;
     struct problem problem = {""};
-    assert_int_equal(cubin_open(&cubin, bytes, size, &problem), GPUFL_E_INVALID);
+    assert_int_equal(image_open(&cubin, bytes, size, &problem), GPUFL_E_INVALID);
     if (!strstr(problem.text, word))
         fail_msg("'%s' does not name %s", problem.text, word);
     assert_null(cubin.sections);
@@ -56,21 +56,21 @@ static void older_toolkits_keep_the_architecture_in_the_low_byte(void **state)
     (void)state;
     size_t size;
     uint8_t *bytes = fixture_cubin_read("vector_add.sm_90", &size);
-    struct cubin cubin;
+    struct code_image cubin;
     bytes[8] = 7;
     put(bytes, 48, 0x5a055a, 4);
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
     assert_string_equal(cubin.arch, "sm_90");
-    cubin_close(&cubin);
+    image_close(&cubin);
     put(bytes, 48, 0x5a0d5a, 4);
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
     assert_string_equal(cubin.arch, "sm_90a");
-    cubin_close(&cubin);
+    image_close(&cubin);
     bytes[8] = 8;
     put(bytes, 48, 0x600640a, 4);
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
     assert_string_equal(cubin.arch, "sm_100a");
-    cubin_close(&cubin);
+    image_close(&cubin);
     free(bytes);
 }
 
@@ -79,23 +79,23 @@ static void kernels_and_device_functions_are_found(void **state)
     (void)state;
     struct fixture_cubin fixture;
     fixture_cubin_open(&fixture, "inlined.sm_90");
-    const struct cubin *cubin = &fixture.cubin;
+    const struct code_image *cubin = &fixture.cubin;
     assert_int_equal(cubin->function_count, 4);
-    const struct cubin_function *kernel = cubin_function_find(cubin, "_Z9distancesPKfS0_Pfi");
+    const struct image_function *kernel = image_function_find(cubin, "_Z9distancesPKfS0_Pfi");
     assert_non_null(kernel);
     assert_true(kernel->is_entry);
     assert_int_equal(kernel->offset, 0);
     assert_int_equal(kernel->size, 3968);
-    assert_ptr_equal(cubin_function_at(cubin, kernel->symbol_index), kernel);
-    const struct cubin_function *inner = cubin_function_find(cubin, "$_Z9distancesPKfS0_Pfi$_Z8slow_sumPKfi");
+    assert_ptr_equal(image_function_at(cubin, kernel->symbol_index), kernel);
+    const struct image_function *inner = image_function_find(cubin, "$_Z9distancesPKfS0_Pfi$_Z8slow_sumPKfi");
     assert_non_null(inner);
     assert_false(inner->is_entry);
     assert_int_equal(inner->section, kernel->section);
     assert_int_equal(inner->offset, 0x370);
-    assert_ptr_equal(cubin_function_host(cubin, inner), kernel);
-    assert_ptr_equal(cubin_function_host(cubin, kernel), kernel);
-    assert_null(cubin_function_find(cubin, "_Z9distances"));
-    assert_null(cubin_function_at(cubin, 1));
+    assert_ptr_equal(image_function_host(cubin, inner), kernel);
+    assert_ptr_equal(image_function_host(cubin, kernel), kernel);
+    assert_null(image_function_find(cubin, "_Z9distances"));
+    assert_null(image_function_at(cubin, 1));
     fixture_cubin_close(&fixture);
 }
 
@@ -104,18 +104,19 @@ static void instructions_are_read_up_to_the_functions_end(void **state)
     (void)state;
     struct fixture_cubin fixture;
     fixture_cubin_open(&fixture, "vector_add.sm_90");
-    const struct cubin_function *function = cubin_function_find(&fixture.cubin, "vector_add");
+    const struct image_function *function = image_function_find(&fixture.cubin, "vector_add");
     assert_non_null(function);
-    uint64_t word[2] = {0, 0};
-    assert_true(cubin_word(&fixture.cubin, function, 0, word));
-    const uint8_t *code = cubin_code(&fixture.cubin, function);
-    assert_int_equal(word[0], get(code, 0, 8));
-    assert_int_equal(word[1], get(code, 8, 8));
-    assert_true(word[0] != 0 && word[1] != 0);
-    assert_true(cubin_word(&fixture.cubin, function, function->size - 16, word));
-    assert_false(cubin_word(&fixture.cubin, function, function->size - 15, word));
-    assert_false(cubin_word(&fixture.cubin, function, function->size, word));
-    assert_false(cubin_word(&fixture.cubin, function, UINT64_MAX, word));
+    char words[IMAGE_WORDS_SIZE], expected[IMAGE_WORDS_SIZE];
+    assert_true(image_words_print(&fixture.cubin, function, 0, 16, words));
+    const uint8_t *code = image_code(&fixture.cubin, function);
+    snprintf(expected, sizeof expected, "0x%016llx 0x%016llx", (unsigned long long)get(code, 8, 8),
+             (unsigned long long)get(code, 0, 8));
+    assert_string_equal(words, expected);
+    assert_true(image_words_print(&fixture.cubin, function, function->size - 16, 16, words));
+    assert_false(image_words_print(&fixture.cubin, function, function->size - 15, 16, words));
+    assert_string_equal(words, "");
+    assert_false(image_words_print(&fixture.cubin, function, function->size, 16, words));
+    assert_false(image_words_print(&fixture.cubin, function, UINT64_MAX, 16, words));
     fixture_cubin_close(&fixture);
 }
 
@@ -172,12 +173,12 @@ static void damaged_sections_and_symbols_are_refused_with_their_place(void **sta
     (void)state;
     size_t size;
     uint8_t *bytes = fixture_cubin_read("vector_add.sm_90", &size);
-    struct cubin cubin;
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    struct code_image cubin;
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
     uint32_t symbol_table = cubin.symbol_table;
     uint32_t symbol = cubin.functions[0].symbol_index;
     size_t symbol_at = (size_t)cubin.sections[symbol_table].offset + (size_t)symbol * 24;
-    cubin_close(&cubin);
+    image_close(&cubin);
 
     size_t header = section_header(bytes, 5);
     uint64_t before = get(bytes, header + 32, 8);
@@ -200,8 +201,8 @@ static void damaged_sections_and_symbols_are_refused_with_their_place(void **sta
     assert_refused(bytes, size, "string table");
     put(bytes, symbol_at, before, 4);
 
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
-    cubin_close(&cubin);
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    image_close(&cubin);
     free(bytes);
 }
 
@@ -215,11 +216,11 @@ static void a_count_of_sections_beyond_16_bits_stands_in_the_first_section(void 
     put(bytes, 62, 0xffff, 2);
     put(bytes, section_header(bytes, 0) + 32, count, 8);
     put(bytes, section_header(bytes, 0) + 40, names, 4);
-    struct cubin cubin;
-    assert_int_equal(cubin_open(&cubin, bytes, size, NULL), GPUFL_OK);
+    struct code_image cubin;
+    assert_int_equal(image_open(&cubin, bytes, size, NULL), GPUFL_OK);
     assert_int_equal(cubin.section_count, count);
-    assert_non_null(cubin_function_find(&cubin, "vector_add"));
-    cubin_close(&cubin);
+    assert_non_null(image_function_find(&cubin, "vector_add"));
+    image_close(&cubin);
     put(bytes, section_header(bytes, 0) + 32, UINT64_MAX, 8);
     assert_refused(bytes, size, "beyond the end");
     free(bytes);
@@ -235,10 +236,10 @@ static void every_truncation_is_survived(void **state)
         uint8_t *exact = malloc(cut ? cut : 1);
         assert_non_null(exact);
         memcpy(exact, bytes, cut);
-        struct cubin cubin;
-        if (cubin_open(&cubin, exact, cut, NULL) == GPUFL_OK) {
+        struct code_image cubin;
+        if (image_open(&cubin, exact, cut, NULL) == GPUFL_OK) {
             accepted++;
-            cubin_close(&cubin);
+            image_close(&cubin);
         }
         free(exact);
     }

@@ -111,6 +111,8 @@ int main(void)
         {.name = "deep", .extension = "json", .is_json = true},
         {.name = "deep_hostile", .extension = "txt"},
         {.name = "deep_hostile", .extension = "json", .is_json = true},
+        {.name = "amd_code", .extension = "txt"},
+        {.name = "amd_code", .extension = "json", .is_json = true},
         {.name = "deep_v1", .extension = "txt"},
         {.name = "deep_v1", .extension = "json", .is_json = true},
     };

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#include "capture/gpu_telemetry.h"
+#include "capture/gpu_rows.h"
 #include "format/batch.h"
 #include "format/json.h"
 
-static void set(struct nvml_sample *sample, enum nvml_metric metric, uint64_t value)
+static void set(struct gpu_sample *sample, enum gpu_metric metric, uint64_t value)
 {
     sample->known |= UINT64_C(1) << metric;
     sample->values[metric] = value;
@@ -20,7 +20,7 @@ static void set(struct nvml_sample *sample, enum nvml_metric metric, uint64_t va
 static void an_empty_sample_is_a_row_of_unknowns(void **state)
 {
     (void)state;
-    struct nvml_sample sample = {0};
+    struct gpu_sample sample = {0};
     int64_t row[DEVICE_METRIC_COLUMN_COUNT];
     gpu_row_fill(row, 77, 3, &sample);
     assert_int_equal(row[DEVICE_METRIC_DT_NS], 77);
@@ -32,9 +32,9 @@ static void an_empty_sample_is_a_row_of_unknowns(void **state)
 static void every_metric_reaches_its_own_column(void **state)
 {
     (void)state;
-    for (int metric = 0; metric < NVML_METRIC_COUNT; metric++) {
-        struct nvml_sample sample = {0};
-        set(&sample, (enum nvml_metric)metric, UINT64_C(5) << 20);
+    for (int metric = 0; metric < GPU_METRIC_COUNT; metric++) {
+        struct gpu_sample sample = {0};
+        set(&sample, (enum gpu_metric)metric, UINT64_C(5) << 20);
         int64_t row[DEVICE_METRIC_COLUMN_COUNT];
         gpu_row_fill(row, 0, 0, &sample);
         int known = 0;
@@ -47,12 +47,12 @@ static void every_metric_reaches_its_own_column(void **state)
 static void values_have_the_units_of_the_columns(void **state)
 {
     (void)state;
-    struct nvml_sample sample = {0};
-    set(&sample, NVML_GPU_UTIL_PCT, 0); /* known and zero is not unknown */
-    set(&sample, NVML_MEM_USED_BYTES, UINT64_C(141) << 30);
-    set(&sample, NVML_PCIE_RX_BPS, 1000);
-    set(&sample, NVML_PCIE_TX_BPS, 234);
-    set(&sample, NVML_ENERGY_UJ, UINT64_C(5000000000000));
+    struct gpu_sample sample = {0};
+    set(&sample, GPU_UTIL_PCT, 0); /* known and zero is not unknown */
+    set(&sample, GPU_MEM_USED_BYTES, UINT64_C(141) << 30);
+    set(&sample, GPU_PCIE_RX_BPS, 1000);
+    set(&sample, GPU_PCIE_TX_BPS, 234);
+    set(&sample, GPU_ENERGY_UJ, UINT64_C(5000000000000));
     int64_t row[DEVICE_METRIC_COLUMN_COUNT];
     gpu_row_fill(row, 0, 0, &sample);
     assert_int_equal(row[DEVICE_METRIC_GPU_UTIL], 0);
@@ -64,7 +64,7 @@ static void values_have_the_units_of_the_columns(void **state)
 static void absurd_values_are_unknown(void **state)
 {
     (void)state;
-    struct nvml_sample sample = {.known = UINT64_MAX};
+    struct gpu_sample sample = {.known = UINT64_MAX};
     memset(sample.values, 0xff, sizeof sample.values);
     int64_t row[DEVICE_METRIC_COLUMN_COUNT];
     gpu_row_fill(row, 0, 0, &sample);
@@ -73,25 +73,25 @@ static void absurd_values_are_unknown(void **state)
             assert_int_equal(row[i], CELL_UNKNOWN);
 }
 
-static struct nvml_device_info h200(void)
+static struct gpu_device_info h200(void)
 {
-    return (struct nvml_device_info){.index = 1,
-                                     .name = "NVIDIA H200",
-                                     .uuid = "GPU-\"quoted\"",
-                                     .pci_bus_id = "00000000:1B:00.0",
-                                     .architecture = "Hopper",
-                                     .compute_major = 9};
+    return (struct gpu_device_info){.index = 1,
+                                    .name = "NVIDIA H200",
+                                    .uuid = "GPU-\"quoted\"",
+                                    .pci_bus_id = "00000000:1B:00.0",
+                                    .architecture = "Hopper",
+                                    .compute_major = 9};
 }
 
 static void the_sample_object_is_v1s(void **state)
 {
     (void)state;
-    struct nvml_device_info info = h200();
-    struct nvml_sample sample = {0};
-    set(&sample, NVML_MEM_USED_BYTES, UINT64_C(100) << 20);
-    set(&sample, NVML_MEM_TOTAL_BYTES, UINT64_C(1000) << 20);
-    set(&sample, NVML_THROTTLE_REASONS, 0x80);
-    set(&sample, NVML_POWER_MW, 500000);
+    struct gpu_device_info info = h200();
+    struct gpu_sample sample = {0};
+    set(&sample, GPU_MEM_USED_BYTES, UINT64_C(100) << 20);
+    set(&sample, GPU_MEM_TOTAL_BYTES, UINT64_C(1000) << 20);
+    set(&sample, GPU_THROTTLE_REASONS, 0x80);
+    set(&sample, GPU_POWER_MW, 500000);
     struct bytes out = {0};
     gpu_sample_json(&out, &info, &sample);
     struct json_document document;
@@ -122,7 +122,7 @@ static void the_sample_object_is_v1s(void **state)
 static void the_static_object_is_v1s(void **state)
 {
     (void)state;
-    struct nvml_device_info info = h200();
+    struct gpu_device_info info = h200();
     struct bytes out = {0};
     gpu_static_json(&out, &info);
     struct json_document document;

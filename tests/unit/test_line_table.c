@@ -34,7 +34,7 @@ static void lines_close(struct opened *opened)
 static size_t frames_at(const struct opened *opened, const char *function_name, uint64_t pc,
                         struct line_frame frames[LINE_FRAMES_MAX])
 {
-    const struct cubin_function *function = cubin_function_find(&opened->fixture.cubin, function_name);
+    const struct image_function *function = image_function_find(&opened->fixture.cubin, function_name);
     assert_non_null(function);
     return line_table_find(&opened->table, function->section, function->offset + pc, frames, LINE_FRAMES_MAX);
 }
@@ -61,7 +61,7 @@ static void an_instruction_leads_to_its_line(void **state)
     assert_frame(&frames[0], SOURCES "vector_add.cu", 2, NULL);
     assert_int_equal(frames_at(&opened, "vector_add", 0x10, frames), 1);
     assert_frame(&frames[0], SOURCES "vector_add.cu", 4, NULL);
-    const struct cubin_function *function = cubin_function_find(&opened.fixture.cubin, "vector_add");
+    const struct image_function *function = image_function_find(&opened.fixture.cubin, "vector_add");
     assert_int_equal(frames_at(&opened, "vector_add", function->size, frames), 0);
     assert_int_equal(frames_at(&opened, "vector_add", UINT64_MAX, frames), 0);
     assert_int_equal(line_table_find(&opened.table, 0, 0, frames, LINE_FRAMES_MAX), 0);
@@ -86,7 +86,7 @@ static void inlined_calls_keep_every_frame(void **state)
     assert_frame(&frames[1], SOURCES "inlined.cuh", 9, "_Z8distanceff");
     assert_frame(&frames[2], SOURCES "inlined.cu", 17, NULL);
     /* Room for fewer frames keeps the innermost. */
-    const struct cubin_function *function = cubin_function_find(&opened.fixture.cubin, kernel);
+    const struct image_function *function = image_function_find(&opened.fixture.cubin, kernel);
     assert_int_equal(line_table_find(&opened.table, function->section, 0x100, frames, 1), 1);
     assert_frame(&frames[0], SOURCES "inlined.cuh", 4, "_Z6squaref");
     /* Rows are counted from each function's own first one. */
@@ -136,9 +136,9 @@ static void an_instruction_leads_to_its_line_of_ptx(void **state)
     lines_open(&opened, "vector_add.sm_90", LINE_TABLE_PTX);
     struct bytes ptx = {0};
     cubin_ptx(&opened.fixture.cubin, &ptx);
-    const struct cubin_function *function = cubin_function_find(&opened.fixture.cubin, "vector_add");
+    const struct image_function *function = image_function_find(&opened.fixture.cubin, "vector_add");
     bool has_add = false;
-    for (uint64_t pc = 0; pc < function->size; pc += CUBIN_INSTRUCTION_BYTES) {
+    for (uint64_t pc = 0; pc < function->size; pc += 16) {
         struct line_frame frames[LINE_FRAMES_MAX];
         assert_int_equal(frames_at(&opened, "vector_add", pc, frames), 1);
         assert_string_equal(frames[0].path, "");
@@ -193,9 +193,9 @@ static correlate_fn correlate_load(void)
     return NULL;
 }
 
-static void compare_function(correlate_fn correlate, const struct opened *opened, const struct cubin_function *function)
+static void compare_function(correlate_fn correlate, const struct opened *opened, const struct image_function *function)
 {
-    for (uint64_t pc = 0; pc < function->size; pc += CUBIN_INSTRUCTION_BYTES) {
+    for (uint64_t pc = 0; pc < function->size; pc += 16) {
         struct correlation asked = {
             .size = sizeof asked,
             .cubin = opened->fixture.bytes,
@@ -233,7 +233,7 @@ static void every_instruction_has_the_line_that_cupti_gives(void **state)
         struct opened opened;
         lines_open(&opened, fixture_cubins[i], LINE_TABLE_SOURCE);
         for (uint32_t k = 0; k < opened.fixture.cubin.function_count; k++) {
-            const struct cubin_function *function = &opened.fixture.cubin.functions[k];
+            const struct image_function *function = &opened.fixture.cubin.functions[k];
             if (function->name[0] == '$')
                 continue; /* part of its kernel's section; CUPTI does not know the name */
             compare_function(correlate, &opened, function);
@@ -247,8 +247,8 @@ static void every_instruction_has_the_line_that_cupti_gives(void **state)
 /* A cubin put together by hand around one line program. */
 struct made_cubin {
     uint8_t bytes[4096];
-    struct cubin_section sections[7];
-    struct cubin cubin;
+    struct image_section sections[7];
+    struct code_image cubin;
 };
 enum { MADE_TEXT = 1, MADE_SYMBOLS, MADE_LINES, MADE_RELOCATIONS, MADE_STRINGS, MADE_LINE_STRINGS, MADE_COUNT };
 enum { MADE_LINES_AT = 1024 };
@@ -256,7 +256,7 @@ enum { MADE_LINES_AT = 1024 };
 static void made_section(struct made_cubin *made, int index, const char *name, uint32_t type, uint64_t offset,
                          uint64_t size)
 {
-    made->sections[index] = (struct cubin_section){.name = name, .type = type, .offset = offset, .size = size};
+    made->sections[index] = (struct image_section){.name = name, .type = type, .offset = offset, .size = size};
 }
 
 /* program: the whole .debug_line; address_at: offset in it of set_address's operand. */
@@ -279,7 +279,7 @@ static void make(struct made_cubin *made, const uint8_t *program, size_t size, s
     memcpy(made->bytes + 600, "f\0in\0", 6);
     memcpy(made->bytes + 640, "/src\0a.cu\0", 11);
     memcpy(made->bytes + MADE_LINES_AT, program, size);
-    made->cubin = (struct cubin){
+    made->cubin = (struct code_image){
         .bytes = made->bytes,
         .size = sizeof made->bytes,
         .sections = made->sections,
@@ -398,7 +398,7 @@ static void every_damaged_byte_of_a_line_table_is_survived(void **state)
     (void)state;
     struct fixture_cubin fixture;
     fixture_cubin_open(&fixture, "inlined.sm_90");
-    const struct cubin_section *section = &fixture.cubin.sections[cubin_section_find(&fixture.cubin, ".debug_line", 0)];
+    const struct image_section *section = &fixture.cubin.sections[image_section_find(&fixture.cubin, ".debug_line", 0)];
     unsigned refused = 0;
     for (uint64_t i = 0; i < section->size; i++) {
         uint8_t *byte = &fixture.bytes[section->offset + i];

@@ -18,7 +18,7 @@
 static struct monitor_view view;
 static struct gpu_telemetry gpu;
 
-static void know(struct nvml_sample *sample, enum nvml_metric metric, uint64_t value)
+static void know(struct gpu_sample *sample, enum gpu_metric metric, uint64_t value)
 {
     sample->known |= 1ull << metric;
     sample->values[metric] = value;
@@ -78,14 +78,14 @@ static void assert_has(struct bytes *page, const char *line)
 static void values_have_base_units_and_what_is_unknown_is_absent(void **state)
 {
     (void)state;
-    know(&gpu.devices[0].sample, NVML_GPU_UTIL_PCT, 7);
-    know(&gpu.devices[0].sample, NVML_POWER_MW, 123456);
-    know(&gpu.devices[0].sample, NVML_ENERGY_UJ, 5000001);
-    know(&gpu.devices[0].sample, NVML_CLOCK_SM_MHZ, 1980);
-    know(&gpu.devices[0].sample, NVML_MEM_USED_BYTES, (141ull << 30) + 1);
-    know(&gpu.devices[0].sample, NVML_SM_ACTIVE_BP, 9999);
-    know(&gpu.devices[0].sample, NVML_ECC_CORRECTED, 0); /* a known zero is there */
-    know(&gpu.devices[0].sample, NVML_THROTTLE_REASONS, 0x44);
+    know(&gpu.devices[0].sample, GPU_UTIL_PCT, 7);
+    know(&gpu.devices[0].sample, GPU_POWER_MW, 123456);
+    know(&gpu.devices[0].sample, GPU_ENERGY_UJ, 5000001);
+    know(&gpu.devices[0].sample, GPU_CLOCK_SM_MHZ, 1980);
+    know(&gpu.devices[0].sample, GPU_MEM_USED_BYTES, (141ull << 30) + 1);
+    know(&gpu.devices[0].sample, GPU_SM_ACTIVE_BP, 9999);
+    know(&gpu.devices[0].sample, GPU_ECC_CORRECTED, 0); /* a known zero is there */
+    know(&gpu.devices[0].sample, GPU_THROTTLE_REASONS, 0x44);
     update();
     struct bytes page = page_make(false, EXPOSITION_TEXT);
 #define FAST "{gpu=\"0\",uuid=\"GPU-a\",name=\"Fast \\\"one\\\"\",host=\"h\""
@@ -111,11 +111,11 @@ static void values_have_base_units_and_what_is_unknown_is_absent(void **state)
 static void a_slow_value_holds_until_the_next_and_ends_with_the_gpu(void **state)
 {
     (void)state;
-    know(&gpu.devices[1].sample, NVML_ENERGY_UJ, 2000000);
-    know(&gpu.devices[1].sample, NVML_TEMP_C, 40);
+    know(&gpu.devices[1].sample, GPU_ENERGY_UJ, 2000000);
+    know(&gpu.devices[1].sample, GPU_TEMP_C, 40);
     update();
     memset(&gpu.devices[1].sample, 0, sizeof gpu.devices[1].sample);
-    know(&gpu.devices[1].sample, NVML_POWER_MW, 1000);
+    know(&gpu.devices[1].sample, GPU_POWER_MW, 1000);
     update(); /* a beat without the slow ones */
     struct bytes page = page_make(false, EXPOSITION_TEXT);
 #define OTHER "{gpu=\"1\",uuid=\"GPU-b\",name=\"Other\",host=\"h\""
@@ -134,7 +134,7 @@ static void a_slow_value_holds_until_the_next_and_ends_with_the_gpu(void **state
 static void without_a_driver_the_gpus_are_down_and_have_no_values(void **state)
 {
     (void)state;
-    know(&gpu.devices[0].sample, NVML_POWER_MW, 1000);
+    know(&gpu.devices[0].sample, GPU_POWER_MW, 1000);
     update();
     monitor_view_xid(&view, 0, 79);
     struct gpu_telemetry none = {0};
@@ -161,13 +161,13 @@ static void processes_and_mig_instances_have_their_labels(void **state)
     (void)state;
     struct gpu_device *device = &gpu.devices[0];
     device->process_count = 2;
-    device->processes[0] = (struct nvml_process){.pid = 1u << 30, .used_bytes = 77, .has_used_bytes = true};
-    device->processes[1] = (struct nvml_process){.pid = 2};
+    device->processes[0] = (struct gpu_process){.pid = 1u << 30, .used_bytes = 77, .has_used_bytes = true};
+    device->processes[1] = (struct gpu_process){.pid = 2};
     device->mig_count = 1;
     device->migs[0].info =
-        (struct nvml_mig_info){.gpu_instance_id = 7, .compute_instance_id = 1, .uuid = "MIG-x", .name = "1g"};
-    know(&device->migs[0].sample, NVML_MEM_USED_BYTES, 5);
-    know(&device->sample, NVML_TEMP_C, 40);
+        (struct gpu_mig_info){.gpu_instance_id = 7, .compute_instance_id = 1, .uuid = "MIG-x", .name = "1g"};
+    know(&device->migs[0].sample, GPU_MEM_USED_BYTES, 5);
+    know(&device->sample, GPU_TEMP_C, 40);
     struct process_table *table = malloc(sizeof *table);
     process_table_init(table, "/nonexistent");
     struct host_sample host = host_sample_unknown();
@@ -191,10 +191,10 @@ static void processes_and_mig_instances_have_their_labels(void **state)
 static void dcgm_names_have_dcgms_units(void **state)
 {
     (void)state;
-    know(&gpu.devices[0].sample, NVML_POWER_MW, 123456);
-    know(&gpu.devices[0].sample, NVML_MEM_USED_BYTES, 1ull << 30);
-    know(&gpu.devices[0].sample, NVML_MEM_TOTAL_BYTES, 4ull << 30);
-    know(&gpu.devices[0].sample, NVML_SM_ACTIVE_BP, 5000);
+    know(&gpu.devices[0].sample, GPU_POWER_MW, 123456);
+    know(&gpu.devices[0].sample, GPU_MEM_USED_BYTES, 1ull << 30);
+    know(&gpu.devices[0].sample, GPU_MEM_TOTAL_BYTES, 4ull << 30);
+    know(&gpu.devices[0].sample, GPU_SM_ACTIVE_BP, 5000);
     update();
     struct bytes page = page_make(true, EXPOSITION_TEXT);
 #define DCGM \
@@ -219,8 +219,8 @@ static const struct json_value *metric_find(const struct json_value *metrics, co
 static void otlp_follows_the_conventions_for_hardware(void **state)
 {
     (void)state;
-    know(&gpu.devices[0].sample, NVML_GPU_UTIL_PCT, 50);
-    know(&gpu.devices[1].sample, NVML_ENERGY_UJ, 3000000);
+    know(&gpu.devices[0].sample, GPU_UTIL_PCT, 50);
+    know(&gpu.devices[1].sample, GPU_ENERGY_UJ, 3000000);
     update();
     struct bytes out = {0};
     struct json_document document;

@@ -42,6 +42,7 @@ static struct monitor_options options_make(void)
     return (struct monitor_options){.dir = base,
                                     .app_name = "night watch",
                                     .roll = ROLL_DAILY,
+                                    .vendors = 1u << GPU_VENDOR_NVIDIA,
                                     .root = "",
                                     .wall_ns = wall,
                                     .session_ended = on_end,

@@ -108,7 +108,7 @@ static int reset(void **state)
     return 0;
 }
 
-static bool is_known(const struct nvml_sample *sample, enum nvml_metric metric)
+static bool is_known(const struct gpu_sample *sample, enum gpu_metric metric)
 {
     return sample->known >> metric & 1;
 }
@@ -116,17 +116,17 @@ static bool is_known(const struct nvml_sample *sample, enum nvml_metric metric)
 static void only_what_the_driver_answers_is_known(void **state)
 {
     (void)state;
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_true(is_known(&sample, NVML_POWER_MW));
-    assert_int_equal(sample.values[NVML_POWER_MW], 123456);
-    assert_true(is_known(&sample, NVML_TEMP_C));
-    assert_false(is_known(&sample, NVML_ENERGY_UJ)); /* only on the slow beat */
-    assert_false(is_known(&sample, NVML_GPU_UTIL_PCT));
-    assert_false(is_known(&sample, NVML_PERF_STATE)); /* 32 says "unknown" */
+    assert_true(is_known(&sample, GPU_POWER_MW));
+    assert_int_equal(sample.values[GPU_POWER_MW], 123456);
+    assert_true(is_known(&sample, GPU_TEMP_C));
+    assert_false(is_known(&sample, GPU_ENERGY_UJ)); /* only on the slow beat */
+    assert_false(is_known(&sample, GPU_UTIL_PCT));
+    assert_false(is_known(&sample, GPU_PERF_STATE)); /* 32 says "unknown" */
     assert_false(sample.is_lost);
     nvml_device_sample(&nvml, 0, true, &sample);
-    assert_int_equal(sample.values[NVML_ENERGY_UJ], 5000000);
+    assert_int_equal(sample.values[GPU_ENERGY_UJ], 5000000);
     nvml_device_sample(&nvml, 1, true, &sample); /* no such device */
     assert_int_equal(sample.known, 0);
 }
@@ -135,57 +135,57 @@ static void what_is_not_offered_is_asked_for_once(void **state)
 {
     (void)state;
     const int refusals[] = {NVML_ABI_NOT_SUPPORTED, NVML_ABI_FUNCTION_NOT_FOUND, NVML_ABI_NO_PERMISSION};
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     for (int i = 0; i < 3; i++) {
         reset(state);
         power_result = refusals[i];
         nvml_device_sample(&nvml, 0, false, &sample);
         nvml_device_sample(&nvml, 0, false, &sample);
         assert_int_equal(power_calls, 1);
-        assert_false(is_known(&sample, NVML_POWER_MW));
-        assert_true(is_known(&sample, NVML_TEMP_C));
+        assert_false(is_known(&sample, GPU_POWER_MW));
+        assert_true(is_known(&sample, GPU_TEMP_C));
     }
     reset(state);
     power_result = NVML_ABI_UNKNOWN; /* may work the next time */
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_false(is_known(&sample, NVML_POWER_MW));
+    assert_false(is_known(&sample, GPU_POWER_MW));
     power_result = 0;
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_true(is_known(&sample, NVML_POWER_MW));
+    assert_true(is_known(&sample, GPU_POWER_MW));
 }
 
 static void a_lost_gpu_is_told(void **state)
 {
     (void)state;
     temperature_result = NVML_ABI_GPU_IS_LOST;
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_true(sample.is_lost);
-    assert_false(is_known(&sample, NVML_TEMP_C));
+    assert_false(is_known(&sample, GPU_TEMP_C));
 }
 
 static void a_rate_needs_two_readings_and_survives_one_wrap(void **state)
 {
     (void)state;
-    struct nvml_counter counter = {0};
+    struct counter_rate counter = {0};
     uint64_t rate = 0;
-    assert_false(nvml_counter_rate(&counter, 1000, 1000000000, 0, &rate));
-    assert_true(nvml_counter_rate(&counter, 3000, 1500000000, 0, &rate));
+    assert_false(counter_rate_next(&counter, 1000, 1000000000, 0, &rate));
+    assert_true(counter_rate_next(&counter, 3000, 1500000000, 0, &rate));
     assert_int_equal(rate, 4000);
-    assert_false(nvml_counter_rate(&counter, 3000, 1500000000, 0, &rate)); /* no time passed */
-    counter = (struct nvml_counter){0xfffffff0u, 0, true};
-    assert_true(nvml_counter_rate(&counter, 0x10, 1000000000, 0, &rate));
+    assert_false(counter_rate_next(&counter, 3000, 1500000000, 0, &rate)); /* no time passed */
+    counter = (struct counter_rate){0xfffffff0u, 0, true};
+    assert_true(counter_rate_next(&counter, 0x10, 1000000000, 0, &rate));
     assert_int_equal(rate, 0x20);
     /* A link of 64 GB/s can go round a 32-bit counter many times in a second, but not in 10 ms. */
-    counter = (struct nvml_counter){100, 0, true};
-    assert_false(nvml_counter_rate(&counter, 200, 1000000000, 64000000000, &rate));
-    assert_true(nvml_counter_rate(&counter, 300, 1010000000, 64000000000, &rate));
+    counter = (struct counter_rate){100, 0, true};
+    assert_false(counter_rate_next(&counter, 200, 1000000000, 64000000000, &rate));
+    assert_true(counter_rate_next(&counter, 300, 1010000000, 64000000000, &rate));
     assert_int_equal(rate, 10000);
     /* A wide counter that goes back was reset. */
-    counter = (struct nvml_counter){1ull << 40, 0, true};
-    assert_false(nvml_counter_rate(&counter, 5, 1000000000, 0, &rate));
-    counter = (struct nvml_counter){1ull << 40, 0, true};
-    assert_true(nvml_counter_rate(&counter, (1ull << 40) + 7, 1000000000, 64000000000, &rate));
+    counter = (struct counter_rate){1ull << 40, 0, true};
+    assert_false(counter_rate_next(&counter, 5, 1000000000, 0, &rate));
+    counter = (struct counter_rate){1ull << 40, 0, true};
+    assert_true(counter_rate_next(&counter, (1ull << 40) + 7, 1000000000, 64000000000, &rate));
     assert_int_equal(rate, 7);
 }
 
@@ -193,24 +193,24 @@ static void link_rates_come_from_counters_without_gpm(void **state)
 {
     (void)state;
     nvml.call.fields = fields;
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_false(is_known(&sample, NVML_PCIE_RX_BPS));
+    assert_false(is_known(&sample, GPU_PCIE_RX_BPS));
     assert_int_equal(device.nvlink, NVLINK_DATA_FIELDS);
     pcie_rx_bytes = 1000000;
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_true(is_known(&sample, NVML_PCIE_RX_BPS));
-    assert_true(sample.values[NVML_PCIE_RX_BPS] > 0);
-    assert_true(is_known(&sample, NVML_PCIE_TX_BPS));
-    assert_int_equal(sample.values[NVML_PCIE_TX_BPS], 0); /* measured, and nothing moved */
-    assert_true(is_known(&sample, NVML_NVLINK_RX_BPS));
+    assert_true(is_known(&sample, GPU_PCIE_RX_BPS));
+    assert_true(sample.values[GPU_PCIE_RX_BPS] > 0);
+    assert_true(is_known(&sample, GPU_PCIE_TX_BPS));
+    assert_int_equal(sample.values[GPU_PCIE_TX_BPS], 0); /* measured, and nothing moved */
+    assert_true(is_known(&sample, GPU_NVLINK_RX_BPS));
     reset(state);
     nvml.call.fields = fields;
     field_result = NVML_ABI_NOT_SUPPORTED;
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_int_equal(device.nvlink, NVLINK_ABSENT);
-    assert_false(nvml_wants(&device, NVML_PCIE_RX_BPS));
-    assert_false(nvml_wants(&device, NVML_TEMP_MEM_C));
+    assert_false(nvml_wants(&device, GPU_PCIE_RX_BPS));
+    assert_false(nvml_wants(&device, GPU_TEMP_MEM_C));
 }
 
 static void gpm_values_need_samples_far_enough_apart(void **state)
@@ -222,28 +222,28 @@ static void gpm_values_need_samples_far_enough_apart(void **state)
     nvml.call.gpm_sample_get = gpm_sample_get;
     nvml.call.gpm_metrics_get = gpm_metrics_get;
     gpm_value = 12.345;
-    struct nvml_sample sample;
+    struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_false(is_known(&sample, NVML_SM_ACTIVE_BP));
+    assert_false(is_known(&sample, GPU_SM_ACTIVE_BP));
     device.gpm.older_ns -= 100000000; /* as if that long had passed */
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_true(is_known(&sample, NVML_SM_ACTIVE_BP));
-    assert_int_equal(sample.values[NVML_SM_ACTIVE_BP], 1235);
-    assert_int_equal(sample.values[NVML_PCIE_RX_BPS], (uint64_t)(12.345 * 1048576 + 0.5));
-    assert_false(is_known(&sample, NVML_FP64_ACTIVE_BP));
+    assert_true(is_known(&sample, GPU_SM_ACTIVE_BP));
+    assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 1235);
+    assert_int_equal(sample.values[GPU_PCIE_RX_BPS], (uint64_t)(12.345 * 1048576 + 0.5));
+    assert_false(is_known(&sample, GPU_FP64_ACTIVE_BP));
     const double absurd[] = {NAN, -1, 1e300, INFINITY};
     for (int i = 0; i < 4; i++) {
         gpm_value = absurd[i];
         device.gpm.older_ns -= 100000000;
         nvml_device_sample(&nvml, 0, false, &sample);
-        assert_false(is_known(&sample, NVML_SM_ACTIVE_BP));
-        assert_false(is_known(&sample, NVML_PCIE_RX_BPS));
+        assert_false(is_known(&sample, GPU_SM_ACTIVE_BP));
+        assert_false(is_known(&sample, GPU_PCIE_RX_BPS));
     }
     gpm_value = 100.004;
     device.gpm.older_ns -= 100000000;
     nvml_device_sample(&nvml, 0, false, &sample);
-    assert_int_equal(sample.values[NVML_SM_ACTIVE_BP], 10000);
+    assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 10000);
     nvml_gpm_release(&nvml, &device.gpm);
     assert_int_equal(gpm_samples, 0);
 }

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters by dispatch: which of the wanted ones the GPU has and one pass
+ * holds, and the values that come back, added up over the GPU's parts. */
+#include "driver/rocprofiler_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { pending_max = 256 };
+
+static const struct {
+    const char *set, *names;
+} sets[] = {
+    {"overview",
+     "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,TCC_HIT_sum,TCC_MISS_sum,FETCH_SIZE,WRITE_SIZE"},
+    {"compute", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,SQ_INSTS_SALU,SQ_INSTS_LDS,SQ_INSTS_SMEM"},
+    {"memory", "TCC_HIT_sum,TCC_MISS_sum,FETCH_SIZE,WRITE_SIZE,TCP_TOTAL_CACHE_ACCESSES_sum"},
+    {"occupancy", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_WAVE_CYCLES"},
+};
+
+uint32_t rocprofiler_counter_count(const struct rocprofiler *rocprofiler)
+{
+    return rocprofiler->counting.count;
+}
+
+const char *rocprofiler_counter_name(const struct rocprofiler *rocprofiler, uint32_t index)
+{
+    return rocprofiler->counting.names[index];
+}
+
+/* ---- the choice ---- */
+
+static bool is_left_out(const char *text, const char *name, size_t size)
+{
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        if (length == size && !memcmp(at, name, size))
+            return true;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return false;
+}
+
+/* Named once, whichever GPUs lack it. */
+static void leave_out(struct rocprofiler *rocprofiler, const char *name, size_t size)
+{
+    static const char more[] = ", and more";
+    char *text = rocprofiler->result.left_out;
+    size_t used = strlen(text), capacity = sizeof rocprofiler->result.left_out - strlen(more);
+    if (is_left_out(text, name, size) || (used >= strlen(more) && !strcmp(text + used - strlen(more), more)))
+        return;
+    if (used + 2 + size < capacity)
+        snprintf(text + used, capacity - used, "%s%.*s", used ? ", " : "", (int)size, name);
+    else
+        memcpy(text + used, more, sizeof more);
+}
+
+static void want(struct rocprofiler *rocprofiler, const char *name, size_t size)
+{
+    struct rocprofiler_counting *counting = &rocprofiler->counting;
+    if (!size)
+        return;
+    if (counting->count == DISPATCH_COUNTERS_MAX || size >= sizeof counting->names[0]) {
+        leave_out(rocprofiler, name, size);
+        return;
+    }
+    for (uint32_t i = 0; i < counting->count; i++)
+        if (strlen(counting->names[i]) == size && !memcmp(counting->names[i], name, size))
+            return;
+    snprintf(counting->names[counting->count++], sizeof counting->names[0], "%.*s", (int)size, name);
+}
+
+static void want_list(struct rocprofiler *rocprofiler, const char *list, bool with_sets)
+{
+    while (*list) {
+        list += strspn(list, ", ");
+        size_t size = strcspn(list, ", ");
+        const char *names = NULL;
+        for (size_t i = 0; with_sets && i < sizeof sets / sizeof *sets; i++)
+            if (strlen(sets[i].set) == size && !memcmp(sets[i].set, list, size))
+                names = sets[i].names;
+        if (names)
+            want_list(rocprofiler, names, false);
+        else
+            want(rocprofiler, list, size);
+        list += size;
+    }
+}
+
+struct counter_search {
+    struct rocprofiler *rocprofiler;
+    uint32_t agent;
+};
+
+static int on_counters(struct rocprofiler_abi_id agent, struct rocprofiler_abi_id *counters, size_t count, void *user)
+{
+    (void)agent;
+    const struct counter_search *search = user;
+    struct rocprofiler_counting *counting = &search->rocprofiler->counting;
+    for (size_t i = 0; i < count; i++) {
+        struct rocprofiler_abi_counter_info info = {0};
+        if (search->rocprofiler->call.counter_info(counters[i], ROCPROFILER_ABI_COUNTER_INFO_VERSION, &info) ||
+            !info.name)
+            continue;
+        for (uint32_t wanted = 0; wanted < counting->count; wanted++)
+            if (!strcmp(info.name, counting->names[wanted])) {
+                counting->agents[search->agent].counters[wanted] = counters[i];
+                counting->agents[search->agent].known |= 1u << wanted;
+            }
+    }
+    return ROCPROFILER_ABI_SUCCESS;
+}
+
+static int create_config(const struct rocprofiler *rocprofiler, uint64_t agent, struct rocprofiler_abi_id *counters,
+                         size_t count, struct rocprofiler_abi_id *config)
+{
+    const struct rocprofiler_table *call = &rocprofiler->call;
+    const struct rocprofiler_abi_id id = {agent};
+    return call->create_config_1 ? call->create_config_1(id, counters, count, config)
+                                 : call->create_config_0(id, counters, count, config);
+}
+
+static void destroy_config(const struct rocprofiler *rocprofiler, struct rocprofiler_abi_id config)
+{
+    const struct rocprofiler_table *call = &rocprofiler->call;
+    if (config.handle && call->destroy_config_1)
+        (void)call->destroy_config_1(config);
+    else if (config.handle && call->destroy_config_0)
+        (void)call->destroy_config_0(config);
+}
+
+/* One by one: a counter that the GPU cannot count beside the earlier ones is left out and named. */
+static void plan_agent(struct rocprofiler *rocprofiler, uint32_t agent, struct problem *problem)
+{
+    struct rocprofiler_counting *counting = &rocprofiler->counting;
+    const uint64_t handle = rocprofiler->agent_handles[agent];
+    struct counter_search search = {rocprofiler, agent};
+    if (rocprofiler_status(
+            rocprofiler, "rocprofiler_iterate_agent_supported_counters",
+            rocprofiler->call.iterate_counters((struct rocprofiler_abi_id){handle}, on_counters, &search), problem))
+        return;
+    struct rocprofiler_abi_id taken[DISPATCH_COUNTERS_MAX], config = {0};
+    uint32_t known = counting->agents[agent].known;
+    size_t count = 0;
+    for (uint32_t i = 0; i < counting->count; i++) {
+        struct rocprofiler_abi_id wider = {0};
+        if (known >> i & 1) {
+            taken[count] = counting->agents[agent].counters[i];
+            if (!rocprofiler_status(rocprofiler, "rocprofiler_create_counter_config",
+                                    create_config(rocprofiler, handle, taken, count + 1, &wider), problem)) {
+                destroy_config(rocprofiler, config);
+                config = wider;
+                count++;
+                continue;
+            }
+            counting->agents[agent].known &= ~(1u << i);
+        }
+        leave_out(rocprofiler, counting->names[i], strlen(counting->names[i]));
+    }
+    counting->agents[agent].config = config;
+}
+
+/* Before a dispatch, on the program's thread. */
+static void on_dispatch(struct rocprofiler_abi_counting_data data, struct rocprofiler_abi_id *config,
+                        union rocprofiler_abi_user_data *user_data, void *user)
+{
+    (void)user_data;
+    const struct rocprofiler *rocprofiler = user;
+    uint32_t agent = rocprofiler_agent_index(rocprofiler, data.info.agent_id);
+    if (agent < ROCPROFILER_AGENTS_MAX && rocprofiler->counting.agents[agent].config.handle)
+        *config = rocprofiler->counting.agents[agent].config;
+}
+
+static int configure_service(const struct rocprofiler *rocprofiler)
+{
+    const struct rocprofiler_table *call = &rocprofiler->call;
+    int (*service)(struct rocprofiler_abi_id, struct rocprofiler_abi_id, rocprofiler_abi_counting_callback, void *) =
+        call->counting_service_1     ? call->counting_service_1
+        : call->counting_service_0_6 ? call->counting_service_0_6
+                                     : call->counting_service_0;
+    void *user = (void *)(uintptr_t)rocprofiler;
+    return service(rocprofiler->counter_context, rocprofiler->buffers[LANE_COUNTERS], on_dispatch, user);
+}
+
+static bool has_functions(const struct rocprofiler_table *call)
+{
+    return call->iterate_counters && call->counter_info && call->record_counter &&
+           (call->create_config_0 || call->create_config_1) &&
+           (call->counting_service_0 || call->counting_service_0_6 || call->counting_service_1);
+}
+
+void rocprofiler_configure_counting(struct rocprofiler *rocprofiler, const char *names)
+{
+    struct problem *problem = &rocprofiler->result.counters_problem;
+    memset(&rocprofiler->counting, 0, sizeof rocprofiler->counting);
+    if (!has_functions(&rocprofiler->call)) {
+        problem_set(problem, GPUFL_E_UNSUPPORTED, "%s has no dispatch counting service", rocprofiler->library.path);
+        return;
+    }
+    want_list(rocprofiler, *names ? names : "overview", true);
+    bool has_config = false;
+    for (uint32_t i = 0; i < rocprofiler->agent_count; i++) {
+        plan_agent(rocprofiler, i, problem);
+        has_config |= rocprofiler->counting.agents[i].config.handle != 0;
+    }
+    if (!has_config) {
+        if (!problem->text[0])
+            problem_set(problem, GPUFL_E_UNSUPPORTED, "the GPU has none of the counters: %s",
+                        rocprofiler->result.left_out);
+        return;
+    }
+    struct rocprofiler_abi_id *context = &rocprofiler->counter_context, *buffer = &rocprofiler->buffers[LANE_COUNTERS];
+    if (rocprofiler_status(rocprofiler, "rocprofiler_create_context", rocprofiler->call.create_context(context),
+                           problem) ||
+        !rocprofiler_make_buffer(rocprofiler, *context, LANE_COUNTERS, problem) ||
+        rocprofiler_status(rocprofiler, "rocprofiler_configure_buffer_dispatch_counting_service",
+                           configure_service(rocprofiler), problem)) {
+        buffer->handle = 0;
+        return;
+    }
+    problem->text[0] = '\0'; /* what was refused on the way is in left_out */
+    rocprofiler->configured |= ROCPROFILER_COUNTERS;
+}
+
+/* ---- values, on the thread of their buffer ---- */
+
+static struct pending {
+    struct counters_activity counters;
+    uint32_t agent;
+    uint64_t left; /* records that are still to come; 0: free */
+} pending[pending_max];
+
+static void finish(struct rocprofiler *rocprofiler, struct pending *item)
+{
+    struct activity activity = {.kind = ACTIVITY_COUNTERS, .u.counters = item->counters};
+    rocprofiler->sink.on_activities(LANE_COUNTERS, &activity, 1);
+    item->left = 0;
+}
+
+static void on_header(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_counting_header *header)
+{
+    if (header->size < offsetof(struct rocprofiler_abi_counting_header, info.reserved)) {
+        atomic_fetch_add(&rocprofiler->dropped, 1);
+        return;
+    }
+    uint32_t agent = rocprofiler_agent_index(rocprofiler, header->info.agent_id);
+    struct pending *item = &pending[header->info.dispatch_id % pending_max];
+    if (item->left) /* 256 dispatches later: the rest of its values never came */
+        finish(rocprofiler, item);
+    if (!header->num_records || agent == ROCPROFILER_AGENTS_MAX)
+        return;
+    const struct rocprofiler_kernel *kernel = rocprofiler_kernel_find(rocprofiler, header->info.kernel_id);
+    item->agent = agent;
+    item->left = header->num_records;
+    item->counters = (struct counters_activity){
+        .start_ns = rocprofiler_wall_ns(rocprofiler, header->start),
+        .end_ns = rocprofiler_wall_ns(rocprofiler, header->end),
+        .dispatch_id = header->info.dispatch_id,
+        .name = kernel ? kernel->name : NULL,
+        .device_id = rocprofiler->agents[agent].device_id,
+        .correlation_id = (uint32_t)header->correlation.internal,
+    };
+}
+
+static void on_value(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_counter_value *value)
+{
+    struct pending *item = &pending[value->dispatch_id % pending_max];
+    struct rocprofiler_abi_id counter = {0};
+    if (!item->left || item->counters.dispatch_id != value->dispatch_id) {
+        atomic_fetch_add(&rocprofiler->dropped, 1);
+        return;
+    }
+    if (rocprofiler->call.record_counter(value->id, &counter) == ROCPROFILER_ABI_SUCCESS) {
+        for (uint32_t i = 0; i < rocprofiler->counting.count; i++)
+            if ((rocprofiler->counting.agents[item->agent].known >> i & 1) &&
+                rocprofiler->counting.agents[item->agent].counters[i].handle == counter.handle) {
+                item->counters.values[i] += value->value;
+                item->counters.known |= 1u << i;
+            }
+    }
+    if (--item->left == 0)
+        finish(rocprofiler, item);
+}
+
+void rocprofiler_counting_records(struct rocprofiler *rocprofiler, struct rocprofiler_abi_header **headers,
+                                  size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct rocprofiler_abi_header *header = headers[i];
+        if (!header || !header->payload)
+            continue;
+        if (header->category != ROCPROFILER_ABI_CATEGORY_COUNTERS)
+            atomic_fetch_add(&rocprofiler->unknown, 1);
+        else if (header->kind == ROCPROFILER_ABI_COUNTER_DISPATCH_HEADER)
+            on_header(rocprofiler, header->payload);
+        else if (header->kind == ROCPROFILER_ABI_COUNTER_VALUE)
+            on_value(rocprofiler, header->payload);
+        else
+            atomic_fetch_add(&rocprofiler->unknown, 1);
+    }
+    rocprofiler->sink.on_activities(LANE_COUNTERS, NULL, 0);
+}
+
+void rocprofiler_counting_end(struct rocprofiler *rocprofiler)
+{
+    for (int i = 0; i < pending_max; i++) {
+        atomic_fetch_add(&rocprofiler->dropped, pending[i].left);
+        pending[i].left = 0;
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sdk/amd_session.h"
+
+#include "base/log.h"
+#include "driver/cuda.h"
+#include "sdk/nvtx.h"
+#include "sdk/session.h"
+
+/* The number under which telemetry shows the GPU. Where telemetry does not: after all others, in rocprofiler's order. */
+static uint32_t device_of_agent(void *user, const struct rocprofiler_agent *agent, uint32_t ordinal)
+{
+    uint32_t device_id = 0;
+    struct cuda *cuda;
+    if (system_sampler_find_amd(user, agent->pci_domain, agent->pci_bus, agent->pci_device, &device_id))
+        return device_id;
+    int count = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_device_count(cuda) : 0;
+    return (count > (int)device_id ? (uint32_t)count : device_id) + ordinal;
+}
+
+struct amd_settings amd_settings_of(const struct options *options, struct system_sampler *sampler)
+{
+    bool is_traced = options->profiling_engine >= GPUFL_ENGINE_TRACE;
+    return (struct amd_settings){
+        .is_wanted = is_traced && (options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_AMD),
+        .is_asked = is_traced && options->backend == GPUFL_BACKEND_AMD,
+        .engine = options->profiling_engine,
+        .with_sync = options->enable_synchronization,
+        .with_memory = options->enable_memory_tracking,
+        .with_source = options->enable_source_collection,
+        .code_bytes_max = (uint64_t)options->code_bytes_max,
+        .counters = options->range_metrics,
+        .on_range = roctx_range,
+        .device_of = device_of_agent,
+        .device_user = sampler,
+    };
+}
+
+bool amd_is_alone(const struct options *options)
+{
+    struct cuda *cuda;
+    if (options->backend != GPUFL_BACKEND_AUTO)
+        return options->backend == GPUFL_BACKEND_AMD;
+    return rocprofiler_is_in_use() && cuda_load(&cuda, false, NULL) != GPUFL_OK;
+}
+
+void amd_warn(gpufl_engine engine, const struct amd_grant *grant)
+{
+    if (!grant->is_tried)
+        return;
+    if (grant->status != GPUFL_OK) {
+        log_message(GPUFL_LOG_WARNING, "AMD GPUs are not traced: %s", grant->problem.text);
+        return;
+    }
+    if (engine <= GPUFL_ENGINE_TRACE)
+        return;
+    bool has_counters = grant->trace.granted & ROCPROFILER_COUNTERS;
+    const char *left_out = grant->trace.left_out;
+    log_message(
+        GPUFL_LOG_WARNING, "engine %s is for NVIDIA GPUs: on AMD GPUs kernels are traced and %s%s%s%s",
+        engine_name(engine),
+        has_counters ? "counted by dispatch" : "not counted: ", has_counters ? "" : grant->trace.counters_problem.text,
+        has_counters && left_out[0] ? "; not on this GPU, or not in one pass: " : "", has_counters ? left_out : "");
+}
+
+void *gpufl_rocprofiler_configure(uint32_t version, void *client_id)
+{
+    return options_are_disabled(NULL) ? NULL : rocprofiler_register(version, client_id, session_join_hip);
+}

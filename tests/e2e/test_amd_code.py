@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session with AMD code: `gpufl disassemble` with this machine's llvm-objdump, and the report."""
+import glob
+import shutil
+import subprocess
+
+from amd_code_fixture import RECORDINGS, AmdCodeTest
+from harness import FAKES, SOURCE, Session, TestCase, environment, gpufl, main
+
+# The kernels of fake_hip_app, mangled as HIP's are.
+KERNELS = """__kernel void _Z5saxpyPf(__global float *x)
+{
+    x[__builtin_amdgcn_workitem_id_x()] *= 2.0f;
+}
+
+__kernel void _Z5scalePf(__global float *x)
+{
+    x[__builtin_amdgcn_workitem_id_x()] += 1.0f;
+}
+"""
+
+
+def llvm_objdump():
+    """The newest of this machine that disassembles for AMD; None: there is none."""
+    for path in sorted(glob.glob("/usr/bin/llvm-objdump*"), reverse=True):
+        result = subprocess.run([path, "--disassemble", "--mcpu=gfx90a", RECORDINGS / "kernels.gfx90a.co"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if result.returncode == 0 and "s_endpgm" in result.stdout:
+            return path
+    return None
+
+
+class AmdCode(AmdCodeTest):
+    def report(self, function):
+        result = gpufl("report", "--code", function, "--color", "never", self.session,
+                       env=dict(self.environment("/nowhere"), COLUMNS="100"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def assert_golden(self):
+        for function in ("vector_add", "block_sum"):
+            golden = (SOURCE / f"tests/golden/amd_code.{function}.txt").read_text()
+            self.assertEqual([line.strip() for line in self.report(function).splitlines()],
+                             [line.strip() for line in golden.splitlines()])
+
+    def test_this_machines_tool_gives_the_session_its_text(self):
+        tool = llvm_objdump()
+        if not tool:
+            self.skipTest("no llvm-objdump with AMD's targets; tools/setup.sh test installs one")
+        self.assertIn("2 functions,", self.disassemble(tool).stdout)
+        self.assert_golden()
+        self.assertTrue(self.verify(self.session)["is_complete"])
+
+    def test_a_recorded_listing_gives_it_once(self):
+        self.assertIn("2 functions,", self.disassemble(self.recorded).stdout)
+        self.assertIn("nothing to add, 2 had text", self.disassemble(self.recorded).stdout)
+        listings = Session(self.session).records("cubin_disassembly")
+        self.assertEqual([listing["tool"] for listing in listings], ["llvm-objdump"] * 2)
+        first = next(listing for listing in listings if listing["function_name"] == "vector_add")["entries"][0]
+        self.assertEqual(first, {"pc": 0, "sass": "s_load_dword s0, s[4:5], 0x18", "bytes": 8})
+        self.assert_golden()
+
+    def test_a_tool_that_is_not_there_is_named(self):
+        self.assertIn("GPUFL_LLVM_OBJDUMP", self.disassemble("/nowhere/llvm-objdump", code=3).stderr)
+
+    def test_a_tool_that_crashes_costs_the_text_alone(self):
+        self.recorded.write_text("#!/bin/sh\necho broken >&2\nkill -6 $$\n")
+        self.assertIn("broken", self.disassemble(self.recorded, code=1).stderr)
+        self.assertIn("0xc0020002", self.report("vector_add"))
+
+
+class Traced(TestCase):
+    """All the way: this machine's compiler and disassembler, and a look-alike of rocprofiler between them."""
+
+    def compile(self, target):
+        tools = [shutil.which(name) for name in ("clang", "ld.lld")]
+        if not all(tools):
+            self.skipTest("no clang with lld; tools/setup.sh test installs them")
+        source, code = self.directory / "kernels.cl", self.directory / "kernels.co"
+        source.write_text(KERNELS)
+        result = subprocess.run([tools[0], "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-nogpulib", "-g", "-O2", "-x", "cl",
+                                 "-cl-std=CL2.0", source, "-o", code], capture_output=True, text=True, check=False)
+        if result.returncode:
+            self.skipTest(f"this clang cannot build for {target}: {result.stderr}")
+        return source, code
+
+    def trace_code(self, code, tool):
+        rocm = FAKES / "rocm"
+        env = environment(rocm, LD_LIBRARY_PATH=f"{rocm}:{FAKES / 'hip'}", ROCP_TOOL_LIBRARIES=None,
+                          GPUFL_ROCPROFILER_PATH=rocm, GPUFL_LLVM_OBJDUMP=tool,
+                          XDG_CACHE_HOME=self.directory / "cache")
+        traced = self.trace("--launches", 6, "--code", code, options=["--engine", "Deep"], env=env,
+                            app=FAKES / "fake_hip_app")
+        self.assert_whole(traced)
+        return traced
+
+    def test_a_traced_program_has_the_isa_of_its_kernels_with_lines_and_source(self):
+        tool = llvm_objdump()
+        if not tool:
+            self.skipTest("no llvm-objdump with AMD's targets; tools/setup.sh test installs one")
+        for target, expected in (("gfx90a", "waves of 64"), ("gfx1030", "waves of 32")):
+            with self.subTest(target):
+                source, code = self.compile(target)
+                session = self.trace_code(code, tool).sessions[-1]
+                listings = Session(session).records("cubin_disassembly")
+                self.assertEqual({listing["function_name"] for listing in listings}, {"_Z5saxpyPf", "_Z5scalePf"})
+                report = gpufl("report", "--code", "saxpy", session, env=environment(GPUFL_LLVM_OBJDUMP="/nowhere"))
+                self.assertEqual(report.returncode, 0, report.stderr)
+                for words in ("saxpy(float*)", target, expected, "s_endpgm", f"{source.name}:3",
+                              "x[__builtin_amdgcn_workitem_id_x()] *= 2.0f;"):
+                    self.assertIn(words, report.stdout)
+
+
+if __name__ == "__main__":
+    main()

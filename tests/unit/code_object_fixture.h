@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The AMDGPU code objects of tests/recordings/code_objects. Include after cmocka.h. */
+#ifndef GPUFL_TESTS_CODE_OBJECT_FIXTURE_H
+#define GPUFL_TESTS_CODE_OBJECT_FIXTURE_H
+
+#include "code/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const fixture_objects[] = {
+    "kernels.gfx906", "kernels.gfx90a", "kernels.gfx1030", "kernels.gfx1100", "dwarf_4.gfx906", "stripped.gfx90a",
+};
+enum { fixture_object_count = sizeof fixture_objects / sizeof *fixture_objects };
+
+/* The file's bytes in an allocation of exactly their size; the caller frees. */
+static inline uint8_t *fixture_object_read(const char *name, const char *ending, size_t *size)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/recordings/code_objects/%s%s", SOURCE_DIR, name, ending);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    uint8_t *bytes = malloc(1 << 20);
+    assert_non_null(bytes);
+    *size = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    uint8_t *exact = realloc(bytes, *size);
+    assert_non_null(exact);
+    return exact;
+}
+
+/* An open code object whose bytes the fixture owns. */
+struct fixture_object {
+    uint8_t *bytes;
+    size_t size;
+    struct code_image image;
+};
+
+static inline void fixture_object_open(struct fixture_object *fixture, const char *name)
+{
+    struct problem problem = {""};
+    fixture->bytes = fixture_object_read(name, ".co", &fixture->size);
+    if (image_open(&fixture->image, fixture->bytes, fixture->size, &problem))
+        fail_msg("%s: %s", name, problem.text);
+}
+
+static inline void fixture_object_close(struct fixture_object *fixture)
+{
+    image_close(&fixture->image);
+    free(fixture->bytes);
+}
+
+#endif
