@@ -337,6 +337,8 @@ gpufl_status line_table_open(struct line_table *table, const struct code_image *
         }
     }
     free(reading.relocations);
+    if (!status && image->is_linked && !inlined_calls_read(&table->inlined, table))
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for inlined calls");
     if (status)
         line_table_close(table);
     else if (table->sequence_count)
@@ -348,6 +350,7 @@ void line_table_close(struct line_table *table)
 {
     free(table->rows);
     free(table->sequences);
+    inlined_calls_free(&table->inlined);
     intern_free(&table->paths);
     *table = (struct line_table){0};
 }
@@ -381,6 +384,21 @@ static const struct line_row *row_find(const struct line_table *table, const str
     return &rows[low];
 }
 
+/* Behind the first frame, the calls that led there. */
+static size_t callers_add(const struct line_table *table, uint32_t section, uint64_t address, struct line_frame *frames,
+                          size_t max)
+{
+    const struct inlined_call *calls[LINE_FRAMES_MAX];
+    size_t room = max < LINE_FRAMES_MAX ? max : LINE_FRAMES_MAX;
+    size_t count =
+        room > 1 && frames[0].line
+            ? inlined_calls_find(&table->inlined, table->image->sections[section].address + address, calls, room - 1)
+            : 0;
+    for (size_t i = 0; i < count; i++)
+        frames[i + 1] = (struct line_frame){intern_text(&table->paths, calls[i]->path), calls[i]->line, NULL};
+    return count + 1;
+}
+
 size_t line_table_find(const struct line_table *table, uint32_t section, uint64_t address, struct line_frame *frames,
                        size_t max)
 {
@@ -409,5 +427,5 @@ size_t line_table_find(const struct line_table *table, uint32_t section, uint64_
             break;
         row = &rows[row->caller - 1];
     }
-    return count;
+    return table->image->is_linked ? callers_add(table, section, address, frames, max) : count;
 }

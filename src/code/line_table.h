@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From an instruction to the source: the DWARF 2 to 5 line programs of GPU
- * code (.debug_line), with the calls that NVIDIA's say were inlined there; and from an
+ * code (.debug_line), with the calls that were inlined there; and from an
  * instruction to the line of the PTX text (.nv_debug_line_sass). The image is untrusted and
  * borrowed: it must outlive the table. Read only once open: any thread. */
 #ifndef GPUFL_CODE_LINE_TABLE_H
@@ -8,6 +8,7 @@
 
 #include "base/intern.h"
 #include "code/image.h"
+#include "code/inlined_calls.h"
 
 enum line_table_kind { LINE_TABLE_SOURCE, LINE_TABLE_PTX };
 
@@ -30,6 +31,7 @@ struct line_table {
     const struct code_image *image; /* borrowed */
     struct line_row *rows;          /* owned, as the next two */
     struct line_sequence *sequences;
+    struct inlined_calls inlined; /* owned; AMD's */
     struct intern paths;
     struct image_strings strings, line_strings; /* .debug_str, .debug_line_str */
     size_t row_count, row_capacity, sequence_count, sequence_capacity;

@@ -174,17 +174,18 @@ void write_capabilities(struct recorder *recorder, const struct options *options
     bool is_amd_only = is_of_amd_only(grant);
     unsigned cupti = grant->status == GPUFL_OK ? grant->cupti.granted : 0;
     unsigned granted = selected >= GPUFL_ENGINE_TRACE ? cupti | amd_granted(&grant->amd) : 0;
+    unsigned amd = grant->amd.trace.granted;
     bool has_kernels = granted & CUPTI_GRANTED_KERNELS;
     bool is_paused = has_kernels && deep && !deep_times_kernels(deep);
     const char *why = is_amd_only ? "unsupported" : grant->status == GPUFL_OK ? "refused" : reason_code(grant->status);
     const char *why_untimed = is_paused ? "paused_for_counters" : why;
     const struct capability capabilities[] = {
         {"kernel_events", wants_trace, has_kernels && !is_paused, "activity", why_untimed},
-        {"kernel_names", wants_trace, has_kernels, "activity", why},
+        {"kernel_names", wants_trace, has_kernels && (!is_amd_only || amd & ROCPROFILER_CODE), "activity", why},
         {"kernel_details", wants_trace, has_kernels && !is_paused, "launch_config", why_untimed},
         {"memcpy_activity", wants_trace, granted & CUPTI_GRANTED_COPIES, "activity", why},
         {"sync_activity", wants_trace && options->enable_synchronization, granted & CUPTI_TRACE_SYNC, "activity", why},
-        {"nvtx_markers", wants_trace, has_kernels, "scopes", why},
+        {"nvtx_markers", wants_trace, has_kernels && (!is_amd_only || amd & ROCPROFILER_RANGES), "scopes", why},
         {"graph_activity", wants_trace && options->enable_cuda_graphs_tracking, granted & CUPTI_TRACE_GRAPHS,
          "node_records", why},
         {"memory_activity", wants_trace && options->enable_memory_tracking, granted & CUPTI_TRACE_MEMORY, "activity",

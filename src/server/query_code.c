@@ -142,7 +142,8 @@ static void resources_write(struct query_call *call, struct code_lookup *lookup,
         member_known(out, "lds_bytes", kernel->lds_bytes);
         member_known(out, "scratch_bytes", kernel->scratch_bytes);
         member_known(out, "wave_size", kernel->wave_size);
-        member_known(out, "work_group_size", resources.demand.group_size ? resources.demand.group_size : AMDGPU_UNKNOWN);
+        member_known(out, "work_group_size",
+                     resources.demand.group_size ? resources.demand.group_size : AMDGPU_UNKNOWN);
         member_double(out, "waves_per_simd", kernel_resources_waves(&resources));
         member_known(out, "waves_per_simd_max", occupancy->problem ? AMDGPU_UNKNOWN : occupancy->waves_max);
         member_text(out, "limiter", occupancy->problem ? NULL : amdgpu_limiter_name(occupancy->limiter));

@@ -241,7 +241,9 @@ class Faults(AmdCase):
               "rocprofiler_configure_buffer_tracing_service@2": "memcpy_activity",
               "rocprofiler_iterate_buffer_tracing_kind_operations@1": "scope_attribution",
               "rocprofiler_create_callback_thread@*": None, "rocprofiler_assign_callback_thread@*": None,
-              "rocprofiler_configure_callback_tracing_service@1": None, "rocprofiler_start_context@1": None,
+              "rocprofiler_configure_callback_tracing_service@1": "nvtx_markers",
+              "rocprofiler_configure_callback_tracing_service@2": "kernel_names",
+              "rocprofiler_start_context@1": "kernel_names",
               "rocprofiler_stop_context@*": None, "rocprofiler_flush_buffer@1": None,
               "rocprofiler_get_timestamp@2": None}
 

@@ -61,10 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         [LINE_STRINGS] = {.name = ".debug_line_str", .type = 1, .offset = DATA_AT, .size = size},
     };
     struct code_image cubin = {.bytes = bytes,
-                          .size = DATA_AT + size,
-                          .sections = sections,
-                          .section_count = SECTION_COUNT,
-                          .symbol_table = SYMBOLS};
+                               .size = DATA_AT + size,
+                               .sections = sections,
+                               .section_count = SECTION_COUNT,
+                               .symbol_table = SYMBOLS};
     struct line_table table;
     struct problem problem = {""};
     gpufl_status status = line_table_open(&table, &cubin, LINE_TABLE_SOURCE, &problem);
