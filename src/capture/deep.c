@@ -27,6 +27,7 @@ struct deep {
     struct code_store *code;
     struct deep_grants grants;
     _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
+    _Atomic bool has_context;
 };
 
 static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine other)
@@ -107,6 +108,7 @@ static void on_context(void *user, const struct gpu_context *context, bool is_cr
             range_counters_detach(deep->ranges, context->handle);
         return;
     }
+    atomic_store(&deep->has_context, true);
     if (deep->windows) {
         gpufl_status status = deep_windows_attach(deep->windows, context, &problem);
         deep_grants_answer(&deep->grants, DEEP_SASS_METRICS, status, &problem);
@@ -435,6 +437,18 @@ static void revoke_empty(struct deep *deep)
         deep_grants_revoke(&deep->grants, DEEP_PM_SAMPLING, &problem);
 }
 
+/* At the end: what a thread of ours was still to begin never began. */
+static void refuse_waiting(struct deep *deep)
+{
+    static const struct problem problem = {"the program ended before it began"};
+    for (int part = 0; atomic_load(&deep->has_context) && part < DEEP_PART_COUNT; part++) {
+        struct deep_grant grant;
+        deep_grants_get(&deep->grants, (enum deep_part)part, &grant);
+        if (grant.state == DEEP_WAITING)
+            deep_grants_answer(&deep->grants, (enum deep_part)part, GPUFL_E_NOT_RUNNING, &problem);
+    }
+}
+
 void deep_stop(struct deep *deep)
 {
     bool is_quiet = deep->windows && deep_windows_stop(deep->windows);
@@ -456,6 +470,7 @@ void deep_finish(struct deep *deep)
         code_store_stop(deep->code, code_deadline_ms);
     deep_round(deep, INT64_MAX);
     revoke_empty(deep);
+    refuse_waiting(deep);
 }
 
 void deep_free(struct deep *deep)

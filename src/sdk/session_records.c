@@ -92,12 +92,13 @@ static const char *reason_code(gpufl_status status)
         return "not_permitted";
     case GPUFL_E_NOT_FOUND:
         return "library_not_found";
+    case GPUFL_E_NOT_RUNNING:
+        return "program_ended";
     default:
         return "failed";
     }
 }
 
-/* The parts of the engines above Trace; what waits for the program's first context is "pending". */
 /* What AMD's part adds to what CUPTI granted, in CUPTI's bits. */
 static unsigned amd_granted(const struct amd_grant *amd)
 {
@@ -131,6 +132,7 @@ static void append_amd(struct bytes *line, const struct options *options, const 
     append_capability(line, &left_out, amd->trace.left_out);
 }
 
+/* The parts of the engines above Trace; what waits for the program's first context is "pending". */
 static void append_deep(struct bytes *line, const struct options *options, struct deep *deep,
                         const struct trace_grant *trace)
 {

@@ -205,7 +205,14 @@ class Ranges(Deep):
 
 
 class PmSampling(Deep):
-    APP = ("--launches", 400, "--kernel-us", 20, "--pause-us", 100)
+    APP = ("--launches", 400, "--kernel-us", 20, "--pause-us", 1000)
+
+    def test_a_program_that_ends_at_once_leaves_nothing_pending(self):
+        for turn in range(10):
+            _, session = self.run_engine(PM, "--launches", 1, directory=self.directory / str(turn))
+            _, capabilities = final_capabilities(session)
+            answer = capabilities["pm_sampling"]
+            self.assertIn((answer["status"], answer["reason_code"]), (("collected", ""), ("skipped", "program_ended")))
 
     def test_samples_at_the_interval_beside_every_kernel(self):
         traced, session = self.run_engine(PM, *self.APP)

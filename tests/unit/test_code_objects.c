@@ -218,6 +218,46 @@ static void instructions_lead_to_their_lines(void **state)
     }
 }
 
+/* Each line of the file: an offset, then the lines from the innermost to the outermost, as llvm-symbolizer has them. */
+static void calls_that_were_inlined_are_those_that_llvm_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"inlined.gfx90a", "inlined_4.gfx90a"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct fixture_object fixture;
+        struct line_table table;
+        struct problem problem = {""};
+        fixture_object_open(&fixture, names[i]);
+        assert_int_equal(line_table_open(&table, &fixture.image, LINE_TABLE_SOURCE, &problem), GPUFL_OK);
+        const struct image_function *function = image_function_find(&fixture.image, "blur");
+        assert_non_null(function);
+        size_t size, inlined = 0;
+        uint8_t *bytes = fixture_object_read(names[i], ".frames.txt", &size);
+        char *text = strndup((const char *)bytes, size);
+        for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;) {
+            char *at = line;
+            uint64_t pc = strtoull(at, &at, 16);
+            struct line_frame frames[LINE_FRAMES_MAX];
+            size_t count = line_table_find(&table, function->section, function->offset + pc, frames, LINE_FRAMES_MAX);
+            if (!strtoul(at, NULL, 10))
+                continue; /* the compiler has no line for it */
+            for (size_t k = 0; *at; k++) {
+                unsigned long expected = strtoul(at, &at, 10);
+                if (k >= count || frames[k].line != expected)
+                    fail_msg("%s: frame %zu of '%s' is line %u", names[i], k, line, k < count ? frames[k].line : 0);
+                inlined += k > 0;
+                count -= !*at ? k + 1 : 0;
+            }
+            assert_int_equal(count, 0);
+        }
+        assert_true(inlined > 200);
+        free(text);
+        free(bytes);
+        line_table_close(&table);
+        fixture_object_close(&fixture);
+    }
+}
+
 static void code_without_lines_says_how_to_get_them(void **state)
 {
     (void)state;
@@ -265,9 +305,11 @@ static void object_use(const uint8_t *bytes, size_t size)
 static void every_truncation_is_refused_or_read_within_its_bytes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < fixture_object_count; i++) {
+    static const char *const names[] = {"kernels.gfx906",  "kernels.gfx90a", "kernels.gfx1100",
+                                        "stripped.gfx90a", "inlined.gfx90a", "inlined_4.gfx90a"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t size;
-        uint8_t *bytes = fixture_object_read(fixture_objects[i], ".co", &size);
+        uint8_t *bytes = fixture_object_read(names[i], ".co", &size);
         for (size_t kept = 0; kept < size; kept++) {
             /* A copy of its own, so that a look behind its end is noticed. */
             uint8_t *copy = malloc(kept ? kept : 1);
@@ -284,7 +326,7 @@ static void every_damaged_byte_is_refused_or_read_within_its_bytes(void **state)
 {
     (void)state;
     size_t size;
-    uint8_t *bytes = fixture_object_read("kernels.gfx90a", ".co", &size);
+    uint8_t *bytes = fixture_object_read("inlined.gfx90a", ".co", &size);
     static const uint8_t values[] = {0x00, 0x7f, 0xff};
     for (size_t at = 0; at < size; at++) {
         uint8_t before = bytes[at];
@@ -325,6 +367,7 @@ int main(void)
         cmocka_unit_test(registers_and_memory_of_kernels_are_what_the_compiler_says),
         cmocka_unit_test(without_metadata_the_descriptor_tells_what_is_allocated),
         cmocka_unit_test(instructions_lead_to_their_lines),
+        cmocka_unit_test(calls_that_were_inlined_are_those_that_llvm_names),
         cmocka_unit_test(code_without_lines_says_how_to_get_them),
         cmocka_unit_test(every_truncation_is_refused_or_read_within_its_bytes),
         cmocka_unit_test(every_damaged_byte_is_refused_or_read_within_its_bytes),
