@@ -437,18 +437,6 @@ static void revoke_empty(struct deep *deep)
         deep_grants_revoke(&deep->grants, DEEP_PM_SAMPLING, &problem);
 }
 
-/* At the end: what a thread of ours was still to begin never began. */
-static void refuse_waiting(struct deep *deep)
-{
-    static const struct problem problem = {"the program ended before it began"};
-    for (int part = 0; atomic_load(&deep->has_context) && part < DEEP_PART_COUNT; part++) {
-        struct deep_grant grant;
-        deep_grants_get(&deep->grants, (enum deep_part)part, &grant);
-        if (grant.state == DEEP_WAITING)
-            deep_grants_answer(&deep->grants, (enum deep_part)part, GPUFL_E_NOT_RUNNING, &problem);
-    }
-}
-
 void deep_stop(struct deep *deep)
 {
     bool is_quiet = deep->windows && deep_windows_stop(deep->windows);
@@ -470,7 +458,8 @@ void deep_finish(struct deep *deep)
         code_store_stop(deep->code, code_deadline_ms);
     deep_round(deep, INT64_MAX);
     revoke_empty(deep);
-    refuse_waiting(deep);
+    if (atomic_load(&deep->has_context))
+        deep_grants_close(&deep->grants);
 }
 
 void deep_free(struct deep *deep)

@@ -54,6 +54,17 @@ void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, const s
     pthread_mutex_unlock(&grants->mutex);
 }
 
+void deep_grants_close(struct deep_grants *grants)
+{
+    static const struct problem problem = {"the program ended before it began"};
+    for (int part = 0; part < DEEP_PART_COUNT; part++) {
+        struct deep_grant grant;
+        deep_grants_get(grants, (enum deep_part)part, &grant);
+        if (grant.state == DEEP_WAITING)
+            deep_grants_answer(grants, (enum deep_part)part, GPUFL_E_NOT_RUNNING, &problem);
+    }
+}
+
 void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant)
 {
     pthread_mutex_lock(&grants->mutex);
