@@ -155,14 +155,13 @@ static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
 
 static void make_code(struct deep *deep)
 {
-    const struct deep_settings *settings = &deep->options.settings;
     const struct code_store_options options = {.writer = deep->options.recorder->writer,
                                                .recorder = deep->options.recorder,
                                                .session_id = deep->options.recorder->session_id,
                                                .crc = cubin_crc,
                                                .crc_user = deep->options.cupti,
-                                               .with_source = settings->with_source,
-                                               .bytes_max = settings->code_bytes_max};
+                                               .with_source = deep->options.settings.with_source,
+                                               .bytes_max = deep->options.settings.code_bytes_max};
     struct problem problem = {""};
     deep_grants_request(&deep->grants, DEEP_CODE);
     deep_grants_answer(&deep->grants, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
@@ -347,11 +346,10 @@ void deep_start(struct deep *deep)
         make_pm(deep);
     struct problem problem = {""};
     gpufl_status status = cupti_listen(deep->options.cupti, &deep->listener, &problem);
-    if (status == GPUFL_OK) {
+    if (status == GPUFL_OK)
         take_existing_contexts(deep);
-        return;
-    }
-    give_up(deep, status, &problem);
+    else
+        give_up(deep, status, &problem);
 }
 
 bool deep_wants_scopes(const struct deep *deep)
