@@ -63,7 +63,7 @@ static bool abbreviation_keep(struct entry_reading *reading, uint64_t code, cons
 {
     if (code >= CODES_MAX)
         return false;
-    if (code >= reading->table_size) {
+    if (!reading->table || code >= reading->table_size) {
         size_t size = reading->table_size ? reading->table_size : 64;
         while (size <= code)
             size *= 2;
