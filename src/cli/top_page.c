@@ -66,6 +66,20 @@ static void name_append(struct page_writer *writer, const char *name, size_t col
     text_cut(&writer->line, name, strlen(name), columns);
 }
 
+/* A sentence over as many lines as it takes: its end says what to do. */
+static void sentence_append(struct page_writer *writer, const char *text, const char *color)
+{
+    while (*text) {
+        size_t size = strcspn(text, " ");
+        if (text_columns(writer->line.data, writer->line.size) + size >= (size_t)writer->page->columns)
+            line_end(writer, color);
+        text_cut(&writer->line, text, size, 0);
+        bytes_append_char(&writer->line, ' ');
+        text += size + (text[size] == ' ');
+    }
+    line_end(writer, color);
+}
+
 static void header_write(struct page_writer *writer, const struct monitor_view *view)
 {
     struct bytes *line = &writer->line;
@@ -292,8 +306,7 @@ void top_page_write(struct bytes *out, const struct host_watch *watch, const str
         line_end(&writer, COLOR_DIM);
     } else {
         bytes_append_text(&writer.line, "no GPUs: ");
-        name_append(&writer, watch->problem.text, 0);
-        line_end(&writer, COLOR_ALARM);
+        sentence_append(&writer, watch->problem.text, COLOR_ALARM);
     }
     for (uint32_t i = 0; i < watch->view.gpu_count; i++)
         gpu_write(&writer, &watch->view.gpus[i]);
