@@ -23,7 +23,8 @@ endif()
 if(TARGET gpufl_demo_app)
   install(PROGRAMS ${CMAKE_BINARY_DIR}/bin/gpufl-demo-app DESTINATION bin COMPONENT runtime OPTIONAL)
 endif()
-install(DIRECTORY examples/recorded DESTINATION share/gpufl/examples COMPONENT runtime)
+# What an upload or a reader noted beside a recording is not a part of it.
+install(DIRECTORY examples/recorded DESTINATION share/gpufl/examples COMPONENT runtime PATTERN ".gpufl-*" EXCLUDE)
 
 install(DIRECTORY docs/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime FILES_MATCHING PATTERN "*.1")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
