@@ -290,7 +290,7 @@ class Names(ExportCase):
         session = traced.sessions[0]
         lines = self.export(session, "a.folded").read_text().splitlines()
         for line in lines:
-            self.assertRegex(line, r";launch@[^;]*app_work\.c:\d+;cudaLaunchKernel@[^;]*;[^;]+ \d+$")
+            self.assertRegex(line, r";launch@[^;]*(app_work\.c:\d+|fake_app\+0x)[^;]*;cudaLaunchKernel@[^;]*;[^;]+ \d+$")
         for line in self.export(session, "b.folded", "--by", "scope").read_text().splitlines():
             self.assertNotIn(";", line)
 
