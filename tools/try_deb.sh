@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages in a fresh Debian: makes one (debootstrap, about 200 MB from the mirror), installs the packages
 # there with apt, uses, removes and purges them, and says what is left. As root.
-# usage: try_deb.sh [PACKAGE_DIRECTORY [SUITE [MIRROR]]]    (build/deb/packages bookworm http://deb.debian.org/debian)
+# usage: try_deb.sh [PACKAGE_DIRECTORY [SUITE [MIRROR]]]    (build/deb/packages bookworm, the mirror debootstrap knows)
 set -eu
 cd "$(dirname "$0")/.."
 packages=${1:-build/deb/packages}
 suite=${2:-bookworm}
-mirror=${3:-http://deb.debian.org/debian}
+mirror=${3:-}
 
 if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
     echo "try_deb: needs root and debootstrap (apt-get install debootstrap)" >&2
@@ -18,7 +18,7 @@ root=$(mktemp -d)
 chmod 755 "$root"
 trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
 echo "try_deb: making $suite"
-debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" 2>&1 || {
+debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 || {
     tail -n 20 "$root.log" >&2
     exit 1
 }
