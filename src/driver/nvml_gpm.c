@@ -50,11 +50,13 @@ void nvml_gpm_release(const struct nvml *nvml, struct nvml_gpm *gpm)
         nvml->call.gpm_sample_free(gpm->newer);
     gpm->older = gpm->newer = NULL;
     gpm->is_supported = gpm->has_older = false;
+    gpm->last.known = 0;
 }
 
-static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct gpu_sample *sample)
+static void take_metrics(struct nvml *nvml, struct nvml_gpm *gpm)
 {
     struct nvml_abi_gpm_metrics *request = &nvml->gpm_metrics;
+    gpm->last.known = 0;
     request->version = 1;
     request->metric_count = gpm_metric_count;
     request->older = gpm->older;
@@ -73,9 +75,19 @@ static void take_metrics(struct nvml *nvml, const struct nvml_gpm *gpm, struct g
         uint64_t scaled = (uint64_t)(value * (known->is_rate ? 1048576.0 : 100.0) + 0.5);
         if (!known->is_rate && scaled > 10000)
             scaled = 10000;
-        sample->known |= 1ull << known->metric;
-        sample->values[known->metric] = scaled;
+        gpm->last.known |= 1ull << known->metric;
+        gpm->last.values[known->metric] = scaled;
     }
+}
+
+static void give_metrics(const struct nvml_gpm *gpm, struct gpu_sample *sample)
+{
+    for (int i = 0; i < gpm_metric_count; i++) {
+        enum gpu_metric metric = gpm_metrics[i].metric;
+        if (gpm->last.known >> metric & 1)
+            sample->values[metric] = gpm->last.values[metric];
+    }
+    sample->known |= gpm->last.known;
 }
 
 void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, struct gpu_sample *sample)
@@ -84,8 +96,13 @@ void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, st
     if (!gpm->is_probed)
         probe(nvml, source);
     int64_t now_ns = clock_mono_ns();
-    if (!gpm->is_supported || (gpm->has_older && now_ns - gpm->older_ns < gap_min_ms * 1000000ll))
+    if (!gpm->is_supported)
         return;
+    if (gpm->has_older && now_ns - gpm->older_ns < gap_min_ms * 1000000ll) {
+        /* A beat soon after a late one: the time that was measured ended just now. */
+        give_metrics(gpm, sample);
+        return;
+    }
     int result = source->is_instance
                      ? nvml->call.gpm_mig_sample_get(source->handle, source->gpu_instance_id, gpm->newer)
                      : nvml->call.gpm_sample_get(source->handle, gpm->newer);
@@ -95,8 +112,10 @@ void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, st
         nvml_gpm_release(nvml, gpm);
     if (result != NVML_ABI_SUCCESS)
         return;
-    if (gpm->has_older)
-        take_metrics(nvml, gpm, sample);
+    if (gpm->has_older) {
+        take_metrics(nvml, gpm);
+        give_metrics(gpm, sample);
+    }
     void *newest = gpm->newer;
     gpm->newer = gpm->older;
     gpm->older = newest;

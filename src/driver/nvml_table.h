@@ -21,6 +21,7 @@ enum nvlink_source { NVLINK_UNPROBED, NVLINK_DATA_FIELDS, NVLINK_BYTE_FIELDS, NV
 struct nvml_gpm { /* hardware counters over the time between two samples */
     void *older, *newer;
     int64_t older_ns;
+    struct gpu_sample last; /* of the latest such time */
     bool is_probed, is_supported, has_older;
 };
 

@@ -224,9 +224,10 @@ static void gpm_values_need_samples_far_enough_apart(void **state)
     gpm_value = 12.345;
     struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
+    device.gpm.older_ns += 1000000000; /* however slow this machine is, it is too soon */
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_false(is_known(&sample, GPU_SM_ACTIVE_BP));
-    device.gpm.older_ns -= 100000000; /* as if that long had passed */
+    device.gpm.older_ns -= 1100000000; /* as if long enough had passed */
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_true(is_known(&sample, GPU_SM_ACTIVE_BP));
     assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 1235);
@@ -244,6 +245,13 @@ static void gpm_values_need_samples_far_enough_apart(void **state)
     device.gpm.older_ns -= 100000000;
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 10000);
+    /* Too soon for another measurement: the last one, which has just ended, still stands. */
+    gpm_value = 50;
+    device.gpm.older_ns += 1000000000;
+    nvml_device_sample(&nvml, 0, false, &sample);
+    assert_true(is_known(&sample, GPU_SM_ACTIVE_BP));
+    assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 10000);
+    assert_false(is_known(&sample, GPU_FP64_ACTIVE_BP));
     nvml_gpm_release(&nvml, &device.gpm);
     assert_int_equal(gpm_samples, 0);
 }
