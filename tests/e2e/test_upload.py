@@ -93,7 +93,7 @@ class Delivery(UploadTest):
 
     def test_the_recorded_training_arrives_exactly_once(self):
         session = self.directory / "training"
-        shutil.copytree(SOURCE / "examples/recorded/h200-training", session)
+        shutil.copytree(SOURCE / "examples/recorded/h200-training", session, ignore=shutil.ignore_patterns(".gpufl-*"))
         with Server() as server:
             for _ in range(2):
                 self.assertEqual(self.upload(session, server.url).returncode, 0)

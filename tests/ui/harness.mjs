@@ -4,8 +4,9 @@ import { axeSource, chromium } from "./browser.mjs";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cp } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -100,7 +101,11 @@ export class Server {
     async upload(...names) {
         for (const name of names) {
             const before = new Set((await this.get("sessions", { limit: 500 })).sessions.map((session) => session.id));
-            await run(GPUFL, ["upload", join(SOURCE, recordings[name]), "--url", this.url], {
+            // A copy: what was sent is noted beside it by the server's address, and ports come back.
+            const copy = join(this.directory, "sent", name);
+            const isNote = (path) => basename(path).startsWith(".gpufl-");
+            await cp(join(SOURCE, recordings[name]), copy, { recursive: true, filter: (path) => !isNote(path) });
+            await run(GPUFL, ["upload", copy, "--url", this.url], {
                 env: { ...process.env, ...(this.key ? { GPUFL_API_KEY: this.key } : {}) },
             });
             const { sessions } = await this.get("sessions", { limit: 500 });
