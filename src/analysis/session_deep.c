@@ -2,6 +2,7 @@
 /* Samples, counters, windows and metrics of the deep engines into the model. */
 #include "analysis/session_loader.h"
 #include "analysis/statistics.h"
+#include "format/counter_members.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -353,19 +354,6 @@ static bool is_number(const struct json_value *value)
 /* gpufl's metrics by their names; v1 has a fixed list in which -1 means that there is no value. */
 static void event_values(struct session_loader *loader, const struct json_value *object)
 {
-    static const char *const v1_names[] = {"sm_throughput_pct",
-                                           "l1_hit_rate_pct",
-                                           "l2_hit_rate_pct",
-                                           "dram_read_bytes",
-                                           "dram_write_bytes",
-                                           "tensor_active_pct",
-                                           "achieved_occupancy_pct",
-                                           "shared_load_bank_conflicts",
-                                           "shared_store_bank_conflicts",
-                                           "shared_bank_conflicts",
-                                           "shared_wavefronts",
-                                           "shared_bank_conflict_overhead_pct",
-                                           "shared_bank_conflict_nway"};
     const struct json_value *metrics = json_member(object, "metrics");
     if (metrics && metrics->kind == JSON_OBJECT) {
         for (const struct json_value *entry = metrics->child; entry; entry = entry->next)
@@ -373,9 +361,9 @@ static void event_values(struct session_loader *loader, const struct json_value 
                 return;
         return;
     }
-    for (size_t i = 0; i < sizeof v1_names / sizeof *v1_names; i++) {
-        const struct json_value *value = json_member(object, v1_names[i]);
-        if (is_number(value) && value->number >= 0 && !value_add(loader, v1_names[i], value->number))
+    for (size_t i = 0; i < COUNTER_MEMBER_COUNT; i++) {
+        const struct json_value *value = json_member(object, counter_members[i]);
+        if (is_number(value) && value->number >= 0 && !value_add(loader, counter_members[i], value->number))
             return;
     }
 }

@@ -2,6 +2,7 @@
 #include "capture/amd_counters.h"
 
 #include "base/demangle.h"
+#include "format/counter_members.h"
 #include "format/json.h"
 
 #include <stdlib.h>
@@ -24,21 +25,6 @@ struct amd_counters {
     uint64_t ordinal;
     uint8_t beat;
 };
-
-/* Members of GPUFlight's wire format, where -1 means "unavailable", as most are here. */
-static const char *const wire_members[] = {"sm_throughput_pct",
-                                           "l1_hit_rate_pct",
-                                           "l2_hit_rate_pct",
-                                           "dram_read_bytes",
-                                           "dram_write_bytes",
-                                           "tensor_active_pct",
-                                           "achieved_occupancy_pct",
-                                           "shared_load_bank_conflicts",
-                                           "shared_store_bank_conflicts",
-                                           "shared_bank_conflicts",
-                                           "shared_wavefronts",
-                                           "shared_bank_conflict_overhead_pct",
-                                           "shared_bank_conflict_nway"};
 
 gpufl_status amd_counters_make(struct amd_counters **out, struct recorder *recorder,
                                const struct rocprofiler *rocprofiler)
@@ -135,9 +121,9 @@ static void write_one(struct amd_counters *counters, const struct counters_activ
     json_uint(line, activity->correlation_id);
     json_key(line, "scope_id");
     json_uint(line, call ? call->scope_id : 0);
-    for (size_t i = 0; i < sizeof wire_members / sizeof *wire_members; i++) {
-        json_key(line, wire_members[i]);
-        json_double(line, wire_value(counters, activity, wire_members[i]));
+    for (size_t i = 0; i < COUNTER_MEMBER_COUNT; i++) {
+        json_key(line, counter_members[i]);
+        json_double(line, wire_value(counters, activity, counter_members[i]));
     }
     json_key(line, "window_id");
     json_uint(line, 0);

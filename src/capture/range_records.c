@@ -3,22 +3,11 @@
 #include "capture/range_engine.h"
 
 #include "base/demangle.h"
+#include "format/counter_members.h"
 #include "format/json.h"
 
 #include <math.h>
 #include <unistd.h>
-
-/* Members of the two events in GPUFlight's wire format, where -1 means "unavailable". */
-static const char *const scope_members[] = {"sm_throughput_pct", "l1_hit_rate_pct",  "l2_hit_rate_pct",
-                                            "dram_read_bytes",   "dram_write_bytes", "tensor_active_pct"};
-static const char *const kernel_members[] = {"achieved_occupancy_pct",      "shared_load_bank_conflicts",
-                                             "shared_store_bank_conflicts", "shared_bank_conflicts",
-                                             "shared_wavefronts",           "shared_bank_conflict_overhead_pct",
-                                             "shared_bank_conflict_nway"};
-enum {
-    scope_member_count = sizeof scope_members / sizeof *scope_members,
-    kernel_member_count = sizeof kernel_members / sizeof *kernel_members
-};
 
 struct evaluation {
     double values[METRICS_MAX]; /* by the engine's metrics; NaN: the chip or the counters do not have it */
@@ -36,12 +25,12 @@ static double value_by_wire_name(const struct range_counters *counters, const st
     return -1;
 }
 
-static void write_members(const struct range_counters *counters, const struct evaluation *evaluation,
-                          const char *const *members, size_t count, struct bytes *line)
+static void write_members(const struct range_counters *counters, const struct evaluation *evaluation, size_t count,
+                          struct bytes *line)
 {
     for (size_t i = 0; i < count; i++) {
-        json_key(line, members[i]);
-        json_double(line, value_by_wire_name(counters, evaluation, members[i]));
+        json_key(line, counter_members[i]);
+        json_double(line, value_by_wire_name(counters, evaluation, counter_members[i]));
     }
 }
 
@@ -122,7 +111,7 @@ static void write_scope(struct range_counters *counters, struct range_result *re
     json_int(line, scope->start_ns);
     json_key(line, "end_ns");
     json_int(line, scope->end_ns);
-    write_members(counters, &evaluation, scope_members, scope_member_count, line);
+    write_members(counters, &evaluation, COUNTER_MEMBERS_OF_SCOPES, line);
     json_key(line, "user_scope");
     json_text(line, scope->path);
     json_key(line, "scope_depth");
@@ -189,8 +178,7 @@ static gpufl_status write_kernel(struct range_counters *counters, const struct r
     json_key(line, "range_name");
     json_text(line, range_name);
     write_launch(counters, launch, line);
-    write_members(counters, &evaluation, scope_members, scope_member_count, line);
-    write_members(counters, &evaluation, kernel_members, kernel_member_count, line);
+    write_members(counters, &evaluation, COUNTER_MEMBER_COUNT, line);
     json_key(line, "window_id");
     json_uint(line, 0);
     json_key(line, "passes");

@@ -4,8 +4,8 @@
 #define GPUFL_TESTS_CODE_OBJECT_FIXTURE_H
 
 #include "code/image.h"
+#include "recording_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const fixture_objects[] = {
@@ -13,20 +13,9 @@ static const char *const fixture_objects[] = {
 };
 enum { fixture_object_count = sizeof fixture_objects / sizeof *fixture_objects };
 
-/* The file's bytes in an allocation of exactly their size; the caller frees. */
 static inline uint8_t *fixture_object_read(const char *name, const char *ending, size_t *size)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/recordings/code_objects/%s%s", SOURCE_DIR, name, ending);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    uint8_t *bytes = malloc(1 << 20);
-    assert_non_null(bytes);
-    *size = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
-    uint8_t *exact = realloc(bytes, *size);
-    assert_non_null(exact);
-    return exact;
+    return recording_file_read("code_objects", name, ending, size);
 }
 
 /* An open code object whose bytes the fixture owns. */

@@ -5,8 +5,8 @@
 #define GPUFL_TESTS_CUBIN_FIXTURE_H
 
 #include "code/cubin.h"
+#include "recording_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const fixture_cubins[] = {
@@ -16,20 +16,9 @@ static const char *const fixture_cubins[] = {
 };
 enum { fixture_cubin_count = sizeof fixture_cubins / sizeof *fixture_cubins };
 
-/* The file's bytes in an allocation of exactly their size; the caller frees. */
 static inline uint8_t *fixture_cubin_read(const char *name, size_t *size)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/recordings/cubins/%s.cubin", SOURCE_DIR, name);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    uint8_t *bytes = malloc(1 << 20);
-    assert_non_null(bytes);
-    *size = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
-    uint8_t *exact = realloc(bytes, *size);
-    assert_non_null(exact);
-    return exact;
+    return recording_file_read("cubins", name, ".cubin", size);
 }
 
 /* An open cubin whose bytes the fixture owns. */
