@@ -59,6 +59,7 @@ const char *const environment_names[] = {
     "GPUFL_SERVE_ADMIN_KEY",
     "GPUFL_SYSFS_ROOT",
     "GPUFL_SYSTEM_SAMPLE_RATE_MS",
+    "GPUFL_TRACE_GIVEN",
     NULL,
 };
 

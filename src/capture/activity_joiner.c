@@ -2,7 +2,7 @@
 #include "capture/activity_joiner.h"
 
 #include "capture/own_waits.h"
-#include "capture/work_rows.h"
+#include "capture/stacked_rows.h"
 #include "driver/cupti.h"
 
 #include <stdlib.h>
@@ -22,8 +22,9 @@ struct activity_joiner {
     uint32_t pending_count;
     bool has_new_calls;
     uint8_t beat;
-    struct graph_launch *graphs; /* direct-mapped by correlation id */
-    struct bytes symbol;         /* of a launch, NUL-terminated */
+    struct graph_launch *graphs;  /* direct-mapped by correlation id */
+    struct stacked_rows *stacked; /* NULL: no stacks */
+    struct bytes symbol;          /* of a launch, NUL-terminated */
     struct activity_totals totals;
 };
 
@@ -54,10 +55,16 @@ gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_
     return joiner->calls[source].slots ? GPUFL_OK : calls_open(&joiner->calls[source]);
 }
 
+gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, const struct stacks *stacks)
+{
+    return stacked_rows_make(&joiner->stacked, joiner->options.recorder, stacks);
+}
+
 void activity_joiner_free(struct activity_joiner *joiner)
 {
     if (!joiner)
         return;
+    stacked_rows_free(joiner->stacked);
     launches_free(joiner->launches);
     bytes_free(&joiner->symbol);
     for (int source = 0; source < ACTIVITY_SOURCE_COUNT; source++)
@@ -79,7 +86,7 @@ size_t activity_joiner_bytes(const struct activity_joiner *joiner)
     for (int source = 0; source < ACTIVITY_SOURCE_COUNT; source++)
         calls += joiner->calls[source].slots != NULL;
     return sizeof *joiner + pending_max * sizeof(struct work) + calls * CALL_SLOTS * sizeof(struct call) +
-           launches_bytes(joiner->launches);
+           launches_bytes(joiner->launches) + (joiner->stacked ? stacked_rows_bytes(joiner->stacked) : 0);
 }
 
 static void graph_write_and_clear(struct activity_joiner *joiner, struct graph_launch *graph)
@@ -118,7 +125,10 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
         joiner->totals.syncs--;
         return;
     }
-    work_row_write(joiner->options.recorder, work, call);
+    if (joiner->stacked && call && call->stack_id)
+        stacked_rows_add(joiner->stacked, work, call);
+    else
+        work_row_write(joiner->options.recorder, work, call);
     struct kernel_history *kernels = joiner->options.kernels;
     if (!kernels || work->record != RECORD_KERNEL_EVENT_BATCH || work->source != ACTIVITY_FROM_CUPTI)
         return; /* PC samples are NVIDIA's */
@@ -175,6 +185,8 @@ void activity_joiner_settle(struct activity_joiner *joiner)
     if (joiner->has_new_calls && joiner->pending_count)
         write_waiting(joiner, UINT8_MAX);
     joiner->has_new_calls = false;
+    if (joiner->stacked)
+        stacked_rows_settle(joiner->stacked);
 }
 
 static void write_old_graphs(struct activity_joiner *joiner, uint8_t beats)
@@ -191,15 +203,59 @@ void activity_joiner_beat(struct activity_joiner *joiner)
     write_old_graphs(joiner, beats_to_wait);
 }
 
+/* Kernels of which neither a record came, nor a launch without time, nor CUPTI's word that it dropped them. */
+static void count_missing(struct activity_joiner *joiner)
+{
+    const struct activity_totals *totals = &joiner->totals;
+    uint64_t known =
+        totals->launched_kernels + totals->launches + atomic_load(&joiner->options.recorder->lost[LOSS_CUPTI_DROPPED]);
+    if (totals->launched > known)
+        recorder_lose(joiner->options.recorder, LOSS_KERNELS_MISSING, totals->launched - known);
+}
+
 void activity_joiner_finish(struct activity_joiner *joiner)
 {
+    count_missing(joiner);
     write_waiting(joiner, 0);
     write_old_graphs(joiner, 0);
+    if (joiner->stacked)
+        stacked_rows_settle(joiner->stacked);
 }
 
 void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id)
 {
     calls_slot(&joiner->calls[ACTIVITY_FROM_CUPTI], correlation_id)->stack_id = stack_id;
+}
+
+void activity_joiner_user_call(struct activity_joiner *joiner, const struct user_call *user,
+                               const struct call_time *time)
+{
+    struct call *call = calls_slot(&joiner->calls[ACTIVITY_FROM_CUPTI], user->correlation_id);
+    joiner->totals.calls++;
+    joiner->totals.launched += user->has_kernel;
+    joiner->has_new_calls = true;
+    call->start_ns = time->start_ns;
+    call->duration_ns = time->end_ns > time->start_ns ? time->end_ns - time->start_ns : 0;
+    call->thread_id = time->thread_id;
+    call->scope_id = time->scope_id;
+    call->external_kind = (uint8_t)user->external_kind;
+    call->external_id = user->external_id;
+    call->has_times = true;
+    if (!user->wait_type)
+        return;
+    const struct work wait = {
+        .start_ns = call->start_ns,
+        .duration_ns = call->duration_ns,
+        .correlation_id = user->correlation_id,
+        .context_id = user->context_id,
+        .stream_id = user->stream_id,
+        .record = RECORD_SYNCHRONIZATION_EVENT_BATCH,
+        .kind = (uint8_t)user->wait_type,
+        .has_stream = user->has_stream,
+        .source = ACTIVITY_FROM_CUPTI,
+    };
+    joiner->totals.syncs++;
+    write_work(joiner, &wait, call);
 }
 
 void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_event *event, int64_t time_ns,
@@ -234,6 +290,7 @@ static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t 
 
 static void on_kernel(struct activity_joiner *joiner, enum activity_source source, const struct kernel_activity *kernel)
 {
+    joiner->totals.launched_kernels += source == ACTIVITY_FROM_CUPTI && !kernel->graph_id;
     if (!has_times(joiner, kernel->start_ns, kernel->end_ns, LOSS_NO_TIMESTAMP))
         return;
     joiner->totals.kernels++;

@@ -11,6 +11,8 @@
 #include "capture/launches.h"
 #include "capture/recorder.h"
 #include "capture/scope_history.h"
+#include "capture/scope_tracker.h"
+#include "capture/stacks.h"
 #include "capture/thread_log.h"
 
 struct activity_joiner; /* opaque */
@@ -28,6 +30,8 @@ struct activity_joiner_options {
 NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out,
                                             const struct activity_joiner_options *options);
 void activity_joiner_free(struct activity_joiner *joiner);
+/* Before the first stack; stacks is borrowed. */
+NODISCARD gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, const struct stacks *stacks);
 /* Before the first activity that is not CUPTI's. */
 NODISCARD gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_source source);
 void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes); /* CUPTI's */
@@ -43,16 +47,21 @@ bool activity_joiner_has_limits(struct activity_joiner *joiner);
 void activity_joiner_settle(struct activity_joiner *joiner);
 /* A flush period is over: records that waited for three of them are written without their call. */
 void activity_joiner_beat(struct activity_joiner *joiner);
-/* The end: everything that waits is written as it is. */
+/* The end: everything that waits is written as it is, and launches without a kernel are counted as lost. */
 void activity_joiner_finish(struct activity_joiner *joiner);
 /* A kernel launched while kernel records are paused. */
 void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_event *event, int64_t time_ns,
                             uint32_t thread_id, uint64_t scope_id);
+/* A call that was seen while it was made; a wait is written at once. */
+void activity_joiner_user_call(struct activity_joiner *joiner, const struct user_call *user,
+                               const struct call_time *time);
 void activity_joiner_stack(struct activity_joiner *joiner, uint32_t correlation_id, uint32_t stack_id);
 
 struct activity_totals {
     uint64_t kernels, copies, memsets, syncs, calls;
-    uint64_t launches; /* without GPU time */
+    uint64_t launches;         /* without GPU time */
+    uint64_t launched;         /* kernels by calls that were seen while they were made */
+    uint64_t launched_kernels; /* records of kernels that a call launched, not a graph */
     uint64_t unknown_records;
     int64_t cupti_overhead_ns[16]; /* by overhead slot: see overhead_slot in the source */
     uint32_t cupti_overhead_kind[16];

@@ -6,6 +6,7 @@
 #include "capture/buffer_pool.h"
 #include "capture/scope_tracker.h"
 #include "capture/stacks.h"
+#include "capture/user_calls.h"
 #include "format/json.h"
 
 #include <pthread.h>
@@ -53,6 +54,13 @@ static void on_stack(void *user, const struct stack_event *event)
         activity_joiner_stack(collector->joiner, event->correlation_id, stacks_identify(collector->stacks, event));
 }
 
+static void on_call(void *user, const struct user_call *call, const struct call_time *time)
+{
+    struct collector *collector = user;
+    if (collector->joiner)
+        activity_joiner_user_call(collector->joiner, call, time);
+}
+
 static void on_launch(void *user, const struct launch_event *event, int64_t time_ns, uint32_t thread_id,
                       uint64_t scope_id)
 {
@@ -75,7 +83,7 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
         status = thread_logs_setup(buffer_pool_wake);
     if (status == GPUFL_OK)
         status = scope_tracker_make(&collector->scopes, &collector->recorder,
-                                    &(struct thread_sink){collector, on_stack, on_launch});
+                                    &(struct thread_sink){collector, on_stack, on_call, on_launch});
     if (status == GPUFL_OK)
         status = buffer_pool_setup();
     if (status != GPUFL_OK) {
@@ -130,6 +138,7 @@ static size_t memory_bytes(const struct collector *collector)
     return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
            scope_history_bytes(scope_tracker_history(collector->scopes)) +
            (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
+           (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
            (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
 }
@@ -153,7 +162,7 @@ static void write_overhead(struct collector *collector)
     } members[] = {
         {"ts_ns", clock_wall_ns()},
         {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
-        {"collector_cpu_ns", collector->cpu_ns},
+        {"collector_cpu_ns", collector->cpu_ns + (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0)},
         {"sampler_cpu_ns",
          collector->options.sampler_cpu_ns ? collector->options.sampler_cpu_ns(collector->options.sampler_user) : 0},
         {"seal_cpu_ns", stats.seal_cpu_ns},
@@ -235,6 +244,8 @@ static int read_round(struct collector *collector)
         count++;
     struct amd_trace *amd = readable_amd(collector);
     scope_tracker_drain(collector->scopes, &collector->scale);
+    if (collector->stacks)
+        stacks_settle(collector->stacks, false);
     for (int i = 0; i < count; i++) {
         read_buffer(collector, amd, &filled[i]);
         buffer_pool_return(filled[i].data);
@@ -341,7 +352,7 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
         .is_before_cuda = collector->options.is_before_cuda,
         .buffer_request = buffer_pool_request,
         .buffer_complete = buffer_pool_complete,
-        .on_call = collector->options.with_stacks ? stacks_capture : NULL,
+        .on_call = collector->options.with_stacks ? user_call_note_with_stack : user_call_note,
     };
     if (collector->options.with_stacks)
         stacks_setup();
@@ -358,6 +369,8 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
         status = make_joiner(collector, &grant->cupti);
     if (status == GPUFL_OK && collector->options.with_stacks)
         status = stacks_make(&collector->stacks, &collector->names);
+    if (collector->stacks)
+        status = activity_joiner_take_stacks(collector->joiner, collector->stacks);
     if (status != GPUFL_OK) {
         problem_set(&grant->problem, status, "not enough memory for tracing");
         cupti_trace_stop(cupti);
@@ -446,6 +459,8 @@ void collector_stop(struct collector *collector)
     }
     if (collector->cupti)
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
+    if (collector->stacks)
+        stacks_settle(collector->stacks, true);
     if (collector->joiner)
         activity_joiner_finish(collector->joiner);
     if (amd && collector->joiner)

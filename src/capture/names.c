@@ -2,16 +2,18 @@
 #include "capture/names.h"
 
 #include "base/demangle.h"
+#include "base/sha256.h"
 
 #include <string.h>
 
-enum { function_bytes_max = 8 << 20, metric_bytes_max = 1 << 20 };
+enum { function_bytes_max = 8 << 20, metric_bytes_max = 1 << 20, stack_bytes_max = 32 << 20 };
 
 void names_open(struct names *names, struct recorder *recorder)
 {
     *names = (struct names){.recorder = recorder,
                             .functions = {.text_bytes_max = function_bytes_max},
-                            .metrics = {.text_bytes_max = metric_bytes_max}};
+                            .metrics = {.text_bytes_max = metric_bytes_max},
+                            .stack_bytes_max = stack_bytes_max};
 }
 
 void names_close(struct names *names)
@@ -45,10 +47,23 @@ uint32_t names_function(struct names *names, const char *symbol)
 
 uint32_t names_stack(struct names *names, const char *text, size_t size)
 {
-    bool is_new;
-    uint32_t id = identify(names, &names->functions, text, size, &is_new);
-    if (is_new)
+    uint8_t digest[SHA256_SIZE];
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, text, size);
+    sha256_end(&hash, digest);
+    uint32_t id = intern_find(&names->functions, digest, sizeof digest);
+    if (id)
+        return id;
+    bool is_new = false;
+    if (names->stack_bytes + size > names->stack_bytes_max)
+        recorder_lose(names->recorder, LOSS_NAMES, 1);
+    else
+        id = identify(names, &names->functions, (const char *)digest, sizeof digest, &is_new);
+    if (is_new) {
+        names->stack_bytes += size;
         recorder_define(names->recorder, DICTIONARY_FUNCTION, id, text, size);
+    }
     return id;
 }
 

@@ -2,7 +2,8 @@
 /* Names that rows of the scope channel refer to: functions and stacks
  * (function_dict, func_symbol_dict) and metrics (metric_dict). Each is written to
  * its dictionary once, before the first row that can use it. Ids are 0 when
- * memory is exhausted, which is counted as a loss. Collector thread only. */
+ * memory is exhausted, or stacks' texts have filled what they may of the log,
+ * which is counted as a loss. Collector thread only. */
 #ifndef GPUFL_CAPTURE_NAMES_H
 #define GPUFL_CAPTURE_NAMES_H
 
@@ -11,7 +12,8 @@
 
 struct names {
     struct recorder *recorder; /* borrowed */
-    struct intern functions;   /* mangled symbols and stack texts: one space of ids */
+    struct intern functions;   /* mangled symbols, and SHA-256 of stack texts, which are long: one space of ids */
+    size_t stack_bytes, stack_bytes_max; /* of texts that were written */
     struct intern metrics;
     struct bytes text;
 };

@@ -3,7 +3,7 @@
  * collects the next of its passes. CUPTI must collect all passes of one target
  * before those of another, so one is in focus until it is complete and the others
  * wait for their turn, those without a result first. A target that does not come
- * again loses the focus, and what CUPTI had of it is thrown away with its object. */
+ * again loses the focus: its passes are finished empty and thrown away. */
 #include "capture/range_engine.h"
 
 #include "base/clock.h"
@@ -99,13 +99,25 @@ static gpufl_status target_configure(struct range_context *context, const struct
     return range_profiler_configure(context->profiler, &config, problem);
 }
 
-/* CUPTI forgets the passes of an unfinished target only together with its object. */
-static gpufl_status profiler_renew(struct range_context *context, struct problem *problem)
+/* CUPTI takes another target only after the last pass of this one, and crashes when its object is closed before: what is
+ * missing is collected with nothing in it, and thrown away. Quiet. */
+static gpufl_status passes_finish(struct range_context *context, struct problem *problem)
 {
-    range_profiler_close(context->profiler);
-    context->profiler = NULL;
-    context->is_midway = context->has_undecoded = false;
-    return range_profiler_open(&context->profiler, context->counters->cupti, context->gpu.handle, problem);
+    struct range_pass pass = {0};
+    for (size_t left = context->chip->plan.passes; left && !pass.is_last; left--) {
+        gpufl_status status = range_profiler_start(context->profiler, problem);
+        if (status == GPUFL_OK)
+            status = range_profiler_push(context->profiler, range_name, problem);
+        if (status == GPUFL_OK)
+            status = range_profiler_pop(context->profiler, problem);
+        if (status == GPUFL_OK)
+            status = range_profiler_stop(context->profiler, &pass, problem);
+        if (status != GPUFL_OK)
+            return status;
+    }
+    context->has_undecoded = true;
+    context->is_midway = false;
+    return decode(context, problem);
 }
 
 static gpufl_status focus_leave(struct range_context *context, struct problem *problem)
@@ -113,7 +125,7 @@ static gpufl_status focus_leave(struct range_context *context, struct problem *p
     struct range_target *target = &context->targets[context->focus];
     context->focus = -1;
     target_rewind(target);
-    gpufl_status status = context->is_midway ? profiler_renew(context, problem) : GPUFL_OK;
+    gpufl_status status = context->is_midway ? passes_finish(context, problem) : GPUFL_OK;
     if (status == GPUFL_OK)
         status = range_profiler_image_reset(context->profiler, target->image, context->image_bytes, problem);
     return status;
@@ -135,7 +147,9 @@ static bool focus_take(struct range_context *context, int32_t index, struct prob
         context->others_begun = 0;
         return true;
     }
-    bool is_patient = context->others_begun++ < RANGE_PATIENCE;
+    /* One that has its values already waits for nobody who has none. */
+    bool has_values = context->focus >= 0 && context->targets[context->focus].was_written;
+    bool is_patient = context->others_begun++ < RANGE_PATIENCE && !(has_values && !context->targets[index].was_written);
     if (context->focus >= 0 && is_patient)
         return false;
     if (context->focus < 0 && context->targets[index].was_written && has_unwritten(context) && is_patient)

@@ -93,8 +93,7 @@ void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint
     json_string(entries, text, size);
 }
 
-/* All waiting entries of the dictionaries that live in the channel. */
-static void write_dictionaries(struct recorder *recorder, enum channel channel)
+void recorder_write_dictionaries(struct recorder *recorder, enum channel channel)
 {
     bool has_entries = false;
     for (int i = 0; i < DICTIONARY_COUNT; i++)
@@ -133,7 +132,7 @@ static void write_batch(struct recorder *recorder, enum record_type type)
         write_batch(recorder, RECORD_LAUNCH_CONFIG_BATCH);
     else if (type != RECORD_SCOPE_EVENT_BATCH && record_catalogue[type].channel == CHANNEL_SCOPE)
         write_batch(recorder, RECORD_SCOPE_EVENT_BATCH);
-    write_dictionaries(recorder, record_catalogue[type].channel);
+    recorder_write_dictionaries(recorder, record_catalogue[type].channel);
     uint64_t rows = batch->row_count;
     bytes_clear(&recorder->line);
     batch_encode(batch, recorder->session_id, "", &recorder->line);
@@ -206,7 +205,7 @@ void recorder_flush(struct recorder *recorder, int64_t age_ms)
     }
     if (!age_ms)
         for (int channel = 0; channel < CHANNEL_COUNT; channel++)
-            write_dictionaries(recorder, (enum channel)channel);
+            recorder_write_dictionaries(recorder, (enum channel)channel);
     write_losses(recorder);
 }
 

@@ -277,6 +277,18 @@ static void on_range_end(struct scope_tracker *tracker, const struct range_end_e
         }
 }
 
+static void on_call(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
+{
+    const struct call_event *event = (const struct call_event *)record;
+    const struct user_call plain = {.correlation_id = event->correlation_id, .has_kernel = event->has_kernel};
+    const struct user_call *call = record->kind == THREAD_CALL ? &plain : &((const struct wait_event *)record)->user;
+    const struct call_time time = {.start_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks),
+                                   .end_ns = tick_scale_wall_ns(tracker->scale, event->end_ticks),
+                                   .scope_id = innermost_id(thread),
+                                   .thread_id = thread->thread_id};
+    tracker->sink.on_call(tracker->sink.user, call, &time);
+}
+
 static void on_record(struct scope_tracker *tracker, struct thread_scopes *thread, const struct ring_record *record)
 {
     switch (record->kind) {
@@ -296,6 +308,10 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     case THREAD_CALL_STACK:
         tracker->sink.on_stack(tracker->sink.user, (const struct stack_event *)record);
         break;
+    case THREAD_CALL:
+    case THREAD_WAIT:
+        on_call(tracker, thread, record);
+        break;
     case THREAD_LAUNCH: {
         const struct launch_event *launch = (const struct launch_event *)record;
         tracker->sink.on_launch(tracker->sink.user, launch, tick_scale_wall_ns(tracker->scale, launch->event.ticks),
@@ -307,28 +323,38 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     }
 }
 
+/* thread: NULL to throw the records away. */
+static void drain(struct scope_tracker *tracker, struct thread_scopes *thread, struct ring *ring, uint64_t until)
+{
+    const struct ring_record *record;
+    while (atomic_load_explicit(&ring->tail, memory_order_relaxed) != until && (record = ring_peek(ring))) {
+        if (thread)
+            on_record(tracker, thread, record);
+        ring_release(ring, record);
+    }
+}
+
 static void visit(void *user, struct thread_log *log)
 {
     struct scope_tracker *tracker = user;
     struct thread_scopes *thread = tracker->is_discarding ? NULL : thread_of(tracker, log);
     /* Only up to here: a thread that opens scopes faster than we read must not hold us. */
     uint64_t until = atomic_load_explicit(&log->ring.head, memory_order_acquire);
-    const struct ring_record *record;
-    while (atomic_load_explicit(&log->ring.tail, memory_order_relaxed) != until && (record = ring_peek(&log->ring))) {
-        if (thread)
-            on_record(tracker, thread, record);
-        ring_release(&log->ring, record);
-    }
+    /* Stacks first: what a wait in the other ring refers to is then known. */
+    drain(tracker, thread, &log->stacks, atomic_load_explicit(&log->stacks.head, memory_order_acquire));
+    drain(tracker, thread, &log->ring, until);
     uint64_t lost_scopes = atomic_load(&log->lost_scopes), lost_stacks = atomic_load(&log->lost_stacks);
-    uint64_t lost_launches = atomic_load(&log->lost_launches);
+    uint64_t lost_launches = atomic_load(&log->lost_launches), lost_calls = atomic_load(&log->lost_calls);
     if (thread) {
         recorder_lose(tracker->recorder, LOSS_SCOPE_RING, lost_scopes - log->reported_lost_scopes);
         recorder_lose(tracker->recorder, LOSS_STACK_RING, lost_stacks - log->reported_lost_stacks);
         recorder_lose(tracker->recorder, LOSS_LAUNCH_RING, lost_launches - log->reported_lost_launches);
+        recorder_lose(tracker->recorder, LOSS_CALL_RING, lost_calls - log->reported_lost_calls);
     }
     log->reported_lost_scopes = lost_scopes;
     log->reported_lost_stacks = lost_stacks;
     log->reported_lost_launches = lost_launches;
+    log->reported_lost_calls = lost_calls;
 }
 
 void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale)

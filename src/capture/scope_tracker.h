@@ -11,9 +11,16 @@
 
 struct scope_tracker; /* opaque */
 
+struct call_time {
+    int64_t start_ns, end_ns;
+    uint64_t scope_id;
+    uint32_t thread_id; /* gettid() */
+};
+
 struct thread_sink { /* who gets what is not a scope */
     void *user;
     void (*on_stack)(void *user, const struct stack_event *event);
+    void (*on_call)(void *user, const struct user_call *call, const struct call_time *time);
     void (*on_launch)(void *user, const struct launch_event *event, int64_t time_ns, uint32_t thread_id,
                       uint64_t scope_id);
 };

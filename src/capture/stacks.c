@@ -3,7 +3,7 @@
 
 #include "base/intern.h"
 #include "capture/python_frames.h"
-#include "capture/symbols.h"
+#include "capture/stack_speller.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -56,20 +56,15 @@ void stacks_capture(uint32_t correlation_id)
 
 struct stacks {
     struct names *names;
-    struct symbols *symbols;
-    struct intern addresses;
-    uint32_t *text_ids; /* [id in addresses - 1] */
+    struct stack_speller *speller;
+    struct intern hashes; /* of the distinct stacks; numbers are its ids */
+    size_t frame_bytes;   /* of all of them */
+    uint32_t *text_ids;   /* [number - 1] */
     uint32_t capacity;
-    struct bytes text;
+    uint32_t spelled_count; /* numbers up to this have their text */
 };
 
-enum { address_bytes_max = 4 << 20 };
-
-/* A stack on its way to text: frames of the C stack, then those of Python; both innermost first. */
-struct frame_lists {
-    const uint64_t *native, *python;
-    uint32_t native_count, python_count;
-};
+enum { frame_bytes_max = 4 << 20, line_bytes = 1 << 20 /* of texts, about */ };
 
 gpufl_status stacks_make(struct stacks **out, struct names *names)
 {
@@ -77,8 +72,7 @@ gpufl_status stacks_make(struct stacks **out, struct names *names)
     if (!stacks)
         return GPUFL_E_NO_MEMORY;
     stacks->names = names;
-    stacks->addresses.text_bytes_max = address_bytes_max;
-    gpufl_status status = symbols_make(&stacks->symbols);
+    gpufl_status status = stack_speller_make(&stacks->speller);
     if (status != GPUFL_OK) {
         free(stacks);
         return status;
@@ -91,88 +85,76 @@ void stacks_free(struct stacks *stacks)
 {
     if (!stacks)
         return;
-    symbols_free(stacks->symbols);
-    intern_free(&stacks->addresses);
-    bytes_free(&stacks->text);
+    stack_speller_free(stacks->speller);
+    intern_free(&stacks->hashes);
     free(stacks->text_ids);
     free(stacks);
 }
 
-static struct frame_lists lists_of(const struct stack_event *event)
+/* 0: no room for one more. */
+static uint32_t number_make(struct stacks *stacks, const struct stack_event *event)
 {
-    struct frame_lists lists = {.native = event->frames};
-    while (lists.native_count < event->frame_count && !(event->frames[lists.native_count] & PYTHON_FRAME_MARK))
-        lists.native_count++;
-    lists.python = event->frames + lists.native_count;
-    lists.python_count = event->frame_count - lists.native_count;
-    /* The frames of gpufl, CUPTI and the CUDA driver at the inner end are ours or theirs, not the user's code. */
-    while (lists.native_count && symbols_is_profiler(*lists.native)) {
-        lists.native++;
-        lists.native_count--;
+    size_t bytes = event->frame_count * sizeof *event->frames;
+    if (stacks->frame_bytes + bytes > frame_bytes_max)
+        return 0;
+    if (stacks->hashes.count == stacks->capacity) {
+        uint32_t capacity = stacks->capacity ? stacks->capacity * 2 : 256;
+        uint32_t *text_ids = realloc(stacks->text_ids, capacity * sizeof *text_ids);
+        if (!text_ids)
+            return 0;
+        stacks->text_ids = text_ids;
+        stacks->capacity = capacity;
     }
-    return lists;
-}
-
-/* One list, innermost first. Each run of the interpreter's loop on the C stack becomes the Python functions that it
- * runs. What finds no loop, because the C stack was longer than its list, lies farther out. */
-static uint32_t merge(struct frame_lists lists, uint64_t merged[STACK_FRAMES_MAX])
-{
-    uint32_t count = 0, python = 0;
-    for (uint32_t i = 0; i < lists.native_count; i++) {
-        if (!lists.python_count || python_place_of(lists.native[i] - 1) != PYTHON_PLACE_LOOP) {
-            merged[count++] = lists.native[i];
-            continue;
-        }
-        for (bool is_entry = false; !is_entry && python < lists.python_count; python++) {
-            is_entry = lists.python[python] & PYTHON_FRAME_ENTRY;
-            merged[count++] = lists.python[python];
-        }
+    struct stack_spelling *spelling = stack_spelling_make(event->frames, event->frame_count);
+    uint32_t number = spelling ? intern_id(&stacks->hashes, &event->hash, sizeof event->hash, NULL) : 0;
+    if (!number) {
+        stack_spelling_free(spelling);
+        return 0;
     }
-    while (python < lists.python_count)
-        merged[count++] = lists.python[python++];
-    return count;
-}
-
-/* Outermost first, joined by |. */
-static void spell(struct stacks *stacks, const struct stack_event *event)
-{
-    uint64_t frames[STACK_FRAMES_MAX];
-    uint32_t count = merge(lists_of(event), frames);
-    bytes_clear(&stacks->text);
-    for (uint32_t i = count; i-- > 0;) {
-        if (stacks->text.size)
-            bytes_append_char(&stacks->text, '|');
-        if (!(frames[i] & PYTHON_FRAME_MARK))
-            /* A return address is the next instruction: step back into the call. */
-            symbols_describe(stacks->symbols, frames[i] - 1, &stacks->text);
-        else if (!python_frame_describe(frames[i], &stacks->text))
-            recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
-    }
+    stacks->frame_bytes += bytes;
+    stack_speller_give(stacks->speller, spelling);
+    return number;
 }
 
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event)
 {
-    bool is_new;
-    uint32_t id = intern_id(&stacks->addresses, event->frames, event->frame_count * sizeof event->frames[0], &is_new);
-    if (!id)
-        goto lost;
-    if (!is_new)
-        return stacks->text_ids[id - 1];
-    if (id > stacks->capacity) {
-        uint32_t capacity = stacks->capacity ? stacks->capacity * 2 : 256;
-        uint32_t *text_ids = realloc(stacks->text_ids, capacity * sizeof *text_ids);
-        if (!text_ids)
-            goto lost;
-        stacks->text_ids = text_ids;
-        stacks->capacity = capacity;
+    uint32_t number = intern_find(&stacks->hashes, &event->hash, sizeof event->hash);
+    if (!number && event->frame_count)
+        number = number_make(stacks, event);
+    if (!number)
+        recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
+    return number;
+}
+
+bool stacks_find_text(const struct stacks *stacks, uint32_t number, uint32_t *text_id)
+{
+    if (number > stacks->spelled_count)
+        return false;
+    *text_id = number ? stacks->text_ids[number - 1] : 0;
+    return true;
+}
+
+void stacks_settle(struct stacks *stacks, bool is_end)
+{
+    struct recorder *recorder = stacks->names->recorder;
+    for (struct stack_spelling *spelling; (spelling = stack_speller_take(stacks->speller, is_end));) {
+        bool has_text = spelling->text.size && !spelling->text.failed;
+        stacks->text_ids[stacks->spelled_count++] =
+            has_text ? names_stack(stacks->names, spelling->text.data, spelling->text.size) : 0;
+        recorder_lose(recorder, LOSS_NAMES, spelling->nameless + spelling->text.failed);
+        stack_spelling_free(spelling);
+        if (recorder->entries[DICTIONARY_FUNCTION].size > line_bytes)
+            recorder_write_dictionaries(recorder, CHANNEL_DEVICE);
     }
-    spell(stacks, event);
-    uint32_t text_id = stacks->text.size && !stacks->text.failed
-                           ? names_stack(stacks->names, stacks->text.data, stacks->text.size)
-                           : 0;
-    stacks->text_ids[id - 1] = text_id;
-    return text_id;
-lost:
-    recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
-    return 0;
+}
+
+int64_t stacks_cpu_ns(const struct stacks *stacks)
+{
+    return stack_speller_cpu_ns(stacks->speller);
+}
+
+size_t stacks_bytes(const struct stacks *stacks)
+{
+    return sizeof *stacks + intern_bytes(&stacks->hashes) + stacks->capacity * sizeof *stacks->text_ids +
+           stack_speller_bytes(stacks->speller);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPU call stacks at launches and host waits (enable_stack_trace), C and Python
  * in one. Capture runs on the user's thread and only copies return addresses
- * and places in Python functions; interning and symbolization run on the
- * collector thread, once per distinct stack. */
+ * and places in Python functions; a stack that the thread sent before is a hash.
+ * The collector numbers distinct stacks and has them spelled out
+ * (stack_speller); a row that uses one waits until its text is in the log. */
 #ifndef GPUFL_CAPTURE_STACKS_H
 #define GPUFL_CAPTURE_STACKS_H
 
@@ -11,13 +12,19 @@
 
 /* Finds an unwinder and warms it up (the first use may allocate); finds the Python interpreter. */
 void stacks_setup(void);
-/* For cupti_trace_options.on_call: any thread. */
+/* Any thread. */
 void stacks_capture(uint32_t correlation_id);
 
 struct stacks; /* opaque; collector's */
 NODISCARD gpufl_status stacks_make(struct stacks **out, struct names *names);
 void stacks_free(struct stacks *stacks);
-/* The stack's id in function_dict; 0 when it could not be kept (counted). */
+/* The stack's number; 0 when it could not be kept (counted). */
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event);
+/* The text's id in function_dict, 0 when it could not be kept; false: it is not known yet. */
+bool stacks_find_text(const struct stacks *stacks, uint32_t number, uint32_t *text_id);
+/* Writes down the texts that are spelled by now; with is_end waits for all of them. */
+void stacks_settle(struct stacks *stacks, bool is_end);
+int64_t stacks_cpu_ns(const struct stacks *stacks); /* of the thread that spells */
+size_t stacks_bytes(const struct stacks *stacks);
 
 #endif

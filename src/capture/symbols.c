@@ -2,8 +2,10 @@
 #include "capture/symbols.h"
 
 #include "base/demangle.h"
+#include "base/intern.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -25,7 +27,18 @@ struct dwfl_functions {
     void *(*module_getsrc)(void *module, uint64_t address);
     const char *(*lineinfo)(void *line, uint64_t *address, int *line_number, int *column, uint64_t *mtime,
                             uint64_t *length);
+    void *(*module_getelf)(void *module, uint64_t *bias);
+    void *(*next_section)(void *elf, void *section); /* these two are libelf's */
+    void *(*section_header)(void *section, Elf64_Shdr *header);
 };
+
+/* What was found out about an address. */
+struct place {
+    uint32_t text_id; /* 0: nothing yet */
+    bool has_owner, is_profiler;
+};
+
+enum { address_bytes_max = 512 * 1024, text_bytes_max = 8 << 20 };
 
 struct symbols {
     struct dwfl_functions dw;
@@ -33,6 +46,9 @@ struct symbols {
     char *debuginfo_path;
     void *dwfl; /* NULL: no libdw */
     struct bytes name;
+    struct intern addresses, texts;
+    struct place *places; /* [id in addresses - 1] */
+    uint32_t place_capacity;
 };
 
 static bool find_functions(struct symbols *symbols)
@@ -54,8 +70,12 @@ static bool find_functions(struct symbols *symbols)
         {"dwfl_module_addrname", &dw->module_addrname},
         {"dwfl_module_getsrc", &dw->module_getsrc},
         {"dwfl_lineinfo", &dw->lineinfo},
+        {"dwfl_module_getelf", &dw->module_getelf},
+        {"elf_nextscn", &dw->next_section},
+        {"gelf_getshdr", &dw->section_header},
         {"dwfl_linux_proc_find_elf", &symbols->callbacks.find_elf},
-        {"dwfl_standard_find_debuginfo", &symbols->callbacks.find_debuginfo},
+        /* Of this machine alone: the standard one asks the servers in DEBUGINFOD_URLS. */
+        {"dwfl_build_id_find_debuginfo", &symbols->callbacks.find_debuginfo},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         void *symbol = dlsym(library, wanted[i].name);
@@ -72,6 +92,8 @@ gpufl_status symbols_make(struct symbols **out)
     struct symbols *symbols = calloc(1, sizeof *symbols);
     if (!symbols)
         return GPUFL_E_NO_MEMORY;
+    symbols->addresses.text_bytes_max = address_bytes_max;
+    symbols->texts.text_bytes_max = text_bytes_max;
     if (find_functions(symbols)) {
         symbols->dwfl = symbols->dw.begin(&symbols->callbacks);
         if (symbols->dwfl) {
@@ -90,12 +112,35 @@ void symbols_free(struct symbols *symbols)
     if (symbols->dwfl)
         symbols->dw.end(symbols->dwfl);
     bytes_free(&symbols->name);
+    intern_free(&symbols->addresses);
+    intern_free(&symbols->texts);
+    free(symbols->places);
     free(symbols);
 }
 
-bool symbols_have_lines(const struct symbols *symbols)
+size_t symbols_bytes(const struct symbols *symbols)
 {
-    return symbols->dwfl != NULL;
+    return sizeof *symbols + intern_bytes(&symbols->addresses) + intern_bytes(&symbols->texts) +
+           symbols->place_capacity * sizeof *symbols->places;
+}
+
+/* NULL: no room to remember it. */
+static struct place *place_of(struct symbols *symbols, uint64_t address)
+{
+    bool is_new;
+    uint32_t id = intern_id(&symbols->addresses, &address, sizeof address, &is_new);
+    if (!id)
+        return NULL;
+    if (id > symbols->place_capacity) {
+        uint32_t capacity = symbols->place_capacity ? symbols->place_capacity * 2 : 256;
+        struct place *places = realloc(symbols->places, capacity * sizeof *places);
+        if (!places)
+            return NULL;
+        memset(places + symbols->place_capacity, 0, (capacity - symbols->place_capacity) * sizeof *places);
+        symbols->places = places;
+        symbols->place_capacity = capacity;
+    }
+    return &symbols->places[id - 1];
 }
 
 static const char *base_name(const char *path)
@@ -117,20 +162,33 @@ static void *module_of(struct symbols *symbols, uint64_t address)
     return module;
 }
 
-void symbols_describe(struct symbols *symbols, uint64_t address, struct bytes *out)
+/* More names than the dynamic linker knows. */
+static bool has_symbol_table(const struct symbols *symbols, void *module)
+{
+    uint64_t bias;
+    Elf64_Shdr header;
+    void *elf = symbols->dw.module_getelf(module, &bias);
+    for (void *section = NULL; elf && (section = symbols->dw.next_section(elf, section));)
+        if (symbols->dw.section_header(section, &header) && header.sh_type == SHT_SYMTAB)
+            return true;
+    return false;
+}
+
+static void describe(struct symbols *symbols, uint64_t address, struct bytes *out)
 {
     Dl_info info = {0};
     bool is_mapped = dladdr((void *)(uintptr_t)address, &info) && info.dli_fname;
     void *module = symbols->dwfl ? module_of(symbols, address) : NULL;
-    const char *function = module ? symbols->dw.module_addrname(module, address) : NULL;
-    if (!function)
-        function = is_mapped ? info.dli_sname : NULL;
-    demangle(function ? function : "??", &symbols->name);
-    bytes_append(out, symbols->name.data, symbols->name.size);
-    bytes_append_char(out, '@');
     int line_number = 0;
     void *line = module ? symbols->dw.module_getsrc(module, address) : NULL;
     const char *file = line ? symbols->dw.lineinfo(line, NULL, &line_number, NULL, NULL, NULL) : NULL;
+    const char *function = is_mapped ? info.dli_sname : NULL;
+    /* libdw takes 50 times as long as the dynamic linker: where that knows no name, and only if there can be one. */
+    if (!function && module && (file || has_symbol_table(symbols, module)))
+        function = symbols->dw.module_addrname(module, address);
+    demangle(function ? function : "??", &symbols->name);
+    bytes_append(out, symbols->name.data, symbols->name.size);
+    bytes_append_char(out, '@');
     if (file)
         bytes_append_format(out, "%s:%d", file, line_number);
     else if (is_mapped)
@@ -140,7 +198,21 @@ void symbols_describe(struct symbols *symbols, uint64_t address, struct bytes *o
         bytes_append_format(out, "0x%llx", (unsigned long long)address);
 }
 
-bool symbols_is_profiler(uint64_t address)
+void symbols_describe(struct symbols *symbols, uint64_t address, struct bytes *out)
+{
+    struct place *place = place_of(symbols, address);
+    if (place && place->text_id) {
+        const struct intern_entry *entry = &symbols->texts.entries[place->text_id - 1];
+        bytes_append(out, entry->text, entry->size);
+        return;
+    }
+    size_t start = out->size;
+    describe(symbols, address, out);
+    if (place && !out->failed)
+        place->text_id = intern_id(&symbols->texts, out->data + start, out->size - start, NULL);
+}
+
+static bool is_of_profiler(uint64_t address)
 {
     static const char *const names[] = {"libgpufl", "libcupti", "libcuda.so", "libunwind"};
     Dl_info info;
@@ -150,4 +222,17 @@ bool symbols_is_profiler(uint64_t address)
         if (!strncmp(base_name(info.dli_fname), names[i], strlen(names[i])))
             return true;
     return false;
+}
+
+bool symbols_is_profiler(struct symbols *symbols, uint64_t address)
+{
+    struct place *place = place_of(symbols, address);
+    if (place && place->has_owner)
+        return place->is_profiler;
+    bool is_profiler = is_of_profiler(address);
+    if (place) {
+        place->has_owner = true;
+        place->is_profiler = is_profiler;
+    }
+    return is_profiler;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of this process to "function@file:line". elfutils' libdw is opened
  * at run time where it is installed; without it, or without debug information,
- * a frame reads "function@module+0xoffset". One thread only. */
+ * a frame reads "function@module+0xoffset". Looking an address up takes up to
+ * tens of milliseconds in a large library; each is looked up once. One thread only. */
 #ifndef GPUFL_CAPTURE_SYMBOLS_H
 #define GPUFL_CAPTURE_SYMBOLS_H
 
@@ -12,10 +13,10 @@ struct symbols; /* opaque */
 
 NODISCARD gpufl_status symbols_make(struct symbols **out);
 void symbols_free(struct symbols *symbols);
-bool symbols_have_lines(const struct symbols *symbols); /* libdw was found */
 /* Appends the frame's description. */
 void symbols_describe(struct symbols *symbols, uint64_t address, struct bytes *out);
 /* True for code of gpufl itself, CUPTI and the CUDA driver. */
-bool symbols_is_profiler(uint64_t address);
+bool symbols_is_profiler(struct symbols *symbols, uint64_t address);
+size_t symbols_bytes(const struct symbols *symbols);
 
 #endif

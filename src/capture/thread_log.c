@@ -26,7 +26,7 @@ static struct {
     void (*wake)(void);
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-enum { end_bytes = sizeof(struct thread_event) };
+enum { end_bytes = sizeof(struct thread_event), sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
 
 static void on_thread_exit(void *log)
 {
@@ -103,18 +103,22 @@ static inline struct thread_log *log_of_thread(void)
 }
 
 /* Publishes the record; a ring that fills faster than the collector's beat calls it. */
-static inline void log_commit(struct thread_log *log, const struct ring_record *record)
+static inline void commit(struct ring *ring, uint64_t *alarm_tail, const struct ring_record *record)
 {
-    ring_commit(&log->ring, record);
-    struct ring *ring = &log->ring;
+    ring_commit(ring, record);
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     if (__builtin_expect(head - ring->seen_tail < ring->capacity / 2, 1))
         return;
     ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    if (head - ring->seen_tail >= ring->capacity / 2 && log->alarm_tail != ring->seen_tail + 1) {
-        log->alarm_tail = ring->seen_tail + 1; /* + 1: never equal to the initial 0 */
+    if (head - ring->seen_tail >= ring->capacity / 2 && *alarm_tail != ring->seen_tail + 1) {
+        *alarm_tail = ring->seen_tail + 1; /* + 1: never equal to the initial 0 */
         registry.wake();
     }
+}
+
+static inline void log_commit(struct thread_log *log, const struct ring_record *record)
+{
+    commit(&log->ring, &log->alarm_tail, record);
 }
 
 static bool is_plain(const struct scope_text *text)
@@ -237,6 +241,39 @@ void thread_log_range_end(uint64_t range_id)
     log_commit(log, record);
 }
 
+/* Never 0, which is a free slot. Each step is reversible, so stacks that differ in one frame never meet. */
+static uint64_t hash_of(const uint64_t *frames, uint32_t frame_count)
+{
+    uint64_t hash = frame_count;
+    for (uint32_t i = 0; i < frame_count; i++) {
+        hash = (hash ^ frames[i]) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 32;
+    }
+    return hash ? hash : 1;
+}
+
+/* For the thread's first stack ever; stays with the log. */
+static bool stacks_map(struct thread_log *log)
+{
+    void *memory = mmap(NULL, sent_bytes + STACK_LOG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    log->sent_hashes = memory;
+    log->stacks.data = (uint8_t *)memory + sent_bytes;
+    log->stacks.capacity = STACK_LOG_BYTES;
+    return true;
+}
+
+/* The slot of a stack among those that were sent in this session. */
+static uint64_t *sent_slot(struct thread_log *log, uint64_t hash)
+{
+    if (__builtin_expect(log->sent_epoch != log->epoch, 0)) {
+        memset(log->sent_hashes, 0, sent_bytes);
+        log->sent_epoch = log->epoch;
+    }
+    return &log->sent_hashes[hash & (STACK_SENT_SLOTS - 1)];
+}
+
 void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count)
 {
     struct thread_log *log = log_of_thread();
@@ -244,19 +281,26 @@ void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t 
         return;
     if (frame_count > STACK_FRAMES_MAX)
         frame_count = STACK_FRAMES_MAX;
-    struct ring_record *record = ring_reserve(&log->ring, sizeof(struct stack_event) + frame_count * sizeof(uint64_t),
-                                              (size_t)(log->depth + 1) * end_bytes);
+    uint64_t hash = hash_of(frames, frame_count), *sent = NULL;
+    struct ring_record *record = NULL;
+    if (__builtin_expect(log->stacks.data || stacks_map(log), 1)) {
+        sent = sent_slot(log, hash);
+        if (*sent == hash)
+            frame_count = 0;
+        record = ring_reserve(&log->stacks, sizeof(struct stack_event) + frame_count * sizeof(uint64_t), 0);
+    }
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_stacks, 1, memory_order_relaxed);
         return;
     }
     record->kind = THREAD_CALL_STACK;
     struct stack_event *event = (struct stack_event *)record;
-    event->event.ticks = 0;
     event->correlation_id = correlation_id;
     event->frame_count = frame_count;
+    event->hash = hash;
     memcpy(event->frames, frames, frame_count * sizeof *frames);
-    log_commit(log, record);
+    *sent = hash;
+    commit(&log->stacks, &log->stack_alarm_tail, record);
 }
 
 void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id)
@@ -282,6 +326,31 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
     log_commit(log, record);
 }
 
+void thread_log_call(const struct user_call *call, uint64_t start_ticks)
+{
+    struct thread_log *log = log_of_thread();
+    if (!log)
+        return;
+    bool is_plain = !call->wait_type && !call->external_kind;
+    /* Calls are many: a quarter of the ring is left to the scopes. */
+    struct ring_record *record =
+        ring_reserve(&log->ring, is_plain ? sizeof(struct call_event) : sizeof(struct wait_event),
+                     THREAD_LOG_BYTES / 4 + (size_t)(log->depth + 1) * end_bytes);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_calls, 1, memory_order_relaxed);
+        return;
+    }
+    record->kind = is_plain ? THREAD_CALL : THREAD_WAIT;
+    struct call_event *event = (struct call_event *)record;
+    event->event.ticks = start_ticks;
+    event->end_ticks = clock_ticks();
+    event->correlation_id = call->correlation_id;
+    event->has_kernel = call->has_kernel;
+    if (!is_plain)
+        ((struct wait_event *)record)->user = *call;
+    log_commit(log, record);
+}
+
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user)
 {
     struct thread_log *logs[THREAD_LOG_COUNT_MAX];
@@ -292,7 +361,7 @@ void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *use
     for (uint32_t i = 0; i < count; i++) {
         int is_exited = atomic_load_explicit(&logs[i]->is_exited, memory_order_acquire);
         fn(user, logs[i]);
-        if (!is_exited || ring_peek(&logs[i]->ring))
+        if (!is_exited || ring_peek(&logs[i]->ring) || ring_peek(&logs[i]->stacks))
             continue;
         pthread_mutex_lock(&registry.mutex);
         for (uint32_t j = 0; j < registry.log_count; j++)
@@ -326,6 +395,10 @@ size_t thread_logs_bytes(void)
 {
     pthread_mutex_lock(&registry.mutex);
     size_t bytes = (size_t)registry.made_count * (sizeof(struct thread_log) + THREAD_LOG_BYTES);
+    for (uint32_t i = 0; i < registry.log_count + registry.free_count; i++) {
+        struct thread_log *log = i < registry.log_count ? registry.logs[i] : registry.free_logs[i - registry.log_count];
+        bytes += atomic_load_explicit(&log->stacks.head, memory_order_relaxed) ? sent_bytes + STACK_LOG_BYTES : 0;
+    }
     pthread_mutex_unlock(&registry.mutex);
     return bytes;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What user threads tell the collector: scope begin and end, call stacks. Each
- * thread owns one ring, made at its first event and given back when it exits.
+ * thread owns a ring, made at its first event and given back when it exits, and
+ * one for its stacks alone: they are large, and must not take the scopes' room.
  * Producers: the user's threads. Consumer: the collector. */
 #ifndef GPUFL_CAPTURE_THREAD_LOG_H
 #define GPUFL_CAPTURE_THREAD_LOG_H
 
 #include "base/ring.h"
 #include "base/status.h"
+#include "driver/activity.h"
 
 enum thread_event_kind {
     THREAD_SCOPE_BEGIN = 1,  /* a plain scope: struct scope_event */
@@ -15,7 +17,9 @@ enum thread_event_kind {
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
     THREAD_CALL_STACK,
-    THREAD_LAUNCH /* while kernel tracing is paused */
+    THREAD_LAUNCH, /* while kernel tracing is paused */
+    THREAD_CALL,
+    THREAD_WAIT /* or a call of which there is more to say */
 };
 
 struct thread_event { /* SCOPE_END: only this */
@@ -40,10 +44,12 @@ struct range_end_event {
     struct thread_event event;
     uint64_t range_id;
 };
-struct stack_event {
-    struct thread_event event;
-    uint32_t correlation_id, frame_count;
-    uint64_t frames[]; /* C, then Python (python_frames.h); each innermost first */
+struct stack_event { /* in the ring of stacks */
+    struct ring_record record;
+    uint32_t correlation_id;
+    uint32_t frame_count; /* 0: the thread sent the frames before */
+    uint64_t hash;        /* of the frames, which are known by it */
+    uint64_t frames[];    /* C, then Python (python_frames.h); each innermost first */
 };
 
 struct launch_event {
@@ -53,23 +59,37 @@ struct launch_event {
     char symbol[];
 };
 
+struct call_event { /* written when it returns */
+    struct thread_event event;
+    uint64_t end_ticks;
+    uint32_t correlation_id, has_kernel;
+};
+struct wait_event { /* likewise; also of a call with an external id */
+    struct call_event call;
+    struct user_call user;
+};
+
 enum {
-    THREAD_LOG_BYTES = 64 * 1024,
-    THREAD_LOG_COUNT_MAX = 128, /* 8 MiB in all; further threads are counted as lost */
+    THREAD_LOG_BYTES = 256 * 1024,
+    THREAD_LOG_COUNT_MAX = 128, /* 32 MiB in all; further threads are counted as lost */
     SCOPE_TEXT_BYTES_MAX = 16 * 1024,
-    STACK_FRAMES_MAX = 128 /* of C and Python */
+    STACK_FRAMES_MAX = 128,       /* of C and Python */
+    STACK_LOG_BYTES = 256 * 1024, /* made with the thread's first stack */
+    STACK_SENT_SLOTS = 1024
 };
 
 struct thread_log {
-    struct ring ring;
+    struct ring ring, stacks;
     uint32_t thread_id, pthread_low; /* gettid(), and the low half of pthread_self() for old CUPTI */
     uint32_t epoch;                  /* of the session the two counts below belong to */
     uint32_t depth;                  /* open scopes whose end must still fit */
     uint32_t dropped_depth;          /* open scopes that were dropped: their ends are, too */
-    _Atomic uint64_t lost_scopes, lost_stacks, lost_launches;
-    uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches; /* collector's */
-    uint64_t alarm_tail; /* tail when the collector was last woken: once per filling is enough */
+    _Atomic uint64_t lost_scopes, lost_stacks, lost_launches, lost_calls;
+    uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
+    uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
     _Atomic int is_exited;
+    uint32_t sent_epoch;   /* of the session the hashes belong to */
+    uint64_t *sent_hashes; /* [STACK_SENT_SLOTS], by their low bits: stacks whose frames the collector has */
 };
 
 struct scope_text {
@@ -86,6 +106,8 @@ void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
 /* symbol: mangled name, or NULL for a graph. */
 void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id);
+/* A call that began at start_ticks and returns now. */
+void thread_log_call(const struct user_call *call, uint64_t start_ticks);
 void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count);
 
 /* Session side. */

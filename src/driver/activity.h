@@ -32,6 +32,16 @@ struct sync_activity {
     uint32_t type /* CUPTI's numbering */, correlation_id, context_id, stream_id, event_id;
     bool has_stream, has_event;
 };
+/* A call while the program makes it. */
+struct user_call {
+    uint64_t external_id;
+    uint32_t correlation_id, context_id;
+    uint32_t wait_type;     /* CUPTI's numbering; 0: it is no wait */
+    uint32_t stream_id;     /* of a wait that returns */
+    uint32_t external_kind; /* 0: there is no external id */
+    bool has_stream, is_launch;
+    bool has_kernel; /* on return: it launched one, of which a record must come */
+};
 struct api_activity { /* one runtime or driver call */
     int64_t start_ns, end_ns;
     uint32_t correlation_id, thread_id;

@@ -29,16 +29,18 @@ enum {
 
 struct cupti_trace_options {
     unsigned features;
-    /* CUDA is not initialized yet: API records can then be had call by call, which spares the program
-     * CUPTI's hook on every other call (a PyTorch step makes ten cheap calls for each launch). */
+    /* CUDA is not initialized yet: API records, where it comes to them, can then be had call by call, which spares the
+     * program CUPTI's hook on every other call (a PyTorch step makes ten cheap calls for each launch). */
     bool is_before_cuda;
     /* Gives CUPTI an 8-byte aligned buffer, or NULL to drop its records (then counted by CUPTI). */
     uint8_t *(*buffer_request)(size_t *size);
     /* Takes it back, filled with `valid` bytes (0: nothing). */
     void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
-    /* Called on the user's thread on entry to each launch and host-wait call, when not NULL (stack
-     * traces): costs one callback per call, so only when asked for. */
-    void (*on_call)(uint32_t correlation_id);
+    /* Called on the user's thread on entry to and return from each call that launches, copies or waits (or allocates,
+     * where asked for), when not NULL; then neither ACTIVITY_API, ACTIVITY_SYNC nor ACTIVITY_EXTERNAL comes, unless
+     * CUPTI refuses. CUPTI's own records of these calls cost more than the kernel records themselves, and its
+     * records of waits hook every call of the API (docs/adr/0011). */
+    void (*on_call)(const struct user_call *call, bool is_enter);
 };
 
 /* bits of cupti_trace_result.granted: what really was enabled */

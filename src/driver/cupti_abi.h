@@ -267,6 +267,9 @@ typedef void cupti_abi_callback_fn(void *user, uint32_t domain, uint32_t cbid, c
     X(get_dropped, cuptiActivityGetNumDroppedRecords, (void *context, uint32_t stream_id, size_t *dropped))         \
     X(get_context_id, cuptiGetContextId, (void *context, uint32_t *id))                                             \
     X(get_device_id, cuptiGetDeviceId, (void *context, uint32_t *device))                                           \
+    X(get_stream_id, cuptiGetStreamIdEx, (void *context, void *stream, uint8_t is_per_thread, uint32_t *id))        \
+    X(push_external, cuptiActivityPushExternalCorrelationId, (uint32_t kind, uint64_t id))                          \
+    X(pop_external, cuptiActivityPopExternalCorrelationId, (uint32_t kind, uint64_t * id))                          \
     X(get_cubin_crc, cuptiGetCubinCrc, (struct cupti_abi_cubin_crc_params * params))
 
 #endif

@@ -31,3 +31,39 @@ bool cupti_call_is_graph_launch(bool is_runtime, uint32_t cbid)
     return is_runtime ? cbid == runtime_graph || cbid == runtime_graph_ptsz
                       : cbid == driver_graph || cbid == driver_graph_ptsz;
 }
+
+uint32_t cupti_call_sync_type(bool is_runtime, uint32_t cbid)
+{
+    enum { event = 1, stream_wait_event, stream, context };
+    switch (cbid) {
+    case 126: /* cudaThreadSynchronize, cuStreamSynchronize */
+        return is_runtime ? context : stream;
+    case 131:
+    case 239:
+        return is_runtime ? stream : 0;
+    case 137:
+        return is_runtime ? event : 0;
+    case 147:
+    case 247:
+        return is_runtime ? stream_wait_event : 0;
+    case 165:
+        return is_runtime ? context : 0;
+    case 17:
+    case 800:
+        return is_runtime ? 0 : context;
+    case 121:
+        return is_runtime ? 0 : event;
+    case 295:
+    case 436:
+        return is_runtime ? 0 : stream_wait_event;
+    case 440:
+        return is_runtime ? 0 : stream;
+    default:
+        return 0;
+    }
+}
+
+bool cupti_call_is_per_thread(bool is_runtime, uint32_t cbid)
+{
+    return is_runtime ? cbid == 239 || cbid == 247 : cbid == 436 || cbid == 440;
+}

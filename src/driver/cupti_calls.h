@@ -26,6 +26,11 @@
     /* graph */                                                           \
     X(RUNTIME, cudaGraphLaunch_v10000, 311, GRAPH)                        \
     X(RUNTIME, cudaGraphLaunch_ptsz_v10000, 312, GRAPH)                   \
+    /* capture */                                                         \
+    X(RUNTIME, cudaStreamBeginCapture_v10000, 315, CAPTURE)               \
+    X(RUNTIME, cudaStreamBeginCapture_ptsz_v10000, 316, CAPTURE)          \
+    X(RUNTIME, cudaStreamBeginCaptureToGraph_v12030, 452, CAPTURE)        \
+    X(RUNTIME, cudaStreamBeginCaptureToGraph_ptsz_v12030, 453, CAPTURE)   \
     /* copy */                                                            \
     X(RUNTIME, cudaMemcpy_v3020, 31, COPY)                                \
     X(RUNTIME, cudaMemcpy2D_v3020, 32, COPY)                              \
@@ -137,6 +142,13 @@
     /* graph */                                                  \
     X(DRIVER, cuGraphLaunch, 514, GRAPH)                         \
     X(DRIVER, cuGraphLaunch_ptsz, 515, GRAPH)                    \
+    /* capture */                                                \
+    X(DRIVER, cuStreamBeginCapture, 495, CAPTURE)                \
+    X(DRIVER, cuStreamBeginCapture_ptsz, 496, CAPTURE)           \
+    X(DRIVER, cuStreamBeginCapture_v2, 539, CAPTURE)             \
+    X(DRIVER, cuStreamBeginCapture_v2_ptsz, 540, CAPTURE)        \
+    X(DRIVER, cuStreamBeginCaptureToGraph, 720, CAPTURE)         \
+    X(DRIVER, cuStreamBeginCaptureToGraph_ptsz, 721, CAPTURE)    \
     /* copy */                                                   \
     X(DRIVER, cuMemcpyHtoD, 43, COPY)                            \
     X(DRIVER, cuMemcpyDtoH, 45, COPY)                            \
@@ -276,7 +288,8 @@ enum {
     CUPTI_CALL_GRAPH = 1 << 1,
     CUPTI_CALL_COPY = 1 << 2, /* and memset */
     CUPTI_CALL_SYNC = 1 << 3,
-    CUPTI_CALL_MEMORY = 1 << 4
+    CUPTI_CALL_MEMORY = 1 << 4,
+    CUPTI_CALL_CAPTURE = 1 << 5 /* launches may only be noted in a graph from here on */
 };
 struct cupti_call {
     uint16_t cbid;
@@ -289,5 +302,9 @@ extern const size_t cupti_call_count;
 /* The groups whose records the features (CUPTI_TRACE_*) need. */
 unsigned cupti_call_groups(unsigned features);
 bool cupti_call_is_graph_launch(bool is_runtime, uint32_t cbid);
+/* What a call of the group SYNC waits for: CUPTI's synchronization type, 0 for any other call. */
+uint32_t cupti_call_sync_type(bool is_runtime, uint32_t cbid);
+/* Its streams are those of the thread. */
+bool cupti_call_is_per_thread(bool is_runtime, uint32_t cbid);
 
 #endif

@@ -16,11 +16,13 @@ enum { id_end = 1024 }; /* callback ids of launches stay far below */
 static struct events {
     struct gate gate;
     atomic_uint generation; /* of the subscription, for per-thread notes of an earlier one */
-    void (*on_call)(uint32_t correlation_id);
+    void (*on_call)(const struct user_call *call, bool is_enter);
     _Atomic(const struct cupti_listener *) listener;
     struct cupti *cupti;
     void *subscriber;
     unsigned call_groups, launch_groups; /* CUPTI_CALL_* enabled for on_call, and for on_launch */
+    bool has_external;
+    atomic_bool has_capture; /* of a graph, at some time: a launch need not run a kernel */
     bool has_resources;
     uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id */
 } events;
@@ -43,7 +45,55 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
     listener->on_launch(listener->user, &launch, is_enter);
 }
 
-/* A runtime call makes driver calls of its own; only the outer one is the user's. */
+/* The external id that the program has set, as CUPTI would record it beside the call. CUPTI lets nobody look: it is
+ * taken and put back. As hardly any program uses them, a kind that none was seen of is tried only now and then. */
+static void find_external(struct cupti *cupti, struct user_call *user)
+{
+    enum { kind_end = 6, calls_between_tries = 8 };
+    static atomic_uint seen_kinds;
+    static _Thread_local unsigned call_count;
+    unsigned kinds = atomic_load_explicit(&seen_kinds, memory_order_relaxed);
+    if (call_count++ % calls_between_tries == 0)
+        kinds |= 1u << (1 + call_count / calls_between_tries % (kind_end - 1));
+    for (uint32_t kind = 1; kinds >> kind; kind++) {
+        uint64_t id;
+        if (!(kinds >> kind & 1) || cupti->call.pop_external(kind, &id) != CUPTI_ABI_SUCCESS)
+            continue;
+        (void)cupti->call.push_external(kind, id);
+        atomic_fetch_or_explicit(&seen_kinds, 1u << kind, memory_order_relaxed);
+        user->external_kind = kind;
+        user->external_id = id;
+    }
+}
+
+static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call, unsigned group,
+                      bool is_enter)
+{
+    enum { stream_wait_event = 2, stream_wait = 3 }; /* their first parameter is the stream */
+    bool is_runtime = domain == CUPTI_ABI_DOMAIN_RUNTIME;
+    struct cupti *cupti = events.cupti;
+    void (*on_call)(const struct user_call *call, bool is_enter) = events.on_call;
+    struct user_call user = {.correlation_id = call->correlation_id,
+                             .context_id = call->context_uid,
+                             .wait_type = group & CUPTI_CALL_SYNC ? cupti_call_sync_type(is_runtime, cbid) : 0,
+                             .is_launch = (group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)) != 0};
+    if (!is_enter)
+        user.has_kernel = (group & CUPTI_CALL_LAUNCH) && call->function_return_value &&
+                          !*(const int *)call->function_return_value &&
+                          !atomic_load_explicit(&events.has_capture, memory_order_relaxed);
+    if (!is_enter && events.has_external)
+        find_external(cupti, &user);
+    if (!is_enter && (user.wait_type == stream_wait_event || user.wait_type == stream_wait) && call->function_params &&
+        cupti->call.get_stream_id)
+        user.has_stream =
+            cupti->call.get_stream_id(call->context, *(void *const *)call->function_params,
+                                      cupti_call_is_per_thread(is_runtime, cbid), &user.stream_id) == CUPTI_ABI_SUCCESS;
+    if (on_call)
+        on_call(&user, is_enter);
+}
+
+/* A runtime call makes driver calls of its own; only the outer one is the user's. What on_call does needs no session,
+ * so a launch takes the gate, which all threads share, only for a listener. */
 static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call)
 {
     static _Thread_local unsigned runtime_call_generation;
@@ -55,9 +105,14 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
     else if (is_inner)
         return;
     unsigned group = group_of(domain, cbid);
-    if (is_enter && events.on_call && (group & events.call_groups))
-        events.on_call(call->correlation_id);
-    tell_launch(call, group, is_enter);
+    if (group & CUPTI_CALL_CAPTURE)
+        atomic_store(&events.has_capture, true);
+    else if (group & events.call_groups)
+        tell_call(domain, cbid, call, group, is_enter);
+    if (atomic_load_explicit(&events.listener, memory_order_relaxed) && gate_enter(&events.gate)) {
+        tell_launch(call, group, is_enter);
+        gate_leave(&events.gate);
+    }
 }
 
 static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *data)
@@ -87,13 +142,14 @@ static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *dat
 static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     (void)user;
-    if (!data || !gate_enter(&events.gate))
+    if (!data)
         return;
-    if (domain == CUPTI_ABI_DOMAIN_RUNTIME || domain == CUPTI_ABI_DOMAIN_DRIVER)
+    if (domain == CUPTI_ABI_DOMAIN_RUNTIME || domain == CUPTI_ABI_DOMAIN_DRIVER) {
         on_api_call(domain, cbid, data);
-    else if (domain == CUPTI_ABI_DOMAIN_RESOURCE)
+    } else if (domain == CUPTI_ABI_DOMAIN_RESOURCE && gate_enter(&events.gate)) {
         on_resource(cbid, data);
-    gate_leave(&events.gate);
+        gate_leave(&events.gate);
+    }
 }
 
 bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_context *context)
@@ -164,13 +220,21 @@ static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_
     return accepted;
 }
 
-bool cupti_listen_calls(struct cupti *cupti, void (*on_call)(uint32_t correlation_id))
+bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
+                        void (*on_call)(const struct user_call *call, bool is_enter))
 {
     if (!cupti->call.enable_callback)
         return false;
     events.on_call = on_call;
-    events.call_groups = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_SYNC;
-    return set_callbacks(cupti, events.call_groups, 1) & CUPTI_CALL_LAUNCH;
+    events.has_external = with_external && cupti->call.pop_external && cupti->call.push_external;
+    events.call_groups = groups;
+    if (set_callbacks(cupti, groups, 1) == groups) {
+        (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE, 1); /* of a CUPTI that knows graphs */
+        return true;
+    }
+    (void)set_callbacks(cupti, groups, 0);
+    events.call_groups = 0;
+    return false;
 }
 
 static bool set_resources(struct cupti *cupti, uint32_t is_on)
@@ -219,8 +283,9 @@ void cupti_silence(struct cupti *cupti)
 {
     if (events.has_resources)
         set_resources(cupti, 0);
-    if (events.call_groups | events.launch_groups)
-        set_callbacks(cupti, events.call_groups | events.launch_groups, 0);
+    unsigned groups = events.call_groups | events.launch_groups;
+    if (groups)
+        set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE, 0);
     events.has_resources = false;
     events.call_groups = events.launch_groups = 0;
     events.on_call = NULL;

@@ -8,8 +8,10 @@
 
 /* other_profiler: who holds CUPTI, when that is the reason for failure. */
 NODISCARD gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem);
-/* on_call at the entry of each launch and host wait; false: not even launches. */
-bool cupti_listen_calls(struct cupti *cupti, void (*on_call)(uint32_t correlation_id));
+/* on_call at the entry of and the return from each call of the groups (CUPTI_CALL_*); false: not of all of them, and
+ * nothing is told. with_external: with the ids that the program pushed, too. */
+bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
+                        void (*on_call)(const struct user_call *call, bool is_enter));
 void cupti_silence(struct cupti *cupti); /* no callback any more */
 void cupti_release(struct cupti *cupti); /* nothing is called after it returns */
 /* What a failed call means and what to do about it. */

@@ -176,7 +176,7 @@ static bool enable_api_records(struct cupti *cupti, unsigned features, bool is_b
     return has_runtime && has_driver;
 }
 
-static unsigned enable_features(struct cupti *cupti, unsigned features, bool is_before_cuda)
+static unsigned enable_features(struct cupti *cupti, const struct cupti_trace_options *options)
 {
     static const struct {
         unsigned feature;
@@ -185,7 +185,14 @@ static unsigned enable_features(struct cupti *cupti, unsigned features, bool is_
                  {CUPTI_TRACE_MEMORY, CUPTI_ABI_KIND_MEMORY2},
                  {CUPTI_TRACE_EXTERNAL, CUPTI_ABI_KIND_EXTERNAL_CORRELATION},
                  {CUPTI_TRACE_OVERHEAD, CUPTI_ABI_KIND_OVERHEAD}};
-    unsigned granted = 0;
+    const unsigned of_calls = CUPTI_TRACE_SYNC | CUPTI_TRACE_EXTERNAL | CUPTI_TRACE_GRAPHS;
+    unsigned granted = 0, features = options->features;
+    bool is_told = options->on_call && cupti_listen_calls(cupti, cupti_call_groups(features),
+                                                          features & CUPTI_TRACE_EXTERNAL, options->on_call);
+    if (is_told) {
+        granted = CUPTI_GRANTED_API | CUPTI_GRANTED_CALLBACKS | (features & of_calls);
+        features &= ~of_calls;
+    }
     bool has_copies = enable_kind(cupti, CUPTI_ABI_KIND_MEMCPY);
     if (enable_kind(cupti, CUPTI_ABI_KIND_MEMCPY2) && has_copies)
         granted |= CUPTI_GRANTED_COPIES;
@@ -195,7 +202,7 @@ static unsigned enable_features(struct cupti *cupti, unsigned features, bool is_
         if ((features & kinds[i].feature) && enable_kind(cupti, kinds[i].kind))
             granted |= kinds[i].feature;
     }
-    if (enable_api_records(cupti, features, is_before_cuda))
+    if (!is_told && enable_api_records(cupti, features, options->is_before_cuda))
         granted |= CUPTI_GRANTED_API | (features & CUPTI_TRACE_GRAPHS);
     return granted;
 }
@@ -253,9 +260,7 @@ static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options 
     status = enable_kernels(cupti, problem);
     if (status != GPUFL_OK)
         goto fail;
-    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options->features, options->is_before_cuda);
-    if (options->on_call && cupti_listen_calls(cupti, options->on_call))
-        result->granted |= CUPTI_GRANTED_CALLBACKS;
+    result->granted = CUPTI_GRANTED_KERNELS | enable_features(cupti, options);
     return GPUFL_OK;
 
 fail:

@@ -200,7 +200,7 @@ gpufl_status profiler_target_chip(struct cupti *cupti, uint32_t device, char chi
     struct target_table call = table_of(cupti);
     if (!call.chip_name)
         return profiler_lacks(cupti, "cuptiDeviceGetChipName", problem);
-    /* CUPTI crashes in this call where there is no driver. */
+    /* CUPTI crashes in this call where there is no driver, and before its profiler is initialized. */
     struct cuda *cuda;
     if (cuda_load(&cuda, false, problem) != GPUFL_OK)
         return GPUFL_E_NO_DRIVER;
@@ -209,8 +209,12 @@ gpufl_status profiler_target_chip(struct cupti *cupti, uint32_t device, char chi
         return problem_set(problem, GPUFL_E_NO_DRIVER, "the CUDA driver is not initialized, or shows no GPU");
     if (device >= (uint32_t)device_count)
         return problem_set(problem, GPUFL_E_INVALID, "there is no GPU %u; CUDA shows %d", device, device_count);
+    gpufl_status status = profiler_target_acquire(cupti, problem);
+    if (status != GPUFL_OK)
+        return status;
     struct profiler_abi_chip_name parameter = {.struct_bytes = PROFILER_ABI_CHIP_NAME_BYTES, .device_index = device};
     int result = cupti_note(cupti, "cuptiDeviceGetChipName", call.chip_name(&parameter));
+    profiler_target_release(cupti);
     if (result != CUPTI_ABI_SUCCESS)
         return profiler_problem(cupti, "cuptiDeviceGetChipName", result, problem);
     size_t length = parameter.chip_name ? strnlen(parameter.chip_name, PROFILER_CHIP_NAME_BYTES) : 0;

@@ -32,11 +32,11 @@ class Driver(TestCase):
     def test_another_profiler_is_named(self):
         self.assert_monitored(self.faulty("subscriber=Nsight Systems"), "Nsight Systems")
 
-    def test_a_profiler_that_takes_the_buffers_away_is_a_loss_of_unknown_size(self):
+    def test_a_profiler_that_takes_the_buffers_away_costs_kernels_that_are_counted(self):
         traced = self.trace(*self.ARGUMENTS, "--take-over")
         self.assertEqual(traced.returncode, 0)
         losses = traced.session.records("loss")
-        self.assertEqual([(loss["reason"], loss["count"]) for loss in losses], [("taken_over", None)])
+        self.assertEqual([(loss["reason"], loss["count"]) for loss in losses], [("kernel_missing", 4000)])
         self.assertEqual(gpufl("verify", traced.session.path).returncode, 1)
 
     def test_missing_cupti_is_named(self):

@@ -48,6 +48,7 @@ void callbacks_call(struct fake_call *call, uint32_t site)
         return;
     struct cupti_abi_callback_data data = {.site = site,
                                            .function_name = call->function,
+                                           .function_params = &call->stream,
                                            .function_return_value = &call->result,
                                            .symbol_name = call->symbol,
                                            .context = (void *)(uintptr_t)call->context,

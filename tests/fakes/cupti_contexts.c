@@ -27,6 +27,16 @@ int cuptiGetDeviceId(void *context, uint32_t *device)
     return result;
 }
 
+int cuptiGetStreamIdEx(void *context, void *stream, uint8_t is_per_thread, uint32_t *id)
+{
+    int result = fault_result("cuptiGetStreamIdEx");
+    (void)is_per_thread;
+    if (result == CUPTI_ABI_SUCCESS)
+        *id = (uintptr_t)stream <= 2 ? ((struct fake_context *)context)->default_stream->id
+                                     : ((struct fake_stream *)stream)->id;
+    return result;
+}
+
 int cuptiGetCubinCrc(struct cupti_abi_cubin_crc_params *params)
 {
     int result = fault_result("cuptiGetCubinCrc");

@@ -56,6 +56,8 @@ int cuptiPmSamplingGetCounterAvailability(struct pm_abi_availability *params)
         return result;
     if (params->device_index >= (size_t)h200_count() || (params->image && params->image_bytes < AVAILABILITY_BYTES))
         return CUPTI_INVALID_PARAMETER;
+    if (samplers[params->device_index].is_enabled)
+        return 999; /* CUPTI_ERROR_UNKNOWN, as the real one says then */
     if (params->image)
         memset(params->image, 0xca, AVAILABILITY_BYTES);
     params->image_bytes = AVAILABILITY_BYTES;

@@ -126,6 +126,8 @@ int cuptiProfilerGetCounterAvailability(struct profiler_abi_availability *parame
 int cuptiDeviceGetChipName(struct profiler_abi_chip_name *parameter)
 {
     int result = fault_result_sized("cuptiDeviceGetChipName", parameter->struct_bytes, PROFILER_ABI_CHIP_NAME_BYTES);
+    if (use_result() != CUPTI_ABI_SUCCESS)
+        abort(); /* as the real one does, by a wild pointer */
     if (result == CUPTI_ABI_SUCCESS)
         parameter->chip_name = "GH100";
     return result;

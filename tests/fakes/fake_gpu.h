@@ -110,6 +110,7 @@ struct fake_call {
     uint32_t domain, cbid;
     const char *function, *symbol; /* symbol: kernel of a launch, else NULL */
     const struct fake_context *context;
+    void *stream; /* first parameter of a call that waits for a stream */
     uint32_t context_id, correlation_id;
     int result;
     uint64_t start_ns, end_ns;

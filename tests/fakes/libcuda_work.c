@@ -159,6 +159,7 @@ FAKE_API int cuStreamSynchronize(void *stream)
 {
     struct fake_call call;
     int result = ENTER(&call, cuStreamSynchronize, NULL);
+    call.stream = stream;
     if (result == FAKE_SUCCESS)
         result = context_check();
     if (result == FAKE_SUCCESS)
@@ -215,6 +216,7 @@ FAKE_API int cuStreamWaitEvent(void *stream, struct fake_event *event, unsigned 
     struct fake_call call;
     (void)flags;
     int result = ENTER(&call, cuStreamWaitEvent, NULL);
+    call.stream = stream;
     if (result == FAKE_SUCCESS)
         result = context_check();
     if (result == FAKE_SUCCESS)

@@ -26,6 +26,7 @@ int cudaStreamSynchronize(void *stream)
 {
     struct fake_call call;
     int result = BEGIN(&call, cudaStreamSynchronize, NULL);
+    call.stream = stream;
     if (result == FAKE_SUCCESS)
         result = fake_stream_wait(stream_of(stream));
     return runtime_call_end(&call, result);
@@ -45,6 +46,7 @@ int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
     struct fake_call call;
     (void)flags;
     int result = BEGIN(&call, cudaStreamWaitEvent, NULL);
+    call.stream = stream;
     if (result == FAKE_SUCCESS)
         fake_stream_wait_event(stream_of(stream), event);
     return runtime_call_end(&call, result);

@@ -263,6 +263,15 @@ torch.autograd.profiler.profile().__enter__()
 """)
         self.assertEqual(out, "NVTX\nNone False\n")
 
+    def test_however_the_program_ends_pytorch_finds_no_observer_when_it_is_torn_down(self):
+        for end, code in (("", 0), ("raise ValueError('broken')\n", 1), ("sys.exit(3)\n", 3),
+                          ("import gpufl.frameworks\nattachment = gpufl.frameworks.attach()\n", 0)):
+            with self.subTest(end=end):
+                result = self.program(WATCHED + "import sys\nstart()\nimport torch\ntorch.relu()\n"
+                                      "print(torch.autograd.profiler._thread.kind)\n" + end)
+                self.assertEqual((result.returncode, result.stdout), (code, "NVTX\n"), result.stderr)
+                self.assertNotIn("Leaked callback handle", result.stderr)
+
     def test_without_kernels_or_with_another_tool_nothing_is_observed(self):
         show = "import torch\nprint(torch.autograd.profiler._thread.kind)\n"
         for start, variables in (("start(profiling_engine=gpufl.ProfilingEngine.Monitor)\n", {}),

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Python functions in the stacks of kernels (enable_stack_trace), by calls that let go of the interpreter's lock."""
+import collections
+import http.server
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 import fixture
 import harness
@@ -32,6 +35,33 @@ def main():
 
 main()  # line 12
 """
+# 2,000 launches of two threads, out of 36 to 55 functions each, while no name of a C function can be found out.
+BUSY = f"""
+import ctypes, threading, time
+sys.path.insert(0, {str(fixture.SOURCE / "tests" / "python" / "lookalike")!r})
+import torch
+{START}
+STEPS, DEPTHS = 50, range(35, 55)
+space = {{}}
+for number in range(DEPTHS.stop):
+    exec(f"def layer_{{number}}(depth, work):\\n"
+         f"    return work() if depth == {{number}} else layer_{{number + 1}}(depth, work)", space)
+
+def run(names, work):
+    for _ in range(STEPS):
+        for depth in DEPTHS:
+            with gpufl.Scope(names[0]), gpufl.Scope(names[1]):
+                space["layer_0"](depth, work)
+        time.sleep(0.02)  # a thousand launches a second and thread
+
+worker = threading.Thread(target=run, args=(("worker", "load"), lambda: gpu.launch("k")))
+worker.start()
+run(("step", "forward"), torch.linear)
+worker.join()
+ctypes.CDLL("libsymbols.so").symbols_release()
+torch.cuda.synchronize()
+{END}
+"""
 # An interpreter that says it is of another release than it is.
 LIBRARY = pathlib.Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1")
 HOST = """
@@ -39,6 +69,23 @@ int Py_BytesMain(int count, char **words);
 const unsigned long Py_Version = {};
 int main(int count, char **words) {{ return Py_BytesMain(count, words); }}
 """
+
+
+class DebugServer(http.server.ThreadingHTTPServer):
+    """Has nothing, and remembers what it was asked for."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # pylint: disable=invalid-name
+            self.server.asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *unused):
+            pass
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.asked = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Stacks(fixture.TestCase):
@@ -164,6 +211,25 @@ fall(500)
         frames = self.of_work(stacks[0])
         self.assertEqual((frames[0], frames[-1]), ("fall@work.py:4", "fall@work.py:7"))
         self.assertTrue(50 <= len(frames) <= 64, len(frames))
+
+    def test_scopes_and_stacks_are_all_there_however_long_names_take(self):
+        session = self.recorded(BUSY, LD_PRELOAD=harness.FAKES / "libsymbols.so")
+        self.assertEqual(session.records("loss"), [])
+        kernels = GpuFlightSession(session.path).kernels
+        rows = list(zip(kernels.scope.astype(object), kernels.call_stack.astype(object)))
+        self.assertEqual(collections.Counter(scope for scope, _ in rows),
+                         {"step|forward|aten::linear|aten::addmm": 1000, "worker|load": 1000})
+        depths = collections.Counter(sum("layer_" in frame for frame in stack.split("|")) for _, stack in rows)
+        self.assertEqual(depths, {depth: 100 for depth in range(36, 56)})
+        self.assertEqual(harness.gpufl("verify", session.path).returncode, 0)
+
+    def test_debug_information_is_not_asked_for_over_the_network(self):
+        with DebugServer() as server:
+            stack, = self.stacks(NESTED, DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_port}/", NO_PROXY="*",
+                                 DEBUGINFOD_CACHE_PATH=self.directory / "cache")
+            server.shutdown()
+        self.check_nested(stack)
+        self.assertEqual(server.asked, [])
 
     def test_more_functions_than_fit_are_counted_and_named_unknown(self):
         # The collector may be late and a ring full; what was seen last is launched until it is in the log.

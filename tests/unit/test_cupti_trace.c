@@ -148,10 +148,10 @@ static void pool_complete(uint8_t *buffer, size_t size, size_t valid)
     assert_ptr_equal(buffer, pool);
     assert_true(valid <= size);
 }
-static void count_call(uint32_t correlation_id)
+static void count_call(const struct user_call *call, bool is_enter)
 {
-    calls++;
-    last_call = correlation_id;
+    calls += is_enter;
+    last_call = call->correlation_id;
 }
 
 static int reset(void **state)

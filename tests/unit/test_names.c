@@ -86,6 +86,18 @@ static void a_name_without_room_is_0_and_a_loss(void **state)
     assert_null(strstr(entries(fixture, DICTIONARY_FUNCTION), "a_name"));
 }
 
+static void stacks_beyond_their_share_of_the_log_are_0_and_a_loss(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->names.stack_bytes_max = 20;
+    uint32_t first = names_stack(&fixture->names, "main@a.c:1|f@a.c:2", 18);
+    assert_int_not_equal(first, 0);
+    assert_int_equal(names_stack(&fixture->names, "main@a.c:1|f@a.c:3", 18), 0);
+    assert_int_equal(names_stack(&fixture->names, "main@a.c:1|f@a.c:2", 18), first); /* costs nothing more */
+    assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_NAMES]), 1);
+    assert_string_equal(entries(fixture, DICTIONARY_FUNCTION), "\"1\":\"main@a.c:1|f@a.c:2\"");
+}
+
 #define test_of(body) cmocka_unit_test_setup_teardown(body, open_fixture, close_fixture)
 
 int main(void)
@@ -95,6 +107,7 @@ int main(void)
         test_of(functions_and_stacks_share_one_space_of_ids),
         test_of(metrics_have_ids_of_their_own),
         test_of(a_name_without_room_is_0_and_a_loss),
+        test_of(stacks_beyond_their_share_of_the_log_are_0_and_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

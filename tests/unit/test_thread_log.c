@@ -33,7 +33,7 @@ static int open_fixture(void **state)
     assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
     assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
     assert_int_equal(
-        scope_tracker_make(&fixture->tracker, &fixture->recorder, &(struct thread_sink){NULL, no_stack, NULL}),
+        scope_tracker_make(&fixture->tracker, &fixture->recorder, &(struct thread_sink){.on_stack = no_stack}),
         GPUFL_OK);
     scope_tracker_discard(fixture->tracker);
     thread_logs_start();

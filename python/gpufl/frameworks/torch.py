@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's operators and modules as scopes, by PyTorch's own observers: nothing is replaced."""
 
+import atexit
 import threading
 import weakref
 from contextlib import contextmanager
@@ -37,6 +38,12 @@ class Observer:
         if count == 1:
             self._disable()
         self._of_thread.count = max(0, count - 1)
+
+    def close(self) -> None:
+        """Undoes every start() of this thread."""
+        if self.is_on():
+            self._of_thread.count = 1
+            self.stop()
 
     def pause(self) -> None:
         """Makes room for another profiler of PyTorch on this thread, until resume()."""
@@ -82,6 +89,8 @@ class Observer:
 
 
 observer = Observer()
+# However the program ends: PyTorch complains of an observer that is still there when it is torn down, after this.
+atexit.register(observer.close)
 
 
 @contextmanager

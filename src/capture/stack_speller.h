@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks from addresses to text, on a thread of its own: finding a function's
+ * name takes milliseconds in a library as large as PyTorch's, and the collector,
+ * who empties the threads' rings, must not wait for it. Stacks come back in the
+ * order in which they were given. The collector is the one caller. */
+#ifndef GPUFL_CAPTURE_STACK_SPELLER_H
+#define GPUFL_CAPTURE_STACK_SPELLER_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct stack_spelling { /* one stack; whoever has it frees it */
+    struct stack_spelling *next;
+    struct bytes text;    /* outermost first, joined by | */
+    uint32_t nameless;    /* Python functions that did not fit into their table */
+    uint32_t frame_count; /* at most STACK_FRAMES_MAX */
+    uint64_t frames[];    /* as in struct stack_event */
+};
+
+struct stack_speller; /* opaque */
+
+NODISCARD gpufl_status stack_speller_make(struct stack_speller **out);
+/* Waits for the stack that is being spelled; drops the others. */
+void stack_speller_free(struct stack_speller *speller);
+
+struct stack_spelling *stack_spelling_make(const uint64_t *frames, uint32_t frame_count); /* NULL: no memory */
+void stack_spelling_free(struct stack_spelling *spelling);
+/* Takes it over. */
+void stack_speller_give(struct stack_speller *speller, struct stack_spelling *spelling);
+/* The next one that is spelled, to be freed by the caller; NULL: none yet, or with is_waiting none left at all. */
+struct stack_spelling *stack_speller_take(struct stack_speller *speller, bool is_waiting);
+
+int64_t stack_speller_cpu_ns(const struct stack_speller *speller);
+/* As of the last stack. */
+size_t stack_speller_bytes(const struct stack_speller *speller);
+
+#endif

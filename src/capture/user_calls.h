@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user's thread notes of each call that launches, copies, waits or allocates, for cupti_trace_options.on_call:
+ * when it began and ended and, if wanted, the stack. Needs no session. */
+#ifndef GPUFL_CAPTURE_USER_CALLS_H
+#define GPUFL_CAPTURE_USER_CALLS_H
+
+#include "driver/activity.h"
+
+void user_call_note(const struct user_call *call, bool is_enter);
+void user_call_note_with_stack(const struct user_call *call, bool is_enter); /* of launches and waits */
+
+#endif
