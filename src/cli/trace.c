@@ -112,6 +112,15 @@ static bool set_rocprofiler_tools(struct child_options *child, const char *recor
     return length > 0 && (size_t)length < sizeof list && child_set(child, "ROCP_TOOL_LIBRARIES", list, false);
 }
 
+/* Names what the command line says, for a program that starts a session of its own: its code would win otherwise. */
+static bool set_given(struct child_options *child, const struct trace_request *request)
+{
+    char names[64];
+    snprintf(names, sizeof names, "%s%s%s", request->engine ? "profiling_engine" : "",
+             request->engine && request->dir ? "," : "", request->dir ? "log_path" : "");
+    return !*names || child_set(child, "GPUFL_TRACE_GIVEN", names, false);
+}
+
 static gpufl_status set_environment(struct child_options *child, const struct trace_request *request,
                                     const char *recorder, const char *name, const char *dir, struct problem *problem)
 {
@@ -121,7 +130,7 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
     bool fits = set_rocprofiler_tools(child, recorder) && child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
                 child_set(child, "NVTX_INJECTION64_PATH", recorder, false) &&
-                child_set(child, "GPUFL_INJECT", "1", false) &&
+                child_set(child, "GPUFL_INJECT", "1", false) && set_given(child, request) &&
                 child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
                 child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
                 set_default(child, "GPUFL_PROFILING_ENGINE", "profiling_engine", request->engine, "Trace") &&

@@ -6,6 +6,7 @@
 #include "driver/profiler_host_table.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +95,20 @@ static gpufl_status object_begin(struct profiler_host *host, struct problem *pro
     return GPUFL_OK;
 }
 
+static void (*_Atomic on_use)(void);
+
+void profiler_host_on_use(void (*fn)(void))
+{
+    atomic_store(&on_use, fn);
+}
+
+static void tell_use(atomic_flag *was_told)
+{
+    void (*fn)(void) = atomic_load(&on_use);
+    if (fn && !atomic_flag_test_and_set(was_told))
+        fn();
+}
+
 gpufl_status profiler_host_open(struct profiler_host **out, struct cupti *cupti, const char *chip,
                                 enum profiler_kind kind, const uint8_t *availability, size_t availability_bytes,
                                 struct problem *problem)
@@ -122,6 +137,8 @@ gpufl_status profiler_host_open(struct profiler_host **out, struct cupti *cupti,
         profiler_host_close(host);
         return status;
     }
+    static atomic_flag was_told = ATOMIC_FLAG_INIT;
+    tell_use(&was_told);
     *out = host;
     return GPUFL_OK;
 }
@@ -338,6 +355,15 @@ gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *c
                                                    .metric_count = metric_count,
                                                    .values = values};
     int result = host->call.evaluate(&parameter);
+    if (result != CUPTI_ABI_SUCCESS) {
+        /* CUPTI's object can stop evaluating what it evaluated before; a new one goes on. */
+        object_end(host);
+        status = object_renew(host, false, problem);
+        if (status != GPUFL_OK)
+            return status;
+        parameter.host = host->object;
+        result = host->call.evaluate(&parameter);
+    }
     if (result == PROFILER_ABI_INVALID_METRIC_NAME) {
         for (size_t i = 0; i < metric_count && status == GPUFL_OK; i++)
             status = metric_check(host, metrics[i], false, problem);
@@ -346,5 +372,7 @@ gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *c
     }
     if (result != CUPTI_ABI_SUCCESS)
         return host_problem(host->cupti, "cuptiProfilerHostEvaluateToGpuValues", result, problem);
+    static atomic_flag was_told = ATOMIC_FLAG_INIT;
+    tell_use(&was_told);
     return GPUFL_OK;
 }

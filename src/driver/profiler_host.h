@@ -32,6 +32,11 @@ void metric_plan_free(struct metric_plan *plan);
 
 struct profiler_host; /* opaque */
 
+/* fn is called when the host's library has made its first object, and again when it gave its first value. Whatever it
+ * made by then goes when the process exits, before what was there earlier: whoever uses a host until the exit has to
+ * ask for the exit's attention again (atexit). Once, before the first host. */
+void profiler_host_on_use(void (*fn)(void));
+
 /* Sorted as CUPTI lists them. */
 NODISCARD gpufl_status profiler_host_chips(struct cupti *cupti, struct name_list *chips, struct problem *problem);
 /* GPUFL_E_INVALID names the nearest chip; GPUFL_E_NOT_FOUND: libnvperf_host is missing, and where it was looked for.

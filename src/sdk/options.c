@@ -3,6 +3,7 @@
 
 #include "base/directory.h"
 #include "base/environment.h"
+#include "base/log.h"
 #include "base/remote_config.h"
 #include "format/json.h"
 
@@ -321,6 +322,15 @@ static void apply_remote(struct options *options, const char *name)
     free(changed);
 }
 
+static bool list_has(const char *names, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *at = names; (at = strstr(at, name)); at += size)
+        if ((at == names || at[-1] == ',') && (at[size] == ',' || !at[size]))
+            return true;
+    return false;
+}
+
 bool options_are_disabled(const gpufl_options *given)
 {
     const char *text = getenv("GPUFL_DISABLED");
@@ -401,6 +411,20 @@ static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, 
     return GPUFL_OK;
 }
 
+/* What was asked for on the command line of `gpufl trace` beats what the program says. */
+static gpufl_status apply_command_line(struct options *options, struct problem *problem)
+{
+    const char *names = getenv("GPUFL_TRACE_GIVEN");
+    gpufl_status status = GPUFL_OK;
+    for (int i = 0; names && i < option_count && status == GPUFL_OK; i++) {
+        const struct option_info *info = &option_table[i];
+        const char *text = info->environment && list_has(names, info->name) ? getenv(info->environment) : NULL;
+        if (text && *text)
+            status = set_from_environment(info, options, text, problem);
+    }
+    return status;
+}
+
 gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem)
 {
     gpufl_options copy = GPUFL_OPTIONS_INIT;
@@ -421,7 +445,21 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
     }
     if (status == GPUFL_OK)
         status = apply_given(options, &copy, problem);
+    if (status == GPUFL_OK)
+        status = apply_command_line(options, problem);
     if (status == GPUFL_OK && !options->log_path[0])
         memcpy(options->log_path, options->app_name, sizeof options->app_name);
     return status;
+}
+
+void options_warn(const struct options *options)
+{
+    if (options->remote_upload)
+        log_message(GPUFL_LOG_WARNING,
+                    "remote_upload is deprecated and has no effect; upload the finished session instead");
+    if (options->kernel_sample_rate_ms)
+        log_message(GPUFL_LOG_WARNING,
+                    "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
+    if (options->remote_problem.text[0])
+        log_message(GPUFL_LOG_WARNING, "%s", options->remote_problem.text);
 }

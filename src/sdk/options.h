@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a session, resolved: set in code > environment > remote
+/* Options of a session, resolved: command line of `gpufl trace` > set in code > environment > remote
  * configuration > config file > default. One table names every option once; parsing, validation and the
  * "did you mean" come from it. */
 #ifndef GPUFL_SDK_OPTIONS_H
@@ -54,6 +54,8 @@ NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_opti
 NODISCARD gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
                                           struct problem *problem);
 void options_set_defaults(struct options *options);
+/* Says what is deprecated among them, and what is wrong with the remote configuration. */
+void options_warn(const struct options *options);
 const char *engine_name(gpufl_engine engine);
 
 #endif

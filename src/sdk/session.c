@@ -7,6 +7,7 @@
 #include "capture/collector.h"
 #include "capture/session_frame.h"
 #include "driver/cuda.h"
+#include "driver/profiler_host.h"
 #include "logfile/session_dir.h"
 #include "logfile/writer.h"
 #include "sdk/amd_session.h"
@@ -141,16 +142,6 @@ static int message_fd(void)
 static int64_t sampler_cpu_ns(void *user)
 {
     return system_sampler_cpu_ns(user);
-}
-
-static void warn_about_deprecated(const struct options *options)
-{
-    if (options->remote_upload)
-        log_message(GPUFL_LOG_WARNING,
-                    "remote_upload is deprecated and has no effect; upload the finished session instead");
-    if (options->kernel_sample_rate_ms)
-        log_message(GPUFL_LOG_WARNING,
-                    "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
 }
 
 /* Inside cuInit, where injection runs, the driver must not be asked. */
@@ -312,6 +303,12 @@ static void on_exit_of_process(void)
     gpufl_shutdown();
 }
 
+/* Handlers run last registered first, destructors of libraries among them: ours must come before theirs. */
+static void attend_exit(void)
+{
+    atexit(on_exit_of_process);
+}
+
 static void before_fork(void)
 {
     pthread_mutex_lock(&session.mutex);
@@ -350,7 +347,8 @@ static void install_handlers(void)
     if (session.has_handlers)
         return;
     session.has_handlers = true;
-    atexit(on_exit_of_process);
+    attend_exit();
+    profiler_host_on_use(attend_exit);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -364,9 +362,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
         return status;
     if (!session.options.enabled)
         return problem_set(problem, GPUFL_E_DISABLED, "gpufl is disabled by its config file");
-    warn_about_deprecated(&session.options);
-    if (session.options.remote_problem.text[0])
-        log_message(GPUFL_LOG_WARNING, "%s", session.options.remote_problem.text);
+    options_warn(&session.options);
     session_id_make(session.session_id);
     session.gpu_problem = (struct problem){""};
     status = open_parts(is_injected, problem, &session.gpu_problem);

@@ -12,12 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const variables[] = {"GPUFL_DISABLED",          "GPUFL_PROFILING_ENGINE",
-                                        "GPUFL_APP_NAME",          "GPUFL_CONFIG_FILE",
-                                        "GPUFL_BACKEND_URL",       "GPUFL_API_KEY",
-                                        "GPUFL_API_PATH",          "GPUFL_REMOTE_UPLOAD",
-                                        "GPUFL_LOG_DIR",           "GPUFL_SYSTEM_SAMPLE_RATE_MS",
-                                        "GPUFL_ENABLE_STACK_TRACE"};
+static const char *const variables[] = {"GPUFL_DISABLED",
+                                        "GPUFL_PROFILING_ENGINE",
+                                        "GPUFL_APP_NAME",
+                                        "GPUFL_CONFIG_FILE",
+                                        "GPUFL_BACKEND_URL",
+                                        "GPUFL_API_KEY",
+                                        "GPUFL_API_PATH",
+                                        "GPUFL_REMOTE_UPLOAD",
+                                        "GPUFL_LOG_DIR",
+                                        "GPUFL_SYSTEM_SAMPLE_RATE_MS",
+                                        "GPUFL_ENABLE_STACK_TRACE",
+                                        "GPUFL_TRACE_GIVEN"};
 
 static int clear_environment(void **state)
 {
@@ -87,6 +93,28 @@ static void code_wins_over_environment_wins_over_file_wins_over_default(void **s
     assert_string_equal(options.log_path, "from_code");
     assert_int_equal(options.profiling_engine, GPUFL_ENGINE_MONITOR);
     assert_false(options.enable_stack_trace);
+}
+
+static void the_command_line_of_trace_wins_over_code_where_it_says_something(void **state)
+{
+    (void)state;
+    struct options options;
+    gpufl_options given = GPUFL_OPTIONS_INIT;
+    given.profiling_engine = GPUFL_ENGINE_TRACE;
+    given.log_path = "from_code";
+    setenv("GPUFL_PROFILING_ENGINE", "Deep", 1);
+    setenv("GPUFL_LOG_DIR", "from_command_line", 1);
+    setenv("GPUFL_TRACE_GIVEN", "profiling_engine", 1);
+    assert_int_equal(options_resolve(&options, &given, NULL), GPUFL_OK);
+    assert_int_equal(options.profiling_engine, GPUFL_ENGINE_DEEP);
+    assert_string_equal(options.log_path, "from_code");
+    setenv("GPUFL_TRACE_GIVEN", "profiling_engine,log_path", 1);
+    assert_int_equal(options_resolve(&options, &given, NULL), GPUFL_OK);
+    assert_string_equal(options.log_path, "from_command_line");
+    setenv("GPUFL_TRACE_GIVEN", "my_log_path", 1);
+    assert_int_equal(options_resolve(&options, &given, NULL), GPUFL_OK);
+    assert_int_equal(options.profiling_engine, GPUFL_ENGINE_TRACE);
+    assert_string_equal(options.log_path, "from_code");
 }
 
 static void gpufl_disabled_wins_over_everything(void **state)
@@ -187,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults_are_those_of_the_public_contract, clear_environment),
         cmocka_unit_test_setup(code_wins_over_environment_wins_over_file_wins_over_default, clear_environment),
+        cmocka_unit_test_setup(the_command_line_of_trace_wins_over_code_where_it_says_something, clear_environment),
         cmocka_unit_test_setup(gpufl_disabled_wins_over_everything, clear_environment),
         cmocka_unit_test_setup(an_unknown_engine_is_named_with_the_nearest_one, clear_environment),
         cmocka_unit_test_setup(a_config_file_error_has_file_line_and_column, clear_environment),
