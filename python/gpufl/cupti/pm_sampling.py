@@ -80,6 +80,7 @@ class Collector:
         self._lock = threading.RLock()
         self._object = 0
         self._chip = ""
+        self._available = b""
         self._has_sampled = self._is_started = False
         self._host: Optional[ProfilerHost] = None
         self._metrics: List[str] = []
@@ -99,6 +100,7 @@ class Collector:
                 _profiler.acquire()
                 is_acquired = True
                 _profiler.check_device(self.device_index, Profiler_API.PM_SAMPLING)
+                self._available = self._availability()  # CUPTI does not answer once the device is enabled
                 self._begin()
             except BaseException:
                 if is_acquired:
@@ -153,7 +155,7 @@ class Collector:
             size = _profiler.positive(hardware_buffer_size, "Q", "hardware_buffer_size")
             interval = _profiler.positive(sampling_interval, "Q", "sampling_interval")
             host = ProfilerHost(self._chip, ProfilerType.PM_SAMPLING, single_pass_metric_set_name)
-            host._availability = self._availability()
+            host._availability = self._available
             host.initialize()
             config = host.create_config_image(names)
             passes = get_num_of_passes(config)
