@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { path_bytes = sizeof(((struct library *)0)->path) };
 
@@ -169,4 +171,56 @@ gpufl_status library_open(struct library *library, const struct library_search *
 void *library_symbol(const struct library *library, const char *name)
 {
     return library->handle ? dlsym(library->handle, name) : NULL;
+}
+
+struct zero_data {
+    ElfW(Addr) inside; /* an address of the library */
+    uintptr_t start, end;
+};
+
+/* The largest zero-initialized part of the object that holds the address. */
+static int zero_data_visit(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct zero_data *data = user;
+    (void)size;
+    bool is_it = false;
+    uintptr_t start = 0, end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t at = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD)
+            continue;
+        is_it |= data->inside >= at && data->inside < at + part->p_memsz;
+        if ((part->p_flags & PF_W) && part->p_memsz - part->p_filesz > end - start) {
+            start = at + part->p_filesz;
+            end = at + part->p_memsz;
+        }
+    }
+    if (!is_it)
+        return 0;
+    data->start = start;
+    data->end = end;
+    return 1;
+}
+
+size_t library_trim(const struct library *library)
+{
+    const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    struct link_map *map = NULL;
+    size_t given_bytes = 0;
+    if (dlinfo(library->handle, RTLD_DI_LINKMAP, &map) || !map)
+        return 0;
+    struct zero_data data = {.inside = (ElfW(Addr))map->l_ld};
+    if (!dl_iterate_phdr(zero_data_visit, &data))
+        return 0;
+    uintptr_t at = (data.start + page_bytes - 1) & ~(page_bytes - 1);
+    for (; at + page_bytes <= data.end; at += page_bytes) {
+        const uint64_t *words = (const uint64_t *)at;
+        size_t i = 0, count = page_bytes / sizeof *words;
+        while (i < count && !words[i])
+            i++;
+        if (i == count && !madvise((void *)at, page_bytes, MADV_DONTNEED))
+            given_bytes += page_bytes;
+    }
+    return given_bytes;
 }

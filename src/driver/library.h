@@ -26,6 +26,10 @@ NODISCARD gpufl_status library_open(struct library *library, const struct librar
 bool library_find_mapped(const char *prefix, char *path, size_t size);
 /* The site-packages directory that some mapped object lies under; false when none does. */
 bool library_find_site_packages(char *path, size_t size);
+/* Gives pages of the library's zero-initialized data that hold nothing but zeros back to the system: they read the same
+ * as before. NVML touches 13 MiB of them when it starts. For a process of our own, while nothing else calls the
+ * library. Bytes given back. */
+size_t library_trim(const struct library *library);
 /* NULL when absent. */
 void *library_symbol(const struct library *library, const char *name);
 

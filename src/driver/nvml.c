@@ -106,6 +106,11 @@ void nvml_close(struct nvml *nvml)
     free(nvml);
 }
 
+void nvml_trim(const struct nvml *nvml)
+{
+    (void)library_trim(&nvml->library);
+}
+
 const char *nvml_driver_version(const struct nvml *nvml)
 {
     return nvml->driver_version;

@@ -12,6 +12,8 @@ struct nvml; /* opaque */
 /* GPUFL_E_UNSUPPORTED: NVML cannot work with the running driver: another version, or functions are missing. */
 NODISCARD gpufl_status nvml_open(struct nvml **out, struct problem *problem);
 void nvml_close(struct nvml *nvml);
+/* library_trim of NVML: only where nobody else can be using it. */
+void nvml_trim(const struct nvml *nvml);
 const char *nvml_driver_version(const struct nvml *nvml);
 int nvml_cuda_driver_version(const struct nvml *nvml);
 uint32_t nvml_device_count(const struct nvml *nvml);

@@ -45,8 +45,10 @@ static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu, enu
         gpu->devices[i].is_loss_told = known->is_lost;
     }
     watch->gpu_count = count;
-    if (vendor == GPU_VENDOR_NVIDIA)
+    if (vendor == GPU_VENDOR_NVIDIA) {
         nvml_events_listen(gpu->nvml);
+        nvml_trim(gpu->nvml); /* the monitor is alone with it */
+    }
     return is_same;
 }
 

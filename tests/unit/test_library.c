@@ -203,6 +203,36 @@ static void an_absent_library_says_what_to_do(void **state)
     assert_non_null(strstr(problem.text, "not loaded"));
 }
 
+static size_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long all = 0, resident = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &all, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void zeros_that_a_library_wrote_are_given_back_and_read_the_same(void **state)
+{
+    (void)state;
+    struct library library;
+    const char *const names[] = {FAKES_DIR "/libnvidia-ml.so.1", NULL};
+    assert_int_equal(library_open(&library, &(struct library_search){"libnvidia-ml.so", NULL, NULL, names}, NULL),
+                     GPUFL_OK);
+    int (*init)(void), (*count)(unsigned *);
+    *(void **)&init = library_symbol(&library, "nvmlInit_v2");
+    *(void **)&count = library_symbol(&library, "nvmlDeviceGetCount_v2");
+    assert_int_equal(init(), 0);
+    unsigned before = 0, after = 0;
+    assert_int_equal(count(&before), 0);
+    size_t resident = resident_bytes();
+    assert_true(library_trim(&library) >= 1 << 19);
+    assert_true(resident_bytes() + (1 << 19) <= resident);
+    assert_int_equal(count(&after), 0);
+    assert_int_equal(after, before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +245,7 @@ int main(void)
         cmocka_unit_test(of_several_toolkits_the_last_in_order_wins),
         cmocka_unit_test(a_file_that_does_not_load_is_passed_over),
         cmocka_unit_test(an_absent_library_says_what_to_do),
+        cmocka_unit_test(zeros_that_a_library_wrote_are_given_back_and_read_the_same),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }
