@@ -118,7 +118,7 @@ static int memory_measure(uint64_t kernels)
     struct made_up run = {.kernels = kernels};
     struct session_model *model;
     struct problem problem = {""};
-    if (session_load_from(&model, made_up_read, &run, &problem) != GPUFL_OK) {
+    if (session_load_from(&model, made_up_read, &run, 0, &problem) != GPUFL_OK) {
         fprintf(stderr, "bench_export: %s\n", problem.text);
         return 1;
     }

@@ -148,6 +148,8 @@ static void tiles(const char *dir, int64_t end_ns, bool *is_met)
     *is_met &= times_print("timeline tiles, random zooms", &warm, budget_tile_ms);
     ask(&caller, SESSION_PATH "/kernels?exact=true", &whole);
     times_print("hotspots, all kernels loaded for it", &whole, 0);
+    ask(&caller, SESSION_PATH "/timeline/tracks?exact=true", &whole);
+    times_print("tracks, made of the loaded session", &whole, 0);
     for (int i = 0; i < REPEATS; i++)
         ask(&caller, SESSION_PATH "/kernels", &whole);
     *is_met &= times_print("hotspots, of the loaded session", &whole, budget_warm_ms);

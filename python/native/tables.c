@@ -151,6 +151,8 @@ static struct column_table *table_launches(struct session_share *share)
         size_t offset;
     } sizes[] = {
         {"num_regs", offsetof(struct launch_config, num_regs)},
+        {"sgprs", offsetof(struct launch_config, sgprs)},
+        {"accum_vgprs", offsetof(struct launch_config, accum_vgprs)},
         {"static_shared_bytes", offsetof(struct launch_config, static_shared)},
         {"dyn_shared_bytes", offsetof(struct launch_config, dyn_shared)},
         {"shared_executed_bytes", offsetof(struct launch_config, shared_executed)},

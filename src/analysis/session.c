@@ -123,6 +123,7 @@ static void on_issue(void *user, const struct log_issue *issue)
 
 static void loader_free(struct session_loader *loader)
 {
+    free(loader->kept);
     free(loader->scope_slots);
     free(loader->details);
     intern_free(&loader->detail_contents);
@@ -148,12 +149,13 @@ static struct session_model *model_make(void)
     return model;
 }
 
-gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user, struct problem *problem)
+gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user, size_t kernels_expected,
+                               struct problem *problem)
 {
     struct session_model *model = model_make();
     if (!model)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to load the session");
-    struct session_loader loader = {.model = model};
+    struct session_loader loader = {.model = model, .kernels_expected = kernels_expected};
     gpufl_status status = read(user, on_line, on_issue, &loader, &model->summary, problem);
     if (loader.status != GPUFL_OK)
         status = problem_set(problem, loader.status, "the session cannot be loaded: %s",
@@ -180,7 +182,7 @@ static gpufl_status directory_read(void *user, log_line_fn take_line, log_issue_
 
 gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem)
 {
-    return session_load_from(out, directory_read, (void *)(uintptr_t)path, problem);
+    return session_load_from(out, directory_read, (void *)(uintptr_t)path, 0, problem);
 }
 
 static size_t metric_table_bytes(const struct metric_table *table)

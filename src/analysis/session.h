@@ -190,11 +190,12 @@ struct session_model {
  * failure: it is counted in summary, issues and issues_by_kind. */
 NODISCARD gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem);
 /* The same from any other keeper of sessions. read: delivers the session's lines as log_read does (job_start first,
- * then system, scope, device, sass, records of all channels once), passing line_user on, and fills the summary. */
+ * then system, scope, device, sass, records of all channels once), passing line_user on, and fills the summary.
+ * kernels_expected: room is made at once for so many; more or fewer may come, 0: unknown. */
 typedef gpufl_status (*session_reader_fn)(void *user, log_line_fn on_line, log_issue_fn on_issue, void *line_user,
                                           struct log_summary *summary, struct problem *problem);
 NODISCARD gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user,
-                                         struct problem *problem);
+                                         size_t kernels_expected, struct problem *problem);
 size_t session_bytes(const struct session_model *model); /* memory that the model takes, about */
 void session_free(struct session_model *model);
 

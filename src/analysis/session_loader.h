@@ -25,6 +25,9 @@ struct deep_loader {
 
 struct session_loader {
     struct session_model *model;
+    size_t kernels_expected;
+    uint32_t *kept; /* rows of a batch that become kernels */
+    uint32_t kept_capacity;
     uint32_t *scope_slots; /* scope id -> index + 1, open addressing */
     size_t scope_slot_count, scope_slots_used;
     uint64_t last_scope_id; /* rows come in runs of one scope */

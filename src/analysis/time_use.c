@@ -35,6 +35,7 @@ struct sweep {
     size_t host_wait_count;
     uint16_t *device_index;                /* device id -> index */
     int64_t *busy_end_ns, *compute_end_ns; /* by device index */
+    size_t last_bin;                       /* time goes on: the next stretch is mostly in the same one */
     struct launch_run *runs;
     uint32_t path_count;
     bool has_failed;
@@ -81,7 +82,10 @@ static void part_add(struct sweep *sweep, size_t at, size_t part, int64_t from_n
         return;
     *part_of(&analysis->devices[at], part) += to_ns - from_ns;
     struct time_use *bins = &analysis->time_bins[at * TIME_BINS];
-    size_t bin = (size_t)((from_ns - analysis->start_ns) / analysis->time_bin_ns);
+    int64_t bin_from_ns = from_ns - analysis->start_ns - (int64_t)sweep->last_bin * analysis->time_bin_ns;
+    if (bin_from_ns < 0 || bin_from_ns >= analysis->time_bin_ns)
+        sweep->last_bin = (size_t)((from_ns - analysis->start_ns) / analysis->time_bin_ns);
+    size_t bin = sweep->last_bin;
     for (; from_ns < to_ns && bin < TIME_BINS; bin++) {
         int64_t end_ns = analysis->start_ns + (int64_t)(bin + 1) * analysis->time_bin_ns;
         end_ns = end_ns < to_ns ? end_ns : to_ns;

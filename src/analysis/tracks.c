@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/tracks.h"
 
+#include "analysis/name_weights.h"
 #include "analysis/statistics.h"
 
 #include <stdlib.h>
@@ -162,8 +163,10 @@ struct dealer {
     struct track_key last_key; /* events come in runs of one track */
     uint32_t last_id;
     size_t capacity;
+    uint16_t *ids; /* owned; of every row, kind after kind */
     bool has_failed;
 };
+_Static_assert(tracks_max <= UINT16_MAX, "ids of tracks are kept in 16 bits");
 
 /* From 1; 0: no track for it. */
 static uint32_t track_of(struct dealer *dealer, enum track_kind kind, uint32_t row)
@@ -198,9 +201,15 @@ static uint32_t track_of(struct dealer *dealer, enum track_kind kind, uint32_t r
 static bool tracks_count(struct dealer *dealer)
 {
     struct track_set *set = dealer->set;
+    size_t total = 0;
+    for (int kind = 0; kind < TRACK_KIND_COUNT; kind++)
+        total += rows_of(set->model, kind);
+    uint16_t *next = dealer->ids = malloc((total + 1) * sizeof *dealer->ids);
+    dealer->has_failed = !next;
     for (int kind = 0; kind < TRACK_KIND_COUNT && !dealer->has_failed; kind++) {
         for (size_t row = 0; row < rows_of(set->model, kind) && !dealer->has_failed; row++) {
             uint32_t id = track_of(dealer, kind, (uint32_t)row);
+            *next++ = (uint16_t)id;
             if (id)
                 set->tracks[id - 1].count++;
             else if (kind != TRACK_LAUNCHES) /* their kernels are there */
@@ -233,42 +242,6 @@ static bool track_sort(const struct track_set *set, struct track *track, uint32_
     return is_done;
 }
 
-/* The names that took most of a stretch, by Misra and Gries: one that took more than a ninth of it is among them. */
-enum { names_kept = 8 };
-struct name_weights {
-    uint32_t names[names_kept];
-    int64_t weights[names_kept];
-};
-
-static void names_add(struct name_weights *weights, uint32_t name, int64_t weight)
-{
-    int lightest = 0;
-    for (int i = 0; i < names_kept; i++) {
-        if (weights->weights[i] && weights->names[i] == name) {
-            weights->weights[i] = sum_saturated(weights->weights[i], weight);
-            return;
-        }
-        if (weights->weights[i] < weights->weights[lightest])
-            lightest = i;
-    }
-    int64_t taken = weights->weights[lightest] < weight ? weights->weights[lightest] : weight;
-    for (int i = 0; taken && i < names_kept; i++)
-        weights->weights[i] -= taken;
-    if (weight > taken) {
-        weights->names[lightest] = name;
-        weights->weights[lightest] = weight - taken;
-    }
-}
-
-static uint32_t names_top(const struct name_weights *weights)
-{
-    int top = 0;
-    for (int i = 1; i < names_kept; i++)
-        if (weights->weights[i] > weights->weights[top])
-            top = i;
-    return weights->names[top];
-}
-
 static size_t chunk_count(const struct track *track)
 {
     return (track->count + chunk_events - 1) / chunk_events;
@@ -290,12 +263,12 @@ static void track_sum(const struct track_set *set, struct track *track)
                 sum->start_ns = event.start_ns;
             if (event_end_ns > seen_ns) {
                 sum->busy_ns += event_end_ns - seen_ns;
-                names_add(&weights, event.name, event_end_ns - seen_ns);
+                name_weights_add(&weights, event.name, event_end_ns - seen_ns);
             }
             end_ns = event_end_ns > end_ns ? event_end_ns : end_ns;
         }
         sum->end_ns = end_ns;
-        sum->name = names_top(&weights);
+        sum->name = name_weights_top(&weights);
         track->busy_ns = sum_saturated(track->busy_ns, sum->busy_ns);
     }
     track->first_ns = track->chunks[0].start_ns;
@@ -322,12 +295,11 @@ static bool tracks_fill(struct dealer *dealer)
         rows += set->tracks[i].count;
         chunks += chunk_count(&set->tracks[i]);
     }
+    const uint16_t *ids = dealer->ids;
     for (int kind = 0; is_done && kind < TRACK_KIND_COUNT; kind++) {
-        for (size_t row = 0; row < rows_of(set->model, kind); row++) {
-            uint32_t id = track_of(dealer, kind, (uint32_t)row);
-            if (id)
-                *next[id - 1]++ = (uint32_t)row;
-        }
+        for (size_t row = 0; row < rows_of(set->model, kind); row++, ids++)
+            if (*ids)
+                *next[*ids - 1]++ = (uint32_t)row;
     }
     rows = set->rows;
     for (size_t i = 0; is_done && i < set->track_count; i++) {
@@ -347,6 +319,7 @@ gpufl_status track_set_make(struct track_set *set, const struct session_model *m
     struct dealer dealer = {.set = set};
     bool is_done = tracks_count(&dealer) && tracks_fill(&dealer);
     intern_free(&dealer.keys);
+    free(dealer.ids);
     if (!is_done) {
         track_set_free(set);
         return GPUFL_E_NO_MEMORY;
@@ -423,7 +396,7 @@ static void brush_flush(struct brush *brush)
 {
     if (brush->current.count || brush->current.busy_ns) {
         brush->current.pixel = brush->pixel;
-        brush->current.name = names_top(&brush->weights);
+        brush->current.name = name_weights_top(&brush->weights);
         brush->out[brush->count++] = brush->current;
     }
     brush->current = (struct track_pixel){0};
@@ -444,7 +417,7 @@ static void brush_add(struct brush *brush, uint32_t count, int64_t busy_ns, uint
 {
     brush->current.count += count;
     brush->current.busy_ns += busy_ns;
-    names_add(&brush->weights, name, busy_ns);
+    name_weights_add(&brush->weights, name, busy_ns);
 }
 
 static void brush_event(struct brush *brush, int64_t start_ns, int64_t end_ns, uint32_t name)

@@ -14,7 +14,7 @@ const struct api_parameter api_parameters[] = {
     {"track", "string", "id of a track"},
     {"start_ns", "integer", "when the event begins, nanoseconds since 1970"},
     {"kernel", "integer", "kernel_id"},
-    {"exact", "boolean", "true: load the session however large it is"},
+    {"exact", "boolean", "true: load the session however large it is; false: the timeline does not wait for it"},
     {"device", "integer", "device id"},
     {"stream", "integer", "stream id"},
     {"scope", "string", "a scope path as /scopes has it, with everything below it"},

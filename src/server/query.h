@@ -21,14 +21,15 @@ struct query {
     size_t other_table_count;
     /* What changed by whose hand goes to the store's audit log; NULL: "local". */
     const char *(*actor)(const struct http_exchange *exchange);
-    struct query_cache *cache; /* owned */
-    int64_t exact_kernels;     /* of the options */
+    struct query_cache *cache;         /* owned */
+    int64_t exact_kernels, quick_rows; /* of the options */
 };
 
 struct query_options {
     uint64_t cache_bytes;  /* memory of sessions kept loaded; 0: 1 GiB. One that is larger alone is answered from
                                  rollups only */
     int64_t exact_kernels; /* sessions with more kernels are answered from rollups until they are loaded; 0: 2 M */
+    int64_t quick_rows;    /* the timeline of sessions with more rows does not wait for their loading; 0: 50,000 */
 };
 
 NODISCARD gpufl_status query_open(struct query *query, struct store *store, const struct query_options *options,

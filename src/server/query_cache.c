@@ -123,11 +123,11 @@ static gpufl_status read_store(void *user, log_line_fn on_line, log_issue_fn on_
     return store_read(reading->store, reading->range, count_line, reading, problem);
 }
 
-gpufl_status query_load(struct store *store, const struct store_range *range, struct session_model **out,
-                        struct problem *problem)
+gpufl_status query_load(struct store *store, const struct store_range *range, int64_t kernels_expected,
+                        struct session_model **out, struct problem *problem)
 {
     struct store_reading reading = {.store = store, .range = range};
-    return session_load_from(out, read_store, &reading, problem);
+    return session_load_from(out, read_store, &reading, kernels_expected > 0 ? (size_t)kernels_expected : 0, problem);
 }
 
 /* What the catalog says of a session. */
@@ -156,7 +156,7 @@ static gpufl_status fill(struct query_session *session, struct store *store, con
     for (unsigned type = 0; session->is_light && type < RECORD_TYPE_COUNT; type++)
         if (!record_catalogue[type].is_batch)
             record_set_add(&range.types, type);
-    gpufl_status status = query_load(store, &range, &session->model, problem);
+    gpufl_status status = query_load(store, &range, session->is_light ? 0 : entry->kernels, &session->model, problem);
     if (status != GPUFL_OK)
         return status;
     struct log_summary *summary = &session->model->summary;
@@ -170,8 +170,6 @@ static gpufl_status fill(struct query_session *session, struct store *store, con
         session->kernels = (int64_t)session->model->kernels.count;
     }
     status = analysis_make_with(&session->analysis, session->model, session->is_light ? CODE_UNREAD : CODE_STORED);
-    if (status == GPUFL_OK && !session->is_light)
-        status = track_set_make(&session->tracks, session->model);
     if (status != GPUFL_OK)
         problem_set(problem, status, "no memory to analyse the session");
     return status;
@@ -187,7 +185,7 @@ static void load(struct query_cache *cache, struct query_session *session, struc
     session->status = fill(session, store, entry, &session->problem);
     int64_t end_ns = clock_mono_ns();
     pthread_mutex_unlock(&cache->load);
-    uint64_t bytes = session->model ? session_bytes(session->model) + track_set_bytes(&session->tracks) : 0;
+    uint64_t bytes = session->model ? session_bytes(session->model) : 0;
     pthread_mutex_lock(&cache->lock);
     session->loaded_ns = end_ns;
     session->load_ns = end_ns - start_ns;
@@ -307,4 +305,32 @@ struct query_session *query_cache_peek(struct query_cache *cache, const char *se
     }
     pthread_mutex_unlock(&cache->lock);
     return session;
+}
+
+const struct track_set *query_cache_tracks_peek(struct query_cache *cache, const struct query_session *session)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool has_tracks = session->has_tracks;
+    pthread_mutex_unlock(&cache->lock);
+    return has_tracks ? &session->tracks : NULL;
+}
+
+const struct track_set *query_cache_tracks(struct query_cache *cache, struct query_session *session)
+{
+    const struct track_set *tracks = query_cache_tracks_peek(cache, session);
+    if (tracks)
+        return tracks;
+    pthread_mutex_lock(&cache->load);
+    /* Another request may have made them meanwhile. */
+    tracks = query_cache_tracks_peek(cache, session);
+    if (!tracks && track_set_make(&session->tracks, session->model) == GPUFL_OK) {
+        tracks = &session->tracks;
+        pthread_mutex_lock(&cache->lock);
+        session->has_tracks = true;
+        session->bytes += track_set_bytes(tracks);
+        cache->bytes += track_set_bytes(tracks);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    pthread_mutex_unlock(&cache->load);
+    return tracks;
 }

@@ -17,9 +17,10 @@ struct query_session {
     int64_t kernels;              /* also when light */
     struct session_model *model;
     struct analysis analysis;
-    struct track_set tracks; /* empty when light */
     /* The cache's own. */
     struct query_session *next;
+    struct track_set tracks;
+    bool has_tracks; /* query_cache_tracks */
     uint64_t bytes, used_at;
     int64_t loaded_ns, load_ns; /* monotonic */
     unsigned holders;
@@ -38,10 +39,14 @@ NODISCARD gpufl_status query_cache_hold(struct query_cache *cache, struct store 
 /* Only one that is loaded already; NULL. revision and created_ns: as the catalog has them. */
 struct query_session *query_cache_peek(struct query_cache *cache, const char *session_id, int64_t revision,
                                        int64_t created_ns);
+/* The tracks of a whole session that is held, made when they are first asked for; NULL: no memory. */
+const struct track_set *query_cache_tracks(struct query_cache *cache, struct query_session *session);
+/* The same, only if they are made already; NULL. */
+const struct track_set *query_cache_tracks_peek(struct query_cache *cache, const struct query_session *session);
 void query_cache_release(struct query_cache *cache, struct query_session *session);
 
-/* A model of some record types or of a stretch of time, which the caller frees. */
-NODISCARD gpufl_status query_load(struct store *store, const struct store_range *range, struct session_model **out,
-                                  struct problem *problem);
+/* A model of some record types or of a stretch of time, which the caller frees. kernels_expected: 0 unknown. */
+NODISCARD gpufl_status query_load(struct store *store, const struct store_range *range, int64_t kernels_expected,
+                                  struct session_model **out, struct problem *problem);
 
 #endif

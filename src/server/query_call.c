@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { exact_kernels_default = 2000000 };
+enum { exact_kernels_default = 2000000, quick_rows_default = 50000 };
 #define CACHE_BYTES_DEFAULT (UINT64_C(1) << 30)
 
 gpufl_status query_open(struct query *query, struct store *store, const struct query_options *options,
@@ -14,6 +14,7 @@ gpufl_status query_open(struct query *query, struct store *store, const struct q
 {
     *query = (struct query){.store = store};
     query->exact_kernels = options->exact_kernels > 0 ? options->exact_kernels : exact_kernels_default;
+    query->quick_rows = options->quick_rows > 0 ? options->quick_rows : quick_rows_default;
     gpufl_status status =
         query_cache_open(&query->cache, options->cache_bytes ? options->cache_bytes : CACHE_BYTES_DEFAULT);
     if (status != GPUFL_OK)
@@ -127,7 +128,7 @@ void query_page_end(struct query_call *call, const struct query_page *page, size
         json_text(&call->out, NULL);
 }
 
-const struct query_session *query_hold(struct query_call *call, const char *session_id, bool is_light)
+struct query_session *query_hold(struct query_call *call, const char *session_id, bool is_light)
 {
     struct problem problem = {""};
     struct query_session *session = NULL;
@@ -154,16 +155,19 @@ bool query_is_known(struct query_call *call, const struct query_session *session
 }
 
 struct size_check {
-    int64_t kernels, revision, created_ns;
+    int64_t kernels, rows, revision, created_ns;
 };
 
 static bool take_size(void *user, const struct store_session *session)
 {
-    *(struct size_check *)user = (struct size_check){session->kernels, session->revision, session->created_ns};
+    *(struct size_check *)user =
+        (struct size_check){session->kernels, session->rows, session->revision, session->created_ns};
     return false;
 }
 
-const struct query_session *query_whole(struct query_call *call, bool *is_too_large)
+/* A larger session is not loaded unless exact=true asks: then *is_too_large, and NULL unless it is there already.
+ * is_prompt: nor is one whose loading would be felt. */
+static struct query_session *hold_within(struct query_call *call, bool is_prompt, bool *is_too_large)
 {
     static const char *const answers[] = {"false", "true", NULL};
     const char *id = http_exchange_path_value(call->exchange, "id");
@@ -178,14 +182,44 @@ const struct query_session *query_whole(struct query_call *call, bool *is_too_la
         query_fail_status(call, status, "session", &problem);
         return NULL;
     }
-    if (!is_exact && size.kernels > call->query->exact_kernels) {
-        struct query_session *session = query_cache_peek(call->query->cache, id, size.revision, size.created_ns);
-        *is_too_large = !session;
-        if (session)
-            call->held[call->held_count++] = session;
-        return session;
-    }
-    return query_hold(call, id, false);
+    *is_too_large =
+        !is_exact && (size.kernels > call->query->exact_kernels || (is_prompt && size.rows > call->query->quick_rows));
+    if (!*is_too_large)
+        return query_hold(call, id, false);
+    struct query_session *session = query_cache_peek(call->query->cache, id, size.revision, size.created_ns);
+    if (session)
+        call->held[call->held_count++] = session;
+    return session;
+}
+
+struct query_session *query_whole(struct query_call *call, bool *is_too_large)
+{
+    struct query_session *session = hold_within(call, false, is_too_large);
+    *is_too_large &= !session;
+    return session;
+}
+
+const struct track_set *query_tracks_of(struct query_call *call, struct query_session *session)
+{
+    const struct track_set *tracks = query_cache_tracks(call->query->cache, session);
+    if (!tracks)
+        query_fail(call, 503, "no_memory", "no memory to answer");
+    return tracks;
+}
+
+const struct track_set *query_whole_tracks(struct query_call *call, bool is_prompt,
+                                           const struct query_session **session, bool *is_too_large)
+{
+    struct query_session *held = hold_within(call, is_prompt, is_too_large);
+    bool is_waiting = held && !(is_prompt && *is_too_large);
+    const struct track_set *tracks = NULL;
+    if (is_waiting)
+        tracks = query_tracks_of(call, held);
+    else if (held)
+        tracks = query_cache_tracks_peek(call->query->cache, held);
+    *is_too_large &= !is_waiting && !tracks;
+    *session = tracks ? held : NULL;
+    return tracks;
 }
 
 void query_audit(struct query_call *call, const char *action, const char *subject, const char *detail)

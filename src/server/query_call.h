@@ -44,10 +44,16 @@ bool query_page(struct query_call *call, size_t limit_default, size_t limit_max,
 void query_page_end(struct query_call *call, const struct query_page *page, size_t total);
 
 /* A session of the store, loaded; NULL: answered with an error. At most two a call. is_light: query_cache.h. */
-const struct query_session *query_hold(struct query_call *call, const char *session_id, bool is_light);
+struct query_session *query_hold(struct query_call *call, const char *session_id, bool is_light);
 /* The session's whole model unless it has too many kernels to load unasked (parameter exact=true asks): then NULL and
  * *is_too_large, and the caller answers from rollups. NULL without it: answered with an error. */
-const struct query_session *query_whole(struct query_call *call, bool *is_too_large);
+struct query_session *query_whole(struct query_call *call, bool *is_too_large);
+/* The session's tracks, and the session itself; NULL as query_whole. is_prompt: of one with more than quick_rows rows
+ * only if they are there already. */
+const struct track_set *query_whole_tracks(struct query_call *call, bool is_prompt,
+                                           const struct query_session **session, bool *is_too_large);
+/* The tracks of a whole session; NULL: answered with an error. */
+const struct track_set *query_tracks_of(struct query_call *call, struct query_session *session);
 /* Sets the ETag of an answer that follows from the loaded session alone; true: the client has it, and is told so. */
 bool query_is_known(struct query_call *call, const struct query_session *session);
 /* An entry of the audit log. */

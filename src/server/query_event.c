@@ -142,7 +142,7 @@ static void answer_stored_event(struct query_call *call, const char *id, int64_t
     struct session_model *model;
     struct track_set set;
     struct problem problem = {"no memory to answer"};
-    gpufl_status status = query_load(call->query->store, &range, &model, &problem);
+    gpufl_status status = query_load(call->query->store, &range, 0, &model, &problem);
     if (status == GPUFL_OK) {
         status = track_set_make(&set, model);
         if (status == GPUFL_OK) {
@@ -166,11 +166,14 @@ void query_timeline_event(struct query_call *call)
         query_fail(call, 400, "parameter_missing", "track and start_ns are needed: an event of the timeline");
         return;
     }
-    const struct query_session *session = query_whole(call, &is_too_large);
+    struct query_session *session = query_whole(call, &is_too_large);
     if (is_too_large)
         answer_stored_event(call, id, start_ns);
-    else if (session && !query_is_known(call, session))
-        answer_event(call, &session->tracks, id, start_ns);
+    if (!session || query_is_known(call, session))
+        return;
+    const struct track_set *tracks = query_tracks_of(call, session);
+    if (tracks)
+        answer_event(call, tracks, id, start_ns);
 }
 
 /* ---- where a kernel ran ---- */

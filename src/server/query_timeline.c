@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timeline. Tracks and tiles come from the loaded session; of one that is too large to load unasked, GPU work comes
- * from the store's sums, and from its rows where few enough are in the stretch.
+/* The timeline. Tracks and tiles come from the loaded session; of one that is too large to load unasked, or to be waited
+ * for, GPU work comes from the store's sums, and from its rows where few enough are in the stretch.
  *
  * A tile is one block of little-endian columns: 8 bytes "GFLCOLS1", the size of a JSON text (u32) and 4 zero bytes,
  * that text, padded with blanks to a multiple of 8, then the columns, each padded with zeros to a multiple of 8. The
@@ -52,24 +52,6 @@ void query_track_write(struct bytes *out, const struct track_key *key)
     }
 }
 
-/* ---- the store's sums as tracks ---- */
-
-static struct track_key stored_key(const struct timeline_track *track)
-{
-    static const struct {
-        enum record_type type;
-        enum track_kind kind;
-    } kinds[] = {{RECORD_MEMCPY_EVENT_BATCH, TRACK_COPIES}, {RECORD_MEMSET_EVENT_BATCH, TRACK_MEMSETS}};
-    struct track_key key = {.kind = TRACK_KERNELS, .thread_id = ID_UNKNOWN, .depth = ID_UNKNOWN};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i].type == track->type)
-            key.kind = (uint8_t)kinds[i].kind;
-    key.device =
-        track->device_id >= 0 && track->device_id < DEVICE_UNKNOWN ? (uint16_t)track->device_id : DEVICE_UNKNOWN;
-    key.stream_id = track->stream_id >= 0 && track->stream_id < ID_UNKNOWN ? (uint32_t)track->stream_id : ID_UNKNOWN;
-    return key;
-}
-
 struct session_span {
     int64_t start_ns, end_ns;
 };
@@ -92,24 +74,13 @@ static bool span_of(struct query_call *call, struct session_span *span)
     return true;
 }
 
-/* False: answered. */
-static bool stored_read(struct query_call *call, int64_t from_ns, int64_t to_ns, int64_t width_ns,
-                        struct timeline *timeline)
-{
-    struct problem problem = {""};
-    int64_t least_ns = (to_ns - from_ns) / (TIMELINE_BUCKETS_MAX / 4) + 1;
-    gpufl_status status = store_timeline(call->query->store, http_exchange_path_value(call->exchange, "id"), from_ns,
-                                         to_ns, width_ns > least_ns ? width_ns : least_ns, timeline, &problem);
-    return status == GPUFL_OK || query_fail_status(call, status, "session", &problem);
-}
-
 /* ---- the list of tracks ---- */
 
 static void stored_tracks_write(struct query_call *call)
 {
     struct session_span span;
     struct timeline timeline;
-    if (!span_of(call, &span) || !stored_read(call, span.start_ns, span.end_ns + 1, 1, &timeline))
+    if (!span_of(call, &span) || !query_sums_read(call, span.start_ns, span.end_ns + 1, 1, &timeline))
         return;
     bytes_append_char(&call->out, '{');
     member_bool(&call->out, "is_exact", false);
@@ -118,7 +89,7 @@ static void stored_tracks_write(struct query_call *call)
     list_open(&call->out, "tracks");
     for (size_t i = 0; i < timeline.track_count; i++) {
         const struct timeline_track *track = &timeline.tracks[i];
-        const struct track_key key = stored_key(track);
+        const struct track_key key = query_sums_key(track);
         uint64_t count = 0;
         int64_t busy_ns = 0;
         for (size_t k = 0; k < track->count; k++) {
@@ -140,18 +111,21 @@ static void stored_tracks_write(struct query_call *call)
 void query_tracks(struct query_call *call)
 {
     bool is_too_large;
-    const struct query_session *session = query_whole(call, &is_too_large);
+    const struct query_session *session;
+    /* Said, not left out: whoever lists tracks mostly wants all of them. */
+    const bool is_prompt = query_text(call, "exact") != NULL;
+    const struct track_set *tracks = query_whole_tracks(call, is_prompt, &session, &is_too_large);
     if (is_too_large)
         stored_tracks_write(call);
-    if (!session || query_is_known(call, session))
+    if (!tracks || query_is_known(call, session))
         return;
     bytes_append_char(&call->out, '{');
     member_bool(&call->out, "is_exact", true);
     member_int(&call->out, "start_ns", session->analysis.start_ns);
     member_int(&call->out, "end_ns", session->analysis.end_ns);
     list_open(&call->out, "tracks");
-    for (size_t i = 0; i < session->tracks.track_count; i++) {
-        const struct track *track = &session->tracks.tracks[i];
+    for (size_t i = 0; i < tracks->track_count; i++) {
+        const struct track *track = &tracks->tracks[i];
         element(&call->out, '{');
         query_track_write(&call->out, &track->key);
         member_uint(&call->out, "count", track->count);
@@ -159,7 +133,7 @@ void query_tracks(struct query_call *call)
         bytes_append_char(&call->out, '}');
     }
     bytes_append_char(&call->out, ']');
-    member_uint(&call->out, "left_out", session->tracks.left_out);
+    member_uint(&call->out, "left_out", tracks->left_out);
     bytes_append_char(&call->out, '}');
 }
 
@@ -355,7 +329,7 @@ static gpufl_status buckets_write(struct tile *tile, const struct timeline *time
 {
     for (size_t i = 0; i < timeline->track_count; i++) {
         const struct stored_buckets stored = {timeline, &timeline->tracks[i]};
-        const struct track_key key = stored_key(stored.track);
+        const struct track_key key = query_sums_key(stored.track);
         if (!is_wanted(tile, &key))
             continue;
         for (size_t k = 0; k < stored.track->count; k++) {
@@ -384,7 +358,7 @@ static gpufl_status rows_write(struct tile *tile, struct problem *problem)
     record_set_add(&range.types, RECORD_JOB_START);
     struct session_model *model;
     struct track_set set;
-    gpufl_status status = query_load(tile->call->query->store, &range, &model, problem);
+    gpufl_status status = query_load(tile->call->query->store, &range, 0, &model, problem);
     if (status != GPUFL_OK)
         return status;
     status = track_set_make(&set, model);
@@ -400,7 +374,8 @@ static bool stored_write(struct tile *tile)
 {
     struct timeline timeline;
     struct problem problem = {"no memory to answer"};
-    if (!stored_read(tile->call, tile->from_ns, tile->to_ns, (tile->to_ns - tile->from_ns) / tile->pixels, &timeline))
+    if (!query_sums_read(tile->call, tile->from_ns, tile->to_ns, (tile->to_ns - tile->from_ns) / tile->pixels,
+                         &timeline))
         return false;
     gpufl_status status =
         timeline.rows <= tile->events_max ? rows_write(tile, &problem) : buckets_write(tile, &timeline, &problem);
@@ -432,7 +407,8 @@ void query_timeline(struct query_call *call)
     bool is_too_large;
     int64_t pixels = pixels_default;
     struct session_span span;
-    const struct query_session *session = query_whole(call, &is_too_large);
+    const struct query_session *session;
+    const struct track_set *tracks = query_whole_tracks(call, true, &session, &is_too_large);
     if ((!session && !is_too_large) || (session && query_is_known(call, session)) || !span_of(call, &span) ||
         !query_int(call, "pixels", 1, TRACK_PIXELS_MAX, &pixels))
         return;
@@ -459,7 +435,7 @@ void query_timeline(struct query_call *call)
     if (!is_done)
         query_fail(call, 503, "no_memory", "no memory to answer");
     else if (session)
-        set_write(&tile, &session->tracks);
+        set_write(&tile, tracks);
     else
         is_done = stored_write(&tile);
     if (is_done)

@@ -12,4 +12,9 @@ void query_track_id(const struct track_key *key, char out[QUERY_TRACK_ID_SIZE]);
 /* Members that say which track it is. */
 void query_track_write(struct bytes *out, const struct track_key *key);
 
+/* GPU work from the store's sums; the caller frees the timeline. False: answered. query_sums.c */
+bool query_sums_read(struct query_call *call, int64_t from_ns, int64_t to_ns, int64_t width_ns,
+                     struct timeline *timeline);
+struct track_key query_sums_key(const struct timeline_track *track);
+
 #endif

@@ -73,7 +73,11 @@ static const char step_3[] =
     "CREATE TABLE metric_now(gpu INTEGER PRIMARY KEY, minute INTEGER NOT NULL, layout INTEGER NOT NULL,"
     " data BLOB NOT NULL);";
 
-static const char *const steps[] = {step_1, step_2, step_3};
+/* When it came, of a delivery whose every line has a number: those are told apart without it, and it is forgotten after a
+ * while. NULL: as long as the session is there. */
+static const char step_4[] = "ALTER TABLE delivery ADD COLUMN numbered_ns INTEGER;";
+
+static const char *const steps[] = {step_1, step_2, step_3, step_4};
 _Static_assert(sizeof steps / sizeof *steps == SCHEMA_VERSION, "one step per version");
 
 static gpufl_status script_run(struct connection *connection, const char *sql, struct problem *problem)

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-enum { SCHEMA_VERSION = 3, TILE_SHIFTS = 64, LAYOUTS_MAX = 4096, MADE_LAYOUTS_MAX = 256 };
+enum { SCHEMA_VERSION = 4, TILE_SHIFTS = 64, LAYOUTS_MAX = 4096, MADE_LAYOUTS_MAX = 256 };
 
 struct sqlite_store;
 

@@ -203,6 +203,18 @@ static gpufl_status unit_apply(struct sqlite_store *store, struct connection *co
     return status ? status : sqlite_write_sums(store, connection, session, unit, now_ns, problem);
 }
 
+/* A delivery is sent again within minutes, when its answer got lost; lines that come later are told apart by their
+ * numbers. Without this a session that goes on for a day would keep a row for each of its seconds. */
+enum { FORGET_EVERY = 256 };
+#define DELIVERY_KEPT_NS (INT64_C(900) * 1000000000)
+
+static gpufl_status deliveries_forget(struct connection *connection, int64_t session, int64_t now_ns,
+                                      struct problem *problem)
+{
+    return statement_run(connection, problem, "DELETE FROM delivery WHERE session=?1 AND numbered_ns<?2", "ii", session,
+                         now_ns - DELIVERY_KEPT_NS);
+}
+
 static gpufl_status write_apply(struct sqlite_store *store, struct connection *connection, void *arg,
                                 struct problem *problem)
 {
@@ -221,14 +233,18 @@ static gpufl_status write_apply(struct sqlite_store *store, struct connection *c
     } else {
         if (!status && unit->window_id[0])
             status = statement_run(connection, problem,
-                                   "INSERT INTO delivery(session, channel, window_id, crc) VALUES(?1, ?2, ?3, ?4)",
-                                   "itti", session, channel_text(unit->channel), unit->window_id, (int64_t)unit->crc);
+                                   "INSERT INTO delivery(session, channel, window_id, crc, numbered_ns)"
+                                   " VALUES(?1, ?2, ?3, ?4, ?5)",
+                                   "ittii", session, channel_text(unit->channel), unit->window_id, (int64_t)unit->crc,
+                                   unit->has_unnumbered ? CELL_UNKNOWN : now_ns);
         if (!status && unit->lines)
             status = unit_apply(store, connection, session, unit, now_ns, problem);
     }
     if (!status)
         status = statement_integer(connection, &write->written.revision, NULL, problem,
                                    "SELECT revision FROM session WHERE session=?", "i", session);
+    if (!status && write->written.revision % FORGET_EVERY == 0)
+        status = deliveries_forget(connection, session, now_ns, problem);
     return status;
 }
 

@@ -321,6 +321,7 @@ gpufl_status write_unit_line(struct write_unit *unit, const struct log_line *lin
     uint64_t value;
     unsigned kind = line_sequence(unit, line, &value);
     gpufl_status status = GPUFL_OK;
+    unit->has_unnumbered = unit->has_unnumbered || kind == SEQUENCE_KINDS;
     if (kind < SEQUENCE_KINDS) {
         if (sequence_set_has(&unit->known[kind], value) || sequence_set_has(&unit->added[kind], value)) {
             if (is_repeated)

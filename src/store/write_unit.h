@@ -58,6 +58,7 @@ struct write_unit {
     struct segment *segments;
     size_t segment_count, segment_capacity;
     uint64_t segment_bytes, lines, repeated_lines;
+    bool has_unnumbered; /* lines that nothing but the delivery's identity tells apart */
     struct write_sums sums;
     struct column_coder coder;
 };

@@ -19,15 +19,16 @@ import urllib.request
 SERVER = shutil.which("clickhouse-server", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin")
 KEEPER_JAR = "/usr/share/java/zookeeper.jar"
 NAME = "fleet"
+HTTP_PORT = 8123
 START_S = 120
 CRASHES_MAX = 3
 
 SERVER_XML = """<?xml version="1.0"?>
 <yandex>
   <logger><level>warning</level><log>{root}/server.log</log><errorlog>{root}/error.log</errorlog></logger>
-  <listen_host>127.0.0.1</listen_host>
+  <listen_host>{host}</listen_host>
   <http_port>{http}</http_port><tcp_port>{tcp}</tcp_port>
-  <interserver_http_port>{interserver}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>
+  <interserver_http_port>{interserver}</interserver_http_port><interserver_http_host>{host}</interserver_http_host>
   <path>{root}/data/</path><tmp_path>{root}/tmp/</tmp_path><format_schema_path>{root}/formats/</format_schema_path>
   <users_config>{users}</users_config><default_profile>default</default_profile>
   <default_database>default</default_database>
@@ -38,7 +39,7 @@ SERVER_XML = """<?xml version="1.0"?>
     <session_timeout_ms>4000</session_timeout_ms></zookeeper>
   <macros><shard>{shard}</shard><replica>{replica}</replica></macros>
   <distributed_ddl><path>/clickhouse/ddl</path></distributed_ddl>
-  <remote_servers><fleet>{shards}</fleet></remote_servers>
+  <remote_servers><{name}>{shards}</{name}></remote_servers>
 </yandex>
 """
 
@@ -47,9 +48,9 @@ USERS_XML = """<?xml version="1.0"?>
   <profiles><default><max_threads>2</max_threads><max_memory_usage>1000000000</max_memory_usage>
     <background_pool_size>4</background_pool_size><background_schedule_pool_size>4</background_schedule_pool_size>
     <log_queries>0</log_queries></default></profiles>
-  <users><default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>
+  <users><default><password></password><networks><ip>127.0.0.0/8</ip></networks><profile>default</profile>
     <quota>default</quota></default>
-    <gpufl><password>{password}</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>
+    <gpufl><password>{password}</password><networks><ip>127.0.0.0/8</ip></networks><profile>default</profile>
     <quota>default</quota></gpufl></users>
   <quotas><default></default></quotas>
 </yandex>
@@ -75,8 +76,8 @@ def _free_ports(count):
 class _Node:
     """One clickhouse-server."""
 
-    def __init__(self, root, shard, replica, ports):
-        self.root, self.shard, self.replica = root, shard, replica
+    def __init__(self, root, shard, replica, host, ports):
+        self.root, self.shard, self.replica, self.host = root, shard, replica, host
         self.http, self.tcp, self.interserver = ports
         self.process = None
 
@@ -84,7 +85,7 @@ class _Node:
         """Whether it serves and has its session with the keeper."""
         try:
             question = b"SELECT count() > 0 FROM system.zookeeper WHERE path = '/'"
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/", data=question, timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.host}:{self.http}/", data=question, timeout=10) as answer:
                 return answer.read() == b"1\n"
         except OSError:
             return False
@@ -95,8 +96,10 @@ class Cluster:
 
     password = "fleet-secret"
 
-    def __init__(self, shards=2, replicas=2):
+    def __init__(self, shards=2, replicas=2, name=NAME, hosts=None):
+        """hosts: an address for each node, shard by shard, which then has ClickHouse's usual HTTP port."""
         self.root = tempfile.mkdtemp(prefix="gpufl-clickhouse-")
+        self.name = name
         ports = _free_ports(1 + 3 * shards * replicas)
         self.keeper_port = ports.pop()
         self.keeper = None
@@ -104,24 +107,26 @@ class Cluster:
         for shard in range(shards):
             for replica in range(replicas):
                 root = os.path.join(self.root, f"node-{shard}-{replica}")
-                self.nodes[shard, replica] = _Node(root, shard, replica, [ports.pop() for _ in range(3)])
-        self._configure(shards, replicas)
+                host = hosts[shard * replicas + replica] if hosts else "127.0.0.1"
+                own = [ports.pop() for _ in range(3)]
+                self.nodes[shard, replica] = _Node(root, shard, replica, host, [HTTP_PORT, *own[1:]] if hosts else own)
+        self._configure(shards)
 
-    def _configure(self, shards, replicas):
+    def _configure(self, shards):
         users = os.path.join(self.root, "users.xml")
         with open(users, "w", encoding="utf-8") as out:
             out.write(USERS_XML.format(password=self.password))
         described = "".join(
             "<shard><internal_replication>true</internal_replication>" + "".join(
-                f"<replica><host>127.0.0.1</host><port>{self.nodes[shard, replica].tcp}</port></replica>"
-                for replica in range(replicas)) + "</shard>" for shard in range(shards))
+                f"<replica><host>{node.host}</host><port>{node.tcp}</port></replica>"
+                for (at, _), node in self.nodes.items() if at == shard) + "</shard>" for shard in range(shards))
         for node in self.nodes.values():
             for part in ("data", "tmp", "formats"):
                 os.makedirs(os.path.join(node.root, part))
             with open(os.path.join(node.root, "config.xml"), "w", encoding="utf-8") as out:
                 out.write(SERVER_XML.format(root=node.root, http=node.http, tcp=node.tcp, interserver=node.interserver,
-                                            users=users, keeper=self.keeper_port, shard=node.shard,
-                                            replica=node.replica, shards=described))
+                                            users=users, keeper=self.keeper_port, shard=node.shard, host=node.host,
+                                            name=self.name, replica=node.replica, shards=described))
         os.makedirs(os.path.join(self.root, "keeper"))
         with open(os.path.join(self.root, "keeper.cfg"), "w", encoding="utf-8") as out:
             out.write(f"tickTime=1000\ninitLimit=10\nsyncLimit=5\ndataDir={self.root}/keeper\nclientPortAddress=127.0.0.1\n"
@@ -215,11 +220,11 @@ class Cluster:
     def hosts(self, first=(0, 0)):
         """Every node's HTTP address, that of `first` in front."""
         order = sorted(self.nodes.values(), key=lambda node: (node.shard, node.replica) != tuple(first))
-        return ",".join(f"127.0.0.1:{node.http}" for node in order)
+        return ",".join(f"{node.host}:{node.http}" for node in order)
 
     def url(self, database="gpufl", first=(0, 0), user="default"):
         """What gpufl serve takes as --store. user "gpufl" has Cluster.password."""
-        return f"clickhouse://{user}@{self.hosts(first)}/{database}?cluster={NAME}"
+        return f"clickhouse://{user}@{self.hosts(first)}/{database}?cluster={self.name}"
 
     def sync(self, database, shard, replica):
         """Whether the replica now has everything that the others have; waits for it."""
@@ -235,7 +240,7 @@ class Cluster:
     def query(self, text, shard=0, replica=0):
         """The answer of one node as text."""
         node = self.nodes[shard, replica]
-        request = urllib.request.Request(f"http://127.0.0.1:{node.http}/", data=text.encode())
+        request = urllib.request.Request(f"http://{node.host}:{node.http}/", data=text.encode())
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.read().decode()

@@ -76,6 +76,10 @@ class ClickHouse(ServeTest):
         for name in GOLDEN:
             shutil.copytree(SOURCE / "tests/golden" / name, self.directory / "golden" / name)
             sessions.append(self.directory / "golden" / name)
+        # More rows than a tile of the timeline waits for: it is answered from sums.
+        shutil.copytree(SOURCE / "examples/recorded/h200-training", self.directory / "h200",
+                        ignore=shutil.ignore_patterns(".gpufl-*"))
+        sessions.append(self.directory / "h200")
         with Serve(self.directory / "embedded") as embedded, self.serve("fleet") as fleet:
             for session in sessions:
                 for server in (embedded, fleet):

@@ -99,6 +99,22 @@ class Frames(fixture.TestCase):
         self.assertEqual(session.memcpy.copy_kind.tolist(), ["H2D", "D2H"])
         self.assertEqual(session.syncs.call_stack.tolist()[0], "main@train.py:10|step@train.py:88")
 
+    def test_launches_have_the_registers_that_amd_counts_apart(self):
+        line = {"version": 1, "session_id": "0192f300-0000-7000-8000-00000000a3d0"}
+        rows = [[1, 1, 256, 64, 48, 16], [2, 1, 256, 64, 0, None], [3, 2, 128, 32, None, None]]
+        records = [
+            {**line, "type": "job_start", "pid": 7, "app": "hip", "ts_ns": 1789000000000000000},
+            {**line, "type": "dictionary_update", "kernel_dict": {"1": "gemm", "2": "copy"}},
+            {**line, "type": "launch_config_batch", "batch_id": 1, "base_time_ns": 1789000000000000000,
+             "columns": ["launch_id", "kernel_id", "block_x", "num_regs", "sgprs", "accum_vgprs"], "rows": rows}]
+        (self.directory / "device.log").write_text("".join(json.dumps(record) + "\n" for record in records))
+        launches = GpuFlightSession(self.directory).launches
+        self.assertEqual(launches.name.tolist(), ["gemm", "gemm", "copy"])
+        for at, column in ((3, "num_regs"), (4, "sgprs"), (5, "accum_vgprs")):
+            self.assertEqual([None if pandas.isna(value) else value for value in launches[column]], [row[at] for row in rows])
+        # A launch of CUDA has none, which is not the same as 0.
+        self.assertTrue(golden("trace").launches.sgprs.isna().all())
+
     def test_deep_tables_agree_with_the_report(self):
         session = golden("deep")
         stalls = session.analysis["deep"]["stalls"]

@@ -434,6 +434,32 @@ pageTest(
     },
 );
 
+pageTest(
+    server,
+    "GPU work is there before the server has loaded the session, and the rest when it has",
+    {},
+    async (page) => {
+        await server.kill(); // and with it all that it had loaded
+        await server.start();
+        let release;
+        const isReleased = new Promise((done) => (release = done));
+        await page.route("**/timeline/tracks", async (call) => {
+            await isReleased;
+            await call.continue();
+        });
+        const threads = page.locator(".tl-label", { hasText: "launches" });
+        await page.open(`/sessions/${server.ids.h200}/timeline`);
+        await isReady(page);
+        await eventually(async () => (await heights(page, "stream 7")).some((height) => height > 0));
+        assert.equal(await threads.count(), 0);
+        assert.equal(await page.getByRole("button", { name: "load all" }).count(), 0);
+        release();
+        await threads.first().waitFor();
+        await eventually(async () => (await heights(page, "launches")).some((height) => height > 0));
+        await eventually(async () => (await heights(page, "stream 7")).some((height) => height > 0));
+    },
+);
+
 pageTest(server, "a session without events and one that broke off say so", {}, async (page) => {
     await page.open(`/sessions/${server.ids.empty}/timeline`);
     await page.getByText("This session has no events on a time axis.").waitFor();

@@ -170,7 +170,7 @@ static inline struct session_model *store_model(struct store *store, const char 
 {
     struct store_reading reading = {.store = store, .session_id = session_id};
     struct session_model *model = NULL;
-    MUST(session_load_from(&model, store_reading_run, &reading, &problem));
+    MUST(session_load_from(&model, store_reading_run, &reading, 0, &problem));
     return model;
 }
 

@@ -61,6 +61,56 @@ static void requests_at_the_same_time_share_one_load(void **state)
     query_close(&cold);
 }
 
+static void *ask_tracks(void *user)
+{
+    char target[256];
+    (void)user;
+    for (int i = 0; i < 4; i++) {
+        snprintf(target, sizeof target, "/api/v1/sessions/%s/timeline%s", trace, i % 2 ? "" : "/tracks");
+        struct answer answer = query_ask(&app, "GET", target, "", NULL);
+        assert_int_equal(answer.status, 200);
+        answer_free(&answer);
+    }
+    return NULL;
+}
+
+static void tracks_that_are_asked_for_at_the_same_time_are_made_once(void **state)
+{
+    (void)state;
+    const struct query_options options = {0};
+    struct problem problem = {""};
+    struct query_metrics one, many, bare;
+    struct query_cache *warm = app.query.cache;
+    pthread_t threads[6];
+    struct query cold = {0};
+    assert_int_equal(query_open(&cold, app.store, &options, &problem), GPUFL_OK);
+    app.query.cache = cold.cache;
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_tracks, NULL), 0);
+    for (size_t i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    query_metrics_read(&cold, &many);
+    query_close(&cold);
+
+    assert_int_equal(query_open(&cold, app.store, &options, &problem), GPUFL_OK);
+    app.query.cache = cold.cache;
+    struct query_session *session = NULL;
+    assert_int_equal(query_cache_hold(cold.cache, app.store, trace, false, &session, &problem), GPUFL_OK);
+    assert_null(query_cache_tracks_peek(cold.cache, session));
+    query_metrics_read(&cold, &bare);
+    const struct track_set *tracks = query_cache_tracks(cold.cache, session);
+    assert_non_null(tracks);
+    assert_ptr_equal(query_cache_tracks(cold.cache, session), tracks);
+    assert_ptr_equal(query_cache_tracks_peek(cold.cache, session), tracks);
+    query_cache_release(cold.cache, session);
+    query_metrics_read(&cold, &one);
+    assert_true(one.bytes > bare.bytes);
+    assert_int_equal(one.bytes, many.bytes);
+    assert_int_equal(many.loads, 1);
+    app.query.cache = warm;
+    query_close(&cold);
+}
+
 static void a_full_cache_gives_up_what_was_not_used_for_longest(void **state)
 {
     (void)state;
@@ -145,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_at_the_same_time_share_one_load),
+        cmocka_unit_test(tracks_that_are_asked_for_at_the_same_time_are_made_once),
         cmocka_unit_test(a_session_that_grows_or_comes_again_is_loaded_anew),
         cmocka_unit_test(a_full_cache_gives_up_what_was_not_used_for_longest),
     };

@@ -257,6 +257,139 @@ static void few_rows_of_a_large_session_come_one_by_one(void **state)
     query_app_stop(&cold);
 }
 
+/* Forgets all that was loaded. */
+static void reopen(struct query_app *from, const struct query_options *options)
+{
+    struct problem problem = {""};
+    query_close(&from->query);
+    assert_int_equal(query_open(&from->query, from->store, options, &problem), GPUFL_OK);
+}
+
+static uint64_t loads_of(const struct query_app *from)
+{
+    struct query_metrics metrics;
+    query_metrics_read(&from->query, &metrics);
+    return metrics.loads;
+}
+
+/* The same question to both, the same answer to the byte. */
+static void assert_same(struct query_app *from, const char *session, const char *rest)
+{
+    char target[256];
+    snprintf(target, sizeof target, "/api/v1/sessions/%s/%s", session, rest);
+    struct answer answer = query_ask(from, "GET", target, "", NULL),
+                  expected = query_ask(&app, "GET", target, "", NULL);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.size, expected.size);
+    assert_memory_equal(answer.body, expected.body, answer.size);
+    answer_free(&answer);
+    answer_free(&expected);
+}
+
+static bool tile_is_exact(struct query_app *from)
+{
+    char target[256];
+    bool is_exact = false;
+    snprintf(target, sizeof target, "/api/v1/sessions/%s/timeline?pixels=50", h200);
+    struct tile tile = tile_get(from, target);
+    for (const struct json_value *track = json_member(tile.text.root, "tracks")->child; track; track = track->next)
+        is_exact = is_exact || !strcmp(json_get_text(track, "kind", ""), "launches");
+    tile_free(&tile);
+    return is_exact;
+}
+
+static void a_tile_does_not_wait_for_a_session_and_nothing_else_changes(void **state)
+{
+    (void)state;
+    const struct query_options prompt = {.quick_rows = 1};
+    char target[256];
+    reopen(&stored, &prompt);
+    assert_false(tile_is_exact(&stored));
+    snprintf(target, sizeof target, "/api/v1/sessions/%s/timeline/tracks?exact=false", h200);
+    struct json_document tracks = query_get(&stored, target);
+    assert_false(json_get_bool(tracks.root, "is_exact", true));
+    json_free(&tracks);
+    assert_int_equal(loads_of(&stored), 0);
+
+    assert_same(&stored, h200, "kernels?limit=1000&bins=20");
+    assert_same(&stored, h200, "kernels?device=0&sort=p99");
+    assert_int_equal(loads_of(&stored), 1);
+    assert_false(tile_is_exact(&stored)); /* its tracks are not made yet */
+    assert_same(&stored, h200, "timeline/tracks");
+    assert_true(tile_is_exact(&stored));
+    assert_same(&stored, h200, "timeline?pixels=50");
+    assert_same(&stored, h200, "timeline/tracks?exact=false");
+    assert_int_equal(loads_of(&stored), 1);
+
+    reopen(&stored, &prompt);
+    assert_same(&stored, h200, "timeline?pixels=500&exact=true");
+    reopen(&stored, &prompt);
+    snprintf(target, sizeof target, "/api/v1/sessions/%s/kernels/5/instances?limit=1", h200);
+    struct json_document first = query_get(&app, target);
+    snprintf(target, sizeof target, "timeline/event?track=kernels-0-7&start_ns=%lld",
+             (long long)json_get_int(json_member(first.root, "instances")->child, "start_ns", -1));
+    json_free(&first);
+    assert_same(&stored, h200, target);
+}
+
+static void the_limits_are_the_last_sizes_that_are_loaded(void **state)
+{
+    (void)state;
+    char target[256];
+    snprintf(target, sizeof target, "/api/v1/sessions/%s", h200);
+    struct json_document session = query_get(&app, target);
+    int64_t rows = json_get_int(json_member(session.root, "catalog"), "rows", -1);
+    int64_t kernels = json_get_int(json_member(session.root, "catalog"), "kernels", -1);
+    json_free(&session);
+    assert_true(rows > kernels && kernels > 1);
+    for (int64_t above = -1; above <= 1; above++) {
+        reopen(&stored, &(struct query_options){.quick_rows = rows + above});
+        assert_int_equal(tile_is_exact(&stored), above >= 0);
+        assert_int_equal(loads_of(&stored), above >= 0);
+        assert_same(&stored, h200, "timeline/tracks");
+        assert_true(tile_is_exact(&stored));
+
+        reopen(&stored, &(struct query_options){.exact_kernels = kernels + above});
+        snprintf(target, sizeof target, "/api/v1/sessions/%s/kernels", h200);
+        struct json_document list = query_get(&stored, target);
+        assert_int_equal(json_get_bool(list.root, "is_exact", above < 0), above >= 0);
+        assert_int_equal(json_get_int(list.root, "count", -1), kernels);
+        json_free(&list);
+        assert_int_equal(loads_of(&stored), above >= 0);
+    }
+}
+
+static void tracks_from_sums_are_named_as_those_of_the_loaded_session(void **state)
+{
+    (void)state;
+    static const char *const sessions[] = {H200_DIR, "tests/golden/v1", "tests/golden/two_gpus"};
+    query_app_add(&stored, sessions[1]);
+    query_app_add(&stored, sessions[2]);
+    reopen(&stored, &(struct query_options){.quick_rows = 1});
+    for (size_t s = 0; s < sizeof sessions / sizeof *sessions; s++) {
+        char id[64], target[256];
+        fixture_session_id(sessions[s], id);
+        snprintf(target, sizeof target, "/api/v1/sessions/%s/timeline/tracks?exact=false", id);
+        struct json_document sums = query_get(&stored, target);
+        *strchr(target, '?') = '\0';
+        struct json_document whole = query_get(&stored, target);
+        assert_int_equal(json_get_int(sums.root, "start_ns", -1), json_get_int(whole.root, "start_ns", -2));
+        assert_int_equal(json_get_int(sums.root, "end_ns", -1), json_get_int(whole.root, "end_ns", -2));
+        const struct json_value *track = json_member(sums.root, "tracks")->child;
+        assert_non_null(track);
+        for (; track; track = track->next) {
+            const struct json_value *at = json_member(whole.root, "tracks")->child;
+            while (at && strcmp(json_get_text(at, "id", ""), json_get_text(track, "id", "")) != 0)
+                at = at->next;
+            if (!at)
+                fail_msg("%s: only the sums have %s", sessions[s], json_get_text(track, "id", ""));
+            assert_int_equal(json_get_int(track, "count", -1), json_get_int(at, "count", -2));
+        }
+        json_free(&sums);
+        json_free(&whole);
+    }
+}
+
 static void impossible_stretches_are_refused(void **state)
 {
     (void)state;
@@ -278,6 +411,9 @@ int main(void)
         cmocka_unit_test(names_of_a_tile_are_those_of_its_rows),
         cmocka_unit_test(a_large_session_is_answered_from_sums_until_it_is_loaded),
         cmocka_unit_test(few_rows_of_a_large_session_come_one_by_one),
+        cmocka_unit_test(a_tile_does_not_wait_for_a_session_and_nothing_else_changes),
+        cmocka_unit_test(the_limits_are_the_last_sizes_that_are_loaded),
+        cmocka_unit_test(tracks_from_sums_are_named_as_those_of_the_loaded_session),
         cmocka_unit_test(impossible_stretches_are_refused),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -291,6 +291,77 @@ static void freed_room_goes_back_to_the_file_system(void **state)
     store_close(store);
 }
 
+/* ---- what is remembered of deliveries ---- */
+
+/* A window of one record; number < 0: its line has none. */
+static struct store_written record_write(struct store *store, const char *window_id, int64_t number)
+{
+    static const char text[] = "{\"type\":\"clock_sync\",\"session_id\":\"" FIXTURE_ID "\",\"ts_ns\":9}";
+    struct store_write *write = NULL;
+    struct store_written written = {0};
+    struct batch_view view = {0};
+    struct json_document document = {0};
+    struct log_line line = {.channel = CHANNEL_SYSTEM, .file = ""};
+    char reason[LINE_REASON_SIZE];
+    const struct store_identity identity = {
+        .session_id = FIXTURE_ID, .window_id = window_id, .channel = CHANNEL_SYSTEM, .crc = 5};
+    MUST(store_write_begin(store, &identity, &write, &written.delivery, &problem));
+    if (written.delivery != STORE_NEW)
+        return written;
+    assert_true(log_line_decode(&line, &view, &document, text, sizeof text - 1, reason));
+    line.seq = number;
+    MUST(store_write_line(write, &line, text, sizeof text - 1, NULL, &problem));
+    MUST(store_write_commit(write, &written, &problem));
+    json_free(&document);
+    batch_view_free(&view);
+    return written;
+}
+
+static int64_t database_integer(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return value;
+}
+
+static void deliveries_are_forgotten_when_line_numbers_stand_in_for_them(void **state)
+{
+    enum { OLD = 200, ALL = 300 };
+    char path[512], window_id[32];
+    database_path(path, *state);
+    struct store *store = fixture_store(*state);
+    assert_int_equal(record_write(store, "bare", -1).lines, 1);
+    for (int i = 0; i < ALL; i++) {
+        if (i == OLD) {
+            store_close(store);
+            assert_int_equal(database_integer(path, "SELECT COUNT(*) FROM delivery"), OLD + 1);
+            database_run(path, "UPDATE delivery SET numbered_ns=numbered_ns-3600000000000");
+            store = fixture_store(*state);
+        }
+        snprintf(window_id, sizeof window_id, "w%d", i);
+        assert_int_equal(record_write(store, window_id, i).lines, 1);
+    }
+    assert_int_equal(record_write(store, "w299", 299).delivery, STORE_REPEATED);
+    assert_int_equal(record_write(store, "bare", -1).delivery, STORE_REPEATED);
+    store_close(store);
+    assert_int_equal(database_integer(path, "SELECT COUNT(*) FROM delivery"), ALL - OLD + 1);
+    /* What was forgotten and comes again adds nothing all the same. */
+    store = fixture_store(*state);
+    struct store_written again = record_write(store, "w7", 7);
+    assert_int_equal(again.delivery, STORE_NEW);
+    assert_int_equal(again.lines, 0);
+    assert_int_equal(again.repeated_lines, 1);
+    assert_int_equal(issues_of(store), 0);
+    store_close(store);
+    assert_int_equal(database_integer(path, "SELECT lines FROM session"), ALL + 1);
+}
+
 /* ---- backup, migration, opening ---- */
 
 static void a_backup_opens_as_a_store_with_the_same_content(void **state)
@@ -338,7 +409,7 @@ static void a_database_of_schema_1_is_taken_forward(void **state)
     assert_int_equal(store_open(&store, *state, &read_only, &problem), GPUFL_E_VERSION);
     store = fixture_store(*state);
     MUST(store_stats(store, &stats, &problem));
-    assert_int_equal(stats.schema_version, 3);
+    assert_int_equal(stats.schema_version, 4);
     assert_int_equal(stats.sessions, 1);
     MUST(store_keys(store, take_key, &key, &problem));
     assert_string_equal(key.name, "ci");
@@ -416,6 +487,7 @@ int main(void)
         TEST(a_full_disk_fails_the_write_and_room_lets_it_through),
         TEST(many_threads_write_and_read_at_once),
         TEST(small_deliveries_become_few_segments),
+        TEST(deliveries_are_forgotten_when_line_numbers_stand_in_for_them),
         TEST(freed_room_goes_back_to_the_file_system),
         TEST(a_backup_opens_as_a_store_with_the_same_content),
         TEST(a_database_of_schema_1_is_taken_forward),

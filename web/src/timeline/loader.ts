@@ -118,6 +118,6 @@ export class TileLoader {
 }
 
 export const tileFetcher =
-    (sessionPath: string): FetchTile =>
+    (sessionPath: string, isWhole: () => boolean): FetchTile =>
     (params, signal) =>
-        getBytes(`${sessionPath}/timeline`, params, signal);
+        getBytes(`${sessionPath}/timeline`, isWhole() ? { ...params, exact: "true" } : params, signal);

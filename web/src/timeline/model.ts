@@ -18,6 +18,8 @@ import { clampView, fitView, revealView, TimeBase, type Exact, type View } from 
 const cacheBytes = 64 << 20;
 const laneSteps = 700;
 const lateNs = 10e9;
+/** What the server takes longer than this to load is shown from its sums meanwhile. */
+const earlyMs = 150;
 
 interface TrackText {
     id: string;
@@ -71,12 +73,16 @@ export class TimelineModel {
     private readonly control = new AbortController();
     private lanesEnd = 0;
     private eventCount = 0;
+    /** Tiles of a session that was listed whole: they wait, or its scopes would seem to be gone. */
+    private isWhole = false;
     private laneTimer: ReturnType<typeof setTimeout> | undefined;
     private readonly stops: (() => void)[] = [];
 
     readonly state = signal<"loading" | "empty" | "ready">("loading");
     readonly problem = signal<Problem | null>(null);
     readonly isExact = signal(true);
+    /** GPU work alone, until the rest is there. */
+    readonly isEarly = signal(false);
     readonly isLive = signal(false);
     readonly isFollowing = signal(false);
     readonly endNs = signal(1);
@@ -151,12 +157,13 @@ export class TimelineModel {
 
     /** The session's tracks; again when it has grown. */
     async load(): Promise<void> {
+        const timer = this.state.value === "loading" ? setTimeout(() => void this.loadEarly(), earlyMs) : undefined;
         try {
-            const params = this.isExactAsked ? { exact: "true" } : {};
             await Promise.all([
-                getExactJson<TracksText>(`${this.path}/timeline/tracks`, params, this.control.signal).then((text) =>
-                    this.take(text),
-                ),
+                this.askTracks(this.isExactAsked ? { exact: "true" } : {}).then((text) => {
+                    clearTimeout(timer);
+                    this.take(text, false);
+                }),
                 getExactJson<SessionText>(this.path, {}, this.control.signal).then((session) =>
                     this.takeSession(session),
                 ),
@@ -164,6 +171,17 @@ export class TimelineModel {
         } catch (error) {
             if (!this.control.signal.aborted) this.problem.value = problemOf(error);
         }
+        clearTimeout(timer);
+    }
+
+    /** The question that it stands in for says what goes wrong. */
+    private async loadEarly(): Promise<void> {
+        const text = await this.askTracks({ exact: "false" }).catch(() => null);
+        if (text && text.tracks.length > 0 && this.state.value === "loading" && !this.isClosed) this.take(text, true);
+    }
+
+    private askTracks(params: Record<string, string>): Promise<TracksText> {
+        return getExactJson<TracksText>(`${this.path}/timeline/tracks`, params, this.control.signal);
     }
 
     private takeSession(session: SessionText): void {
@@ -176,10 +194,13 @@ export class TimelineModel {
         });
     }
 
-    private take(text: TracksText): void {
+    private take(text: TracksText, isEarly: boolean): void {
         batch(() => {
+            const isCompleted = this.isEarly.value && !isEarly;
             this.problem.value = null;
+            this.isEarly.value = isEarly;
             this.isExact.value = text.is_exact;
+            this.isWhole = text.is_exact && !isEarly;
             this.leftOut.value = text.left_out;
             if (text.start_ns === null || text.end_ns === null || text.tracks.length === 0) {
                 if (this.state.value === "loading") this.state.value = "empty";
@@ -190,19 +211,30 @@ export class TimelineModel {
                 events = text.tracks.reduce((sum, track) => sum + track.count, 0);
             if (this.state.value !== "ready" || start !== this.base.startNs) this.begin(start, text.end_ns);
             else this.grow(this.base.offset(text.end_ns), events);
+            if (isCompleted) this.complete();
         });
     }
 
     private begin(start: bigint, end: Exact): void {
         this.base = new TimeBase(start);
         this.endNs.value = Math.max(1, this.base.offset(end));
-        this.loader?.close();
-        this.loader = new TileLoader(this.base, this.pyramid, this.names, tileFetcher(this.path), (error) =>
-            this.arrived(error),
-        );
+        this.openLoader();
         this.lanes = new LaneStore(this.path, this.base);
         this.view.value = { from: 0, to: this.endNs.value };
         this.state.value = "ready";
+    }
+
+    private openLoader(): void {
+        const fetcher = tileFetcher(this.path, () => this.isWhole);
+        this.loader?.close();
+        this.loader = new TileLoader(this.base, this.pyramid, this.names, fetcher, (error) => this.arrived(error));
+    }
+
+    /** What came early is shown until the same is there from the whole session. */
+    private complete(): void {
+        this.openLoader();
+        this.pyramid.expireAfter(-Infinity, this.base.align);
+        this.arrivals.value++;
     }
 
     /** Work that comes late began before the end that was known: tiles of some seconds before it are asked for again. */

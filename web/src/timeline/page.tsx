@@ -237,7 +237,7 @@ function Timeline({ model }: { model: TimelineModel }): JSX.Element {
                         {problem.message} {problem.hint}
                     </div>
                 ) : null}
-                {model.isExact.value ? null : (
+                {model.isExact.value || model.isEarly.value ? null : (
                     <div class="notice is-calm">
                         Large session: GPU work comes from sums until you zoom in; scopes, waits and metrics need all of
                         it in the server's memory.{" "}

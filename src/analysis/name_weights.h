@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names that took most of a stretch of time, by Misra and Gries: one that took more than a ninth of it is among
+ * them. Starts zeroed, owns nothing. */
+#ifndef GPUFL_ANALYSIS_NAME_WEIGHTS_H
+#define GPUFL_ANALYSIS_NAME_WEIGHTS_H
+
+#include <stdint.h>
+
+enum { names_kept = 8 };
+struct name_weights {
+    uint32_t names[names_kept];
+    int64_t weights[names_kept];
+};
+
+void name_weights_add(struct name_weights *weights, uint32_t name, int64_t weight);
+uint32_t name_weights_top(const struct name_weights *weights);
+
+#endif
