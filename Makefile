@@ -16,9 +16,9 @@ demo: ## a full report, then a server with that session and this host's live met
 	@tools/build.sh program
 	@build/bin/gpufl demo $(DEMO)
 
-test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer)
+test: ## everything that CI runs (FUZZ_SECONDS=60 per fuzzer; SECTIONS="check gcc": those alone)
 	@tools/setup.sh build test check docs web packages deb
-	@tools/run_tests.sh
+	@tools/run_tests.sh $(SECTIONS)
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy
 	@tools/setup.sh check docs

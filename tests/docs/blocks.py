@@ -6,14 +6,13 @@
 <!-- given: NAME -->        something that the page takes for granted (given.py)
 <!-- file: NAME -->         the next block is the content of this file
 <!-- status: N -->          the next block ends with this exit status
-<!-- skip: REASON -->       the next block cannot run here; it is only checked
 """
 import dataclasses
 import re
 
 FENCE = re.compile(r"^( *)(`{3,})([\w+-]*)[^`]*$")
-COMMENT_KINDS = ("run", "python", "c", "cpp", "given", "file", "status", "skip")
-OF_NEXT_BLOCK = ("file", "status", "skip")
+COMMENT_KINDS = ("run", "python", "c", "cpp", "given", "file", "status")
+OF_NEXT_BLOCK = ("file", "status")
 
 
 class PageError(Exception):
@@ -28,7 +27,6 @@ class Step:
     language: str = ""
     file: str = ""
     status: int = 0
-    skip: str = ""
 
 
 def comment_parse(text, line):

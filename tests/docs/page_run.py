@@ -23,12 +23,6 @@ def block_do(machine, step, preludes):
         path = machine.work / step.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(step.text)
-    if step.skip:
-        rule = languages.CHECK.get(step.language)
-        if not rule:
-            return outcome(step, "failed", output=f"a block of '{step.language}' cannot even be checked; it must run")
-        problem = rule(machine, step)
-        return outcome(step, "failed" if problem else "checked", step.skip, problem or "")
     if step.language in languages.SHOWN:
         return outcome(step, "shown")
     if step.language in languages.RUN:
@@ -49,25 +43,26 @@ def step_do(machine, step, preludes):
         preludes[step.kind] += step.text
         return True
     if step.kind == "given":
-        machine.variables.update(given.provide(step.text.strip(), machine))
+        languages.variables_set(machine, given.provide(step.text.strip(), machine))
         return True
     problem = languages.shell_run(machine, step.text)
     return outcome(step, "failed", output=problem) if problem else True
 
 
 def main():
-    page = pathlib.Path(sys.argv[1])
+    text = pathlib.Path(sys.argv[1]).read_text()
     machine = scratch.Scratch(sys.argv[2])
     preludes = {"python": "", "c": "", "cpp": ""}
     last = blocks.Step("page", 1, "")
     try:
-        for step in blocks.steps_of(page.read_text()):
+        for step in blocks.steps_of(text):
             last = step
             step_do(machine, step, preludes)
-    except (blocks.PageError, given.UnknownError, subprocess.TimeoutExpired) as problem:
+    except (blocks.PageError, given.UnknownError, RuntimeError, subprocess.SubprocessError) as problem:
         outcome(last, "failed", output=str(problem))
-    for text in machine.end_services():
-        outcome(last, "failed", output=text)
+    finally:
+        for complaint in machine.end_services():
+            outcome(last, "failed", output=complaint)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine on which a page's commands run: its own processes, network, /etc, /var, /opt and /usr/local, none of
-which outlives it, with the look-alike GPU libraries, and gpufl and what a reader would have at hand."""
+"""The machine on which a page's commands run: its own processes, network and files, none of which outlives it, with the
+look-alike GPU libraries, and gpufl and what a reader would have at hand. Its root is a layer over the real one, so
+that nothing it does, as root, reaches anything outside."""
 import fcntl
 import os
 import pathlib
@@ -16,9 +17,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import harness  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-OWN_DIRECTORIES = ("/etc", "/var", "/opt", "/usr/local")
-DEADLINE_S = 120
-NAMESPACES = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+SOURCE_PARTS = ("Makefile", "docs", "examples", "packaging", "tests")
+DEADLINE_S = 240
+NAMESPACES = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
+BASE = pathlib.Path("/tmp/documented")
+UNTOUCHED = pathlib.Path("/.untouched")  # the real root, for whoever starts from a fresh Debian: read-only
 
 # A command that stays gets a terminal of its own: it runs on beside the page, and is ended with it.
 SERVICE = """#!/bin/bash
@@ -36,6 +39,18 @@ stays "$@" || exec "$program" "$@"
 exec /usr/bin/python3 -B {here}/service.py {services} "$program" "$@"
 """
 
+# For the unseen commands after blocks that start an agent: waits until a session of an app is on a server.
+ARRIVES = """#!/bin/bash
+# usage: session-arrives URL KEY APP
+for _ in $(seq 1200); do
+    answer=$(curl -fsS -H "Authorization: Bearer $2" "$1/api/v1/sessions?app=$3") || exit
+    case $answer in *'"app":"'"$3"'"'*) exit 0 ;; esac
+    sleep 0.1
+done
+echo "session-arrives: $1 has no session of $3: $answer"
+exit 1
+"""
+
 
 def loopback_up():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
@@ -43,26 +58,89 @@ def loopback_up():
         fcntl.ioctl(control, 0x8914, request)  # SIOCSIFFLAGS
 
 
+def loopback_add(address):
+    """One more address for programs that look for their own among the machine's."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        name = f"lo:{address.rpartition('.')[2]}".encode()
+        request = struct.pack("16sHH4s8x", name, socket.AF_INET, 0, socket.inet_aton(address))
+        fcntl.ioctl(control, 0x8916, request)  # SIOCSIFADDR
+
+
 def mount(*arguments):
-    subprocess.run(["mount", *arguments], check=True)
+    subprocess.run(["mount", *map(str, arguments)], check=True)
+
+
+def in_namespaces():
+    """What follows would otherwise change the real machine. A process is the first one only where it is alone."""
+    if os.getpid() != 1:
+        sys.exit("this changes the root of the machine; it is started by the tests, in namespaces of its own")
+
+
+def layer(lower, place, layers):
+    """Puts a layer of our own on a directory's files, at `place`."""
+    place.mkdir(parents=True, exist_ok=True)
+    for part in ("upper", "work"):
+        (layers / part).mkdir(parents=True)
+    mount("-t", "overlay", "-o", f"lowerdir={lower},upperdir={layers}/upper,workdir={layers}/work", "own", place)
+
+
+def below(root, path):
+    return root / str(path).lstrip("/")
+
+
+def devices_make(place):
+    """What every program expects there, and no device."""
+    mount("-t", "tmpfs", "-o", "mode=755", "own", place)
+    for name in ("null", "zero", "full", "random", "urandom", "tty"):
+        (place / name).touch()
+        mount("--bind", f"/dev/{name}", place / name)
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"),
+                         ("ptmx", "pts/ptmx")):
+        (place / name).symlink_to(target)
+    for name, kind, options in (("pts", "devpts", "newinstance,ptmxmode=0666,mode=620"), ("shm", "tmpfs", "mode=1777")):
+        (place / name).mkdir()
+        mount("-t", kind, "-o", options, "own", place / name)
+
+
+def root_enter(directory):
+    """Makes the machine's root on an empty directory and goes there, for good."""
+    in_namespaces()
+    mount("--make-rprivate", "/")
+    mount("-t", "tmpfs", "-o", "size=6g", "gpufl-docs", directory)
+    root = directory / "root"
+    layer("/", root, directory / "layers-root")
+    for place, mode in (("tmp", "1777"), ("run", "755")):
+        mount("-t", "tmpfs", "-o", f"mode={mode}", "own", root / place)
+    mount("-t", "proc", "proc", root / "proc")
+    for source, place in ((root / "proc/sys", root / "proc/sys"), ("/sys", root / "sys")):  # the kernel is not ours
+        mount("--bind", source, place)
+        mount("-o", "remount,bind,ro", place)
+    devices_make(root / "dev")
+    # They may lie in other file systems than the root, and in each other; the build is last.
+    for name, path in (("source", harness.SOURCE), ("build", harness.BUILD)):
+        layer(path, below(root, path), directory / f"layers-{name}")
+    untouched = below(root, UNTOUCHED)
+    untouched.mkdir()
+    mount("--bind", "/", untouched)
+    mount("-o", "remount,bind,ro", untouched)
+    (root / ".old").mkdir()
+    subprocess.run(["pivot_root", root, root / ".old"], check=True)
+    os.chdir("/")
+    subprocess.run(["umount", "--lazy", "/.old"], check=True)
 
 
 class Scratch:
     """Made inside of the namespaces, on an empty directory that outlives them."""
 
     def __init__(self, directory):
-        self.base = pathlib.Path(directory)
-        mount("-t", "tmpfs", "-o", "size=2g", "gpufl-docs", str(self.base))
-        for own in OWN_DIRECTORIES:
-            layers = self.base / "layers" / own.strip("/").replace("/", "-")
-            for part in ("upper", "work"):
-                (layers / part).mkdir(parents=True)
-            mount("-t", "overlay", "-o", f"lowerdir={own},upperdir={layers}/upper,workdir={layers}/work", "own", own)
+        root_enter(pathlib.Path(directory))
         loopback_up()
+        self.base = BASE
+        self.at_end = []
         self.work = self.base / "reader"
         self.services = self.base / "services"
         self.bin = self.base / "bin"
-        for path in (self.work, self.services, self.bin, self.base / "home"):
+        for path in (self.base, self.work, self.services, self.bin, self.base / "home"):
             path.mkdir()
         self.furnish()
         self.variables = harness.environment(
@@ -77,17 +155,22 @@ class Scratch:
         service = SERVICE.format(bin=harness.BUILD / "bin", here=HERE, services=self.services)
         for name in ("gpufl", "gpufl-agent", "gpufl-monitor"):
             self.program(name, service)
+        self.program("session-arrives", ARRIVES)
         self.program("python", '#!/bin/sh\nexec /usr/bin/python3 "$@"\n')
+        self.hand_over(self.work)
+        for name, target in (("build", harness.BUILD), *((part, harness.SOURCE / part) for part in SOURCE_PARTS)):
+            (self.work / name).symlink_to(target)
+
+    @staticmethod
+    def hand_over(folder):
+        """Puts the reader's own programs there, and libraries that Debian lacks."""
         for path in (HERE / "given").iterdir():
             if path.is_file():
-                shutil.copy(path, self.work)
-        shutil.copy(harness.SOURCE / "tests" / "python" / "fake_cuda.py", self.work)
-        (self.work / "app").symlink_to(harness.FAKE_APP)
-        for name, target in (("build", harness.BUILD), ("examples", harness.SOURCE / "examples"),
-                             ("tests", harness.SOURCE / "tests"), ("docs", harness.SOURCE / "docs"),
-                             ("torch", harness.SOURCE / "tests" / "python" / "lookalike" / "torch"),
-                             ("packaging", harness.SOURCE / "packaging"), ("Makefile", harness.SOURCE / "Makefile")):
-            (self.work / name).symlink_to(target)
+                shutil.copy(path, folder)
+        python = harness.SOURCE / "tests" / "python"
+        for path in (python / "fake_cuda.py", python / "arrow_consumer.py", *(python / "lookalike").iterdir()):
+            (folder / path.name).symlink_to(path)
+        (folder / "app").symlink_to(harness.FAKE_APP)
 
     def program(self, name, text):
         path = self.bin / name
@@ -115,6 +198,8 @@ class Scratch:
             if status != 0:
                 complaints.append(f"{path.read_text().strip()}: ended with {status}\n{log.read_text(errors='replace')}")
             path.unlink()
+        for end in self.at_end:
+            end()
         return complaints
 
     @staticmethod

@@ -12,11 +12,11 @@ import yaml
 
 import stage
 import kubernetes_schema
+from chart import CHART, documents, renderer_build
 from harness import FAKE_APP, FAKES, GPUFL, environment, main, run, sessions
 from serve_process import Serve, ServeTest
 
 PACKAGING = stage.SOURCE / "packaging"
-CHART = PACKAGING / "helm/gpufl"
 PLAIN = PACKAGING / "kubernetes/gpufl.yaml"
 WORKLOAD = PACKAGING / "kubernetes/workload.yaml"
 RENDER = stage.DIRECTORY / "render_chart"
@@ -30,9 +30,7 @@ EVERYTHING = {"secret": {"create": True, "adminKey": "gpfl_a", "ingestKey": "gpf
 
 
 def setUpModule():
-    subprocess.run(["go", "build", "-o", RENDER, stage.SOURCE / "tests/packaging/render_chart.go"], check=True,
-                   env={**os.environ, "GO111MODULE": "off", "GOFLAGS": "", "GOPATH": "/usr/share/gocode",
-                        "GOCACHE": str(stage.BUILD / "gocache")})
+    renderer_build(RENDER, stage.BUILD)
 
 
 def render(values=None):
@@ -40,10 +38,6 @@ def render(values=None):
         yaml.safe_dump(values or {}, file)
         file.flush()
         return run(RENDER, CHART, "gpufl", file.name)
-
-
-def documents(text):
-    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def rendered_text(values=None):

@@ -1,58 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dockerfile and compose files, as far as they can be held against the build without a container engine."""
-import fnmatch
 import functools
 import os
 import re
 import shutil
-import subprocess
 import unittest
 
 import yaml
 
 import stage
+from dockerfile import DIRECTORY, context_files, instructions, stages
 from harness import GPUFL, main, run
 
-DOCKER = stage.SOURCE / "packaging/docker"
 OUR_BYTES_MAX = 30 * 1000 * 1000
 COMPOSE_VARIABLES = {
     "docker-compose.yml": {"GPUFL_SERVE_ADMIN_KEY": "gpfl_x", "CLICKHOUSE_PASSWORD": "secret"},
     "docker-compose.monitor.yml": {"GPUFL_SERVER": "https://gpufl.example.com", "GPUFL_API_KEY": "gpfl_x"},
 }
-
-
-def instructions():
-    """(word, rest) of each instruction, continued lines joined."""
-    text = re.sub(r"(?m)^\s*#.*\n", "", (DOCKER / "Dockerfile").read_text())
-    return [tuple(line.split(None, 1)) for line in re.sub(r"\\\n", " ", text).splitlines() if line.strip()]
-
-
-def stages():
-    """name: (base, instructions) of each FROM."""
-    result = {}
-    for word, rest in instructions():
-        if word == "FROM":
-            base, _, name = rest.split()
-            result[name] = (base, [])
-        else:
-            result[name][1].append((word, rest))
-    return result
-
-
-def context_files():
-    """What `docker build .` would see of the files that git knows or would take."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=stage.SOURCE, check=True,
-                            capture_output=True, text=True).stdout.split("\0")
-    patterns = [line for line in (stage.SOURCE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
-    return [name for name in listed if name and (stage.SOURCE / name).is_file()
-            and not any(ignored(name, pattern) for pattern in patterns)]
-
-
-def ignored(name, pattern):
-    parts = name.split("/")
-    if pattern.startswith("**/"):
-        return any(fnmatch.fnmatch(part, pattern[3:]) for part in parts)
-    return any(fnmatch.fnmatch("/".join(parts[:i + 1]), pattern) for i in range(len(parts)))
 
 
 class Dockerfile(unittest.TestCase):
@@ -137,7 +101,7 @@ class Compose(unittest.TestCase):
     @staticmethod
     @functools.cache
     def services(name):
-        result = run("docker-compose", "-f", DOCKER / name, "config", env={**os.environ, **COMPOSE_VARIABLES[name]})
+        result = run("docker-compose", "-f", DIRECTORY / name, "config", env={**os.environ, **COMPOSE_VARIABLES[name]})
         if result.returncode:
             raise AssertionError(result.stderr)
         return yaml.safe_load(result.stdout)["services"]
@@ -154,7 +118,7 @@ class Compose(unittest.TestCase):
             for missing in variables:
                 given = {key: value for key, value in variables.items() if key != missing}
                 environment = {key: value for key, value in os.environ.items() if key not in variables}
-                result = run("docker-compose", "-f", DOCKER / name, "config", "-q", env={**environment, **given})
+                result = run("docker-compose", "-f", DIRECTORY / name, "config", "-q", env={**environment, **given})
                 self.assertNotEqual(result.returncode, 0, missing)
                 self.assertIn(missing, result.stderr)
 

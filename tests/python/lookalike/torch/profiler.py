@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What gpufl uses of torch.autograd.profiler, with one profiler for each thread as there."""
+import os
 import threading
 import types
 
@@ -11,6 +12,17 @@ class _OfThread(threading.local):
 _thread = _OfThread()
 _is_profiler_enabled = False
 ProfilerState = types.SimpleNamespace(NVTX="NVTX", KINETO="KINETO")
+
+
+class _End:
+    """What PyTorch says when it is torn down while an observer is still there."""
+
+    def __del__(self, thread=_thread, write=os.write):
+        if thread.kind is not None:
+            write(2, b"[W observer.cpp:122] Warning: Leaked callback handle: 2 (function operator())\n")
+
+
+_end = _End()
 
 
 class _ExperimentalConfig:
