@@ -172,7 +172,7 @@ def features():
 
 
 def other_profiler():
-    result, sessions = trace([sys.executable, HERE / "train_step.py", "torch", "-", "-"], WORK / "t-kineto", timeout=150)
+    result, sessions = trace([sys.executable, HERE / "step_cost.py"], WORK / "t-kineto", {"PLAIN": "torch"}, timeout=150)
     print(result.stderr[-1500:])
     for session in sessions:
         overhead = [json.loads(line) for line in (session / "system.log").open() if '"type":"overhead"' in line]
@@ -184,32 +184,6 @@ def live_demo():
     result = run([GPUFL, "demo"], cwd=WORK)
     print(result.stdout[:6000], result.stderr[-500:])
     say("gpufl demo traces its example live", f"exit {result.returncode}", "0", result.returncode == 0 and "recording" not in result.stdout[:20])
-
-
-def torch_step():
-    libraries = {"gpufl": BUILD / "lib/libgpufl.so", "floor": WORK / "libfloor.so", "torch": "-"}
-    figures = {mode: [] for mode in libraries}
-    for _ in range(int(os.environ.get("TORCH_ROUNDS", "3"))):
-        for mode, library in libraries.items():
-            directory = WORK / f"t-step-{mode}"
-            shutil.rmtree(directory, ignore_errors=True)
-            result = run([sys.executable, HERE / "train_step.py", mode, library, directory], timeout=150)
-            if result.returncode:
-                print(mode, result.stderr[-800:])
-            else:
-                figures[mode].append(json.loads(result.stdout.strip().splitlines()[-1]))
-    for mode, runs in figures.items():
-        print("    ", mode, runs)
-    added = {mode: statistics.median(r["added_ms"] for r in runs) for mode, runs in figures.items()}
-    whole = {mode: statistics.median(r["whole_added_ms"] for r in runs) for mode, runs in figures.items()}
-    bare = statistics.median(r["bare_ms"] for runs in figures.values() for r in runs)
-    say("PyTorch training step, bare", f"{bare:.2f} ms")
-    for mode, name in (("floor", "raw CUPTI floor"), ("gpufl", "gpufl Trace"), ("torch", "torch.profiler, CUDA activities")):
-        say(f"  added by {name}", f"{added[mode]:+.2f} ms in the step, {whole[mode]:+.2f} ms with start and stop")
-    say("  gpufl / torch.profiler, in the step", f"{added['gpufl'] / added['torch']:.2f}", "<= 0.25",
-        added["gpufl"] <= 0.25 * added["torch"])
-    say("  gpufl / torch.profiler, with start and stop", f"{whole['gpufl'] / whole['torch']:.2f}", "<= 0.25",
-        whole["gpufl"] <= 0.25 * whole["torch"])
 
 
 def torch_session():
@@ -235,7 +209,7 @@ def torch_session():
 
 
 STEPS = {"scopes": exact_scopes, "durations": lambda: exact_durations(os.environ["REAL_CUPTI"]), "threads": four_threads,
-         "session": torch_session, "torch": torch_step, "launch": launch_cost, "programs": torch_programs,
+         "session": torch_session, "launch": launch_cost, "programs": torch_programs,
          "features": features, "kineto": other_profiler, "demo": live_demo,
          "samples": lambda: cupti_samples(os.environ.get("CUPTI_SAMPLES", ""))}
 table.run_steps(STEPS, os.environ.get("STEPS", ",".join(STEPS)).split(","))

@@ -101,8 +101,8 @@ def ranges():
 def pc_sampling():
     from gpufl.cupti.pc_sampling import PCSampler
     gpu_work()
-    with PCSampler(sampling_period=10) as sampler:
-        gpu_work(0.2)
+    with PCSampler(sampling_period=16) as sampler:
+        gpu_work(0.5)
         data = sampler.stop()
     assert data.samples, data
     return f"{data.total_samples} samples of {len({one.function_name for one in data.samples})} functions"

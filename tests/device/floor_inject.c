@@ -45,6 +45,12 @@ static void complete(uint8_t *buffer, size_t size, size_t valid)
     free(buffer);
 }
 
+/* As gpufl is told of calls; it notes them, this forgets them. */
+static void forget_call(const struct user_call *call, bool is_enter)
+{
+    (void)call, (void)is_enter;
+}
+
 static void finish(void)
 {
     cupti_trace_stop(cupti);
@@ -69,7 +75,8 @@ int floor_start(int is_before_cuda)
                                                             CUPTI_TRACE_OVERHEAD | CUPTI_TRACE_GRAPHS,
                                                 .is_before_cuda = is_before_cuda,
                                                 .buffer_request = request,
-                                                .buffer_complete = complete};
+                                                .buffer_complete = complete,
+                                                .on_call = forget_call};
     struct cupti_trace_result result;
     struct problem problem = {""};
     if (cupti_load(&cupti, &problem) == GPUFL_OK && cupti_trace_start(cupti, &options, &result, &problem) == GPUFL_OK)

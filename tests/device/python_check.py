@@ -95,8 +95,9 @@ def check_graph(recorded):
 
 
 def check_stacks(recorded):
+    yield from check_named(recorded)  # stacks cost no scope
     of_forward = [stack or "" for stack, path in zip(recorded.stacks, recorded.paths) if phase_of(path) == "forward"]
-    found = sum("forward@" in stack and "stacks.py:" in stack for stack in of_forward)
+    found = sum("step@" in stack and "stacks.py:" in stack for stack in of_forward)
     print(f"    stacks: {found} of {len(of_forward)} kernels of the forward pass have their Python functions; e.g.\n"
           f"    {(of_forward or ['-'])[-1][-400:]}")
     if found < NAMED_MIN * max(1, len(of_forward)):
@@ -127,7 +128,7 @@ def run(name, folder):
     """Runs a program in a directory of its own; what it printed when it failed, else None, and its seconds."""
     place = (folder / name).resolve()
     place.mkdir(parents=True, exist_ok=True)
-    program = place / f"{name}.py"
+    program = place / f"program_{name}.py"  # not the name of a module that it imports
     program.write_text(PROGRAMS[name][1])
     command = [sys.executable, str(program)]
     if name == "traced":

@@ -12,7 +12,7 @@ import sys
 import tarfile
 
 from bench_table import BenchTable
-from example_build import build_gemm, build_pipeline, build_sass_kernels, copy_source
+from example_build import SOURCES, build_gemm, build_pipeline, build_sass_kernels, copy_source
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "examples/recorded"
@@ -21,7 +21,7 @@ TOGETHER_BYTES_MAX = 10_000_000
 TRAIN_STEPS = os.environ.get("TRAIN_STEPS", "60")
 GEMM_STEPS = ("naive", "coalesced", "shared_tile", "register_tile", "conflict_free", "double_buffer", "tensor_core")
 # Often enough for every window and pass to see every step.
-DEEP_ROUNDS, SCOPE_ROUNDS = os.environ.get("DEEP_ROUNDS", "300"), os.environ.get("SCOPE_ROUNDS", "60")
+DEEP_ROUNDS, SCOPE_ROUNDS = os.environ.get("DEEP_ROUNDS", "300"), os.environ.get("SCOPE_ROUNDS", "120")
 table = BenchTable(*sys.argv[1:4])
 WORK, OUT, GPUFL = table.work, table.out, table.gpufl
 say = table.say
@@ -30,7 +30,7 @@ KEPT = WORK / "recorded"
 
 def record(name, engine, command, shown, options=(), env=None, timeout=60):
     """Traces, seals and verifies; the report of what lies in the demo's folder then."""
-    result, sessions = table.trace(command, WORK / f"r-{name}", env, timeout, ("--engine", engine, *options))
+    result, sessions = table.trace(command, SOURCES / f"r-{name}", env, timeout, ("--engine", engine, *options))
     if result.returncode or len(sessions) != 1:
         raise RuntimeError(f"{name}: exit {result.returncode}, {len(sessions)} sessions: {result.stderr[-400:]}")
     print("     " + "\n     ".join(result.stderr.strip().splitlines()[-4:]), flush=True)

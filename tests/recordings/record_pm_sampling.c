@@ -110,6 +110,7 @@ int main(int argc, char **argv)
         die("metrics", problem.text);
     const struct pm_sampling_options options = {.metrics = choice.list,
                                                 .metric_count = choice.count,
+                                                .is_named = choice.is_named,
                                                 .interval_ns = interval_ns,
                                                 .hardware_buffer_bytes = HARDWARE_BUFFER_BYTES,
                                                 .sample_capacity = SAMPLE_COUNT};
