@@ -430,7 +430,7 @@ static void every_call_that_fails_leaves_a_truthful_log(void **state)
 #define FUNCTION_NAME(member, symbol, parameters) #symbol,
     static const char *const functions[] = {PM_SAMPLING_ABI_FUNCTIONS(FUNCTION_NAME) "cuptiProfilerInitialize",
                                             "cuptiProfilerDeviceSupported", "cuptiDeviceGetChipName",
-                                            "cuptiProfilerHostInitialize", "cuptiProfilerHostEvaluateToGpuValues"};
+                                            "cuptiProfilerHostInitialize"};
 #undef FUNCTION_NAME
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
         char faults[128];
@@ -440,8 +440,11 @@ static void every_call_that_fails_leaves_a_truthful_log(void **state)
     in_directory("fail=cuptiProfilerHostConfigAddMetrics@*:999", failing_body); /* a single one is asked again */
     in_directory("fail=cuptiPmSamplingCounterDataImageInitialize@3:999", failing_body);
     in_directory("fail=cuptiPmSamplingDecodeData@2:8", failing_body);
-    in_directory("fail=cuptiProfilerHostEvaluateToGpuValues@30:999", failing_body);
+    in_directory("fail=cuptiProfilerHostEvaluateToGpuValues@*:999", failing_body);
 }
+
+IN_CHILD(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample,
+         "fail=cuptiProfilerHostEvaluateToGpuValues@30:999", rows_body)
 
 IN_CHILD(a_device_that_cannot_be_read_is_given_up_with_its_reason, "fail=cuptiPmSamplingDecodeData@*:999", broken_body)
 
@@ -468,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_sample_without_a_time_is_dropped_and_counted),
         cmocka_unit_test(what_the_collector_does_not_take_in_time_is_counted),
         cmocka_unit_test(every_call_that_fails_leaves_a_truthful_log),
+        cmocka_unit_test(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample),
         cmocka_unit_test(a_device_that_cannot_be_read_is_given_up_with_its_reason),
         cmocka_unit_test(a_device_that_fails_for_a_while_is_opened_anew),
         cmocka_unit_test(a_forked_child_forgets_and_the_parent_goes_on),
