@@ -100,7 +100,7 @@ class Collector:
                 _profiler.acquire()
                 is_acquired = True
                 _profiler.check_device(self.device_index, Profiler_API.PM_SAMPLING)
-                self._available = self._availability()  # CUPTI does not answer once the device is enabled
+                self._available = self._availability_first()
                 self._begin()
             except BaseException:
                 if is_acquired:
@@ -108,6 +108,15 @@ class Collector:
                 with _lock:
                     _enabled.discard(self.device_index)
                 raise
+
+    def _availability_first(self) -> bytes:
+        """CUPTI does not answer once the device is enabled, and only enabling tells whether other code has done so."""
+        try:
+            return self._availability()
+        except _library.cuptiError:
+            self._begin()
+            self._end()
+            raise
 
     def _begin(self) -> None:
         params: Any = CLASSES["PmSampling_Enable_Params"](device_index=self.device_index)
