@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From CUPTI's buffers to lines on disk: decode, join with API calls, attribute,
- * encode, write. Synthetic buffers of the layout CUPTI 13.0 writes, one kernel
- * and one API record per launch, 64 kernels in 80 configurations, on one core.
- * The floor walks and decodes the same buffers and throws the records away. */
+/* From CUPTI's buffers and a thread's ring to lines on disk: decode, join with
+ * calls, attribute, encode, write. Synthetic buffers of the layout CUPTI 13.0
+ * writes, one kernel and one noted call per launch, 64 kernels in 80
+ * configurations, on one core. The floor walks and decodes the same buffers and
+ * throws the records away. */
 #include "base/clock.h"
 #include "capture/activity_joiner.h"
+#include "capture/user_calls.h"
 #include "driver/cupti_table.h"
 
 #include <stdio.h>
@@ -20,7 +22,7 @@ static int next_record(uint8_t *buffer, size_t valid, void **record)
 {
     uint8_t *at = *record;
     if (at)
-        at += *(uint32_t *)(void *)at == CUPTI_ABI_KIND_RUNTIME ? CUPTI_ABI_API_BYTES : CUPTI_ABI_KERNEL_BYTES_13_0;
+        at += CUPTI_ABI_KERNEL_BYTES_13_0;
     else
         at = buffer;
     if (at >= buffer + valid)
@@ -36,18 +38,11 @@ static size_t fill_buffer(uint8_t *buffer, uint32_t first_id, int64_t *now_ns)
     uint8_t *at = buffer;
     for (uint32_t i = 0; i < launches_per_buffer; i++) {
         uint32_t id = first_id + i, shape = id * 2654435761u >> 20;
-        struct cupti_abi_api api = {.kind = CUPTI_ABI_KIND_RUNTIME,
-                                    .cbid = 211,
-                                    .start = (uint64_t)*now_ns,
-                                    .end = (uint64_t)*now_ns + 2500 + shape % 700,
-                                    .thread_id = 4711,
-                                    .correlation_id = id};
-        memcpy(at, &api, sizeof api);
-        at += sizeof api;
+        uint64_t launched_ns = (uint64_t)*now_ns + 2500 + shape % 700;
         struct cupti_abi_kernel kernel = {.kind = CUPTI_ABI_KIND_CONCURRENT_KERNEL,
                                           .registers_per_thread = 32,
-                                          .start = api.end + 1000,
-                                          .end = api.end + 1000 + 2000 + shape % 3000,
+                                          .start = launched_ns + 1000,
+                                          .end = launched_ns + 1000 + 2000 + shape % 3000,
                                           .context_id = 1,
                                           .stream_id = 7,
                                           .grid = {(int)(id % 80 ? 132 : 264), 1, 1},
@@ -60,6 +55,23 @@ static size_t fill_buffer(uint8_t *buffer, uint32_t first_id, int64_t *now_ns)
     }
     return (size_t)(at - buffer);
 }
+
+/* What the user's thread does at those launches. */
+static void note_calls(uint32_t first_id)
+{
+    for (uint32_t i = 0; i < launches_per_buffer; i++) {
+        const struct user_call call = {.correlation_id = first_id + i, .is_launch = true, .has_kernel = true};
+        user_call_note(&call, true);
+        user_call_note(&call, false);
+    }
+}
+
+static void on_call(void *joiner, const struct user_call *call, const struct call_time *time)
+{
+    activity_joiner_user_call(joiner, call, time);
+}
+
+static void no_wake(void) {}
 
 static uint64_t directory_bytes(const char *dir)
 {
@@ -103,19 +115,28 @@ int main(void)
     struct recorder recorder;
     struct scope_history *history;
     struct activity_joiner *joiner;
+    struct scope_tracker *tracker;
+    struct tick_scale scale;
     uint8_t *buffer = malloc(launches_per_buffer * 256);
     if (!buffer || log_writer_open(&writer, &writer_options, &problem) != GPUFL_OK ||
         recorder_open(&recorder, writer, writer_options.session_id, "bench") != GPUFL_OK ||
         scope_history_make(&history) != GPUFL_OK)
         return 1;
     const struct activity_joiner_options options = {&recorder, history, &cupti, NULL, true, true, false};
-    if (activity_joiner_make(&joiner, &options) != GPUFL_OK)
+    clock_setup();
+    tick_scale_start(&scale);
+    if (activity_joiner_make(&joiner, &options) != GPUFL_OK || thread_logs_setup(no_wake) != GPUFL_OK ||
+        scope_tracker_make(&tracker, &recorder, &(struct thread_sink){.user = joiner, .on_call = on_call}) != GPUFL_OK)
         return 1;
+    thread_logs_start();
+    thread_log_scope_begin(&(struct scope_text){.name = "bench", .name_size = 5});
     int64_t now_ns = clock_wall_ns(), spent_ns = 0;
-    scope_history_step(history, 4711, now_ns, 1);
     for (uint32_t id = 1; id < launches_total; id += launches_per_buffer) {
         size_t size = fill_buffer(buffer, id, &now_ns);
+        note_calls(id);
+        tick_scale_update(&scale);
         int64_t start_ns = clock_mono_ns();
+        scope_tracker_drain(tracker, &scale);
         activity_joiner_read(joiner, buffer, size);
         activity_joiner_settle(joiner);
         spent_ns += clock_mono_ns() - start_ns;
@@ -133,6 +154,7 @@ int main(void)
     printf("plain bytes per kernel             %6.1f B          (budget 80)\n",
            (double)directory_bytes(log_writer_dir(writer)) / (double)activity_joiner_totals(joiner)->kernels);
     printf("peak memory of this program        %6.1f MiB        (budget 64)\n", (double)usage.ru_maxrss / 1024);
+    scope_tracker_free(tracker);
     activity_joiner_free(joiner);
     scope_history_free(history);
     recorder_close(&recorder);

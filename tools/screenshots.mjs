@@ -16,8 +16,8 @@ const OUTPUT = resolve(process.argv[2] ?? join(SOURCE, "docs", "pictures"));
 const BYTES_MAX = 150_000; // as tools/build_book.py has it
 const QUALITY = 0.9;
 const WAIT_MS = 60_000;
-// Sessions that the demo does not have, from those that the tests made: one has instructions.
-const MORE = ["tests/golden/pc_sampling", "tests/golden/trace", "tests/golden/monitor"];
+// Sessions that the demo does not have, from those that the tests made.
+const MORE = ["tests/golden/trace", "tests/golden/monitor"];
 
 // The demo's server, its address, and a way to end both.
 async function demoStart() {
@@ -86,14 +86,14 @@ async function webp(browser, png) {
 
 async function pictures(address, byApp) {
     const training = byApp("pytorch_training.py", "nvidia.trace");
-    const sampled = byApp("reduce", "nvidia.pc_sampling");
+    const sampled = byApp("gemm", "nvidia.pc_sampling_with_sass");
     const shots = [
         ["overview", `/sessions/${training}`],
         ["timeline", `/sessions/${training}/timeline`],
         ["kernels", `/sessions/${training}/kernels`],
         ["scopes", `/sessions/${training}/scopes`],
         ["memory", `/sessions/${training}/memory`],
-        ["code", `/sessions/${sampled}/code`, (page) => page.getByRole("cell", { name: "reduce" }).click()],
+        ["code", `/sessions/${sampled}/code`, (page) => page.getByRole("cell", { name: "gemm_register_tile" }).click()],
         ["sessions", "/sessions"],
     ];
     const browser = await chromium();
