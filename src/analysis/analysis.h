@@ -56,8 +56,8 @@ struct scope_node {
     uint64_t calls, open_calls;
     int64_t wall_ns;
     int64_t gpu_self_ns, gpu_ns, sync_self_ns, sync_ns, launch_wait_ns;
-    uint64_t kernels_self, kernels;
-    uint64_t repeat; /* iterations in all benchmark calls; 0 = not a benchmark */
+    uint64_t kernels_self, kernels, untimed_self, untimed; /* untimed: launched, not timed */
+    uint64_t repeat;                                       /* iterations in all benchmark calls; 0 = not a benchmark */
     uint32_t warmup;
     int64_t repeat_wall_ns;
     uint32_t tag_id;

@@ -13,9 +13,9 @@
  *                   unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
  *   kernels         every kernel, most time first: [{name kernel_id count total_ns mean_ns median_ns p90_ns p99_ns
  *                   min_ns max_ns share launch {..} launch_variants}]
- *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self sync_ns repeat
- *                   warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
- *   outside_scopes  {gpu_ns kernels}
+ *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
+ *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
+ *   outside_scopes  {gpu_ns kernels untimed_launches}
  *   copies memsets syncs memory graphs system processes host insights   as in the text
  *   deep            only where a deep engine recorded something: see report_json_deep.c
  */
@@ -222,13 +222,15 @@ void json_scopes(const struct analysis *analysis, struct bytes *out)
         member_int(out, "gpu_self_ns", has_gpu ? node->gpu_self_ns : CELL_UNKNOWN);
         member_uint(out, "kernels", node->kernels);
         member_uint(out, "kernels_self", node->kernels_self);
+        member_uint(out, "untimed_launches", node->untimed);
+        member_uint(out, "untimed_launches_self", node->untimed_self);
         member_int(out, "sync_ns", node->sync_ns);
         member_uint(out, "repeat", node->repeat);
         member_uint(out, "warmup", node->warmup);
         json_key(out, "per_iteration_ns");
         json_double(out, node->repeat ? (double)node->repeat_wall_ns / (double)node->repeat : (double)NAN);
         json_key(out, "gpu_per_iteration_ns");
-        json_double(out, node->repeat ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
+        json_double(out, node->repeat && has_gpu ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
         member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
         bytes_append_char(out, '}');
     }
@@ -239,6 +241,7 @@ void json_scopes(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, '{');
     member_int(out, "gpu_ns", has_gpu ? analysis->scopes[0].gpu_self_ns : CELL_UNKNOWN);
     member_uint(out, "kernels", analysis->scopes[0].kernels_self);
+    member_uint(out, "untimed_launches", analysis->scopes[0].untimed_self);
     bytes_append_char(out, '}');
 }
 

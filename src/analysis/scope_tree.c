@@ -116,6 +116,12 @@ static bool work_add(struct tree *tree)
         scope->gpu_self_ns = sum_saturated(scope->gpu_self_ns, model->kernels.duration_ns[i]);
         scope->kernels_self++;
     }
+    for (size_t i = 0; i < model->deep.untimed_count; i++) {
+        node = node_of_scope(tree, model->deep.untimed[i].scope);
+        if (node == ID_UNKNOWN)
+            return false;
+        analysis->scopes[node].untimed_self++;
+    }
     for (size_t i = 0; i < model->sync_count; i++) {
         if (model->syncs[i].sync_type == 2)
             continue;
@@ -144,12 +150,14 @@ static void totals_make(struct analysis *analysis)
         node->gpu_ns = sum_saturated(node->gpu_ns, node->gpu_self_ns);
         node->sync_ns = sum_saturated(node->sync_ns, node->sync_self_ns);
         node->kernels += node->kernels_self;
+        node->untimed += node->untimed_self;
         if (!i)
             break;
         struct scope_node *parent = &analysis->scopes[node->parent];
         parent->gpu_ns = sum_saturated(parent->gpu_ns, node->gpu_ns);
         parent->sync_ns = sum_saturated(parent->sync_ns, node->sync_ns);
         parent->kernels += node->kernels;
+        parent->untimed += node->untimed;
         parent->launch_wait_ns += node->launch_wait_ns;
     }
 }

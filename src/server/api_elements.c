@@ -57,10 +57,12 @@ const struct api_schema api_elements[] = {
     {"DurationStep", "executions that begin in a step", "from_ns:i count:i min_ns:i median_ns:i max_ns:i total_ns:i"},
     {"KernelLaunches", "executions with one launch configuration",
      "count:i total_ns:i share:n? device:i? launch:o?=Launch"},
-    {"Scope", "a scope with what ran in it; self: without the scopes below",
-     "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i sync_ns:i? "
-     "repeat:i? warmup:i? per_iteration_ns:n? gpu_per_iteration_ns:n? tag:s?"},
-    {"OutsideScopes", "work that no scope holds", "gpu_ns:i? kernels:i"},
+    {"LaunchedKernel", "a kernel that was launched, not timed", "name:s? kernel_id:i count:i"},
+    {"Scope", "a scope with what ran in it; self: without the scopes below; untimed_launches: kernels without a time",
+     "path:s depth:i calls:i open_calls:i wall_ns:i? gpu_ns:i? gpu_self_ns:i? kernels:i kernels_self:i "
+     "untimed_launches:i untimed_launches_self:i sync_ns:i? repeat:i? warmup:i? per_iteration_ns:n? "
+     "gpu_per_iteration_ns:n? tag:s?"},
+    {"OutsideScopes", "work that no scope holds", "gpu_ns:i? kernels:i untimed_launches:i"},
     {"Track", "one row of the timeline",
      "id:s kind:s -device:i? -stream_id:i? -thread_id:i? -depth:i count:i busy_ns:i?"},
     {"Copy", "copies of one kind", "kind:s? host_memory:s? calls:i bytes:i total_ns:i"},

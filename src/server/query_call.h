@@ -63,6 +63,7 @@ void query_audit(struct query_call *call, const char *action, const char *subjec
 query_endpoint query_hosts, query_host_metrics, query_search_kernels;                          /* query_hosts.c */
 query_endpoint query_sessions, query_session_get, query_session_patch, query_session_remove;   /* query_sessions.c */
 query_endpoint query_kernels;                                                                  /* query_kernels.c */
+query_endpoint query_launches;                                                                 /* query_launches.c */
 query_endpoint query_instances, query_histogram, query_durations, query_occupancy;             /* query_kernel.c */
 query_endpoint query_scopes, query_copies, query_syncs, query_graphs;                          /* query_parts.c */
 query_endpoint query_activity;                                                                 /* query_activity.c */

@@ -10,6 +10,15 @@ enum { page_default = 100, page_max = 1000, bins_default = 40, bins_max = 1000, 
 
 static const char *const orders[] = {"descending", "ascending", NULL};
 
+/* Without a time: then the kernel is known, and none of its executions. */
+static bool is_launched(const struct session_model *model, uint32_t kernel_id)
+{
+    for (size_t i = 0; i < model->deep.untimed_count; i++)
+        if (model->deep.untimed[i].kernel_id == kernel_id)
+            return true;
+    return false;
+}
+
 /* Rows of the path's kernel that the query asks for; the caller frees them and the filter's scopes are gone. False:
  * answered. */
 static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count, uint32_t *kernel_id)
@@ -30,6 +39,7 @@ static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count,
     size_t all = 0;
     for (size_t i = 0; i < model->kernels.count; i++)
         all += model->kernels.kernel_id[i] == *kernel_id;
+    bool is_known = all || is_launched(model, *kernel_id);
     *rows = malloc((all + 1) * sizeof **rows);
     for (size_t i = 0; *rows && i < model->kernels.count; i++)
         if (model->kernels.kernel_id[i] == *kernel_id && work_filter_takes(&filter, model, i))
@@ -39,7 +49,7 @@ static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count,
         query_fail(call, 503, "no_memory", "no memory to answer");
         return false;
     }
-    if (all)
+    if (is_known)
         return true;
     free(*rows);
     query_fail(call, 404, "kernel_unknown", "the session has no kernel %" PRIu32, *kernel_id);
@@ -291,7 +301,7 @@ void query_occupancy(struct query_call *call)
     bytes_append_char(&call->out, '{');
     member_text(&call->out, "name", session_text(model, DICTIONARY_KERNEL, kernel_id));
     member_uint(&call->out, "kernel_id", kernel_id);
-    member_int(&call->out, "total_ns", total_ns);
+    member_int(&call->out, "total_ns", count ? total_ns : CELL_UNKNOWN);
     list_open(&call->out, "launches");
     for (size_t i = 0; i < used && i < page_max; i++) {
         element(&call->out, '{');

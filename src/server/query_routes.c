@@ -46,6 +46,9 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
       "Durations of one kernel in steps of time; steps without executions are missing") \
     X(getOccupancy, query_occupancy, GET, SESSION "/kernels/{kernel}/occupancy", READ, SESSION, 0, "Occupancy", NULL, \
       NULL, "Launch configurations of one kernel and what limits their occupancy") \
+    X(listLaunches, query_launches, GET, SESSION "/launches", READ, SESSION, 0, "Launches", NULL, \
+      PARAMETERS("from_ns", "to_ns", "scope", "q", PAGE), \
+      "Kernels that were launched, not timed, most launches first") \
     X(getScopes, query_scopes, GET, SESSION "/scopes", READ, SESSION, 0, "Scopes", NULL, NULL, \
       "The tree of scopes, depth first") \
     X(getActivity, query_activity, GET, SESSION "/activity", READ, NOTHING, 0, "Activity", NULL, PARAMETERS("bins"), \

@@ -46,9 +46,13 @@ bool work_filter_takes(const struct work_filter *filter, const struct session_mo
     if ((filter->device != CELL_UNKNOWN && kernels->device[row] != filter->device) ||
         (filter->stream != CELL_UNKNOWN && kernels->stream_id[row] != filter->stream))
         return false;
+    return work_filter_takes_scope(filter, model, kernels->scope[row]);
+}
+
+bool work_filter_takes_scope(const struct work_filter *filter, const struct session_model *model, uint32_t scope)
+{
     if (!filter->is_in_scope)
         return true;
-    uint32_t scope = kernels->scope[row];
     uint32_t path = scope < model->scope_count ? model->scopes[scope].path_id : 0;
     return path && path < model->dictionaries[DICTIONARY_SCOPE_NAME].count && filter->is_in_scope[path];
 }

@@ -15,6 +15,8 @@ struct work_filter {
 /* False: answered. On success the caller frees is_in_scope. */
 bool work_filter_read(struct query_call *call, const struct session_model *model, struct work_filter *filter);
 bool work_filter_takes(const struct work_filter *filter, const struct session_model *model, size_t row);
+/* scope: index into the model's scopes, ID_UNKNOWN outside of all. */
+bool work_filter_takes_scope(const struct work_filter *filter, const struct session_model *model, uint32_t scope);
 
 /* One execution as an element of an open list or the value of a member. query_kernel.c */
 void work_kernel_write(struct bytes *out, const struct session_model *model, uint32_t row);

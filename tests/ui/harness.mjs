@@ -21,6 +21,8 @@ const WAIT_MS = 60_000; // for what must come, on a machine that is busy with ot
 // Directories of sessions by the names that tests use.
 export const recordings = {
     h200: "examples/recorded/h200-training",
+    gemmKernels: "examples/recorded/h200-gemm-kernels",
+    gemmScopes: "examples/recorded/h200-gemm-scopes",
     trace: "tests/golden/trace",
     deep: "tests/golden/deep",
     amd: "tests/golden/amd_code",

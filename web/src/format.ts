@@ -91,8 +91,8 @@ export function count(value: Number_, unknown = UNAVAILABLE): string {
 }
 
 // "1 kernel", "3 kernels".
-export function plural(value: number, word: string): string {
-    return `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+export function plural(value: number, word: string, many = `${word}s`): string {
+    return `${count(value)} ${value === 1 ? word : many}`;
 }
 
 // Short, where space is scarce: 1.23 M.

@@ -116,6 +116,8 @@ export function useSummary(): Answer<SessionSummary> {
     return answer;
 }
 
+// Not one of those that the server loads only when asked to.
+export const isLoaded = (summary: SessionSummary | null): boolean => summary !== null && !summary.is_partial;
 export const isLive = (summary: SessionSummary | null): boolean => summary?.catalog.state === "live";
 // Changes when the server holds more of the session: for useSession's `version`.
 export const revisionOf = (summary: SessionSummary | null): number => summary?.catalog.revision ?? 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 
-import { engineName } from "../sessions/list";
+import { engineName, isUntimed } from "../sessions/list";
 import { gpuProblems, type Gpu } from "./fleet";
 
 const gpu = (metrics: Record<string, number | null>): Gpu => ({
@@ -33,5 +33,12 @@ describe("names of engines", () => {
     it("the vendor is not part of the name", () => {
         expect(engineName("nvidia.pc_sampling")).toBe("pc sampling");
         expect(engineName("amd.none")).toBe("none");
+    });
+
+    it("calls kernels untimed only where counters were asked for and none has a time", () => {
+        expect(isUntimed({ kernels: 0, engine: "nvidia.range_profiler" })).toBe(true);
+        expect(isUntimed({ kernels: 0, engine: "nvidia.trace" })).toBe(false);
+        expect(isUntimed({ kernels: 3, engine: "nvidia.sass_metrics" })).toBe(false);
+        expect(isUntimed({ kernels: 0, engine: null })).toBe(false);
     });
 });

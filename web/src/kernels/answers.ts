@@ -55,6 +55,20 @@ export interface Kernels {
     next_cursor: string | null;
 }
 
+// Kernels that were launched while nothing timed them.
+export interface LaunchedKernel {
+    name: string | null;
+    kernel_id: number;
+    count: number;
+}
+
+export interface Launches {
+    count: number;
+    kernels: LaunchedKernel[];
+    total: number;
+    next_cursor: string | null;
+}
+
 export interface Histogram {
     name: string | null;
     kernel_id: number;
@@ -96,7 +110,7 @@ export interface LaunchUse {
 export interface OccupancyAnswer {
     name: string | null;
     kernel_id: number;
-    total_ns: number;
+    total_ns: number | null;
     launches: LaunchUse[];
     launch_variants: number;
     devices: Device[];

@@ -8,7 +8,7 @@ import * as format from "../format";
 import { useKeys } from "../keys";
 import { type Answer, useSession } from "../query";
 import { href, navigate, route, sessionId, useParam } from "../route";
-import { revisionOf, useSummary } from "../session";
+import { isLoaded, revisionOf, useSummary } from "../session";
 import { Answered, Command, CopyButton, Empty, Partial } from "../ui/states";
 import { type Column, Table } from "../ui/table";
 import {
@@ -21,13 +21,17 @@ import {
     type LaunchUse,
     type OccupancyAnswer,
     occupancyText,
+    type LaunchedKernel,
+    type MetricGroup,
     type Ranges,
     sharedBytes,
     type StallsAnswer,
 } from "./answers";
 import { Calculator } from "./calculator";
 import { DurationHistogram, DurationsOverTime } from "./charts";
+import { useLaunches } from "./launched";
 import { RangeMetrics, RooflinePart } from "./measured";
+import { measuresOf, metricColumns, metricText } from "./measures";
 import { functionsOf, StallList } from "./stalls";
 
 const launchColumns: Column<LaunchUse>[] = [
@@ -180,18 +184,7 @@ function StallsSection({
     );
 }
 
-function Figures({ kernel }: { kernel: Kernel }): JSX.Element {
-    const figures: [string, string][] = [
-        ["total", format.time(kernel.total_ns)],
-        ["of kernel time", format.percent(kernel.share)],
-        ["calls", format.count(kernel.count)],
-        ["mean", format.time(kernel.mean_ns)],
-        ["median", format.time(kernel.median_ns)],
-        ["p90", format.time(kernel.p90_ns)],
-        ["p99", format.time(kernel.p99_ns)],
-        ["least", format.time(kernel.min_ns)],
-        ["largest", format.time(kernel.max_ns)],
-    ];
+function Figures({ figures }: { figures: readonly (readonly [string, string])[] }): JSX.Element {
     return (
         <dl class="figures">
             {figures.map(([name, text]) => (
@@ -201,6 +194,77 @@ function Figures({ kernel }: { kernel: Kernel }): JSX.Element {
                 </div>
             ))}
         </dl>
+    );
+}
+
+const FIGURES_MOST = 7;
+
+// What is known of a kernel that was launched, not timed.
+function launchedFigures(launched: LaunchedKernel, groups: readonly MetricGroup[]): [string, string][] {
+    const measures = [...measuresOf(groups).values()];
+    const [first] = measures;
+    return [
+        ["launches, not timed", format.count(launched.count)],
+        ["measured", format.count(first?.executions ?? 0)],
+        ...metricColumns(measures, FIGURES_MOST).map((metric): [string, string] => [
+            metric.title,
+            metricText(metric.name, first?.means.get(metric.name) ?? null),
+        ]),
+    ];
+}
+
+function timedFigures(kernel: Kernel, launched: LaunchedKernel | undefined): [string, string][] {
+    return [
+        ["total", format.time(kernel.total_ns)],
+        ["of kernel time", format.percent(kernel.share)],
+        ["calls", format.count(kernel.count)],
+        ["mean", format.time(kernel.mean_ns)],
+        ["median", format.time(kernel.median_ns)],
+        ["p90", format.time(kernel.p90_ns)],
+        ["p99", format.time(kernel.p99_ns)],
+        ["least", format.time(kernel.min_ns)],
+        ["largest", format.time(kernel.max_ns)],
+        ...(launched ? [["more launches, not timed", format.count(launched.count)] as [string, string]] : []),
+    ];
+}
+
+function DurationSections(props: {
+    histogram: Answer<Histogram>;
+    durations: Answer<Durations>;
+    startNs: number;
+    name: string;
+}): JSX.Element {
+    const { histogram, durations, startNs, name } = props;
+    const colour = kernelColour(name);
+    return (
+        <>
+            <Section
+                title="Durations"
+                about={
+                    histogram.data
+                        ? `${format.count(histogram.data.count)} executions${histogram.data.scale === "logarithmic" ? ", logarithmic" : ""}`
+                        : undefined
+                }
+            >
+                <Answered answer={histogram} what="durations">
+                    {(data) => <DurationHistogram histogram={data} colour={colour} />}
+                </Answered>
+            </Section>
+            <Section title="Over time" about="least to largest, median; a click opens the timeline there">
+                <Answered answer={durations} what="durations over time">
+                    {(data) => (
+                        <DurationsOverTime
+                            durations={data}
+                            colour={colour}
+                            startNs={startNs}
+                            onStep={(from, to) =>
+                                navigate("timeline", { t: `${from - startNs}~${to - startNs}`, find: name })
+                            }
+                        />
+                    )}
+                </Answered>
+            </Section>
+        </>
     );
 }
 
@@ -217,9 +281,11 @@ export default function KernelPage(): JSX.Element {
     const occupancy = useSession<OccupancyAnswer>(about, `${path}/occupancy`, {}, options);
     const ranges = useSession<Ranges>(about, "ranges", {}, options);
     const stalls = useSession<StallsAnswer>(about, "stalls", {}, options);
-    const list = kernels.data?.kernels ?? [];
+    const launches = useLaunches(isLoaded(summary.data) ? about : null, revisionOf(summary.data), { limit: 1000 });
+    const launched = launches.data?.kernels.find((candidate) => String(candidate.kernel_id) === id);
+    const list = kernels.data?.kernels.length ? kernels.data.kernels : (launches.data?.kernels ?? []);
     const at = list.findIndex((candidate) => String(candidate.kernel_id) === id);
-    const kernel = list[at];
+    const kernel = kernels.data?.kernels.find((candidate) => String(candidate.kernel_id) === id);
     const bins = Math.max(12, Math.min(60, Math.round(Math.sqrt(kernel?.count ?? 1600) * 1.5)));
     const histogram = useSession<Histogram>(
         kernels.data || kernels.problem ? about : null,
@@ -227,7 +293,8 @@ export default function KernelPage(): JSX.Element {
         { bins },
         options,
     );
-    const rawName = kernel?.name ?? histogram.data?.name ?? null;
+    const isUntimed = !kernel && launched !== undefined && histogram.data?.count === 0;
+    const rawName = kernel?.name ?? launched?.name ?? histogram.data?.name ?? null;
     const name = kernelName(rawName);
     const colour = kernelColour(name);
     const go = (by: number): void => {
@@ -267,37 +334,25 @@ export default function KernelPage(): JSX.Element {
             <p class="full-name" tabIndex={0}>
                 {name}
             </p>
-            {kernel ? <Figures kernel={kernel} /> : null}
+            {kernel ? <Figures figures={timedFigures(kernel, launched)} /> : null}
+            {launched && isUntimed ? <Figures figures={launchedFigures(launched, groups)} /> : null}
             <div class="kernel-columns">
                 <div>
-                    <Section
-                        title="Durations"
-                        about={
-                            histogram.data
-                                ? `${format.count(histogram.data.count)} executions${histogram.data.scale === "logarithmic" ? ", logarithmic" : ""}`
-                                : undefined
-                        }
-                    >
-                        <Answered answer={histogram} what="durations">
-                            {(data) => <DurationHistogram histogram={data} colour={colour} />}
-                        </Answered>
-                    </Section>
-                    <Section title="Over time" about="least to largest, median; a click opens the timeline there">
-                        <Answered answer={durations} what="durations over time">
-                            {(data) => (
-                                <DurationsOverTime
-                                    durations={data}
-                                    colour={colour}
-                                    startNs={startNs}
-                                    onStep={(from, to) =>
-                                        navigate("timeline", { t: `${from - startNs}~${to - startNs}`, find: name })
-                                    }
-                                />
-                            )}
-                        </Answered>
-                    </Section>
+                    {isUntimed ? (
+                        <Section title="Durations">
+                            <p class="dim">not recorded: its launches were not timed</p>
+                            <Command text="gpufl trace -- ./program" />
+                        </Section>
+                    ) : (
+                        <DurationSections
+                            histogram={histogram}
+                            durations={durations}
+                            startNs={startNs}
+                            name={name}
+                        />
+                    )}
                     <Answered answer={occupancy} what="launch configurations">
-                        {(data) => <Launches answer={data} />}
+                        {(data) => (data.launches.length === 0 ? null : <Launches answer={data} />)}
                     </Answered>
                     <Section title="Range metrics">
                         <Answered answer={ranges} what="range metrics">

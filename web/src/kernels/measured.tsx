@@ -7,19 +7,10 @@ import { type Column, Table } from "../ui/table";
 import type { Device, MetricGroup } from "./answers";
 import { scaleOf } from "./axis";
 import { Plot, XAxis, YAxis } from "./charts";
+import { metricText } from "./measures";
 import { roofAt, type Roofline, rooflineOf } from "./roofline";
 
 const COMMAND = "gpufl trace --engine RangeProfiler --range-mode kernel --range-metrics";
-
-// A metric's value in its unit, which its name tells.
-export function metricText(name: string, value: number | null): string {
-    if (value === null) return format.UNAVAILABLE;
-    if (/pct/.test(name)) return `${format.digits(value)} %`;
-    if (/bytes.*per_second/.test(name)) return format.rate(value);
-    if (/bytes/.test(name)) return format.bytes(value);
-    if (/time_duration/.test(name)) return format.time(value);
-    return Number.isInteger(value) ? format.count(value) : format.digits(value);
-}
 
 interface MetricRow {
     name: string;
@@ -28,18 +19,31 @@ interface MetricRow {
     max: number | null;
 }
 
+const WIDTH_PX = 128; // 17,179,869,184
 const columns: Column<MetricRow>[] = [
     { id: "name", title: "metric", value: (row) => row.name, isKept: true },
     {
         id: "mean",
         title: "mean",
-        width: 96,
+        width: WIDTH_PX,
         value: (row) => row.mean,
         text: (row) => metricText(row.name, row.mean),
         isKept: true,
     },
-    { id: "min", title: "least", width: 96, value: (row) => row.min, text: (row) => metricText(row.name, row.min) },
-    { id: "max", title: "largest", width: 96, value: (row) => row.max, text: (row) => metricText(row.name, row.max) },
+    {
+        id: "min",
+        title: "least",
+        width: WIDTH_PX,
+        value: (row) => row.min,
+        text: (row) => metricText(row.name, row.min),
+    },
+    {
+        id: "max",
+        title: "largest",
+        width: WIDTH_PX,
+        value: (row) => row.max,
+        text: (row) => metricText(row.name, row.max),
+    },
 ];
 
 export function RangeMetrics({ groups }: { groups: readonly MetricGroup[] }): JSX.Element {
@@ -53,27 +57,42 @@ export function RangeMetrics({ groups }: { groups: readonly MetricGroup[] }): JS
     return (
         <>
             {groups.map((group) => (
-                <div key={`${group.device}/${group.metric_set}`}>
-                    <p class="dim small">
-                        {format.count(group.results)} executions{group.device === null ? "" : ` on GPU ${group.device}`}
-                        {group.metric_set ? `, set ${group.metric_set}` : ""}
-                        {group.passes_needed === null ? "" : `, ${group.passes_needed} passes`}
-                        {group.incomplete
-                            ? `; ${format.count(group.incomplete)} without values${group.reason ? `: ${group.reason}` : ""}`
-                            : ""}
-                    </p>
-                    <Table
-                        id="metrics"
-                        label="range metrics"
-                        rows={Object.entries(group.metrics).map(([name, column]) => ({ name, ...column }))}
-                        columns={columns}
-                        rowKey={(row) => row.name}
-                        heightMax={360}
-                        isBare={Object.keys(group.metrics).length < 8}
-                    />
-                </div>
+                <MetricTable
+                    key={`${group.device}/${group.metric_set}`}
+                    group={group}
+                    words={format.plural(group.results, "execution")}
+                />
             ))}
         </>
+    );
+}
+
+// Of one kernel or scope; words: what was measured.
+export function MetricTable({ group, words }: { group: MetricGroup; words: string }): JSX.Element {
+    const rows = Object.entries(group.metrics).map(([name, column]) => ({ name, ...column }));
+    return (
+        <div>
+            <p class="dim small">
+                {words}
+                {group.device === null ? "" : ` on GPU ${group.device}`}
+                {group.metric_set ? `, set ${group.metric_set}` : ""}
+                {group.passes_needed === null ? "" : `, ${group.passes_needed} passes`}
+                {group.incomplete
+                    ? `; ${format.count(group.incomplete)} without values${group.reason ? `: ${group.reason}` : ""}`
+                    : ""}
+            </p>
+            {rows.length === 0 ? null : (
+                <Table
+                    id="metrics"
+                    label="range metrics"
+                    rows={rows}
+                    columns={columns}
+                    rowKey={(row) => row.name}
+                    heightMax={360}
+                    isBare={rows.length < 8}
+                />
+            )}
+        </div>
     );
 }
 

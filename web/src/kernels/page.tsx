@@ -8,14 +8,23 @@ import { kernelColour } from "../colour";
 import * as format from "../format";
 import { useSession } from "../query";
 import { href, type Params, route, sessionId, setParams } from "../route";
-import { revisionOf, useSummary } from "../session";
+import { isLoaded, revisionOf, useSummary } from "../session";
 import { Bar, Histogram } from "../ui/charts";
 import { Answered, Empty, Partial } from "../ui/states";
 import { type Column, Table } from "../ui/table";
 import { Facts, tip } from "../ui/tooltip";
+import { LaunchedTable, launchesWords, useLaunches } from "./launched";
 import { NameCell } from "./name-cell";
 import { distinctNames } from "./names";
-import { dimensionsShort, type Kernel, type KernelHistogram, kernelName, type Kernels, occupancyText } from "./answers";
+import {
+    dimensionsShort,
+    type Kernel,
+    type KernelHistogram,
+    kernelName,
+    type Kernels,
+    occupancyText,
+    type Ranges,
+} from "./answers";
 
 const PAGE = 1000;
 const PAGES_MAX = 50;
@@ -210,6 +219,14 @@ export default function KernelsPage(): JSX.Element {
         { from_ns, to_ns, scope, device, stream, exact, limit: PAGE, bins: BINS },
         { fetch: allKernels, version: revisionOf(summary.data) },
     );
+    // A launch without a time has no GPU and no stream.
+    const launches = useLaunches(
+        isLoaded(summary.data) && !device && !stream ? session : null,
+        revisionOf(summary.data),
+        { from_ns, to_ns, scope, limit: PAGE },
+    );
+    const untimed = launches.data?.count ? launches.data : null;
+    const ranges = useSession<Ranges>(untimed ? session : null, "ranges", {}, { version: revisionOf(summary.data) });
     const columns = useMemo(() => columnsOf(session), [session]);
     const rows = useMemo(() => {
         const histograms = new Map(kernels.data?.histograms?.map((histogram) => [histogram.kernel_id, histogram]));
@@ -230,12 +247,13 @@ export default function KernelsPage(): JSX.Element {
         <div class="page">
             <div class="page-head">
                 <h1>Kernels</h1>
-                {kernels.data ? (
+                {kernels.data && (kernels.data.count > 0 || !untimed) ? (
                     <span class="dim">
                         {format.count(kernels.data.count)} executions of {format.count(kernels.data.total)} kernels,{" "}
                         {format.time(kernels.data.total_ns)} of GPU time
                     </span>
                 ) : null}
+                {untimed ? <span class="dim">{launchesWords(untimed)}</span> : null}
             </div>
             <Partial completeness={summary.data?.completeness} />
             <Filters />
@@ -252,14 +270,16 @@ export default function KernelsPage(): JSX.Element {
                 what="kernels"
                 isEmpty={(data) => data.kernels.length === 0}
                 empty={
-                    <Empty
-                        title={
-                            from_ns || to_ns || scope || device || stream
-                                ? "No kernel began there."
-                                : `No kernel times were recorded${engine ? ` (engine ${engine})` : ""}.`
-                        }
-                        command="gpufl trace -- ./program"
-                    />
+                    untimed ? null : (
+                        <Empty
+                            title={
+                                from_ns || to_ns || scope || device || stream
+                                    ? "No kernel began there."
+                                    : `No kernel times were recorded${engine ? ` (engine ${engine})` : ""}.`
+                            }
+                            command="gpufl trace -- ./program"
+                        />
+                    )
                 }
             >
                 {() => (
@@ -275,6 +295,17 @@ export default function KernelsPage(): JSX.Element {
                     />
                 )}
             </Answered>
+            {untimed ? (
+                <section class="section" aria-label="launched, not timed">
+                    {kernels.data?.count ? <h2>Launched, not timed</h2> : null}
+                    <LaunchedTable
+                        session={session}
+                        launches={untimed}
+                        ranges={ranges.data}
+                        heightMax="calc(100dvh - 180px)"
+                    />
+                </section>
+            ) : null}
         </div>
     );
 }

@@ -4,15 +4,17 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { kernelColour } from "../colour";
 import * as format from "../format";
+import type { Launches, Ranges } from "../kernels/answers";
 import { kernelSumColumns, type KernelSums } from "../kernels/columns";
-import { useSession } from "../query";
+import { LaunchedTable, launchesWords, useLaunches } from "../kernels/launched";
+import { type Answer, useSession } from "../query";
 import { href, sessionId } from "../route";
 import { CopiesTable, type Copies } from "../memory/copies";
 import { ScopeIcicle } from "../scopes/icicle";
 import type { Scopes } from "../scopes/tree";
-import { isLive, revisionOf, useSummary, type SessionSummary } from "../session";
+import { isLive, isLoaded, revisionOf, useSummary, type SessionSummary } from "../session";
 import { Histogram, Legend, Stack } from "../ui/charts";
-import { Answered } from "../ui/states";
+import { Answered, Loading } from "../ui/states";
 import { Table, type Column } from "../ui/table";
 import { Completeness, Identity, Insights, Losses, SystemLanes } from "./parts";
 import { TimeChart } from "./time-chart";
@@ -33,7 +35,24 @@ interface Kernels {
 
 const KERNELS = 15;
 
-function Time({ session, summary }: { session: string; summary: SessionSummary }): JSX.Element {
+interface PartProps {
+    session: string;
+    summary: SessionSummary;
+    launches: Answer<Launches>; // those that nothing timed
+}
+
+function NoTime({ launches }: { launches: Answer<Launches> }): JSX.Element {
+    if (launches.isLoading && !launches.data) return <Loading what="launches" />;
+    return (
+        <p class="dim">
+            {launches.data?.count
+                ? `Not known: ${launchesWords(launches.data)}; kernel tracing was paused for counters.`
+                : "No GPU work was recorded."}
+        </p>
+    );
+}
+
+function Time({ session, summary, launches }: PartProps): JSX.Element {
     const answer = useSession<TimeUse>(session, "time", {}, { version: revisionOf(summary) });
     return (
         <section class="section" aria-label="where the time went">
@@ -42,7 +61,7 @@ function Time({ session, summary }: { session: string; summary: SessionSummary }
                 answer={answer}
                 what="times"
                 isEmpty={(data) => data.time.length === 0}
-                empty={<p class="dim">No GPU work was recorded.</p>}
+                empty={<NoTime launches={launches} />}
             >
                 {(data) => (
                     <>
@@ -103,7 +122,22 @@ function kernelColumns(session: string, data: Kernels): Column<Kernel>[] {
     ];
 }
 
-function TopKernels({ session, summary }: { session: string; summary: SessionSummary }): JSX.Element {
+function NoKernels({ session, summary, launches }: PartProps): JSX.Element {
+    const hasLaunches = (launches.data?.count ?? 0) > 0;
+    const ranges = useSession<Ranges>(hasLaunches ? session : null, "ranges", {}, { version: revisionOf(summary) });
+    return (
+        <Answered
+            answer={launches}
+            what="launches"
+            isEmpty={(data) => data.count === 0}
+            empty={<p class="dim">No kernel was recorded.</p>}
+        >
+            {(data) => <LaunchedTable session={session} launches={data} ranges={ranges.data} isBare />}
+        </Answered>
+    );
+}
+
+function TopKernels({ session, summary, launches }: PartProps): JSX.Element {
     const answer = useSession<Kernels>(
         session,
         "kernels",
@@ -114,10 +148,14 @@ function TopKernels({ session, summary }: { session: string; summary: SessionSum
         <section class="section" aria-label="kernels">
             <div class="section-head">
                 <h2>Kernels</h2>
-                {answer.data ? (
+                {answer.data?.count || !launches.data?.count ? null : (
+                    <span class="dim small">{launchesWords(launches.data)}</span>
+                )}
+                {answer.data?.count ? (
                     <span class="dim small">
                         {format.count(answer.data.count)} executions of {format.count(answer.data.total)} kernels,{" "}
                         {format.time(answer.data.total_ns)}
+                        {launches.data?.count ? `; ${format.count(launches.data.count)} more launched, not timed` : ""}
                     </span>
                 ) : null}
                 <a class="small" href={href("kernels", {}, session)}>
@@ -128,7 +166,7 @@ function TopKernels({ session, summary }: { session: string; summary: SessionSum
                 answer={answer}
                 what="kernels"
                 isEmpty={(data) => data.kernels.length === 0}
-                empty={<p class="dim">No kernel was recorded.</p>}
+                empty={<NoKernels session={session} summary={summary} launches={launches} />}
             >
                 {(data) => <KernelTable session={session} data={data} />}
             </Answered>
@@ -173,6 +211,7 @@ export default function OverviewPage(): JSX.Element {
     const version = revisionOf(answer.data);
     const scopes = useSession<Scopes>(session, "scopes", {}, { version });
     const copies = useSession<Copies>(session, "copies", {}, { version });
+    const launches = useLaunches(isLoaded(answer.data) ? session : null, version, { limit: KERNELS });
     return (
         <div class="page">
             <Answered answer={answer} what="the session">
@@ -188,11 +227,11 @@ export default function OverviewPage(): JSX.Element {
                                 compare with another
                             </a>
                         </div>
-                        <Completeness summary={summary} />
+                        <Completeness summary={summary} untimed={launches.data?.count ?? 0} />
                         <div class="columns">
                             <div>
-                                <Time session={session} summary={summary} />
-                                <TopKernels session={session} summary={summary} />
+                                <Time session={session} summary={summary} launches={launches} />
+                                <TopKernels session={session} summary={summary} launches={launches} />
                                 <section class="section" aria-label="scopes">
                                     <div class="section-head">
                                         <h2>Scopes</h2>

@@ -62,8 +62,14 @@ export function Identity({ summary }: { summary: SessionSummary }): JSX.Element 
     );
 }
 
+function recordedWords(kernels: number, untimed: number): string {
+    if (untimed === 0) return `${format.count(kernels)} kernels`;
+    if (kernels === 0) return `${format.plural(untimed, "kernel")} launched, not timed`;
+    return `${format.count(kernels)} kernels, ${format.count(untimed)} more launched, not timed`;
+}
+
 // Complete or not, and what recording cost: always one line.
-export function Completeness({ summary }: { summary: SessionSummary }): JSX.Element {
+export function Completeness({ summary, untimed }: { summary: SessionSummary; untimed: number }): JSX.Element {
     const { completeness, overhead } = summary;
     const missing = completenessText(completeness);
     const cost =
@@ -73,7 +79,7 @@ export function Completeness({ summary }: { summary: SessionSummary }): JSX.Elem
     return (
         <div class={missing === "" ? "notice is-calm" : completeness.lost > 0 ? "notice is-red" : "notice"}>
             {completeness.is_live ? "Still being recorded: " : missing === "" ? "Complete: " : "Not complete: "}
-            {missing === "" ? `${format.count(completeness.kernels)} kernels, nothing lost` : missing}; {cost}.
+            {missing === "" ? `${recordedWords(completeness.kernels, untimed)}, nothing lost` : missing}; {cost}.
         </div>
     );
 }

@@ -8,7 +8,7 @@ import { href, navigateTo, setParams, useParam } from "../route";
 import { Icicle } from "../ui/icicle";
 import { Empty } from "../ui/states";
 import { Facts } from "../ui/tooltip";
-import { nodesOf, rowsOf, type Measure, type ScopeRow, type Scopes } from "./tree";
+import { measureOf, nodesOf, rowsOf, type ScopeRow, type Scopes } from "./tree";
 
 export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
     return (
@@ -23,7 +23,14 @@ export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
                     ],
                     ["wall time", `${format.time(scope.wall_ns)}, self ${format.time(scope.self_ns)}`],
                     ["GPU time", `${format.time(scope.gpu_ns)}, self ${format.time(scope.gpu_self_ns)}`],
-                    ["kernels", `${format.count(scope.kernels)}, self ${format.count(scope.kernels_self)}`],
+                    [
+                        "kernels",
+                        `${format.count(scope.kernels + scope.untimed_launches)}, ` +
+                            `self ${format.count(scope.kernels_self + scope.untimed_launches_self)}` +
+                            (scope.untimed_launches > 0
+                                ? ` (${format.count(scope.untimed_launches)} launched, not timed)`
+                                : ""),
+                    ],
                     ["waiting for the GPU", format.time(scope.sync_ns)],
                 ]}
             />
@@ -41,10 +48,11 @@ export function ScopeIcicle({
     scopes: Scopes;
     isLink?: boolean;
 }): JSX.Element {
-    const [measure] = useParam("by", "wall");
+    const [wanted] = useParam("by", "wall");
+    const measure = measureOf(scopes, wanted);
     const [zoom] = useParam("scope");
     const rows = useMemo(() => rowsOf(scopes.scopes), [scopes]);
-    const nodes = useMemo(() => nodesOf(rows, measure as Measure), [rows, measure]);
+    const nodes = useMemo(() => nodesOf(rows, measure), [rows, measure]);
     if (nodes.length === 0)
         return (
             <Empty title="The program has no scopes. gpufl_scope_begin and gpufl_scope_end mark one, and under gpufl trace NVTX ranges are scopes too." />

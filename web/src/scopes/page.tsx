@@ -4,7 +4,10 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { scopeColour } from "../colour";
 import * as format from "../format";
+import type { Ranges } from "../kernels/answers";
 import { kernelSumColumns, type KernelSums } from "../kernels/columns";
+import { LaunchedTable, launchesWords, useLaunches } from "../kernels/launched";
+import { MetricTable } from "../kernels/measured";
 import { useSession } from "../query";
 import { sessionId, setParams, useParam } from "../route";
 import { revisionOf, useSummary } from "../session";
@@ -12,7 +15,7 @@ import { Bar } from "../ui/charts";
 import { Answered, Partial } from "../ui/states";
 import { Table, type Column } from "../ui/table";
 import { ScopeIcicle } from "./icicle";
-import { rowsOf, unfolded, type ScopeRow, type Scopes } from "./tree";
+import { measureOf, pathShown, rowsOf, unfolded, type ScopeRow, type Scopes } from "./tree";
 import "../kernels/kernels.css";
 
 const INDENT_PX = 16;
@@ -23,11 +26,19 @@ function foldToggle(folded: ReadonlySet<string>, path: string): string {
     return [...next].map(encodeURIComponent).join(",");
 }
 
-function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: ReadonlySet<string>): Column<ScopeRow>[] {
+const gpuShare = (row: ScopeRow, wholeNs: number | null): number | null =>
+    row.gpu_ns !== null && wholeNs !== null && wholeNs > 0 ? row.gpu_ns / wholeNs : null;
+
+// wholeNs null: GPU time is not known, and has no columns.
+function treeColumns(
+    rows: readonly ScopeRow[],
+    wholeNs: number | null,
+    folded: ReadonlySet<string>,
+): Column<ScopeRow>[] {
     const hasChildren = new Set(
         rows.filter((row, index) => (rows[index + 1]?.depth ?? 0) > row.depth).map((row) => row.path),
     );
-    return [
+    const columns: Column<ScopeRow>[] = [
         {
             id: "path",
             title: "scope",
@@ -89,10 +100,10 @@ function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: Readonl
             title: "share of GPU",
             width: 112,
             isUnsorted: true,
-            value: (row) => (wholeNs > 0 ? row.gpu_ns / wholeNs : null),
+            value: (row) => gpuShare(row, wholeNs),
             cell: (row) => (
                 <Bar
-                    value={wholeNs > 0 ? row.gpu_ns / wholeNs : 0}
+                    value={gpuShare(row, wholeNs)}
                     label={`${format.share(row.gpu_ns, wholeNs)} of all GPU time`}
                 />
             ),
@@ -109,8 +120,10 @@ function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: Readonl
             id: "kernels",
             title: "kernels",
             width: 80,
-            value: (row) => row.kernels,
-            text: (row) => format.count(row.kernels),
+            isKept: wholeNs === null,
+            about: "kernels that were launched inside, timed or not",
+            value: (row) => row.kernels + row.untimed_launches,
+            text: (row) => format.count(row.kernels + row.untimed_launches),
         },
         {
             id: "sync_ns",
@@ -137,6 +150,7 @@ function treeColumns(rows: readonly ScopeRow[], wholeNs: number, folded: Readonl
                 row.repeat > 0 ? `${format.time(row.gpu_per_iteration_ns)} of ${format.count(row.repeat)}` : "",
         },
     ];
+    return wholeNs === null ? columns.filter((column) => !column.id.startsWith("gpu_")) : columns;
 }
 
 function KernelsInside({ session, scope, version }: { session: string; scope: string; version: number }): JSX.Element {
@@ -146,16 +160,19 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
         { scope, limit: 200 },
         { version },
     );
+    const launches = useLaunches(session, version, { scope, limit: 200 });
+    const untimed = launches.data?.count ? launches.data : null;
     const columns = useMemo(() => kernelSumColumns(session), [session]);
     return (
         <section class="section" aria-label="kernels inside">
             <div class="section-head">
                 <h2>Kernels inside {format.middleCut(scope, 60)}</h2>
-                {answer.data ? (
+                {answer.data && (answer.data.count > 0 || !untimed) ? (
                     <span class="dim small">
                         {format.plural(answer.data.count, "execution")}, {format.time(answer.data.total_ns)}
                     </span>
                 ) : null}
+                {untimed ? <span class="dim small">{launchesWords(untimed)}</span> : null}
                 <button type="button" onClick={() => setParams({ scope: null })}>
                     all scopes
                 </button>
@@ -164,7 +181,9 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
                 answer={answer}
                 what="kernels"
                 isEmpty={(data) => data.kernels.length === 0}
-                empty={<p class="dim">No kernel was launched inside of it.</p>}
+                empty={
+                    launches.isLoading || untimed ? null : <p class="dim">No kernel was launched inside of it.</p>
+                }
             >
                 {(data) => (
                     <Table
@@ -178,6 +197,41 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
                     />
                 )}
             </Answered>
+            {untimed ? (
+                <LaunchedTable session={session} launches={untimed} ranges={null} heightMax={400} isBare />
+            ) : null}
+        </section>
+    );
+}
+
+// What counters measured of a scope, or why they did not; nothing where no scope was measured.
+function ScopeMetrics({ session, scope, version }: { session: string; scope: string; version: number }): JSX.Element {
+    const answer = useSession<Ranges>(session, "ranges", {}, { version });
+    const all = (answer.data?.metrics ?? []).filter((group) => typeof group.scope === "string");
+    if (answer.data && all.length === 0) return <></>;
+    const groups = all.filter((group) => pathShown(group.scope ?? "") === scope);
+    return (
+        <section class="section" aria-label="metrics of the scope">
+            <h2>Metrics of {format.middleCut(scope, 60)}</h2>
+            <Answered
+                answer={answer}
+                what="range metrics"
+                isEmpty={() => groups.length === 0}
+                empty={<p class="dim">not recorded: the range profiler did not measure this scope</p>}
+            >
+                {() =>
+                    groups.map((group) => (
+                        <MetricTable
+                            key={`${group.device}/${group.metric_set}`}
+                            group={group}
+                            words={
+                                format.plural(group.results - group.incomplete, "result") +
+                                (group.instances === null ? "" : ` of ${format.plural(group.instances, "call")}`)
+                            }
+                        />
+                    ))
+                }
+            </Answered>
         </section>
     );
 }
@@ -185,7 +239,9 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
 function Tree({ session, data, version }: { session: string; data: Scopes; version: number }): JSX.Element {
     const [scope] = useParam("scope");
     const [foldText] = useParam("fold");
-    const [measure] = useParam("by", "wall");
+    const [wanted] = useParam("by", "wall");
+    const measure = measureOf(data, wanted);
+    const hasGpuTime = data.outside_scopes.gpu_ns !== null;
     const rows = useMemo(() => rowsOf(data.scopes), [data]);
     const folded = useMemo(
         () =>
@@ -198,7 +254,11 @@ function Tree({ session, data, version }: { session: string; data: Scopes; versi
         [foldText],
     );
     const wholeNs = useMemo(
-        () => rows.reduce((sum, row) => (row.depth === 0 ? sum + row.gpu_ns : sum), data.outside_scopes.gpu_ns),
+        () =>
+            rows.reduce<number | null>(
+                (sum, row) => (row.depth > 0 || sum === null || row.gpu_ns === null ? sum : sum + row.gpu_ns),
+                data.outside_scopes.gpu_ns,
+            ),
         [rows, data],
     );
     const hasIterations = rows.some((row) => row.repeat > 0);
@@ -219,14 +279,18 @@ function Tree({ session, data, version }: { session: string; data: Scopes; versi
                         key={word}
                         class={measure === word ? "is-on" : ""}
                         aria-pressed={measure === word}
+                        disabled={word === "gpu" && !hasGpuTime}
                         onClick={() => setParams({ by: word === "wall" ? null : word })}
                     >
                         {word === "wall" ? "wall time" : "GPU time"}
                     </button>
                 ))}
                 <span class="dim small">
-                    outside of scopes: {format.plural(data.outside_scopes.kernels, "kernel")},{" "}
-                    {format.time(data.outside_scopes.gpu_ns)} of GPU time
+                    outside of scopes:{" "}
+                    {format.plural(data.outside_scopes.kernels + data.outside_scopes.untimed_launches, "kernel")},{" "}
+                    {hasGpuTime
+                        ? `${format.time(data.outside_scopes.gpu_ns)} of GPU time`
+                        : "launched, not timed: GPU time is not known"}
                 </span>
             </div>
             <ScopeIcicle session={session} scopes={data} />
@@ -245,7 +309,10 @@ function Tree({ session, data, version }: { session: string; data: Scopes; versi
             {scope === "" ? (
                 <p class="dim">Click a scope for the kernels inside of it.</p>
             ) : (
-                <KernelsInside session={session} scope={scope} version={version} />
+                <>
+                    <ScopeMetrics session={session} scope={scope} version={version} />
+                    <KernelsInside session={session} scope={scope} version={version} />
+                </>
             )}
         </>
     );

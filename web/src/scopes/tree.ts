@@ -8,10 +8,12 @@ export interface Scope {
     calls: number;
     open_calls: number;
     wall_ns: number;
-    gpu_ns: number;
-    gpu_self_ns: number;
+    gpu_ns: number | null; // null: nothing was timed
+    gpu_self_ns: number | null;
     kernels: number;
     kernels_self: number;
+    untimed_launches: number; // of kernels, beside those that were timed
+    untimed_launches_self: number;
     sync_ns: number;
     repeat: number;
     warmup: number;
@@ -21,7 +23,7 @@ export interface Scope {
 }
 export interface Scopes {
     scopes: Scope[];
-    outside_scopes: { gpu_ns: number; kernels: number };
+    outside_scopes: { gpu_ns: number | null; kernels: number; untimed_launches: number };
 }
 export interface ScopeRow extends Scope {
     name: string; // the last part of the path
@@ -57,10 +59,17 @@ export function nodesOf(rows: readonly ScopeRow[], measure: Measure): ScopeNode[
         key: row.path,
         name: row.name,
         depth: row.depth,
-        value: measure === "wall" ? row.wall_ns : row.gpu_ns,
+        value: measure === "wall" ? row.wall_ns : (row.gpu_ns ?? 0),
         scope: row,
     }));
 }
+
+// GPU time only where some was recorded.
+export const measureOf = (scopes: Scopes, wanted: string): Measure =>
+    wanted === "gpu" && scopes.outside_scopes.gpu_ns !== null ? "gpu" : "wall";
+
+// A scope's path in the log, as the tree shows it.
+export const pathShown = (path: string): string => path.split("|").join(" > ");
 
 // Rows that are seen when some paths are folded.
 export function unfolded(rows: readonly ScopeRow[], folded: ReadonlySet<string>): ScopeRow[] {

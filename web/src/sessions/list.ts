@@ -76,6 +76,11 @@ export function pickToggle(picked: readonly string[], id: string): string[] {
     return picked.includes(id) ? picked.filter((other) => other !== id) : [...picked.slice(-1), id];
 }
 
+/** Whether kernels were launched and not timed, as counters exclude kernel records: none is not zero there. */
+export function isUntimed(session: { kernels: number; engine: string | null }): boolean {
+    return session.kernels === 0 && /\.(range_profiler|sass_metrics)$/.test(session.engine ?? "");
+}
+
 export function engineName(engine: string | null): string {
     return engine === null ? "" : engine.replace(/^(nvidia|amd)\./, "").replaceAll("_", " ");
 }

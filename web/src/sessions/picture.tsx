@@ -5,6 +5,7 @@ import * as format from "../format";
 import { useSession } from "../query";
 import type { SessionEntry } from "../session";
 import { Sparkline } from "../ui/charts";
+import { isUntimed } from "./list";
 
 export interface Activity {
     from_ns: number;
@@ -22,7 +23,7 @@ export function RunPicture({ session }: { session: SessionEntry }): JSX.Element 
         { bins: PARTS },
         { version: session.revision },
     );
-    if (!hasWork) return <span class="dim small">no GPU work</span>;
+    if (!hasWork) return <span class="dim small">{isUntimed(session) ? "not timed" : "no GPU work"}</span>;
     if (!answer.data) return <span class="dim small">{answer.problem ? format.UNAVAILABLE : ""}</span>;
     const { busy } = answer.data;
     const mean = busy.reduce((sum, value) => sum + value, 0) / Math.max(1, busy.length);
