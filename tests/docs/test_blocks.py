@@ -3,6 +3,7 @@
 """Every command and every piece of code in README.md and docs/ does what it says, on the look-alike GPU. Pages about
 packages, systemd and containers are run by test_packaged_blocks.py.
 usage: test_blocks.py [PAGE...]    with pages: those alone, and nothing about the runner"""
+import os
 import pathlib
 import re
 import sys
@@ -79,17 +80,17 @@ class Runner(unittest.TestCase):
     @pages.needs_machines
     def test_nothing_that_a_page_does_as_root_reaches_the_machine_beneath(self):
         with tempfile.NamedTemporaryFile(prefix="gpufl-outside-") as outside:
-            name = pathlib.Path(outside.name).name
+            name, host = pathlib.Path(outside.name).name, f"gpufl-docs-{os.getpid()}"
             places = ["/etc", "/usr/bin", "/var/lib", "/opt", "/tmp", "/root", "/dev", "/run", harness.SOURCE,
                       harness.BUILD]
             commands = "".join(f"echo x >{place}/{name}-written\n" for place in places)
-            text = (f"```sh\ntest ! -e {outside.name}\n{commands}hostname {name}\n```\n"
+            text = (f"```sh\ntest ! -e {outside.name}\n{commands}hostname {host}\n```\n"
                     "<!-- status: 1 -->\n```sh\necho 0 >/proc/sys/kernel/panic\n```\n"
                     "<!-- status: 1 -->\n```sh\ntouch /.untouched/etc/hosts\n```\n")
             outcomes = pages.outcomes_of(text)
             self.assertEqual([kind for kind, _ in outcomes], ["executed"] * 3, outcomes)
             self.assertEqual([place for place in places if pathlib.Path(place, f"{name}-written").exists()], [])
-            self.assertNotIn(name, pathlib.Path("/proc/sys/kernel/hostname").read_text())
+            self.assertNotIn(host, pathlib.Path("/proc/sys/kernel/hostname").read_text())
             self.assertTrue(pathlib.Path(outside.name).exists())
 
     def test_a_block_that_did_not_run_is_a_problem(self):
