@@ -196,15 +196,34 @@ static bool program_drain(struct live_kernels *live, struct live_program *progra
     return true;
 }
 
+static void window_begin(struct live_program *program, int64_t now_ns)
+{
+    program->window_ns = now_ns;
+    program->window_kernels = 0;
+    program->is_window_whole = true;
+    if (program->durations_ns)
+        memset(program->durations_ns, 0, program->name_count * sizeof *program->durations_ns);
+}
+
+/* Recorders hand kernels over about once a second: a rate over less would jump. */
+static void window_tell(struct live_program *program, int64_t now_ns)
+{
+    if (now_ns - program->window_ns < LIVE_WINDOW_NS)
+        return;
+    program->top_kernel = 0;
+    for (uint32_t id = 1; program->durations_ns && id < program->name_count; id++)
+        if (program->durations_ns[id] > (program->top_kernel ? program->durations_ns[program->top_kernel] : 0))
+            program->top_kernel = id;
+    program->has_rate = program->is_window_whole;
+    program->kernels_per_s = (double)program->window_kernels * 1e9 / (double)(now_ns - program->window_ns);
+    window_begin(program, now_ns);
+}
+
 static void program_beat(struct live_kernels *live, struct live_program *program)
 {
     uint64_t kernels = 0;
     bool is_whole = true, is_first = program->read_ns == 0;
     int64_t now_ns = clock_mono_ns();
-    program->has_rate = false;
-    program->top_kernel = 0;
-    if (program->durations_ns)
-        memset(program->durations_ns, 0, program->name_count * sizeof *program->durations_ns);
     if (program->fd >= 0 && !log_is_current(program, live->root)) {
         is_whole = program_drain(live, program, &kernels);
         close(program->fd);
@@ -217,15 +236,19 @@ static void program_beat(struct live_kernels *live, struct live_program *program
     }
     if (program->fd < 0) {
         program->read_ns = 0;
+        program->has_rate = false;
+        program->top_kernel = 0;
         return;
     }
     is_whole = program_drain(live, program, &kernels) && is_whole;
-    for (uint32_t id = 1; program->durations_ns && id < program->name_count && !is_first; id++)
-        if (program->durations_ns[id] > (program->top_kernel ? program->durations_ns[program->top_kernel] : 0))
-            program->top_kernel = id;
-    program->has_rate = is_whole && !is_first && now_ns > program->read_ns;
-    if (program->has_rate)
-        program->kernels_per_s = (double)kernels * 1e9 / (double)(now_ns - program->read_ns);
+    if (is_first) {
+        program->has_rate = false;
+        window_begin(program, now_ns);
+    } else {
+        program->window_kernels += kernels;
+        program->is_window_whole &= is_whole;
+        window_tell(program, now_ns);
+    }
     program->read_ns = now_ns;
 }
 

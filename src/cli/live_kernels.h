@@ -13,16 +13,21 @@
 
 enum { LIVE_PROGRAMS_MAX = 64 };
 
+#define LIVE_WINDOW_NS INT64_C(2000000000)
+
 struct live_program {
     uint32_t pid;
     int fd;         /* of the log; -1: none was found */
     int foreign_fd; /* the number that it has in the program */
     off_t offset;
     int64_t looked_ns, read_ns;
+    int64_t window_ns; /* since when kernels are counted for the next rate */
+    uint64_t window_kernels;
+    bool is_window_whole;
     char session_id[37];
     bool has_rate; /* false: the first look, or the log grew faster than it is read */
     double kernels_per_s;
-    uint32_t top_kernel; /* most time since the beat before; 0: none */
+    uint32_t top_kernel; /* most time in the last window; 0: none */
     bool is_asked;       /* in this beat */
     char **names;        /* owned; by id in kernel_dict */
     int64_t *durations_ns;

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRACED_PAUSE_MS = 1000 }; /* recorders write four times a second: a rate over less would jump */
+enum { TRACED_PAUSE_MS = LIVE_WINDOW_NS / 1000000 + 100 }; /* until there is a rate */
 
 struct top {
     struct host_watch *watch;
