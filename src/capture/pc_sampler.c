@@ -10,7 +10,7 @@
 
 enum {
     RATE_DEFAULT_HZ = 16000,
-    DRAIN_DEFAULT_MS = 20, /* with longer ones CUPTI was seen to hold up the program's exit, for half a minute at 200 */
+    DRAIN_DEFAULT_MS = 20, /* at 100 and 200 some programs were slow to exit, for reasons not known */
     HARDWARE_DEFAULT_BYTES = 32 << 20,
     PERIOD_MIN = 5,
     PERIOD_MAX = 31,

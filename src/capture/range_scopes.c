@@ -99,8 +99,8 @@ static gpufl_status target_configure(struct range_context *context, const struct
     return range_profiler_configure(context->profiler, &config, problem);
 }
 
-/* CUPTI takes another target only after the last pass of this one, and crashes when its object is closed before: what is
- * missing is collected with nothing in it, and thrown away. Quiet. */
+/* CUPTI takes another target only after the last pass of this one, and a program crashed where its object was closed
+ * and made anew before: what is missing is collected with nothing in it, and thrown away. Quiet. */
 static gpufl_status passes_finish(struct range_context *context, struct problem *problem)
 {
     struct range_pass pass = {0};
