@@ -2,18 +2,16 @@
 #include "analysis/code_listings.h"
 
 #include "analysis/code_lookup.h"
+#include "analysis/listing_pool.h"
 #include "analysis/ran_kernels.h"
 #include "analysis/stalls.h"
 #include "base/clock.h"
 #include "code/disassembler.h"
-#include "format/json.h"
 #include "logfile/session_append.h"
 
 #include <stdlib.h>
 
-enum { tool_limit_ms = 20000, functions_max = 1 << 20 };
-#define LISTING_BYTES_MAX ((size_t)8 << 20)
-#define SESSION_BYTES_MAX ((uint64_t)64 << 20)
+enum { functions_max = 1 << 20 };
 
 /* A function whose text is asked for. */
 struct wanted {
@@ -127,42 +125,6 @@ static bool wanted_make(struct listing_run *run, bool is_all)
     return fits;
 }
 
-static void listing_write(struct bytes *line, const char *session_id, const struct wanted *wanted,
-                          enum image_vendor vendor, const struct disassembly *disassembly)
-{
-    bytes_append_text(line, "{\"version\":1,\"type\":\"cubin_disassembly\"");
-    json_key(line, "session_id");
-    json_text(line, session_id);
-    json_key(line, "cubin_crc");
-    json_uint(line, wanted->cubin_crc);
-    json_key(line, "function_name");
-    json_text(line, wanted->symbol);
-    json_key(line, "tool");
-    json_text(line, disassembler_name(vendor));
-    json_key(line, "entries");
-    bytes_append_char(line, '[');
-    bool is_first = true;
-    for (size_t i = 0; i < disassembly->count; i++) {
-        const struct instruction *instruction = &disassembly->instructions[i];
-        if (!instruction->text)
-            continue;
-        if (!is_first)
-            bytes_append_char(line, ',');
-        is_first = false;
-        bytes_append_char(line, '{');
-        json_key(line, "pc");
-        json_uint(line, instruction->pc);
-        json_key(line, "sass");
-        json_text(line, instruction->text);
-        if (vendor == IMAGE_AMD) {
-            json_key(line, "bytes");
-            json_uint(line, instruction->size);
-        }
-        bytes_append_char(line, '}');
-    }
-    bytes_append_char(line, ']');
-}
-
 static void note(struct listing_run *run, size_t *count, const char *reason)
 {
     (*count)++;
@@ -180,62 +142,81 @@ static const char *tool_get(struct listing_run *run, enum image_vendor vendor)
     return run->tools[vendor].path[0] ? run->tools[vendor].path : NULL;
 }
 
+/* What is to be disassembled. NULL: no memory. Counts what is not. */
+static struct listing_request *requests_make(struct listing_run *run, size_t *count)
+{
+    struct listing_request *requests = calloc(run->wanted_count + 1, sizeof *requests);
+    *count = 0;
+    for (size_t i = 0; requests && i < run->wanted_count; i++) {
+        const struct wanted *wanted = &run->wanted[i];
+        struct code_function function = code_lookup_function(&run->lookup, wanted->cubin_crc, wanted->symbol);
+        if (function.listing) {
+            run->result->present++;
+        } else if (!function.function) {
+            run->result->without_code++;
+        } else {
+            struct listing_request *request = &requests[(*count)++];
+            *request = (struct listing_request){.image = code_function_image(&function),
+                                                .function = function.function,
+                                                .tool = tool_get(run, function.vendor),
+                                                .symbol = wanted->symbol,
+                                                .cubin_crc = wanted->cubin_crc};
+            if (!request->tool)
+                request->outcome = (struct listing_outcome){.state = LISTING_WITHOUT_TOOL,
+                                                            .reason = run->tools[function.vendor].problem.text};
+        }
+        code_function_close(&function);
+    }
+    return requests;
+}
+
 /* Fails only where no other function would fare better. */
-static gpufl_status function_add(struct listing_run *run, const struct wanted *wanted,
-                                 const struct code_function *function, struct problem *problem)
+static gpufl_status outcome_keep(struct listing_run *run, struct listing_outcome *outcome, struct problem *problem)
 {
     struct code_listings *result = run->result;
-    int64_t left_ms = (run->deadline_ns - clock_mono_ns()) / 1000000;
-    if (left_ms <= 0 || result->bytes >= SESSION_BYTES_MAX) {
-        note(run, &result->left, left_ms <= 0 ? "the time was over" : "the session has 64 MiB of it");
-        return GPUFL_OK;
-    }
-    enum image_vendor vendor = function->vendor;
-    const char *tool = tool_get(run, vendor);
-    if (!tool) {
-        note(run, &result->without_tool, run->tools[vendor].problem.text);
-        return GPUFL_OK;
-    }
-    struct disassembly_options options = {.tool = tool,
-                                          .time_limit_ms = left_ms < tool_limit_ms ? (unsigned)left_ms : tool_limit_ms};
-    struct disassembly disassembly;
-    struct problem why = {""};
-    gpufl_status status =
-        disassembly_read(&disassembly, code_function_image(function), function->function, &options, &why);
-    if (status || !disassembly.text_count) {
-        note(run, &result->failed, why.text);
-        if (!status)
-            disassembly_free(&disassembly);
-        return GPUFL_OK;
-    }
-    struct bytes line = {.limit = LISTING_BYTES_MAX};
-    listing_write(&line, run->model->job.session_id, wanted, vendor, &disassembly);
-    disassembly_free(&disassembly);
-    if (line.failed) {
-        note(run, &result->left, "a function of more than 8 MiB of text");
-    } else {
-        status = session_append_line(&run->append, &line, problem);
+    gpufl_status status = GPUFL_OK;
+    switch (outcome->state) {
+    case LISTING_MADE:
+        status = session_append_line(&run->append, &outcome->text, problem);
         result->added += !status;
-        result->bytes += status ? 0 : line.size;
+        result->bytes += status ? 0 : outcome->text.size;
+        break;
+    case LISTING_FAILED:
+        note(run, &result->failed, outcome->reason);
+        break;
+    case LISTING_WITHOUT_TOOL:
+        note(run, &result->without_tool, outcome->reason);
+        break;
+    case LISTING_WANTED:
+    case LISTING_LEFT:
+        note(run, &result->left, outcome->reason);
+        break;
     }
-    bytes_free(&line);
+    bytes_free(&outcome->text);
     return status;
 }
 
-static gpufl_status functions_add(struct listing_run *run, struct problem *problem)
+static gpufl_status functions_add(struct listing_run *run, const struct code_listings_options *options,
+                                  struct problem *problem)
 {
-    gpufl_status status = GPUFL_OK;
-    for (size_t i = 0; !status && i < run->wanted_count; i++) {
-        const struct wanted *wanted = &run->wanted[i];
-        struct code_function function = code_lookup_function(&run->lookup, wanted->cubin_crc, wanted->symbol);
-        if (function.listing)
-            run->result->present++;
-        else if (!function.function)
-            run->result->without_code++;
-        else
-            status = function_add(run, wanted, &function, problem);
-        code_function_close(&function);
-    }
+    size_t count;
+    struct listing_request *requests = requests_make(run, &count);
+    if (!requests)
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for %zu functions", run->wanted_count);
+    const struct listing_pool_options pool_options = {
+        .session_id = run->model->job.session_id,
+        .deadline_ns = run->deadline_ns,
+        .threads = options->threads,
+        .stop_fd = options->stop_fd,
+        .on_progress = options->on_progress,
+        .user = options->user,
+    };
+    struct listing_pool *pool = NULL;
+    gpufl_status status = listing_pool_start(&pool, requests, count, &pool_options, problem);
+    for (size_t i = 0; !status && i < count; i++)
+        status = outcome_keep(run, listing_pool_take(pool, i), problem);
+    listing_pool_end(pool);
+    free(requests);
     const struct code_listings *result = run->result;
     if (!status && result->without_tool && !result->added && !result->failed && !result->left)
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "%s", result->reason.text);
@@ -257,7 +238,7 @@ gpufl_status code_listings_add(const char *dir, const struct code_listings_optio
     if (!status) {
         bool fits =
             code_lookup_open(&run.lookup, run.model, CODE_STORED) == GPUFL_OK && wanted_make(&run, options->is_all);
-        status = fits ? functions_add(&run, problem)
+        status = fits ? functions_add(&run, options, problem)
                       : problem_set(problem, GPUFL_E_NO_MEMORY,
                                     "no memory for the functions of %s, or more than a million of them", dir);
         code_lookup_close(&run.lookup);

@@ -7,14 +7,81 @@
 #include "cli/terminal.h"
 #include "code/disassembler.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-enum { session_limit_ms = 60000, trace_limit_ms = 30000 };
+enum { session_limit_ms = 60000, trace_limit_ms = 10000 };
+
+static volatile sig_atomic_t is_interrupted;
+static int interrupt_fd = -1; /* readable from Ctrl-C on */
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    int error = errno;
+    is_interrupted = 1;
+    (void)eventfd_write(interrupt_fd, 1);
+    errno = error;
+}
+
+/* From now on Ctrl-C ends disassemblers instead of this program, unless it is ignored. */
+static void interrupts_take(struct sigaction *before)
+{
+    is_interrupted = 0;
+    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, NULL, before);
+    if (before->sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+}
+
+static void interrupts_give_back(const struct sigaction *before)
+{
+    sigaction(SIGINT, before, NULL);
+    if (interrupt_fd >= 0)
+        close(interrupt_fd);
+    interrupt_fd = -1;
+}
 
 static const char *functions(size_t count)
 {
     return count == 1 ? "function" : "functions";
+}
+
+static void progress_write(char text[128], size_t done, size_t total)
+{
+    int size = snprintf(text, 128, "adding the text of instructions");
+    if (total)
+        size += snprintf(text + size, 128 - (size_t)size, " · %zu of %zu %s", done, total, functions(total));
+    snprintf(text + size, 128 - (size_t)size, " · Ctrl-C skips it");
+}
+
+static void on_progress(void *user, size_t done, size_t total)
+{
+    char text[128];
+    progress_write(text, done, total);
+    progress_say(user, text, total ? (double)done / (double)total : 0);
+}
+
+/* code_listings_add with a progress line, and until Ctrl-C. */
+static gpufl_status listings_add(const char *dir, struct code_listings_options options, bool is_quiet,
+                                 struct code_listings *result, struct problem *problem)
+{
+    char text[128];
+    progress_write(text, 0, 0);
+    struct progress *progress = is_quiet ? NULL : progress_start(text, 0);
+    if (interrupt_fd >= 0)
+        options.stop_fd = &interrupt_fd;
+    options.on_progress = on_progress;
+    options.user = progress;
+    gpufl_status status = code_listings_add(dir, &options, result, problem);
+    progress_finish(progress);
+    return status;
 }
 
 static void print_result(const char *dir, const struct code_listings *result)
@@ -40,7 +107,7 @@ static int disassemble_one(const char *dir, const struct code_listings_options *
 {
     struct problem problem = {""};
     struct code_listings result;
-    gpufl_status status = code_listings_add(dir, options, &result, &problem);
+    gpufl_status status = listings_add(dir, *options, false, &result, &problem);
     if (status != GPUFL_OK) {
         command_error("disassemble", "%s", problem.text);
         return EXIT_ENVIRONMENT;
@@ -49,6 +116,8 @@ static int disassemble_one(const char *dir, const struct code_listings_options *
     size_t missing = functions_missing(&result);
     if (!missing)
         return EXIT_GOOD;
+    if (is_interrupted)
+        return EXIT_SIGNAL_BASE + SIGINT;
     command_error("disassemble", "%s: %zu %s without text: %s", dir, missing, functions(missing), result.reason.text);
     return EXIT_ANSWER_NO;
 }
@@ -60,7 +129,7 @@ static int disassemble_all(const char *dir, const struct code_listings_options *
         memset(&list, 0, sizeof list);
     /* A session directory holds no others. */
     int code = list.count ? EXIT_GOOD : disassemble_one(dir, options);
-    for (size_t i = 0; i < list.count; i++) {
+    for (size_t i = 0; i < list.count && !is_interrupted; i++) {
         int one = disassemble_one(list.paths[i], options);
         code = one > code ? one : code;
     }
@@ -78,13 +147,18 @@ int command_disassemble(int argc, char **argv)
         .is_all = arguments_has(&arguments, "all"),
         .time_limit_ms = (unsigned)arguments_number(&arguments, "timeout-ms", session_limit_ms),
     };
-    terminal_on_interrupt("\ngpufl disassemble: interrupted; the session is whole, run it again to go on\n");
+    struct sigaction before;
+    interrupts_take(&before);
     code = EXIT_GOOD;
-    for (int i = 0; i < arguments.operand_count; i++) {
+    for (int i = 0; i < arguments.operand_count && !is_interrupted; i++) {
         int one = disassemble_all(arguments.operands[i], &options);
         code = one > code ? one : code;
     }
-    return code;
+    interrupts_give_back(&before);
+    if (!is_interrupted)
+        return code;
+    command_error("disassemble", "interrupted; the session is whole, run it again to go on");
+    return EXIT_SIGNAL_BASE + SIGINT;
 }
 
 static bool has_tool(enum image_vendor vendor)
@@ -93,27 +167,42 @@ static bool has_tool(enum image_vendor vendor)
     return disassembler_is_named(vendor) || disassembler_find(vendor, tool, NULL) == GPUFL_OK;
 }
 
+/* Without a tool there is nothing to say, unless somebody named one that is not there. */
+static void session_after_trace(const char *dir, const struct code_listings_options *options, bool is_quiet,
+                                bool is_named)
+{
+    struct code_listings result;
+    struct problem problem = {""};
+    gpufl_status status = listings_add(dir, *options, is_quiet, &result, &problem);
+    if (is_quiet || status == GPUFL_E_BUSY || (result.without_tool && !is_named && status == GPUFL_E_NOT_FOUND))
+        return;
+    size_t missing = is_named ? functions_missing(&result) : result.failed + result.left;
+    if (status != GPUFL_OK)
+        fprintf(stderr, "gpufl: instructions without text: %s\n", problem.text);
+    else if (missing)
+        fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n", missing,
+                functions(missing), result.reason.text, dir);
+}
+
 void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)
 {
     if (!has_tool(IMAGE_NVIDIA) && !has_tool(IMAGE_AMD))
         return;
-    /* Without a tool there is nothing to say, unless somebody named one that is not there. */
     bool is_named = disassembler_is_named(IMAGE_NVIDIA) || disassembler_is_named(IMAGE_AMD);
     int64_t deadline_ns = clock_mono_ns() + (int64_t)trace_limit_ms * 1000000;
-    for (size_t i = 0; i < sessions->count; i++) {
-        const char *dir = sessions->paths[i];
+    struct sigaction before;
+    interrupts_take(&before);
+    size_t tried = 0;
+    for (; tried < sessions->count && !is_interrupted; tried++) {
         int64_t left_ns = deadline_ns - clock_mono_ns();
         const struct code_listings_options options = {.time_limit_ms = left_ns > 0 ? (unsigned)(left_ns / 1000000) : 0};
-        struct code_listings result;
-        struct problem problem = {""};
-        gpufl_status status = code_listings_add(dir, &options, &result, &problem);
-        if (is_quiet || status == GPUFL_E_BUSY || (result.without_tool && !is_named && status == GPUFL_E_NOT_FOUND))
-            continue;
-        size_t missing = is_named ? functions_missing(&result) : result.failed + result.left;
-        if (status != GPUFL_OK)
-            fprintf(stderr, "gpufl: instructions without text: %s\n", problem.text);
-        else if (missing)
-            fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n", missing,
-                    functions(missing), result.reason.text, dir);
+        session_after_trace(sessions->paths[tried], &options, is_quiet, is_named);
     }
+    interrupts_give_back(&before);
+    size_t skipped = sessions->count - tried;
+    if (!skipped || is_quiet)
+        return;
+    const char *path = sessions->paths[tried], *name = strrchr(path, '/');
+    fprintf(stderr, "gpufl: %zu more %s skipped: interrupted · gpufl disassemble %.*s\n", skipped,
+            skipped == 1 ? "session" : "sessions", name ? (int)(name - path) : 1, name ? path : ".");
 }

@@ -57,17 +57,37 @@ static uint64_t bytes_read(void)
     return bytes;
 }
 
+/* How many bytes of UTF-8 fit into so many columns. */
+static size_t text_fit(const char *text, size_t columns)
+{
+    size_t size = 0;
+    for (size_t used = 0; text[size]; size++) {
+        used += ((unsigned char)text[size] & 0xc0) != 0x80;
+        if (used > columns)
+            break;
+    }
+    return size;
+}
+
 static void progress_show(const struct progress *progress)
 {
     double elapsed = (double)(clock_mono_ns() - progress->start_ns) / 1e9;
     uint64_t done = bytes_read() - progress->bytes_before;
     double told = progress->told_share;
     double share = told >= 0 ? told : progress->total_bytes ? (double)done / (double)progress->total_bytes : 0;
+    char time[96];
     if (share > 0.02 && share < 1)
-        fprintf(stderr, "\r\033[Kgpufl: %s · %.0f %% · %.0f s, about %.0f s left", progress->what, 100 * share, elapsed,
-                elapsed / share - elapsed);
+        snprintf(time, sizeof time, " · %.0f %% · %.0f s, about %.0f s left", 100 * share, elapsed,
+                 elapsed / share - elapsed);
     else
-        fprintf(stderr, "\r\033[Kgpufl: %s · %.0f s", progress->what, elapsed);
+        snprintf(time, sizeof time, " · %.0f s", elapsed);
+    /* A line that wraps could not be erased. */
+    size_t room = (size_t)terminal_columns(STDERR_FILENO, 80) - 1;
+    char line[256];
+    snprintf(line, sizeof line, "gpufl: %s%s", progress->what, time);
+    if (line[text_fit(line, room)])
+        snprintf(line, sizeof line, "gpufl: %s", progress->what);
+    fprintf(stderr, "\r\033[K%.*s", (int)text_fit(line, room), line);
     fflush(stderr);
 }
 
@@ -123,6 +143,16 @@ void progress_tell(struct progress *progress, double share)
 {
     if (progress)
         progress->told_share = share;
+}
+
+void progress_say(struct progress *progress, const char *what, double share)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->mutex);
+    snprintf(progress->what, sizeof progress->what, "%s", what);
+    pthread_mutex_unlock(&progress->mutex);
+    progress_tell(progress, share);
 }
 
 void progress_finish(struct progress *progress)

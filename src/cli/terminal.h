@@ -17,6 +17,8 @@ struct progress; /* opaque */
 struct progress *progress_start(const char *what, uint64_t total_bytes);
 /* How far the work is, from 0 to 1, where the bytes that are read do not tell it. Any thread; NULL is a no-op. */
 void progress_tell(struct progress *progress, double share);
+/* The same, and what is shown from now on in place of `what`. */
+void progress_say(struct progress *progress, const char *what, double share);
 void progress_finish(struct progress *progress); /* erases the line; NULL is a no-op */
 
 /* Bytes of the plain files of a directory; 0 when it cannot be read. */

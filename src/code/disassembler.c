@@ -20,6 +20,8 @@ struct tool_run {
     char directory[64], file[80]; /* of the code given to it; "": not made */
     pid_t pid;                    /* 0: not running */
     int output_fd, message_fd;
+    int stop_fd;       /* borrowed; -1: none */
+    bool is_stopped;   /* it became readable */
     char message[256]; /* the begin of what it wrote to stderr */
     size_t message_size;
     int64_t deadline_ns;
@@ -163,11 +165,14 @@ static bool has_ended(struct tool_run *run)
 static bool tool_follow(struct tool_run *run, struct bytes *out)
 {
     while ((run->output_fd >= 0 || run->message_fd >= 0) && !out->failed) {
-        struct pollfd ready[2] = {{.fd = run->output_fd, .events = POLLIN}, {.fd = run->message_fd, .events = POLLIN}};
-        int count = poll(ready, 2, milliseconds_left(run));
+        struct pollfd ready[] = {{.fd = run->output_fd, .events = POLLIN},
+                                 {.fd = run->message_fd, .events = POLLIN},
+                                 {.fd = run->stop_fd, .events = POLLIN}};
+        int count = poll(ready, 3, milliseconds_left(run));
         if (count < 0 && errno == EINTR)
             continue;
-        if (count <= 0)
+        run->is_stopped = count > 0 && ready[2].revents;
+        if (count <= 0 || run->is_stopped)
             return false;
         if (ready[0].revents)
             stream_read(&run->output_fd, out, run);
@@ -175,9 +180,10 @@ static bool tool_follow(struct tool_run *run, struct bytes *out)
             stream_read(&run->message_fd, NULL, run);
     }
     while (!out->failed && !has_ended(run)) {
-        if (!milliseconds_left(run))
+        struct pollfd stop = {.fd = run->stop_fd, .events = POLLIN};
+        run->is_stopped = poll(&stop, 1, 1) > 0;
+        if (run->is_stopped || !milliseconds_left(run))
             return false;
-        poll(NULL, 0, 1);
     }
     return !out->failed;
 }
@@ -215,6 +221,7 @@ gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes
     struct tool_run run = {
         .output_fd = -1,
         .message_fd = -1,
+        .stop_fd = call->stop_fd ? *call->stop_fd : -1,
         .deadline_ns = clock_mono_ns() + (int64_t)call->time_limit_ms * 1000000,
     };
     gpufl_status status = code_give(&run, call->image, problem);
@@ -223,6 +230,8 @@ gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes
     if (!status && !tool_follow(&run, out)) {
         if (out->failed)
             status = problem_set(problem, GPUFL_E_LIMIT, "%s printed more than can be kept", call->tool);
+        else if (run.is_stopped)
+            status = problem_set(problem, GPUFL_E_LIMIT, "%s was stopped", call->tool);
         else
             status = problem_set(problem, GPUFL_E_LIMIT, "%s took longer than %u ms and was ended", call->tool,
                                  call->time_limit_ms);

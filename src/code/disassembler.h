@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvdisasm for NVIDIA's code and llvm-objdump for AMD's: where they are, and running them under a time limit. They are
- * started only by the command line and by reports, never by the recorder inside a user's program. */
+ * started only by the command line and by reports, never by the recorder inside a user's program. Any thread, also
+ * several at once. */
 #ifndef GPUFL_CODE_DISASSEMBLER_H
 #define GPUFL_CODE_DISASSEMBLER_H
 
@@ -23,8 +24,9 @@ struct disassembler_call {
     const struct code_image *image;        /* all of it is given to the tool */
     const struct image_function *function; /* to print */
     unsigned time_limit_ms;
+    const int *stop_fd; /* the tool is ended as soon as it is readable; NULL: none */
 };
-/* Appends what the tool printed. GPUFL_E_LIMIT: it took too long and was ended, or printed more than out's limit;
+/* Appends what the tool printed. GPUFL_E_LIMIT: it took too long or was stopped, or printed more than out's limit;
  * GPUFL_E_IO: it failed or could not be run; GPUFL_E_UNSUPPORTED: it does not know the GPU. */
 NODISCARD gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes *out,
                                         struct problem *problem);

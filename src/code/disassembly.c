@@ -73,6 +73,7 @@ static gpufl_status output_get(const struct code_image *image, const struct imag
         .image = image,
         .function = function,
         .time_limit_ms = options->time_limit_ms ? options->time_limit_ms : TIME_LIMIT_MS,
+        .stop_fd = options->stop_fd,
     };
     gpufl_status status = disassembler_run(&call, out, problem);
     /* Kept only when it can be of use next time. */
@@ -83,37 +84,57 @@ static gpufl_status output_get(const struct code_image *image, const struct imag
     return status;
 }
 
+const struct image_function *disassembly_printed(const struct code_image *image, const struct image_function *function)
+{
+    return image->vendor == IMAGE_NVIDIA ? image_function_host(image, function) : function;
+}
+
+gpufl_status disassembly_print(struct bytes *out, const struct code_image *image, const struct image_function *printed,
+                               const struct disassembly_options *options, struct problem *problem)
+{
+    static const struct disassembly_options defaults = {0};
+    *out = (struct bytes){.limit = OUTPUT_MAX};
+    gpufl_status status = output_get(image, printed, options ? options : &defaults, out, problem);
+    if (!status && (out->failed || !out->size || memchr(out->data, 0, out->size)))
+        status = problem_set(problem, GPUFL_E_DAMAGED, "%s printed no text", disassembler_name(image->vendor));
+    if (status)
+        bytes_free(out);
+    return status;
+}
+
+gpufl_status disassembly_parse(struct disassembly *disassembly, const struct code_image *image,
+                               const struct image_function *function, const struct bytes *print,
+                               struct problem *problem)
+{
+    *disassembly = (struct disassembly){0};
+    gpufl_status status = instructions_make(disassembly, image, function, problem);
+    if (status || !print)
+        return status;
+    disassembly->output = malloc(print->size + 1);
+    if (!disassembly->output) {
+        disassembly_free(disassembly);
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for %zu bytes of text", print->size);
+    }
+    memcpy(disassembly->output, print->data, print->size);
+    disassembly->output[print->size] = '\0';
+    output_parse(disassembly, image, function);
+    if (!disassembly->text_count)
+        (void)problem_set(problem, GPUFL_E_DAMAGED, "%s printed no instruction of %.200s",
+                          disassembler_name(image->vendor), function->name);
+    return GPUFL_OK;
+}
+
 gpufl_status disassembly_read(struct disassembly *disassembly, const struct code_image *image,
                               const struct image_function *function, const struct disassembly_options *options,
                               struct problem *problem)
 {
-    static const struct disassembly_options defaults = {0};
-    *disassembly = (struct disassembly){0};
     if (problem)
         problem->text[0] = '\0';
-    gpufl_status status = instructions_make(disassembly, image, function, problem);
-    if (status)
-        return status;
-    struct bytes output = {.limit = OUTPUT_MAX};
-    /* nvdisasm prints device functions that were not inlined with the kernel whose section they share. */
-    const struct image_function *printed =
-        image->vendor == IMAGE_NVIDIA ? image_function_host(image, function) : function;
-    const char *tool = disassembler_name(image->vendor);
-    if (output_get(image, printed, options ? options : &defaults, &output, problem)) {
-        bytes_free(&output);
-        return GPUFL_OK;
-    }
-    (void)bytes_text(&output); /* NUL-terminates in place */
-    if (output.failed || !output.size || memchr(output.data, 0, output.size)) {
-        (void)problem_set(problem, GPUFL_E_DAMAGED, "%s printed no text", tool);
-        bytes_free(&output);
-        return GPUFL_OK;
-    }
-    disassembly->output = output.data;
-    output_parse(disassembly, image, function);
-    if (!disassembly->text_count)
-        (void)problem_set(problem, GPUFL_E_DAMAGED, "%s printed no instruction of %.200s", tool, function->name);
-    return GPUFL_OK;
+    struct bytes print;
+    bool is_printed = !disassembly_print(&print, image, disassembly_printed(image, function), options, problem);
+    gpufl_status status = disassembly_parse(disassembly, image, function, is_printed ? &print : NULL, problem);
+    bytes_free(&print);
+    return status;
 }
 
 void disassembly_free(struct disassembly *disassembly)

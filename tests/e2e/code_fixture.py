@@ -45,11 +45,15 @@ class CodeTest(TestCase):
         return environment(GPUFL_NVDISASM=tool, XDG_CACHE_HOME=self.cache, VIRTUAL_ENV=None, CONDA_PREFIX=None,
                            PATH="/nowhere" if tool is None else "/usr/bin:/bin", **variables)
 
-    def record(self, *options, tool=None, launches=20):
-        """vector_add's first and hottest instructions are counted; its cubin is in the log, its text where there is a tool."""
+    def counting(self, tool=None):
+        """The environment of a machine that counts vector_add's first and hottest instructions."""
         recording = self.directory / "counts.sassrec"
         recording.write_text("sassrec 1\ncupti 130001\nmetric 0 smsp__sass_inst_executed\n"
                              f"function 0 {self.crc} 0 vector_add\n"
                              f"flush 2 1\nrecord 0 0 0:640\nrecord 0 {0xE0} 0:640\n")
-        env = self.environment(tool, FAKE_CUBIN=CUBIN, FAKE_SASS_RECORDING=recording)
-        return self.trace("--launches", launches, options=[*ENGINE, *options, *([] if tool else ["--no-disassemble"])], env=env)
+        return self.environment(tool, FAKE_CUBIN=CUBIN, FAKE_SASS_RECORDING=recording)
+
+    def record(self, *options, tool=None, launches=20):
+        """vector_add's first and hottest instructions are counted; its cubin is in the log, its text where there is a tool."""
+        return self.trace("--launches", launches, options=[*ENGINE, *options, *([] if tool else ["--no-disassemble"])],
+                          env=self.counting(tool))

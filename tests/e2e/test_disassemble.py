@@ -2,11 +2,17 @@
 """`gpufl disassemble`, and `gpufl trace` doing it: text of instructions is added to ended sessions, once, and everything
 that reads them goes on working."""
 import fcntl
+import os
 import pathlib
+import pty
+import select
 import struct
+import subprocess
+import sys
+import time
 
 from code_fixture import CUBIN, ENGINE, TEXTS, CodeTest
-from harness import Session, gpufl, main
+from harness import FAKE_APP, GPUFL, TIMEOUT_S, Session, gpufl, main, sessions
 
 
 def listings(session):
@@ -125,6 +131,74 @@ class Command(CodeTest):
         self.assertEqual(len(listings(self.session)), 1)
         self.assertFalse(self.verify(self.session)["is_complete"])
         self.assertIn("nothing to add", self.disassemble().stdout)
+
+
+class Terminal(CodeTest):
+    """In a terminal of its own, whose Ctrl-C everything in its foreground gets."""
+    LINE = "gpufl: adding the text of instructions · 0 of 1 function · Ctrl-C skips it"
+    TAKE_TERMINAL = ("import os, sys, fcntl, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+                     "os.execv(sys.argv[1], sys.argv[1:])")
+
+    def start(self, *arguments, env):
+        self.primary, secondary = pty.openpty()
+        self.addCleanup(os.close, self.primary)
+        self.process = subprocess.Popen([sys.executable, "-c", self.TAKE_TERMINAL, GPUFL, *map(str, arguments)],
+                                        stdin=secondary, stdout=secondary, stderr=secondary, env=env, cwd=self.directory)
+        os.close(secondary)
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        self.shown = ""
+
+    def read_until(self, text):
+        """text None: until everybody has left the terminal."""
+        deadline, written = time.monotonic() + TIMEOUT_S, self.shown.encode()
+        while text is None or text not in self.shown:
+            ready, _, _ = select.select([self.primary], [], [], deadline - time.monotonic())
+            self.assertTrue(ready, f"not shown: {text}\n{self.shown}")
+            try:
+                chunk = os.read(self.primary, 4096)
+            except OSError:  # the end of a terminal
+                chunk = b""
+            if not chunk:
+                self.assertIsNone(text, self.shown)
+                return
+            written += chunk
+            self.shown = written.decode(errors="replace")
+
+    def press_interrupt(self):
+        os.write(self.primary, b"\x03")
+        self.read_until(None)
+        return self.process.wait(TIMEOUT_S)
+
+    def test_it_is_seen_and_can_be_skipped_and_the_status_stays_the_programs(self):
+        log = self.directory / "log"
+        self.start("trace", "-o", log, *ENGINE, "--", FAKE_APP, "--launches", 20, "--exit", 7,
+                   env=self.counting(self.tool("sleep 600")))
+        self.read_until(self.LINE)
+        self.assertEqual(self.press_interrupt(), 7, self.shown)
+        (session,) = sessions(log)
+        self.assertIn(f"1 function without the text of instructions: interrupted · gpufl disassemble {session}", self.shown)
+        self.assertTrue(self.verify(session)["is_complete"])
+        result = gpufl("disassemble", session, env=self.environment(self.good_tool()))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(listings(session)), 1)
+
+    def test_quiet_shows_nothing(self):
+        self.start("trace", "-q", "-o", self.directory / "log", *ENGINE, "--", FAKE_APP, "--launches", 20,
+                   env=self.counting(self.tool("sleep 600")))
+        deadline = time.monotonic() + TIMEOUT_S
+        while not self.tool_runs and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(self.press_interrupt(), 0, self.shown)
+        self.assertNotIn("gpufl", self.shown)
+
+    def test_the_command_is_ended_by_it(self):
+        session = self.record().sessions[0]
+        self.start("disassemble", session, env=self.environment(self.tool("sleep 600")))
+        self.read_until(self.LINE)
+        self.assertEqual(self.press_interrupt(), 130, self.shown)
+        self.assertIn("interrupted; the session is whole, run it again to go on", self.shown)
+        self.assertTrue(self.verify(session)["is_complete"])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "logfile/segment.h"
 #include "logfile/session_append.h"
 
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 static const struct code_listings_options usual = {.time_limit_ms = 60000};
@@ -23,13 +24,26 @@ static void good_tool_install(const char *dir)
                       "        /*00e0*/      IMAD.WIDE R4, R9, 0x4, R4 ;\\n'");
 }
 
+static void code_write(struct log_writer *writer, unsigned crc, const char *arch, const uint8_t *bytes, size_t size)
+{
+    struct bytes line = {0};
+    struct problem problem = {""};
+    bytes_append_format(&line,
+                        "{\"version\":1,\"type\":\"code_object\",\"session_id\":\"" FIXTURE_ID
+                        "\",\"ts_ns\":2000,\"cubin_crc\":\"%u\",\"arch\":\"%s\",\"bytes\":%zu,\"encoding\":\"%s\","
+                        "\"data\":\"",
+                        crc, arch, size, PACKED_BYTES_ENCODING);
+    assert_int_equal(packed_bytes_append(&line, bytes, size, &problem), GPUFL_OK);
+    bytes_append_char(&line, '"');
+    assert_int_equal(log_writer_line(writer, CHANNEL_SASS, RECORD_CODE_OBJECT, &line, 1), GPUFL_OK);
+    bytes_free(&line);
+}
+
 /* An ended session in which vector_add was counted, whose cubin is in the log. */
 static void session_write(const char *base, char dir[512], const char *cubin, bool has_shutdown,
                           void (*more_write)(struct log_writer *writer))
 {
     struct log_writer *writer = fixture_open(base, 0, false);
-    struct bytes line = {0};
-    struct problem problem = {""};
     size_t size;
     uint8_t *bytes = fixture_cubin_read(cubin, &size);
     fixture_line_all(writer, RECORD_JOB_START, fixture_job_start);
@@ -38,14 +52,7 @@ static void session_write(const char *base, char dir[512], const char *cubin, bo
                                   "\",\"function_dict\":{\"1\":\"vector_add\"},\"metric_dict\":{\"1\":"
                                   "\"smsp__sass_inst_executed\"}"),
                      GPUFL_OK);
-    bytes_append_format(&line,
-                        "{\"version\":1,\"type\":\"code_object\",\"session_id\":\"" FIXTURE_ID
-                        "\",\"ts_ns\":2000,\"cubin_crc\":\"77\",\"arch\":\"sm_90\",\"bytes\":%zu,\"encoding\":\"%s\","
-                        "\"data\":\"",
-                        size, PACKED_BYTES_ENCODING);
-    assert_int_equal(packed_bytes_append(&line, bytes, size, &problem), GPUFL_OK);
-    bytes_append_char(&line, '"');
-    assert_int_equal(log_writer_line(writer, CHANNEL_SASS, RECORD_CODE_OBJECT, &line, 1), GPUFL_OK);
+    code_write(writer, 77, "sm_90", bytes, size);
     assert_int_equal(
         fixture_line(writer, CHANNEL_SASS, RECORD_PROFILE_SAMPLE_BATCH,
                      "{\"version\":1,\"type\":\"profile_sample_batch\",\"session_id\":\"" FIXTURE_ID
@@ -58,7 +65,6 @@ static void session_write(const char *base, char dir[512], const char *cubin, bo
     if (has_shutdown)
         fixture_line_all(writer, RECORD_SHUTDOWN, fixture_shutdown);
     log_writer_close(writer, 0);
-    bytes_free(&line);
     free(bytes);
     fixture_path(dir, base, FIXTURE_ID);
 }
@@ -120,19 +126,9 @@ static void counted_functions_get_their_text_and_only_once(void **state)
 /* The same session with AMD's code beside NVIDIA's, and a kernel of it that ran. */
 static void amd_part_write(struct log_writer *writer)
 {
-    struct bytes line = {0};
-    struct problem problem = {""};
     size_t size;
     uint8_t *bytes = fixture_object_read("kernels.gfx90a", ".co", &size);
-    bytes_append_format(&line,
-                        "{\"version\":1,\"type\":\"code_object\",\"session_id\":\"" FIXTURE_ID
-                        "\",\"ts_ns\":2000,\"cubin_crc\":\"78\",\"arch\":\"gfx90a\",\"bytes\":%zu,\"encoding\":\"%s\","
-                        "\"data\":\"",
-                        size, PACKED_BYTES_ENCODING);
-    assert_int_equal(packed_bytes_append(&line, bytes, size, &problem), GPUFL_OK);
-    bytes_append_char(&line, '"');
-    assert_int_equal(log_writer_line(writer, CHANNEL_SASS, RECORD_CODE_OBJECT, &line, 1), GPUFL_OK);
-    bytes_free(&line);
+    code_write(writer, 78, "gfx90a", bytes, size);
     free(bytes);
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE,
                                   "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"" FIXTURE_ID
@@ -257,6 +253,102 @@ static void a_tool_without_an_answer_leaves_the_session_as_it_is(void **state)
     assert_complete(dir);
 }
 
+/* Three more functions, sampled; the second and the third are in one print. */
+static void sampled_part_write(struct log_writer *writer)
+{
+    size_t size;
+    uint8_t *bytes = fixture_cubin_read("inlined.sm_90", &size);
+    code_write(writer, 79, "sm_90", bytes, size);
+    free(bytes);
+    assert_int_equal(fixture_line(writer, CHANNEL_SASS, RECORD_DICTIONARY_UPDATE,
+                                  "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"" FIXTURE_ID
+                                  "\",\"function_dict\":{\"2\":\"_Z7squaresPKfPf\",\"3\":\"_Z9distancesPKfS0_Pfi\","
+                                  "\"4\":\"$_Z9distancesPKfS0_Pfi$_Z8slow_sumPKfi\"}"),
+                     GPUFL_OK);
+    assert_int_equal(
+        fixture_line(writer, CHANNEL_SASS, RECORD_PROFILE_SAMPLE_BATCH,
+                     "{\"version\":1,\"type\":\"profile_sample_batch\",\"session_id\":\"" FIXTURE_ID
+                     "\",\"batch_id\":2,\"base_time_ns\":3000,\"columns\":[\"dt_ns\",\"sample_kind\",\"function_id\","
+                     "\"pc_offset\",\"metric_value\",\"cubin_crc\"],\"rows\":[[0,0,4,0,10,79],[0,0,3,0,20,79],"
+                     "[0,0,2,0,30,79]]"),
+        GPUFL_OK);
+}
+
+static const char *const hottest_first[] = {"_Z7squaresPKfPf", "_Z9distancesPKfS0_Pfi",
+                                            "$_Z9distancesPKfS0_Pfi$_Z8slow_sumPKfi", "vector_add"};
+
+static void sampled_tool_install(const char *dir, const char *code)
+{
+    static const char listing[] = "\t.section\t.text._Z7squaresPKfPf,\"ax\",@progbits\n"
+                                  "        /*0000*/      S2R R0, SR_TID.X ;\n"
+                                  "\t.section\t.text._Z9distancesPKfS0_Pfi,\"ax\",@progbits\n"
+                                  "        /*0000*/      LDC R1, c[0x0][0x28] ;\n"
+                                  "        /*0370*/      MOV R2, R4 ;\n"
+                                  "\t.section\t.text.vector_add,\"ax\",@progbits\n"
+                                  "        /*0000*/      LDC R1, c[0x0][0x28] ;\n";
+    char script[700];
+    fixture_write(dir, "listing", listing, sizeof listing - 1);
+    snprintf(script, sizeof script, "cd '%s'\n%s", dir, code);
+    tool_install(dir, script);
+}
+
+static void assert_listings(const char *dir, const char *const *functions, size_t count)
+{
+    struct session_model *model;
+    struct problem problem = {""};
+    assert_int_equal(session_load(&model, dir, &problem), GPUFL_OK);
+    assert_int_equal(model->deep.listing_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(model->deep.listings[i].function, functions[i]);
+    session_free(model);
+    assert_complete(dir);
+}
+
+static void progress_keep(void *user, size_t done, size_t total)
+{
+    size_t *told = user;
+    told[0] = done;
+    told[1] = total;
+}
+
+static void texts_stand_in_the_order_of_samples_whoever_was_ready_first(void **state)
+{
+    const char *base = *state;
+    char dir[512];
+    size_t told[2] = {0, 0};
+    const struct code_listings_options two_at_once = {
+        .time_limit_ms = 120000, .threads = 2, .on_progress = progress_keep, .user = told};
+    /* The hottest one is only ready after another one. */
+    sampled_tool_install(base, "[ $3 = 15 ] || : > other\n"
+                               "for i in $(seq 6000); do [ -e other ] && exec cat listing; sleep 0.01; done");
+    session_write(base, dir, "vector_add.sm_90", true, sampled_part_write);
+    assert_int_equal(add(dir, &two_at_once, GPUFL_OK).added, 4);
+    assert_listings(dir, hottest_first, 4);
+    assert_int_equal(tool_runs(base), 3);
+    assert_int_equal(told[0], 4);
+    assert_int_equal(told[1], 4);
+}
+
+static void a_stop_leaves_a_whole_session_that_can_be_gone_on_with(void **state)
+{
+    const char *base = *state;
+    char dir[512];
+    int stop_fd = eventfd(1, EFD_CLOEXEC);
+    assert_true(stop_fd >= 0);
+    sampled_tool_install(base, "exec sleep 1000");
+    session_write(base, dir, "vector_add.sm_90", true, sampled_part_write);
+    struct code_listings result =
+        add(dir, &(struct code_listings_options){.time_limit_ms = 120000, .stop_fd = &stop_fd}, GPUFL_OK);
+    close(stop_fd);
+    assert_int_equal(result.left, 4);
+    assert_string_equal(result.reason.text, "interrupted");
+    assert_false(fixture_exists(dir, "sass.000001.log"));
+    assert_complete(dir);
+    sampled_tool_install(base, "cat listing");
+    assert_int_equal(add(dir, &usual, GPUFL_OK).added, 4);
+    assert_listings(dir, hottest_first, 4);
+}
+
 static void a_session_without_code_needs_nothing(void **state)
 {
     const char *base = *state;
@@ -346,6 +438,8 @@ int main(void)
         LISTING_TEST(the_end_is_not_marked_behind_added_text),
         LISTING_TEST(without_time_no_tool_is_run),
         LISTING_TEST(a_tool_without_an_answer_leaves_the_session_as_it_is),
+        LISTING_TEST(texts_stand_in_the_order_of_samples_whoever_was_ready_first),
+        LISTING_TEST(a_stop_leaves_a_whole_session_that_can_be_gone_on_with),
         LISTING_TEST(a_session_without_code_needs_nothing),
         LISTING_TEST(lines_go_on_in_the_numbers_of_their_channel),
         LISTING_TEST(a_file_size_limit_costs_the_line_and_not_the_program),
