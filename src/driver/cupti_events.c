@@ -20,7 +20,8 @@ static struct events {
     _Atomic(const struct cupti_listener *) listener;
     struct cupti *cupti;
     void *subscriber;
-    unsigned call_groups, launch_groups; /* CUPTI_CALL_* enabled for on_call, and for on_launch */
+    unsigned call_groups;      /* CUPTI_CALL_* enabled for on_call */
+    atomic_uint launch_groups; /* and for on_launch */
     bool has_external;
     atomic_bool has_capture; /* of a graph, at some time: a launch need not run a kernel */
     bool has_resources;
@@ -46,15 +47,22 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
 }
 
 /* The external id that the program has set, as CUPTI would record it beside the call. CUPTI lets nobody look: it is
- * taken and put back. As hardly any program uses them, a kind that none was seen of is tried only now and then. */
+ * taken and put back. As hardly any program uses them, kinds that none was seen of are tried at a thread's first call,
+ * and then ever more rarely. */
 static void find_external(struct cupti *cupti, struct user_call *user)
 {
-    enum { kind_end = 6, calls_between_tries = 8 };
+    enum { all_kinds = 0x3e, calls_between_tries_max = 256 };
     static atomic_uint seen_kinds;
-    static _Thread_local unsigned call_count;
+    static _Thread_local uint32_t calls_until_try, calls_between_tries;
     unsigned kinds = atomic_load_explicit(&seen_kinds, memory_order_relaxed);
-    if (call_count++ % calls_between_tries == 0)
-        kinds |= 1u << (1 + call_count / calls_between_tries % (kind_end - 1));
+    if (calls_until_try) {
+        calls_until_try--;
+    } else {
+        kinds = all_kinds;
+        calls_until_try = calls_between_tries;
+        calls_between_tries =
+            calls_between_tries < calls_between_tries_max ? 2 * calls_between_tries + 1 : calls_between_tries_max;
+    }
     for (uint32_t kind = 1; kinds >> kind; kind++) {
         uint64_t id;
         if (!(kinds >> kind & 1) || cupti->call.pop_external(kind, &id) != CUPTI_ABI_SUCCESS)
@@ -93,7 +101,7 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
 }
 
 /* A runtime call makes driver calls of its own; only the outer one is the user's. What on_call does needs no session,
- * so a launch takes the gate, which all threads share, only for a listener. */
+ * so a launch takes the gate, which all threads share, only for a listener that wants to hear of launches. */
 static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call)
 {
     static _Thread_local unsigned runtime_call_generation;
@@ -109,7 +117,7 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
         atomic_store(&events.has_capture, true);
     else if (group & events.call_groups)
         tell_call(domain, cbid, call, group, is_enter);
-    if (atomic_load_explicit(&events.listener, memory_order_relaxed) && gate_enter(&events.gate)) {
+    if (atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
         tell_launch(call, group, is_enter);
         gate_leave(&events.gate);
     }

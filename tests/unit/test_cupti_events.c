@@ -12,6 +12,7 @@
 #include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,8 @@ static struct {
     int enabled;
     uint32_t refused_cbid;
     int refused_result, context_result;
+    uint64_t external_id; /* of kind 3; 0: none */
+    uint32_t external_tries;
 } vendor;
 
 /* What the listener was told, in a word or two each. */
@@ -69,6 +72,21 @@ static int get_result_string(uint32_t result, const char **text)
 {
     (void)result;
     *text = "CUPTI_ERROR_UNKNOWN";
+    return 0;
+}
+static int pop_external(uint32_t kind, uint64_t *id)
+{
+    vendor.external_tries++;
+    if (kind != 3 || !vendor.external_id)
+        return CUPTI_ABI_UNKNOWN;
+    *id = vendor.external_id;
+    vendor.external_id = 0;
+    return 0;
+}
+static int push_external(uint32_t kind, uint64_t id)
+{
+    assert_int_equal(kind, 3);
+    vendor.external_id = id;
     return 0;
 }
 
@@ -121,6 +139,8 @@ static int start(void **state)
                                       .enable_callback = enable_callback,
                                       .get_context_id = get_context_id,
                                       .get_device_id = get_device_id,
+                                      .pop_external = pop_external,
+                                      .push_external = push_external,
                                       .get_result_string = get_result_string};
     assert_int_equal(cupti_claim(&cupti, other, sizeof other, NULL), GPUFL_OK);
     assert_int_equal(cupti_listen(&cupti, &listener, NULL), GPUFL_OK);
@@ -270,6 +290,62 @@ static void nothing_is_told_after_the_release(void **state)
     memset(vendor.is_on, 0, sizeof vendor.is_on);
 }
 
+static uint64_t last_external;
+static void on_call(const struct user_call *call, bool is_enter)
+{
+    if (!is_enter)
+        last_external = call->external_id;
+}
+
+static void hear_of_external_ids(void)
+{
+    last_external = 0;
+    assert_true(cupti_listen_calls(&cupti, CUPTI_CALL_LAUNCH, true, on_call));
+}
+
+static void *program_without_external_ids(void *unused)
+{
+    (void)unused;
+    hear_of_external_ids();
+    for (uint32_t i = 0; i < 10000; i++)
+        runtime_launch(10 + 2 * i);
+    return NULL;
+}
+
+static void a_program_without_external_ids_is_hardly_ever_asked_for_one(void **state)
+{
+    (void)state;
+    pthread_t thread; /* which kinds a thread has tried, and when, is its own */
+    assert_int_equal(pthread_create(&thread, NULL, program_without_external_ids, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_in_range(vendor.external_tries, 5, 10000 / 10);
+}
+
+static void *program_with_external_ids(void *unused)
+{
+    (void)unused;
+    hear_of_external_ids();
+    vendor.external_id = 77;
+    runtime_launch(10);
+    assert_int_equal(last_external, 77);
+    assert_int_equal(vendor.external_id, 77); /* was put back */
+    vendor.external_id = 0;
+    runtime_launch(20);
+    assert_int_equal(last_external, 0);
+    vendor.external_id = 78;
+    runtime_launch(30);
+    assert_int_equal(last_external, 78);
+    return NULL;
+}
+
+static void an_external_id_is_known_from_the_first_call_and_left_where_it_was(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, program_with_external_ids, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 #define test_of(body) cmocka_unit_test_setup_teardown(body, start, stop)
 
 int main(void)
@@ -282,6 +358,8 @@ int main(void)
         test_of(a_call_that_a_subscription_left_open_means_nothing_to_the_next),
         test_of(an_id_that_this_version_does_not_know_is_no_refusal),
         test_of(one_launch_that_cannot_be_listened_to_refuses_all),
+        test_of(a_program_without_external_ids_is_hardly_ever_asked_for_one),
+        test_of(an_external_id_is_known_from_the_first_call_and_left_where_it_was),
         test_of(nothing_is_told_after_the_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
