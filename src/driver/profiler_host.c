@@ -301,6 +301,9 @@ gpufl_status profiler_host_plan(struct profiler_host *host, const char *const *m
     gpufl_status status = object_renew(host, true, problem);
     if (status == GPUFL_OK)
         status = plan_add(host, metrics, metric_count, problem);
+    /* After a refusal CUPTI's next object refuses, too, whatever it is asked for; the one after that is right. */
+    if (status == GPUFL_E_UNSUPPORTED && object_renew(host, true, problem) == GPUFL_OK)
+        status = plan_add(host, metrics, metric_count, problem);
     struct metric_plan made = {0};
     if (status == GPUFL_OK)
         status = plan_image(host, &made, problem);

@@ -139,6 +139,7 @@ struct host_object {
     struct config_image config;
     bool is_broken; /* as the real one: after a refused metric nothing can be added */
 };
+static bool is_next_broken; /* as the real one: nor to the object that is made next */
 
 static bool chip_is_known(const char *chip)
 {
@@ -164,6 +165,9 @@ int cuptiProfilerHostInitialize(struct profiler_abi_host_initialize *parameter)
     if (!chip_is_known(parameter->chip_name))
         return PROFILER_ABI_INVALID_CHIP_NAME;
     struct host_object *object = calloc(1, sizeof *object);
+    if (object)
+        object->is_broken = is_next_broken;
+    is_next_broken = false;
     if (!object)
         return PROFILER_ABI_OUT_OF_MEMORY;
     object->config.magic = CONFIG_IMAGE_MAGIC;
@@ -253,7 +257,7 @@ int cuptiProfilerHostConfigAddMetrics(struct profiler_abi_host_add_metrics *para
     for (size_t i = 0; i < parameter->metric_count; i++) {
         const char *metric = parameter->metric_names[i];
         if (uncountable[0] && strstr(metric, uncountable)) {
-            object->is_broken = true;
+            object->is_broken = is_next_broken = true;
             return CUPTI_ABI_UNKNOWN;
         }
         if (!base_is_known(metric) || !strchr(metric, '.') || strlen(metric) >= PROFILER_IMAGE_METRIC_BYTES ||

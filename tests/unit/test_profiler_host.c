@@ -369,9 +369,9 @@ static void each_call_of_cupti_may_fail(void **state)
 #undef FUNCTION_NAME
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        /* Not called here, or nothing can be done about its failure. */
+        /* Not called here, or nothing can be done about its failure, or it is tried once more. */
         bool is_silent = strstr(functions[i], "SinglePass") || strstr(functions[i], "Evaluate") ||
-                         strstr(functions[i], "Deinitialize");
+                         strstr(functions[i], "Deinitialize") || strstr(functions[i], "AddMetrics");
         char faults[128];
         snprintf(faults, sizeof faults, "fail=%s@1:999", functions[i]);
         failures_expected = !is_silent;
