@@ -31,6 +31,7 @@ library_build() { # SOURCE LIBRARY [OPTION...]
 }
 layers=("$build/lib/libgpufl_driver.a" "$build/lib/libgpufl_base.a")
 cuda_build "$here/launch_rate.cu" launch_rate
+cuda_build "$here/two_kernels.cu" two_kernels
 library_build "$here/floor_inject.c" libfloor.so "${layers[@]}" -Wl,--exclude-libs,ALL
 
 if [ "$check" = check.py ]; then
@@ -47,7 +48,6 @@ if [ "$check" = check.py ]; then
     export CUPTI_SAMPLES="$work/samples"
 elif [ "$check" = deep_check.py ]; then
     cuda_build "$here/stream_overlap.cu" stream_overlap
-    cuda_build "$here/two_kernels.cu" two_kernels
     cuda_build "$here/sass_kernels.cu" sass_kernels
     gcc -O2 -std=gnu17 -I"$root/src" -I"$root/include" "$here/dump_lines.c" -o "$work/dump_lines" \
         "$build/lib/libgpufl_code.a" "$build/lib/libgpufl_base.a" -lpthread &

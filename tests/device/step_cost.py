@@ -2,23 +2,30 @@
 """What a profiler adds to a launch-bound PyTorch training step (6 layers of width 512, an optimizer of many small
 kernels, about 965 a step): step_cost.py BUILD_DIR WORK_DIR OUT_DIR
 
-A process for each run, forked after PyTorch was imported and before CUDA starts, so that neither shares anything with
-another: alone, with gpufl attached from the start as by `gpufl trace` (Trace, PcSampling), and with torch.profiler (CUDA
-activities) around the measured steps. ROUNDS (5) interleaved rounds; 20 steps to warm up, then the mean of STEPS (60).
+The speed of a shared machine changes from second to second by more than what is measured. So each mode has a process of
+its own that lives through the whole measurement, and they take turns: one runs a step to warm up and BLOCK measured ones
+while the others sleep, TURNS times, each time in another order. What is compared are blocks of the same turn. In every
+process the two threads that launch are pinned to the same two cores, and all others, the profilers' among them, to the
+rest. gpufl is attached from the start as by `gpufl trace`, torch.profiler (CUDA activities) around the measured steps.
+ROUNDS (3) sets of processes. STEPS=added,sampling: beside torch.profiler, and PcSampling beside Trace.
 PLAIN=torch: only that training under torch.profiler, for a program that somebody else traces."""
+import contextlib
 import json
 import os
+import pathlib
+import random
 import statistics
 import sys
 import time
 
 import torch
 
-STEPS, WARM_UP = int(os.environ.get("STEPS", "60")), 20
+TURNS, BLOCK, WARM_UP = int(os.environ.get("TURNS", "40")), 5, 20
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
 
 
-def train(with_torch_profiler):
-    """Mean milliseconds of a measured step."""
+def make_step():
+    """A function that runs one step and returns its milliseconds."""
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, 6).cuda()
@@ -33,54 +40,129 @@ def train(with_torch_profiler):
         torch.cuda.synchronize()
         return (time.perf_counter() - start) * 1e3
 
-    for _ in range(WARM_UP):
-        step_ms()
-    if not with_torch_profiler:
-        return statistics.mean(step_ms() for _ in range(STEPS))
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
-        return statistics.mean([step_ms() for _ in range(STEPS)])
+    return step_ms
 
 
-def measured(mode, build, work):
-    """The same in a process of its own; None when it failed."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        if mode not in ("alone", "torch.profiler"):
-            os.environ.update(CUDA_INJECTION64_PATH=f"{build}/lib/libgpufl_inject.so", GPUFL_INJECT="1",
-                              GPUFL_LOG_DIR=f"{work}/c-{mode}", GPUFL_APP_NAME="step", GPUFL_PROFILING_ENGINE=mode)
-        os.write(writer, json.dumps(train(mode == "torch.profiler")).encode())
-        sys.exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
-    return json.loads(answer) if answer else None
+def torch_profiler():
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
+
+
+def pin_threads():
+    """The threads that launch (the main one and PyTorch's backward one) to two cores, the others to the rest."""
+    main_core, backward_core, *others = sorted(os.sched_getaffinity(0))
+    for thread in os.listdir("/proc/self/task"):
+        name = pathlib.Path(f"/proc/self/task/{thread}/comm").read_text()
+        is_main = int(thread) == os.getpid()
+        cores = {main_core} if is_main else {backward_core} if name.startswith("pt_autograd") else set(others)
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread), cores)
+
+
+class Runner:
+    """A process of one mode: environment for what is attached to it, and what is around its measured steps."""
+
+    def __init__(self, environment, profiler=contextlib.nullcontext):
+        commands, self.commands = os.pipe()
+        self.answers, answers = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.environ.update(environment)
+            self._train(os.fdopen(commands), os.fdopen(answers, "w"), profiler)
+            sys.exit(0)
+        os.close(commands)
+        os.close(answers)
+        self.answers = os.fdopen(self.answers)
+
+    @staticmethod
+    def _train(commands, answers, profiler):
+        step_ms = make_step()
+        for _ in range(WARM_UP):
+            step_ms()
+        with profiler():
+            pin_threads()
+            print("ready", file=answers, flush=True)
+            while commands.readline() == "run\n":
+                step_ms()
+                print(json.dumps([step_ms() for _ in range(BLOCK)]), file=answers, flush=True)
+
+    def is_ready(self):
+        return self.answers.readline() == "ready\n"
+
+    def turn_ms(self):
+        os.write(self.commands, b"run\n")
+        return statistics.mean(json.loads(self.answers.readline()))
+
+    def end(self):
+        os.write(self.commands, b"end\n")
+        os.waitpid(self.process, 0)
+
+
+def take_turns(makers, turns=TURNS):
+    """Milliseconds of a step by mode, one number for each turn. makers: by mode, what makes its Runner."""
+    runners = {mode: make() for mode, make in makers.items()}
+    for mode, runner in runners.items():
+        if not runner.is_ready():
+            raise RuntimeError(f"{mode}: its process ended")
+    found = {mode: [] for mode in runners}
+    for _ in range(turns):
+        for mode in random.sample(list(runners), len(runners)):
+            found[mode].append(runners[mode].turn_ms())
+    for runner in runners.values():
+        runner.end()
+    return found
+
+
+def traced(build, work, engine, **variables):
+    return lambda: Runner({"CUDA_INJECTION64_PATH": f"{build}/lib/libgpufl_inject.so", "GPUFL_INJECT": "1",
+                           "GPUFL_LOG_DIR": f"{work}/c-{engine}", "GPUFL_APP_NAME": "step",
+                           "GPUFL_PROFILING_ENGINE": engine, **variables})
+
+
+def mean_difference(found, mode, base):
+    return statistics.mean(one - other for one, other in zip(found[mode], found[base]))
+
+
+def added(table):
+    """What Trace adds, beside torch.profiler and beside CUPTI's records alone."""
+    modes = {"alone": lambda: Runner({}), "CUPTI floor": lambda: Runner({"CUDA_INJECTION64_PATH": f"{table.work}/libfloor.so"}),
+             "Trace": traced(table.build, table.work, "Trace"), "torch.profiler": lambda: Runner({}, torch_profiler)}
+    shares = {"CUPTI floor": [], "Trace": []}
+    for index in range(ROUNDS):
+        found = take_turns(modes)
+        more = {mode: mean_difference(found, mode, "alone") for mode in modes}
+        for mode, values in shares.items():
+            values.append(more[mode] / more["torch.profiler"])
+        table.say(f"PyTorch step, launch-bound, set {index + 1}", f"alone {statistics.mean(found['alone']):.2f} ms; added by "
+                  + ", ".join(f"{mode} {more[mode]:+.2f}" for mode in list(modes)[1:]))
+    floor, share = (statistics.median(values) for values in shares.values())
+    table.say("added by the CUPTI floor / by torch.profiler, median", f"{floor:.2f}")
+    table.say("added by Trace / by torch.profiler, median", f"{share:.2f}", "<= 0.25", share <= 0.25)
+
+
+def sampling(table):
+    """What PcSampling takes longer than Trace."""
+    modes = {engine: traced(table.build, table.work, engine) for engine in ("Trace", "PcSampling")}
+    ratios = []
+    for index in range(ROUNDS):
+        found = take_turns(modes)
+        ratios.append(statistics.mean(found["PcSampling"]) / statistics.mean(found["Trace"]))
+        table.say(f"PyTorch step, launch-bound, set {index + 1}", f"Trace {statistics.mean(found['Trace']):.2f} ms, PcSampling "
+                  f"{mean_difference(found, 'PcSampling', 'Trace'):+.2f}: {ratios[-1]:.3f}")
+    ratio = statistics.median(ratios)
+    table.say("PcSampling / Trace, median", f"{ratio:.3f}", "<= 1.03", ratio <= 1.03)
 
 
 def main():
     from bench_table import BenchTable
     table = BenchTable(*sys.argv[1:4])
-    found = {mode: [] for mode in ("alone", "Trace", "PcSampling", "torch.profiler")}
-    for index in range(int(os.environ.get("ROUNDS", "5"))):
-        for mode in (found if index % 2 else reversed(found)):
-            if (value := measured(mode, table.build, table.work)) is not None:
-                found[mode].append(value)
-        print("    ", {mode: [round(value, 1) for value in values] for mode, values in found.items()}, flush=True)
-    median = {mode: statistics.median(values) for mode, values in found.items()}
-    added = {mode: value - median["alone"] for mode, value in median.items()}
-    table.say("PyTorch step, launch-bound, alone", f"{median['alone']:.2f} ms")
-    for mode in ("Trace", "PcSampling", "torch.profiler"):
-        table.say(f"  {mode}", f"{median[mode]:.2f} ms, {added[mode]:+.2f}")
-    ratio = added["Trace"] / added["torch.profiler"]
-    table.say("  Trace / torch.profiler, added", f"{ratio:.2f}", "<= 0.25", ratio <= 0.25)
-    ratio = median["PcSampling"] / median["Trace"]
-    table.say("  PcSampling / Trace", f"{ratio:.3f}", "<= 1.03", ratio <= 1.03)
-    table.run_steps({}, [])
+    steps = {"added": lambda: added(table), "sampling": lambda: sampling(table)}
+    table.run_steps(steps, os.environ.get("STEPS", ",".join(steps)).split(","))
 
 
 if __name__ == "__main__":
     if os.environ.get("PLAIN"):
-        print(train(os.environ["PLAIN"] == "torch"))
+        step = make_step()
+        with torch_profiler():
+            print(statistics.mean([step() for _ in range(60)]))
     else:
         main()

@@ -20,7 +20,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SAMPLE_COUNT = 16, WORK_BYTES = 256 << 20, HARDWARE_BUFFER_BYTES = 32 << 20, FORMAT_VERSION = 1 };
+enum {
+    SAMPLE_COUNT = 16,
+    WORK_BYTES = 256 << 20,
+    HARDWARE_BUFFER_BYTES = 32 << 20,
+    FORMAT_VERSION = 1,
+    TRIES_MIN = 5,
+    TRIES_MAX = 200
+};
 
 static atomic_bool is_over;
 
@@ -115,19 +122,20 @@ int main(int argc, char **argv)
                                                 .hardware_buffer_bytes = HARDWARE_BUFFER_BYTES,
                                                 .sample_capacity = SAMPLE_COUNT};
     pthread_t worker;
-    struct pm_decode decode;
+    struct pm_decode decode = {0};
     if (pthread_create(&worker, NULL, work, NULL) != 0)
         die("thread", "none");
     if (pm_sampling_open(&sampling, cupti, &options, &problem) != GPUFL_OK ||
         pm_sampling_start(sampling, &problem) != GPUFL_OK)
         die("PM sampling", problem.text);
-    usleep(500000);
-    /* The first samples are not typical: another decode after them. */
-    if (pm_sampling_decode(sampling, &decode, &problem) != GPUFL_OK)
-        die("decode", problem.text);
-    usleep((useconds_t)(2 * SAMPLE_COUNT * interval_ns / 1000));
-    if (pm_sampling_decode(sampling, &decode, &problem) != GPUFL_OK || decode.sample_count < 2)
-        die("decode", problem.text[0] ? problem.text : "no samples");
+    /* The first samples are not typical, and how many a decode gives is for CUPTI to say. */
+    for (int tries = 0; tries < TRIES_MAX && (tries < TRIES_MIN || decode.sample_count < SAMPLE_COUNT / 2); tries++) {
+        usleep((useconds_t)(2 * SAMPLE_COUNT * interval_ns / 1000));
+        if (pm_sampling_decode(sampling, &decode, &problem) != GPUFL_OK)
+            die("decode", problem.text);
+    }
+    if (decode.sample_count < SAMPLE_COUNT / 2)
+        die("decode", "too few samples");
     FILE *out = fopen(argv[1], "wb");
     if (!out)
         die(argv[1], "cannot be written");
