@@ -340,6 +340,24 @@ gpufl_status profiler_host_metrics_per_pass(struct profiler_host *host, size_t *
     return GPUFL_OK;
 }
 
+/* One that cannot be evaluated fails all that are asked for with it: each alone, and NAN for those that fail. False:
+ * there are no others, or not one has a value. */
+static bool evaluate_each(const struct profiler_host *host, const struct profiler_abi_host_evaluate *all)
+{
+    bool is_any = false;
+    for (size_t i = 0; all->metric_count > 1 && i < all->metric_count; i++) {
+        struct profiler_abi_host_evaluate one = *all;
+        one.metric_names = all->metric_names + i;
+        one.metric_count = 1;
+        one.values = all->values + i;
+        if (host->call.evaluate(&one) == CUPTI_ABI_SUCCESS)
+            is_any = true;
+        else
+            all->values[i] = NAN;
+    }
+    return is_any;
+}
+
 gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *counter_data, size_t counter_data_bytes,
                                     size_t range_index, const char *const *metrics, size_t metric_count, double *values,
                                     struct problem *problem)
@@ -358,6 +376,8 @@ gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *c
                                                    .metric_count = metric_count,
                                                    .values = values};
     int result = host->call.evaluate(&parameter);
+    if (result != CUPTI_ABI_SUCCESS && result != PROFILER_ABI_INVALID_METRIC_NAME && evaluate_each(host, &parameter))
+        result = CUPTI_ABI_SUCCESS;
     if (result != CUPTI_ABI_SUCCESS) {
         /* CUPTI's object can stop evaluating what it evaluated before; a new one goes on. */
         object_end(host);

@@ -326,7 +326,11 @@ int cuptiProfilerHostEvaluateToGpuValues(struct profiler_abi_host_evaluate *para
         parameter->counter_data_bytes < counter_data_image_bytes(image->count) ||
         parameter->range_index >= image->count)
         return CUPTI_INVALID_PARAMETER;
+    char unevaluable[64];
+    fault_text("unevaluable_metric", unevaluable, sizeof unevaluable);
     for (size_t i = 0; i < parameter->metric_count; i++) {
+        if (unevaluable[0] && strstr(parameter->metric_names[i], unevaluable))
+            return CUPTI_ABI_UNKNOWN;
         parameter->values[i] = NAN;
         for (uint32_t m = 0; m < image->metric_count && m < PROFILER_IMAGE_METRICS_MAX; m++)
             if (!strcmp(image->metrics[m], parameter->metric_names[i]))

@@ -251,27 +251,49 @@ static struct cupti *cupti_of_child(void)
     return loaded;
 }
 
+static struct counter_data_image *two_ranges(const char *first, const char *second, size_t *bytes)
+{
+    *bytes = counter_data_image_bytes(2);
+    struct counter_data_image *image = calloc(1, *bytes);
+    CHECK(image != NULL);
+    image->magic = COUNTER_DATA_IMAGE_MAGIC;
+    image->count = image->capacity = image->metric_count = 2;
+    snprintf(image->metrics[0], sizeof image->metrics[0], "%s", first);
+    snprintf(image->metrics[1], sizeof image->metrics[1], "%s", second);
+    image->ranges[1].values[0] = 2.5;
+    image->ranges[1].values[1] = 7;
+    return image;
+}
+
 static void evaluate_body(void)
 {
     static const char *const metrics[] = {"a__a.sum", "b__b.sum", "c__c.sum", "d__d.sum", "e__e.sum"};
     struct profiler_host *host = open_host(cupti_of_child(), "GH100", PROFILER_RANGE);
     CHECK(passes_of(host, metrics, 5) == 2);
     CHECK(passes_of(host, metrics, 4) == 1);
-    size_t bytes = counter_data_image_bytes(2);
-    struct counter_data_image *image = calloc(1, bytes);
-    CHECK(image != NULL);
-    image->magic = COUNTER_DATA_IMAGE_MAGIC;
-    image->count = image->capacity = image->metric_count = 2;
-    snprintf(image->metrics[0], sizeof image->metrics[0], "%s", metrics[1]);
-    snprintf(image->metrics[1], sizeof image->metrics[1], "%s", metrics[0]);
-    image->ranges[1].values[0] = 2.5;
-    image->ranges[1].values[1] = 7;
+    size_t bytes;
+    struct counter_data_image *image = two_ranges(metrics[1], metrics[0], &bytes);
     double values[3] = {0};
     struct problem problem = {""};
     CHECK(profiler_host_evaluate(host, (uint8_t *)image, bytes, 1, metrics, 3, values, &problem) == GPUFL_OK);
     CHECK(values[0] == 7 && values[1] == 2.5 && isnan(values[2]));
     CHECK(profiler_host_evaluate(host, (uint8_t *)image, bytes, 2, metrics, 3, values, &problem) != GPUFL_OK);
     CHECK(isnan(values[0]) && strstr(problem.text, "cuptiProfilerHostEvaluateToGpuValues") != NULL);
+    free(image);
+    profiler_host_close(host);
+}
+
+static void unevaluable_body(void)
+{
+    static const char *const metrics[] = {"a__a.sum", "b__b.sum"};
+    struct profiler_host *host = open_host(cupti_of_child(), "GH100", PROFILER_RANGE);
+    size_t bytes;
+    struct counter_data_image *image = two_ranges(metrics[0], metrics[1], &bytes);
+    double values[2] = {0};
+    struct problem problem = {""};
+    CHECK(profiler_host_evaluate(host, (uint8_t *)image, bytes, 1, metrics, 2, values, &problem) == GPUFL_OK);
+    CHECK(isnan(values[0]) && values[1] == 7);
+    CHECK(profiler_host_evaluate(host, (uint8_t *)image, bytes, 1, metrics, 1, values, &problem) != GPUFL_OK);
     free(image);
     profiler_host_close(host);
 }
@@ -345,6 +367,12 @@ static int use_everything(void)
     CHECK(profiler_host_evaluate(host, (const uint8_t *)&image, sizeof image, 0, metrics, 1, &value, NULL) != GPUFL_OK);
     profiler_host_close(host);
     return failures;
+}
+
+static void a_metric_that_cannot_be_evaluated_does_not_cost_the_others_their_values(void **state)
+{
+    (void)state;
+    in_child(CUPTI_NOW, "unevaluable_metric=a__a", unevaluable_body);
 }
 
 static int failures_expected;
@@ -457,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_hundred_hosts_leave_nothing_behind),
         cmocka_unit_test(values_come_out_of_counter_data_and_unknown_is_nan),
         cmocka_unit_test(single_pass_sets_are_read_where_cupti_has_them),
+        cmocka_unit_test(a_metric_that_cannot_be_evaluated_does_not_cost_the_others_their_values),
         cmocka_unit_test(each_call_of_cupti_may_fail),
         cmocka_unit_test(a_missing_libnvperf_is_named_with_its_place),
         cmocka_unit_test(the_c_api_checks_its_arguments_and_keeps_the_reason),
