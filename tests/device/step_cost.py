@@ -140,15 +140,20 @@ def added(table):
 
 
 def sampling(table):
-    """What PcSampling takes longer than Trace."""
-    modes = {engine: traced(table.build, table.work, engine) for engine in ("Trace", "PcSampling")}
-    ratios = []
+    """What PcSampling takes longer than Trace, and what CUPTI's samples, thrown away, take longer than its other records."""
+    floor = lambda **variables: lambda: Runner({"CUDA_INJECTION64_PATH": f"{table.work}/libfloor.so", **variables})
+    pairs = {"PcSampling / Trace": {engine: traced(table.build, table.work, engine) for engine in ("Trace", "PcSampling")},
+             "CUPTI floor with samples / without": {"without": floor(), "with": floor(FLOOR_PC_MS="100")}}
+    ratios = {name: [] for name in pairs}
     for index in range(ROUNDS):
-        found = take_turns(modes)
-        ratios.append(statistics.mean(found["PcSampling"]) / statistics.mean(found["Trace"]))
-        table.say(f"PyTorch step, launch-bound, set {index + 1}", f"Trace {statistics.mean(found['Trace']):.2f} ms, PcSampling "
-                  f"{mean_difference(found, 'PcSampling', 'Trace'):+.2f}: {ratios[-1]:.3f}")
-    ratio = statistics.median(ratios)
+        for name, modes in pairs.items():  # one after the other: a GPU's samples are for one process
+            found = take_turns(modes)
+            base, other = modes
+            ratios[name].append(statistics.mean(found[other]) / statistics.mean(found[base]))
+            table.say(f"PyTorch step, launch-bound, set {index + 1}, {name}", f"{statistics.mean(found[base]):.2f} ms, "
+                      f"{mean_difference(found, other, base):+.2f}: {ratios[name][-1]:.3f}")
+    ratio, floor_ratio = (statistics.median(values) for values in ratios.values())
+    table.say("CUPTI floor with samples / without, median", f"{floor_ratio:.3f}")
     table.say("PcSampling / Trace, median", f"{ratio:.3f}", "<= 1.03", ratio <= 1.03)
 
 
