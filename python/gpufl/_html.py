@@ -162,7 +162,7 @@ def _insights(data: Dict[str, Any], _: int) -> str:
 
 
 def _losses(data: Dict[str, Any], _: int) -> str:
-    words = ("reason", "record_type", "message")
+    words = ("reason", "record_type", "message", "cause")
     rows = [(_count(loss["count"]), " · ".join(str(loss[key]) for key in words if loss.get(key)))
             for loss in data["completeness"]["losses"]]
     return _table(("records", "reason"), rows) if rows else "<p class=soft>nothing lost</p>"

@@ -372,6 +372,7 @@ static struct column_table *table_losses(struct session_share *share)
     table_add(table, "count", COLUMN_U64, FIELD(losses, count));
     table_add(table, "has_unknown_count", COLUMN_BOOL, FIELD(losses, has_unknown_count));
     table_add_texts(table, "message", FIELD(losses, message));
+    table_add_texts(table, "cause", FIELD(losses, cause));
     return table;
 }
 

@@ -7,7 +7,8 @@
  *                   gpufl_version start_ns end_ns wall_ns
  *   gpus            [{device name uuid compute_capability multiprocessors}]
  *   completeness    is_complete has_shutdown is_live has_torn_tail signal lines bytes damaged_lines missing_lines
- *                   invalid_rows kernels lost lost_is_exact losses [{reason record_type count count_is_exact message}]
+ *                   invalid_rows kernels lost lost_is_exact losses [{reason record_type count count_is_exact message
+ *                   cause}]
  *   overhead        cupti_fraction gpufl_fraction (of wall_ns) and the raw sums
  *   time            [{device busy_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns queued_ns no_work_ns
  *                   unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
@@ -90,6 +91,7 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
         member_uint(out, "count", loss->count);
         member_bool(out, "count_is_exact", !loss->has_unknown_count);
         member_text(out, "message", loss->message);
+        member_text(out, "cause", loss->cause);
         bytes_append_char(out, '}');
     }
     bytes_append_text(out, "]}");

@@ -186,6 +186,10 @@ static void loss_lines(struct page *page)
             bytes_append_text(&line, ", ");
             text_escape(&line, loss->message, strlen(loss->message));
         }
+        if (*loss->cause) {
+            bytes_append_text(&line, "; first cause: ");
+            text_escape(&line, loss->cause, strlen(loss->cause));
+        }
         bytes_append_text(page->out, "   ");
         page_wrapped(page, 5, bytes_text(&line));
     }

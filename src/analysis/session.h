@@ -120,7 +120,7 @@ struct device_info {
 };
 
 struct session_loss {
-    const char *reason, *record_type, *message;
+    const char *reason, *record_type, *message, *cause; /* cause: the first that was told */
     uint64_t count;
     bool has_unknown_count; /* more was lost, how much is not known */
 };

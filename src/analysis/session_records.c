@@ -193,7 +193,7 @@ static struct session_loss *loss_add(struct session_loader *loader, const char *
     if (!loader_grow(loader, &model->losses, &loader->loss_capacity, model->loss_count, sizeof *model->losses))
         return NULL;
     struct session_loss *loss = &model->losses[model->loss_count++];
-    *loss = (struct session_loss){.reason = reason, .record_type = record_type, .message = ""};
+    *loss = (struct session_loss){.reason = reason, .record_type = record_type, .message = "", .cause = ""};
     return loss;
 }
 
@@ -207,6 +207,8 @@ static void loss_record(struct session_loader *loader, const struct json_value *
     if (!loss)
         return;
     keep_text(loader, object, "message", &loss->message);
+    if (!*loss->cause)
+        keep_text(loader, object, "cause", &loss->cause);
     int64_t count = json_get_int(object, "count", -1);
     if (count >= 0)
         loss->count = sum_saturated_u64(loss->count, (uint64_t)count);

@@ -102,7 +102,7 @@ static void skipped_write(struct code_store *store, const struct image_key *key,
     json_text(line, reason);
     bytes_append_char(line, '}');
     line_end(store, RECORD_CODE_OBJECT, CHANNEL_SASS);
-    recorder_lose(store->options.recorder, loss, 1);
+    recorder_lose_because(store->options.recorder, loss, 1, reason);
 }
 
 static void image_write(struct code_store *store, const struct image_key *key, const struct code_image *image)

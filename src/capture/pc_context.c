@@ -19,7 +19,7 @@ void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
     if (is_first)
         sampler->trouble = *problem;
     pthread_mutex_unlock(&sampler->lock);
-    recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
+    recorder_lose_because(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1, problem->text);
     if (is_first)
         log_message(GPUFL_LOG_WARNING, "PC sampling: %s", problem->text);
 }

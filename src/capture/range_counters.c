@@ -323,7 +323,7 @@ void range_context_fail(struct range_context *context, const struct problem *pro
     context->problem = *problem;
     context->open = context->focus = -1;
     if (context->launch_count)
-        recorder_lose(counters->recorder, LOSS_RANGES_DROPPED, context->launch_count);
+        recorder_lose_because(counters->recorder, LOSS_RANGES_DROPPED, context->launch_count, problem->text);
     context->launch_count = 0;
     if (!context->is_stuck)
         range_profiler_close(context->profiler);

@@ -206,7 +206,7 @@ static void write_kernels(struct range_counters *counters, const struct range_re
     }
     if (status != GPUFL_OK) {
         uint64_t expected = count > result->launch_count ? count : result->launch_count;
-        recorder_lose(counters->recorder, LOSS_RANGES_DROPPED, expected - written);
+        recorder_lose_because(counters->recorder, LOSS_RANGES_DROPPED, expected - written, problem.text);
         range_failure_note(counters, result->gpu.id, &problem);
     }
     if (!is_known && written)

@@ -4,9 +4,13 @@
 #include "base/clock.h"
 #include "format/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { batch_rows = 2048, usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
+
+/* The thread that takes a cause from NONE to TAKEN fills it in; the collector writes it when it is READY. */
+enum cause_state { CAUSE_NONE, CAUSE_TAKEN, CAUSE_READY, CAUSE_WRITTEN };
 
 static const struct {
     const char *word, *record_type, *text;
@@ -154,9 +158,21 @@ int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t 
     return row;
 }
 
-/* count 0: how much was lost is not known. */
-static void write_loss(struct recorder *recorder, const char *reason, const char *record_type, uint64_t count,
-                       const char *text)
+void recorder_lose_because(struct recorder *recorder, enum loss_reason reason, uint64_t count, const char *cause)
+{
+    struct loss_cause *first = &recorder->causes[reason];
+    int none = CAUSE_NONE;
+    if (*cause && atomic_compare_exchange_strong(&first->state, &none, CAUSE_TAKEN)) {
+        snprintf(first->problem.text, sizeof first->problem.text, "%s", cause);
+        atomic_store(&first->state, CAUSE_READY);
+    }
+    /* After its cause, so that the record of this loss has it; the release makes it seen with the count. */
+    atomic_fetch_add_explicit(&recorder->lost[reason], count, memory_order_release);
+}
+
+/* count 0: how much was lost is not known; cause NULL: not told. Returns false when there was no room for the record. */
+static bool write_loss(struct recorder *recorder, const char *reason, const char *record_type, uint64_t count,
+                       const char *text, const char *cause)
 {
     struct bytes *line = recorder_begin(recorder, RECORD_LOSS);
     bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":",
@@ -167,7 +183,12 @@ static void write_loss(struct recorder *recorder, const char *reason, const char
         bytes_append_text(line, "null");
     json_key(line, "message");
     json_text(line, text);
-    recorder_end(recorder, RECORD_LOSS);
+    if (cause) {
+        json_key(line, "cause");
+        json_text(line, cause);
+    }
+    return !line->failed &&
+           !log_writer_line(recorder->writer, record_catalogue[RECORD_LOSS].channel, RECORD_LOSS, line, 1);
 }
 
 static void write_losses(struct recorder *recorder)
@@ -176,21 +197,25 @@ static void write_losses(struct recorder *recorder)
         uint64_t lost = atomic_load(&recorder->lost[i]);
         if (lost == recorder->lost_written[i])
             continue;
-        write_loss(recorder, loss_words[i].word, loss_words[i].record_type,
-                   is_counted(i) ? lost - recorder->lost_written[i] : 0, loss_words[i].text);
+        struct loss_cause *cause = &recorder->causes[i];
+        bool has_cause = atomic_load(&cause->state) == CAUSE_READY;
+        if (!write_loss(recorder, loss_words[i].word, loss_words[i].record_type,
+                        is_counted(i) ? lost - recorder->lost_written[i] : 0, loss_words[i].text,
+                        has_cause ? cause->problem.text : NULL))
+            return; /* no room; say it again next time */
         recorder->lost_written[i] = lost;
+        if (has_cause)
+            atomic_store(&cause->state, CAUSE_WRITTEN);
     }
-    struct log_writer_stats before, after;
-    log_writer_stats(recorder->writer, &before);
+    struct log_writer_stats stats;
+    log_writer_stats(recorder->writer, &stats);
     for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        uint64_t lost = before.lost_rows[type];
+        uint64_t lost = stats.lost_rows[type];
         if (lost == recorder->disk_lost_written[type] || type == RECORD_LOSS)
             continue;
-        write_loss(recorder, "disk", record_catalogue[type].name, lost - recorder->disk_lost_written[type],
-                   strerror(before.last_errno));
-        log_writer_stats(recorder->writer, &after);
-        if (after.lost_rows[RECORD_LOSS] != before.lost_rows[RECORD_LOSS])
-            return; /* still no room; say it again next time */
+        if (!write_loss(recorder, "disk", record_catalogue[type].name, lost - recorder->disk_lost_written[type],
+                        strerror(stats.last_errno), NULL))
+            return;
         recorder->disk_lost_written[type] = lost;
     }
 }

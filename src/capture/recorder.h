@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The collector's pen: collects rows into batches, dictionary entries into
  * updates that precede them, and losses into loss records, and writes them to the
- * session's log. Collector thread only, except recorder_lose. */
+ * session's log. Collector thread only, except recorder_lose and recorder_lose_because. */
 #ifndef GPUFL_CAPTURE_RECORDER_H
 #define GPUFL_CAPTURE_RECORDER_H
 
@@ -91,6 +91,12 @@ enum loss_reason {
         LOSS_REASON_COUNT
 };
 
+/* Why the first loss of a reason happened, in words; later ones are not kept. */
+struct loss_cause {
+    _Atomic int state; /* enum cause_state in recorder.c; 0: none yet */
+    struct problem problem;
+};
+
 struct recorder {
     struct log_writer *writer;         /* borrowed */
     const char *session_id, *app_name; /* borrowed */
@@ -100,6 +106,7 @@ struct recorder {
     struct bytes line;
     _Atomic uint64_t lost[LOSS_REASON_COUNT];
     uint64_t lost_written[LOSS_REASON_COUNT];
+    struct loss_cause causes[LOSS_REASON_COUNT];
     uint64_t disk_lost_written[RECORD_TYPE_COUNT];
     unsigned channels; /* bit mask: those that a line for all of them opens */
 };
@@ -123,6 +130,8 @@ static inline void recorder_lose(struct recorder *recorder, enum loss_reason rea
 {
     atomic_fetch_add_explicit(&recorder->lost[reason], count, memory_order_relaxed);
 }
+/* The same; the reason's first cause that is not "" also goes into the log, once. Neither locks nor allocates. */
+void recorder_lose_because(struct recorder *recorder, enum loss_reason reason, uint64_t count, const char *cause);
 /* Writes batches older than age_ms (0: all), dictionaries, and new losses. */
 void recorder_flush(struct recorder *recorder, int64_t age_ms);
 /* Starts a line of a single record: {"version":1,"type":..,"session_id":..  */

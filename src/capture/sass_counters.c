@@ -207,8 +207,9 @@ static void slot_flush(struct sass_counters *counters, struct slot *slot, int64_
     else if (!is_flushed && !lost && is_last) /* else CUPTI still has them, and the next flush may get them */
         lost = flush.values;
     bool is_unread = !is_flushed && !lost && is_last;
-    if (lost)
-        recorder_lose(counters->recorder, is_memory ? LOSS_SASS_MEMORY : LOSS_SASS_DROPPED, lost);
+    if (lost || is_unread) /* the latter are counted with the window */
+        recorder_lose_because(counters->recorder, lost && is_memory ? LOSS_SASS_MEMORY : LOSS_SASS_DROPPED, lost,
+                              is_flushed && !is_whole ? "" : problem.text);
     if (is_whole) {
         sass_results_settle(results);
         results->start_ns = slot->start_ns;

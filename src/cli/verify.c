@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/quantity.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "logfile/reader.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const char *const issue_words[] = {[LOG_ISSUE_DAMAGED_LINE] = "damaged line",
                                           [LOG_ISSUE_TORN_TAIL] = "torn tail",
@@ -79,7 +81,8 @@ static void append_text(struct bytes *out, const struct verify_report *report)
             bytes_append_text(out, issue->file);
         if (issue->line)
             bytes_append_format(out, ":%" PRIu64, issue->line);
-        bytes_append_format(out, "%s%s: %s", issue->file[0] ? ": " : "", issue_words[issue->kind], issue->text);
+        bytes_append_format(out, "%s%s: ", issue->file[0] ? ": " : "", issue_words[issue->kind]);
+        text_escape(out, issue->text, strlen(issue->text));
         if (issue->count > 1) {
             bytes_append_text(out, " (");
             append_grouped(out, issue->count);

@@ -210,8 +210,9 @@ static bool launches_row(struct table_source *source, size_t row, struct table_v
 const struct export_table table_of_launches = {
     .name = "launches", COLUMNS(launch_columns), .count = launches_count, .row = launches_row};
 
-static const struct table_column loss_columns[] = {TEXT("reason"), TEXT("record_type"), INTEGER("count"),
-                                                   INTEGER("has_unknown_count"), TEXT("message")};
+static const struct table_column loss_columns[] = {TEXT("reason"),   TEXT("record_type"),
+                                                   INTEGER("count"), INTEGER("has_unknown_count"),
+                                                   TEXT("message"),  TEXT("cause")};
 static size_t losses_count(const struct session_model *model)
 {
     return model->loss_count;
@@ -225,6 +226,7 @@ static bool losses_row(struct table_source *source, size_t row, struct table_val
         value_unsigned(&values[2], loss->count);
     value_integer(&values[3], loss->has_unknown_count);
     value_text(&values[4], loss->message);
+    value_text(&values[5], loss->cause);
     return true;
 }
 const struct export_table table_of_losses = {

@@ -28,7 +28,7 @@ struct log_issue {
     char file[128]; /* name inside the session directory */
     uint64_t line;  /* from 1; 0 = whole file */
     uint64_t count; /* lines or records concerned, 0 = unknown */
-    char text[256];
+    char text[512];
 };
 
 struct log_line {

@@ -122,7 +122,7 @@ static void take_dictionary(struct verifier *verifier, const struct json_value *
 static void take_loss(struct verifier *verifier, const struct log_line *line)
 {
     const struct json_value *count = json_member(line->object, "count");
-    const char *message = json_get_text(line->object, "message", "");
+    const char *message = json_get_text(line->object, "message", ""), *cause = json_get_text(line->object, "cause", "");
     bool is_known = count && count->kind == JSON_INT && count->integer >= 0;
     char amount[32] = "an unknown number";
     if (is_known) {
@@ -134,8 +134,10 @@ static void take_loss(struct verifier *verifier, const struct log_line *line)
         verifier->report->has_unknown_loss = true;
     }
     add_issue(verifier, LOG_ISSUE_LOSS, line->file, line->line, is_known ? (uint64_t)count->integer : 0,
-              "%s of %.60s not recorded: %.60s%s%.100s", amount, json_get_text(line->object, "record_type", "records"),
-              json_get_text(line->object, "reason", "no reason given"), *message ? "; " : "", message);
+              "%s of %.60s not recorded: %.60s%s%.120s%s%.240s", amount,
+              json_get_text(line->object, "record_type", "records"),
+              json_get_text(line->object, "reason", "no reason given"), *message ? "; " : "", message,
+              *cause ? "; first cause: " : "", cause);
 }
 
 static void take_shutdown(struct verifier *verifier, const struct log_line *line)

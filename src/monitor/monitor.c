@@ -211,7 +211,7 @@ static void driver_tell(struct monitor *monitor, enum gpu_vendor vendor, enum dr
 {
     if (news == DRIVER_GONE) {
         const char *reason = monitor->watch.drivers[vendor].reason.text;
-        recorder_lose(&monitor->recorder, LOSS_DRIVER_GONE, 1);
+        recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1, reason);
         monitor_log_driver(&monitor->recorder, false, reason);
         log_message(GPUFL_LOG_WARNING, "the driver is gone: %s; looking for it again", reason);
         pthread_mutex_lock(&monitor->view.mutex);

@@ -29,7 +29,7 @@ const struct api_schema api_elements[] = {
      "is_complete:b has_shutdown:b is_live:b has_torn_tail:b signal:i? lines:i bytes:i damaged_lines:i missing_lines:i "
      "invalid_rows:i kernels:i lost:i lost_is_exact:b losses:a=Loss"},
     {"Loss", "something that was not recorded or cannot be read",
-     "reason:s? record_type:s? count:i? count_is_exact:b message:s?"},
+     "reason:s? record_type:s? count:i? count_is_exact:b message:s? cause:s?"},
     {"Overhead", "what recording cost",
      "cupti_fraction:n? gpufl_fraction:n? wall_ns:i? cupti_ns:i? collector_cpu_ns:i? sampler_cpu_ns:i? seal_cpu_ns:i? "
      "flush_ns:i? memory_peak_bytes:i?"},

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engines above Trace on the fake GPU: every launch is counted, every value was measured, and the log says from what."""
 import collections
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -238,6 +240,32 @@ class PmSampling(Deep):
         _, session = self.run_engine(PC, "--launches", 100, GPUFL_PM_METRICS="overview")
         self.assertIn("engine Trace only", final_capabilities(session)[1]["pm_sampling"]["message"])
         self.assertEqual(session.rows("pm_sample_batch"), [])
+
+
+class Causes(Deep):
+    FAULTS = (("pm", "cuptiPmSamplingDecodeData", "pm_overflow"),
+              ("PcSampling", "cuptiPCSamplingGetData", "pc_sampling_failed"),
+              ("SassMetrics", "cuptiSassMetricsFlushData", "sass_records_dropped"),
+              ("kernels", "cuptiRangeProfilerDecodeData", "ranges_dropped"))
+
+    def test_the_call_that_failed_is_in_the_log_when_nothing_was_printed(self):
+        for engine, call, reason in self.FAULTS:
+            with self.subTest(engine):
+                self.assert_told(engine, call, reason)
+
+    def assert_told(self, engine, call, reason):
+        traced = self.trace("--launches", 400, "--kernel-us", 20, "--pause-us", 1000, directory=self.directory / engine,
+                            options=["--quiet", *ENGINES[engine]], env=environment(FAKE_FAULTS=f"fail={call}@*:999"))
+        self.assertEqual(traced.stderr, "")
+        cause = f"{call} failed: CUPTI_ERROR_UNKNOWN (999)"
+        session = traced.session
+        told = [loss.get("cause") for loss in session.records("loss") if loss["reason"] == reason]
+        self.assertEqual(told, [cause] + [None] * (len(told) - 1))
+        verified = gpufl("verify", session.path).stdout
+        self.assertRegex(verified, f"not recorded: {reason}; .*; first cause: {re.escape(cause)}")
+        self.assertIn(cause, " ".join(gpufl("report", session.path).stdout.split()))
+        losses = json.loads(gpufl("report", "--json", session.path).stdout)["completeness"]["losses"]
+        self.assertIn((reason, cause), [(loss["reason"], loss["cause"]) for loss in losses])
 
 
 class Life(Deep):

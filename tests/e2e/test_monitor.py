@@ -257,6 +257,8 @@ class Sessions(MonitorCase):
         self.assertEqual([e["kind"] for e in self.events(session)], ["driver_lost", "driver_back"])
         losses = [line for line in self.lines(session) if line["type"] == "loss"]
         self.assertEqual([(l["reason"], l["count"]) for l in losses], [("driver_gone", None)])
+        self.assertTrue(losses[0]["cause"])
+        self.assertEqual(losses[0]["cause"], self.events(session)[0]["message"])
         verified = harness.gpufl("verify", session)
         self.assertEqual(verified.returncode, 1, verified.stdout)
         self.assertIn("driver_gone", verified.stdout)

@@ -336,7 +336,7 @@ def hostile():
     s.event("system", "loss", ts_ns=T0, reason="\x1b[1mgone", record_type="x\ny", count=9_223_372_036_854_775_807,
             message="\u202e")
     s.event("system", "loss", ts_ns=T0, reason="\x1b[1mgone", record_type="x\ny", count=9_223_372_036_854_775_807,
-            message="\u202e")
+            message="\u202e", cause="<b>\x1b[2J\"cuptiX\" failed\u202e\n")
     s.end(10 * MS)
     s.write()
 

@@ -129,6 +129,7 @@ class Frames(fixture.TestCase):
         self.assertEqual(set(ranges.perf.level), {"scope", "kernel"} & set(ranges.perf.level))
         self.assertEqual(len(ranges.pm_samples), 120)
         self.assertEqual(golden("killed").losses["count"].sum(), golden("killed").analysis["completeness"]["lost"])
+        self.assertEqual(golden("hostile").losses["cause"].iloc[0], '<b>\x1b[2J"cuptiX" failed\u202e\n')
 
     def test_frames_share_the_sessions_memory_and_outlive_it(self):
         session = golden("trace")

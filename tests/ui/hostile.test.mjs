@@ -14,6 +14,7 @@ const names = {
     6: "javascript:window.isOwned=true",
     7: '=HYPERLINK("http://example.invalid")',
 };
+const cause = `${names[1]} failed ${"y".repeat(400)}`;
 const hostile = [
     {
         type: "job_start",
@@ -34,6 +35,15 @@ const hostile = [
         base_time_ns: 1_789_000_000_000_000_000,
         columns: ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id"],
         rows: Object.keys(names).map((kernel, index) => [index * 1000, Number(kernel), 7, 500 + index, index]),
+    },
+    {
+        type: "loss",
+        ts_ns: 1_789_000_000_000_000_000,
+        reason: "pm_overflow",
+        record_type: "pm_sample_batch",
+        count: null,
+        message: "could not be read",
+        cause,
     },
 ];
 
@@ -70,4 +80,6 @@ pageTest(server, "a name is shown letter by letter as it was recorded", {}, asyn
         (await page.getByRole("region", { name: "top kernels" }).textContent()).includes(names[2]),
     );
     assert.equal(await page.locator("h1").first().textContent(), '"><b id=owned>app</b>');
+    const losses = await page.getByRole("region", { name: "losses" }).textContent();
+    assert.ok(losses.includes(`could not be read; first cause: ${cause}`), losses);
 });

@@ -130,6 +130,25 @@ static void impossible_rows_are_left_out_and_counted(void **state)
     session_free(model);
 }
 
+static void the_first_cause_of_a_loss_is_kept(void **state)
+{
+    channel_write(
+        *state, "system",
+        JOB "{\"version\":1,\"type\":\"loss\",\"ts_ns\":1,\"reason\":\"full\",\"record_type\":\"a\",\"count\":5}\n"
+            "{\"version\":1,\"type\":\"loss\",\"ts_ns\":2,\"reason\":\"full\",\"record_type\":\"a\",\"count\":6,"
+            "\"cause\":\"one\"}\n"
+            "{\"version\":1,\"type\":\"loss\",\"ts_ns\":3,\"reason\":\"full\",\"record_type\":\"a\",\"count\":7,"
+            "\"cause\":\"two\"}\n"
+            "{\"version\":1,\"type\":\"loss\",\"ts_ns\":4,\"reason\":\"late\",\"record_type\":\"a\",\"count\":1,"
+            "\"cause\":17}\n");
+    struct session_model *model = load(*state);
+    assert_int_equal(model->loss_count, 2);
+    assert_int_equal(model->losses[0].count, 18);
+    assert_string_equal(model->losses[0].cause, "one");
+    assert_string_equal(model->losses[1].cause, "");
+    session_free(model);
+}
+
 static void losses_add_up_by_reason_and_unknown_counts_are_not_zero(void **state)
 {
     channel_write(
@@ -221,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(optional_columns_that_appear_late_leave_earlier_rows_without, setup, teardown),
         cmocka_unit_test_setup_teardown(impossible_rows_are_left_out_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_add_up_by_reason_and_unknown_counts_are_not_zero, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_cause_of_a_loss_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(a_scope_whose_begin_was_lost_starts_where_its_end_says, setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_directory_is_an_error_that_names_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_kernel_takes_at_most_64_bytes, setup, teardown),

@@ -151,6 +151,19 @@ static void losses_are_summed_and_unknown_ones_kept_apart(void **state)
     verify_report_free(&report);
 }
 
+static void the_cause_of_a_loss_stands_behind_its_explanation(void **state)
+{
+    struct log_writer *writer = begin_session(*state, true, true, true);
+    fixture_line(writer, CHANNEL_SYSTEM, RECORD_LOSS,
+                 "{\"type\":\"loss\",\"reason\":\"pm_overflow\",\"record_type\":\"pm_sample_batch\",\"count\":null,"
+                 "\"message\":\"could not be read\",\"cause\":\"cuptiX failed: CUPTI_ERROR_UNKNOWN (999)\"");
+    end_session(writer, "");
+    struct verify_report report = verify(*state);
+    assert_non_null(strstr(first_of(&report, LOG_ISSUE_LOSS)->text, "pm_overflow; could not be read; first cause: "
+                                                                    "cuptiX failed: CUPTI_ERROR_UNKNOWN (999)"));
+    verify_report_free(&report);
+}
+
 static void a_killed_session_is_unfinished_and_nothing_else(void **state)
 {
     log_writer_close(begin_session(*state, true, true, true), 1000);
@@ -233,6 +246,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_that_differ_from_the_shutdown_record_are_reported, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(losses_are_summed_and_unknown_ones_kept_apart, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_cause_of_a_loss_stands_behind_its_explanation, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(a_killed_session_is_unfinished_and_nothing_else, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_scope_that_was_not_yet_written_is_part_of_being_unfinished, fixture_setup,

@@ -101,6 +101,7 @@ export function Losses({ summary }: { summary: SessionSummary }): JSX.Element | 
                             {format.count(loss.count)}
                         </span>{" "}
                         {loss.record_type ?? "events"}: {loss.message ?? loss.reason.replaceAll("_", " ")}
+                        {loss.cause ? `; first cause: ${loss.cause}` : ""}
                     </li>
                 ))}
                 {refused.map((capability) => (
