@@ -291,11 +291,12 @@ void cupti_silence(struct cupti *cupti)
 {
     if (events.has_resources)
         set_resources(cupti, 0);
-    unsigned groups = events.call_groups | events.launch_groups;
+    unsigned groups = events.call_groups | atomic_load(&events.launch_groups);
     if (groups)
         set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE, 0);
     events.has_resources = false;
-    events.call_groups = events.launch_groups = 0;
+    events.call_groups = 0;
+    atomic_store(&events.launch_groups, 0);
     events.on_call = NULL;
 }
 
