@@ -159,10 +159,38 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
     return GPUFL_OK;
 }
 
+/* A sample that cannot be read does not cost the others their place; only when there are no others the decode failed. */
+static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed, size_t count)
+{
+    int64_t now_ns = cupti_now_ns(feed->cupti);
+    now_ns = now_ns ? now_ns : clock_wall_ns();
+    size_t unread = 0;
+    gpufl_status status = GPUFL_OK;
+    for (size_t i = 0; i < count; i++) {
+        gpufl_status read = sample_take(device, feed, i, now_ns);
+        if (read == GPUFL_OK)
+            continue;
+        status = read;
+        unread++;
+        device->timeless++; /* its interval is not missed besides */
+    }
+    if (unread == count) {
+        device->timeless -= unread;
+        return status;
+    }
+    if (!unread)
+        return GPUFL_OK;
+    uint64_t values = unread * feed->options.metric_count;
+    add(&feed->no_values, values);
+    recorder_lose_because(feed->recorder, LOSS_PM_NO_VALUE, values, device->problem.text);
+    return GPUFL_OK;
+}
+
 /* A decode that failed. CUPTI may have lost its object: after a few failures a new one is made. */
 static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
 {
-    pm_feed_lose(feed, &feed->overflows, LOSS_PM_OVERFLOW, 1);
+    add(&feed->overflows, 1);
+    recorder_lose_because(feed->recorder, LOSS_PM_OVERFLOW, 1, device->problem.text);
     if (!device->has_failed)
         log_message(GPUFL_LOG_WARNING, "PM samples of device %u are missing: %s", device->device_id,
                     device->problem.text);
@@ -183,10 +211,8 @@ void pm_device_decode(struct pm_device *device, struct pm_feed *feed)
     unsigned rounds = 0;
     do {
         gpufl_status status = pm_sampling_decode(device->sampling, &decode, &device->problem);
-        int64_t now_ns = cupti_now_ns(feed->cupti);
-        now_ns = now_ns ? now_ns : clock_wall_ns();
-        for (size_t i = 0; status == GPUFL_OK && i < decode.sample_count; i++)
-            status = sample_take(device, feed, i, now_ns);
+        if (status == GPUFL_OK)
+            status = samples_take(device, feed, decode.sample_count);
         if (status != GPUFL_OK) {
             device_recover(device, feed, status);
             return;

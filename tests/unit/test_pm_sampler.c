@@ -320,6 +320,22 @@ static void slow_collector_body(void)
     world_close(&world);
 }
 
+static void unread_body(void)
+{
+    struct world world;
+    world_open(&world, two_metrics, 2);
+    world_make(&world);
+    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
+    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    RUN_UNTIL(&world, totals(&world).samples >= 200);
+    world_finish(&world);
+    struct pm_sampler_totals total = totals(&world);
+    CHECK(total.overflows == 0 || total.no_values == 0); /* alone in its decode, it failed that */
+    struct seen seen = see_log(&world);
+    CHECK(seen.rows[0] == total.values && seen.lost == total.no_values + total.missed);
+    CHECK(total.overflows || (total.no_values == 2 && seen.missing == 2 * (total.missed + 1)));
+}
+
 /* A life in which any call may fail: it ends, and the log says what is missing. */
 static void failing_body(void)
 {
@@ -336,7 +352,7 @@ static void failing_body(void)
     struct pm_sampler_totals total = totals(&world);
     bool has_trouble = pm_sampler_trouble(world.sampler, &trouble); /* also of a device that recovered */
     CHECK(has_trouble ? trouble.text[0] != '\0' : !total.devices_failed);
-    bool is_hurt = total.devices_failed || total.overflows;
+    bool is_hurt = total.devices_failed || total.overflows || total.no_values;
     bool is_at_end = strstr(getenv("FAKE_FAULTS"), "Stop@") || strstr(getenv("FAKE_FAULTS"), "Disable@");
     CHECK(is_hurt || is_at_end);
     struct seen seen = see_log(&world);
@@ -446,6 +462,9 @@ static void every_call_that_fails_leaves_a_truthful_log(void **state)
 IN_CHILD(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample,
          "fail=cuptiProfilerHostEvaluateToGpuValues@30:999", rows_body)
 
+IN_CHILD(a_sample_that_cannot_be_read_does_not_cost_the_others_their_place,
+         "fail=cuptiPmSamplingCounterDataGetSampleInfo@100:999", unread_body)
+
 IN_CHILD(a_device_that_cannot_be_read_is_given_up_with_its_reason, "fail=cuptiPmSamplingDecodeData@*:999", broken_body)
 IN_CHILD(a_device_whose_samples_cannot_be_evaluated_is_given_up, "fail=cuptiProfilerHostEvaluateToGpuValues@*:999",
          broken_body)
@@ -474,6 +493,7 @@ int main(void)
         cmocka_unit_test(what_the_collector_does_not_take_in_time_is_counted),
         cmocka_unit_test(every_call_that_fails_leaves_a_truthful_log),
         cmocka_unit_test(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample),
+        cmocka_unit_test(a_sample_that_cannot_be_read_does_not_cost_the_others_their_place),
         cmocka_unit_test(a_device_that_cannot_be_read_is_given_up_with_its_reason),
         cmocka_unit_test(a_device_whose_samples_cannot_be_evaluated_is_given_up),
         cmocka_unit_test(a_device_that_fails_for_a_while_is_opened_anew),
