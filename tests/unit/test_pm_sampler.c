@@ -24,6 +24,8 @@ struct world {
     struct problem problem;
 };
 
+static const char *const two_metrics[] = {"sm__cycles_active.avg", "dram__bytes_read.sum"};
+
 static void world_open(struct world *world, const char *const *metrics, size_t metric_count)
 {
     memset(world, 0, sizeof *world);
@@ -46,6 +48,14 @@ static void world_make(struct world *world)
 {
     CHECK(pm_sampler_make(&world->sampler, &world->options, &world->problem) == GPUFL_OK);
     CHECK(pm_sampler_bytes(world->sampler) > 1 << 20);
+}
+
+static void world_begin(struct world *world)
+{
+    world_open(world, two_metrics, 2);
+    world_make(world);
+    CHECK(pm_sampler_attach(world->sampler, 0, &world->problem) == GPUFL_OK);
+    CHECK(pm_sampler_start(world->sampler, &world->problem) == GPUFL_OK);
 }
 
 static void world_close(struct world *world)
@@ -156,15 +166,10 @@ static struct seen see_log(struct world *world)
     return seen;
 }
 
-static const char *const two_metrics[] = {"sm__cycles_active.avg", "dram__bytes_read.sum"};
-
 static void rows_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).samples >= 50);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
@@ -266,10 +271,7 @@ static void overflow_body(void)
 static void blind_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).samples >= 50);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
@@ -281,10 +283,7 @@ static void blind_body(void)
 static void timeless_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).bad_time >= 5);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
@@ -323,10 +322,7 @@ static void slow_collector_body(void)
 static void unread_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).samples >= 200);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
@@ -363,10 +359,7 @@ static void failing_body(void)
 static void broken_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).devices_failed == 1);
     struct problem trouble = {""};
     CHECK(pm_sampler_trouble(world.sampler, &trouble) &&
@@ -381,10 +374,7 @@ static void broken_body(void)
 static void reopened_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).overflows == 3 && totals(&world).first_dropped >= 1);
     uint64_t samples = totals(&world).samples;
     RUN_UNTIL(&world, totals(&world).samples >= samples + 50);
@@ -397,10 +387,7 @@ static void reopened_body(void)
 static void forked_body(void)
 {
     struct world world;
-    world_open(&world, two_metrics, 2);
-    world_make(&world);
-    CHECK(pm_sampler_attach(world.sampler, 0, &world.problem) == GPUFL_OK);
-    CHECK(pm_sampler_start(world.sampler, &world.problem) == GPUFL_OK);
+    world_begin(&world);
     RUN_UNTIL(&world, totals(&world).samples >= 1);
     pid_t child = fork();
     CHECK(child >= 0);
