@@ -3,7 +3,7 @@
 #ifndef GPUFL_TESTS_PC_FIXTURE_H
 #define GPUFL_TESTS_PC_FIXTURE_H
 
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "capture/pc_ring.h"
 #include "capture/pc_sampler.h"
@@ -36,10 +36,7 @@ static inline struct pc_attribution_options attribution_options(struct fixture *
 static inline struct fixture *fixture_make(void)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
-    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     names_open(&fixture->names, &fixture->recorder);
     assert_int_equal(kernel_history_make(&fixture->history, 1024), GPUFL_OK);
     return fixture;
@@ -65,9 +62,7 @@ static inline int close_fixture(void **state)
     pc_attribution_free(fixture->attribution);
     kernel_history_free(fixture->history);
     names_close(&fixture->names);
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }

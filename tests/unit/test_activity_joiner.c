@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining kernels with their API calls, scopes, external ids and graphs, from
  * hand-made activity buffers of CUPTI 13.0's layout. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "capture/activity_joiner.h"
 #include "driver/cupti_table.h"
@@ -38,10 +38,7 @@ static int next_record(uint8_t *buffer, size_t valid, void **record)
 static int open_with(void **state, bool has_calls, bool with_graphs)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
-    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     assert_int_equal(scope_history_make(&fixture->history), GPUFL_OK);
     fixture->cupti.call.get_next_record = next_record;
     cupti_set_version(&fixture->cupti, 130001);
@@ -69,9 +66,7 @@ static int close_fixture(void **state)
     struct fixture *fixture = *state;
     activity_joiner_free(fixture->joiner);
     scope_history_free(fixture->history);
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }

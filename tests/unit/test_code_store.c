@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "base/crc32c.h"
 #include "capture/code_store.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 struct bench {
-    char *dir;
+    char dir[256];
     struct log_writer *writer;
     struct recorder recorder;
     struct code_store_options options;
@@ -24,9 +24,7 @@ static int setup(void **state)
 {
     struct bench *bench = calloc(1, sizeof *bench);
     assert_non_null(bench);
-    bench->dir = strdup(fixture_dir());
-    bench->writer = fixture_open(bench->dir, 0, false);
-    assert_int_equal(recorder_open(&bench->recorder, bench->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(bench->dir, &bench->writer, &bench->recorder);
     bench->options = (struct code_store_options){
         .writer = bench->writer, .recorder = &bench->recorder, .session_id = FIXTURE_ID, .crc_user = bench};
     sem_init(&bench->gate, 0, 0);
@@ -37,11 +35,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct bench *bench = *state;
-    recorder_close(&bench->recorder);
-    log_writer_close(bench->writer, 1000);
+    recorder_fixture_close(bench->dir, bench->writer, &bench->recorder);
     sem_destroy(&bench->gate);
-    fixture_remove(bench->dir);
-    free(bench->dir);
     free(bench);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names are in the log once, before the rows that use them, demangled and as they are. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "capture/names.h"
 
@@ -15,10 +15,7 @@ static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
-    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     names_open(&fixture->names, &fixture->recorder);
     *state = fixture;
     return 0;
@@ -28,9 +25,7 @@ static int close_fixture(void **state)
 {
     struct fixture *fixture = *state;
     names_close(&fixture->names);
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }

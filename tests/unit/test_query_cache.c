@@ -39,9 +39,9 @@ static void *ask_often(void *user)
     return NULL;
 }
 
-static void requests_at_the_same_time_share_one_load(void **state)
+/* What a cache that knew nothing says after six threads asked at the same time. */
+static struct query_metrics asked_cold(void *(*ask)(void *user))
 {
-    (void)state;
     const struct query_options options = {0};
     struct problem problem = {""};
     struct query_metrics metrics;
@@ -51,14 +51,21 @@ static void requests_at_the_same_time_share_one_load(void **state)
     assert_int_equal(query_open(&cold, app.store, &options, &problem), GPUFL_OK);
     app.query.cache = cold.cache;
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_often, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, NULL), 0);
     for (size_t i = 0; i < 6; i++)
         pthread_join(threads[i], NULL);
     query_metrics_read(&cold, &metrics);
-    assert_int_equal(metrics.loads, 1);
-    assert_int_equal(metrics.hits + metrics.busy, 6 * 8 - 1);
     app.query.cache = warm;
     query_close(&cold);
+    return metrics;
+}
+
+static void requests_at_the_same_time_share_one_load(void **state)
+{
+    (void)state;
+    struct query_metrics metrics = asked_cold(ask_often);
+    assert_int_equal(metrics.loads, 1);
+    assert_int_equal(metrics.hits + metrics.busy, 6 * 8 - 1);
 }
 
 static void *ask_tracks(void *user)
@@ -79,21 +86,9 @@ static void tracks_that_are_asked_for_at_the_same_time_are_made_once(void **stat
     (void)state;
     const struct query_options options = {0};
     struct problem problem = {""};
-    struct query_metrics one, many, bare;
-    struct query_cache *warm = app.query.cache;
-    pthread_t threads[6];
+    struct query_metrics one, many = asked_cold(ask_tracks), bare;
     struct query cold = {0};
     assert_int_equal(query_open(&cold, app.store, &options, &problem), GPUFL_OK);
-    app.query.cache = cold.cache;
-    for (size_t i = 0; i < 6; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_tracks, NULL), 0);
-    for (size_t i = 0; i < 6; i++)
-        pthread_join(threads[i], NULL);
-    query_metrics_read(&cold, &many);
-    query_close(&cold);
-
-    assert_int_equal(query_open(&cold, app.store, &options, &problem), GPUFL_OK);
-    app.query.cache = cold.cache;
     struct query_session *session = NULL;
     assert_int_equal(query_cache_hold(cold.cache, app.store, trace, false, &session, &problem), GPUFL_OK);
     assert_null(query_cache_tracks_peek(cold.cache, session));
@@ -107,7 +102,6 @@ static void tracks_that_are_asked_for_at_the_same_time_are_made_once(void **stat
     assert_true(one.bytes > bare.bytes);
     assert_int_equal(one.bytes, many.bytes);
     assert_int_equal(many.loads, 1);
-    app.query.cache = warm;
     query_close(&cold);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses in the log: counted whole, and the first cause of each reason is told once. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "base/clock.h"
-#include "capture/recorder.h"
 #include "format/json.h"
 
 #include <errno.h>
@@ -34,9 +33,7 @@ static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    fixture->writer = fixture_open(fixture->dir, 0, false);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     fixture_line_all(fixture->writer, RECORD_JOB_START, fixture_job_start);
     *state = fixture;
     return 0;
@@ -46,9 +43,7 @@ static int close_fixture(void **state)
 {
     struct fixture *fixture = *state;
     is_disk_full = false;
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }

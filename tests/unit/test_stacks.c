@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks from the threads' rings to rows: one text for each distinct stack, and nobody waits for names but the rows
  * that need them. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "base/clock.h"
 #include "capture/scope_tracker.h"
@@ -50,12 +50,9 @@ static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
     clock_setup();
     tick_scale_start(&fixture->scale);
-    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     names_open(&fixture->names, &fixture->recorder);
     assert_int_equal(stacks_make(&fixture->stacks, &fixture->names), GPUFL_OK);
     assert_int_equal(stacked_rows_make(&fixture->rows, &fixture->recorder, fixture->stacks), GPUFL_OK);
@@ -75,9 +72,7 @@ static int close_fixture(void **state)
     stacked_rows_free(fixture->rows);
     stacks_free(fixture->stacks);
     names_close(&fixture->names);
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }

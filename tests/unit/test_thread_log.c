@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads' rings, scope tracking and scope history, without any GPU. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "base/clock.h"
 #include "capture/scope_tracker.h"
@@ -25,12 +25,9 @@ struct fixture {
 static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    snprintf(fixture->dir, sizeof fixture->dir, "%s", fixture_dir());
-    const struct log_writer_options options = {.base_dir = fixture->dir, .session_id = FIXTURE_ID};
     clock_setup();
     tick_scale_start(&fixture->scale);
-    assert_int_equal(log_writer_open(&fixture->writer, &options, NULL), GPUFL_OK);
-    assert_int_equal(recorder_open(&fixture->recorder, fixture->writer, FIXTURE_ID, "test"), GPUFL_OK);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
     assert_int_equal(
         scope_tracker_make(&fixture->tracker, &fixture->recorder, &(struct thread_sink){.on_stack = no_stack}),
@@ -45,9 +42,7 @@ static int close_fixture(void **state)
 {
     struct fixture *fixture = *state;
     scope_tracker_free(fixture->tracker);
-    recorder_close(&fixture->recorder);
-    log_writer_close(fixture->writer, 1000);
-    fixture_remove(fixture->dir);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
     return 0;
 }
