@@ -63,12 +63,12 @@ class AgentTest(UploadTest):
         self.assertEqual(agent.returncode, 0, text)
         return text
 
-    def program(self, *arguments, rotate_bytes=None):
+    def program(self, *arguments, rotate_bytes=None, stdin=subprocess.DEVNULL):
         """A traced program that runs meanwhile."""
         program = subprocess.Popen([str(word) for word in (GPUFL, "trace", "-q", "-o", self.log, "--", FAKE_APP,
                                                            *arguments)],
                                    env=environment(GPUFL_LOG_ROTATE_BYTES=rotate_bytes), cwd=self.directory,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                                   stdin=stdin, stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.stdout.close)
         return program
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
 import time
 import urllib.request
 import uuid
@@ -38,10 +39,11 @@ class Delivery(AgentTest):
     def test_lines_arrive_while_the_program_runs(self):
         with Server() as server:
             agent = self.start(server)
-            program = self.program("--run-ms", 3000, "--pause-us", 200, "--scopes")
+            program = self.program("--until-input-ends", "--pause-us", 200, "--scopes", stdin=subprocess.PIPE)
             wait_for(lambda: server.rows("kernel_event_batch") > 100, "kernels")
             self.assertIsNone(program.poll())
             self.assertEqual(server.completed, [])
+            program.stdin.close()
             self.assertEqual(program.wait(30), 0)
             wait_for(lambda: server.completed, "the end of the session")
             self.stop(agent)

@@ -22,6 +22,7 @@ static const char help[] =
     "  --churn N              after every N launches a context of its own for one more (implies --driver)\n"
     "  --gpus N               N GPUs, threads in turn; see FAKE_GPU_COUNT\n"
     "  --run-ms N             launch for N ms instead of counting launches\n"
+    "  --until-input-ends     launch until the other end of the standard input, a pipe, is closed\n"
     "  --pause-us N           sleep between launches\n"
     "  --no-sync              do not wait for the GPU before exit\n"
     "  --fork                 afterwards fork a child that exits normally\n"
@@ -76,7 +77,8 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                                       {"--fork-first", NULL, &o->has_fork_first},
                                       {"--exec", NULL, &o->has_exec},
                                       {"--no-sync", NULL, &o->has_no_sync},
-                                      {"--take-over", NULL, &o->has_take_over}};
+                                      {"--take-over", NULL, &o->has_take_over},
+                                      {"--until-input-ends", NULL, &o->until_input_ends}};
     for (int i = 1; i < argc; i++) {
         const struct option_row *found = NULL;
         for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)

@@ -6,6 +6,7 @@
 #include "nvtx_client.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,14 @@ static int64_t mono_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static bool is_over(const struct app_options *o, int launches, int64_t until_ms)
+{
+    struct pollfd input = {.fd = STDIN_FILENO};
+    if (o->until_input_ends)
+        return poll(&input, 1, 0) > 0;
+    return o->run_ms > 0 ? mono_ms() >= until_ms : launches >= o->launches;
+}
+
 static void *worker_run(void *argument)
 {
     struct worker *w = argument;
@@ -250,7 +259,7 @@ static void *worker_run(void *argument)
     int64_t until_ms = mono_ms() + o->run_ms;
     int i = 0;
     if (w->error == FAKE_SUCCESS)
-        for (; o->run_ms > 0 ? mono_ms() < until_ms : i < o->launches; i++)
+        for (; !is_over(o, i, until_ms); i++)
             step(w, i);
     if (has_scope && i % (SCOPE_BURST + 1) != 0 && i % (SCOPE_BURST + 1) != SCOPE_BURST)
         scope_pop(); /* the last burst was cut short */
