@@ -48,10 +48,13 @@ struct json_document {
 };
 
 /* Parses exactly one value (surrounding white space allowed). On failure the
- * document is empty and error (may be NULL) is filled. */
+ * document is empty and error (may be NULL) is filled. GPUFL_E_LIMIT: the text
+ * is too long, or its values need more than json_memory_max of its size. */
 NODISCARD gpufl_status json_parse(struct json_document *document, const char *text, size_t size,
                                   struct json_error *error);
 void json_free(struct json_document *document);
+/* How much memory the values of a text of this size may take. */
+size_t json_memory_max(size_t size);
 
 /* NULL-tolerant look-ups; a missing or differently typed member gives the fallback. */
 const struct json_value *json_member(const struct json_value *object, const char *key);

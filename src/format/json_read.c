@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define DOCUMENT_SIZE_MAX ((size_t)256 << 20)
-#define ARENA_SIZE_MAX ((size_t)1 << 30) /* a byte of text can ask for 40 of values */
 #define BLOCK_SIZE_FIRST ((size_t)4096)
 #define BLOCK_SIZE_LARGEST ((size_t)1 << 20)
 
@@ -23,9 +22,17 @@ struct builder {
         struct json_value *value, *last;
     } open[JSON_DEPTH_MAX];
     struct json_value *root;
-    size_t arena_size;
+    size_t arena_size, arena_size_max;
     gpufl_status status; /* why the arena gave nothing */
 };
+
+/* A byte of text can ask for 40 of values, so that a text which packs well would cost its reader anything. Listings of
+ * instructions, the densest of our records, ask for 9 and have at most 8 MiB; what is longer holds mostly text. */
+size_t json_memory_max(size_t size)
+{
+    const size_t mib = 1 << 20;
+    return size < 8 * mib ? 16 * mib + 10 * size : 80 * mib + 2 * size;
+}
 
 static void *arena_take(struct builder *builder, size_t size)
 {
@@ -38,7 +45,7 @@ static void *arena_take(struct builder *builder, size_t size)
             block_size = BLOCK_SIZE_LARGEST;
         if (block_size < size)
             block_size = size;
-        bool is_over = block_size > ARENA_SIZE_MAX - builder->arena_size;
+        bool is_over = block_size > builder->arena_size_max - builder->arena_size;
         struct json_block *fresh = is_over ? NULL : malloc(sizeof *fresh + block_size);
         if (!fresh) {
             builder->status = is_over ? GPUFL_E_LIMIT : GPUFL_E_NO_MEMORY;
@@ -143,7 +150,7 @@ static gpufl_status document_build(struct builder *builder)
 gpufl_status json_parse(struct json_document *document, const char *text, size_t size, struct json_error *error)
 {
     *document = (struct json_document){0};
-    struct builder builder = {.document = document};
+    struct builder builder = {.document = document, .arena_size_max = json_memory_max(size)};
     json_lex_init(&builder.lexer, text, size);
     gpufl_status status = GPUFL_E_LIMIT;
     if (size > DOCUMENT_SIZE_MAX)

@@ -113,14 +113,14 @@ const struct api_schema api_elements[] = {
      "-scope:s? -kernel:s? device:i? metric_set:s? results:i incomplete:i reason:s? passes_needed:i? "
      "passes_collected:i? instances:i? metrics:o"},
     {"Insight", "something to try; impact_ns: how much time it is about", "rule:s severity:s impact_ns:i? text:s"},
-    {"ComparedSession", "one of the two",
-     "session_id:s? app:s? host:s? start_ns:i? wall_ns:i? kernels:i kernel_ns:i busy_ns:i? lost:i lost_is_exact:b "
-     "is_complete:b"},
+    {"ComparedSession", "one of the two; kernel_times_missing: why kernels, kernel_ns and busy_ns are null",
+     "session_id:s? app:s? host:s? start_ns:i? wall_ns:i? kernels:i? kernel_ns:i? busy_ns:i? kernel_times_missing:s? "
+     "lost:i lost_is_exact:b is_complete:b"},
     {"ComparedKernel", "a kernel in both; base or new null: only in the other",
-     "name:s verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
+     "name:s? verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
      "new:o?=ComparedDurations"},
     {"ComparedScope", "a scope in both; base or new null: only in the other",
-     "path:s verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
+     "path:s? verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
      "new:o?=ComparedDurations"},
     {"ComparedDurations", "durations in one of the two",
      "count:i total_ns:i mean_ns:n? median_ns:i? p25_ns:i? p75_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS

@@ -12,6 +12,8 @@
 #include <zlib.h>
 
 enum { REJECTED_BYTES_MAX = 1 << 20, REJECTED_TEXT_MAX = 64 << 10, METRICS_LINE_MAX = 256 << 10 };
+/* Shorter lines take little while they are read, whatever is in them. */
+enum { LARGE_LINE_BYTES = 1 << 20 };
 
 const struct ingest_limits ingest_limits_usual = {
     .body_bytes_max = (uint64_t)64 << 20,
@@ -199,15 +201,21 @@ static void line_note(struct ingest_body *body, const struct log_line *line, con
     }
 }
 
-static void line_take(void *user, enum body_line kind, uint64_t number, const char *text, size_t size)
+/* Adds to what all bodies together hold; whether they still fit. own: what of it is this body's, which alone may be
+ * larger. */
+static bool flight_add(struct ingest_body *body, uint64_t bytes, uint64_t own)
 {
-    struct ingest_body *body = user;
-    if (body->has_failed)
-        return;
-    if (kind == BODY_LINE_TOO_LONG) {
-        line_reject(body, number, "", "it is longer than the server takes", "", 0);
-        return;
-    }
+    uint64_t all = atomic_fetch_add(&body->ingest->flight_bytes, bytes) + bytes;
+    if (all <= body->ingest->limits.flight_bytes_max || all <= own)
+        return true;
+    if (!body->has_failed)
+        refuse(&body->answer, 503, "server_busy", "too much is being taken at the moment");
+    body->has_failed = true;
+    return false;
+}
+
+static void line_read(struct ingest_body *body, enum body_line kind, uint64_t number, const char *text, size_t size)
+{
     struct log_line line = {.line = number, .file = "", .type_name = ""};
     struct json_document document = {0};
     char reason[LINE_REASON_SIZE];
@@ -240,6 +248,21 @@ static void line_take(void *user, enum body_line kind, uint64_t number, const ch
     json_free(&document);
 }
 
+static void line_take(void *user, enum body_line kind, uint64_t number, const char *text, size_t size)
+{
+    struct ingest_body *body = user;
+    if (body->has_failed)
+        return;
+    if (kind == BODY_LINE_TOO_LONG) {
+        line_reject(body, number, "", "it is longer than the server takes", "", 0);
+        return;
+    }
+    uint64_t values = size < LARGE_LINE_BYTES ? 0 : json_memory_max(size);
+    if (!values || flight_add(body, values, body->flight_bytes + values))
+        line_read(body, kind, number, text, size);
+    atomic_fetch_sub(&body->ingest->flight_bytes, values);
+}
+
 static void take_result(struct ingest_body *body, enum body_result result)
 {
     if (result == BODY_GOOD || body->has_failed)
@@ -261,11 +284,7 @@ static void count_flight(struct ingest_body *body)
     if (bytes <= before)
         return;
     body->flight_bytes = bytes;
-    uint64_t all = atomic_fetch_add(&body->ingest->flight_bytes, bytes - before) + (bytes - before);
-    if (all > body->ingest->limits.flight_bytes_max && all > bytes && !body->has_failed) {
-        body->has_failed = true;
-        refuse(&body->answer, 503, "server_busy", "too much is being taken at the moment");
-    }
+    (void)flight_add(body, bytes - before, bytes);
 }
 
 void ingest_body_data(struct ingest_body *body, const void *data, size_t size)

@@ -220,7 +220,6 @@ void key_ring_save_use(struct key_ring *ring, struct store *store)
 {
     pthread_mutex_lock(&ring->save_lock);
     for (size_t i = 0;; i++) {
-        struct store_key key;
         pthread_mutex_lock(&ring->lock);
         struct key_entry *entry = i < ring->count ? ring->entries[i] : NULL;
         int64_t used_ns = entry && !entry->is_fixed && entry->used_ns != entry->saved_ns ? entry->used_ns : 0;
@@ -230,11 +229,7 @@ void key_ring_save_use(struct key_ring *ring, struct store *store)
         pthread_mutex_unlock(&ring->lock);
         if (!entry)
             break;
-        /* Read anew, so that nobody's revocation is overwritten with what we remember. */
-        if (!used_ns || store_key_find(store, hash, &key, NULL))
-            continue;
-        key.last_used_ns = used_ns;
-        if (!store_key_put(store, &key, NULL)) {
+        if (used_ns && !store_key_use(store, hash, used_ns, NULL)) {
             pthread_mutex_lock(&ring->lock);
             entry->saved_ns = used_ns;
             pthread_mutex_unlock(&ring->lock);

@@ -16,12 +16,17 @@ static gpufl_status writable(const struct store *base, struct problem *problem)
 
 /* ---- keys ---- */
 
-/* The newest row of each key. */
+/* The newest row of each key stays. Servers write at the same time, each what it read a while ago, so that two things
+ * have to be told by the row alone: a revoked key's version is larger than any other's, and the times of use are rows of
+ * their own, with the key's id below zero and nothing else in them. */
+#define VERSION_REVOKED (UINT64_C(1) << 63)
+
 static const char key_columns[] =
-    "SELECT key_id, argMax(hash, version) AS hash, argMax(prefix, version), argMax(name, version),"
-    " argMax(scope, version), argMax(created_ns, version), argMax(expires_ns, version), argMax(revoked_ns, version),"
-    " argMax(last_used_ns, version), argMax(rate_per_s, version), argMax(quota_bytes_per_day, version) FROM api_key"
-    " GROUP BY key_id";
+    "SELECT toInt64(abs(key_id)) AS id, argMaxIf(hash, version, key_id > 0) AS hash,"
+    " argMaxIf(prefix, version, key_id > 0), argMaxIf(name, version, key_id > 0), argMaxIf(scope, version, key_id > 0),"
+    " argMaxIf(created_ns, version, key_id > 0), argMaxIf(expires_ns, version, key_id > 0),"
+    " argMaxIf(revoked_ns, version, key_id > 0), max(last_used_ns), argMaxIf(rate_per_s, version, key_id > 0),"
+    " argMaxIf(quota_bytes_per_day, version, key_id > 0) FROM api_key GROUP BY id HAVING hash != ''";
 
 static void key_take(struct ch_rows *rows, struct store_key *key)
 {
@@ -40,7 +45,7 @@ static void key_take(struct ch_rows *rows, struct store_key *key)
 
 static void hash_append(struct bytes *sql, const uint8_t hash[STORE_KEY_HASH_SIZE])
 {
-    bytes_append_text(sql, " HAVING hash = unhex('");
+    bytes_append_text(sql, " AND hash = unhex('");
     for (unsigned i = 0; i < STORE_KEY_HASH_SIZE; i++)
         bytes_append_format(sql, "%02X", hash[i]);
     bytes_append_text(sql, "')");
@@ -69,11 +74,31 @@ gpufl_status ch_key_find(struct store *base, const uint8_t hash[STORE_KEY_HASH_S
     return status;
 }
 
+static gpufl_status key_row(struct ch_store *store, const struct store_key *key, uint64_t version, size_t hash_size,
+                            struct problem *problem)
+{
+    struct bytes row = {0};
+    ch_put_i64(&row, key->key_id);
+    ch_put_u64(&row, version);
+    ch_put_blob(&row, key->hash, hash_size);
+    ch_put_text(&row, key->prefix);
+    ch_put_text(&row, key->name);
+    const int64_t numbers[] = {key->scope,        key->created_ns, key->expires_ns,         key->revoked_ns,
+                               key->last_used_ns, key->rate_per_s, key->quota_bytes_per_day};
+    ch_put(&row, numbers, sizeof numbers);
+    gpufl_status status =
+        ch_insert(store->client,
+                  "api_key (key_id,version,hash,prefix,name,scope,created_ns,expires_ns,revoked_ns,last_used_ns,"
+                  "rate_per_s,quota_bytes_per_day)",
+                  &row, problem);
+    bytes_free(&row);
+    return status;
+}
+
 gpufl_status ch_key_put(struct store *base, struct store_key *key, struct problem *problem)
 {
     struct ch_store *store = ch_store_of(base);
-    struct store_key other;
-    struct bytes row = {0};
+    struct store_key other, made = *key; /* key_id is the caller's only once it is written */
     gpufl_status status = writable(base, problem);
     if (status)
         return status;
@@ -82,24 +107,27 @@ gpufl_status ch_key_put(struct store *base, struct store_key *key, struct proble
         return problem_set(problem, GPUFL_E_INVALID, "there is such a key already");
     if (status && status != GPUFL_E_NOT_FOUND)
         return status;
-    int64_t now_ns = ch_unique_ns(store);
-    int64_t key_id = key->key_id ? key->key_id : ch_unique_us(store);
-    ch_put_i64(&row, key_id);
-    ch_put_u64(&row, (uint64_t)now_ns);
-    ch_put_blob(&row, key->hash, STORE_KEY_HASH_SIZE);
-    ch_put_text(&row, key->prefix);
-    ch_put_text(&row, key->name);
-    const int64_t numbers[] = {key->scope,        key->created_ns, key->expires_ns,         key->revoked_ns,
-                               key->last_used_ns, key->rate_per_s, key->quota_bytes_per_day};
-    ch_put(&row, numbers, sizeof numbers);
-    status = ch_insert(store->client,
-                       "api_key (key_id,version,hash,prefix,name,scope,created_ns,expires_ns,revoked_ns,last_used_ns,"
-                       "rate_per_s,quota_bytes_per_day)",
-                       &row, problem);
+    uint64_t version = (uint64_t)ch_unique_ns(store);
+    if (key->revoked_ns != CELL_UNKNOWN)
+        version |= VERSION_REVOKED;
+    made.key_id = key->key_id ? key->key_id : ch_unique_us(store);
+    status = key_row(store, &made, version, STORE_KEY_HASH_SIZE, problem);
     if (!status)
-        key->key_id = key_id;
-    bytes_free(&row);
+        *key = made;
     return status;
+}
+
+gpufl_status ch_key_use(struct store *base, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                        struct problem *problem)
+{
+    struct store_key key;
+    gpufl_status status = writable(base, problem);
+    if (!status)
+        status = ch_key_find(base, hash, &key, problem);
+    if (status)
+        return status;
+    const struct store_key use = {.key_id = -key.key_id, .last_used_ns = used_ns};
+    return key_row(ch_store_of(base), &use, (uint64_t)used_ns, 0, problem);
 }
 
 gpufl_status ch_keys(struct store *base, store_key_fn on_key, void *user, struct problem *problem)
@@ -108,7 +136,7 @@ gpufl_status ch_keys(struct store *base, store_key_fn on_key, void *user, struct
     struct ch_rows rows = {0};
     bool goes_on = true;
     bytes_append_text(&sql, key_columns);
-    bytes_append_text(&sql, " ORDER BY key_id");
+    bytes_append_text(&sql, " ORDER BY id");
     gpufl_status status = ch_select(ch_store_of(base)->client, &sql, &rows, problem);
     while (!status && goes_on && ch_rows_next(&rows)) {
         struct store_key key;

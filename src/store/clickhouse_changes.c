@@ -5,6 +5,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* Sessions whose commit rows go in one call: a statement has its limits, and the next call takes the next ones. */
+enum { ENDED_SESSIONS_MAX = 10000 };
+/* How much longer than the rule's age commit rows are kept, for clocks that differ. */
+#define COMMIT_MARGIN_NS (INT64_C(86400) * 1000000000)
+
 static void change_put(struct bytes *rows, const char *session_id, uint32_t generation, enum ch_change what,
                        int64_t at_ns, const char *const *tags, size_t tag_count, int64_t retention_ns)
 {
@@ -76,8 +81,8 @@ gpufl_status ch_session_end(struct store *base, const char *session_id, struct p
     return session_change(base, session_id, CHANGE_END, NULL, 0, CELL_UNKNOWN, problem);
 }
 
-/* A deletion counts at once; the room comes back when ClickHouse rewrites its parts. The write rows stay for as long as
- * the sums of metrics, which outlive the session. */
+/* A deletion counts at once; the room comes back when ClickHouse rewrites its parts. The commit rows stay for as long as
+ * the sums of metrics, which outlive the session: sums_forget. */
 static void sessions_forget(struct ch_store *store, const struct bytes *list)
 {
     struct bytes condition = {0};
@@ -186,6 +191,53 @@ static gpufl_status ages_read(struct ch_store *store, struct ch_rows *rows, stru
     return status;
 }
 
+/* Sessions and generations, quoted, whose commit rows of before oldest_ns are nobody's: the session was deleted. */
+static gpufl_status ended_list(struct ch_store *store, int64_t oldest_ns, struct bytes *list, struct problem *problem)
+{
+    struct bytes sql = {0};
+    struct ch_rows rows = {0};
+    bytes_append_format(&sql,
+                        "SELECT session_id, generation FROM (SELECT DISTINCT session_id, generation FROM write WHERE"
+                        " state = 1 AND received_ns < %" PRId64 ") ANY LEFT JOIN (SELECT session_id, max(generation)"
+                        " AS current FROM change GROUP BY session_id) USING (session_id) WHERE generation < current"
+                        " LIMIT %d",
+                        oldest_ns, ENDED_SESSIONS_MAX);
+    gpufl_status status = ch_select(store->client, &sql, &rows, problem);
+    while (!status && ch_rows_next(&rows)) {
+        bytes_append_text(list, list->size ? ",(" : "(");
+        ch_quote_text(list, ch_text(&rows, NULL));
+        bytes_append_format(list, ",%u)", ch_u32(&rows));
+    }
+    if (!status)
+        status = ch_rows_end(&rows, problem);
+    ch_rows_free(&rows);
+    bytes_free(&sql);
+    return status;
+}
+
+/* The sums of metrics that are older than the rule's age, and then the commit rows that made them count. A list of
+ * sessions adds up every commit row there is, so that they may not stay. */
+static gpufl_status sums_forget(struct ch_store *store, int64_t oldest_ns, struct problem *problem)
+{
+    struct bytes gone = {0}, ended = {0};
+    int64_t commits_ns = oldest_ns - COMMIT_MARGIN_NS;
+    /* Minutes are told by the sender's clock, which may be ahead by any time. */
+    bytes_append_format(&gone, "minute < %" PRId64 " OR received_ns < %" PRId64, oldest_ns / MINUTE_NS, commits_ns);
+    ch_forget(store, "metric", false, bytes_text(&gone));
+    gpufl_status status = ended_list(store, commits_ns, &ended, problem);
+    if (!status && ended.size && !ended.failed) {
+        bytes_clear(&gone);
+        bytes_append_format(&gone, "state = 1 AND received_ns < %" PRId64 " AND (session_id, generation) IN (",
+                            commits_ns);
+        bytes_append(&gone, ended.data, ended.size);
+        bytes_append_char(&gone, ')');
+        ch_forget(store, "write", true, bytes_text(&gone));
+    }
+    bytes_free(&ended);
+    bytes_free(&gone);
+    return status;
+}
+
 gpufl_status ch_retain(struct store *base, const struct store_retention *policy, struct store_retained *result,
                        struct problem *problem)
 {
@@ -204,13 +256,8 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
         *result = (struct store_retained){.sessions_deleted = doomed.count, .bytes_deleted = doomed.bytes};
         sessions_forget(store, &doomed.list);
     }
-    if (!status && policy->age_ns) {
-        int64_t oldest_ns = policy->now_ns - policy->age_ns;
-        struct bytes gone = {0};
-        bytes_append_format(&gone, "minute < %" PRId64, oldest_ns / MINUTE_NS);
-        ch_forget(store, "metric", false, bytes_text(&gone));
-        bytes_free(&gone);
-    }
+    if (!status && policy->age_ns)
+        status = sums_forget(store, policy->now_ns - policy->age_ns, problem);
     free(sessions);
     ch_rows_free(&rows);
     bytes_free(&doomed.changes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQL over ClickHouse's HTTP interface: connections that are kept open, RowBinary in both directions, the next host of
- * the list when one does not answer. Everything that is sent may be sent twice: statements are made so that a
- * repetition changes nothing. The password is in no message. Any number of threads. Private to the ClickHouse
+/* SQL over ClickHouse's HTTP interface: RowBinary in both directions, the next host of the list when one does not
+ * answer. Questions and statements may be sent twice: a repetition changes nothing. Rows are sent again only where
+ * that neither doubles nor loses them. The password is in no message. Any number of threads. Private to the ClickHouse
  * engine. */
 #ifndef GPUFL_STORE_CLICKHOUSE_CLIENT_H
 #define GPUFL_STORE_CLICKHOUSE_CLIENT_H
@@ -68,7 +68,8 @@ NODISCARD gpufl_status ch_select_latest(struct ch_client *client, const char *ta
 /* A statement without rows; settings: "" or "name=value&...". */
 NODISCARD gpufl_status ch_run(struct ch_client *client, const char *sql, const char *settings, struct problem *problem);
 /* into: "database.table (columns)". On disk, in clusters on two replicas as long as there are two, when it returns
- * GPUFL_OK. Nothing is sent for no rows. */
+ * GPUFL_OK. GPUFL_E_BUSY: not, or it is not known (a host went away with them): the caller makes new rows and tries
+ * again. Nothing is sent for no rows. */
 NODISCARD gpufl_status ch_insert(struct ch_client *client, const char *into, const struct bytes *rows,
                                  struct problem *problem);
 /* The same, not tried any longer at that time of the monotonic clock. */

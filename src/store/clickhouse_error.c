@@ -12,7 +12,13 @@ int ch_error_code(struct bytes *body)
 bool ch_error_is_of_host(int code)
 {
     return code == CODE_NO_KEEPER || code == CODE_READ_ONLY || code == CODE_NO_CONNECTION || code == CODE_KEEPER ||
-           code == CODE_TOO_MANY_QUERIES || (code >= CODE_NETWORK_FIRST && code <= CODE_NETWORK_LAST);
+           code == CODE_TOO_MANY_QUERIES || code == CODE_EOF ||
+           (code >= CODE_NETWORK_FIRST && code <= CODE_NETWORK_LAST);
+}
+
+bool ch_error_is_refusal(int code)
+{
+    return code == CODE_NO_KEEPER || code == CODE_READ_ONLY || code == CODE_TOO_MANY_QUERIES;
 }
 
 gpufl_status ch_error_status(int code, long http_status, struct bytes *body, struct problem *problem)

@@ -8,6 +8,7 @@
 
 /* ClickHouse's own numbers, the same in every version. */
 enum {
+    CODE_EOF = 32,
     CODE_TIMEOUT = 159,
     CODE_TOO_MANY_QUERIES = 202,
     CODE_NETWORK_FIRST = 209,
@@ -31,6 +32,8 @@ enum {
 int ch_error_code(struct bytes *body);
 /* Another host may be able to do it. */
 bool ch_error_is_of_host(int code);
+/* The host looked at it and did nothing. */
+bool ch_error_is_refusal(int code);
 /* With what the server said, on one line. */
 gpufl_status ch_error_status(int code, long http_status, struct bytes *body, struct problem *problem);
 

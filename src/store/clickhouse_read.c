@@ -76,15 +76,17 @@ static gpufl_status segments_count(struct ch_store *store, const char *session_i
 static gpufl_status segments_await(struct ch_store *store, const char *session_id, uint32_t generation,
                                    struct problem *problem)
 {
+    uint64_t expected = 0, found = 0;
     for (unsigned tries = 0; tries < LIST_TRIES; tries++) {
-        uint64_t expected, found;
         gpufl_status status = segments_count(store, session_id, generation, &expected, &found, problem);
         if (status || found >= expected)
             return status;
         nanosleep(&(struct timespec){.tv_nsec = LIST_WAIT_MS * 1000000L}, NULL);
     }
-    return problem_set(problem, GPUFL_E_BUSY, "a ClickHouse replica does not have all of session %s yet; try again",
-                       session_id);
+    return problem_set(problem, GPUFL_E_BUSY,
+                       "a ClickHouse replica does not have all of session %s yet (%" PRIu64 " of %" PRIu64
+                       " segments); try again",
+                       session_id, found, expected);
 }
 
 static gpufl_status segments_read(struct ch_store *store, const char *session_id, const struct record_set *types,

@@ -169,6 +169,7 @@ static const struct store_engine ch_engine = {
     .gpus = ch_gpus,
     .key_put = ch_key_put,
     .key_find = ch_key_find,
+    .key_use = ch_key_use,
     .keys = ch_keys,
     .config_put = ch_config_put,
     .configs = ch_configs,

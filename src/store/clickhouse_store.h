@@ -158,6 +158,8 @@ gpufl_status ch_stats(struct store *store, struct store_stats *stats, struct pro
 gpufl_status ch_key_put(struct store *store, struct store_key *key, struct problem *problem);
 gpufl_status ch_key_find(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], struct store_key *key,
                          struct problem *problem);
+gpufl_status ch_key_use(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                        struct problem *problem);
 gpufl_status ch_keys(struct store *store, store_key_fn on_key, void *user, struct problem *problem);
 gpufl_status ch_config_put(struct store *store, const char *name, const char *text, size_t size,
                            int64_t expected_revision, int64_t *revision, struct problem *problem);

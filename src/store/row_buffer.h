@@ -64,8 +64,9 @@ void row_buffer_cut(struct row_buffer *buffer, int64_t from_ns, int64_t to_ns);
  * times are changed by it: it can be used once. */
 void row_buffer_view(struct row_buffer *buffer, struct batch_view *view, struct batch_column *columns);
 
-/* A segment: the present columns of a buffer, in catalogue order, each with its size and CRC-32C. */
-void segment_encode(struct column_coder *coder, const struct row_buffer *buffer, struct bytes *out);
+/* A segment: columns of a buffer (1 << column; the present ones or more), in catalogue order, each with its size and
+ * CRC-32C. */
+void segment_encode(struct column_coder *coder, const struct row_buffer *buffer, uint64_t columns, struct bytes *out);
 /* order: the catalogue's column of each stored one, -1 for those it no longer has. Only wanted columns (1 << column;
  * 0: all) are decoded. The buffer is started and filled; GPUFL_E_DAMAGED leaves it empty. */
 NODISCARD gpufl_status segment_decode(struct column_coder *coder, const void *data, size_t size, const int *order,

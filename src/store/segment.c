@@ -3,6 +3,8 @@
 #include "base/crc32c.h"
 #include "store/row_buffer.h"
 
+#include <stdlib.h>
+
 enum { SEGMENT_VERSION = 1 };
 
 static void u32_append(struct bytes *out, uint32_t value)
@@ -11,18 +13,36 @@ static void u32_append(struct bytes *out, uint32_t value)
     bytes_append(out, text, sizeof text);
 }
 
-void segment_encode(struct column_coder *coder, const struct row_buffer *buffer, struct bytes *out)
+/* Cells of a column that the buffer does not have. */
+static void unknown_encode(struct column_coder *coder, const struct column_info *column, uint32_t count,
+                           struct bytes *out)
+{
+    int64_t *cells = malloc(count * sizeof *cells);
+    if (!cells) {
+        out->failed = true;
+        return;
+    }
+    for (uint32_t row = 0; row < count; row++)
+        cells[row] = cell_unknown(column);
+    column_encode(coder, cells, count, out);
+    free(cells);
+}
+
+void segment_encode(struct column_coder *coder, const struct row_buffer *buffer, uint64_t columns, struct bytes *out)
 {
     struct bytes body = {0};
     bytes_append_char(out, 'S');
     bytes_append_char(out, SEGMENT_VERSION);
     varint_append(out, buffer->row_count);
-    varint_append(out, (uint64_t)__builtin_popcountll(buffer->present));
+    varint_append(out, (uint64_t)__builtin_popcountll(columns));
     for (unsigned i = 0; i < buffer->info->column_count && i < ROW_COLUMNS_MAX; i++) {
-        if (!(buffer->present >> i & 1))
+        if (!(columns >> i & 1))
             continue;
         size_t begin = body.size;
-        column_encode(coder, buffer->columns[i], buffer->row_count, &body);
+        if (buffer->present >> i & 1)
+            column_encode(coder, buffer->columns[i], buffer->row_count, &body);
+        else
+            unknown_encode(coder, &buffer->info->columns[i], buffer->row_count, &body);
         varint_append(out, body.size - begin);
         u32_append(out, body.failed ? 0 : crc32c(0, body.data + begin, body.size - begin));
     }

@@ -45,7 +45,10 @@ static gpufl_status key_apply(struct sqlite_store *store, struct connection *con
         status = statement_run(connection, problem,
                                "INSERT OR REPLACE INTO api_key(key, hash, prefix, name, scope, created_ns, expires_ns,"
                                " revoked_ns, last_used_ns, rate_per_s, quota_bytes_per_day)"
-                               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                               " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7,"
+                               " IFNULL(?8, (SELECT revoked_ns FROM api_key WHERE key=?1)),"
+                               " (SELECT max(used) FROM (SELECT ?9 AS used UNION ALL"
+                               " SELECT last_used_ns FROM api_key WHERE key=?1)), ?10, ?11)",
                                "ibttiiiiiii", key->key_id ? key->key_id : CELL_UNKNOWN, key->hash,
                                (size_t)STORE_KEY_HASH_SIZE, key->prefix, key->name, key->scope, key->created_ns,
                                key->expires_ns, key->revoked_ns, key->last_used_ns, key->rate_per_s,
@@ -84,6 +87,32 @@ gpufl_status sqlite_key_find(struct store *base, const uint8_t hash[STORE_KEY_HA
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such key");
     reader_end(store, reader);
     return status;
+}
+
+struct key_use {
+    const uint8_t *hash;
+    int64_t used_ns;
+};
+
+static gpufl_status use_apply(struct sqlite_store *store, struct connection *connection, void *arg,
+                              struct problem *problem)
+{
+    const struct key_use *use = arg;
+    (void)store;
+    gpufl_status status = statement_run(connection, problem,
+                                        "UPDATE api_key SET last_used_ns=max(IFNULL(last_used_ns, ?1), ?1) WHERE"
+                                        " hash=?2",
+                                        "ib", use->used_ns, use->hash, (size_t)STORE_KEY_HASH_SIZE);
+    if (!status && !sqlite3_changes(connection->db))
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such key");
+    return status;
+}
+
+gpufl_status sqlite_key_use(struct store *base, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                            struct problem *problem)
+{
+    struct key_use use = {.hash = hash, .used_ns = used_ns};
+    return store_change(sqlite_store_of(base), use_apply, &use, 0, problem);
 }
 
 gpufl_status sqlite_keys(struct store *base, store_key_fn on_key, void *user, struct problem *problem)

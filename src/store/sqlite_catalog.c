@@ -330,11 +330,12 @@ static gpufl_status gpu_deliver(struct sqlite_store *store, struct connection *r
     gpu.type = &record_catalogue[*gpu.uuid ? RECORD_DEVICE_METRIC_BATCH : RECORD_HOST_METRIC_BATCH];
     gpu.sample = sample;
     if (gpu.sample_ns != CELL_UNKNOWN) {
-        const struct layout *layout = layout_get(store, reader, sqlite3_column_int64(statement, 7), problem);
+        const struct layout *layout;
+        gpufl_status status = layout_get(store, reader, sqlite3_column_int64(statement, 7), &layout, problem);
         const char *cells = sqlite3_column_blob(statement, 8);
         size_t size = (size_t)sqlite3_column_bytes(statement, 8);
-        if (!layout)
-            return GPUFL_E_DAMAGED;
+        if (status)
+            return status;
         gpu.type = &record_catalogue[layout->type];
         for (unsigned i = 0; i < layout->count && (i + 1) * sizeof *sample <= size; i++)
             if (layout->order[i] >= 0)

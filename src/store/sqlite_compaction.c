@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small segments, as deliveries bring them, become large ones. Everything is read and encoded outside of the writer
  * thread; the exchange itself is one change. */
-#include "store/sqlite_store.h"
+#include "store/sqlite_melting.h"
 
 #include "base/clock.h"
 
@@ -12,66 +12,102 @@
 
 /* Finding looks at every segment: it is done once for many, and rests FIND_REST times as long as it took. */
 enum {
-    TAKE_MAX = 4096,
     PLACES_MAX = 4096,
+    RESTED_MAX = 16384,
+    TINY_COUNT = 32,
     COMPACT_LEVEL = 3,
     FIND_REST = 50,
     STEP_REST = 2,
     WAIT_S = 30,
     SETTLE_S = 10
 };
-enum { LINES_BYTES = 1 << 20, BATCH_MAX = 32, BACKGROUND_NICE = 10, FREE_PERCENT = 25 };
+enum { BATCH_MAX = 32, BACKGROUND_NICE = 10, FREE_PERCENT = 25 };
 #define SECOND_NS INT64_C(1000000000)
 
-/* Small: fewer than three quarters of a whole segment's rows, and for records less than 256 KiB. Tiny ones are melted
- * by the 32, so that each row is written a few times, not hundreds of times, until it is in a large segment. */
+/* Tiny ones are melted by the 32, so that each row is written a few times, not hundreds of times, until it is in a large
+ * segment. */
 static const char candidates[] =
-    "SELECT session, type, channel, tiny_count >= 32 AND total < 65536 AND (state = 0 OR received_ns > ?1) FROM"
+    "SELECT session, type, channel, tiny_count >= 32 AND total < 65536 AND (state = 0 OR received_ns > ?1), count,"
+    " state > 0 AND received_ns <= ?1 FROM"
     " (SELECT session, type, channel, COUNT(*) AS count, SUM(rows < 2048) AS tiny_count, SUM(rows) AS total FROM"
     " segment JOIN layout USING(layout, type) WHERE rows < 49152 AND (bytes < 262144 OR columns <> '')"
     " GROUP BY session, type, channel) JOIN session USING(session) WHERE count > 1 AND (tiny_count >= 32 OR"
     " total >= 65536 OR (state > 0 AND received_ns <= ?1))";
-static const char members[] =
-    "SELECT segment, position, layout, rows, bytes FROM segment JOIN layout USING(layout, type) WHERE session=?1 AND"
-    " type=?2 AND channel=?3 AND rows < ?4 AND (bytes < 262144 OR columns <> '') ORDER BY position, segment";
-_Static_assert(SEGMENT_ROWS == 65536, "as in the statements");
+_Static_assert(SEGMENT_ROWS == 65536 && (int)SMALL_ROWS == 49152 && (int)SMALL_BYTES == 262144 && TINY_COUNT == 32,
+               "as in the statement");
 
-struct melting {
-    struct melting_place place;
-    struct stored_segments inputs;
-    struct segment *outputs;
-    size_t output_count, output_capacity;
-};
-
-static void melting_free(struct melting *melting)
+static int place_compare(const struct melting_place *a, const struct melting_place *b)
 {
-    for (size_t i = 0; i < melting->output_count; i++)
-        segment_free(&melting->outputs[i]);
-    free(melting->outputs);
-    free(melting->inputs.items);
-    *melting = (struct melting){0};
+    if (a->session != b->session)
+        return a->session < b->session ? -1 : 1;
+    if (a->type != b->type)
+        return a->type < b->type ? -1 : 1;
+    return a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-static bool is_blocked(const struct compaction *compaction, int64_t session, int64_t type)
+/* Where the place is among those that rest, or would be. */
+static size_t rested_find(const struct compaction *compaction, const struct melting_place *place, bool *is_there)
 {
-    for (unsigned i = 0; i < compaction->blocked_count; i++)
-        if (compaction->blocked[i].session == session && compaction->blocked[i].type == type)
-            return true;
-    return false;
+    size_t first = 0, end = compaction->rested_count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (place_compare(&compaction->rested[middle], place) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    *is_there = first < compaction->rested_count && !place_compare(&compaction->rested[first], place);
+    return first;
+}
+
+/* A place where nothing was gained is tried again when it has other segments, while the session goes on 32 more, and
+ * when larger ones are melted too. */
+static bool is_resting(const struct compaction *compaction, const struct melting_place *place, bool is_settled)
+{
+    bool is_there;
+    size_t at = rested_find(compaction, place, &is_there);
+    if (!is_there)
+        return false;
+    const struct melting_place *rested = &compaction->rested[at];
+    if (rested->count == INT64_MAX)
+        return true;
+    return place->rows_below <= rested->rows_below &&
+           (is_settled ? place->count == rested->count : place->count < rested->count + TINY_COUNT);
+}
+
+static void place_rest(struct compaction *compaction, const struct melting_place *place, int64_t count)
+{
+    bool is_there;
+    if (compaction->rested_count == RESTED_MAX)
+        compaction->rested_count = 0; /* they are read again, and no more than that */
+    size_t at = rested_find(compaction, place, &is_there);
+    if (!is_there) {
+        memmove(compaction->rested + at + 1, compaction->rested + at,
+                (compaction->rested_count - at) * sizeof *compaction->rested);
+        compaction->rested_count++;
+    }
+    compaction->rested[at] = *place;
+    compaction->rested[at].count = count;
 }
 
 void compaction_close(struct compaction *compaction)
 {
     column_coder_free(&compaction->coder);
     free(compaction->places);
+    free(compaction->rested);
 }
 
 gpufl_status compaction_open(struct compaction *compaction, int64_t settle_ns, struct problem *problem)
 {
     *compaction = (struct compaction){.settle_ns = settle_ns};
     compaction->places = malloc(PLACES_MAX * sizeof *compaction->places);
+    compaction->rested = malloc(RESTED_MAX * sizeof *compaction->rested);
     column_coder_init(&compaction->coder, COMPACT_LEVEL);
-    return compaction->places ? GPUFL_OK : problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to melt segments");
+    if (compaction->places && compaction->rested)
+        return GPUFL_OK;
+    compaction_close(compaction);
+    problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to melt segments");
+    return GPUFL_E_NO_MEMORY;
 }
 
 gpufl_status compaction_find(struct sqlite_store *store, struct compaction *compaction, struct problem *problem)
@@ -80,7 +116,7 @@ gpufl_status compaction_find(struct sqlite_store *store, struct compaction *comp
     sqlite3_stmt *statement;
     bool has_row = true;
     int64_t start_ns = clock_thread_cpu_ns();
-    compaction->place_count = compaction->place_next = 0;
+    compaction->place_count = compaction->place_next = compaction->melted_count = 0;
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
         return status;
@@ -91,155 +127,13 @@ gpufl_status compaction_find(struct sqlite_store *store, struct compaction *comp
         place->session = sqlite3_column_int64(statement, 0);
         place->type = sqlite3_column_int64(statement, 1);
         place->channel = channel_parse(row_text(statement, 2));
-        place->rows_below = sqlite3_column_int(statement, 3) ? 2048 : 49152;
-        compaction->place_count += !is_blocked(compaction, place->session, place->type);
+        place->rows_below = sqlite3_column_int(statement, 3) ? 2048 : SMALL_ROWS;
+        place->count = sqlite3_column_int64(statement, 4);
+        compaction->place_count += !is_resting(compaction, place, sqlite3_column_int(statement, 5));
     }
     reader_end(store, reader);
     compaction->find_cpu_ns = clock_thread_cpu_ns() - start_ns;
     return status;
-}
-
-static bool inputs_reserve(struct stored_segments *inputs)
-{
-    if (inputs->count < inputs->capacity)
-        return true;
-    size_t capacity = inputs->capacity ? inputs->capacity * 2 : 64;
-    struct stored_segment *grown = realloc(inputs->items, capacity * sizeof *grown);
-    if (!grown)
-        return false;
-    inputs->items = grown;
-    inputs->capacity = capacity;
-    return true;
-}
-
-static gpufl_status inputs_read(struct sqlite_store *store, struct connection *reader, struct melting *melting,
-                                struct problem *problem)
-{
-    sqlite3_stmt *statement;
-    bool has_row = true;
-    int64_t rows = 0;
-    struct stored_segments *inputs = &melting->inputs;
-    gpufl_status status =
-        statement_open(reader, &statement, problem, members, "iiti", melting->place.session, melting->place.type,
-                       channel_text(melting->place.channel), melting->place.rows_below);
-    while (!status && inputs->count < TAKE_MAX && rows < 2 * SEGMENT_ROWS &&
-           !(status = statement_next(reader, statement, &has_row, problem)) && has_row) {
-        const struct layout *layout = layout_get(store, reader, sqlite3_column_int64(statement, 2), problem);
-        if (!layout)
-            return GPUFL_E_DAMAGED;
-        rows += sqlite3_column_int64(statement, 3);
-        if (!inputs_reserve(inputs))
-            return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to melt segments");
-        inputs->items[inputs->count++] = (struct stored_segment){.segment = sqlite3_column_int64(statement, 0),
-                                                                 .position = sqlite3_column_int64(statement, 1),
-                                                                 .layout = layout,
-                                                                 .rows = sqlite3_column_int64(statement, 3),
-                                                                 .bytes = sqlite3_column_int64(statement, 4)};
-    }
-    return status;
-}
-
-static struct segment *output_add(struct melting *melting)
-{
-    if (melting->output_count == melting->output_capacity) {
-        size_t capacity = melting->output_capacity ? melting->output_capacity * 2 : 8;
-        struct segment *grown = realloc(melting->outputs, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        melting->outputs = grown;
-        melting->output_capacity = capacity;
-    }
-    struct segment *segment = &melting->outputs[melting->output_count++];
-    *segment = (struct segment){0};
-    return segment;
-}
-
-static gpufl_status rows_melt(struct connection *reader, struct column_coder *coder, struct melting *melting,
-                              struct problem *problem)
-{
-    struct row_buffer rows = {0}, merged = {0};
-    gpufl_status status = GPUFL_OK;
-    row_buffer_start(&merged, &record_catalogue[melting->inputs.items[0].layout->type]);
-    for (size_t i = 0; i < melting->inputs.count && !status; i++) {
-        status = segment_rows(reader, coder, &melting->inputs.items[i], 0, &rows, problem);
-        for (uint32_t from = 0; !status && from < rows.row_count;) {
-            uint32_t count = rows.row_count - from, room = SEGMENT_ROWS - merged.row_count;
-            count = count < room ? count : room;
-            struct segment *output = NULL;
-            if (!row_buffer_join(&merged, &rows, from, count))
-                status = GPUFL_E_NO_MEMORY;
-            from += count;
-            bool is_end = i + 1 == melting->inputs.count && from == rows.row_count;
-            if (!status && (merged.row_count == SEGMENT_ROWS || is_end)) {
-                output = output_add(melting);
-                status = output ? segment_make(coder, &merged, output) : GPUFL_E_NO_MEMORY;
-                row_buffer_clear(&merged);
-            }
-        }
-    }
-    row_buffer_free(&rows);
-    row_buffer_free(&merged);
-    return status;
-}
-
-static gpufl_status lines_melt(struct connection *reader, struct column_coder *coder, struct melting *melting,
-                               struct problem *problem)
-{
-    struct bytes lines = {0};
-    gpufl_status status = GPUFL_OK;
-    uint32_t count = 0;
-    for (size_t i = 0; i < melting->inputs.count && !status; i++) {
-        const struct stored_segment *input = &melting->inputs.items[i];
-        const void *data;
-        size_t size;
-        status = segment_fetch(reader, input, &data, &size, problem);
-        if (!status)
-            status = lines_decode(coder, data, size, &lines);
-        count += (uint32_t)input->rows;
-        if (status || (i + 1 < melting->inputs.count && lines.size < LINES_BYTES))
-            continue;
-        struct segment *output = output_add(melting);
-        if (!output) {
-            status = GPUFL_E_NO_MEMORY;
-            break;
-        }
-        *output = (struct segment){.type = input->layout->type,
-                                   .channel = melting->place.channel,
-                                   .rows = count,
-                                   .min_ns = CELL_UNKNOWN,
-                                   .max_ns = CELL_UNKNOWN};
-        lines_encode(coder, lines.data, lines.size, &output->bytes);
-        status = output->bytes.failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
-        bytes_clear(&lines);
-        count = 0;
-    }
-    bytes_free(&lines);
-    return status;
-}
-
-/* GPUFL_E_NOT_FOUND: the session was deleted meanwhile. */
-static gpufl_status melting_apply(struct sqlite_store *store, struct connection *connection,
-                                  const struct melting *melting, struct problem *problem)
-{
-    int64_t bytes_before = 0, bytes = 0;
-    gpufl_status status = GPUFL_OK;
-    bool has_tiles = timeline_has(melting->inputs.items[0].layout->type);
-    for (size_t i = 0; i < melting->inputs.count && !status; i++) {
-        const struct stored_segment *input = &melting->inputs.items[i];
-        bytes_before += input->bytes;
-        status = statement_run(connection, problem, "DELETE FROM segment WHERE segment=?", "i", input->segment);
-        if (!status && sqlite3_changes(connection->db) != 1)
-            return GPUFL_E_NOT_FOUND;
-        if (!status && has_tiles)
-            status = statement_run(connection, problem, "DELETE FROM tile WHERE tile BETWEEN ?1 AND ?2", "ii",
-                                   input->segment * TILE_SHIFTS, input->segment * TILE_SHIFTS + TILE_SHIFTS - 1);
-    }
-    for (size_t i = 0; i < melting->output_count && !status; i++)
-        status = segment_insert(store, connection, melting->place.session, melting->inputs.items[0].position,
-                                &melting->outputs[i], &bytes, problem);
-    return status ? status
-                  : statement_run(connection, problem, "UPDATE session SET bytes=bytes+?2 WHERE session=?1", "ii",
-                                  melting->place.session, bytes - bytes_before);
 }
 
 /* Small meltings share a change, or the disk would be waited for at each. */
@@ -267,20 +161,18 @@ static gpufl_status batch_apply(struct sqlite_store *store, struct connection *c
     return status;
 }
 
-static gpufl_status melting_make(struct sqlite_store *store, struct connection *reader, struct compaction *compaction,
-                                 struct melting *melting, struct problem *problem)
+/* The next place; without inputs when nothing is gained there. */
+static gpufl_status place_melt(struct sqlite_store *store, struct connection *reader, struct compaction *compaction,
+                               struct melting *melting, struct problem *problem)
 {
-    gpufl_status status = inputs_read(store, reader, melting, problem);
-    if (!status && melting->inputs.count) {
-        bool is_batch = record_catalogue[melting->inputs.items[0].layout->type].is_batch;
-        status = is_batch ? rows_melt(reader, &compaction->coder, melting, problem)
-                          : lines_melt(reader, &compaction->coder, melting, problem);
+    melting->place = compaction->places[compaction->place_next++];
+    gpufl_status status = melting_make(store, reader, &compaction->coder, melting, problem);
+    if (status == GPUFL_E_DAMAGED) {
+        place_rest(compaction, &melting->place, INT64_MAX);
+        return GPUFL_OK;
     }
-    if (status == GPUFL_E_DAMAGED && compaction->blocked_count < BLOCKED_MAX) {
-        compaction->blocked[compaction->blocked_count++] = melting->place;
-        status = GPUFL_OK;
-        melting->inputs.count = 0;
-    }
+    if (!status && !melting->inputs.count)
+        place_rest(compaction, &melting->place, melting->place.count);
     return status;
 }
 
@@ -295,8 +187,7 @@ gpufl_status compaction_step(struct sqlite_store *store, struct compaction *comp
     while (!status && batch.count < BATCH_MAX && rows < SEGMENT_ROWS &&
            compaction->place_next < compaction->place_count) {
         struct melting *melting = &batch.items[batch.count++];
-        melting->place = compaction->places[compaction->place_next++];
-        status = melting_make(store, reader, compaction, melting, problem);
+        status = place_melt(store, reader, compaction, melting, problem);
         for (size_t i = 0; i < melting->inputs.count; i++)
             rows += melting->inputs.items[i].rows;
         if (!melting->inputs.count)
@@ -306,6 +197,7 @@ gpufl_status compaction_step(struct sqlite_store *store, struct compaction *comp
     if (!status && batch.count)
         status = store_change(store, batch_apply, &batch, 0, problem);
     if (!status) {
+        compaction->melted_count += batch.count;
         pthread_mutex_lock(&store->mutex);
         store->compactions += batch.count;
         pthread_mutex_unlock(&store->mutex);
@@ -368,7 +260,6 @@ static bool upkeep_round(struct sqlite_store *store, struct compaction *compacti
 {
     int64_t after = 0, start_ns;
     gpufl_status status = compaction_find(store, compaction, NULL);
-    bool has_found = compaction->place_count;
     while (!status && compaction->place_next < compaction->place_count && !is_closing(store)) {
         start_ns = clock_mono_ns();
         status = compaction_step(store, compaction, NULL);
@@ -383,7 +274,7 @@ static bool upkeep_round(struct sqlite_store *store, struct compaction *compacti
             break;
         rest(store, STEP_REST * (clock_mono_ns() - start_ns));
     }
-    return has_found;
+    return compaction->melted_count;
 }
 
 void *background_main(void *arg)
@@ -416,7 +307,7 @@ gpufl_status sqlite_maintain(struct store *base, struct problem *problem)
         status = compaction_find(store, &compaction, problem);
         while (!status && compaction.place_next < compaction.place_count)
             status = compaction_step(store, &compaction, problem);
-    } while (!status && compaction.place_count);
+    } while (!status && compaction.melted_count);
     for (bool is_done = false; !status && !is_done;)
         status = scopes_refresh(store, &after, &is_done, problem);
     compaction_close(&compaction);

@@ -17,13 +17,15 @@ gpufl_status segments_list(struct sqlite_store *store, struct connection *reader
         status = statement_next(reader, statement, &has_row, problem);
         if (status || !has_row)
             break;
-        const struct layout *layout = layout_get(store, reader, sqlite3_column_int64(statement, 3), problem);
-        if (layout && !record_set_has(types, layout->type))
+        const struct layout *layout;
+        status = layout_get(store, reader, sqlite3_column_int64(statement, 3), &layout, problem);
+        if (status)
+            break;
+        if (!record_set_has(types, layout->type))
             continue;
-        struct stored_segment *segment = layout ? segments_add(out) : NULL;
+        struct stored_segment *segment = segments_add(out);
         if (!segment) {
-            status =
-                layout ? problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a list of segments") : GPUFL_E_DAMAGED;
+            status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a list of segments");
             break;
         }
         *segment = (struct stored_segment){.segment = sqlite3_column_int64(statement, 0),

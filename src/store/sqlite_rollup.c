@@ -111,11 +111,12 @@ gpufl_status sqlite_metrics(struct store *base, const char *host, const char *gp
             memset(cells, 0, sizeof cells);
             minute = sqlite3_column_int64(statement, 0);
         }
-        layout = layout_get(store, reader, sqlite3_column_int64(statement, 1), problem);
-        status = layout ? metric_cells_add(cells, sqlite3_column_blob(statement, 2),
-                                           (size_t)sqlite3_column_bytes(statement, 2), layout->order, layout->count)
-                        : GPUFL_E_DAMAGED;
-        if (status && layout)
+        status = layout_get(store, reader, sqlite3_column_int64(statement, 1), &layout, problem);
+        if (status)
+            break;
+        status = metric_cells_add(cells, sqlite3_column_blob(statement, 2), (size_t)sqlite3_column_bytes(statement, 2),
+                                  layout->order, layout->count);
+        if (status)
             problem_set(problem, status, "the sums of a metric cannot be read");
     }
     if (!status && goes_on && layout)

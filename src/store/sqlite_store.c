@@ -208,89 +208,7 @@ void reader_end(struct sqlite_store *store, struct connection *reader)
     }
 }
 
-/* ---- layouts ---- */
-
-const struct layout *layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
-                                struct problem *problem)
-{
-    struct layout *found = NULL;
-    pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; i < store->layout_count && !found; i++)
-        if (store->layouts[i]->layout == layout)
-            found = store->layouts[i];
-    pthread_mutex_unlock(&store->mutex);
-    if (found)
-        return found;
-    sqlite3_stmt *statement;
-    bool has_row = false;
-    if (statement_open(reader, &statement, problem,
-                       "SELECT name, columns FROM layout JOIN record_type USING(type) WHERE layout=?", "i", layout) ||
-        statement_next(reader, statement, &has_row, problem))
-        return NULL;
-    if (!has_row) {
-        problem_set(problem, GPUFL_E_DAMAGED, "a segment has columns of no known layout");
-        return NULL;
-    }
-    found = layout_parse(layout, row_text(statement, 0), row_text(statement, 1));
-    sqlite3_reset(statement);
-    pthread_mutex_lock(&store->mutex);
-    struct layout **grown = found && store->layout_count < LAYOUTS_MAX
-                                ? realloc(store->layouts, (store->layout_count + 1) * sizeof *grown)
-                                : NULL;
-    if (grown) {
-        store->layouts = grown;
-        store->layouts[store->layout_count++] = found;
-    }
-    pthread_mutex_unlock(&store->mutex);
-    if (!grown) {
-        free(found);
-        problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the layouts of segments");
-        return NULL;
-    }
-    return found;
-}
-
-static gpufl_status layout_insert(struct connection *connection, struct made_layout *made, struct problem *problem)
-{
-    const char *name = layout_type_name(made->type);
-    char names[LAYOUT_NAMES_MAX];
-    layout_names(made->type, made->columns, names);
-    gpufl_status status = statement_run(connection, problem,
-                                        "INSERT INTO record_type(name) VALUES(?1) ON CONFLICT DO NOTHING", "t", name);
-    if (!status)
-        status = statement_integer(connection, &made->type_id, NULL, problem,
-                                   "SELECT type FROM record_type WHERE name=?", "t", name);
-    if (!status)
-        status = statement_run(connection, problem,
-                               "INSERT INTO layout(type, columns) VALUES(?1, ?2) ON CONFLICT DO NOTHING", "it",
-                               made->type_id, names);
-    if (!status)
-        status =
-            statement_integer(connection, &made->layout, NULL, problem,
-                              "SELECT layout FROM layout WHERE type=?1 AND columns=?2", "it", made->type_id, names);
-    return status;
-}
-
-gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
-                         uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem)
-{
-    unsigned i = 0;
-    while (i < store->made_layout_count &&
-           (store->made_layouts[i].type != type || store->made_layouts[i].columns != columns))
-        i++;
-    if (i == store->made_layout_count) {
-        struct made_layout made = {.type = type, .columns = columns};
-        gpufl_status status = layout_insert(connection, &made, problem);
-        if (status)
-            return status;
-        i = i < MADE_LAYOUTS_MAX ? i : 0;
-        store->made_layout_count = i + 1;
-        store->made_layouts[i] = made;
-    }
-    *layout = store->made_layouts[i].layout;
-    *type_id = store->made_layouts[i].type_id;
-    return GPUFL_OK;
-}
+/* ---- sessions ---- */
 
 gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
                           struct problem *problem)
@@ -426,6 +344,7 @@ static const struct store_engine sqlite_engine = {
     .gpus = sqlite_gpus,
     .key_put = sqlite_key_put,
     .key_find = sqlite_key_find,
+    .key_use = sqlite_key_use,
     .keys = sqlite_keys,
     .config_put = sqlite_config_put,
     .configs = sqlite_configs,

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-enum { SCHEMA_VERSION = 4, TILE_SHIFTS = 64, LAYOUTS_MAX = 4096, MADE_LAYOUTS_MAX = 256 };
+enum { SCHEMA_VERSION = 4, TILE_SHIFTS = 64, MADE_LAYOUTS_MAX = 256 };
 
 struct sqlite_store;
 
@@ -58,8 +58,8 @@ struct sqlite_store {
     bool has_background_work;
     struct connection *idle_readers;
     unsigned reader_count;
-    struct layout **layouts; /* read so far; never changed once in */
-    size_t layout_count;
+    struct layout **layouts; /* owned; read so far, by number; never changed once in */
+    size_t layout_count, layout_capacity;
     uint64_t commits, commit_groups, failed_commits, compactions;
     int64_t last_commit_ns;
 };
@@ -79,16 +79,17 @@ NODISCARD gpufl_status store_change(struct sqlite_store *store, change_fn run, v
 /* A reader's connection inside a read transaction, and back. */
 NODISCARD gpufl_status reader_begin(struct sqlite_store *store, struct connection **out, struct problem *problem);
 void reader_end(struct sqlite_store *store, struct connection *reader);
-/* NULL with a problem when it is not there or damaged. */
-const struct layout *layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
-                                struct problem *problem);
-/* The writer's: found or made. columns: 1 << column; 0 for records that are no batches. */
-NODISCARD gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
-                                   uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem);
 /* The session's number, GPUFL_E_NOT_FOUND. */
 NODISCARD gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
                                     struct problem *problem);
 NODISCARD gpufl_status session_drop(struct connection *connection, int64_t session, struct problem *problem);
+
+/* sqlite_layout.c. The layout is the store's, until the store closes. */
+NODISCARD gpufl_status layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
+                                  const struct layout **out, struct problem *problem);
+/* The writer's: found or made. columns: 1 << column; 0 for records that are no batches. */
+NODISCARD gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
+                                   uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem);
 
 /* sqlite_read.c: the segments of a session, in the order in which they are delivered. */
 NODISCARD gpufl_status segments_list(struct sqlite_store *store, struct connection *reader, int64_t session,
@@ -140,6 +141,8 @@ gpufl_status sqlite_gpus(struct store *store, const char *host, store_gpu_fn on_
 gpufl_status sqlite_key_put(struct store *store, struct store_key *key, struct problem *problem);
 gpufl_status sqlite_key_find(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], struct store_key *key,
                              struct problem *problem);
+gpufl_status sqlite_key_use(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                            struct problem *problem);
 gpufl_status sqlite_keys(struct store *store, store_key_fn on_key, void *user, struct problem *problem);
 gpufl_status sqlite_config_put(struct store *store, const char *name, const char *text, size_t size,
                                int64_t expected_revision, int64_t *revision, struct problem *problem);
@@ -177,20 +180,21 @@ NODISCARD gpufl_status scopes_refresh(struct sqlite_store *store, int64_t *after
                                       struct problem *problem);
 /* sqlite_compaction.c: where small segments wait to be melted. Complete sessions are left alone until settle_ns after
  * their last line. */
-enum { BLOCKED_MAX = 64 };
 struct melting_place {
     int64_t session, type;
     enum channel channel;
     int64_t rows_below; /* only segments with fewer rows */
+    int64_t count;      /* of its small segments */
 };
 struct compaction {
     struct column_coder coder;
     int64_t settle_ns;
     struct melting_place *places; /* owned; what was found */
     size_t place_count, place_next;
-    int64_t find_cpu_ns;                       /* what finding them took */
-    struct melting_place blocked[BLOCKED_MAX]; /* could not be read: not tried again */
-    unsigned blocked_count;
+    size_t melted_count;          /* of these */
+    int64_t find_cpu_ns;          /* what finding them took */
+    struct melting_place *rested; /* owned, sorted; nothing was gained there. INT64_MAX as count: cannot be read */
+    size_t rested_count;
 };
 NODISCARD gpufl_status compaction_open(struct compaction *compaction, int64_t settle_ns, struct problem *problem);
 void compaction_close(struct compaction *compaction);

@@ -158,6 +158,12 @@ gpufl_status store_key_find(struct store *store, const uint8_t hash[STORE_KEY_HA
     return store->engine->key_find(store, hash, key, problem);
 }
 
+gpufl_status store_key_use(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                           struct problem *problem)
+{
+    return store->engine->key_use(store, hash, used_ns, problem);
+}
+
 gpufl_status store_keys(struct store *store, store_key_fn on_key, void *user, struct problem *problem)
 {
     return store->engine->keys(store, on_key, user, problem);

@@ -100,11 +100,15 @@ struct store_key {
     int64_t rate_per_s, quota_bytes_per_day;                  /* CELL_UNKNOWN: the server's default */
 };
 typedef bool (*store_key_fn)(void *user, const struct store_key *key);
-/* Makes (key_id 0: filled in) or replaces. GPUFL_E_INVALID: another key has this hash. */
+/* Makes (key_id 0: filled in) or replaces, except that a revocation is never undone and last_used_ns never goes back:
+ * who writes what he read a while ago takes nothing away. GPUFL_E_INVALID: another key has this hash. */
 NODISCARD gpufl_status store_key_put(struct store *store, struct store_key *key, struct problem *problem);
 /* GPUFL_E_NOT_FOUND. */
 NODISCARD gpufl_status store_key_find(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE],
                                       struct store_key *key, struct problem *problem);
+/* Changes last_used_ns and nothing else, so that it can be done beside a revocation. GPUFL_E_NOT_FOUND. */
+NODISCARD gpufl_status store_key_use(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                                     struct problem *problem);
 NODISCARD gpufl_status store_keys(struct store *store, store_key_fn on_key, void *user, struct problem *problem);
 
 /* ---- named configurations ---- */

@@ -28,6 +28,7 @@ struct store_engine {
     gpufl_status (*gpus)(struct store *, const char *, store_gpu_fn, void *, struct problem *);
     gpufl_status (*key_put)(struct store *, struct store_key *, struct problem *);
     gpufl_status (*key_find)(struct store *, const uint8_t[STORE_KEY_HASH_SIZE], struct store_key *, struct problem *);
+    gpufl_status (*key_use)(struct store *, const uint8_t[STORE_KEY_HASH_SIZE], int64_t, struct problem *);
     gpufl_status (*keys)(struct store *, store_key_fn, void *, struct problem *);
     gpufl_status (*config_put)(struct store *, const char *, const char *, size_t, int64_t, int64_t *,
                                struct problem *);

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "logfile/log_line.h"
+#include "store/segment_columns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,8 +71,8 @@ gpufl_status segment_make(struct column_coder *coder, const struct row_buffer *r
                                 .rows = rows->row_count,
                                 .min_ns = CELL_UNKNOWN,
                                 .max_ns = CELL_UNKNOWN,
-                                .present = rows->present};
-    segment_encode(coder, rows, &segment->bytes);
+                                .present = segment_columns(rows)};
+    segment_encode(coder, rows, segment->present, &segment->bytes);
     gpufl_status status = segment->bytes.failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
     if (!status && row_buffer_span(rows, &segment->min_ns, &segment->max_ns))
         status = levels_make(coder, rows, segment);
@@ -100,29 +101,51 @@ void lines_encode(struct column_coder *coder, const char *lines, size_t size, st
     }
 }
 
+struct lines_head {
+    bool is_packed;
+    uint32_t crc;
+    uint64_t plain;
+};
+
+/* Advances *at to the bytes behind it. */
+static bool lines_head_read(struct lines_head *head, const uint8_t **at, const uint8_t *end)
+{
+    if ((size_t)(end - *at) < 1 + sizeof head->crc || (**at != 'R' && **at != 'Z'))
+        return false;
+    head->is_packed = *(*at)++ == 'Z';
+    memcpy(&head->crc, *at, sizeof head->crc);
+    *at += sizeof head->crc;
+    return varint_read(at, end, &head->plain) && head->plain && head->plain <= LINES_PLAIN_MAX;
+}
+
+gpufl_status lines_plain_size(const void *data, size_t size, uint64_t *plain)
+{
+    const uint8_t *at = data;
+    struct lines_head head;
+    if (!lines_head_read(&head, &at, at + size))
+        return GPUFL_E_DAMAGED;
+    *plain = head.plain;
+    return GPUFL_OK;
+}
+
 gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t size, struct bytes *out)
 {
     const uint8_t *at = data, *end = at + size;
-    uint32_t crc;
-    uint64_t plain;
-    if (size < 1 + sizeof crc)
+    struct lines_head head;
+    if (!lines_head_read(&head, &at, end))
         return GPUFL_E_DAMAGED;
-    uint8_t kind = *at++;
-    memcpy(&crc, at, sizeof crc);
-    at += sizeof crc;
-    if ((kind != 'R' && kind != 'Z') || !varint_read(&at, end, &plain) || !plain || plain > LINES_PLAIN_MAX)
-        return GPUFL_E_DAMAGED;
-    if (!bytes_reserve(out, (size_t)plain))
+    size_t plain = (size_t)head.plain;
+    if (!bytes_reserve(out, plain))
         return GPUFL_E_NO_MEMORY;
     char *lines = out->data + out->size;
-    if (kind == 'Z' ? !column_coder_unpack(coder, lines, (size_t)plain, at, (size_t)(end - at))
-                    : (uint64_t)(end - at) != plain)
+    if (head.is_packed ? !column_coder_unpack(coder, lines, plain, at, (size_t)(end - at))
+                       : (size_t)(end - at) != plain)
         return GPUFL_E_DAMAGED;
-    if (kind == 'R')
-        memcpy(lines, at, (size_t)plain);
-    if (crc32c(0, lines, (size_t)plain) != crc || lines[plain - 1] != '\n')
+    if (!head.is_packed)
+        memcpy(lines, at, plain);
+    if (crc32c(0, lines, plain) != head.crc || lines[plain - 1] != '\n')
         return GPUFL_E_DAMAGED;
-    out->size += (size_t)plain;
+    out->size += plain;
     return GPUFL_OK;
 }
 

@@ -27,7 +27,7 @@ struct segment {
     enum channel channel;
     uint32_t rows;
     int64_t min_ns, max_ns; /* CELL_UNKNOWN: no row has a time */
-    uint64_t present;       /* of a batch: 1 << column of the catalogue */
+    uint64_t present;       /* of a batch: 1 << column of the catalogue that it is stored with */
     struct bytes bytes;
     struct segment_level levels[TIMELINE_LEVELS_MAX];
     unsigned level_count;
@@ -38,6 +38,8 @@ NODISCARD gpufl_status segment_make(struct column_coder *coder, const struct row
 /* Lines, each with its LF, to a segment's bytes and back (appended to out). */
 void lines_encode(struct column_coder *coder, const char *lines, size_t size, struct bytes *out);
 NODISCARD gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t size, struct bytes *out);
+/* How many bytes they are without decoding them. */
+NODISCARD gpufl_status lines_plain_size(const void *data, size_t size, uint64_t *plain);
 
 struct record_lines {
     enum record_type type;

@@ -118,10 +118,16 @@ class Serve:
                 return result
 
     def wait_for(self, what, is_true, timeout_s=30):
-        end = time.monotonic() + timeout_s
-        while not is_true():
+        """is_true may say by an AssertionError why not; the last reason is told if it never was."""
+        end, why = time.monotonic() + timeout_s, ""
+        while True:
+            try:
+                if is_true():
+                    return
+            except AssertionError as not_yet:
+                why = f"; last: {not_yet}"
             if time.monotonic() > end:
-                raise AssertionError(f"{what}: not within {timeout_s} s")
+                raise AssertionError(f"{what}: not within {timeout_s} s{why}")
             time.sleep(0.05)
 
 

@@ -114,6 +114,26 @@ class ClickHouse(ServeTest):
             finally:
                 self.cluster.start(0, 1)
 
+    @unittest.skipIf(any(SANITIZERS), "a kill tells a sanitizer nothing")
+    def test_a_replica_that_dies_with_the_only_copy_of_an_insert_costs_nothing(self):
+        session_id = str(uuid.uuid4())
+        unfinished = (f"SELECT count() FROM system.zookeeper WHERE path = '/gpufl/{self.database}/0/segment/quorum' AND"
+                      " name = 'status'")
+        with Cluster(shards=1) as cluster, concurrent.futures.ThreadPoolExecutor(1) as pool, \
+                Serve(self.directory / "fleet", "--store", cluster.url(self.database)) as server:
+            self.send_until_taken(server, [kernels(session_id, 1)], session_id, sequence=1)
+            cluster.query(f"SYSTEM STOP REPLICATION QUEUES {self.database}.segment_local", 0, 1)
+            sent = pool.submit(self.send, server, [kernels(session_id, 2)], session_id, sequence=2)
+            server.wait_for("an insert that only one has", lambda: cluster.query(unfinished, 0, 1) == "1\n")
+            cluster.kill(0, 0)
+            self.assertIn(sent.result(), (202, 429, 503))
+            # Once the keeper has given up the dead one, the other one gives up what only the dead one had.
+            cluster.query(f"SYSTEM START REPLICATION QUEUES {self.database}.segment_local", 0, 1)
+            server.wait_for("the insert is given up", lambda: cluster.query(unfinished, 0, 1) == "0\n", timeout_s=60)
+            self.send_until_taken(server, [kernels(session_id, 2)], session_id, sequence=2)
+            cluster.start(0, 0)
+            self.assert_rows(server, session_id, 2)
+
     def test_two_servers_are_one(self):
         session_id = str(uuid.uuid4())
         with self.serve("one") as one, self.serve("two", first=(1, 1)) as two, \

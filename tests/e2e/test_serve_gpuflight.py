@@ -196,7 +196,9 @@ class WrongBodies(ServeTest):
             # In chunks nobody knows before.
             with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
                 connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n{lines}\r\n".encode())
-                chunk = b"100000\r\n" + b'{"type":"x"}\n' * 80659 + b" " * 9 + b"\r\n"
+                line = b'{"type":"x","more":"' + b"x" * 1001 + b'"}\n'
+                chunk = b"100000\r\n" + line * 1024 + b"\r\n"
+                self.assertEqual(len(chunk), 0x100000 + 10)
                 received = b""
                 try:
                     for _ in range(80):

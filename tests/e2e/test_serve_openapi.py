@@ -87,7 +87,7 @@ class OpenApi(ServeTest):
         if "{id}" not in path:
             values = {"/api/v1/hosts/{host}/metrics": {"host": server.get("/api/v1/hosts")["hosts"][0]["host"]},
                       "/api/v1/configs/{name}": {"name": "fast"}}.get(path, {})
-            queries = {"/api/v1/compare": [{"base": sessions[0], "new": other} for other in sessions[:3]],
+            queries = {"/api/v1/compare": [{"base": sessions[0], "new": other} for other in sessions],
                        "/api/v1/search/kernels": [{"q": "a"}],
                        "/api/v1/hosts/{host}/metrics": [{"from_ns": 1, "to_ns": 60_000_000_000 * 50_000}, {}]}
             for query in queries.get(path, [{}]):

@@ -139,7 +139,7 @@ static void a_segment_notices_every_changed_byte(void **state)
     row_buffer_start(&rows, view.info);
     assert_true(row_buffer_append(&rows, &view, 0, 100));
     assert_true(row_buffer_append(&rows, &view, 50, 10));
-    segment_encode(&coder, &rows, &bytes);
+    segment_encode(&coder, &rows, rows.present, &bytes);
     for (int i = 0; i < MEMCPY_COLUMN_COUNT; i++)
         if (rows.present >> i & 1)
             order[count++] = i;

@@ -248,6 +248,58 @@ static void a_bomb_is_refused(void **state)
     bytes_free(&text);
 }
 
+/* A record of a type that nobody knows, with so many bytes. */
+static void stranger_append(struct bytes *text, const char *repeated, size_t size)
+{
+    bytes_append_text(text, "{\"version\":1,\"type\":\"stranger\",\"session_id\":\"" FIXTURE_ID "\",\"a\":[");
+    for (size_t end = text->size + size; text->size < end;)
+        bytes_append_text(text, repeated);
+    text->size--; /* the last comma */
+    bytes_append_text(text, "]}\n");
+}
+
+static void a_line_with_more_values_than_text_is_rejected(void **state)
+{
+    struct ingest_fixture *fixture = *state;
+    struct bytes text = {0};
+    kernels_append(&text, 1, 10);
+    stranger_append(&text, "0,", 1 << 20);
+    struct bytes body = body_make(CONTENT_ZSTD, text.data, text.size);
+    assert_true(body.size < 16 << 10);
+    struct ingest_head head = head_make("values", CONTENT_ZSTD, &body);
+    struct ingest_answer answer = deliver(fixture, &head, &body, 1000);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.accepted, 1);
+    assert_int_equal(answer.rejected, 1);
+    assert_non_null(strstr(answer.errors[0].reason, "too many values"));
+    bytes_free(&body);
+    bytes_free(&text);
+}
+
+static void what_a_large_line_may_take_is_counted_before_it_is_read(void **state)
+{
+    struct ingest_fixture *fixture = *state;
+    struct bytes text = {0}, large = {0};
+    struct ingest_answer answer;
+    struct ingest_body *first;
+    fixture->ingest.limits.flight_bytes_max = 32 << 20;
+    kernels_append(&text, 1, 100);
+    stranger_append(&large, "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\",", 4 << 20);
+    struct ingest_head head = head_make("first", CONTENT_PLAIN, &text);
+    struct ingest_head other = head_make("other", CONTENT_PLAIN, &large);
+    assert_int_equal(ingest_body_open(&first, &fixture->ingest, &head, &answer), GPUFL_OK);
+    ingest_body_data(first, text.data, text.size);
+    answer = deliver(fixture, &other, &large, large.size);
+    assert_int_equal(answer.status, 503);
+    assert_string_equal(answer.code, "server_busy");
+    ingest_body_end(first, &answer);
+    assert_int_equal(answer.status, 202);
+    /* Alone it may. */
+    assert_int_equal(deliver(fixture, &other, &large, large.size).status, 202);
+    bytes_free(&text);
+    bytes_free(&large);
+}
+
 static void bad_lines_are_told_and_the_rest_is_kept(void **state)
 {
     struct ingest_fixture *fixture = *state;
@@ -412,6 +464,8 @@ int main(void)
         WITH_STORE(the_same_body_without_a_window_is_kept_once),
         WITH_STORE(damaged_bodies_leave_nothing_behind_but_quarantine),
         WITH_STORE(a_bomb_is_refused),
+        WITH_STORE(a_line_with_more_values_than_text_is_rejected),
+        WITH_STORE(what_a_large_line_may_take_is_counted_before_it_is_read),
         WITH_STORE(bad_lines_are_told_and_the_rest_is_kept),
         WITH_STORE(a_client_that_goes_away_leaves_nothing),
         WITH_STORE(too_much_at_once_is_asked_to_come_again),

@@ -438,6 +438,33 @@ static void a_foreign_parser_reads_what_the_writer_writes(void **state)
     assert_int_equal(pclose(python), 0);
 }
 
+static void values_may_take_memory_in_proportion_to_their_text(void **state)
+{
+    (void)state;
+    struct bytes text = {0};
+    struct json_document document;
+    struct json_error error;
+    bytes_append_char(&text, '[');
+    while (text.size < 1 << 20)
+        bytes_append_text(&text, "0,");
+    bytes_append_text(&text, "0]");
+    assert_int_equal(json_parse(&document, text.data, text.size, &error), GPUFL_E_LIMIT);
+    assert_string_equal(error.text, "document has too many values");
+    assert_null(document.blocks);
+
+    /* The densest of our own records, at its largest: the listing of a function. */
+    bytes_clear(&text);
+    bytes_append_char(&text, '[');
+    while (text.size < 8 << 20)
+        bytes_append_text(&text,
+                          "{\"pc\":192,\"sass\":\"FADD R9, R2, R5\",\"file\":1,\"line\":7,\"inlined\":[{\"function\":"
+                          "1,\"file\":2,\"line\":3}]},");
+    text.data[text.size - 1] = ']';
+    assert_int_equal(json_parse(&document, text.data, text.size, &error), GPUFL_OK);
+    json_free(&document);
+    bytes_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +475,7 @@ int main(void)
         cmocka_unit_test(rfc_8259_texts_are_accepted_and_others_rejected),
         cmocka_unit_test(errors_name_their_place),
         cmocka_unit_test(nesting_is_bounded_at_64),
+        cmocka_unit_test(values_may_take_memory_in_proportion_to_their_text),
         cmocka_unit_test(values_keep_kind_place_and_range),
         cmocka_unit_test(every_truncation_is_an_error),
         cmocka_unit_test(long_arrays_and_strings_are_read),

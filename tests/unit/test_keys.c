@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "server/keys.h"
 #include "server/token_bucket.h"
+#include "store/store_engine.h"
 
 struct key_fixture {
     char *dir;
@@ -124,12 +125,12 @@ static void wrong_revoked_and_expired_keys_are_refused(void **state)
     struct http_access access = ask(fixture->ring, text, HTTP_SCOPE_READ, true);
     assert_int_equal(access.status, 401);
     assert_non_null(strstr(access.reason, "revoked"));
-    other.revoked_ns = CELL_UNKNOWN;
+    other = key_add(fixture, KEY_SCOPE_READ, text);
     other.expires_ns = clock_wall_ns() - 1;
     key_change(fixture, &other);
     assert_non_null(strstr(ask(fixture->ring, text, HTTP_SCOPE_READ, true).reason, "expired"));
     size_t active;
-    assert_int_equal(key_ring_count(fixture->ring, &active), 2);
+    assert_int_equal(key_ring_count(fixture->ring, &active), 3);
     assert_int_equal(active, 1);
     (void)key;
 }
@@ -272,6 +273,46 @@ static void the_time_of_use_is_saved_and_nothing_else_is_changed(void **state)
     assert_string_equal(saved.name, "test");
 }
 
+/* A store in which somebody else revokes and shortens each key between any two steps of ours. */
+static const struct store_engine *usual_engine;
+
+static gpufl_status find_and_revoke(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], struct store_key *key,
+                                    struct problem *problem)
+{
+    gpufl_status status = usual_engine->key_find(store, hash, key, problem);
+    struct store_key revoked = *key;
+    revoked.revoked_ns = 12345;
+    revoked.expires_ns = 54321;
+    return status ? status : usual_engine->key_put(store, &revoked, problem);
+}
+
+static gpufl_status revoke_and_use(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], int64_t used_ns,
+                                   struct problem *problem)
+{
+    struct store_key key;
+    gpufl_status status = find_and_revoke(store, hash, &key, problem);
+    return status ? status : usual_engine->key_use(store, hash, used_ns, problem);
+}
+
+static void a_revocation_beside_the_saving_of_use_is_not_undone(void **state)
+{
+    struct key_fixture *fixture = *state;
+    char text[KEY_TEXT_SIZE];
+    struct store_key key = key_add(fixture, KEY_SCOPE_READ, text), saved;
+    assert_int_equal(status_of(fixture->ring, text, HTTP_SCOPE_READ), 0);
+    usual_engine = fixture->store->engine;
+    struct store_engine engine = *usual_engine;
+    engine.key_find = find_and_revoke;
+    engine.key_use = revoke_and_use;
+    fixture->store->engine = &engine;
+    key_ring_save_use(fixture->ring, fixture->store);
+    fixture->store->engine = usual_engine;
+    assert_int_equal(store_key_find(fixture->store, key.hash, &saved, NULL), GPUFL_OK);
+    assert_int_equal(saved.revoked_ns, 12345);
+    assert_int_equal(saved.expires_ns, 54321);
+    assert_true(saved.last_used_ns != CELL_UNKNOWN);
+}
+
 static void a_bucket_lets_through_what_its_rate_says(void **state)
 {
     (void)state;
@@ -306,6 +347,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals_are_counted_together_and_bounded, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(bytes_of_the_day_go_from_one_ring_to_the_next, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(the_time_of_use_is_saved_and_nothing_else_is_changed, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(a_revocation_beside_the_saving_of_use_is_not_undone, open_fixture,
                                         close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

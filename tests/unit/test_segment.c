@@ -126,6 +126,33 @@ static void the_torn_live_file_of_a_killed_program_keeps_its_name(void **state)
     assert_int_equal(fixture_see(dir).issues[LOG_ISSUE_TORN_TAIL], 1);
 }
 
+static void a_live_file_is_never_renamed_over_another_one(void **state)
+{
+    char dir[512], live[512], rotated[512], name[64];
+    struct session_files files;
+    struct problem problem = {""};
+    make_session(*state, dir);
+    assert_int_equal(session_files_list(&files, dir, &problem), GPUFL_OK);
+    struct session_file *device = NULL;
+    uint64_t last = 0;
+    for (size_t i = 0; i < files.log_count; i++)
+        if (files.items[i].channel == CHANNEL_DEVICE) {
+            device = files.items[i].kind == SESSION_FILE_LIVE ? &files.items[i] : device;
+            last = files.items[i].index > last ? files.items[i].index : last;
+        }
+    assert_non_null(device);
+    /* Somebody appends after the list was made. */
+    session_name_rotated(name, sizeof name, CHANNEL_DEVICE, last + 1, "");
+    fixture_path(live, dir, "device.log");
+    fixture_path(rotated, dir, name);
+    assert_int_equal(rename(live, rotated), 0);
+    close(open(live, O_WRONLY | O_CREAT, 0600));
+    uint64_t kernels = fixture_see(dir).kernels;
+    assert_int_equal(session_live_retire(&files, device, &problem), GPUFL_E_IO);
+    assert_int_equal(fixture_see(dir).kernels, kernels);
+    session_files_free(&files);
+}
+
 static void a_session_that_is_being_written_is_not_sealed(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
@@ -242,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_torn_live_file_of_a_killed_program_keeps_its_name, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_live_file_is_never_renamed_over_another_one, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, fixture_setup,

@@ -2,6 +2,10 @@
 /* The catalog of every engine: sessions with filters and pages, keys, configurations, the audit log, retention. */
 #include "store_fixture.h"
 
+#include "store/clickhouse_store.h"
+
+#include <time.h>
+
 static void session_add(struct store *store, const char *id, const char *app, const char *host, int64_t start_ns,
                         bool is_complete)
 {
@@ -221,12 +225,75 @@ static void the_oldest_complete_sessions_make_room(void **state)
     store_close(store);
 }
 
+static uint64_t clickhouse_commits(struct store *store, const char *session_id)
+{
+    struct bytes sql = {0};
+    struct ch_rows rows = {0};
+    bytes_append_format(&sql, "SELECT toUInt64(count()) FROM write WHERE state = 1 AND session_id = '%s'", session_id);
+    MUST(ch_select(ch_store_of(store)->client, &sql, &rows, &problem));
+    assert_true(ch_rows_next(&rows));
+    uint64_t count = ch_u64(&rows);
+    ch_rows_free(&rows);
+    bytes_free(&sql);
+    return count;
+}
+
+static void clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone(void **state)
+{
+    const char *url = getenv("GPUFL_TEST_STORE");
+    if (!url || !*url)
+        skip(); /* the embedded store's rows go with their session */
+    struct store *store = fixture_store(*state);
+    struct store_retained retained;
+    struct seen seen = {.count = 0};
+    const int64_t day_ns = INT64_C(86400000000000);
+    session_add(store, "gone", "app", "node", 1000, true);
+    session_add(store, "again", "app", "node", 1000, true);
+    session_add(store, "kept", "app", "node", 1000, true);
+    MUST(store_session_keep(store, "kept", STORE_KEEP_FOREVER, &problem));
+    MUST(store_session(store, "gone", see, &seen, &problem));
+    uint64_t commits = clickhouse_commits(store, "gone");
+    assert_true(commits > 0);
+    MUST(store_session_delete(store, "gone", &problem));
+    MUST(store_session_delete(store, "again", &problem));
+    session_add(store, "again", "app", "node", 1000, true);
+    MUST(store_session_keep(store, "again", STORE_KEEP_FOREVER, &problem));
+    struct store_retention policy = {.age_ns = 7 * day_ns, .now_ns = seen.last.received_ns + 7 * day_ns};
+    MUST(store_retain(store, &policy, &retained, &problem));
+    policy.now_ns += 400 * day_ns;
+    assert_int_equal(clickhouse_commits(store, "gone"), commits);
+    MUST(store_retain(store, &policy, &retained, &problem));
+    for (int tries = 0;
+         tries < 300 && (clickhouse_commits(store, "gone") || clickhouse_commits(store, "again") != commits); tries++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    assert_int_equal(clickhouse_commits(store, "gone"), 0);
+    assert_int_equal(clickhouse_commits(store, "again"), commits);
+    assert_int_equal(clickhouse_commits(store, "kept"), commits);
+    MUST(store_session(store, "again", see, &seen, &problem));
+    store_close(store);
+}
+
 /* ---- keys, configurations, audit ---- */
 
 static bool take_key(void *user, const struct store_key *key)
 {
     *(struct store_key *)user = *key;
     return true;
+}
+
+static void assert_same_key(const struct store_key *key, const struct store_key *other)
+{
+    assert_int_equal(key->key_id, other->key_id);
+    assert_memory_equal(key->hash, other->hash, sizeof key->hash);
+    assert_string_equal(key->prefix, other->prefix);
+    assert_string_equal(key->name, other->name);
+    assert_int_equal(key->scope, other->scope);
+    assert_int_equal(key->created_ns, other->created_ns);
+    assert_int_equal(key->expires_ns, other->expires_ns);
+    assert_int_equal(key->revoked_ns, other->revoked_ns);
+    assert_int_equal(key->last_used_ns, other->last_used_ns);
+    assert_int_equal(key->rate_per_s, other->rate_per_s);
+    assert_int_equal(key->quota_bytes_per_day, other->quota_bytes_per_day);
 }
 
 static void keys_are_found_by_hash_and_changed(void **state)
@@ -248,13 +315,50 @@ static void keys_are_found_by_hash_and_changed(void **state)
     MUST(store_key_put(store, &key, &problem));
     assert_true(key.key_id > 0);
     MUST(store_key_find(store, key.hash, &found, &problem));
-    assert_memory_equal(&found, &key, sizeof key);
+    assert_same_key(&found, &key);
     assert_int_equal(store_key_put(store, &other, &problem), GPUFL_E_INVALID);
     key.revoked_ns = 99;
     MUST(store_key_put(store, &key, &problem));
     MUST(store_keys(store, take_key, &found, &problem));
     assert_int_equal(found.revoked_ns, 99);
     assert_int_equal(found.key_id, key.key_id);
+    store_close(store);
+}
+
+static void a_revoked_key_stays_revoked_whoever_writes_at_the_same_time(void **state)
+{
+    struct store *store = fixture_store(*state);
+    struct store_key key = {.hash = {4, 5, 6},
+                            .prefix = "gpfl_def",
+                            .name = "night",
+                            .scope = 1,
+                            .created_ns = 5,
+                            .expires_ns = CELL_UNKNOWN,
+                            .revoked_ns = CELL_UNKNOWN,
+                            .last_used_ns = CELL_UNKNOWN,
+                            .rate_per_s = CELL_UNKNOWN,
+                            .quota_bytes_per_day = 7};
+    struct store_key old, found;
+    struct problem problem = {""};
+    assert_int_equal(store_key_use(store, key.hash, 70, &problem), GPUFL_E_NOT_FOUND);
+    MUST(store_key_put(store, &key, &problem));
+    MUST(store_key_use(store, key.hash, 70, &problem));
+    MUST(store_key_find(store, key.hash, &old, &problem));
+    key.last_used_ns = 70;
+    assert_same_key(&old, &key);
+    key.revoked_ns = 99;
+    MUST(store_key_put(store, &key, &problem));
+    MUST(store_key_use(store, key.hash, 80, &problem));
+    MUST(store_key_use(store, key.hash, 75, &problem));
+    key.last_used_ns = 80;
+    MUST(store_key_find(store, key.hash, &found, &problem));
+    assert_same_key(&found, &key);
+    old.expires_ns = 500;
+    MUST(store_key_put(store, &old, &problem));
+    MUST(store_keys(store, take_key, &found, &problem));
+    assert_int_equal(found.key_id, key.key_id);
+    assert_int_equal(found.revoked_ns, 99);
+    assert_int_equal(found.last_used_ns, 80);
     store_close(store);
 }
 
@@ -327,7 +431,9 @@ int main(void)
         TEST(a_deleted_session_leaves_nothing_behind),
         TEST(old_sessions_go_unless_they_are_kept),
         TEST(the_oldest_complete_sessions_make_room),
+        TEST(clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone),
         TEST(keys_are_found_by_hash_and_changed),
+        TEST(a_revoked_key_stays_revoked_whoever_writes_at_the_same_time),
         TEST(configurations_are_changed_by_who_saw_the_latest),
         TEST(audit_entries_come_newest_first),
     };
