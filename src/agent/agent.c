@@ -42,6 +42,7 @@ struct agent {
     struct endpoint *endpoint;
     struct agent_session **sessions; /* owned; NULL: a free slot */
     size_t session_count, session_capacity, free_hint;
+    uint64_t duplicate_count; /* directories with a session that another directory has too */
     struct slot_map dirs, session_ids;
     size_t turn; /* whose it is */
     int64_t scan_ns, care_ns, config_ns, prune_ns;
@@ -127,6 +128,45 @@ static void tidy_maps(struct agent *agent)
     }
 }
 
+/* Another one that stands for the same session; NULL: none. */
+static struct agent_session *other_of(const struct agent *agent, const struct agent_session *session)
+{
+    const char *id = session->sender.session_id;
+    struct agent_session *other = session_in(agent, slot_map_get(&agent->session_ids, id));
+    return other && other != session && !strcmp(other->sender.session_id, id) ? other : NULL;
+}
+
+/* Two directories with one session would be sent under the same names; the first one counts while it is there. */
+static bool claim(struct agent *agent, uint32_t slot)
+{
+    struct agent_session *session = agent->sessions[slot], *other = other_of(agent, session);
+    if (other && agent_session_is_there(other)) {
+        log_message(GPUFL_LOG_WARNING, "%s: the same session as %s, and left alone", session->dir, other->dir);
+        return false;
+    }
+    if (other) {
+        log_message(GPUFL_LOG_INFO, "%s: goes on here, it was in %s", session->dir, other->dir);
+        agent_session_take_over(session, other);
+        agent_session_save(session, &agent->work);
+        agent->sessions[slot_map_get(&agent->session_ids, session->sender.session_id)] = NULL;
+        free(other);
+    }
+    return slot_map_put(&agent->session_ids, session->sender.session_id, slot);
+}
+
+/* Those whose first directory is gone are read anew, with what the server has of them by now. */
+static void reconsider_duplicates(struct agent *agent)
+{
+    for (size_t i = 0; i < agent->session_count; i++) {
+        struct agent_session *session = agent->sessions[i];
+        const struct agent_session *other = session && session->is_duplicate ? other_of(agent, session) : NULL;
+        if (session && session->is_duplicate && !session->is_settled && !(other && agent_session_is_there(other))) {
+            session->is_identified = session->is_duplicate = false;
+            session->due_ns = 0;
+        }
+    }
+}
+
 static void scan(struct agent *agent)
 {
     agent->discovery.is_changed = false;
@@ -135,20 +175,8 @@ static void scan(struct agent *agent)
     tidy_maps(agent);
     for (size_t i = 0; i < agent->options->root_count; i++)
         discovery_scan(&agent->discovery, agent->options->roots[i], add_session, agent);
+    reconsider_duplicates(agent);
     agent->scan_ns = clock_mono_ns() + (int64_t)SCAN_MS * 1000000;
-}
-
-/* Two directories with one session would be sent under the same names; the first one counts. */
-static bool is_owner(struct agent *agent, uint32_t slot)
-{
-    const struct agent_session *session = agent->sessions[slot];
-    const char *id = session->sender.session_id;
-    const struct agent_session *other = session_in(agent, slot_map_get(&agent->session_ids, id));
-    if (other && other != session && !strcmp(other->sender.session_id, id)) {
-        log_message(GPUFL_LOG_WARNING, "%s: the same session as %s, and left alone", session->dir, other->dir);
-        return false;
-    }
-    return slot_map_put(&agent->session_ids, id, slot);
 }
 
 static bool identify(struct agent *agent, uint32_t slot)
@@ -166,7 +194,7 @@ static bool identify(struct agent *agent, uint32_t slot)
     }
     if (status)
         return false;
-    session->is_duplicate = !is_owner(agent, slot);
+    session->is_duplicate = !claim(agent, slot);
     return !session->is_duplicate;
 }
 
@@ -199,6 +227,7 @@ static enum step_result run_round(struct agent *agent)
         enum step_result one = agent_session_step(session, &agent->work);
         agent->turn = slot + 1;
         if (one == STEP_GONE) {
+            agent_session_save(session, &agent->work); /* it may turn up elsewhere */
             free(session);
             agent->sessions[slot] = NULL;
         } else if (one == STEP_MORE) {
@@ -234,11 +263,13 @@ static void refresh_config(struct agent *agent)
 
 static void count_sessions(struct agent *agent)
 {
-    uint64_t tracked = 0, waiting = 0, bytes = 0, backlog = 0;
+    uint64_t tracked = 0, duplicates = 0, waiting = 0, bytes = 0, backlog = 0;
     for (size_t i = 0; i < agent->session_count; i++) {
         const struct agent_session *session = agent->sessions[i];
-        if (!session || session->is_duplicate)
+        if (!session || session->is_duplicate) {
+            duplicates += session != NULL;
             continue;
+        }
         tracked++;
         bool is_waiting = !session->is_drained || (!session->is_live && !session->state.is_complete);
         waiting += is_waiting && (session->bytes || !session->is_identified);
@@ -246,7 +277,8 @@ static void count_sessions(struct agent *agent)
         backlog += session->is_drained ? 0 : session->backlog_bytes;
     }
     atomic_store(&agent->counters.sessions_tracked, tracked);
-    atomic_store(&agent->counters.sessions_waiting, waiting);
+    atomic_store(&agent->counters.sessions_waiting, waiting + duplicates);
+    agent->duplicate_count = duplicates;
     atomic_store(&agent->counters.spool_bytes, bytes);
     atomic_store(&agent->counters.backlog_bytes, backlog);
 }
@@ -263,6 +295,7 @@ static void take_care(struct agent *agent)
     for (size_t i = 0; i < agent->session_count; i++)
         if (agent->sessions[i])
             agent_session_save(agent->sessions[i], &agent->work);
+    discovery_listen(&agent->discovery, note_change, agent); /* what changed since is not deleted on an old look */
     retention_run(&agent->retention, &agent->work, agent->sessions, agent->session_count);
     count_sessions(agent);
     if (agent->prune_ns && now_ns >= agent->prune_ns)
@@ -404,7 +437,7 @@ static void agent_close(struct agent *agent)
 gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_result *result, struct problem *problem)
 {
     *result = (struct agent_result){0};
-    if (options->struct_size != sizeof *options)
+    if (options->struct_size != AGENT_STRUCTS_SIZE)
         return problem_set(problem, GPUFL_E_VERSION, "gpufl and libgpufl-upload.so are of different versions");
     if (!options->root_count || !options->state_dir || !*options->state_dir)
         return problem_set(problem, GPUFL_E_INVALID, "the agent needs a directory to watch and one for its state");
@@ -429,10 +462,12 @@ gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_r
     result->lines = atomic_load(&agent->counters.lines_sent);
     result->bytes = atomic_load(&agent->counters.bytes_sent);
     result->left_out_lines = atomic_load(&agent->counters.lines_left_out);
+    result->missing_lines = atomic_load(&agent->counters.lines_missing);
+    result->damaged_sessions = atomic_load(&agent->counters.sessions_damaged);
     result->left_out_windows = atomic_load(&agent->counters.windows_left_out);
     result->quarantined_windows = atomic_load(&agent->counters.windows_quarantined);
     result->dropped_lines = atomic_load(&agent->counters.lines_dropped);
-    result->waiting_sessions = atomic_load(&agent->counters.sessions_waiting);
+    result->waiting_sessions = atomic_load(&agent->counters.sessions_waiting) - agent->duplicate_count;
     agent_close(agent);
     log_configure(NULL, NULL, false, -1);
     free(agent);

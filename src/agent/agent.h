@@ -22,7 +22,7 @@ enum agent_keep {
 
 /* Strings are borrowed until the call returns. NULL, "" and 0 mean the default. */
 struct agent_options {
-    size_t struct_size; /* sizeof(struct agent_options): program and library are of one version */
+    size_t struct_size; /* AGENT_STRUCTS_SIZE: program and library are of one version */
     const char *roots[AGENT_ROOTS_MAX];
     size_t root_count;
     const char *server_url, *api_path, *ca_file;
@@ -47,9 +47,11 @@ struct agent_options {
 
 struct agent_result {
     uint64_t sessions, windows, lines, bytes;
-    uint64_t left_out_lines, left_out_windows, quarantined_windows, dropped_lines;
+    uint64_t left_out_lines, missing_lines, left_out_windows, quarantined_windows, dropped_lines;
+    uint64_t damaged_sessions; /* that have a file which could not be read whole */
     uint64_t waiting_sessions; /* not, or not as a whole, with the server */
 };
+#define AGENT_STRUCTS_SIZE (sizeof(struct agent_options) + sizeof(struct agent_result))
 
 /* Returns when told to stop, or with is_once when nothing is left to send. GPUFL_E_PERMISSION: the server refuses the
  * key (with is_once); GPUFL_E_BUSY: another agent uses state_dir; GPUFL_E_INVALID: options; GPUFL_E_IO: state_dir

@@ -26,6 +26,8 @@
     X(lines_left_out, "gpufl_agent_lines_left_out_total", COUNTER, "Damaged lines, which cannot be sent.")           \
     X(windows_left_out, "gpufl_agent_windows_left_out_total", COUNTER,                                               \
       "Published windows missing, damaged, too large.")                                                              \
+    X(sessions_damaged, "gpufl_agent_sessions_damaged_total", COUNTER,                                               \
+      "Sessions with a file that could not be read whole; they are not deleted.")                                    \
     X(lines_missing, "gpufl_agent_lines_missing_total", COUNTER, "Numbers for which there is no line.")              \
     X(lines_dropped, "gpufl_agent_lines_dropped_total", COUNTER, "Unsent lines deleted to stay below the limit.")    \
     X(bytes_dropped, "gpufl_agent_dropped_bytes_total", COUNTER, "Unsent bytes deleted to stay below the limit.")    \

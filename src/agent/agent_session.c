@@ -7,6 +7,7 @@
 #include "logfile/recovery.h"
 #include "logfile/session_source.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@ enum {
     POLL_LIVE_MS = 5000,
     POLL_DONE_MS = 60000,
     SETTLED_AFTER_S = 30,
-    SHUTDOWN_GRACE_MS = 2000 /* a launcher notes a killed program's end shortly after it */
+    SHUTDOWN_GRACE_MS = 2000, /* a launcher notes a killed program's end shortly after it */
+    SILENCE_S = 86400         /* who has not written for so long is taken for dead where locks cannot be seen */
 };
 #define FULL_WINDOW_BYTES ((uint64_t)4 << 20)
 
@@ -43,7 +45,10 @@ static void tell_once(struct agent_session *session, gpufl_log_level level, cons
 static void look_at_lock(struct agent_session *session)
 {
     int fd = open(session->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    session->is_live = fd >= 0 && session_lock_is_held(fd);
+    session->lock = fd >= 0                               ? session_lock_look(fd)
+                    : errno == ENOENT || errno == ENOTDIR ? SESSION_LOCK_FREE
+                                                          : SESSION_LOCK_UNKNOWN;
+    session->is_live = session->lock != SESSION_LOCK_FREE;
     if (fd >= 0)
         close(fd);
     if (session->is_live)
@@ -76,6 +81,20 @@ gpufl_status agent_session_identify(struct agent_session *session, const struct 
     return GPUFL_OK;
 }
 
+bool agent_session_is_there(const struct agent_session *session)
+{
+    struct sender sender;
+    gpufl_status status = sender_identify(&sender, session->dir, NULL);
+    return status ? status != GPUFL_E_NOT_FOUND : !strcmp(sender.session_id, session->sender.session_id);
+}
+
+void agent_session_take_over(struct agent_session *session, const struct agent_session *other)
+{
+    session->state = other->state;
+    session->is_unsaved = other->is_unsaved;
+    memcpy(session->is_repeating, other->is_repeating, sizeof session->is_repeating);
+}
+
 /* What a look at the directory found. */
 struct look {
     struct session_files files;
@@ -91,19 +110,43 @@ static void look_free(struct look *look)
     look->is_shadowed = NULL;
 }
 
-static void measure(struct agent_session *session, struct look *look)
+void agent_session_measure(const struct session_files *files, uint64_t *bytes, int64_t *changed_wall_ns)
 {
-    session->bytes = 0;
-    session->changed_wall_ns = 0;
-    for (size_t i = 0; i < look->files.count; i++) {
+    *bytes = 0;
+    *changed_wall_ns = 0;
+    for (size_t i = 0; i < files->count; i++) {
         struct stat info;
-        if (fstatat(look->files.dir_fd, look->files.items[i].name, &info, AT_SYMLINK_NOFOLLOW))
+        if (fstatat(files->dir_fd, files->items[i].name, &info, AT_SYMLINK_NOFOLLOW))
             continue;
         int64_t changed_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-        session->changed_wall_ns = changed_ns > session->changed_wall_ns ? changed_ns : session->changed_wall_ns;
-        session->bytes += (uint64_t)info.st_size;
-        look->has_channel[look->files.items[i].channel] |= i < look->files.log_count;
+        *changed_wall_ns = changed_ns > *changed_wall_ns ? changed_ns : *changed_wall_ns;
+        *bytes += (uint64_t)info.st_size;
     }
+}
+
+static bool is_begun(const struct channel_state *state)
+{
+    return state->next_line > 1 || state->next_window > 1;
+}
+
+/* The program's end is sent, of each channel that it wrote. */
+static bool has_every_shutdown(const struct agent_session *session, const struct look *look)
+{
+    bool has_lines = false, has_shutdown = true;
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        const struct channel_state *state = &session->state.channels[i];
+        has_lines |= is_begun(state);
+        has_shutdown &= state->has_shutdown || !(is_begun(state) || look->has_channel[i]);
+    }
+    return has_lines && has_shutdown;
+}
+
+/* Where the lock cannot be seen, the program has ended when its files say so, or after a long silence. */
+static void judge_unknown_lock(struct agent_session *session, const struct look *look)
+{
+    int64_t age_ns = clock_wall_ns() - session->changed_wall_ns;
+    if (session->lock == SESSION_LOCK_UNKNOWN)
+        session->is_live = !has_every_shutdown(session, look) && age_ns <= (int64_t)SILENCE_S * 1000000000;
 }
 
 static gpufl_status look_at(struct agent_session *session, const struct agent_work *work, struct look *look,
@@ -120,7 +163,10 @@ static gpufl_status look_at(struct agent_session *session, const struct agent_wo
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to list the session");
     }
     session_files_mark_shadowed(&look->files, look->is_shadowed);
-    measure(session, look);
+    agent_session_measure(&look->files, &session->bytes, &session->changed_wall_ns);
+    for (size_t i = 0; i < look->files.log_count; i++)
+        look->has_channel[look->files.items[i].channel] = true;
+    judge_unknown_lock(session, look);
     int64_t age_ns = clock_wall_ns() - session->changed_wall_ns;
     look->source =
         (struct stream_source){.files = &look->files,
@@ -168,12 +214,22 @@ static void move_on(struct agent_session *session, const struct agent_work *work
     counter_add(&work->counters->lines_left_out, window->left_out_lines);
     counter_add(&work->counters->lines_missing, window->missing_lines);
     counter_add(&work->counters->windows_left_out, window->left_out_windows);
-    if (window->left_out_windows)
+    if (window->left_out_windows || window->left_out_lines)
         session->state.is_acknowledged = false; /* what only this disk has is not deleted */
     if (window->left_out_lines || window->missing_lines)
         log_message(GPUFL_LOG_WARNING,
                     "%s: %s: %" PRIu64 " damaged lines left out, %" PRIu64 " missing; `gpufl verify` names them",
                     session->dir, channel_names[channel], window->left_out_lines, window->missing_lines);
+}
+
+/* A file holds more than could be read; it is not deleted either. */
+static void note_damage(struct agent_session *session, const struct agent_work *work)
+{
+    if (!session->has_damage)
+        counter_add(&work->counters->sessions_damaged, 1);
+    session->has_damage = true;
+    session->is_unsaved |= session->state.is_acknowledged;
+    session->state.is_acknowledged = false;
 }
 
 static enum step_result put_aside(struct agent_session *session, const struct agent_work *work, enum channel channel)
@@ -189,6 +245,7 @@ static enum step_result put_aside(struct agent_session *session, const struct ag
     counter_add(&work->counters->windows_quarantined, 1);
     log_message(GPUFL_LOG_ERROR, "session %s: %s from %" PRIu64 ": put into quarantine: %s", session->sender.session_id,
                 channel_names[channel], work->window->first, reason);
+    session->state.is_acknowledged = false;
     move_on(session, work, channel);
     return STEP_MORE;
 }
@@ -217,8 +274,10 @@ static enum step_result send_window(struct agent_session *session, const struct 
     if (shipment == SHIPMENT_RETRY && work->shipper->answer.status == 415 && !window->is_published)
         state->pending.coding = work->shipper->coding;
     /* Under this name the server has what we sent before; our bytes differ because the compressor was renewed. */
-    if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel])
+    if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel]) {
         shipment = SHIPMENT_TAKEN;
+        work->shipper->is_acknowledged = false; /* not in so many words */
+    }
     session->is_repeating[channel] |= shipment == SHIPMENT_RETRY || shipment == SHIPMENT_STOPPED;
     switch (shipment) {
     case SHIPMENT_TAKEN:
@@ -257,6 +316,8 @@ static enum step_result step_channel(struct agent_session *session, const struct
     if (window->reason[0])
         tell_once(session, GPUFL_LOG_WARNING, window->reason);
     *is_drained = result == STREAM_NOTHING;
+    if (window->has_damage && result != STREAM_AGAIN)
+        note_damage(session, work);
     switch (result) {
     case STREAM_WINDOW:
         session->backlog_bytes += window->window.raw_bytes;
@@ -274,16 +335,15 @@ static enum step_result step_channel(struct agent_session *session, const struct
 
 static bool has_ended(const struct agent_session *session, const struct agent_work *work, const struct look *look)
 {
-    bool has_lines = false, has_shutdown = true;
-    for (int i = 0; i < CHANNEL_COUNT; i++) {
-        const struct channel_state *state = &session->state.channels[i];
-        has_lines |= state->next_line > 1 || state->next_window > 1;
-        has_shutdown &= state->has_shutdown || !look->has_channel[i];
-    }
+    bool has_lines = false;
+    for (int i = 0; i < CHANNEL_COUNT; i++)
+        has_lines |= is_begun(&session->state.channels[i]);
     if (!has_lines)
         return false;
-    if (has_shutdown || work->is_once)
-        return has_shutdown || !session->is_live;
+    if (has_every_shutdown(session, look))
+        return true;
+    if (work->is_once)
+        return !session->is_live;
     return !session->is_live && clock_mono_ns() - session->lock_gone_ns > (int64_t)SHUTDOWN_GRACE_MS * 1000000;
 }
 

@@ -22,17 +22,20 @@ struct agent_session {
     struct sender sender;
     bool is_identified;
     bool is_duplicate; /* another directory has the same session */
+    bool is_settled;   /* a duplicate of one that was sent and deleted: nobody asked for this one to go too */
+    bool has_damage;   /* a file could not be read whole */
     struct session_state state;
     struct channel_stream streams[CHANNEL_COUNT];
     bool is_repeating[CHANNEL_COUNT]; /* the pending window may be with the server already */
-    bool is_live;                     /* its writer had the lock at the last look */
+    enum session_lock_state lock;     /* its writer's, at the last look */
+    bool is_live;                     /* its program may still write: the lock was held, or not to be seen */
     bool is_dirty;                    /* something changed since */
     bool is_unsaved;
     bool is_drained;         /* nothing was left to send at the last look */
     bool is_watched;         /* changes are told; else it is looked at from time to time */
     int64_t due_ns;          /* mono; when it is looked at without a change */
     int64_t looked_ns;       /* mono; the last look */
-    int64_t lock_gone_ns;    /* mono; when it was first seen without a writer; 0: it has one */
+    int64_t lock_gone_ns;    /* mono; when it was first seen without a writer; 0: it may have one */
     int64_t changed_wall_ns; /* the newest file's */
     uint64_t bytes, backlog_bytes;
     char said[256]; /* the last trouble told */
@@ -52,7 +55,13 @@ void agent_session_init(struct agent_session *session, const char *dir);
 /* Finds out which session it is and what the server has of it. GPUFL_E_BUSY: not known yet. */
 NODISCARD gpufl_status agent_session_identify(struct agent_session *session, const struct agent_work *work,
                                               struct problem *problem);
+/* Is the session still in its directory, as far as one can tell? */
+bool agent_session_is_there(const struct agent_session *session);
+/* Goes on where `other` was: the same session, which moved. */
+void agent_session_take_over(struct agent_session *session, const struct agent_session *other);
 enum step_result agent_session_step(struct agent_session *session, const struct agent_work *work);
+/* How much the files are, and when the newest of them changed (0: there is none). */
+void agent_session_measure(const struct session_files *files, uint64_t *bytes, int64_t *changed_wall_ns);
 /* Puts on the disk what the server acknowledged since the last time. */
 void agent_session_save(struct agent_session *session, const struct agent_work *work);
 

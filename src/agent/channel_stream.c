@@ -54,6 +54,7 @@ static size_t next_file(const struct stream_source *source, const struct channel
 
 /* An open file of the stream. */
 struct stream_file {
+    const char *name; /* borrowed */
     int fd;
     enum line_coding coding;
     struct stat info;
@@ -63,7 +64,8 @@ struct stream_file {
 static bool file_open(struct stream_file *file, const struct stream_source *source, size_t index)
 {
     const struct session_file *item = &source->files->items[index];
-    *file = (struct stream_file){.fd = session_file_open(source->files->dir_fd, item->name),
+    *file = (struct stream_file){.name = item->name,
+                                 .fd = session_file_open(source->files->dir_fd, item->name),
                                  .coding = session_file_coding(item),
                                  .is_final = item->kind != SESSION_FILE_LIVE};
     if (file->fd >= 0 && fstat(file->fd, &file->info)) {
@@ -151,9 +153,15 @@ struct walk {
     bool is_fresh;         /* nothing here was read before: what is numbered below next is out of order */
     bool is_at_begin;      /* of the file */
     bool is_after_damage;  /* the line before was damaged */
+    bool is_file_damaged;
 };
 
-enum walk_result { WALK_ON, WALK_FULL, WALK_AGAIN, WALK_NO_MEMORY };
+enum walk_result { WALK_ON, WALK_FULL, WALK_AGAIN, WALK_NO_MEMORY, WALK_UNREAD };
+
+static void note_reason(struct walk *walk, const char *why)
+{
+    snprintf(walk->window->reason, sizeof walk->window->reason, "%.100s: %.140s", walk->file.name, why);
+}
 
 static void pass_over(struct walk *walk, uint64_t number)
 {
@@ -239,8 +247,18 @@ static enum walk_result take_line(struct walk *walk, const char *text, size_t si
     return WALK_ON;
 }
 
+/* The lines ended early because the decoder did not understand the file. Reading failed where bytes of the file were
+ * wanted and are still to come, and there was no memory where the line in hand fills its buffer: both may pass. */
+static bool is_decoder_failure(const struct walk *walk)
+{
+    const struct line_source *lines = &walk->lines;
+    bool is_read_to_its_end = lseek(walk->file.fd, 0, SEEK_CUR) >= walk->file.info.st_size;
+    return lines->coding != LINE_CODING_PLAIN && lines->end < lines->capacity &&
+           (lines->input_end > 0 || is_read_to_its_end);
+}
+
 /* Reads the open file as far as the window reaches. */
-static enum walk_result walk_lines(struct walk *walk, bool *has_failed)
+static enum walk_result walk_lines(struct walk *walk)
 {
     for (;;) {
         const char *text;
@@ -248,9 +266,14 @@ static enum walk_result walk_lines(struct walk *walk, bool *has_failed)
         enum line_result result = line_source_next(&walk->lines, &text, &size);
         if (result == LINE_NO_MORE)
             return WALK_ON;
+        /* Of a line in which reading failed, the beginning comes first, and is no line. */
+        if (result != LINE_WHOLE && walk->lines.has_failed && !is_decoder_failure(walk)) {
+            note_reason(walk, walk->lines.reason);
+            return WALK_UNREAD;
+        }
         if (result == LINE_FAILED) {
-            snprintf(walk->window->reason, sizeof walk->window->reason, "%s", walk->lines.reason);
-            *has_failed = true;
+            note_reason(walk, walk->lines.reason);
+            walk->is_file_damaged = walk->window->has_damage = true;
             return WALK_ON;
         }
         if (result == LINE_UNENDED && !walk->file.is_final)
@@ -261,10 +284,11 @@ static enum walk_result walk_lines(struct walk *walk, bool *has_failed)
     }
 }
 
-static enum walk_result walk_file(struct walk *walk, const struct stream_place *place, bool *has_failed)
+static enum walk_result walk_file(struct walk *walk, const struct stream_place *place)
 {
     uint64_t size = UINT64_MAX;
     walk->begin_offset = 0;
+    walk->is_file_damaged = false;
     walk->is_at_begin = !place->is_known || !place->offset;
     walk->is_fresh = place->is_known;
     walk->expected = place->is_known ? place->number : walk->expected;
@@ -284,7 +308,7 @@ static enum walk_result walk_file(struct walk *walk, const struct stream_place *
     if (line_source_open(&walk->lines, walk->file.fd, walk->file.coding, size))
         return WALK_NO_MEMORY;
     walk->window->place = *place;
-    enum walk_result result = walk_lines(walk, has_failed);
+    enum walk_result result = walk_lines(walk);
     if (result == WALK_FULL && walk->file.coding == LINE_CODING_PLAIN)
         walk->window->backlog_bytes += (uint64_t)walk->file.info.st_size - walk->window->place.offset;
     line_source_close(&walk->lines);
@@ -342,16 +366,14 @@ static enum stream_result read_lines(struct channel_stream *stream, const struct
     size_t i = find_start(stream, source, state->next_line, &place);
     bool is_reached = false; /* the end of the window */
     for (; i < count; i = next_file(source, stream, i + 1)) {
-        bool has_failed = false;
         if (!file_open(&walk.file, source, i)) {
             if (errno == ENOENT)
                 return STREAM_AGAIN; /* sealed or deleted meanwhile */
-            snprintf(window->reason, sizeof window->reason, "%.100s: %s", source->files->items[i].name,
-                     session_file_error(errno));
+            note_reason(&walk, session_file_error(errno));
             return STREAM_FAILED;
         }
         walk.file.is_final |= next_file(source, stream, i + 1) < count;
-        enum walk_result result = walk_file(&walk, &place, &has_failed);
+        enum walk_result result = walk_file(&walk, &place);
         close(walk.file.fd);
         if (result == WALK_NO_MEMORY) {
             snprintf(window->reason, sizeof window->reason, "no memory for a window");
@@ -359,13 +381,11 @@ static enum stream_result read_lines(struct channel_stream *stream, const struct
         }
         if (result == WALK_AGAIN && !window->window.lines)
             return STREAM_AGAIN;
-        if (has_failed && !window->window.lines) {
-            char reason[sizeof window->reason];
-            snprintf(reason, sizeof reason, "%.100s: %.140s", source->files->items[i].name, window->reason);
-            memcpy(window->reason, reason, sizeof reason);
-            if (next_file(source, stream, i + 1) == count)
-                return window->next > state->next_line ? STREAM_PASSED : STREAM_FAILED;
-        }
+        /* A window that is on its way has to be the same one again. */
+        if (result == WALK_UNREAD && (!window->window.lines || state->pending.is_set))
+            return STREAM_FAILED;
+        if (walk.is_file_damaged && !window->window.lines && next_file(source, stream, i + 1) == count)
+            return window->next > state->next_line ? STREAM_PASSED : STREAM_FAILED;
         is_reached = result == WALK_FULL;
         if (window->window.lines || is_reached) {
             add_backlog(stream, source, i + 1, window);
@@ -382,7 +402,7 @@ enum stream_result channel_stream_read(struct channel_stream *stream, const stru
     bytes_clear(&window->window.body);
     window->window.lines = window->window.events = window->window.raw_bytes = 0;
     window->coding = state->pending.is_set ? state->pending.coding : source->coding;
-    window->is_published = window->has_shutdown = false;
+    window->is_published = window->has_shutdown = window->has_damage = false;
     window->left_out_lines = window->missing_lines = window->left_out_windows = window->backlog_bytes = 0;
     window->next = state->next_line;
     window->reason[0] = '\0';

@@ -35,9 +35,10 @@ struct stream_window {
     /* Behind the window, and what was passed over on the way there. */
     uint64_t next;
     uint64_t left_out_lines, missing_lines, left_out_windows;
+    bool has_damage; /* a file on the way is damaged: some of the missing lines are in it */
     struct stream_place place;
     uint64_t backlog_bytes; /* of the files behind the window */
-    char reason[256];       /* after STREAM_FAILED */
+    char reason[256];       /* after STREAM_FAILED, or what is wrong with a file on the way; "" for nothing */
 };
 
 struct channel_stream {
@@ -51,7 +52,7 @@ enum stream_result {
     STREAM_PASSED,  /* nothing to send, but `next` moved on: what was there cannot be sent */
     STREAM_NOTHING, /* everything that can be read was read */
     STREAM_AGAIN,   /* the files changed underfoot; list them again */
-    STREAM_FAILED   /* no memory, or a file cannot be read; reason says why */
+    STREAM_FAILED   /* no memory, or a file cannot be read, which may pass; reason says why */
 };
 
 struct stream_source {

@@ -53,21 +53,26 @@ static enum stream_result refuse(struct stream_window *window, const struct sess
     return STREAM_PASSED;
 }
 
+/* It may be readable later. */
+static enum stream_result fail(struct stream_window *window, const struct session_file *file, const char *why)
+{
+    snprintf(window->reason, sizeof window->reason, "%.100s: %.140s", file->name, why);
+    return STREAM_FAILED;
+}
+
 static enum stream_result read_payload(struct stream_window *window, const struct session_file *file, int fd)
 {
     struct bytes *body = &window->window.body;
     struct stat info;
     if (fstat(fd, &info) || (uint64_t)info.st_size > window_limits_of_server.gzip_bytes_max)
         return refuse(window, file, "it is larger than a server takes");
-    if (!bytes_reserve(body, (size_t)info.st_size + 1)) {
-        snprintf(window->reason, sizeof window->reason, "no memory for a window");
-        return STREAM_FAILED;
-    }
+    if (!bytes_reserve(body, (size_t)info.st_size + 1))
+        return fail(window, file, "no memory for a window");
     ssize_t got;
     while ((got = pread(fd, body->data + body->size, body->capacity - body->size, (off_t)body->size)) > 0)
         body->size += (size_t)got;
     if (got < 0)
-        return refuse(window, file, strerror(errno));
+        return fail(window, file, strerror(errno));
     window->coding = BODY_GZIP;
     return STREAM_WINDOW;
 }
@@ -76,37 +81,40 @@ static enum stream_result read_payload(struct stream_window *window, const struc
 static enum stream_result read_unpublished(struct stream_window *window, const struct session_file *file, int fd)
 {
     struct line_source lines;
-    if (line_source_open(&lines, fd, LINE_CODING_PLAIN, UINT64_MAX)) {
-        snprintf(window->reason, sizeof window->reason, "no memory for a window");
-        return STREAM_FAILED;
-    }
+    if (line_source_open(&lines, fd, LINE_CODING_PLAIN, UINT64_MAX))
+        return fail(window, file, "no memory for a window");
     enum line_result result;
-    bool is_good = true;
+    bool is_good = true, has_memory = true;
     const char *text;
     size_t size;
-    while (is_good && (result = line_source_next(&lines, &text, &size)) != LINE_NO_MORE && result != LINE_FAILED) {
+    while (is_good && has_memory && (result = line_source_next(&lines, &text, &size)) != LINE_NO_MORE &&
+           result != LINE_FAILED) {
         if (result == LINE_TOO_LONG || !wire_line_make(&window->line, text, size)) {
             window->left_out_lines += result != LINE_UNENDED;
+            has_memory = !window->line.text.failed;
             continue;
         }
         window->window.lines++;
         window->window.events += window->line.events;
         window->window.raw_bytes += window->line.text.size;
         window->has_shutdown |= window->line.type == RECORD_SHUTDOWN;
-        is_good = body_coder_add(&window->coders[window->coding], &window->window.body, window->line.text.data,
-                                 window->line.text.size) &&
-                  window->window.raw_bytes <= window_limits_of_server.raw_bytes_max &&
+        has_memory = body_coder_add(&window->coders[window->coding], &window->window.body, window->line.text.data,
+                                    window->line.text.size);
+        is_good = window->window.raw_bytes <= window_limits_of_server.raw_bytes_max &&
                   window->window.body.size <= window_limits_of_server.gzip_bytes_max;
     }
+    bool is_read = !lines.has_failed && has_memory;
+    if (!is_read)
+        (void)fail(window, file, lines.has_failed ? lines.reason : "no memory for a window");
     line_source_close(&lines);
+    if (!is_read)
+        return STREAM_FAILED;
     if (!is_good)
         return refuse(window, file, "it is larger than a server takes");
     if (!window->window.lines)
         return STREAM_PASSED;
-    if (!body_coder_end(&window->coders[window->coding], &window->window.body)) {
-        snprintf(window->reason, sizeof window->reason, "no memory for a window");
-        return STREAM_FAILED;
-    }
+    if (!body_coder_end(&window->coders[window->coding], &window->window.body))
+        return fail(window, file, "no memory for a window");
     return STREAM_WINDOW;
 }
 
@@ -132,11 +140,12 @@ enum stream_result published_window_read(const struct channel_stream *stream, co
     struct problem problem = {""};
     enum stream_result result;
     if (fd < 0)
-        result = refuse(window, file, session_file_error(errno));
-    else if (is_payload && !window_matches_sidecar(source->files, file, fd, &problem))
-        result = refuse(window, file, problem.text);
+        result = errno == ELOOP || errno == EINVAL ? refuse(window, file, session_file_error(errno))
+                                                   : fail(window, file, session_file_error(errno));
     else
         result = is_payload ? read_payload(window, file, fd) : read_unpublished(window, file, fd);
+    if (result == STREAM_WINDOW && is_payload && !window_matches_sidecar(source->files, file, fd, &problem))
+        result = refuse(window, file, problem.text);
     if (fd >= 0)
         close(fd);
     if (result == STREAM_WINDOW) {

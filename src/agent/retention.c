@@ -44,21 +44,57 @@ static void remove_notes(int dir_fd)
     closedir(dir);
 }
 
+/* The files are those of the last look, on which the decision to delete rests. */
+static bool is_unchanged(const struct agent_session *session, const struct session_files *files)
+{
+    uint64_t bytes;
+    int64_t changed_wall_ns;
+    agent_session_measure(files, &bytes, &changed_wall_ns);
+    return bytes == session->bytes && changed_wall_ns == session->changed_wall_ns;
+}
+
 /* Whatever else somebody put there stays, and its directory with it. */
-static uint64_t remove_session(const struct agent_session *session, bool *is_gone)
+static uint64_t remove_files(const struct session_files *files)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < files->count; i++)
+        bytes += remove_file(files->dir_fd, files->items[i].name);
+    remove_notes(files->dir_fd);
+    unlinkat(files->dir_fd, ".tmp", AT_REMOVEDIR);
+    return bytes;
+}
+
+/* The session's lock, so that nobody appends while it is deleted. False: somebody has it. *fd is -1 where the file system
+ * has no locks, and the last look had other reasons to believe that nobody writes. */
+static bool take_lock(const struct session_files *files, int *fd)
+{
+    *fd = session_lock_open(files->dir_fd);
+    return *fd >= 0 || errno == ENOLCK || errno == ENOTSUP;
+}
+
+/* False: nothing was removed, for somebody has it or wrote to it since the last look; it is looked at again. */
+static bool remove_session(struct agent_session *session, uint64_t *bytes, bool *is_gone)
 {
     struct session_files files;
-    uint64_t bytes = 0;
+    int lock_fd = -1;
     *is_gone = false;
+    *bytes = 0;
     if (session_files_list(&files, session->dir, NULL))
-        return 0;
-    for (size_t i = 0; i < files.count; i++)
-        bytes += remove_file(files.dir_fd, files.items[i].name);
-    remove_notes(files.dir_fd);
-    unlinkat(files.dir_fd, ".tmp", AT_REMOVEDIR);
+        return false;
+    bool is_ours = take_lock(&files, &lock_fd);
+    if (is_ours) {
+        /* Once more with the lock: whoever appends had it until now. */
+        session_files_free(&files);
+        is_ours = !session_files_list(&files, session->dir, NULL) && is_unchanged(session, &files);
+    }
+    if (is_ours)
+        *bytes = remove_files(&files);
+    session->is_dirty |= !is_ours;
     session_files_free(&files);
-    *is_gone = rmdir(session->dir) == 0 || errno == ENOENT;
-    return bytes;
+    if (lock_fd >= 0)
+        close(lock_fd);
+    *is_gone = is_ours && (rmdir(session->dir) == 0 || errno == ENOENT);
+    return is_ours;
 }
 
 static void forget(const struct agent_work *work, struct agent_session **slot)
@@ -80,15 +116,28 @@ static bool is_sent(const struct agent_session *session)
     return is_finished(session) && session->state.is_acknowledged;
 }
 
-static uint64_t delete_sent(const struct agent_work *work, struct agent_session **slot)
+/* Copies of it in other directories were left alone, and are so for ever. */
+static void settle_duplicates(struct agent_session **sessions, size_t count, const struct agent_session *sent)
 {
+    for (size_t i = 0; i < count; i++)
+        if (sessions[i] && sessions[i]->is_duplicate &&
+            !strcmp(sessions[i]->sender.session_id, sent->sender.session_id))
+            sessions[i]->is_settled = true;
+}
+
+static uint64_t delete_sent(const struct agent_work *work, struct agent_session **sessions, size_t count, size_t at)
+{
+    struct agent_session *session = sessions[at];
     bool is_gone;
-    uint64_t bytes = remove_session(*slot, &is_gone);
+    uint64_t bytes;
+    if (!remove_session(session, &bytes, &is_gone))
+        return 0;
     counter_add(&work->counters->bytes_deleted, bytes);
-    log_message(GPUFL_LOG_INFO, "%s: deleted, the server has it", (*slot)->dir);
-    (*slot)->bytes = (*slot)->bytes > bytes ? (*slot)->bytes - bytes : 0;
+    log_message(GPUFL_LOG_INFO, "%s: deleted, the server has it", session->dir);
+    session->bytes = session->bytes > bytes ? session->bytes - bytes : 0;
+    settle_duplicates(sessions, count, session);
     if (is_gone)
-        forget(work, slot);
+        forget(work, &sessions[at]);
     return bytes;
 }
 
@@ -161,7 +210,9 @@ static uint64_t count_unsent(const struct agent_session *session)
 static uint64_t drop_unsent(const struct agent_work *work, struct agent_session **slot)
 {
     bool is_gone;
-    uint64_t lines = count_unsent(*slot), bytes = remove_session(*slot, &is_gone);
+    uint64_t lines = count_unsent(*slot), bytes;
+    if (!remove_session(*slot, &bytes, &is_gone))
+        return 0;
     counter_add(&work->counters->lines_dropped, lines);
     counter_add(&work->counters->bytes_dropped, bytes);
     log_message(GPUFL_LOG_ERROR, "%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent", (*slot)->dir,
@@ -210,7 +261,7 @@ static void keep_budget(const struct retention *retention, const struct agent_wo
         while (total > retention->spool_bytes_max && (slot = find_oldest(sessions, count, victim, after_ns)) != NULL) {
             after_ns = (*slot)->changed_wall_ns;
             uint64_t wanted = total - retention->spool_bytes_max;
-            uint64_t freed = victim == VICTIM_SENT ? delete_sent(work, slot)
+            uint64_t freed = victim == VICTIM_SENT ? delete_sent(work, sessions, count, (size_t)(slot - sessions))
                              : victim == VICTIM_UNSENT
                                  ? drop_unsent(work, slot)
                                  : delete_segments(work, *slot, victim != VICTIM_SEGMENTS, wanted);
@@ -229,7 +280,7 @@ void retention_run(const struct retention *retention, const struct agent_work *w
         bool is_old = retention->keep == AGENT_KEEP_UNACKNOWLEDGED ||
                       now_ns - sessions[i]->changed_wall_ns > (int64_t)retention->keep_days * day_ns;
         if (is_sent(sessions[i]) && is_old)
-            delete_sent(work, &sessions[i]);
+            delete_sent(work, sessions, count, i);
         else if (!sessions[i]->state.is_complete && retention->keep == AGENT_KEEP_UNACKNOWLEDGED)
             delete_segments(work, sessions[i], false, UINT64_MAX);
     }

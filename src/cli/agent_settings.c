@@ -174,7 +174,7 @@ gpufl_status agent_settings_read(struct agent_settings *settings, const struct a
                                  struct problem *problem)
 {
     struct agent_options *options = &settings->options;
-    *settings = (struct agent_settings){.options = {.struct_size = sizeof *options, .wake_fd = -1}};
+    *settings = (struct agent_settings){.options = {.struct_size = AGENT_STRUCTS_SIZE, .wake_fd = -1}};
     const char *config = arguments_text(arguments, "config", NULL);
     gpufl_status status = config ? read_file(settings, config, problem) : GPUFL_OK;
     if (status)

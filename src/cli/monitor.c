@@ -293,15 +293,21 @@ int command_monitor(int argc, char **argv)
     endpoint_stop(daemon.endpoint);
     /* The end of the last session still goes to the shipping. */
     monitor_end(daemon.monitor);
-    shipping_stop(daemon.shipping, STOP_DEADLINE_MS);
-    monitor_close(daemon.monitor);
+    code = status == GPUFL_OK ? EXIT_GOOD : exit_code_of(status);
+    bool has_ended = shipping_stop(daemon.shipping, STOP_DEADLINE_MS);
+    if (has_ended)
+        monitor_close(daemon.monitor);
+    else
+        log_message(GPUFL_LOG_WARNING, "not waiting for the upload any longer; the next monitor goes on with it");
     if (daemon.signal_fd >= 0)
         close(daemon.signal_fd);
+    if (!has_ended && !needs_restart)
+        _exit(code); /* a thread is still in the libraries that exit() would take down */
     if (needs_restart) {
         argv[0] = (char *)"gpufl-monitor";
         execv("/proc/self/exe", argv);
         command_error("monitor", "cannot start anew for the new driver: %s", strerror(errno));
         return EXIT_ENVIRONMENT;
     }
-    return status == GPUFL_OK ? EXIT_GOOD : exit_code_of(status);
+    return code;
 }

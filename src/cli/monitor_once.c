@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/quantity.h"
 #include "cli/command.h"
 #include "capture/gpu_rows.h"
 #include "cli/host_watch.h"
@@ -8,6 +9,7 @@
 #include "monitor/clock_event.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 static void cell_json(struct bytes *out, const char *key, int64_t cell)
@@ -109,12 +111,22 @@ static void value_text(struct bytes *out, const char *name, const struct gpu_sam
         bytes_append_format(out, "  %s – %s", name, unit);
 }
 
+/* Any user names a process. */
+static void name_text(struct bytes *out, const char *name)
+{
+    text_escape(out, name, strlen(name));
+}
+
 static void gpu_text(struct bytes *out, const struct view_gpu *gpu)
 {
     const struct gpu_sample *sample = &gpu->sample;
     const double gib = 1073741824;
     const bool is_nvidia = gpu->info.vendor == GPU_VENDOR_NVIDIA;
-    bytes_append_format(out, "GPU %u  %s  %s\n  ", gpu->info.index, gpu->info.name, gpu->info.uuid);
+    bytes_append_format(out, "GPU %u  ", gpu->info.index);
+    name_text(out, gpu->info.name);
+    bytes_append_text(out, "  ");
+    name_text(out, gpu->info.uuid);
+    bytes_append_text(out, "\n  ");
     value_text(out, "busy", sample, GPU_UTIL_PCT, 1, 0, "%");
     if (is_nvidia)
         value_text(out, "SM active", sample, GPU_SM_ACTIVE_BP, 100, 1, "%");
@@ -133,16 +145,16 @@ static void gpu_text(struct bytes *out, const struct view_gpu *gpu)
             bytes_append_format(out, "    clocks: %s\n", clock_events[i].name);
     for (uint32_t i = 0; i < gpu->mig_count; i++) {
         const struct gpu_mig *mig = &gpu->migs[i];
-        bytes_append_format(out, "    MIG %u/%u  %s", mig->info.gpu_instance_id, mig->info.compute_instance_id,
-                            mig->info.name);
+        bytes_append_format(out, "    MIG %u/%u  ", mig->info.gpu_instance_id, mig->info.compute_instance_id);
+        name_text(out, mig->info.name);
         value_text(out, "memory", &mig->sample, GPU_MEM_USED_BYTES, gib, 1, "GiB");
         value_text(out, "SM active", &mig->sample, GPU_SM_ACTIVE_BP, 100, 1, "%");
         bytes_append_char(out, '\n');
     }
     for (uint32_t i = 0; i < gpu->process_count; i++) {
         const struct view_process *process = &gpu->processes[i];
-        bytes_append_format(out, "    process %u  %s", process->use.pid,
-                            process->identity.name[0] ? process->identity.name : "(unknown)");
+        bytes_append_format(out, "    process %u  ", process->use.pid);
+        name_text(out, process->identity.name[0] ? process->identity.name : "(unknown)");
         if (process->use.has_used_bytes)
             bytes_append_format(out, "  memory %.1f GiB", (double)process->use.used_bytes / gib);
         if (process->identity.cgroup.container_id[0])
@@ -155,7 +167,7 @@ static void gpu_text(struct bytes *out, const struct view_gpu *gpu)
 
 static void view_text(struct bytes *out, const struct monitor_view *view, const char *gpu_problem)
 {
-    bytes_append_format(out, "%s", view->hostname);
+    name_text(out, view->hostname);
     if (view->host.cpu_pct_x100 != CELL_UNKNOWN)
         bytes_append_format(out, "  CPU %.1f %%", (double)view->host.cpu_pct_x100 / 100);
     if (view->host.ram_used_mib != CELL_UNKNOWN)

@@ -78,7 +78,7 @@ static void append_text(struct bytes *out, const struct verify_report *report)
         const struct log_issue *issue = &report->issues[i];
         bytes_append_text(out, "  ");
         if (issue->file[0])
-            bytes_append_text(out, issue->file);
+            text_escape(out, issue->file, strlen(issue->file));
         if (issue->line)
             bytes_append_format(out, ":%" PRIu64, issue->line);
         bytes_append_format(out, "%s%s: ", issue->file[0] ? ": " : "", issue_words[issue->kind]);

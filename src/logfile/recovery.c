@@ -90,6 +90,11 @@ gpufl_status session_append_shutdown(const char *dir, const struct session_end *
         status = problem_set(problem, GPUFL_E_BUSY, "%s: the session is still being written", dir);
         goto done;
     }
+    /* Once more with the lock: whoever appends had it until now. */
+    session_files_free(&files);
+    status = session_files_list(&files, dir, problem);
+    if (status != GPUFL_OK)
+        goto done;
     describe_end(&object, &identity, end);
     if (object.failed) {
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");

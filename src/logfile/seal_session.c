@@ -6,7 +6,23 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Never over another file: that would be a lost part of the log. */
+static int rename_to_new(int dir_fd, const char *from, const char *to)
+{
+    if (!renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    struct stat found; /* a file system that cannot do both at once */
+    if (!fstatat(dir_fd, to, &found, AT_SYMLINK_NOFOLLOW)) {
+        errno = EEXIST;
+        return -1;
+    }
+    return renameat(dir_fd, from, dir_fd, to);
+}
 
 gpufl_status session_live_retire(const struct session_files *files, struct session_file *live, struct problem *problem)
 {
@@ -16,7 +32,7 @@ gpufl_status session_live_retire(const struct session_files *files, struct sessi
             last = files->items[i].index;
     char name[64];
     session_name_rotated(name, sizeof name, live->channel, last + 1, "");
-    if (renameat(files->dir_fd, live->name, files->dir_fd, name))
+    if (rename_to_new(files->dir_fd, live->name, name))
         return problem_set(problem, GPUFL_E_IO, "cannot rename %s: %s", live->name, strerror(errno));
     live->kind = SESSION_FILE_ROTATED;
     live->index = last + 1;
@@ -88,7 +104,11 @@ gpufl_status seal_session(const char *dir, struct problem *problem)
         status =
             problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it when its program has ended", dir);
     } else {
-        status = seal_files(&files, problem);
+        /* Once more with the lock: whoever appends had it until now. */
+        session_files_free(&files);
+        status = session_files_list(&files, dir, problem);
+        if (!status)
+            status = seal_files(&files, problem);
     }
     if (lock_fd >= 0)
         close(lock_fd);

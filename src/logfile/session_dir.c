@@ -97,19 +97,28 @@ int session_lock_open(int dir_fd)
     return fd;
 }
 
-bool session_lock_is_held(int dir_fd)
+enum session_lock_state session_lock_look(int dir_fd)
 {
     int fd = session_file_open(dir_fd, SESSION_LOCK_NAME);
     if (fd < 0)
-        return false;
+        return errno == ENOENT ? SESSION_LOCK_FREE : SESSION_LOCK_UNKNOWN;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 #ifdef F_OFD_GETLK
     int result = fcntl(fd, F_OFD_GETLK, &lock);
+    if (result && errno == EINVAL)
+        result = fcntl(fd, F_GETLK, &lock);
 #else
     int result = fcntl(fd, F_GETLK, &lock);
 #endif
     close(fd);
-    return !result && lock.l_type != F_UNLCK;
+    if (result)
+        return SESSION_LOCK_UNKNOWN;
+    return lock.l_type == F_UNLCK ? SESSION_LOCK_FREE : SESSION_LOCK_HELD;
+}
+
+bool session_lock_is_held(int dir_fd)
+{
+    return session_lock_look(dir_fd) == SESSION_LOCK_HELD;
 }
 
 /* Reads a number without sign or leading garbage; returns the end, or NULL. */

@@ -69,7 +69,13 @@ bool session_lock_take(int lock_fd);
 /* The writer's lock, taken on a lock file that is made when missing, so that two do not append at once; close it to give
  * it back. -1 with errno; EAGAIN: somebody has it. */
 int session_lock_open(int dir_fd);
-/* Is the lock of this session directory held by a living writer? */
+enum session_lock_state {
+    SESSION_LOCK_FREE, /* or there is no lock file */
+    SESSION_LOCK_HELD,
+    SESSION_LOCK_UNKNOWN /* this file system does not tell: the writer may live */
+};
+enum session_lock_state session_lock_look(int dir_fd);
+/* Is the lock of this session directory known to be held by a living writer? */
 bool session_lock_is_held(int dir_fd);
 
 #endif

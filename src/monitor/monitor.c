@@ -20,7 +20,7 @@
 
 #define LOCK_NAME ".gpufl-monitor.lock"
 
-enum { SLOW_INTERVAL_MS = 10000, CLOSE_DEADLINE_MS = 2000, EVENTS_PER_BEAT_MAX = 64 };
+enum { SLOW_INTERVAL_MS = 10000, CLOSE_DEADLINE_MS = 2000, EVENTS_PER_BEAT_MAX = 64, RETRY_S = 60 };
 
 static const int64_t second_ns = 1000000000, flush_ns = 5000000000;
 
@@ -35,9 +35,11 @@ struct monitor {
     struct process_table processes;
     struct driver_watch watch;
     struct monitor_view view;
-    int64_t roll_ns;  /* when the session ends, by the wall clock */
-    int64_t flush_ns; /* when rows are written next, monotonic */
-    int64_t retry_ns; /* a new session could not be opened: not before this, monotonic */
+    int64_t roll_ns;      /* when the session ends, by the wall clock */
+    int64_t flush_ns;     /* when rows are written next, monotonic */
+    const char *roll_why; /* a new session is due; NULL: none is */
+    bool has_other_gpus;  /* than those of the session; none of them is sampled until there is a new one */
+    int64_t retry_ns;     /* a new session could not be opened: not before this, monotonic */
     bool has_session;
 };
 
@@ -132,20 +134,29 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     return GPUFL_OK;
 }
 
-static void session_roll(struct monitor *monitor, const char *why)
+/* Begins the session that is due, if one is; where that fails it stays due. */
+static void roll_tend(struct monitor *monitor)
 {
     struct problem problem = {""};
     int64_t now_ns = clock_mono_ns();
-    if (now_ns < monitor->retry_ns)
+    if (!monitor->roll_why || now_ns < monitor->retry_ns)
         return;
     if (session_begin(monitor, &problem) == GPUFL_OK) {
+        log_message(GPUFL_LOG_INFO, "%s: session %s", monitor->roll_why, log_writer_dir(monitor->writer));
         monitor->retry_ns = 0;
-        log_message(GPUFL_LOG_INFO, "%s: session %s", why, log_writer_dir(monitor->writer));
+        monitor->roll_why = NULL;
+        monitor->has_other_gpus = false;
         return;
     }
-    monitor->retry_ns = now_ns + 60 * second_ns;
+    monitor->retry_ns = now_ns + RETRY_S * second_ns;
     log_message(GPUFL_LOG_ERROR, "no new session: %s; the running one goes on, and it is tried again in a minute",
                 problem.text);
+}
+
+static void session_roll(struct monitor *monitor, const char *why)
+{
+    monitor->roll_why = why;
+    roll_tend(monitor);
 }
 
 gpufl_status monitor_open(struct monitor **out, const struct monitor_options *options, struct problem *problem,
@@ -229,8 +240,10 @@ static void driver_tend(struct monitor *monitor, enum gpu_vendor vendor)
     bool has_other_gpus;
     enum driver_news news =
         driver_watch_tend(&monitor->watch, &monitor->records.gpu, vendor, &has_other_gpus, clock_mono_ns());
-    if (has_other_gpus) /* their numbers mean something else now, so the session must end */
+    if (has_other_gpus) { /* their numbers mean something else now, so the session must end */
+        monitor->has_other_gpus = true;
         session_roll(monitor, "the GPUs of this machine changed");
+    }
     driver_tell(monitor, vendor, news);
     if (news != DRIVER_NO_NEWS)
         monitor->records.slow_mono_ns = 0;
@@ -242,6 +255,11 @@ void monitor_beat(struct monitor *monitor)
         driver_tend(monitor, vendor);
     if (roll_is_due(monitor->options.roll, wall_ns(monitor), &monitor->roll_ns))
         session_roll(monitor, "a new day or hour");
+    roll_tend(monitor);
+    if (monitor->has_other_gpus) { /* the session that goes on has their numbers for others */
+        recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1, "no new session could be begun for other GPUs");
+        return;
+    }
     int64_t slow_before_ns = monitor->records.slow_mono_ns;
     system_records_sample(&monitor->records);
     bool has_new_processes = monitor->records.slow_mono_ns != slow_before_ns;

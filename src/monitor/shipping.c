@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAITING_MAX = 16, OTLP_TIMEOUT_MS = 10000, STACK_BYTES = 512 * 1024 };
+enum { WAITING_MAX = 16, SEAL_GRACE_MS = 5000, OTLP_TIMEOUT_MS = 10000, STACK_BYTES = 512 * 1024 };
 
 static const int64_t second_ns = 1000000000, upload_pause_first_ns = 5000000000, upload_pause_max_ns = 600000000000;
 
@@ -202,15 +202,22 @@ void shipping_add(struct shipping *shipping, const char *dir)
     pthread_mutex_unlock(&shipping->mutex);
 }
 
-void shipping_stop(struct shipping *shipping, unsigned deadline_ms)
+bool shipping_stop(struct shipping *shipping, unsigned deadline_ms)
 {
     if (!shipping)
-        return;
+        return true;
     pthread_mutex_lock(&shipping->mutex);
     shipping->is_stopping = true;
     shipping->deadline_ms = deadline_ms;
     pthread_cond_signal(&shipping->news);
     pthread_mutex_unlock(&shipping->mutex);
-    pthread_join(shipping->thread, NULL);
+    /* An upload that was under way before has a limit of its own, which is minutes. */
+    int64_t until_ns = clock_wall_ns() + (deadline_ms + SEAL_GRACE_MS) * INT64_C(1000000);
+    const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
+    if (pthread_timedjoin_np(shipping->thread, NULL, &until)) {
+        pthread_detach(shipping->thread);
+        return false;
+    }
     shipping_free(shipping);
+    return true;
 }

@@ -26,7 +26,9 @@ NODISCARD gpufl_status shipping_start(struct shipping **out, const struct shippi
                                       struct problem *problem);
 /* A session has ended. Never blocks; when too many wait, the directory is searched instead. */
 void shipping_add(struct shipping *shipping, const char *dir);
-/* Finishes what waits, an upload at most for deadline_ms, and frees. NULL is a no-op. */
-void shipping_stop(struct shipping *shipping, unsigned deadline_ms);
+/* Finishes what waits, an upload at most for deadline_ms, and frees. NULL is a no-op. False: an upload or a large
+ * session took longer; its thread goes on, and with it everything that it was given, until the process ends. What it
+ * leaves unfinished the next monitor does. */
+NODISCARD bool shipping_stop(struct shipping *shipping, unsigned deadline_ms);
 
 #endif

@@ -88,7 +88,9 @@ static void gpu_renew(struct view_gpu *gpu, const struct gpu_device *device, str
     gpu->info = device->info;
     gpu->is_up = !device->is_lost && device->sample.known;
     gpu->sample = device->sample;
-    uint64_t kept = gpu->is_up ? before.known & slow_metrics & ~device->sample.known : 0;
+    /* They come with the list of processes; what failed then is not known any more. */
+    bool is_slow_beat = processes != NULL;
+    uint64_t kept = gpu->is_up && !is_slow_beat ? before.known & slow_metrics & ~device->sample.known : 0;
     for (unsigned metric = 0; metric < GPU_METRIC_COUNT; metric++)
         if (kept >> metric & 1)
             gpu->sample.values[metric] = before.values[metric];

@@ -2,14 +2,18 @@
 """What the tests of the agent share: starting and stopping it, and what must have arrived."""
 import collections
 import json
+import os
 import signal
 import subprocess
 import time
 
-from harness import FAKE_APP, GPUFL, Session, environment, sessions
+from harness import FAKE_APP, FAKES, GPUFL, Session, environment, sessions
 from test_upload import KEY, UploadTest, canonical
 
 WAIT_S = 30
+# For a program on a file system with troubles (tests/fault/files_preload.c).
+ON_BAD_FILES = {"LD_PRELOAD": FAKES / "libfiles.so",
+                "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
 
 def wait_for(condition, what):
@@ -42,10 +46,10 @@ class AgentTest(UploadTest):
                                 env=environment(GPUFL_API_KEY=key, **variables))
         return result, json.loads(result.stdout) if result.stdout else None
 
-    def start(self, server, *options, roots=None, key=KEY, **popen):
+    def start(self, server, *options, roots=None, key=KEY, preexec_fn=None, **variables):
         agent = subprocess.Popen(self.command(server, *options, roots=roots), stdin=subprocess.DEVNULL, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 env=environment(GPUFL_API_KEY=key), **popen)
+                                 env=environment(GPUFL_API_KEY=key, **variables), preexec_fn=preexec_fn)
         self.addCleanup(self.end, agent)
         return agent
 
@@ -63,11 +67,12 @@ class AgentTest(UploadTest):
         self.assertEqual(agent.returncode, 0, text)
         return text
 
-    def program(self, *arguments, rotate_bytes=None, stdin=subprocess.DEVNULL):
+    def program(self, *arguments, rotate_bytes=None, stdin=subprocess.DEVNULL, **variables):
         """A traced program that runs meanwhile."""
         program = subprocess.Popen([str(word) for word in (GPUFL, "trace", "-q", "-o", self.log, "--", FAKE_APP,
                                                            *arguments)],
-                                   env=environment(GPUFL_LOG_ROTATE_BYTES=rotate_bytes), cwd=self.directory,
+                                   env=environment(GPUFL_LOG_ROTATE_BYTES=rotate_bytes, **variables),
+                                   cwd=self.directory,
                                    stdin=stdin, stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.stdout.close)
         return program

@@ -11,7 +11,7 @@ import urllib.request
 import uuid
 import zlib
 
-from agent_fixture import AgentTest, wait_for
+from agent_fixture import ON_BAD_FILES, AgentTest, wait_for
 from harness import GPUFL, Session, environment, gpufl, main, run, sessions
 from test_upload import KEY, canonical
 from upload_server import Reply, Server
@@ -181,6 +181,23 @@ class Delivery(AgentTest):
             self.assertIn("device.1.log.gz: its sidecar says", result.stderr)
             self.assertEqual(sorted(self.places(server)), [("device", 2), ("device", 3), ("system", 2)])
         self.assertTrue((session / "device.1.log.gz").exists())
+
+    def test_a_window_that_cannot_be_read_for_a_while_is_waited_for(self):
+        session, names = self.make_windows()
+        trouble = self.directory / "trouble"
+        for file in ("system.1.log.gz", ".tmp/device.log"):
+            trouble.touch()
+            variables = {**ON_BAD_FILES, "GPUFL_TEST_EIO_FILE": f"/{file}", "GPUFL_TEST_EIO_WHILE": trouble}
+            shutil.rmtree(self.state, ignore_errors=True)
+            with Server() as server:
+                result, answer = self.once(server, **variables)
+                self.assertEqual((result.returncode, answer["waiting_sessions"], server.completed), (1, 1, []),
+                                 result.stderr)
+                self.assertIn(f"{file}: ", result.stderr)
+                trouble.unlink()
+                self.assertEqual(self.once(server, **variables)[0].returncode, 0)
+                self.assertEqual(sorted(self.places(server)), sorted([*names, ("device", 3)]))
+                self.assertEqual(server.completed, [session.name])
 
 
 class Answers(AgentTest):

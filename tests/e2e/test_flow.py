@@ -198,10 +198,11 @@ class Fleet(FlowTest):
     @staticmethod
     def is_held(server, session):
         """A replica that was away is behind for a moment, and the server says so."""
-        try:
-            return stored_kernels(server, session.name) == Written(session).kernels()
-        except AssertionError:
-            return False
+        stored, written = stored_kernels(server, session.name), Written(session).kernels()
+        if stored != written:
+            raise AssertionError(f"{(written - stored).total()} kernels of {written.total()} are missing and"
+                                 f" {(stored - written).total()} doubled at {server.url}")
+        return True
 
     @needs(HAS_OPENSSL and is_installed(), "openssl, clickhouse-server and zookeeper")
     def test_a_replica_that_dies_in_the_middle_costs_nothing_and_doubles_nothing(self):

@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -327,6 +328,28 @@ class Sessions(MonitorCase):
         self.assertEqual(bare.returncode, 0)
         self.assertIn("no GPUs: ", bare.stdout)
         self.assertEqual(harness.gpufl("monitor", "--json").returncode, 2)
+
+    def test_the_name_that_a_user_gave_a_process_does_not_steer_the_terminal(self):
+        program = ("import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\x1b]0;owned\\x07', 0, 0, 0);"
+                   " print(flush=True); sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            other.stdout.readline()
+            text = harness.gpufl("monitor", "--once", env=harness.environment(FAKE_NVML_PID=other.pid)).stdout
+            other.stdin.close()
+        self.assertIn(f"process {other.pid}", text)
+        self.assertIn("owned", text)
+        self.assertEqual([char for char in text if char < " " and char != "\n"], [])
+
+    def test_a_server_that_stays_silent_does_not_keep_it_from_ending(self):
+        with self.monitor() as monitor:
+            monitor.wait_for_samples(2)
+            self.assertEqual(monitor.stop(), 0)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.settimeout(DEADLINE_S)
+            with self.monitor("--upload", f"http://127.0.0.1:{silent.getsockname()[1]}") as monitor:
+                with silent.accept()[0]:
+                    self.assertEqual(monitor.stop(), 0)  # the upload itself would wait for five minutes
+                monitor.wait_for("not waiting for the upload any longer")
 
     def test_the_service_manager_hears_of_it(self):
         path = self.directory / "notify"

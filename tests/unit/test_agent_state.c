@@ -7,6 +7,7 @@
 #include "agent/slot_map.h"
 #include "base/directory.h"
 #include "base/remote_config.h"
+#include "logfile/session_dir.h"
 #include "upload/backoff.h"
 
 #include <errno.h>
@@ -176,6 +177,24 @@ static void sessions_are_found_below_a_root_and_their_changes_heard(void **state
     discovery_close(&discovery);
 }
 
+static void a_lock_that_cannot_be_looked_at_is_not_taken_for_free(void **state)
+{
+    char path[512];
+    int dir_fd = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(session_lock_look(dir_fd), SESSION_LOCK_FREE); /* there is no lock file */
+    int lock_fd = session_lock_open(dir_fd);
+    assert_true(lock_fd >= 0);
+    assert_int_equal(session_lock_look(dir_fd), SESSION_LOCK_HELD);
+    close(lock_fd);
+    assert_int_equal(session_lock_look(dir_fd), SESSION_LOCK_FREE);
+    fixture_path(path, *state, SESSION_LOCK_NAME);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("elsewhere", path), 0);
+    assert_int_equal(session_lock_look(dir_fd), SESSION_LOCK_UNKNOWN);
+    assert_false(session_lock_is_held(dir_fd));
+    close(dir_fd);
+}
+
 static void slots_are_found_by_their_text(void **state)
 {
     (void)state;
@@ -235,6 +254,7 @@ int main(void)
         TEST(one_agent_has_the_directory),
         TEST(a_failed_write_leaves_the_old_file),
         TEST(sessions_are_found_below_a_root_and_their_changes_heard),
+        TEST(a_lock_that_cannot_be_looked_at_is_not_taken_for_free),
         cmocka_unit_test(slots_are_found_by_their_text),
         cmocka_unit_test(pauses_grow_and_stay_below_their_limit),
         cmocka_unit_test(a_remote_configuration_sets_no_place_and_no_key),

@@ -180,6 +180,7 @@ static void a_hole_in_the_numbers_is_counted(void **state)
     assert_int_equal(reading.window.first, 4);
     assert_int_equal(reading.window.last, 9);
     assert_int_equal(reading.window.missing_lines, 6);
+    assert_false(reading.window.has_damage);
     reading_close(&reading);
 }
 
@@ -375,6 +376,30 @@ static void a_damaged_segment_does_not_stop_the_channel(void **state)
     expect_lines(&reading, 7, 7);
     assert_int_equal(reading.window.missing_lines, 6);
     assert_non_null(strstr(reading.window.reason, "device.000001.log.zst"));
+    assert_true(reading.window.has_damage);
+    reading_close(&reading);
+}
+
+static void a_segment_that_was_cut_off_is_damaged(void **state)
+{
+    char dir[512], path[512];
+    struct stat info;
+    struct reading reading;
+    session_write(*state, dir, true);
+    fixture_path(path, dir, "device.000001.log.zst");
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(truncate(path, info.st_size * 2 / 3), 0);
+    reading_open(&reading, dir);
+    bool has_damage = false;
+    uint64_t missing_lines = 0;
+    enum stream_result result;
+    while ((result = reading_next(&reading)) == STREAM_WINDOW) {
+        has_damage |= reading.window.has_damage;
+        missing_lines += reading.window.missing_lines;
+        acknowledge(&reading);
+    }
+    assert_int_equal(result, STREAM_NOTHING);
+    assert_true(has_damage && missing_lines > 0);
     reading_close(&reading);
 }
 
@@ -395,6 +420,7 @@ int main(void)
         TEST(every_line_of_a_session_comes_once),
         TEST(a_pending_window_whose_lines_are_gone_is_given_up),
         TEST(a_damaged_segment_does_not_stop_the_channel),
+        TEST(a_segment_that_was_cut_off_is_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,24 @@ static void an_otlp_address_has_a_path_or_gets_the_usual_one(void **state)
         assert_int_equal(otlp_url_split(wrong[i], server, sizeof server, path, sizeof path, &problem), GPUFL_E_INVALID);
 }
 
+static void a_slow_value_that_could_not_be_read_again_is_unknown(void **state)
+{
+    (void)state;
+    struct process_table *table = malloc(sizeof *table);
+    struct host_sample host = host_sample_unknown();
+    struct gpu_device *device = &gpu.devices[0];
+    process_table_init(table, "/nonexistent");
+    know(&device->sample, GPU_TEMP_C, 40);
+    know(&device->sample, GPU_ENERGY_UJ, 5000);
+    monitor_view_update(&view, &gpu, &host, table);
+    device->sample.known &= ~(UINT64_C(1) << GPU_ENERGY_UJ);
+    update(); /* between two reads of slow values the last one holds */
+    assert_true(gpu_sample_knows(&view.gpus[0].sample, GPU_ENERGY_UJ));
+    monitor_view_update(&view, &gpu, &host, table);
+    assert_false(gpu_sample_knows(&view.gpus[0].sample, GPU_ENERGY_UJ));
+    free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_and_mig_instances_have_their_labels, setup, teardown),
         cmocka_unit_test_setup_teardown(dcgm_names_have_dcgms_units, setup, teardown),
         cmocka_unit_test_setup_teardown(otlp_follows_the_conventions_for_hardware, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_value_that_could_not_be_read_again_is_unknown, setup, teardown),
         cmocka_unit_test(an_otlp_address_has_a_path_or_gets_the_usual_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int64_t day_ns = 86400000000000;
@@ -153,6 +156,44 @@ static void a_new_day_is_a_new_session(void **state)
     assert_int_equal(content_of(first).device_rows, 3);
 }
 
+/* The monotonic clock, moved on by hand. */
+static int64_t later_s;
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    now->tv_sec += id == CLOCK_MONOTONIC ? later_s : 0;
+    return result;
+}
+
+static void a_session_that_could_not_begin_is_begun_when_it_can(void **state)
+{
+    (void)state;
+    struct monitor *monitor = monitor_make();
+    struct rlimit usual, none;
+    char first[512];
+    snprintf(first, sizeof first, "%s", monitor_session_dir(monitor));
+    monitor_beat(monitor);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    now_ns += day_ns;
+    monitor_beat(monitor);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_string_equal(monitor_session_dir(monitor), first);
+    later_s += 30;
+    monitor_beat(monitor); /* not at once: each try may leave something behind */
+    assert_string_equal(monitor_session_dir(monitor), first);
+    later_s += 60;
+    monitor_beat(monitor);
+    assert_string_not_equal(monitor_session_dir(monitor), first);
+    monitor_close(monitor);
+    later_s = 0;
+    assert_int_equal(ended_count, 2);
+    for (int i = 0; i < 2; i++)
+        assert_whole(ended[i]);
+}
+
 static void two_monitors_do_not_share_a_directory(void **state)
 {
     (void)state;
@@ -214,6 +255,7 @@ int main(void)
     unsetenv("FAKE_FAULTS");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_new_day_is_a_new_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_could_not_begin_is_begun_when_it_can, setup, teardown),
         cmocka_unit_test_setup_teardown(two_monitors_do_not_share_a_directory, setup, teardown),
         cmocka_unit_test_setup_teardown(a_directory_that_cannot_be_made_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_killed_monitor_left_is_ended, setup, teardown),

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only this disk has is not deleted: files that cannot be read or are damaged, windows that the server refused,
+sessions that are still written to. And what was moved is sent from where it is then."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import urllib.request
+
+from agent_fixture import ON_BAD_FILES, AgentTest, wait_for
+from harness import environment, gpufl, main, sessions
+from upload_server import Reply, Server
+
+WITHOUT_LOCKS = {**ON_BAD_FILES, "GPUFL_TEST_NO_LOCKS": 1}
+
+
+class Unsent(AgentTest):
+    def sealed(self):
+        """A session of several sealed files per channel."""
+        session = self.record("--launches", 12000, rotate_bytes=65536)
+        self.assertEqual(gpufl("seal", session).returncode, 0)
+        self.assertGreater(len(list(session.glob("device.*.log.zst"))), 1)
+        return session
+
+    def assert_kept(self, session, server, *causes):
+        """The rest was sent, the session stays, now and after another start, and the cause is told."""
+        files = sorted(file.name for file in session.iterdir())
+        result, answer = self.once(server, "--delete-after-ack")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        for cause in causes:
+            self.assertGreater(answer[cause], 0, answer)
+        self.assertEqual(server.completed, [session.name])
+        self.assertNotIn("deleted", result.stderr)
+        self.once(server, "--delete-after-ack")
+        self.assertEqual(sorted(file.name for file in session.iterdir()), files)
+
+    def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(self):
+        session = self.sealed()
+        trouble = self.directory / "trouble"
+        trouble.touch()
+        variables = {**ON_BAD_FILES, "GPUFL_TEST_EIO_FILE": "/device.000001.", "GPUFL_TEST_EIO_WHILE": trouble}
+        with Server() as server:
+            result, answer = self.once(server, "--delete-after-ack", **variables)
+            self.assertEqual((result.returncode, answer["waiting_sessions"]), (1, 1), result.stderr)
+            self.assertIn("device.000001.log.zst: it cannot be read", result.stderr)
+            self.assertEqual(server.completed, [])
+            self.assertTrue((session / "device.000001.log.zst").exists())
+            agent = self.start(server, "--delete-after-ack", **variables)
+            said = agent.stdout.readline()
+            self.assertIn("device.000001.log.zst: it cannot be read", said)
+            trouble.unlink()
+            wait_for(lambda: not session.exists(), "the session, sent and deleted")
+            self.stop(agent)
+            self.assert_whole(server, session.name)
+
+    def test_a_damaged_segment_is_kept(self):
+        session = self.sealed()
+        segment = session / "device.000001.log.zst"
+        content = bytearray(segment.read_bytes())
+        content[len(content) // 3] ^= 0x10
+        segment.write_bytes(content)
+        with Server() as server:
+            self.assert_kept(session, server, "missing_lines", "damaged_sessions")
+
+    def test_a_damaged_line_is_kept(self):
+        session = self.record()
+        file = session / "device.log"
+        lines = file.read_bytes().split(b"\n")
+        longest = max(range(len(lines)), key=lambda index: len(lines[index]))
+        middle = len(lines[longest]) // 2
+        lines[longest] = lines[longest][:middle] + b"\x01" + lines[longest][middle + 1:]
+        file.write_bytes(b"\n".join(lines))
+        with Server() as server:
+            self.assert_kept(session, server, "left_out_lines")
+
+    def test_a_refused_window_keeps_its_session(self):
+        session = self.record()
+        with Server([Reply(402, {"error": {"code": "plan", "message": "no more this month"}})]) as server:
+            files = sorted(file.name for file in session.iterdir())
+            result, answer = self.once(server, "--delete-after-ack")
+            self.assertEqual((result.returncode, answer["quarantined_windows"]), (1, 1), result.stderr)
+            self.once(server, "--delete-after-ack")
+            self.assertEqual(sorted(file.name for file in session.iterdir()), files)
+
+    def test_a_hole_in_the_numbers_is_told_and_keeps_nothing(self):
+        session = self.record()
+        file = session / "device.log"
+        lines = file.read_bytes().split(b"\n")
+        del lines[len(lines) // 2]
+        file.write_bytes(b"\n".join(lines))
+        with Server() as server:
+            result, answer = self.once(server, "--delete-after-ack")
+            self.assertEqual((result.returncode, answer["missing_lines"]), (0, 1), result.stderr)
+        self.assertFalse(session.exists())
+
+
+class Written(AgentTest):
+    def test_where_locks_cannot_be_seen_a_running_program_keeps_its_files(self):
+        with Server() as server:
+            program = self.program("--until-input-ends", "--pause-us", 200, "--scopes", stdin=subprocess.PIPE,
+                                   **WITHOUT_LOCKS)
+            self.addCleanup(program.stdin.close)
+            agent = self.start(server, "--delete-after-ack", **WITHOUT_LOCKS)
+            wait_for(lambda: server.rows("kernel_event_batch") > 100, "kernels")
+            # Past the moment at which a session without a lock is complete, and deleted.
+            time.sleep(5)
+            self.assertIsNone(program.poll())
+            session = sessions(self.log)[0]
+            self.assertTrue((session / "device.log").exists())
+            self.assertEqual(server.completed, [])
+            with Server() as other:
+                result, answer = self.once(other, "--state", self.directory / "other", "--delete-after-ack",
+                                           **WITHOUT_LOCKS)
+                self.assertEqual((result.returncode, answer["sessions"]), (0, 0), result.stderr)
+            self.assertTrue((session / "device.log").exists())
+            program.stdin.close()
+            self.assertEqual(program.wait(30), 0)
+            wait_for(lambda: server.completed and not session.exists(), "the session, sent and deleted")
+            self.stop(agent)
+            self.assert_whole(server, session.name)
+
+    def test_where_locks_cannot_be_seen_a_program_without_an_end_is_dead_after_a_day_of_silence(self):
+        traced = self.trace("--launches", 2000, "--crash", int(signal.SIGKILL), env=environment(**WITHOUT_LOCKS))
+        session = traced.sessions[0]
+        for age_s, is_dead in ((3600, False), (2 * 86400, True)):
+            for file in session.iterdir():
+                os.utime(file, (time.time() - age_s,) * 2)
+            with Server() as server:
+                result, _ = self.once(server, "--delete-after-ack", **WITHOUT_LOCKS)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual((server.completed, session.exists()), ([session.name] * is_dead, not is_dead))
+
+    def test_what_was_written_after_the_last_look_is_sent_before_its_session_goes(self):
+        late = {"version": 1, "type": "nvtx_marker_event", "name": "late"}
+        log = self.log
+        for _ in range(2):
+            self.record()
+
+        class Slow(Server):
+            """While one session is on its way, a line is added to the other, which is complete."""
+
+            def take(self, path, headers, body):
+                reply = super().take(path, headers, body)
+                if len(self.completed) == 2 and "session_id" not in late:
+                    late["session_id"] = self.completed[0]
+                    with open(log / self.completed[0] / "scope.log", "a", encoding="utf-8") as file:
+                        file.write(json.dumps(late) + "\n")
+                    time.sleep(2.5)
+                return reply
+
+        with Slow() as server:
+            agent = self.start(server, "--delete-after-ack")
+            wait_for(lambda: not sessions(log), "both sessions, sent and deleted")
+            self.stop(agent)
+            self.assertEqual(server.breaches, [])
+            self.assertEqual([line for line in server.lines() if line.get("name") == "late"], [late])
+
+
+class Moved(AgentTest):
+    def test_a_session_that_is_moved_in_an_outage_arrives_from_where_it_is_then(self):
+        session = self.record()
+        current, archive = self.log / "current", self.log / "archive"
+        current.mkdir()
+        session.rename(current / session.name)
+        is_down = []
+
+        def reply(_):
+            is_down.append(True)
+            return Reply(503) if len(is_down) != 1 else Reply()
+        with Server(reply) as server:
+            agent = self.start(server)
+            wait_for(lambda: len(server.requests) > 2, "a window, and the outage")
+            current.rename(archive)
+            time.sleep(1)
+            server.replies = []
+            wait_for(lambda: server.completed, "the session")
+            text = self.stop(agent)
+            self.assertIn("archive", text)
+            self.assert_arrived(server, archive / session.name)
+            self.assertEqual(len(set(server.window_ids())), len(server.windows))
+
+    def test_a_copy_is_sent_when_the_first_one_is_gone(self):
+        session = self.record()
+        copy = self.log / "copies" / session.name
+        with Server(lambda path: Reply(503)) as server:
+            agent = self.start(server, "--listen", "127.0.0.1:0")
+            address = agent.stdout.readline().rsplit(" ", 1)[1].strip()
+            wait_for(lambda: len(server.requests) > 1, "the outage")
+            shutil.copytree(session, copy)
+
+            def page():
+                with urllib.request.urlopen(address, timeout=10) as answer:
+                    return answer.read().decode()
+            wait_for(lambda: "\ngpufl_agent_sessions_waiting 2\n" in page(), "the copy, which waits too")
+            shutil.rmtree(session)
+            server.replies = []
+            wait_for(lambda: server.completed, "the session")
+            text = self.stop(agent)
+            self.assertEqual(text.count("the same session as"), 1, text)
+            self.assert_arrived(server, copy)
+
+
+if __name__ == "__main__":
+    main()
