@@ -142,8 +142,9 @@ GPUFL_API const char *gpufl_last_error(void);
 GPUFL_API const char *gpufl_status_string(gpufl_status status);
 GPUFL_API const char *gpufl_version(void);
 
-/* Scopes: named regions of the calling thread's work. They nest to any depth;
- * kernels launched inside belong to the innermost one. Before init, after
+/* Scopes: named regions of the calling thread's work. They nest, to
+ * 8,192 levels in one thread (deeper ones are counted as lost); kernels
+ * launched inside belong to the innermost one. Before init, after
  * shutdown and while disabled both calls cost one load and do nothing. */
 typedef struct gpufl_scope_meta {
     uint32_t struct_size;

@@ -26,6 +26,11 @@ void log_configure(gpufl_log_fn fn, void *user, bool to_stderr, int message_fd)
     pthread_mutex_unlock(&sink.mutex);
 }
 
+void log_abandon(void)
+{
+    pthread_mutex_init(&sink.mutex, NULL);
+}
+
 void log_message(gpufl_log_level level, const char *format, ...)
 {
     static const char *const names[] = {"error", "warning", "info", "debug"};

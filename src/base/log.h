@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 void log_configure(gpufl_log_fn fn, void *user, bool to_stderr, int message_fd);
+void log_abandon(void); /* in a forked child: a thread of the parent may have been in the callback */
 void log_message(gpufl_log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -20,6 +20,7 @@ struct activity_joiner {
     struct launches *launches;
     struct work *pending;
     uint32_t pending_count;
+    struct missing_calls missing;
     bool has_new_calls;
     uint8_t beat;
     struct graph_launch *graphs;  /* direct-mapped by correlation id */
@@ -89,11 +90,19 @@ size_t activity_joiner_bytes(const struct activity_joiner *joiner)
            launches_bytes(joiner->launches) + (joiner->stacked ? stacked_rows_bytes(joiner->stacked) : 0);
 }
 
+static void miss_call(struct activity_joiner *joiner, uint8_t source, uint32_t correlation_id, bool is_gpu_work)
+{
+    missing_calls_add(&joiner->missing, joiner->options.recorder, &joiner->calls[source], correlation_id, is_gpu_work);
+}
+
 static void graph_write_and_clear(struct activity_joiner *joiner, struct graph_launch *graph)
 {
-    if (graph->node_count)
-        graph_row_write(joiner->options.recorder, graph,
-                        calls_find(&joiner->calls[ACTIVITY_FROM_CUPTI], graph->correlation_id));
+    if (!graph->node_count)
+        return;
+    const struct call *call = calls_find(&joiner->calls[ACTIVITY_FROM_CUPTI], graph->correlation_id);
+    if (!call)
+        miss_call(joiner, ACTIVITY_FROM_CUPTI, graph->correlation_id, true);
+    graph_row_write(joiner->options.recorder, graph, call);
     graph->node_count = 0;
 }
 
@@ -135,7 +144,7 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
     const struct kernel_execution execution = {
         .start_ns = work->start_ns,
         .end_ns = work->start_ns + work->duration_ns,
-        .scope_id = call ? call->scope_id : 0,
+        .scope_id = call && !call->is_scope_unknown ? call->scope_id : KERNEL_SCOPE_UNKNOWN,
         .symbol_id = kernel_history_symbol(kernels, launches_symbol(joiner->launches, work->kernel_id)),
         .context_id = work->context_id,
         .correlation_id = work->correlation_id,
@@ -167,10 +176,15 @@ static void write_waiting(struct activity_joiner *joiner, uint8_t beats)
     for (uint32_t i = 0; i < joiner->pending_count; i++) {
         const struct work *work = &joiner->pending[i];
         const struct call *call = calls_find(&joiner->calls[work->source], work->correlation_id);
-        if (call || (uint8_t)(joiner->beat - work->beat) >= beats)
-            write_work(joiner, work, call);
-        else
+        if (!call && (uint8_t)(joiner->beat - work->beat) < beats) {
             joiner->pending[kept++] = *work;
+            continue;
+        }
+        if (!call)
+            miss_call(joiner, work->source, work->correlation_id,
+                      work->record != RECORD_SYNCHRONIZATION_EVENT_BATCH &&
+                          work->record != RECORD_MEMORY_ALLOC_EVENT_BATCH);
+        write_work(joiner, work, call);
     }
     joiner->pending_count = kept;
 }
@@ -231,6 +245,7 @@ void activity_joiner_user_call(struct activity_joiner *joiner, const struct user
                                const struct call_time *time)
 {
     struct call *call = calls_slot(&joiner->calls[ACTIVITY_FROM_CUPTI], user->correlation_id);
+    joiner->calls[ACTIVITY_FROM_CUPTI].is_told = true;
     joiner->totals.calls++;
     joiner->totals.launched += user->has_kernel;
     joiner->has_new_calls = true;
@@ -389,6 +404,7 @@ static void on_call(struct activity_joiner *joiner, enum activity_source source,
     struct call *call = calls_slot(&joiner->calls[source], api->correlation_id);
     if (call->has_times && call->start_ns <= api->start_ns)
         return; /* a driver call inside a runtime call: the outer one is the user's */
+    joiner->calls[source].is_told = true;
     joiner->totals.calls++;
     joiner->has_new_calls = true;
     call->start_ns = api->start_ns;
@@ -398,8 +414,9 @@ static void on_call(struct activity_joiner *joiner, enum activity_source source,
     call->is_async = api->is_async;
     call->has_times = true;
     /* The middle of the call is well inside its scope even if the two clocks differ a little. */
-    if (!scope_history_find(joiner->options.history, api->thread_id, api->start_ns + call->duration_ns / 2,
-                            &call->scope_id))
+    call->is_scope_unknown = !scope_history_find(joiner->options.history, api->thread_id,
+                                                 api->start_ns + call->duration_ns / 2, &call->scope_id);
+    if (call->is_scope_unknown)
         recorder_lose(joiner->options.recorder, LOSS_ATTRIBUTION, 1);
 }
 

@@ -18,3 +18,25 @@ void calls_close(struct calls *calls)
         munmap(calls->slots, CALL_SLOTS * sizeof(struct call));
     calls->slots = NULL;
 }
+
+/* The slot was given to a later call: what it held is forgotten. */
+static bool has_later(const struct calls *calls, uint32_t correlation_id)
+{
+    uint32_t held_id = calls->slots[correlation_id & (CALL_SLOTS - 1)].correlation_id;
+    return held_id && (int32_t)(held_id - correlation_id) > 0; /* ids wrap around */
+}
+
+void missing_calls_add(struct missing_calls *missing, struct recorder *recorder, const struct calls *calls,
+                       uint32_t correlation_id, bool is_gpu_work)
+{
+    uint64_t counted = atomic_load(&recorder->lost[LOSS_CALL_RING]) + atomic_load(&recorder->lost[LOSS_SCOPE_THREADS]);
+    bool is_lost = is_gpu_work ? calls->is_told : has_later(calls, correlation_id);
+    if (!is_lost || !correlation_id || correlation_id == missing->last_excused_id)
+        return; /* a graph's call has many rows */
+    if (missing->excused < counted) {
+        missing->excused++;
+        missing->last_excused_id = correlation_id;
+    } else {
+        recorder_lose(recorder, LOSS_CALL_UNKNOWN, 1);
+    }
+}

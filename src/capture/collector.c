@@ -446,7 +446,7 @@ void collector_stop(struct collector *collector)
         cupti_trace_stop(collector->cupti);
         /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
         if (buffer_pool_lent() > collector->lent_before)
-            recorder_lose(&collector->recorder, LOSS_TAKEN_OVER, 1);
+            recorder_lose(&collector->recorder, cupti_trace_is_stuck() ? LOSS_CUPTI_LEFT : LOSS_TAKEN_OVER, 1);
     }
     if (collector->has_thread) {
         atomic_store(&collector->is_stopping, 1);
@@ -478,8 +478,9 @@ void collector_free(struct collector *collector)
 {
     if (!collector)
         return;
+    if (!deep_free(collector->deep))
+        return; /* threads that are left in CUPTI have our recorder, names and kernels */
     amd_trace_free(atomic_load(&collector->amd));
-    deep_free(collector->deep);
     activity_joiner_free(collector->joiner);
     kernel_history_free(collector->kernels);
     stacks_free(collector->stacks);

@@ -54,9 +54,8 @@ bool deep_times_kernels(struct deep *deep)
 {
     struct deep_grant grant;
     deep_grants_get(&deep->grants, DEEP_SASS_METRICS, &grant);
-    bool is_counted_throughout =
-        deep->options.settings.engine == GPUFL_ENGINE_SASS_METRICS && grant.state != DEEP_REFUSED;
-    return !is_counted_throughout && (!deep->ranges || atomic_load(&deep->is_tracing));
+    bool is_counted = deep->options.settings.engine == GPUFL_ENGINE_SASS_METRICS && grant.state != DEEP_REFUSED;
+    return !is_counted && (!deep->ranges || atomic_load(&deep->is_tracing));
 }
 
 /* The counters that tracing was paused for are not to be had. */
@@ -438,9 +437,9 @@ static void revoke_empty(struct deep *deep)
 void deep_stop(struct deep *deep)
 {
     bool is_quiet = deep->windows && deep_windows_stop(deep->windows);
-    if (deep->counters)
+    if (deep->counters && !deep_windows_are_left(deep->windows))
         sass_counters_stop(deep->counters, clock_wall_ns());
-    if (deep->sampler)
+    if (deep->sampler && !deep_windows_are_left(deep->windows))
         pc_sampler_stop(deep->sampler, is_quiet);
     if (deep->windows)
         deep_windows_release(deep->windows);
@@ -460,10 +459,10 @@ void deep_finish(struct deep *deep)
         deep_grants_close(&deep->grants);
 }
 
-void deep_free(struct deep *deep)
+bool deep_free(struct deep *deep)
 {
-    if (!deep)
-        return;
+    if (!deep || deep_windows_are_left(deep->windows)) /* CUPTI and threads may still use it */
+        return !deep;
     deep_windows_free(deep->windows);
     sass_counters_free(deep->counters);
     pc_sampler_free(deep->sampler);
@@ -472,6 +471,7 @@ void deep_free(struct deep *deep)
     code_store_free(deep->code);
     deep_grants_destroy(&deep->grants);
     free(deep);
+    return true;
 }
 
 void deep_abandon(struct deep *deep)

@@ -60,7 +60,7 @@ void deep_flush_end(struct deep *deep);
 void deep_stop(struct deep *deep);
 /* After the last record was read: writes the rest. */
 void deep_finish(struct deep *deep);
-void deep_free(struct deep *deep);
+bool deep_free(struct deep *deep);    /* NULL is a no-op; false: threads are left that use it, so it stays */
 void deep_abandon(struct deep *deep); /* in a forked child */
 size_t deep_bytes(struct deep *deep);
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/deep_contexts.h"
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "capture/own_waits.h"
-#include "driver/cuda.h"
-
-#include <string.h>
 
 void deep_contexts_init(struct deep_contexts *contexts)
 {
@@ -35,6 +32,8 @@ void deep_contexts_remove(struct deep_contexts *contexts, void *handle)
     for (uint32_t i = 0; i < contexts->known_count; i++)
         if (contexts->known[i] == handle)
             contexts->known[i--] = contexts->known[--contexts->known_count];
+    if (contexts->waiter)
+        gpu_waiter_forget(contexts->waiter, handle);
     pthread_mutex_unlock(&contexts->mutex);
 }
 
@@ -77,17 +76,65 @@ void deep_contexts_taken(struct deep_contexts *contexts, void *handle)
     pthread_mutex_unlock(&contexts->mutex);
 }
 
-void deep_contexts_synchronize(struct deep_contexts *contexts)
+static bool is_any_known(struct deep_contexts *contexts)
 {
-    void *known[DEEP_CONTEXTS_MAX];
-    struct cuda *cuda;
     pthread_mutex_lock(&contexts->mutex);
-    uint32_t count = contexts->known_count;
-    memcpy(known, contexts->known, count * sizeof *known);
+    bool is_any = contexts->known_count > 0;
     pthread_mutex_unlock(&contexts->mutex);
-    own_wait_begin();
-    for (uint32_t i = 0; i < count && cuda_load(&cuda, false, NULL) == GPUFL_OK; i++)
-        if (!cuda_synchronize(cuda, known[i]))
-            log_message(GPUFL_LOG_WARNING, "a context could not be waited for before counting");
-    own_wait_end();
+    return is_any;
+}
+
+static struct gpu_waiter *waiter_of(struct deep_contexts *contexts)
+{
+    pthread_mutex_lock(&contexts->mutex);
+    struct gpu_waiter *waiter = contexts->waiter;
+    pthread_mutex_unlock(&contexts->mutex);
+    return waiter;
+}
+
+static void waiter_set(struct deep_contexts *contexts, struct gpu_waiter *waiter)
+{
+    pthread_mutex_lock(&contexts->mutex);
+    contexts->waiter = waiter;
+    pthread_mutex_unlock(&contexts->mutex);
+}
+
+bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
+{
+    int64_t until_ns = clock_mono_ns() + wait_ms * INT64_C(1000000);
+    struct gpu_waiter *waiter = waiter_of(contexts);
+    bool has_refused = false;
+    if (!is_any_known(contexts))
+        return true;
+    if (!waiter)
+        waiter_set(contexts, waiter = gpu_waiter_make());
+    /* A wait that was given up knows nothing of what was launched since. */
+    if (!waiter || !gpu_waiter_await(waiter, until_ns, &has_refused))
+        return false;
+    pthread_mutex_lock(&contexts->mutex);
+    gpu_waiter_ask(waiter, contexts->known, contexts->known_count);
+    pthread_mutex_unlock(&contexts->mutex);
+    bool is_done = gpu_waiter_await(waiter, until_ns, &has_refused);
+    if (has_refused)
+        log_message(GPUFL_LOG_WARNING, "a context could not be waited for; it is taken to be idle");
+    return is_done;
+}
+
+bool deep_contexts_are_awaited(struct deep_contexts *contexts)
+{
+    struct gpu_waiter *waiter = waiter_of(contexts);
+    return waiter && gpu_waiter_is_busy(waiter);
+}
+
+void deep_contexts_leave(struct deep_contexts *contexts)
+{
+    struct gpu_waiter *waiter = waiter_of(contexts);
+    waiter_set(contexts, NULL);
+    gpu_waiter_free(waiter);
+}
+
+void deep_contexts_destroy(struct deep_contexts *contexts)
+{
+    deep_contexts_leave(contexts);
+    pthread_mutex_destroy(&contexts->mutex);
 }

@@ -5,12 +5,13 @@
 #ifndef GPUFL_CAPTURE_DEEP_CONTEXTS_H
 #define GPUFL_CAPTURE_DEEP_CONTEXTS_H
 
+#include "capture/gpu_waiter.h"
 #include "driver/cupti_events.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DEEP_CONTEXTS_MAX = 64 };
+enum { DEEP_CONTEXTS_MAX = GPU_WAITER_CONTEXTS_MAX };
 
 struct deep_contexts {
     pthread_mutex_t mutex;
@@ -18,6 +19,7 @@ struct deep_contexts {
     uint32_t known_count;
     struct gpu_context waiting[DEEP_CONTEXTS_MAX];
     _Atomic uint32_t waiting_count;
+    struct gpu_waiter *waiter; /* NULL until the first wait */
 };
 
 void deep_contexts_init(struct deep_contexts *contexts);
@@ -29,7 +31,12 @@ bool deep_contexts_is_waiting(struct deep_contexts *contexts, const void *handle
 /* One that waits, which goes on waiting until deep_contexts_taken; false: none does. */
 bool deep_contexts_next(struct deep_contexts *contexts, struct gpu_context *context);
 void deep_contexts_taken(struct deep_contexts *contexts, void *handle);
-/* Waits until the GPU has done all that was asked of it. No launch may be under way. */
-void deep_contexts_synchronize(struct deep_contexts *contexts);
+/* Waits until the GPU has done all that was asked of it; false: it had not in time, and goes on being waited for. No
+ * launch may be under way. */
+bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms);
+bool deep_contexts_are_awaited(struct deep_contexts *contexts); /* still, by a wait that was given up */
+/* Nothing is waited for any more; does not wait for the GPU itself. */
+void deep_contexts_leave(struct deep_contexts *contexts);
+void deep_contexts_destroy(struct deep_contexts *contexts);
 
 #endif

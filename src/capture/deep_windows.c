@@ -4,33 +4,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/deep_contexts.h"
+#include "capture/ended_windows.h"
 #include "capture/launch_gate.h"
 #include "capture/thread_log.h"
-#include "format/json.h"
+#include "capture/turn_thread.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     default_counting_ms = 500,
     default_sampling_ms = 2000,
     gate_wait_ms = 2000,
+    first_wait_ms =
+        100, /* for the GPU, at a window's first try; then it is known to be idle before launches are kept out */
     stop_wait_ms = 5000,
-    ended_max = 256
-};
-
-enum source { SOURCE_NONE, SOURCE_SASS, SOURCE_PC };
-
-struct window {
-    uint32_t id;
-    enum source source;
-    int64_t start_ns, end_ns;
-    uint64_t launches;
-    uint32_t requested_ms;
-    const char *close_reason;
+    turn_wait_ms = 2 * gate_wait_ms + 5000, /* its own waits, and then CUPTI */
+    rest_doublings_max = 6
 };
 
 struct deep_windows {
@@ -39,28 +28,27 @@ struct deep_windows {
     struct launch_gate gate;
     _Atomic bool is_tracing;      /* kernel records are on; else launches are recorded */
     _Atomic uint32_t counting_id; /* of the counting window, 0: none is open */
-    _Atomic uint64_t launches;    /* in the window that is open */
-    _Atomic int64_t first_ns;     /* when the first of them was: an idle program does not use its window up */
+    _Atomic uint64_t launches;    /* that the open window covers */
+    _Atomic int64_t first_ns;     /* when the first launch was: an idle program does not use its window up */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
-    struct window open;
+    struct deep_window open;
+    uint32_t tries;         /* to end it that failed */
+    int64_t rest_until_ns;  /* no further one before */
     bool is_dead;           /* counting failed: kernels are traced to the end */
     struct problem trouble; /* the first that counting had; "" none */
     uint32_t last_id;
     struct deep_contexts contexts;
-    /* Windows that have ended, for the collector. */
-    pthread_mutex_t ended_mutex;
-    struct window ended[ended_max];
-    uint32_t ended_count;
-    pthread_t thread;
-    bool has_thread, is_gate_closed;
-    pthread_mutex_t thread_mutex;
-    pthread_cond_t wake;
-    bool is_stopping;
+    struct ended_windows ended;
+    struct turn_thread thread;
+    bool is_gate_closed;
+    bool is_left, is_stuck; /* is_left: CUPTI counts on; is_stuck: it has not given the thread back */
 };
 
 /* This thread has passed the gate of that many-th deep_windows. */
 static _Thread_local uint32_t launching_in;
 static _Atomic uint32_t windows_made;
+
+static void turn(void *user);
 
 gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_windows_options *options)
 {
@@ -76,20 +64,22 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
     launch_gate_init(&windows->gate);
     pthread_mutex_init(&windows->mutex, NULL);
     deep_contexts_init(&windows->contexts);
-    pthread_mutex_init(&windows->ended_mutex, NULL);
-    pthread_mutex_init(&windows->thread_mutex, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&windows->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    ended_windows_init(&windows->ended);
+    uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms
+                                                                                       : windows->options.sampling_ms;
+    windows->thread.turn = turn;
+    windows->thread.user = windows;
+    windows->thread.step_ns = (shortest_ms >= 40 ? shortest_ms / 4 : 10) * INT64_C(1000000);
+    turn_thread_init(&windows->thread);
     *out = windows;
     return GPUFL_OK;
 }
 
-static void window_begin(struct deep_windows *windows, enum source source, uint32_t requested_ms)
+static void window_begin(struct deep_windows *windows, enum deep_source source, uint32_t requested_ms)
 {
-    windows->open = (struct window){
+    windows->tries = 0;
+    windows->rest_until_ns = 0;
+    windows->open = (struct deep_window){
         .id = ++windows->last_id, .source = source, .start_ns = clock_wall_ns(), .requested_ms = requested_ms};
     atomic_store(&windows->launches, 0);
     atomic_store(&windows->first_ns, 0);
@@ -99,16 +89,13 @@ static void window_begin(struct deep_windows *windows, enum source source, uint3
 
 static void window_end(struct deep_windows *windows, const char *close_reason)
 {
-    struct window *open = &windows->open;
+    struct deep_window *open = &windows->open;
     if (open->source == SOURCE_NONE)
         return;
     open->end_ns = clock_wall_ns();
     open->launches = atomic_load(&windows->launches);
     open->close_reason = close_reason;
-    pthread_mutex_lock(&windows->ended_mutex);
-    if (windows->ended_count < ended_max)
-        windows->ended[windows->ended_count++] = *open;
-    pthread_mutex_unlock(&windows->ended_mutex);
+    ended_windows_add(&windows->ended, open);
     open->source = SOURCE_NONE;
 }
 
@@ -228,11 +215,14 @@ void deep_windows_launch(struct deep_windows *windows, const struct launch_call 
     }
     launch_gate_enter(&windows->gate);
     launching_in = windows->number;
-    if (atomic_fetch_add(&windows->launches, 1) == 0)
+    if (!atomic_load(&windows->first_ns))
         atomic_store(&windows->first_ns, clock_mono_ns());
-    if (!atomic_load(&windows->is_tracing))
-        thread_log_launch(call->symbol, call->correlation_id, call->context_id,
-                          window_of_launch(windows, call->context));
+    bool is_tracing = atomic_load(&windows->is_tracing);
+    uint32_t window_id = is_tracing ? 0 : window_of_launch(windows, call->context);
+    if (is_tracing || window_id)
+        atomic_fetch_add(&windows->launches, 1);
+    if (!is_tracing)
+        thread_log_launch(call->symbol, call->correlation_id, call->context_id, window_id);
 }
 
 /* Mutex held: counts to the list. */
@@ -249,13 +239,10 @@ static void counting_end(struct deep_windows *windows, const char *close_reason)
     log_message(GPUFL_LOG_WARNING, "SASS counters of window %u: %s", summary.window_id, summary.problem.text);
 }
 
-/* Gate closed, mutex held: the window ends, kernel records and PC sampling back on. */
+/* Gate closed, mutex held, GPU idle: the window ends, kernel records and PC sampling back on. */
 static void count_to_sample(struct deep_windows *windows, const char *close_reason)
 {
     struct problem problem = {""};
-    /* CUPTI's worker must have nothing left to do for kernels of the past: what it then takes from the driver, a launch
-     * that is counted holds, and both wait for ever. */
-    deep_contexts_synchronize(&windows->contexts);
     counting_end(windows, close_reason);
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     if (status == GPUFL_OK)
@@ -270,12 +257,11 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
     }
 }
 
-/* Gate closed, mutex held. */
+/* Gate closed, mutex held, GPU idle. */
 static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
     window_end(windows, "deadline");
-    deep_contexts_synchronize(&windows->contexts);
     gpufl_status status = trace_pause(windows, &problem);
     if (status == GPUFL_OK) {
         cupti_flush(windows->options.cupti, true);
@@ -289,43 +275,49 @@ static void sample_to_count(struct deep_windows *windows)
     }
 }
 
-static void turn(struct deep_windows *windows)
+/* Mutex held. While the GPU is still waited for from a try before, launches need not be kept out. */
+static bool is_due(struct deep_windows *windows)
 {
-    pthread_mutex_lock(&windows->mutex);
-    take_on_waiting(windows);
-    bool is_due = windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE &&
-                  atomic_load(&windows->first_ns) &&
-                  clock_mono_ns() - atomic_load(&windows->first_ns) >= windows->open.requested_ms * INT64_C(1000000);
-    /* A launch that does not return within the wait keeps the window open; the next turn tries again. */
-    if (is_due && launch_gate_close(&windows->gate, false, gate_wait_ms)) {
-        if (windows->open.source == SOURCE_SASS)
-            count_to_sample(windows, "deadline");
-        else
-            sample_to_count(windows);
-        launch_gate_open(&windows->gate, false);
-    }
-    pthread_mutex_unlock(&windows->mutex);
+    int64_t first_ns = atomic_load(&windows->first_ns), now_ns = clock_mono_ns();
+    return windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE && first_ns &&
+           now_ns - first_ns >= windows->open.requested_ms * INT64_C(1000000) && now_ns >= windows->rest_until_ns &&
+           !deep_contexts_are_awaited(&windows->contexts);
 }
 
-static void *run(void *argument)
+/* Mutex held; false: a launch did not return, or the GPU was not idle in time. CUPTI's worker must have nothing left to
+ * do for kernels of the past: what it then takes from the driver, a launch that is counted holds, and both wait for
+ * ever. */
+static bool change(struct deep_windows *windows)
 {
-    struct deep_windows *windows = argument;
-    pthread_setname_np(pthread_self(), "gpufl-windows");
-    uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms
-                                                                                       : windows->options.sampling_ms;
-    int64_t step_ns = (shortest_ms >= 40 ? shortest_ms / 4 : 10) * INT64_C(1000000);
-    pthread_mutex_lock(&windows->thread_mutex);
-    while (!windows->is_stopping) {
-        int64_t until_ns = clock_mono_ns() + step_ns;
-        const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-        if (pthread_cond_timedwait(&windows->wake, &windows->thread_mutex, &until) != ETIMEDOUT)
-            continue;
-        pthread_mutex_unlock(&windows->thread_mutex);
-        turn(windows);
-        pthread_mutex_lock(&windows->thread_mutex);
-    }
-    pthread_mutex_unlock(&windows->thread_mutex);
-    return NULL;
+    if (!launch_gate_close(&windows->gate, false, gate_wait_ms))
+        return false;
+    bool is_idle = deep_contexts_synchronize(&windows->contexts, windows->tries ? gate_wait_ms : first_wait_ms);
+    if (is_idle && windows->open.source == SOURCE_SASS)
+        count_to_sample(windows, "deadline");
+    else if (is_idle)
+        sample_to_count(windows);
+    launch_gate_open(&windows->gate, false);
+    return is_idle;
+}
+
+/* Mutex held. Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries
+ * fail they become rare. */
+static void rest(struct deep_windows *windows)
+{
+    uint32_t doublings = windows->tries < rest_doublings_max ? windows->tries : rest_doublings_max;
+    windows->tries++;
+    windows->rest_until_ns =
+        clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * windows->open.requested_ms * INT64_C(1000000);
+}
+
+static void turn(void *user)
+{
+    struct deep_windows *windows = user;
+    pthread_mutex_lock(&windows->mutex);
+    take_on_waiting(windows);
+    if (is_due(windows) && !change(windows))
+        rest(windows); /* the window stays open, and a later turn tries again */
+    pthread_mutex_unlock(&windows->mutex);
 }
 
 void deep_windows_surrender(struct deep_windows *windows, const struct problem *why)
@@ -349,12 +341,7 @@ gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *pr
     gpufl_status status = trace_pause(windows, problem);
     if (status != GPUFL_OK)
         return status;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    windows->has_thread = pthread_create(&windows->thread, NULL, run, windows) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (windows->has_thread)
+    if (turn_thread_start(&windows->thread))
         return GPUFL_OK;
     status = problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for counting windows");
     deep_windows_surrender(windows, problem);
@@ -365,8 +352,8 @@ bool deep_windows_hold(struct deep_windows *windows)
 {
     if (pthread_mutex_trylock(&windows->mutex))
         return false;
-    bool is_counting =
-        windows->open.source == SOURCE_SASS || (windows->open.source == SOURCE_NONE && !windows->is_dead);
+    bool is_counting = windows->is_left || windows->open.source == SOURCE_SASS ||
+                       (windows->open.source == SOURCE_NONE && !windows->is_dead);
     if (is_counting)
         pthread_mutex_unlock(&windows->mutex);
     return !is_counting;
@@ -379,67 +366,94 @@ void deep_windows_let_go(struct deep_windows *windows)
 
 bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem, bool *is_over)
 {
-    pthread_mutex_lock(&windows->mutex);
+    if (!windows->is_stuck) /* else its thread may hold it for ever */
+        pthread_mutex_lock(&windows->mutex);
     bool has_trouble = windows->trouble.text[0] != '\0';
     *is_over = windows->is_dead;
     if (has_trouble)
         *problem = windows->trouble;
-    pthread_mutex_unlock(&windows->mutex);
+    if (!windows->is_stuck)
+        pthread_mutex_unlock(&windows->mutex);
     return has_trouble;
 }
 
 void deep_windows_write(struct deep_windows *windows)
 {
-    struct window ended[ended_max];
-    pthread_mutex_lock(&windows->ended_mutex);
-    uint32_t count = windows->ended_count;
-    for (uint32_t i = 0; i < count; i++)
-        ended[i] = windows->ended[i];
-    windows->ended_count = 0;
-    pthread_mutex_unlock(&windows->ended_mutex);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct window *window = &ended[i];
-        const char *source = window->source == SOURCE_SASS ? "sass_metrics" : "pc_sampling";
-        struct bytes *line = recorder_begin(windows->options.recorder, RECORD_DEEP_WINDOW_EVENT);
-        json_key(line, "pid");
-        json_int(line, getpid());
-        json_key(line, "app");
-        json_text(line, windows->options.recorder->app_name);
-        bytes_append_format(
-            line,
-            ",\"name\":\"window_%u\",\"close_reason\":\"%s\",\"engines\":[\"nvidia.%s\"],\"start_ns\":%lld,"
-            "\"end_ns\":%lld,\"duration_ns\":%lld,\"launches_covered\":%llu,"
-            "\"requested_duration_ms\":%u,\"requested_max_launches\":0,\"window_id\":%u,"
-            "\"source\":\"%s\",\"scope_id\":0",
-            window->id, window->close_reason, source, (long long)window->start_ns, (long long)window->end_ns,
-            (long long)(window->end_ns - window->start_ns), (unsigned long long)window->launches, window->requested_ms,
-            window->id, source);
-        recorder_end(windows->options.recorder, RECORD_DEEP_WINDOW_EVENT);
-    }
+    ended_windows_write(&windows->ended, windows->options.recorder);
+}
+
+/* CUPTI goes on counting, since to end it needs an idle GPU, and is left alone for the rest of the process: beside
+ * counting a flush of its records may hang. */
+static void leave_counting(struct deep_windows *windows, const struct problem *why)
+{
+    struct recorder *recorder = windows->options.recorder;
+    windows->is_left = true;
+    note_trouble(windows, why->text);
+    if (windows->is_stuck || atomic_load(&windows->launches)) /* how many counts is not known; not none */
+        recorder_lose_because(recorder, LOSS_SASS_DROPPED, 1, why->text);
+    if (windows->last_id > 1) /* the samples since the last read of the window before */
+        recorder_lose_because(recorder, LOSS_PC_FAILED, 1, why->text);
+    log_message(GPUFL_LOG_WARNING, "SASS counters: %s", why->text);
+    cupti_trace_damaged(CUPTI_STUCK);
+}
+
+static void give_up_thread(struct deep_windows *windows)
+{
+    struct problem problem;
+    windows->is_stuck = true;
+    (void)problem_set(
+        &problem, GPUFL_E_UNSUPPORTED,
+        "CUPTI did not come back from a change between counting and sampling, so it is left alone; what it "
+        "still had is missing");
+    leave_counting(windows, &problem);
+    launch_gate_give_up(&windows->gate); /* that thread may have closed it */
+}
+
+/* Mutex held: the counting window ends, and nothing of it can be read. */
+static void give_up_window(struct deep_windows *windows)
+{
+    static const struct cupti_listener nobody;
+    struct problem problem;
+    if (windows->is_gate_closed)
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                          "the GPU was still at work %d s after the end, so the counts of window %u were not read",
+                          gate_wait_ms / 1000, windows->open.id);
+    else
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                          "a launch did not return within %d s of the end, so the counts of window %u were not read",
+                          stop_wait_ms / 1000, windows->open.id);
+    leave_counting(windows, &problem);
+    window_end(windows, "counts_unread");
+    deep_contexts_leave(&windows->contexts);
+    if (cupti_listen(windows->options.cupti, &nobody, &problem) != GPUFL_OK)
+        log_message(GPUFL_LOG_WARNING, "%s", problem.text);
 }
 
 bool deep_windows_stop(struct deep_windows *windows)
 {
-    if (windows->has_thread) {
-        pthread_mutex_lock(&windows->thread_mutex);
-        windows->is_stopping = true;
-        pthread_cond_signal(&windows->wake);
-        pthread_mutex_unlock(&windows->thread_mutex);
-        pthread_join(windows->thread, NULL);
-        windows->has_thread = false;
+    if (!turn_thread_end(&windows->thread, turn_wait_ms)) {
+        give_up_thread(windows);
+        return false;
     }
     pthread_mutex_lock(&windows->mutex);
     windows->is_gate_closed = launch_gate_close(&windows->gate, false, stop_wait_ms);
-    if (windows->open.source == SOURCE_SASS) {
-        if (windows->is_gate_closed)
-            deep_contexts_synchronize(&windows->contexts);
-        counting_end(windows, "session_stop");
-    } else {
+    bool is_quiet = windows->is_gate_closed && deep_contexts_synchronize(&windows->contexts, gate_wait_ms);
+    if (windows->open.source != SOURCE_SASS)
         window_end(windows, "session_stop");
-    }
+    else if (is_quiet)
+        counting_end(windows, "session_stop");
+    else
+        give_up_window(windows);
     atomic_store(&windows->counting_id, 0);
+    if (!is_quiet)
+        deep_windows_release(windows);
     pthread_mutex_unlock(&windows->mutex);
-    return windows->is_gate_closed;
+    return is_quiet;
+}
+
+bool deep_windows_are_left(const struct deep_windows *windows)
+{
+    return windows && windows->is_left;
 }
 
 void deep_windows_release(struct deep_windows *windows)
@@ -451,10 +465,11 @@ void deep_windows_release(struct deep_windows *windows)
 
 void deep_windows_free(struct deep_windows *windows)
 {
-    if (!windows)
+    if (!windows || windows->is_stuck) /* its thread may still use it */
         return;
+    deep_contexts_destroy(&windows->contexts);
     launch_gate_destroy(&windows->gate);
-    pthread_cond_destroy(&windows->wake);
+    turn_thread_destroy(&windows->thread);
     free(windows);
 }
 

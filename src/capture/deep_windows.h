@@ -7,7 +7,9 @@
  * Counting needs kernel records off and PC sampling enabled beside it, which
  * then delivers nothing (without it CUPTI counts only the first function).
  * Sampling needs kernel records enabled before PC sampling. Switching waits
- * until no launch is under way (launch_gate.h): CUPTI hangs otherwise. */
+ * until no launch is under way (launch_gate.h) and the GPU is idle
+ * (gpu_waiter.h): CUPTI hangs otherwise. All waits are bounded; a switch that
+ * cannot be made in time is put off. */
 #ifndef GPUFL_CAPTURE_DEEP_WINDOWS_H
 #define GPUFL_CAPTURE_DEEP_WINDOWS_H
 
@@ -43,11 +45,13 @@ bool deep_windows_hold(struct deep_windows *windows);
 void deep_windows_let_go(struct deep_windows *windows);
 /* Collector thread: writes the windows that have ended. */
 void deep_windows_write(struct deep_windows *windows);
-/* Ends the window that is open; true: and no launch is under way until deep_windows_release, which must follow before
- * the trace stops. */
+/* Ends the window that is open; true: and the GPU is idle and no launch is under way until deep_windows_release, which
+ * must follow before the trace stops. False: one of both did not end in time. */
 bool deep_windows_stop(struct deep_windows *windows);
 void deep_windows_release(struct deep_windows *windows);
-void deep_windows_free(struct deep_windows *windows); /* after stop; NULL is a no-op */
+/* After such a stop: CUPTI was left counting. Then neither counters nor sampler may be stopped, and they must stay. */
+bool deep_windows_are_left(const struct deep_windows *windows); /* NULL: no */
+void deep_windows_free(struct deep_windows *windows);           /* after stop; NULL is a no-op */
 void deep_windows_abandon(struct deep_windows *windows);
 
 #endif

@@ -154,6 +154,8 @@ static void overlap_add(struct kernel_overlap *overlap, struct scope_share *scop
     overlap->instances++;
     overlap->later += execution->start_ns >= later_ns;
     overlap->total_ns += ns;
+    if (execution->scope_id == KERNEL_SCOPE_UNKNOWN)
+        return;
     uint32_t i = 0;
     while (i < *scope_count && scopes[i].scope_id != execution->scope_id)
         i++;
@@ -204,7 +206,7 @@ bool kernel_history_find(const struct kernel_history *history, uint32_t correlat
     for (; entry; entry = entry_at(history, entry->older_by_launch, &age))
         if (entry->execution.correlation_id == correlation_id && entry->execution.symbol_id == symbol_id) {
             *execution = entry->execution;
-            return true;
+            return execution->scope_id != KERNEL_SCOPE_UNKNOWN;
         }
     return false;
 }

@@ -12,9 +12,11 @@
 
 struct kernel_history; /* opaque */
 
+#define KERNEL_SCOPE_UNKNOWN UINT64_MAX /* its time is of no scope, not even of none */
+
 struct kernel_execution {
     int64_t start_ns, end_ns;
-    uint64_t scope_id;  /* 0 none or not known */
+    uint64_t scope_id;  /* 0 none, or KERNEL_SCOPE_UNKNOWN */
     uint32_t symbol_id; /* of kernel_history_symbol */
     uint32_t context_id, correlation_id;
 };
@@ -30,13 +32,13 @@ struct kernel_overlap {
     uint32_t instances;      /* executions that overlap the interval */
     uint32_t later;          /* those of them that began at or after later_ns */
     uint32_t correlation_id; /* of the only one; 0: several or none */
-    uint64_t scope_id;       /* that most of their time inside the interval belongs to */
+    uint64_t scope_id;       /* that most of their time inside the interval belongs to, as far as it is known */
     int64_t scope_ns, total_ns;
     bool is_complete; /* false: some that may have overlapped are forgotten */
 };
 void kernel_history_overlap(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
                             int64_t from_ns, int64_t to_ns, int64_t later_ns, struct kernel_overlap *overlap);
-/* The execution that a launch caused; false when it is not (or no longer) known. */
+/* The execution that a launch caused; false when it, or its scope, is not (or no longer) known. */
 bool kernel_history_find(const struct kernel_history *history, uint32_t correlation_id, uint32_t symbol_id,
                          struct kernel_execution *execution);
 size_t kernel_history_bytes(const struct kernel_history *history);

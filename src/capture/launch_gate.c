@@ -48,6 +48,12 @@ static bool await(struct launch_gate *gate, bool is_entering, uint32_t wait_ms)
     return is_in_time;
 }
 
+void launch_gate_give_up(struct launch_gate *gate)
+{
+    atomic_store(&gate->is_closed, false);
+    wake(gate);
+}
+
 void launch_gate_enter(struct launch_gate *gate)
 {
     for (;;) {
@@ -56,6 +62,7 @@ void launch_gate_enter(struct launch_gate *gate)
             return;
         launch_gate_leave(gate);
         if (!await(gate, true, enter_wait_ms)) {
+            launch_gate_give_up(gate); /* the others need not wait as long again */
             atomic_fetch_add(&gate->inside, 1);
             return;
         }
@@ -83,8 +90,7 @@ bool launch_gate_close(struct launch_gate *gate, bool is_inside, uint32_t wait_m
 
 void launch_gate_open(struct launch_gate *gate, bool is_inside)
 {
-    atomic_store(&gate->is_closed, false);
-    wake(gate);
+    launch_gate_give_up(gate);
     pthread_mutex_unlock(&gate->closer);
     if (is_inside)
         launch_gate_enter(gate);

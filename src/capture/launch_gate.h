@@ -30,6 +30,8 @@ void launch_gate_leave(struct launch_gate *gate);
 /* True: no launch is under way until launch_gate_open. False: one did not end in time; the gate is open. is_inside:
  * the calling thread is in a launch itself, which does not count (two such threads would wait for each other). */
 bool launch_gate_close(struct launch_gate *gate, bool is_inside, uint32_t wait_ms);
+/* Lets launches through although whoever closed it never opens it. */
+void launch_gate_give_up(struct launch_gate *gate);
 void launch_gate_open(struct launch_gate *gate, bool is_inside);
 
 #endif

@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "driver/cuda.h"
+#include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
 
 enum {
     SCRATCH_BYTES = 4 << 20,
     CLOCK_GUESS_KHZ = 1500000, /* where the device does not tell; the period that it leads to is recorded */
-    FAILURES_MAX = 8,          /* reads in a row before a context is given up */
 };
 
 void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
@@ -61,15 +61,18 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
     int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
     context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
-    if (status != GPUFL_OK)
+    if (status != GPUFL_OK) {
         pc_sampler_note(sampler, problem);
+        cupti_trace_damaged(CUPTI_FAILED);
+        atomic_fetch_add(&sampler->failed_count, 1);
+        atomic_store(&context->state, PC_CONTEXT_FAILED);
+    }
     return status;
 }
 
 void pc_context_begin(struct pc_context *context)
 {
     context->begun_ns = context->since_ns = clock_wall_ns();
-    context->failures = 0;
 }
 
 static uint32_t clock_khz_of(uint32_t device_id)
@@ -99,6 +102,8 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
     gpufl_status status = acquire(sampler, problem);
     if (status == GPUFL_OK)
         status = profiler_target_check(options->cupti, device_id, PROFILER_API_PC_SAMPLING, problem);
+    if (status == GPUFL_OK)
+        status = gpu_claim_take(device_id, problem);
     if (status != GPUFL_OK)
         return status;
     uint32_t exponent = options->period_exponent
@@ -111,7 +116,7 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
                                                  .worker_sleep_ms = options->drain_ms};
     status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
     if (status != GPUFL_OK)
-        return status;
+        return status; /* with the claim: it may be enabled all the same */
     const struct pc_sampling_options *effective = pc_sampling_effective(context->sampling);
     context->config = (struct pc_config){.context_id = context->gpu.id,
                                          .device_id = device_id,
@@ -146,7 +151,8 @@ gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *c
 /* Wants the context's mutex. */
 static void context_close(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
 {
-    (void)pc_context_take(sampler, context, pc_sampling_close, problem);
+    if (pc_context_take(sampler, context, pc_sampling_close, problem) == GPUFL_OK)
+        gpu_claim_release(context->gpu.device_id);
     context->sampling = NULL;
 }
 
@@ -163,7 +169,9 @@ static void context_release(struct pc_context *context)
 void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet)
 {
     struct problem problem = {""};
-    if (!context->sampling || atomic_load(&context->is_gone)) {
+    /* Where a read failed, as it does when another process samples the GPU, CUPTI is not asked once more. */
+    bool is_given_up = atomic_load(&context->state) == PC_CONTEXT_FAILED;
+    if (!context->sampling || is_given_up || atomic_load(&context->is_gone)) {
         context_release(context);
         return;
     }
@@ -187,10 +195,5 @@ void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context)
         (void)pc_context_take_on(sampler, context, &problem);
     if (atomic_load(&context->state) != PC_CONTEXT_OPEN || atomic_load(&sampler->is_resting))
         return;
-    gpufl_status status = pc_context_take(sampler, context, pc_sampling_drain, &problem);
-    context->failures = status == GPUFL_OK ? 0 : context->failures + 1;
-    if (context->failures < FAILURES_MAX)
-        return;
-    atomic_fetch_add(&sampler->failed_count, 1);
-    atomic_store(&context->state, PC_CONTEXT_FAILED);
+    (void)pc_context_take(sampler, context, pc_sampling_drain, &problem);
 }

@@ -22,8 +22,7 @@ struct pc_context {
     struct pc_config config;
     bool is_described;          /* its configuration is in the ring */
     int64_t since_ns, begun_ns; /* earliest time of a sample not drained yet; when sampling began */
-    uint32_t failures;
-    _Atomic bool is_gone; /* went away while the thread was busy with it */
+    _Atomic bool is_gone;       /* went away while the thread was busy with it */
 };
 
 struct pc_sampler {
@@ -38,7 +37,7 @@ struct pc_sampler {
     pthread_mutex_t acquire_lock;
     bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
     pthread_t thread;
-    bool has_thread;
+    bool has_thread, is_stuck; /* is_stuck: it does not come back from CUPTI */
     _Atomic uint32_t window_id;
     _Atomic bool is_resting;
     _Atomic uint64_t samples, dropped, non_user, intervals, unattributed;
@@ -49,7 +48,7 @@ struct pc_sampler {
 typedef gpufl_status pc_drain_fn(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
                                  struct problem *problem);
 /* These want the context's mutex. */
-/* Drains, stops or closes, and counts what came. */
+/* Drains, stops or closes, and counts what came; one that fails is given up. */
 gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *context, pc_drain_fn *function,
                              struct problem *problem);
 void pc_context_begin(struct pc_context *context); /* sampling begins now */

@@ -2,6 +2,7 @@
 #include "capture/pc_engine.h"
 
 #include "base/clock.h"
+#include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ enum {
     PERIOD_MAX = 31,
     SAMPLES_PER_PERIOD = 4, /* an SM's sub-partitions */
     DETACH_WAIT_S = 1,
+    JOIN_WAIT_S = 5, /* a read takes milliseconds */
     STACK_BYTES = 512 * 1024,
 };
 
@@ -163,6 +165,14 @@ void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *gpu)
     errno = saved_errno;
 }
 
+static struct timespec in_seconds(int seconds)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_sec += seconds;
+    return time;
+}
+
 void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
 {
     int saved_errno = errno;
@@ -172,9 +182,7 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
     if (!context)
         goto done;
     /* The thread may be in CUPTI for this context, and CUPTI may want what our caller holds: not for ever. */
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DETACH_WAIT_S;
+    const struct timespec until = in_seconds(DETACH_WAIT_S);
     if (pthread_mutex_timedlock(&context->mutex, &until)) {
         atomic_store(&context->is_gone, true);
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
@@ -275,21 +283,38 @@ void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
     atomic_store(&sampler->unattributed, pc_attribution_unattributed(sampler->attribution));
 }
 
+/* The thread is in CUPTI and does not come back; the program must end all the same. */
+static void sampler_give_up(struct pc_sampler *sampler)
+{
+    struct problem problem;
+    (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                      "CUPTI did not come back from reading samples within %d s, so it is left alone; what it still "
+                      "had, kernel records among it, is missing",
+                      JOIN_WAIT_S);
+    sampler->is_stuck = true;
+    pthread_detach(sampler->thread);
+    pc_sampler_note(sampler, &problem);
+    cupti_trace_damaged(CUPTI_STUCK);
+}
+
 void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
 {
     pthread_mutex_lock(&sampler->lock);
     sampler->is_stopping = true;
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
-    if (sampler->has_thread)
-        pthread_join(sampler->thread, NULL);
+    const struct timespec until = in_seconds(JOIN_WAIT_S);
+    if (sampler->has_thread && pthread_timedjoin_np(sampler->thread, NULL, &until))
+        sampler_give_up(sampler);
     sampler->has_thread = false;
+    if (sampler->is_stuck)
+        return;
     bool is_all_off = true;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
         struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
         if (atomic_load(&context->state) != PC_CONTEXT_FREE) {
-            is_all_off &= is_quiet || !context->sampling;
+            is_all_off &= !context->sampling || (is_quiet && atomic_load(&context->state) != PC_CONTEXT_FAILED);
             pc_context_end(sampler, context, is_quiet);
         }
         pthread_mutex_unlock(&context->mutex);
@@ -305,7 +330,10 @@ void pc_sampler_free(struct pc_sampler *sampler)
 {
     if (!sampler)
         return;
-    pc_sampler_stop(sampler, false);
+    if (!sampler->is_stuck)
+        pc_sampler_stop(sampler, false);
+    if (sampler->is_stuck) /* its thread may still use it */
+        return;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++)
         pthread_mutex_destroy(&sampler->contexts[i].mutex);
     pthread_mutex_destroy(&sampler->lock);
@@ -319,6 +347,7 @@ void pc_sampler_free(struct pc_sampler *sampler)
 void pc_sampler_abandon(struct pc_sampler *sampler)
 {
     (void)sampler; /* its thread, its locks and CUPTI live in the parent; leaking is the only safe thing */
+    gpu_claims_abandon();
 }
 
 bool pc_sampler_trouble(struct pc_sampler *sampler, struct problem *problem)

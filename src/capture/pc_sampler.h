@@ -20,7 +20,7 @@ struct pc_sampler_options {
     uint32_t rate_hz;             /* samples per second and busy SM to aim at; 0: 16,000 */
     uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
-    uint32_t drain_ms;            /* 0: 20 */
+    uint32_t drain_ms;            /* 0: 100 */
 };
 
 struct pc_sampler_totals {

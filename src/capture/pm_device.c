@@ -8,7 +8,15 @@
 enum {
     period_ns_min = 1000000,
     sample_capacity_min = 64,
-    sample_capacity_max = 1024, /* an image takes about 15 KiB per sample */
+    sample_capacity_max = 1024, /* an image takes 15 to 40 KiB per sample */
+    /* CUPTI does not tell how large a raw sample is. Nine metrics on an H200: 40 KiB decoded, and a hardware buffer of
+     * 32 MiB was full with some 225. */
+    raw_per_decoded = 4,
+    /* A decode takes 0.04 ms a sample while the GPU is idle and up to 0.7 ms while it is busy, so that at 1 ms as much
+     * comes in meanwhile: a decode that starts late or takes long doubles the next one, and three times that must fit. */
+    periods_held_min = 8,
+    image_periods_min = 2, /* what does not fit into the image is gone: one decode may be late by a period */
+    late_periods = 4,      /* of the longest, that an image takes where the limit allows it */
     first_intervals_max = 3,
     full_rounds_max = 4,
     failures_max = 3, /* decodes in a row before the device is opened anew */
@@ -19,18 +27,18 @@ enum {
 
 uint32_t pm_feed_capacity(int64_t interval_ns)
 {
-    int64_t capacity = 2 * (int64_t)PM_PERIOD_NS_MAX / interval_ns;
+    int64_t capacity = late_periods * (int64_t)PM_PERIOD_NS_MAX / interval_ns;
     capacity = capacity < sample_capacity_max ? capacity : sample_capacity_max;
     return (uint32_t)(capacity > sample_capacity_min ? capacity : sample_capacity_min);
 }
 
 void pm_feed_pace(struct pm_feed *feed, const struct pm_sampling_facts *facts)
 {
-    /* How large a raw sample is, CUPTI does not tell; it is about as large as a decoded one. */
-    size_t sample_bytes = facts->image_bytes / feed->options.sample_capacity + 1;
-    size_t held = feed->options.hardware_buffer_bytes / sample_bytes;
-    held = held < feed->options.sample_capacity ? held : feed->options.sample_capacity;
-    int64_t period_ns = (int64_t)held * feed->options.interval_ns / 2;
+    size_t raw_bytes = raw_per_decoded * (facts->image_bytes / feed->options.sample_capacity + 1);
+    size_t samples = feed->options.hardware_buffer_bytes / raw_bytes / periods_held_min;
+    size_t image_samples = feed->options.sample_capacity / image_periods_min;
+    samples = samples < image_samples ? samples : image_samples;
+    int64_t period_ns = (int64_t)samples * feed->options.interval_ns;
     period_ns = period_ns < PM_PERIOD_NS_MAX ? period_ns : PM_PERIOD_NS_MAX;
     period_ns = period_ns > period_ns_min ? period_ns : period_ns_min;
     if (!feed->quiet_period_ns || period_ns < feed->quiet_period_ns)
@@ -63,7 +71,8 @@ void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reaso
 gpufl_status pm_device_start(struct pm_device *device)
 {
     device->started_ns = clock_wall_ns();
-    device->has_sample = false;
+    device->read_mono_ns = clock_mono_ns();
+    device->may_reach_back = true;
     device->status = pm_sampling_start(device->sampling, &device->problem);
     if (device->status != GPUFL_OK)
         pm_device_close(device);
@@ -93,7 +102,8 @@ static bool time_is_possible(const struct pm_device *device, const struct pm_sam
            time->start_ns > device->started_ns - clock_slack_ns && time->end_ns < now_ns + clock_slack_ns;
 }
 
-/* The first sample after a start has no time, or reaches back to when the counters were set up. */
+/* The first sample after a start has no time, or reaches back to when the counters were set up; the first after a full
+ * image was seen to begin two seconds too early. What it counted is not known to be of its interval. */
 static bool first_is_usable(const struct pm_device *device, const struct pm_sample_time *time, int64_t interval_ns)
 {
     return !pm_sampling_facts(device->sampling)->has_time_trigger ||
@@ -135,11 +145,11 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
     gpufl_status status = pm_sampling_read(device->sampling, index, &time, values, &device->problem);
     if (status != GPUFL_OK)
         return status;
-    bool is_first = !device->has_sample;
-    device->has_sample = true;
+    bool is_first = device->may_reach_back;
+    device->may_reach_back = false;
     bool is_possible = time_is_possible(device, &time, now_ns);
     if (is_first && !(is_possible && first_is_usable(device, &time, feed->options.interval_ns))) {
-        add(&feed->first_dropped, 1);
+        add(&feed->first_dropped, 1); /* where there was one before, its interval is missed */
         return GPUFL_OK;
     }
     if (!is_possible) {
@@ -186,8 +196,8 @@ static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed,
     return GPUFL_OK;
 }
 
-/* A decode that failed. CUPTI may have lost its object: after a few failures a new one is made. */
-static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
+/* Says why samples are missing: device->problem. */
+static void device_tell(struct pm_device *device, struct pm_feed *feed)
 {
     add(&feed->overflows, 1);
     recorder_lose_because(feed->recorder, LOSS_PM_OVERFLOW, 1, device->problem.text);
@@ -195,14 +205,39 @@ static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl
         log_message(GPUFL_LOG_WARNING, "PM samples of device %u are missing: %s", device->device_id,
                     device->problem.text);
     device->has_failed = true;
-    if (++device->failures < failures_max)
-        return;
+}
+
+/* A new object of CUPTI's for one that is of no use any more. The times of the last sample stay: what is missing since
+ * is the next one's gap. */
+static void device_rebuild(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
+{
     device->failures = 0;
     pm_device_close(device);
     if (++device->rebuilds > rebuilds_max)
         device->status = cause;
-    else
+    else if (feed->is_running)
         (void)!pm_device_open(device, feed); /* the device keeps the status */
+}
+
+/* A decode that failed. CUPTI may have lost its object: after a few failures a new one is made. */
+static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
+{
+    device_tell(device, feed);
+    if (++device->failures == failures_max)
+        device_rebuild(device, feed, cause);
+}
+
+/* The hardware buffer was full and gave nothing: nor will it ever again, in either mode. */
+static void device_revive(struct pm_device *device, struct pm_feed *feed, int64_t since_read_ns)
+{
+    size_t bytes = feed->options.hardware_buffer_bytes;
+    bool is_mib = bytes % (1 << 20) == 0;
+    gpufl_status cause = problem_set(
+        &device->problem, GPUFL_E_LIMIT, "the hardware buffer of %zu %s was full %lld ms after the last read",
+        is_mib ? bytes >> 20 : bytes, is_mib ? "MiB" : "bytes", (long long)(since_read_ns / 1000000));
+    device_tell(device, feed);
+    hurry(feed);
+    device_rebuild(device, feed, cause);
 }
 
 void pm_device_decode(struct pm_device *device, struct pm_feed *feed)
@@ -210,19 +245,26 @@ void pm_device_decode(struct pm_device *device, struct pm_feed *feed)
     struct pm_decode decode;
     unsigned rounds = 0;
     do {
+        int64_t begin_ns = clock_mono_ns(), since_read_ns = begin_ns - device->read_mono_ns;
         gpufl_status status = pm_sampling_decode(device->sampling, &decode, &device->problem);
+        if (status == GPUFL_OK && decode.has_overflowed && !decode.sample_count) {
+            device_revive(device, feed, since_read_ns);
+            return;
+        }
         if (status == GPUFL_OK)
             status = samples_take(device, feed, decode.sample_count);
         if (status != GPUFL_OK) {
             device_recover(device, feed, status);
             return;
         }
+        device->read_mono_ns = begin_ns;
         if (decode.has_overflowed)
             pm_feed_lose(feed, &feed->overflows, LOSS_PM_OVERFLOW, 1);
         if (decode.has_overflowed || decode.is_full)
             hurry(feed);
         else
             calm(feed);
+        device->may_reach_back |= decode.is_full;
         device->failures = 0;
         if (decode.sample_count)
             device->rebuilds = 0;

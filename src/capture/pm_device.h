@@ -35,16 +35,17 @@ struct pm_device {
     gpufl_status status;
     struct problem problem; /* why status is not GPUFL_OK */
     int64_t started_ns, last_start_ns, last_end_ns;
-    bool has_sample; /* since it was started */
+    int64_t read_mono_ns; /* when the last decode began, or the device started */
+    bool may_reach_back;  /* the next sample is the first since a start or a full image */
     uint32_t next_index;
     uint64_t timeless; /* samples since the last good one whose interval is counted as lost already */
     unsigned failures, rebuilds;
     bool has_failed; /* at least once; said */
 };
 
-/* How often a feed with these options wants to be decoded: half of the time that the hardware buffer and the image
- * hold, and how many samples the image must take for that. */
+/* How many samples the image must take, so that decodes may be late. */
 uint32_t pm_feed_capacity(int64_t interval_ns);
+/* How often a feed with these options wants to be decoded, so that neither the hardware buffer nor the image is full. */
 void pm_feed_pace(struct pm_feed *feed, const struct pm_sampling_facts *facts);
 /* Counts a loss in the feed's total and in the log. */
 void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reason reason, uint64_t count);
@@ -52,7 +53,8 @@ void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reaso
 NODISCARD gpufl_status pm_device_open(struct pm_device *device, struct pm_feed *feed);
 /* A device that does not start is closed. */
 NODISCARD gpufl_status pm_device_start(struct pm_device *device);
-/* Takes what has gathered. A device that cannot be read is opened anew, a few times; then it fails: status says so. */
+/* Takes what has gathered. A device that cannot be read is opened anew, a few times; then it fails: status says so.
+ * A device whose hardware buffer was full gives nothing any more and is opened anew at once. */
 void pm_device_decode(struct pm_device *device, struct pm_feed *feed);
 void pm_device_close(struct pm_device *device); /* stops it; what was not decoded is gone */
 

@@ -19,14 +19,15 @@ struct pm_sampler_options {
     struct names *names;
     const struct metric_choice *choice; /* copied */
     unsigned interval_us;               /* 0: 1000 */
-    size_t hardware_buffer_bytes;       /* per device; 0: 32 MiB */
+    size_t hardware_buffer_bytes;       /* per device; 0: 64 MiB */
     bool keeps_oldest;                  /* a full hardware buffer takes no more, else it forgets the oldest */
     uint64_t device_mask;               /* by CUDA ordinal; 0: every device that is attached */
 };
 
 struct pm_sampler_totals {
-    uint64_t samples, values;         /* written to the ring; values that were numbers */
-    uint64_t first_dropped, bad_time; /* a first sample without a time is the GPU's habit, a later one a loss */
+    uint64_t samples, values; /* written to the ring; values that were numbers */
+    /* a sample without a time is the GPU's habit after a start or a full image, else a loss */
+    uint64_t first_dropped, bad_time;
     uint64_t missed, overflows, queue_lost, no_values;
     uint32_t devices, devices_failed;
     int64_t cpu_ns; /* of the thread */

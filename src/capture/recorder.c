@@ -7,7 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { batch_rows = 2048, usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
+enum {
+    batch_rows = 2048,
+    usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM,
+    dictionary_line_bytes = 1 << 20, /* of names, about */
+    waiting_bytes_max = 32 << 20     /* of all dictionaries: one line always holds them */
+};
 
 /* The thread that takes a cause from NONE to TAKEN fills it in; the collector writes it when it is READY. */
 enum cause_state { CAUSE_NONE, CAUSE_TAKEN, CAUSE_READY, CAUSE_WRITTEN };
@@ -90,11 +95,42 @@ void recorder_end(struct recorder *recorder, enum record_type type)
         (void)log_writer_line(recorder->writer, channel, type, &recorder->line, 1);
 }
 
+static size_t waiting_bytes(const struct recorder *recorder)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < DICTIONARY_COUNT; i++)
+        bytes += recorder->entries[i].size;
+    return bytes;
+}
+
+/* Whole or, when there is no room for it, not at all. */
+static bool entry_append(struct bytes *entries, size_t room, uint32_t id, const char *text, size_t size)
+{
+    size_t before = entries->size;
+    if (size > room)
+        return false;
+    bytes_append_format(entries, "%s\"%u\":", before ? "," : "", id);
+    json_string(entries, text, size);
+    if (!entries->failed && entries->size - before <= room)
+        return true;
+    entries->size = before;
+    entries->failed = false;
+    return false;
+}
+
 void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint32_t id, const char *text, size_t size)
 {
-    struct bytes *entries = &recorder->entries[dictionary];
-    bytes_append_format(entries, "%s\"%u\":", entries->size ? "," : "", id);
-    json_string(entries, text, size);
+    size_t room = waiting_bytes_max - waiting_bytes(recorder);
+    if (!entry_append(&recorder->entries[dictionary], room, id, text, size)) {
+        recorder_lose(recorder, LOSS_NAMES, 1);
+        return;
+    }
+    if (waiting_bytes(recorder) < recorder->waiting_tried + dictionary_line_bytes)
+        return;
+    int channel = 0;
+    while (!(dictionary_catalogue[dictionary].channels & 1u << channel))
+        channel++;
+    recorder_write_dictionaries(recorder, (enum channel)channel);
 }
 
 void recorder_write_dictionaries(struct recorder *recorder, enum channel channel)
@@ -116,7 +152,7 @@ void recorder_write_dictionaries(struct recorder *recorder, enum channel channel
         channels |= dictionary_catalogue[i].channels;
         dictionaries |= 1u << i;
     }
-    bool is_written = true;
+    bool is_written = !line->failed;
     for (int i = 0; i < CHANNEL_COUNT && !line->failed; i++)
         if (channels & 1u << i)
             is_written &= !log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
@@ -124,6 +160,7 @@ void recorder_write_dictionaries(struct recorder *recorder, enum channel channel
     for (int i = 0; i < DICTIONARY_COUNT && is_written; i++)
         if (dictionaries & 1u << i)
             bytes_clear(&recorder->entries[i]);
+    recorder->waiting_tried = waiting_bytes(recorder);
 }
 
 static void write_batch(struct recorder *recorder, enum record_type type)
@@ -214,7 +251,9 @@ static void write_losses(struct recorder *recorder)
         if (lost == recorder->disk_lost_written[type] || type == RECORD_LOSS)
             continue;
         if (!write_loss(recorder, "disk", record_catalogue[type].name, lost - recorder->disk_lost_written[type],
-                        strerror(stats.last_errno), NULL))
+                        stats.last_errno ? strerror(stats.last_errno)
+                                         : "a line was too long for a reader, or there was no memory for it",
+                        NULL))
             return;
         recorder->disk_lost_written[type] = lost;
     }

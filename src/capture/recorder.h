@@ -15,6 +15,8 @@
 #define LOSS_MAP(X)                                                                                                  \
     X(LOSS_TAKEN_OVER, "taken_over", "unknown",                                                                      \
       "another profiler took CUPTI's buffers away while the program ran; how many records went to it is not known")  \
+    X(LOSS_CUPTI_LEFT, "cupti_left", "unknown",                                                                      \
+      "CUPTI was left alone at the end; how many records its buffers still held is not known")                       \
     X(LOSS_KERNELS_MISSING, "kernel_missing", "kernel_event_batch",                                                  \
       "CUPTI never handed over the records of these launches")                                                       \
     X(LOSS_CUPTI_DROPPED, "cupti_dropped", "unknown",                                                                \
@@ -30,17 +32,22 @@
       "CUPTI had no time for a copy or memset, as beside SASS counters")                                             \
     X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")             \
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
+    X(LOSS_SCOPE_DEPTH, "scope_too_deep", "scope_event_batch",                                                       \
+      "scopes inside 8192 others of their thread; their work belongs to the innermost scope that was kept")          \
     X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")            \
     X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack")           \
     X(LOSS_STACK_LATE, "stack_late", "stack_id",                                                                     \
       "too many rows waited for the names in their call stack; they are written without the stack")                  \
     X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                   \
-      "the call's scope is unknown: its thread's scope history was already forgotten")                               \
-    X(LOSS_NAMES, "names_full", "kernel_dict", "no memory left for names or launch configurations")                  \
+      "the call's scope is unknown: its thread's scope history was already forgotten or had no room")                \
+    X(LOSS_NAMES, "names_full", "kernel_dict", "no room left for names or launch configurations")                    \
     X(LOSS_LAUNCH_RING, "launch_ring_full", "launch_event_batch",                                                    \
       "a thread's ring had no room for a launch while kernel tracing was paused")                                    \
     X(LOSS_CALL_RING, "call_ring_full", "api_time",                                                                  \
       "a thread's ring had no room for a call: its time, thread and scope are unknown, and a wait is missing")       \
+    X(LOSS_CALL_UNKNOWN, "call_unknown", "api_time",                                                                 \
+      "the API call of these records was never told, or was forgotten before they came; they are written "           \
+      "without its time, thread and scope")                                                                          \
     X(LOSS_GRAPH_UNTIMED, "graph_in_window", "launch_event_batch",                                                   \
       "CUDA graphs launched while kernel tracing was paused; how many kernels they ran is not known")                \
     X(LOSS_CODE_MEMORY, "code_memory_full", "code_object", "no room for modules that wait to be written")            \
@@ -103,6 +110,7 @@ struct recorder {
     struct batch batches[RECORD_TYPE_COUNT];
     int64_t batch_since_mono_ns[RECORD_TYPE_COUNT];
     struct bytes entries[DICTIONARY_COUNT]; /* "id":"text",... not yet written */
+    size_t waiting_tried;                   /* of their bytes could not be written yet, or wait for another channel */
     struct bytes line;
     _Atomic uint64_t lost[LOSS_REASON_COUNT];
     uint64_t lost_written[LOSS_REASON_COUNT];
@@ -120,7 +128,8 @@ void recorder_close(struct recorder *recorder); /* frees; flush first */
 
 /* A zeroed row of the type at that time (column 0 is set); never NULL after a good open. */
 int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t time_ns);
-/* Writes `text` as the dictionary's entry `id` before the next batch that could use it. */
+/* Writes `text` as the dictionary's entry `id` before the next batch that could use it, and counts it as a loss when
+ * there is no room for it to wait; not between recorder_begin and recorder_end. */
 void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint32_t id, const char *text, size_t size);
 /* All waiting entries of the dictionaries that live in the channel, where so many come that they should not wait for
  * a batch; not between recorder_begin and recorder_end. */

@@ -8,8 +8,10 @@ enum {
     steps_first = 256,
     steps_max = 64 * 1024,        /* per thread: 1 MiB */
     steps_total_max = 512 * 1024, /* all threads: 8 MiB */
-    threads_max = 4096
+    threads_max = 4096,
+    forget_steps = 1024 /* between two looks through all threads */
 };
+#define IDLE_NS INT64_C(10000000000) /* API records of a thread have come by then */
 
 struct step {
     int64_t time_ns;
@@ -21,6 +23,7 @@ struct thread_steps {
     uint32_t capacity;     /* power of two */
     uint64_t first, count; /* ring: steps[(first + i) & (capacity - 1)] */
     struct step *steps;
+    struct step last; /* also where there is no room for steps */
     bool has_forgotten;
 };
 
@@ -28,6 +31,9 @@ struct scope_history {
     struct thread_steps *threads; /* open addressing by thread id; thread_id 0 = free */
     uint32_t slot_count, thread_count;
     uint64_t steps_allocated, steps_since_relax;
+    uint64_t step_count, next_forget; /* steps ever, and as many as they must be before idle threads are sought again */
+    int64_t forgotten_ns;             /* latest step of a thread that is no longer in the table */
+    bool has_refused_threads;         /* the table was full */
 };
 
 gpufl_status scope_history_make(struct scope_history **out)
@@ -36,6 +42,7 @@ gpufl_status scope_history_make(struct scope_history **out)
     if (!history)
         return GPUFL_E_NO_MEMORY;
     history->slot_count = threads_max * 2;
+    history->forgotten_ns = INT64_MIN;
     history->threads = calloc(history->slot_count, sizeof *history->threads);
     if (!history->threads) {
         free(history);
@@ -55,7 +62,7 @@ void scope_history_free(struct scope_history *history)
     free(history);
 }
 
-static struct thread_steps *thread_slot(struct scope_history *history, uint32_t thread_id)
+static struct thread_steps *thread_slot(const struct scope_history *history, uint32_t thread_id)
 {
     uint32_t at = (thread_id * 2654435761u) & (history->slot_count - 1);
     while (history->threads[at].thread_id && history->threads[at].thread_id != thread_id)
@@ -81,23 +88,63 @@ static bool steps_grow(struct scope_history *history, struct thread_steps *threa
     return true;
 }
 
+/* Takes out the threads that left their last scope long ago, mostly because they exited. */
+static void threads_forget(struct scope_history *history, int64_t now_ns)
+{
+    struct thread_steps *old = history->threads;
+    struct thread_steps *threads = calloc(history->slot_count, sizeof *threads);
+    history->next_forget = history->step_count + forget_steps;
+    if (!threads)
+        return;
+    history->threads = threads;
+    for (uint32_t i = 0; i < history->slot_count; i++) {
+        if (!old[i].thread_id)
+            continue;
+        if (old[i].last.scope_id || now_ns - old[i].last.time_ns < IDLE_NS) {
+            *thread_slot(history, old[i].thread_id) = old[i];
+            continue;
+        }
+        if (old[i].last.time_ns > history->forgotten_ns)
+            history->forgotten_ns = old[i].last.time_ns;
+        history->steps_allocated -= old[i].capacity;
+        history->thread_count--;
+        free(old[i].steps);
+    }
+    free(old);
+}
+
+/* NULL: no room for one more thread. */
+static struct thread_steps *thread_make(struct scope_history *history, uint32_t thread_id, int64_t now_ns)
+{
+    bool is_full =
+        history->thread_count == threads_max || history->steps_allocated + steps_first > (uint64_t)steps_total_max;
+    if (is_full && history->step_count >= history->next_forget)
+        threads_forget(history, now_ns);
+    if (history->thread_count == threads_max) {
+        history->has_refused_threads = true;
+        return NULL;
+    }
+    struct thread_steps *thread = thread_slot(history, thread_id);
+    thread->thread_id = thread_id;
+    history->thread_count++;
+    return thread;
+}
+
 void scope_history_step(struct scope_history *history, uint32_t thread_id, int64_t time_ns, uint64_t scope_id)
 {
     struct thread_steps *thread = thread_slot(history, thread_id);
-    if (!thread->thread_id) {
-        if (history->thread_count == threads_max)
-            return; /* its kernels stay unattributed: find() knows no such thread */
-        thread->thread_id = thread_id;
-        history->thread_count++;
-    }
+    history->step_count++;
+    if (!thread->thread_id && !(thread = thread_make(history, thread_id, time_ns)))
+        return;
+    thread->last = (struct step){time_ns, scope_id};
     if (thread->count == thread->capacity && !steps_grow(history, thread)) {
+        thread->has_forgotten = true;
         if (!thread->capacity)
             return;
         thread->first++;
         thread->count--;
-        thread->has_forgotten = true;
     }
-    thread->steps[(thread->first + thread->count++) & (thread->capacity - 1)] = (struct step){time_ns, scope_id};
+    thread->steps[(thread->first + thread->count++) & (thread->capacity - 1)] = thread->last;
     history->steps_since_relax++;
 }
 
@@ -105,8 +152,12 @@ bool scope_history_find(struct scope_history *history, uint32_t thread_id, int64
 {
     const struct thread_steps *thread = thread_slot(history, thread_id);
     *scope_id = 0;
-    if (!thread->thread_id || !thread->count)
+    if (!thread->thread_id)
+        return !history->has_refused_threads && time_ns >= history->forgotten_ns;
+    if (time_ns >= thread->last.time_ns) {
+        *scope_id = thread->last.scope_id;
         return true;
+    }
     uint64_t low = 0, high = thread->count; /* first step after time_ns */
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -116,7 +167,7 @@ bool scope_history_find(struct scope_history *history, uint32_t thread_id, int64
             high = middle;
     }
     if (!low)
-        return !thread->has_forgotten;
+        return !thread->has_forgotten && time_ns >= history->forgotten_ns;
     *scope_id = thread->steps[(thread->first + low - 1) & (thread->capacity - 1)].scope_id;
     return true;
 }

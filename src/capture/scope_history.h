@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "Which scope was innermost on thread T at time t?" A step function per
  * thread, fed in time order by the collector and asked for times of API calls,
- * which arrive up to a flush period later. Bounded: the oldest steps go first,
- * and a question about forgotten time is answered with "unknown". */
+ * which arrive up to a flush period later. Bounded: the oldest steps go first, then threads that left their last
+ * scope long ago, and a question about forgotten time is answered with "unknown". */
 #ifndef GPUFL_CAPTURE_SCOPE_HISTORY_H
 #define GPUFL_CAPTURE_SCOPE_HISTORY_H
 
@@ -14,7 +14,7 @@ NODISCARD gpufl_status scope_history_make(struct scope_history **out);
 void scope_history_free(struct scope_history *history);
 /* From time_ns on, the innermost scope of the thread is scope_id (0: none). */
 void scope_history_step(struct scope_history *history, uint32_t thread_id, int64_t time_ns, uint64_t scope_id);
-/* False: that time was already forgotten. A thread never seen had no scope. */
+/* False: that time was already forgotten, or there was no room for the thread. A thread never seen had no scope. */
 bool scope_history_find(struct scope_history *history, uint32_t thread_id, int64_t time_ns, uint64_t *scope_id);
 /* True when a thread's steps fill fast enough that API records should be fetched soon. */
 bool scope_history_is_pressed(const struct scope_history *history);

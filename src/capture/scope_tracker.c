@@ -17,6 +17,7 @@ struct thread_scopes { /* the collector's picture of one thread's stack */
     uint32_t thread_id;
     struct open_scope *open;
     uint32_t depth, capacity;
+    uint32_t dropped_depth; /* open scopes that were too deep: their ends are still to come */
 };
 
 struct open_range {
@@ -29,6 +30,13 @@ struct path_part { /* key of a scope path: where it hangs and what it is called 
     uint32_t parent_path_id, name_id;
 };
 
+struct path {
+    struct path_part part;
+    uint32_t bytes; /* of its text */
+    uint16_t levels;
+    bool is_ellipsis; /* stands for all levels that were too many to be told apart */
+};
+
 struct scope_tracker {
     struct recorder *recorder;
     struct scope_history *history;
@@ -39,15 +47,25 @@ struct scope_tracker {
     uint64_t refused_seen;
     struct intern names, tags, paths;
     struct bytes path_text;
-    uint32_t *path_parents, *path_names; /* [path_id]: for spelling out new paths */
+    struct path *path_list; /* [path_id]: for spelling out new paths */
     uint32_t path_capacity;
+    size_t path_bytes; /* of all texts */
     struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
     uint32_t thread_count;
     struct open_range ranges[256];
     uint32_t range_count;
 };
 
-enum { text_bytes_max = 4 << 20, depth_max = 4096 };
+enum {
+    text_bytes_max = 4 << 20,
+    depth_max = 8192,
+    /* A path has its parent's text in it, so texts grow with the square of the depth. What lies below a path that has
+     * this much is told by its name alone: "outer|...|inner" with U+2026. */
+    path_levels_max = 250, /* readers tell 256 apart */
+    path_bytes_max = 4096,
+    paths_bytes_max = 16 << 20
+};
+static const char ellipsis[] = "\u2026";
 
 gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder, const struct thread_sink *sink)
 {
@@ -80,8 +98,7 @@ void scope_tracker_free(struct scope_tracker *tracker)
     intern_free(&tracker->tags);
     intern_free(&tracker->paths);
     bytes_free(&tracker->path_text);
-    free(tracker->path_parents);
-    free(tracker->path_names);
+    free(tracker->path_list);
     scope_history_free(tracker->history);
     free(tracker);
 }
@@ -103,45 +120,85 @@ uint64_t scope_tracker_count(const struct scope_tracker *tracker)
 
 static void spell_path(struct scope_tracker *tracker, uint32_t path_id)
 {
-    if (tracker->path_parents[path_id]) {
-        spell_path(tracker, tracker->path_parents[path_id]);
+    const struct path_part *part = &tracker->path_list[path_id].part;
+    if (part->parent_path_id) {
+        spell_path(tracker, part->parent_path_id);
         bytes_append_char(&tracker->path_text, '|');
     }
-    bytes_append_text(&tracker->path_text, intern_text(&tracker->names, tracker->path_names[path_id]));
+    bytes_append_text(&tracker->path_text, intern_text(&tracker->names, part->name_id));
+}
+
+/* Room for one more path in the list, of which ids count up. */
+static bool paths_reserve(struct scope_tracker *tracker)
+{
+    if (tracker->paths.count + 1 < tracker->path_capacity)
+        return true;
+    uint32_t capacity = tracker->path_capacity ? tracker->path_capacity * 2 : 256;
+    struct path *list = realloc(tracker->path_list, capacity * sizeof *list);
+    if (!list)
+        return false;
+    tracker->path_list = list;
+    tracker->path_capacity = capacity;
+    return true;
+}
+
+/* 0 when there is no room for one more. */
+static uint32_t path_make(struct scope_tracker *tracker, struct path_part part, size_t name_size)
+{
+    const struct path *parent = part.parent_path_id ? &tracker->path_list[part.parent_path_id] : NULL;
+    struct path path = {.part = part,
+                        .bytes = (uint32_t)(parent ? parent->bytes + 1 + name_size : name_size),
+                        .levels = (uint16_t)(parent ? parent->levels + 1 : 1)};
+    if (tracker->path_bytes + path.bytes > paths_bytes_max || !paths_reserve(tracker))
+        return 0;
+    uint32_t path_id = intern_id(&tracker->paths, &part, sizeof part, NULL);
+    if (!path_id)
+        return 0;
+    tracker->path_bytes += path.bytes;
+    tracker->path_list[path_id] = path;
+    bytes_clear(&tracker->path_text);
+    spell_path(tracker, path_id);
+    recorder_define(tracker->recorder, DICTIONARY_SCOPE_NAME, path_id, tracker->path_text.data,
+                    tracker->path_text.size);
+    return path_id;
 }
 
 /* The dictionary id of "<parent path>|<name>"; 0 when the tables are full. */
 static uint32_t path_find(struct scope_tracker *tracker, uint32_t parent_path_id, const char *name, size_t size)
 {
     struct path_part part = {parent_path_id, intern_id(&tracker->names, name, size, NULL)};
-    bool is_new = false;
-    uint32_t path_id = part.name_id ? intern_id(&tracker->paths, &part, sizeof part, &is_new) : 0;
-    if (!path_id) {
-        recorder_lose(tracker->recorder, LOSS_NAMES, 1);
+    if (!part.name_id)
         return 0;
-    }
-    if (!is_new)
+    uint32_t path_id = intern_find(&tracker->paths, &part, sizeof part);
+    return path_id ? path_id : path_make(tracker, part, size);
+}
+
+/* Where the paths of the scopes inside a path hang: at itself, or at the ellipsis when it is deep. 0: no room. */
+static uint32_t path_inside(struct scope_tracker *tracker, uint32_t path_id)
+{
+    const struct path *path = &tracker->path_list[path_id];
+    uint32_t above_id = path->part.parent_path_id;
+    if (above_id && tracker->path_list[above_id].is_ellipsis)
+        return above_id;
+    if (path->levels < path_levels_max && path->bytes < path_bytes_max)
         return path_id;
-    if (path_id >= tracker->path_capacity) {
-        uint32_t capacity = tracker->path_capacity ? tracker->path_capacity * 2 : 256;
-        uint32_t *parents = realloc(tracker->path_parents, capacity * sizeof *parents);
-        if (parents)
-            tracker->path_parents = parents;
-        uint32_t *names = realloc(tracker->path_names, capacity * sizeof *names);
-        if (names)
-            tracker->path_names = names;
-        if (!parents || !names) {
-            recorder_lose(tracker->recorder, LOSS_NAMES, 1);
-            return 0;
-        }
-        tracker->path_capacity = capacity;
-    }
-    tracker->path_parents[path_id] = parent_path_id;
-    tracker->path_names[path_id] = part.name_id;
-    bytes_clear(&tracker->path_text);
-    spell_path(tracker, path_id);
-    recorder_define(tracker->recorder, DICTIONARY_SCOPE_NAME, path_id, tracker->path_text.data,
-                    tracker->path_text.size);
+    uint32_t ellipsis_id = path_find(tracker, path_id, ellipsis, sizeof ellipsis - 1);
+    if (ellipsis_id)
+        tracker->path_list[ellipsis_id].is_ellipsis = true;
+    return ellipsis_id;
+}
+
+/* The path of a scope; outer: the scope it is in, or NULL. 0, and counted, when it has no name. */
+static uint32_t path_of(struct scope_tracker *tracker, const struct open_scope *outer, const char *name, size_t size)
+{
+    uint32_t parent_path_id = 0, path_id = 0;
+    if (outer && outer->path_id)
+        parent_path_id = path_inside(tracker, outer->path_id);
+    /* Inside a nameless scope nothing has a name: it would stand at the outside. */
+    if (!outer || parent_path_id)
+        path_id = path_find(tracker, parent_path_id, name, size);
+    if (!path_id)
+        recorder_lose(tracker->recorder, LOSS_NAMES, 1);
     return path_id;
 }
 
@@ -181,7 +238,7 @@ static struct thread_scopes *thread_of(struct scope_tracker *tracker, const stru
             continue;
         if (thread->thread_id != log->thread_id) { /* the ring went to another thread */
             thread->thread_id = log->thread_id;
-            thread->depth = 0;
+            thread->depth = thread->dropped_depth = 0;
         }
         return thread;
     }
@@ -191,13 +248,18 @@ static struct thread_scopes *thread_of(struct scope_tracker *tracker, const stru
     return thread;
 }
 
+static const struct open_scope *innermost(const struct thread_scopes *thread)
+{
+    return thread->depth ? &thread->open[thread->depth - 1] : NULL;
+}
+
 static uint64_t innermost_id(const struct thread_scopes *thread)
 {
-    return thread->depth ? thread->open[thread->depth - 1].id : 0;
+    return thread->depth ? innermost(thread)->id : 0;
 }
 
 static struct open_scope scope_open(struct scope_tracker *tracker, const struct ring_record *record,
-                                    uint32_t parent_path_id)
+                                    const struct open_scope *outer)
 {
     struct open_scope scope = {
         .id = tracker->next_id++,
@@ -205,12 +267,12 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
     };
     if (record->kind == THREAD_SCOPE_BEGIN) {
         const struct scope_event *event = (const struct scope_event *)record;
-        scope.path_id = path_find(tracker, parent_path_id, event->name, event->name_size);
+        scope.path_id = path_of(tracker, outer, event->name, event->name_size);
         scope.source = event->source;
         return scope;
     }
     const struct scope_meta_event *event = (const struct scope_meta_event *)record;
-    scope.path_id = path_find(tracker, parent_path_id, event->text, event->name_size);
+    scope.path_id = path_of(tracker, outer, event->text, event->name_size);
     scope.tag_id = tag_find(tracker, event->text + event->name_size, event->tag_size);
     scope.repeat = event->repeat;
     scope.warmup = event->warmup;
@@ -218,20 +280,27 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
     return scope;
 }
 
+static bool has_room_inside(struct thread_scopes *thread)
+{
+    if (thread->depth < thread->capacity)
+        return true;
+    uint32_t capacity = thread->capacity ? thread->capacity * 2 : 16;
+    struct open_scope *open = capacity <= depth_max ? realloc(thread->open, capacity * sizeof *open) : NULL;
+    if (!open)
+        return false;
+    thread->open = open;
+    thread->capacity = capacity;
+    return true;
+}
+
 static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread, const struct ring_record *record)
 {
-    if (thread->depth == thread->capacity) {
-        uint32_t capacity = thread->capacity ? thread->capacity * 2 : 16;
-        struct open_scope *open = capacity <= depth_max * 2 ? realloc(thread->open, capacity * sizeof *open) : NULL;
-        if (!open) {
-            recorder_lose(tracker->recorder, LOSS_SCOPE_RING, 1);
-            return;
-        }
-        thread->open = open;
-        thread->capacity = capacity;
+    if (thread->dropped_depth || !has_room_inside(thread)) {
+        thread->dropped_depth++;
+        recorder_lose(tracker->recorder, LOSS_SCOPE_DEPTH, 1);
+        return;
     }
-    uint32_t parent_path_id = thread->depth ? thread->open[thread->depth - 1].path_id : 0;
-    struct open_scope scope = scope_open(tracker, record, parent_path_id);
+    struct open_scope scope = scope_open(tracker, record, innermost(thread));
     write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0, thread->depth, innermost_id(thread));
     thread->open[thread->depth++] = scope;
     scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low,
@@ -240,6 +309,10 @@ static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread
 
 static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
 {
+    if (thread->dropped_depth) {
+        thread->dropped_depth--;
+        return;
+    }
     if (!thread->depth)
         return;
     int64_t time_ns = tick_scale_wall_ns(tracker->scale, ticks);
@@ -259,7 +332,7 @@ static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, co
     }
     struct open_range *range = &tracker->ranges[tracker->range_count++];
     *range = (struct open_range){((const struct scope_meta_event *)record)->range_id, thread_id,
-                                 scope_open(tracker, record, 0)};
+                                 scope_open(tracker, record, NULL)};
     write_row(tracker, &range->scope, thread_id, range->scope.start_ns, 0, 0, 0);
 }
 

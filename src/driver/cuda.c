@@ -5,6 +5,7 @@
 #include "driver/library.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct cuda {
 };
 
 static struct cuda the_cuda;
+static atomic_bool is_loaded; /* and bound: from then on nobody needs the lock */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void bind_functions(struct cuda *cuda)
@@ -26,7 +28,7 @@ static void bind_functions(struct cuda *cuda)
 #undef CUDA_BIND
 }
 
-gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem)
+static gpufl_status load_once(bool may_load, struct problem *problem)
 {
     static const char *const names[] = {"libcuda.so.1", NULL};
     struct library_search search = {"libcuda.so", NULL, NULL, NULL};
@@ -34,20 +36,31 @@ gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem
         search.path_variable = "GPUFL_CUDA_PATH";
         search.names = names;
     }
+    struct problem cause = {""};
+    if (!the_cuda.library.handle && library_open(&the_cuda.library, &search, &cause) != GPUFL_OK)
+        return problem_set(problem, GPUFL_E_NO_DRIVER, "no NVIDIA driver: %s", cause.text);
+    bind_functions(&the_cuda);
+    atomic_store_explicit(&is_loaded, true, memory_order_release);
+    return GPUFL_OK;
+}
+
+gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem)
+{
     gpufl_status status = GPUFL_OK;
-    pthread_mutex_lock(&load_lock);
-    if (!the_cuda.library.handle) {
-        struct problem cause = {""};
-        status = library_open(&the_cuda.library, &search, &cause);
-        if (status == GPUFL_OK)
-            bind_functions(&the_cuda);
-        else
-            status = problem_set(problem, GPUFL_E_NO_DRIVER, "no NVIDIA driver: %s", cause.text);
+    if (!atomic_load_explicit(&is_loaded, memory_order_acquire)) {
+        pthread_mutex_lock(&load_lock);
+        if (!atomic_load_explicit(&is_loaded, memory_order_relaxed))
+            status = load_once(may_load, problem);
+        pthread_mutex_unlock(&load_lock);
     }
-    pthread_mutex_unlock(&load_lock);
     if (status == GPUFL_OK)
         *out = &the_cuda;
     return status;
+}
+
+void cuda_abandon(void)
+{
+    pthread_mutex_init(&load_lock, NULL); /* a thread of the parent may have held it */
 }
 
 static const char *result_text(const struct cuda *cuda, int result)

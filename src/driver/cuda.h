@@ -24,6 +24,7 @@ struct device_limits {
 struct cuda; /* opaque, process-wide, never unloaded */
 /* Only a libcuda that is already mapped, unless may_load. */
 NODISCARD gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem);
+void cuda_abandon(void); /* in a forked child */
 /* For commands (info, doctor, demo), never in a user's process. */
 NODISCARD gpufl_status cuda_initialize(struct cuda *cuda, struct problem *problem);
 int cuda_driver_version(const struct cuda *cuda); /* 13000 = 13.0; 0 unknown */

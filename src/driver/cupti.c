@@ -122,6 +122,11 @@ gpufl_status cupti_load(struct cupti **out, struct problem *problem)
     return status;
 }
 
+void cupti_abandon(void)
+{
+    pthread_mutex_init(&load_lock, NULL); /* a thread of the parent may have held it */
+}
+
 uint32_t cupti_version(const struct cupti *cupti)
 {
     return cupti->version;

@@ -14,6 +14,7 @@
 struct cupti; /* opaque, process-wide, never unloaded */
 
 NODISCARD gpufl_status cupti_load(struct cupti **out, struct problem *problem);
+void cupti_abandon(void);                          /* in a forked child */
 uint32_t cupti_version(const struct cupti *cupti); /* 26 = 12.8, 130001 = 13.0 U1 */
 const char *cupti_path(const struct cupti *cupti);
 /* CUPTI's clock now; 0 when it cannot be read. */
@@ -67,6 +68,12 @@ NODISCARD gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti
 void cupti_flush(struct cupti *cupti, bool forced);
 /* Disables everything and flushes; no buffer function is called after it returns. */
 void cupti_trace_stop(struct cupti *cupti);
+void cupti_trace_abandon(void); /* in a forked child: nothing of the parent's trace is called there */
+/* What a failure of one of CUPTI's profilers left behind, for the life of the process: after FAILED disabling crashes,
+ * while reading what there is works; STUCK: a thread does not come back, so nothing is called any more. */
+enum cupti_damage { CUPTI_SOUND, CUPTI_FAILED, CUPTI_STUCK };
+void cupti_trace_damaged(enum cupti_damage damage); /* any thread; it only gets worse */
+bool cupti_trace_is_stuck(void);                    /* nothing more is asked of CUPTI, not even a flush */
 /* Records CUPTI itself dropped since the last call. */
 uint64_t cupti_take_dropped(struct cupti *cupti);
 /* The first CUPTI call that failed since start, for the capability record; "" when none did. */

@@ -309,6 +309,11 @@ void cupti_release(struct cupti *cupti)
     atomic_store(&events.listener, NULL);
 }
 
+void cupti_subscription_abandon(void)
+{
+    gate_abandon(&events.gate);
+}
+
 uint64_t cupti_cubin_crc(const struct cupti *cupti, const void *cubin, size_t cubin_bytes)
 {
     struct cupti_abi_cubin_crc_params params = {.size = sizeof params, .cubin_bytes = cubin_bytes, .cubin = cubin};

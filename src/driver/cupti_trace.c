@@ -14,6 +14,7 @@
 static struct trace {
     struct gate gate;      /* around the functions below */
     atomic_ullong dropped; /* records CUPTI dropped and nobody has taken yet */
+    atomic_int damage;     /* enum cupti_damage */
     uint8_t *(*buffer_request)(size_t *size);
     void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
     struct cupti *_Atomic cupti;
@@ -210,6 +211,8 @@ static unsigned enable_features(struct cupti *cupti, const struct cupti_trace_op
 /* Undoes what start did, last first; harmless for what was never done. */
 static void undo(struct cupti *cupti)
 {
+    if (atomic_load(&trace.damage) != CUPTI_SOUND)
+        return;
     cupti_silence(cupti);
     if (trace.record_groups)
         set_records(cupti, trace.record_groups, 0);
@@ -223,7 +226,8 @@ static void undo(struct cupti *cupti)
 
 static void release(struct cupti *cupti)
 {
-    cupti_release(cupti);
+    if (atomic_load(&trace.damage) != CUPTI_STUCK)
+        cupti_release(cupti);
     gate_close(&trace.gate);
 }
 
@@ -279,6 +283,10 @@ gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_opt
     gpufl_status status;
     if (trace.is_running)
         status = problem_set(problem, GPUFL_E_INVALID, "a trace already runs in this process");
+    else if (atomic_load(&trace.damage) != CUPTI_SOUND)
+        status = problem_set(problem, GPUFL_E_UNSUPPORTED,
+                             "a call to CUPTI failed in an earlier session of this process; it is not started again, "
+                             "since disabling it then crashes");
     else {
         cupti_forget_failure(cupti);
         status = start(cupti, options, result, problem);
@@ -300,21 +308,50 @@ static void collect_dropped(struct cupti *cupti)
         atomic_fetch_add(&trace.dropped, dropped);
 }
 
+bool cupti_trace_is_stuck(void)
+{
+    return atomic_load(&trace.damage) == CUPTI_STUCK;
+}
+
 void cupti_trace_stop(struct cupti *cupti)
 {
-    pthread_mutex_lock(&trace_lock);
+    bool is_stuck = cupti_trace_is_stuck();
+    if (!is_stuck) {
+        pthread_mutex_lock(&trace_lock);
+    } else if (pthread_mutex_trylock(&trace_lock)) {
+        gate_close(&trace.gate); /* a thread is in CUPTI with the lock, perhaps for good */
+        return;
+    }
     if (trace.is_running) {
         undo(cupti);
-        cupti_flush(cupti, true);
-        collect_dropped(cupti);
+        if (!is_stuck) {
+            cupti_flush(cupti, true);
+            collect_dropped(cupti);
+        }
         release(cupti);
         trace.is_running = false;
     }
     pthread_mutex_unlock(&trace_lock);
 }
 
+void cupti_trace_abandon(void)
+{
+    pthread_mutex_init(&trace_lock, NULL); /* a thread of the parent may have held it */
+    gate_abandon(&trace.gate);
+    cupti_subscription_abandon();
+}
+
+void cupti_trace_damaged(enum cupti_damage damage)
+{
+    int found = atomic_load(&trace.damage);
+    while (found < (int)damage && !atomic_compare_exchange_weak(&trace.damage, &found, damage)) {
+    }
+}
+
 gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem)
 {
+    if (atomic_load(&trace.damage) != CUPTI_SOUND)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI failed before, and would crash now");
     pthread_mutex_lock(&trace_lock);
     gpufl_status status = GPUFL_OK;
     if (trace.kinds >> CUPTI_ABI_KIND_CONCURRENT_KERNEL & 1) {

@@ -40,4 +40,11 @@ static inline void gate_close(struct gate *gate)
         sched_yield();
 }
 
+/* In a forked child: whoever was inside is a thread of the parent. */
+static inline void gate_abandon(struct gate *gate)
+{
+    atomic_store(&gate->is_open, false);
+    atomic_store(&gate->inside, 0);
+}
+
 #endif

@@ -441,10 +441,9 @@ gpufl_status pc_sampling_stop(struct pc_sampling *sampling, pc_samples_fn *take,
                               struct problem *problem)
 {
     gpufl_status status = pc_sampling_drain(sampling, take, user, drain, problem);
-    if (!sampling->is_enabled)
+    if (status != GPUFL_OK || !sampling->is_enabled) /* after a failed read disabling crashes */
         return status;
-    gpufl_status last = disable(sampling, take, user, drain, status == GPUFL_OK ? problem : NULL);
-    return status == GPUFL_OK ? last : status;
+    return disable(sampling, take, user, drain, problem);
 }
 
 gpufl_status pc_sampling_close(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
@@ -461,6 +460,12 @@ static void list_add(struct pc_sampling **list, struct pc_sampling *sampling)
     sampling->next_parked = *list;
     *list = sampling;
     pthread_mutex_unlock(&parked_lock);
+}
+
+void pc_sampling_abandon(void)
+{
+    pthread_mutex_init(&parked_lock, NULL); /* a thread of the parent may have held it */
+    parked = NULL;
 }
 
 void pc_sampling_park(struct pc_sampling *sampling)

@@ -68,6 +68,7 @@ void pc_sampling_park(struct pc_sampling *sampling);
 bool pc_sampling_any_parked(void);
 /* Frees without a CUPTI call: the context is gone, or the process was forked. */
 void pc_sampling_forget(struct pc_sampling *sampling);
+void pc_sampling_abandon(void); /* in a forked child: what is parked is the parent's */
 size_t pc_sampling_bytes(const struct pc_sampling *sampling);
 
 #endif

@@ -16,9 +16,9 @@ struct pm_sampling_options {
     size_t metric_count;
     const bool *is_named; /* by metric, borrowed until open returns: the GPU must have it; NULL: all of them */
     int64_t interval_ns;
-    size_t hardware_buffer_bytes;
-    uint32_t sample_capacity; /* most samples that one decode can give */
-    bool keeps_latest;        /* a full hardware buffer forgets its oldest samples, else it takes no more */
+    size_t hardware_buffer_bytes; /* of the process's memory */
+    uint32_t sample_capacity;     /* most samples that one decode can give */
+    bool keeps_latest;            /* a full hardware buffer forgets its oldest samples, else it takes no more */
 };
 
 /* What was granted. */
@@ -33,7 +33,8 @@ struct pm_sampling_facts {
 struct pm_decode {
     size_t sample_count;
     bool is_full;        /* the capacity was reached: what did not fit is gone */
-    bool has_overflowed; /* the hardware buffer was full: samples were not taken */
+    bool has_overflowed; /* the hardware buffer was full: samples were not taken; without a sample there is never one
+                          * again (an H200, whatever keeps_latest): close and open anew */
 };
 
 struct pm_sample_time {

@@ -158,6 +158,13 @@ void profiler_target_release(struct cupti *cupti)
     pthread_mutex_unlock(&use_lock);
 }
 
+void profiler_target_abandon(void)
+{
+    pthread_mutex_init(&use_lock, NULL); /* a thread of the parent may have held it */
+    use_count = 0;
+    is_ending = false;
+}
+
 static gpufl_status refuse_device(const struct profiler_abi_device_supported *answer, struct problem *problem)
 {
     static const char *const api_names[] = {"range profiling", "PC sampling", "SASS metrics", "PM sampling"};

@@ -29,6 +29,7 @@ gpufl_status profiler_lacks(const struct cupti *cupti, const char *function, str
  * one profiler_target_release; the last one ends it. GPUFL_E_BUSY: that is happening right now. */
 NODISCARD gpufl_status profiler_target_acquire(struct cupti *cupti, struct problem *problem);
 void profiler_target_release(struct cupti *cupti);
+void profiler_target_abandon(void); /* in a forked child: the uses are the parent's */
 
 /* Whether the device (its CUDA ordinal) allows the API; wants an acquired profiler. The problem names the reason. */
 NODISCARD gpufl_status profiler_target_check(struct cupti *cupti, uint32_t device, enum profiler_api api,

@@ -366,8 +366,8 @@ const struct rocprofiler_agent *rocprofiler_agent_at(const struct rocprofiler *r
 void rocprofiler_forget(void)
 {
     struct rocprofiler *rocprofiler = &the_rocprofiler;
-    atomic_store(&rocprofiler->gate.is_open, false);
-    atomic_store(&rocprofiler->gate.inside, 0);
+    pthread_mutex_init(&load_lock, NULL); /* a thread of the parent may have held it */
+    gate_abandon(&rocprofiler->gate);
     rocprofiler->granted = 0;
     if (atomic_load(&rocprofiler->state) != ROCPROFILER_UNREGISTERED)
         atomic_store(&rocprofiler->state, ROCPROFILER_FINALIZED);

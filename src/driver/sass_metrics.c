@@ -161,6 +161,11 @@ gpufl_status sass_metrics_configure(const struct sass_metrics *metrics, uint32_t
     return status;
 }
 
+void sass_metrics_abandon(void)
+{
+    pthread_mutex_init(&configured_lock, NULL); /* a thread of the parent may have held it */
+}
+
 gpufl_status sass_metrics_enable(const struct sass_metrics *metrics, void *context, bool is_lazy,
                                  struct problem *problem)
 {

@@ -65,6 +65,7 @@ NODISCARD gpufl_status sass_metrics_list(const struct sass_metrics *metrics, con
 NODISCARD gpufl_status sass_metrics_configure(const struct sass_metrics *metrics, uint32_t device,
                                               const struct sass_metric_list *list, const struct sass_choice *choice,
                                               struct problem *problem);
+void sass_metrics_abandon(void); /* in a forked child */
 /* is_lazy: a kernel is patched when it is first launched, else all loaded ones now. */
 NODISCARD gpufl_status sass_metrics_enable(const struct sass_metrics *metrics, void *context, bool is_lazy,
                                            struct problem *problem);

@@ -6,12 +6,16 @@
 #include "base/log.h"
 #include "capture/collector.h"
 #include "capture/session_frame.h"
+#include "capture/thread_log.h"
 #include "driver/cuda.h"
+#include "driver/fork.h"
 #include "driver/profiler_host.h"
 #include "logfile/session_dir.h"
 #include "logfile/writer.h"
 #include "sdk/amd_session.h"
+#include "sdk/deep_options.h"
 #include "sdk/options.h"
+#include "sdk/session_mutex.h"
 #include "sdk/session_records.h"
 
 #include <pthread.h>
@@ -27,8 +31,8 @@ enum { close_deadline_ms = 10000 };
 
 int gpufl_recording;
 
+/* What has no word of its own is under session_mutex: init, shutdown, system windows; never taken by scopes. */
 static struct {
-    pthread_mutex_t mutex; /* init, shutdown, system windows; never taken by scopes */
     bool is_running, is_injected, has_handlers;
     int users;                   /* inits not yet matched by a shutdown */
     _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
@@ -46,47 +50,13 @@ static struct {
     _Atomic(struct system_sampler *) scope_sampler;
     _Atomic(struct deep *) scope_deep;
     _Atomic int visitors;
-    _Atomic bool is_disabled; /* said the last init */
-} session = {.mutex = PTHREAD_MUTEX_INITIALIZER, .grant_mutex = PTHREAD_MUTEX_INITIALIZER};
-
-static _Thread_local struct problem last_problem;
-/* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
-static _Thread_local bool is_starting;
-
-gpufl_status session_fail(gpufl_status status, const struct problem *problem)
-{
-    last_problem = *problem;
-    return status;
-}
-
-const char *gpufl_last_error(void)
-{
-    return last_problem.text;
-}
-
-const char *gpufl_status_string(gpufl_status status)
-{
-    switch (status) {
-#define STATUS_TEXT(name, code, text) \
-    case name:                        \
-        return text;
-        GPUFL_STATUS_MAP(STATUS_TEXT)
-#undef STATUS_TEXT
-    }
-    return "unknown status";
-}
+    _Atomic bool is_disabled;      /* said the last init */
+    _Atomic bool is_injection_due; /* `gpufl trace` wants the session: whoever has the mutex sees to it, see below */
+} session = {.grant_mutex = PTHREAD_MUTEX_INITIALIZER};
 
 const char *gpufl_version(void)
 {
     return GPUFL_VERSION_STRING;
-}
-
-gpufl_engine gpufl_active_engine(void)
-{
-    pthread_mutex_lock(&session.mutex);
-    gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
-    pthread_mutex_unlock(&session.mutex);
-    return engine;
 }
 
 bool session_is_disabled(void)
@@ -149,29 +119,6 @@ static bool is_before_cuda(bool is_injected)
 {
     struct cuda *cuda;
     return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
-}
-
-static struct deep_settings deep_settings(const struct options *options, bool is_injected)
-{
-    return (struct deep_settings){
-        .engine = options->profiling_engine,
-        .is_pc_serialized = options->pc_sampling_mode == PC_MODE_SERIALIZED,
-        .pc_rate_hz = (uint32_t)options->pc_sampling_rate_hz,
-        .pc_period_exponent = (uint32_t)options->pc_sampling_period,
-        .pc_drain_ms = (uint32_t)options->pc_sampling_drain_ms,
-        .sass_metrics = options->sass_metrics,
-        .range_metrics = options->range_metrics,
-        .range_scopes = options->range_scopes,
-        /* Traced from outside, a program usually has no scopes. */
-        .is_range_per_kernel = options->range_mode == RANGE_MODE_KERNEL ||
-                               (options->range_mode == RANGE_MODE_AUTO && is_injected && !options->range_scopes[0]),
-        .pm_metrics = options->pm_metrics,
-        .pm_interval_us = (uint32_t)options->pm_interval_us,
-        .counting_ms = (uint32_t)options->deep_counting_ms,
-        .sampling_ms = (uint32_t)options->deep_sampling_ms,
-        .with_source = options->enable_source_collection,
-        .code_bytes_max = (uint64_t)options->code_bytes_max,
-    };
 }
 
 static gpufl_engine granted_engine(const struct options *options, const struct trace_grant *grant)
@@ -237,7 +184,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .is_before_cuda = is_before_cuda(is_injected),
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
-        .deep = deep_settings(options, is_injected),
+        .deep = deep_settings_of(options, is_injected),
         .on_news = on_news,
         .amd = amd_settings_of(options, session.sampler),
         .sampler_cpu_ns = sampler_cpu_ns,
@@ -293,14 +240,35 @@ static void take_scopes_back(void)
         sched_yield();
 }
 
+/* With the mutex: one user leaves, and the last one ends the session. */
+static void leave_session(void)
+{
+    /* A session that `gpufl trace` started keeps its one user until the process exits. */
+    bool is_last = session.is_running && session.users == 1 && !session.is_injected;
+    if (session.users > (session.is_injected ? 1 : 0))
+        session.users--;
+    if (!is_last)
+        return;
+    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
+    take_scopes_back();
+    collector_stop(session.collector); /* its last overhead record still asks the sampler */
+    system_sampler_stop(session.sampler);
+    session.sampler = NULL;
+    session_frame_end(collector_recorder(session.collector), clock_wall_ns());
+    close_parts();
+    session.is_running = false;
+}
+
 static void on_exit_of_process(void)
 {
-    pthread_mutex_lock(&session.mutex);
+    if (session_mutex_is_own()) /* what exits is a function that the session called */
+        return;
+    session_mutex_lock();
     if (session.users > 0)
         session.users = 1;
     session.is_injected = false;
-    pthread_mutex_unlock(&session.mutex);
-    gpufl_shutdown();
+    leave_session();
+    session_mutex_unlock();
 }
 
 /* Handlers run last registered first, destructors of libraries among them: ours must come before theirs. */
@@ -309,36 +277,29 @@ static void attend_exit(void)
     atexit(on_exit_of_process);
 }
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&session.mutex);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&session.mutex);
-}
-
 /* The child has none of gpufl's threads and must not write to the parent's files: it forgets the
  * session. It may start its own. */
 static void after_fork_in_child(void)
 {
+    bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */
+    log_abandon();
+    driver_abandon();
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
     atomic_store(&session.scope_sampler, NULL);
     atomic_store(&session.scope_deep, NULL);
     atomic_store(&session.visitors, 0);
-    if (session.is_running) {
+    if (is_whole && session.is_running) {
         log_writer_abandon(session.writer);
         system_sampler_abandon(session.sampler);
         collector_abandon(session.collector);
     }
-    rocprofiler_forget();
+    thread_logs_forget();
     session.writer = NULL;
     session.sampler = NULL;
     session.collector = NULL;
     session.is_running = session.is_injected = false;
     session.users = 0;
-    pthread_mutex_init(&session.mutex, NULL);
+    atomic_store(&session.is_injection_due, false);
     pthread_mutex_init(&session.grant_mutex, NULL);
 }
 
@@ -349,7 +310,6 @@ static void install_handlers(void)
     session.has_handlers = true;
     attend_exit();
     profiler_host_on_use(attend_exit);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static gpufl_status start_locked(const gpufl_options *given, bool is_injected, struct problem *problem)
@@ -398,28 +358,73 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     return GPUFL_OK;
 }
 
+/* With the mutex: starts the session, or becomes one more user of it. */
+static gpufl_status join_session(const gpufl_options *given, bool is_injected, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    if (!session.is_running)
+        status = start_locked(given, is_injected, problem);
+    if (status == GPUFL_OK) {
+        session.users++;
+        session.is_injected |= is_injected;
+    }
+    atomic_store(&session.is_disabled, status == GPUFL_E_DISABLED);
+    return status;
+}
+
+/* An injected start never waits for the mutex: the driver holds its own lock around it, and the thread that has the
+ * mutex may be in CUPTI, waiting for the driver. It leaves its wish behind, and whoever has the mutex fulfils it. */
+static gpufl_status settle_injection(void)
+{
+    gpufl_status status = GPUFL_OK;
+    while (atomic_load(&session.is_injection_due) && session_mutex_trylock()) {
+        struct problem problem = {""};
+        if (atomic_exchange(&session.is_injection_due, false))
+            status = join_session(NULL, true, &problem);
+        session_mutex_unlock();
+        if (problem.text[0])
+            log_message(GPUFL_LOG_ERROR, "%s", problem.text);
+    }
+    return status;
+}
+
+static void unlock(void)
+{
+    session_mutex_unlock();
+    (void)settle_injection();
+}
+
+static void after_fork_in_parent(void)
+{
+    if (session_mutex_after_fork_in_parent())
+        (void)settle_injection();
+}
+
+static void attend_forks(void)
+{
+    pthread_atfork(session_mutex_before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 gpufl_status session_start(const gpufl_options *given, bool is_injected)
 {
-    if (is_starting)
+    static pthread_once_t is_attended = PTHREAD_ONCE_INIT;
+    /* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
+    if (session_mutex_is_own())
         return GPUFL_OK;
     struct problem problem = {""};
-    last_problem = problem;
+    (void)session_fail(GPUFL_OK, &problem); /* what failed before is forgotten */
     atomic_store(&session.is_disabled, options_are_disabled(given));
     if (atomic_load(&session.is_disabled))
         return session_fail(GPUFL_E_DISABLED,
                             &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
-    pthread_mutex_lock(&session.mutex);
-    gpufl_status status = GPUFL_OK;
-    if (!session.is_running) {
-        is_starting = true;
-        status = start_locked(given, is_injected, &problem);
-        is_starting = false;
-        session.is_injected = status == GPUFL_OK && is_injected;
+    pthread_once(&is_attended, attend_forks);
+    if (is_injected) {
+        atomic_store(&session.is_injection_due, true);
+        return settle_injection();
     }
-    if (status == GPUFL_OK)
-        session.users++;
-    atomic_store(&session.is_disabled, status == GPUFL_E_DISABLED);
-    pthread_mutex_unlock(&session.mutex);
+    session_mutex_lock();
+    gpufl_status status = join_session(given, false, &problem);
+    unlock();
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_ERROR, "%s", problem.text);
         session_fail(status, &problem);
@@ -429,9 +434,9 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
 
 void session_join_hip(void)
 {
-    if (is_starting)
+    if (session_mutex_is_own())
         return;
-    pthread_mutex_lock(&session.mutex);
+    session_mutex_lock();
     bool is_running = session.is_running;
     if (is_running && (!session.grant.amd.is_tried || session.grant.amd.status != GPUFL_OK)) {
         struct amd_grant grant = {0};
@@ -442,7 +447,7 @@ void session_join_hip(void)
         pthread_mutex_unlock(&session.grant_mutex);
         collector_tell_news(session.collector);
     }
-    pthread_mutex_unlock(&session.mutex);
+    unlock();
     if (!is_running)
         (void)session_start(NULL, true);
 }
@@ -454,30 +459,25 @@ gpufl_status gpufl_init(const gpufl_options *options)
 
 void gpufl_shutdown(void)
 {
-    pthread_mutex_lock(&session.mutex);
-    /* A session that `gpufl trace` started keeps its one user until the process exits. */
-    bool is_last = session.is_running && session.users == 1 && !session.is_injected;
-    if (session.users > (session.is_injected ? 1 : 0))
-        session.users--;
-    if (is_last) {
-        __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
-        take_scopes_back();
-        collector_stop(session.collector); /* its last overhead record still asks the sampler */
-        system_sampler_stop(session.sampler);
-        session.sampler = NULL;
-        session_frame_end(collector_recorder(session.collector), clock_wall_ns());
-        close_parts();
-        session.is_running = false;
-    }
-    pthread_mutex_unlock(&session.mutex);
+    session_mutex_lock();
+    leave_session();
+    unlock();
+}
+
+gpufl_engine gpufl_active_engine(void)
+{
+    session_mutex_lock();
+    gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
+    unlock();
+    return engine;
 }
 
 static void system_window(const char *name, bool is_start)
 {
-    pthread_mutex_lock(&session.mutex);
+    session_mutex_lock();
     if (session.is_running)
         system_sampler_window(session.sampler, name ? name : "", is_start);
-    pthread_mutex_unlock(&session.mutex);
+    unlock();
 }
 
 void gpufl_system_start(const char *name)

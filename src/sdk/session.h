@@ -19,7 +19,8 @@ void scope_begin(const struct scope_text *text);
 void scope_end(void);
 
 /* Who started the session decides when it ends: in a program traced by `gpufl trace`, the program's
- * own init and shutdown only join and leave. */
+ * own init and shutdown only join and leave. An injected start does not wait for what another thread does with the
+ * session: GPUFL_OK then, and that thread sees to it. */
 gpufl_status session_start(const gpufl_options *given, bool is_injected);
 /* HIP starts in a program traced from outside: starts the session, or adds AMD's part to it. */
 void session_join_hip(void);

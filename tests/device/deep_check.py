@@ -4,6 +4,7 @@ needed: deep_check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the tabl
 
 STEPS: which steps, by name. TRAIN_STEPS: length of the PyTorch runs. MEMORY_S: length of the step `memory`, which
 runs only when it is named."""
+import concurrent.futures
 import functools
 import gzip
 import json
@@ -12,6 +13,7 @@ import pathlib
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 
 from bench_table import BenchTable
@@ -352,11 +354,37 @@ def memory():
         code == 0 and late - early <= 1024 and rows > 0)
 
 
+def beside_others(options, number):
+    """Exit status, or that it hung, with what was granted and lost."""
+    program, directory = [WORK / "two_kernels", "--rounds", "20"], WORK / f"d-beside-{number}"
+    try:
+        result, sessions = table.trace(program, directory, timeout=25, extra=(*options, "--quiet"))
+    except subprocess.TimeoutExpired:
+        return "hung", None, {}
+    ended = last_json(result)["error"] if result.stdout.strip() else "no last line"
+    is_there = len(sessions) == 1
+    return (result.returncode or ended, selected_engine(sessions[0])[0] if is_there else None,
+            losses(sessions[0]) if is_there else {})
+
+
+def neighbours():
+    """Three programs on one GPU at once, by engine: each ends as it does alone."""
+    engines = {"PcSampling": ("--engine", "PcSampling"), "SassMetrics": ("--engine", "SassMetrics"),
+               "RangeProfiler": ("--engine", "RangeProfiler", "--range-mode", "kernel"), "PM": ("--pm", "overview")}
+    for name, options in engines.items():
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            outcomes = list(pool.map(functools.partial(beside_others, options), range(3)))
+        say(f"three programs on one GPU at once, {name}",
+            "; ".join(f"exit {code}, {engine}, lost {lost}" for code, engine, lost in outcomes), "exit 0 each",
+            all(code == 0 for code, _, _ in outcomes))
+
+
 # From the most telling to the longest. Seconds that each may take are in LIMITS_S.
 STEPS = {"records": records, "streams": streams, "cosine": same_distributions, "sass": sass, "range": ranges,
-         "lines": lines, "deep": deep, "launches": launches, "step": torch_steps, "pm": pm, "memory": memory}
+         "lines": lines, "deep": deep, "launches": launches, "neighbours": neighbours,
+         "step": torch_steps, "pm": pm, "memory": memory}
 LIMITS_S = {"records": 60, "streams": 60, "cosine": 60, "sass": 70, "range": 120, "lines": 60, "deep": 180,
-            "launches": 60, "step": 150, "pm": 100}
+            "launches": 60, "neighbours": 110, "step": 150, "pm": 100}
 USUAL = [name for name in STEPS if name != "memory"]
 if __name__ == "__main__":
     table.run_steps(STEPS, os.environ.get("STEPS", ",".join(USUAL)).split(","), LIMITS_S)

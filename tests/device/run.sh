@@ -3,7 +3,7 @@
 # Builds what a check needs and runs it. Needs a GPU, nvcc and a gpufl build.
 # usage: tests/device/run.sh BUILD_DIR WORK_DIR [OUT_DIR [check.py|deep_check.py|monitor_check.py]]
 # STEPS=a,b,c: only these steps. check.py proves the Trace engine; deep_check.py the engines above it, whose steps
-# are, in this order: records streams cosine sass range lines deep launches step pm; and memory, only when asked for.
+# are, in this order: records streams cosine sass range lines deep launches neighbours step pm; and memory, only when asked for.
 # monitor_check.py: the monitor beside nvidia-smi.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -29,6 +29,7 @@ def environment(library_path=FAKES, **variables):
     # A toolkit of this machine would be found first.
     for library in ("CUDA", "CUPTI", "NVML"):
         result[f"GPUFL_{library}_PATH"] = str(library_path)
+    result["FAKE_MACHINE"] = str(os.getpid())  # tests that run beside this one have other GPUs
     result["GPUFL_SYSFS_ROOT"] = "/nonexistent"  # AMD's GPUs of this machine
     result["LC_ALL"] = "C.UTF-8"
     for name, value in variables.items():

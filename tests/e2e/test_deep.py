@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import FAKE_APP, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, environment, gpufl, main, sessions
+from harness import FAKE_APP, GPUFL, SOURCE, TIMEOUT_S, Session, TestCase, Traced, environment, gpufl, main, sessions
 
 WARPS = 264 * 256 // 32  # of each of fake_app's launches, and so the count of each instruction
 CUBIN = SOURCE / "tests/fuzz/corpus/cubin/linked"
@@ -168,6 +168,52 @@ class Alternation(Deep):
         self.assert_sections(session, "STALLS", "INSTRUCTIONS", "DEEP DATA")
 
 
+class BusyGpu(Deep):
+    """Kernels that do not end: what needs an idle GPU is not done, and the program does not wait for it."""
+    ENGINES = {"SassMetrics": SASS, "Deep": DEEP}
+    END_S = 10
+
+    def trace_until(self, end_s, name, options, *arguments):
+        directory = self.directory / name
+        command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, *arguments, "--no-sync"]
+        # What CUPTI still counts cannot be freed. FAKE_MACHINE: a program that hangs must not keep the GPU from the next.
+        env = environment(FAKE_MACHINE=None, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+        result = subprocess.run([str(word) for word in command], env=env, cwd=self.directory, text=True, timeout=end_s,
+                                stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return Traced(result, directory)
+
+    def test_a_program_ends_before_its_kernel_and_the_log_says_what_was_not_read(self):
+        for name, options in self.ENGINES.items():
+            with self.subTest(name):
+                session = self.trace_until(self.END_S, name, options, "--kernel-us", 30000000, "--launches", 1).session
+                losses = [loss for loss in session.records("loss") if loss["reason"] == "sass_records_dropped"]
+                self.assertEqual([(loss["count"], loss["cause"]) for loss in losses],
+                                 [(1, "the GPU was still at work 2 s after the end, so the counts of window 1 were not read")])
+                self.assertEqual(self.samples(session, 1), [])
+                self.assertEqual([window["close_reason"] for window in session.records("deep_window_event")],
+                                 ["counts_unread"])
+                self.assertEqual(len(session.rows("launch_event_batch")), 1)
+                self.assertFalse(self.verify(session.path)["is_complete"])
+                _, capabilities = final_capabilities(session)
+                self.assertEqual(capabilities["sass_metrics"]["status"], "skipped", capabilities["sass_metrics"])
+
+    def test_records_that_cupti_could_not_be_asked_for_are_not_taken_over_by_somebody(self):
+        session = self.trace_until(TIMEOUT_S, "copies", SASS, "--kernel-us", 60000, "--launches", 149, "--sync-every", 50,
+                                   "--copies").session
+        self.assertEqual({loss["reason"] for loss in session.records("loss")}, {"sass_records_dropped", "cupti_left"})
+
+    def test_launches_go_on_while_the_gpu_is_busy(self):
+        launches = {}
+        for name, options in {"Trace": [], **self.ENGINES}.items():
+            traced = self.trace_until(TIMEOUT_S, name, options, "--kernel-us", 1000000, "--pause-us", 10000, "--run-ms", 3000)
+            launches[name] = traced.counts["kernels"]
+            if options:
+                self.assertEqual({row["window_id"] for row in traced.session.rows("launch_event_batch")}, {1})
+        for name in self.ENGINES:
+            self.assertGreater(launches[name], launches["Trace"] / 2, launches)
+
+
 class Ranges(Deep):
     def test_each_launch_has_its_counters(self):
         traced, session = self.run_engine(KERNELS, "--launches", 100, "--scopes", "--sync-every", 10)
@@ -225,6 +271,14 @@ class PmSampling(Deep):
         times = sorted({row["time_ns"] for row in session.rows("pm_sample_batch")})
         self.assertGreater(len(times), 5)
         self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
+
+    def test_a_full_hardware_buffer_is_told_and_sampling_goes_on(self):
+        traced = self.trace("--launches", 800, "--kernel-us", 20, "--pause-us", 1000, options=PM,
+                            env=environment(FAKE_FAULTS="pm_full_at=2"))
+        told = [loss for loss in traced.session.records("loss") if loss["reason"] == "pm_overflow"]
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0]["cause"], r"^the hardware buffer of 64 MiB was full \d+ ms after the last read$")
+        self.assertGreater(max(row["time_ns"] for row in traced.session.rows("pm_sample_batch")), told[0]["ts_ns"])
 
     def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
         for fault in ("missing_metric", "uncountable_metric"):
@@ -286,7 +340,9 @@ class Life(Deep):
             for fork in ("--fork", "--fork-first"):
                 with self.subTest(engine=name, fork=fork):
                     # A forked child abandons what the parent owns: for a leak checker that is a leak.
-                    env = environment(ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+                    # FAKE_MACHINE: PC samples of one GPU would be for one of the two.
+                    env = environment(FAKE_MACHINE=None,
+                                      ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
                     traced = self.trace("--launches", 100, fork, options=options, env=env,
                                         directory=self.directory / (name + fork))
                     self.assert_whole(traced)

@@ -80,7 +80,7 @@ class Faults(TestCase):
         # The run that must have everything lasts until threads on a busy machine have had their turn.
         app = engine.app if fault else (*engine.app, "--pause-us", 3000)
         result = gpufl("trace", "-o", directory, *engine.options, "--", FAKE_APP, *app, cwd=self.directory,
-                       env=environment(FAKE_FAULTS=fault, ASAN_OPTIONS=WITHOUT_LEAKS, **SHORT_WINDOWS))
+                       env=environment(FAKE_MACHINE=None, FAKE_FAULTS=fault, ASAN_OPTIONS=WITHOUT_LEAKS, **SHORT_WINDOWS))
         traced = Traced(result, directory)
         path = sessions(directory)[0]
         session, verdict = Session(path), json.loads(gpufl("verify", path, "--json").stdout)

@@ -4,11 +4,13 @@
 #include "cupti_records.h"
 #include "faults.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DOMAIN_COUNT = 4 };
 struct resource_data { /* CUpti_ResourceData */
@@ -74,6 +76,17 @@ static void holder_name(char name[CUPTI_ABI_OTHER_NAME_BYTES])
         memcpy(name, subscriber.name, CUPTI_ABI_OTHER_NAME_BYTES);
 }
 
+/* Subscribing may be what initializes CUDA. */
+static void cuda_start_after(int64_t delay_ms)
+{
+    int (*cuda_init)(unsigned flags);
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+    usleep((useconds_t)delay_ms * 1000);
+    *(void **)&cuda_init = driver != NULL ? dlsym(driver, "cuInit") : NULL;
+    if (cuda_init != NULL)
+        (void)cuda_init(0);
+}
+
 static int subscribe(void **handle, cupti_abi_callback_fn *callback, void *user,
                      struct cupti_abi_subscriber_params *params)
 {
@@ -83,6 +96,9 @@ static int subscribe(void **handle, cupti_abi_callback_fn *callback, void *user,
     int result = cupti_attach();
     if (result != CUPTI_ABI_SUCCESS)
         return result;
+    int64_t delay_ms = fault_number("subscribe_starts_cuda_ms", -1);
+    if (delay_ms >= 0)
+        cuda_start_after(delay_ms);
     pthread_mutex_lock(&subscriber_lock);
     holder_name(holder);
     if (holder[0] != '\0') {

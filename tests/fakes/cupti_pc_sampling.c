@@ -14,6 +14,8 @@
 #include "gpu_timeline.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +84,7 @@ struct context {
     size_t sampled_count, sampled_first, pc_first; /* the first not read yet */
     uint64_t unread;
 };
+static atomic_bool is_damaged; /* a read failed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *contexts[CONTEXTS];
 
@@ -327,8 +330,10 @@ static int context_read(struct context *context, struct pc_sampling_abi_data *da
 int cuptiPCSamplingGetData(struct pc_sampling_abi_data_params *params)
 {
     int result = call_begin("cuptiPCSamplingGetData", params->size, sizeof *params, params->context);
-    if (result != CUPTI_ABI_SUCCESS)
+    if (result != CUPTI_ABI_SUCCESS) {
+        is_damaged |= result != PC_SAMPLING_ABI_OUT_OF_MEMORY;
         return result;
+    }
     if (params->data == NULL || params->data->size != sizeof *params->data)
         return CUPTI_INVALID_PARAMETER;
     pthread_mutex_lock(&lock);
@@ -340,8 +345,15 @@ int cuptiPCSamplingGetData(struct pc_sampling_abi_data_params *params)
     return result;
 }
 
+void pc_sampling_crash_if_damaged(void)
+{
+    if (is_damaged)
+        raise(SIGSEGV);
+}
+
 int cuptiPCSamplingDisable(struct pc_sampling_abi_context_params *params)
 {
+    pc_sampling_crash_if_damaged();
     int result = call_begin("cuptiPCSamplingDisable", params->size, sizeof *params, params->context);
     if (result != CUPTI_ABI_SUCCESS)
         return result;

@@ -16,6 +16,8 @@ PC_SAMPLING_ABI_FUNCTIONS(PC_SAMPLING_PROTOTYPE)
 void pc_sampling_work(const struct fake_work *work);
 /* Kernel records cannot be enabled then. */
 bool pc_sampling_is_enabled(void);
+/* As CUPTI does where something is disabled after a read of samples failed. */
+void pc_sampling_crash_if_damaged(void);
 
 struct pc_recorded_stall {
     uint32_t index;

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PM_PROTOTYPE(member, symbol, parameters) FAKE_API int symbol parameters;
 PM_SAMPLING_ABI_FUNCTIONS(PM_PROTOTYPE)
@@ -25,6 +26,8 @@ enum { SAMPLE_VALUES = 10 /* then they repeat */ };
 
 struct sampler {
     bool is_enabled, is_configured, is_started;
+    bool is_dead;                   /* its hardware buffer was full: no decode gives anything any more */
+    bool was_image_full;            /* at the last decode */
     uint64_t interval_ns, capacity; /* samples that the hardware buffer holds */
     bool keeps_latest;
     uint64_t started_ns, stopped_ns, taken_until; /* number of the next sample to decode */
@@ -208,11 +211,26 @@ static void sample_fill(const struct sampler *sampler, uint64_t number, struct c
                                : NAN;
 }
 
-static void decode(struct sampler *sampler, struct counter_data_image *image, struct pm_abi_decode *params)
+/* FAKE_FAULTS: pm_dead_when_full=1, a full hardware buffer is the end of the object, as on the real one in either mode;
+ * pm_full_at=N, the Nth decode finds it full. */
+static bool dies(struct sampler *sampler, uint64_t waiting)
+{
+    static int64_t decodes;
+    bool is_full = ++decodes == fault_number("pm_full_at", 0);
+    sampler->is_dead |= is_full || (waiting > sampler->capacity && fault_number("pm_dead_when_full", 0));
+    return sampler->is_dead;
+}
+
+/* FAKE_FAULTS: pm_stale_us=N, the first sample after a full image begins N us too early. */
+static int decode(struct sampler *sampler, struct counter_data_image *image, struct pm_abi_decode *params)
 {
     uint64_t until_ns = sampler->is_started ? clock_now_ns() : sampler->stopped_ns;
     uint64_t due = until_ns > sampler->started_ns ? (until_ns - sampler->started_ns) / sampler->interval_ns : 0;
     uint64_t first = sampler->taken_until < due ? sampler->taken_until : due, end = due;
+    if (dies(sampler, end - first)) {
+        params->overflow = 1;
+        return PROFILER_ABI_OUT_OF_MEMORY;
+    }
     if (end - first > sampler->capacity) {
         if (sampler->keeps_latest)
             first = end - sampler->capacity;
@@ -228,9 +246,14 @@ static void decode(struct sampler *sampler, struct counter_data_image *image, st
         }
         sample_fill(sampler, first, &image->ranges[image->count++]);
     }
+    if (sampler->was_image_full && image->count)
+        image->ranges[0].start_ns -= (uint64_t)fault_number("pm_stale_us", 0) * 1000;
+    sampler->was_image_full = params->stop_reason == PM_ABI_STOP_IMAGE_FULL;
     sampler->taken_until = due;
+    return CUPTI_ABI_SUCCESS;
 }
 
+/* FAKE_FAULTS: pm_decode_us=N, a decode takes N us for each sample, as the real one does while its GPU is busy. */
 int cuptiPmSamplingDecodeData(struct pm_abi_decode *params)
 {
     int result = call_begin("cuptiPmSamplingDecodeData", params->struct_bytes, PM_ABI_DECODE_BYTES);
@@ -242,8 +265,10 @@ int cuptiPmSamplingDecodeData(struct pm_abi_decode *params)
     if (!sampler || !sampler->started_ns || image->magic != COUNTER_DATA_IMAGE_MAGIC)
         result = CUPTI_INVALID_OPERATION;
     else
-        decode(sampler, image, params);
+        result = decode(sampler, image, params);
     pthread_mutex_unlock(&lock);
+    if (result == CUPTI_ABI_SUCCESS)
+        usleep((useconds_t)(image->count * fault_number("pm_decode_us", 0)));
     return result;
 }
 

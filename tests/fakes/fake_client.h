@@ -23,6 +23,7 @@
     X(__cudaRegisterFunction)    \
     X(__cudaUnregisterFatBinary) \
     X(cudaLaunchKernel)          \
+    X(cudaSetDevice)             \
     X(cudaStreamCreate)          \
     X(cudaStreamSynchronize)     \
     X(cudaDeviceSynchronize)     \

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { FAULT_LIMIT = 32, INVALID_PARAMETER = 1 };
+enum { FAULT_LIMIT = 32, INVALID_PARAMETER = 1, HANGS = -1 };
 
 struct fault {
     char name[64], value[64]; /* of "fail=F@N:R": name F, and below */
@@ -78,8 +79,11 @@ int fault_result(const char *function)
         if (!fault->is_failure || strcmp(fault->name, function) != 0)
             continue;
         long call = atomic_fetch_add(&fault->calls, 1) + 1;
-        if (fault->call_number == 0 || fault->call_number == call)
-            return (int)fault->result;
+        if (fault->call_number && fault->call_number != call)
+            continue;
+        while (fault->result == HANGS)
+            pause();
+        return (int)fault->result;
     }
     return 0;
 }

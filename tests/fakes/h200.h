@@ -3,7 +3,9 @@
 #ifndef FAKES_H200_H
 #define FAKES_H200_H
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define H200_NAME "NVIDIA H200"
 #define H200_DRIVER "580.159.04"
@@ -25,6 +27,11 @@ static inline void h200_uuid(int device, unsigned char bytes[16])
     for (int i = 0; i < 16; i++)
         bytes[i] = first[i];
     bytes[15] = (unsigned char)(bytes[15] + device);
+    /* Each process has a machine of its own; those that share one give it a number, 0 for the real one. */
+    const char *machine = getenv("FAKE_MACHINE");
+    uint32_t number = machine ? (uint32_t)strtoul(machine, NULL, 10) : (uint32_t)getpid();
+    for (int i = 0; i < 4 && number; i++)
+        bytes[10 + i] = (unsigned char)(number >> 8 * i);
 }
 
 #endif

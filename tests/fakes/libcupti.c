@@ -167,6 +167,7 @@ int cuptiActivityEnable(uint32_t kind)
 
 int cuptiActivityDisable(uint32_t kind)
 {
+    pc_sampling_crash_if_damaged();
     int result = fault_result("cuptiActivityDisable");
     if (result != CUPTI_ABI_SUCCESS)
         return result;

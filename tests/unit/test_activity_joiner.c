@@ -11,6 +11,7 @@ struct fixture {
     struct log_writer *writer;
     struct recorder recorder;
     struct scope_history *history;
+    struct kernel_history *kernels; /* NULL: nobody asks */
     struct activity_joiner *joiner;
     struct cupti cupti;
     uint8_t buffer[64 * 1024];
@@ -35,36 +36,43 @@ static int next_record(uint8_t *buffer, size_t valid, void **record)
     return 0;
 }
 
-static int open_with(void **state, bool has_calls, bool with_graphs)
+static int open_with(void **state, bool has_calls, bool with_graphs, bool with_kernels)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     assert_int_equal(scope_history_make(&fixture->history), GPUFL_OK);
+    if (with_kernels)
+        assert_int_equal(kernel_history_make(&fixture->kernels, 1024), GPUFL_OK);
     fixture->cupti.call.get_next_record = next_record;
     cupti_set_version(&fixture->cupti, 130001);
     const struct activity_joiner_options joiner = {
-        &fixture->recorder, fixture->history, &fixture->cupti, NULL, has_calls, true, with_graphs};
+        &fixture->recorder, fixture->history, &fixture->cupti, fixture->kernels, has_calls, true, with_graphs};
     assert_int_equal(activity_joiner_make(&fixture->joiner, &joiner), GPUFL_OK);
     *state = fixture;
     return 0;
 }
 static int open_fixture(void **state)
 {
-    return open_with(state, true, false);
+    return open_with(state, true, false, false);
 }
 static int open_without_calls(void **state)
 {
-    return open_with(state, false, false);
+    return open_with(state, false, false, false);
 }
 static int open_with_graphs(void **state)
 {
-    return open_with(state, true, true);
+    return open_with(state, true, true, false);
+}
+static int open_with_kernels(void **state)
+{
+    return open_with(state, true, false, true);
 }
 
 static int close_fixture(void **state)
 {
     struct fixture *fixture = *state;
     activity_joiner_free(fixture->joiner);
+    kernel_history_free(fixture->kernels);
     scope_history_free(fixture->history);
     recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
     free(fixture);
@@ -243,6 +251,147 @@ static void more_waiting_kernels_than_the_queue_holds_are_written_and_counted(vo
     assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_PENDING]), kernels - 96 * 1024);
 }
 
+/* Calls that were seen while they were made, with ids from first on. */
+static void make_calls(struct fixture *fixture, uint32_t first, uint32_t count)
+{
+    const struct call_time time = {.start_ns = 2000, .end_ns = 5000, .scope_id = 77, .thread_id = 42};
+    for (uint32_t i = 0; i < count; i++)
+        activity_joiner_user_call(fixture->joiner, &(struct user_call){.correlation_id = first + i}, &time);
+}
+
+static void wait_in_vain(struct fixture *fixture)
+{
+    for (int i = 0; i < 3; i++)
+        activity_joiner_beat(fixture->joiner);
+}
+
+static uint64_t lost(const struct fixture *fixture, enum loss_reason reason)
+{
+    return atomic_load(&fixture->recorder.lost[reason]);
+}
+
+static void a_kernel_whose_call_was_forgotten_meanwhile_is_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    make_calls(fixture, 5, 1 + CALL_SLOTS);
+    add_kernel(fixture, 5, 6000, 9500, 0);
+    add_kernel(fixture, 6, 6000, 9500, 0);
+    read_buffer(fixture);
+    wait_in_vain(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_SCOPE_ID], 77);
+    assert_int_equal(kernel_row(fixture, 1)[KERNEL_THREAD_ID], CELL_UNKNOWN);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 1);
+}
+
+static void what_still_waits_at_the_end_is_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    make_calls(fixture, 8, 1);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 0);
+    activity_joiner_finish(fixture->joiner);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
+}
+
+static void a_call_that_found_its_ring_full_is_not_counted_again(void **state)
+{
+    struct fixture *fixture = *state;
+    make_calls(fixture, 8, 1);
+    recorder_lose(&fixture->recorder, LOSS_CALL_RING, 1);
+    for (int i = 0; i < 3; i++) /* of one graph, so of one call */
+        add_kernel(fixture, 9, 6000, 9500, 3);
+    add_kernel(fixture, 10, 6000, 9500, 0);
+    read_buffer(fixture);
+    wait_in_vain(fixture);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
+}
+
+static void where_no_call_is_told_none_is_lost(void **state)
+{
+    struct fixture *fixture = *state;
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    wait_in_vain(fixture);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
+}
+
+static void an_allocation_is_counted_when_its_call_is_forgotten_not_when_it_has_none(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct activity allocation = {.kind = ACTIVITY_MEMORY,
+                                        .u.memory = {.time_ns = 3000, .bytes = 64, .correlation_id = 9}};
+    make_calls(fixture, 8, 1);
+    assert_true(activity_joiner_accept(fixture->joiner, ACTIVITY_FROM_CUPTI, &allocation));
+    wait_in_vain(fixture);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
+    make_calls(fixture, 9 + CALL_SLOTS, 1);
+    assert_true(activity_joiner_accept(fixture->joiner, ACTIVITY_FROM_CUPTI, &allocation));
+    wait_in_vain(fixture);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
+    assert_int_equal(batch_of(fixture, RECORD_MEMORY_ALLOC_EVENT_BATCH)->row_count, 2);
+}
+
+static void work_without_a_call_is_no_loss(void **state)
+{
+    struct fixture *fixture = *state;
+    make_calls(fixture, 8, 1);
+    add_kernel(fixture, 0, 6000, 9500, 0);
+    read_buffer(fixture);
+    wait_in_vain(fixture);
+    assert_int_equal(batch_of(fixture, RECORD_KERNEL_EVENT_BATCH)->row_count, 1);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 0);
+}
+
+static void a_graph_whose_call_is_forgotten_before_its_last_node_is_counted(void **state)
+{
+    struct fixture *fixture = *state;
+    make_calls(fixture, 9, 1);
+    add_kernel(fixture, 9, 6000, 9500, 77);
+    read_buffer(fixture);
+    make_calls(fixture, 9 + CALL_SLOTS, 1);
+    wait_in_vain(fixture);
+    assert_int_equal(kernel_row(fixture, 0)[KERNEL_SCOPE_ID], 77);
+    assert_int_equal(batch_of(fixture, RECORD_GRAPH_LAUNCH_BATCH)->cells[GRAPH_LAUNCH_THREAD_ID], CELL_UNKNOWN);
+    assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
+}
+
+static void a_kernel_without_its_call_makes_no_scope_of_its_samples_certain(void **state)
+{
+    struct fixture *fixture = *state;
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    wait_in_vain(fixture);
+    make_calls(fixture, 10, 1);
+    add_kernel(fixture, 10, 26000, 29500, 0);
+    read_buffer(fixture);
+    struct kernel_overlap overlap;
+    uint32_t symbol_id = kernel_history_symbol(fixture->kernels, "_Z4axpyfPKfPfi");
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, INT64_MIN, &overlap);
+    assert_int_equal(overlap.instances, 1);
+    assert_int_equal(overlap.total_ns, 3500);
+    assert_int_equal(overlap.scope_ns, 0);
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 26000, 29500, INT64_MIN, &overlap);
+    assert_int_equal(overlap.scope_id, 77);
+    assert_int_equal(overlap.scope_ns, 3500);
+}
+
+static void a_kernel_whose_scope_is_forgotten_makes_no_scope_of_its_samples_certain(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int64_t i = 0; i < 100000; i++)
+        scope_history_step(fixture->history, 42, 10000 + i, 5);
+    add_call(fixture, 9, 2000, 5000, 42);
+    add_kernel(fixture, 9, 6000, 9500, 0);
+    read_buffer(fixture);
+    struct kernel_overlap overlap;
+    uint32_t symbol_id = kernel_history_symbol(fixture->kernels, "_Z4axpyfPKfPfi");
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, INT64_MIN, &overlap);
+    assert_int_equal(overlap.scope_ns, 0);
+    assert_int_equal(lost(fixture, LOSS_ATTRIBUTION), 1);
+}
+
 static void a_damaged_buffer_is_counted_and_what_came_before_is_kept(void **state)
 {
     struct fixture *fixture = *state;
@@ -332,6 +481,15 @@ int main(void)
         WITH(a_kernel_still_running_at_the_end_is_a_loss_not_a_row, open_fixture),
         WITH(graph_nodes_share_the_launch_and_add_up_to_one_graph_row, open_with_graphs),
         WITH(more_waiting_kernels_than_the_queue_holds_are_written_and_counted, open_fixture),
+        WITH(a_kernel_whose_call_was_forgotten_meanwhile_is_counted, open_fixture),
+        WITH(what_still_waits_at_the_end_is_counted, open_fixture),
+        WITH(a_call_that_found_its_ring_full_is_not_counted_again, open_fixture),
+        WITH(where_no_call_is_told_none_is_lost, open_fixture),
+        WITH(an_allocation_is_counted_when_its_call_is_forgotten_not_when_it_has_none, open_fixture),
+        WITH(work_without_a_call_is_no_loss, open_fixture),
+        WITH(a_graph_whose_call_is_forgotten_before_its_last_node_is_counted, open_with_graphs),
+        WITH(a_kernel_without_its_call_makes_no_scope_of_its_samples_certain, open_with_kernels),
+        WITH(a_kernel_whose_scope_is_forgotten_makes_no_scope_of_its_samples_certain, open_with_kernels),
         WITH(a_damaged_buffer_is_counted_and_what_came_before_is_kept, open_fixture),
         WITH(the_same_address_with_another_name_is_another_kernel, open_fixture),
         WITH(a_wait_stands_behind_the_scope_it_names, open_fixture),

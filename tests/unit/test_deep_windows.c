@@ -110,8 +110,10 @@ static void read_windows(void)
 static bool finish(void)
 {
     bool is_quiet = deep_windows_stop(windows);
-    sass_counters_stop(counters, clock_wall_ns());
-    pc_sampler_stop(sampler, is_quiet);
+    if (!deep_windows_are_left(windows)) {
+        sass_counters_stop(counters, clock_wall_ns());
+        pc_sampler_stop(sampler, is_quiet);
+    }
     deep_windows_release(windows);
     cupti_trace_stop(product);
     sass_counters_write(counters);
@@ -245,6 +247,56 @@ static void nothing_is_switched_beside_a_launch(void **state)
     in_child("libcupti.so.13", "", keep_the_window_open);
 }
 
+/* A window of that kind, which cannot end because the GPU is never idle again. */
+static void begin_with_a_kernel_without_end(bool is_counting)
+{
+    pthread_barrier_init(&entered, NULL, 2);
+    begin(true);
+    launch_until(true);
+    pthread_t held = launch_held_in(is_counting);
+    CHECK(launch(LONG_KERNEL, NULL) == FAKE_SUCCESS);
+    launch_let_go(held);
+}
+
+static void count_beside_a_kernel_without_end(void)
+{
+    begin_with_a_kernel_without_end(true);
+    for (int i = 0; i < 200; i++) { /* twenty times as long as the window */
+        CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS && sass_counters_is_open(counters));
+        usleep(1000);
+    }
+    CHECK(!finish() && deep_windows_are_left(windows));
+    CHECK(!strcmp(seen_windows[seen_window_count - 1].close_reason, "counts_unread"));
+    CHECK(atomic_load(&recorder.lost[LOSS_SASS_DROPPED]) == 1);
+    bool is_over;
+    CHECK(deep_windows_trouble(windows, &problem, &is_over) && strstr(problem.text, "still at work"));
+    CHECK(!deep_windows_hold(windows)); /* nothing is flushed beside counting */
+    uint64_t told_before = told;
+    CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS && told == told_before); /* neither kept out nor told */
+}
+
+static void a_kernel_without_end_keeps_neither_launches_nor_the_end(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", count_beside_a_kernel_without_end);
+}
+
+static void sample_beside_a_kernel_without_end(void)
+{
+    begin_with_a_kernel_without_end(false);
+    CHECK(!finish() && !deep_windows_are_left(windows));
+    CHECK(seen_windows[seen_window_count - 1].source == 'P');
+    CHECK(!strcmp(seen_windows[seen_window_count - 1].close_reason, "session_stop"));
+    CHECK(atomic_load(&recorder.lost[LOSS_SASS_DROPPED]) == 0);
+    end();
+}
+
+static void sampling_that_ends_beside_a_kernel_is_not_switched_off(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", sample_beside_a_kernel_without_end);
+}
+
 static _Atomic bool has_launched;
 static void *launch_once(void *nothing)
 {
@@ -283,23 +335,31 @@ static void wait_for_the_switch(void)
     }
 }
 
-/* While the switch waits for a launch it holds the lock that an attach must not wait for. */
-static void come_during_a_switch(void)
+/* The second GPU's context, which comes while the switch waits for a launch and holds the lock that an attach must not
+ * wait for. attaches: how many were not put off. */
+static struct gpu_context come_second(uint32_t *attaches)
 {
-    pthread_barrier_init(&entered, NULL, 2);
-    begin(true);
-    launch_until(true);
-    pthread_t held = launch_held_in(false);
     wait_for_the_switch();
     struct gpu_context second = context_of(primary_context(1)); /* its callback attaches it */
     /* The switch waits for a bounded time: an attach that came between two of its tries is made again. */
-    uint32_t attaches = 1; /* that were not put off: the first context's */
-    for (uint32_t seen; (seen = pc_sampler_totals(sampler).contexts) > attaches; attaches = seen) {
+    *attaches = 1; /* the first context's */
+    for (uint32_t seen; (seen = pc_sampler_totals(sampler).contexts) > *attaches; *attaches = seen) {
         deep_windows_detach(windows, second.handle);
         wait_for_the_switch();
         attached = deep_windows_attach(windows, &second, &problem);
     }
     CHECK(attached == GPUFL_OK); /* not taken on, and not kept waiting either */
+    return second;
+}
+
+static void come_during_a_switch(void)
+{
+    uint32_t attaches;
+    pthread_barrier_init(&entered, NULL, 2);
+    begin(true);
+    launch_until(true);
+    pthread_t held = launch_held_in(false);
+    struct gpu_context second = come_second(&attaches);
     launch_let_go(held);
     launch_until(true);
     launch_until(false);
@@ -318,6 +378,40 @@ static void a_context_that_comes_during_a_switch_is_taken_on_after_it(void **sta
     (void)state;
     setenv("FAKE_GPU_COUNT", "2", 1);
     in_child("libcupti.so.13", "", come_during_a_switch);
+    unsetenv("FAKE_GPU_COUNT");
+}
+
+/* A launch into a context that is not counted yet, and no other one in its window. */
+static void launch_before_counting(void)
+{
+    uint32_t attaches;
+    struct sass_totals totals;
+    bool is_over;
+    pthread_barrier_init(&entered, NULL, 2);
+    begin(true);
+    launch_until(true);
+    pthread_t held = launch_held_in(false);
+    struct gpu_context second = come_second(&attaches);
+    launch_let_go(held);
+    CHECK(rt.cudaSetDevice(1) == FAKE_SUCCESS);
+    launches(1); /* waits for the switch; the context is taken on a moment later */
+    for (int64_t until_ns = clock_mono_ns() + DEADLINE_S * INT64_C(1000000000); sass_counters_is_open(counters);) {
+        usleep(1000);
+        CHECK(clock_mono_ns() < until_ns);
+    }
+    deep_windows_detach(windows, second.handle);
+    CHECK(finish());
+    sass_counters_totals(counters, &totals);
+    CHECK(totals.windows_invalid == 0 && atomic_load(&recorder.lost[LOSS_SASS_INVALID]) == 0);
+    CHECK(!deep_windows_trouble(windows, &problem, &is_over));
+    end();
+}
+
+static void a_launch_that_no_window_counts_raises_no_doubt_about_one(void **state)
+{
+    (void)state;
+    setenv("FAKE_GPU_COUNT", "2", 1);
+    in_child("libcupti.so.13", "", launch_before_counting);
     unsetenv("FAKE_GPU_COUNT");
 }
 
@@ -372,8 +466,11 @@ int main(void)
         cmocka_unit_test(windows_take_turns_and_cover_every_launch),
         cmocka_unit_test(sass_metrics_alone_are_one_window),
         cmocka_unit_test(nothing_is_switched_beside_a_launch),
+        cmocka_unit_test(a_kernel_without_end_keeps_neither_launches_nor_the_end),
+        cmocka_unit_test(sampling_that_ends_beside_a_kernel_is_not_switched_off),
         cmocka_unit_test(launches_wait_from_a_quiet_stop_to_the_release),
         cmocka_unit_test(a_context_that_comes_during_a_switch_is_taken_on_after_it),
+        cmocka_unit_test(a_launch_that_no_window_counts_raises_no_doubt_about_one),
         cmocka_unit_test(zeros_are_a_loss_and_not_data),
         cmocka_unit_test(without_counting_the_rest_of_the_run_is_sampled),
     };

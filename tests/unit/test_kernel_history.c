@@ -56,6 +56,19 @@ static void the_only_execution_in_an_interval_is_certain(void **state)
     assert_true(found.is_complete);
 }
 
+static void time_of_a_scope_that_is_not_known_makes_no_scope_certain(void **state)
+{
+    struct kernel_history *history = *state;
+    add(history, "a", 1000, 2000, 0, 42);
+    add(history, "a", 2000, 5000, KERNEL_SCOPE_UNKNOWN, 43);
+    struct kernel_overlap found = overlap(history, "a", 1000, 5000);
+    assert_int_equal(found.instances, 2);
+    assert_int_equal(found.total_ns, 4000);
+    assert_int_equal(found.scope_ns, 1000);
+    struct kernel_execution execution;
+    assert_false(kernel_history_find(history, 43, kernel_history_symbol(history, "a"), &execution));
+}
+
 static void several_executions_give_the_scope_with_most_of_their_time(void **state)
 {
     struct kernel_history *history = *state;
@@ -171,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_only_execution_in_an_interval_is_certain, make, unmake),
+        cmocka_unit_test_setup_teardown(time_of_a_scope_that_is_not_known_makes_no_scope_certain, make, unmake),
         cmocka_unit_test_setup_teardown(several_executions_give_the_scope_with_most_of_their_time, make, unmake),
         cmocka_unit_test_setup_teardown(other_functions_and_contexts_do_not_count, make, unmake),
         cmocka_unit_test_setup_teardown(executions_of_every_length_are_found_from_inside_them, make, unmake),

@@ -16,6 +16,7 @@
 #include "driver/profiler_target.h"
 #include "driver/range_profiler.h"
 #include "sanitizer.h"
+#include "recording.h"
 
 #include <math.h>
 #include <zstd.h>
@@ -181,25 +182,6 @@ static void a_library_without_the_functions_is_told_apart(void **state)
 }
 
 /* ---- a recording, see tests/recordings/record_range.cu ---- */
-
-struct recording {
-    uint8_t *data;
-    size_t size, at;
-};
-
-static const void *recording_take(struct recording *recording, size_t bytes)
-{
-    assert_true(bytes <= recording->size - recording->at);
-    recording->at += bytes;
-    return recording->data + recording->at - bytes;
-}
-
-static uint32_t recording_u32(struct recording *recording)
-{
-    uint32_t value;
-    memcpy(&value, recording_take(recording, sizeof value), sizeof value);
-    return value;
-}
 
 static const char *recording_text(struct recording *recording)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses in the log: counted whole, and the first cause of each reason is told once. */
+/* Losses in the log: counted whole, and the first cause of each reason is told once. Names: bounded while they wait. */
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
@@ -53,7 +53,7 @@ struct losses {
     const char *reason;
     int records, unknown, causes, cause_record; /* the latter from 1 */
     uint64_t count;
-    char cause[sizeof(struct problem)];
+    char cause[sizeof(struct problem)], message[sizeof(struct problem)];
 };
 
 static bool take_line(void *user, const struct log_line *line)
@@ -62,6 +62,7 @@ static bool take_line(void *user, const struct log_line *line)
     if (line->type != RECORD_LOSS || strcmp(json_get_text(line->object, "reason", ""), losses->reason) != 0)
         return true;
     losses->records++;
+    snprintf(losses->message, sizeof losses->message, "%s", json_get_text(line->object, "message", ""));
     const struct json_value *count = json_member(line->object, "count");
     assert_non_null(count);
     losses->unknown += count->kind == JSON_NULL;
@@ -197,6 +198,92 @@ static void a_loss_that_found_no_room_is_told_with_its_cause_when_there_is_some(
     assert_string_equal(losses.cause, "told later");
 }
 
+static bool take_name(void *user, const struct log_line *line)
+{
+    uint64_t *last_id = user;
+    const struct json_value *entries = line->type == RECORD_DICTIONARY_UPDATE && line->channel == CHANNEL_DEVICE
+                                           ? json_member(line->object, dictionary_catalogue[DICTIONARY_KERNEL].name)
+                                           : NULL;
+    for (const struct json_value *entry = entries ? entries->child : NULL; entry; entry = entry->next)
+        *last_id = strtoull(entry->key, NULL, 10);
+    return true;
+}
+
+/* The id of the last kernel name in the log; 0: there is none. */
+static uint64_t last_name_read(struct fixture *fixture)
+{
+    uint64_t last_id = 0;
+    struct log_summary summary;
+    struct problem problem = {""};
+    if (log_read(log_writer_dir(fixture->writer), take_name, NULL, &last_id, &summary, &problem) != GPUFL_OK)
+        fail_msg("log_read: %s", problem.text);
+    assert_int_equal(summary.damaged_lines, 0);
+    return last_id;
+}
+
+static void define(struct fixture *fixture, uint32_t id, size_t size)
+{
+    char *text = malloc(size);
+    assert_non_null(text);
+    memset(text, 'k', size);
+    recorder_define(&fixture->recorder, DICTIONARY_KERNEL, id, text, size);
+    free(text);
+}
+
+static void many_names_do_not_wait_for_a_batch(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint32_t id = 1; id <= 300; id++)
+        define(fixture, id, 10000);
+    assert_true(last_name_read(fixture) > 200);
+    assert_true(fixture->recorder.entries[DICTIONARY_KERNEL].size < 2 << 20);
+    recorder_flush(&fixture->recorder, 0);
+    assert_int_equal(last_name_read(fixture), 300);
+}
+
+static void a_name_that_fits_no_line_is_counted_and_holds_no_other_up(void **state)
+{
+    struct fixture *fixture = *state;
+    define(fixture, 1, (size_t)65 << 20);
+    define(fixture, 2, 10);
+    recorder_flush(&fixture->recorder, 0);
+    assert_int_equal(last_name_read(fixture), 2);
+    assert_int_equal(losses_read(fixture, "names_full").count, 1);
+    assert_int_equal(losses_read(fixture, "disk").count, 0);
+}
+
+static void names_wait_boundedly_for_a_full_disk_and_are_written_then(void **state)
+{
+    struct fixture *fixture = *state;
+    is_disk_full = true;
+    for (uint32_t id = 1; id <= 70; id++)
+        define(fixture, id, 1 << 20);
+    uint64_t dropped = atomic_load(&fixture->recorder.lost[LOSS_NAMES]);
+    assert_in_range(dropped, 10, 60);
+    assert_true(fixture->recorder.entries[DICTIONARY_KERNEL].size < 60 << 20);
+    is_disk_full = false;
+    int64_t until_ns = clock_mono_ns() + deadline_s * INT64_C(1000000000);
+    while (fixture->recorder.entries[DICTIONARY_KERNEL].size && clock_mono_ns() < until_ns) {
+        usleep(20000);
+        recorder_flush(&fixture->recorder, 0);
+    }
+    assert_int_equal(last_name_read(fixture), 70 - dropped);
+}
+
+static void a_line_that_is_too_long_is_not_called_a_success_of_the_disk(void **state)
+{
+    struct fixture *fixture = *state;
+    struct bytes *line = recorder_begin(&fixture->recorder, RECORD_OVERHEAD);
+    assert_true(bytes_reserve(line, (size_t)65 << 20));
+    memset(line->data + line->size, ' ', (size_t)65 << 20);
+    line->size += (size_t)65 << 20;
+    recorder_end(&fixture->recorder, RECORD_OVERHEAD);
+    recorder_flush(&fixture->recorder, 0);
+    struct losses losses = losses_read(fixture, "disk");
+    assert_int_equal(losses.count, 1);
+    assert_string_equal(losses.message, "a line was too long for a reader, or there was no memory for it");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 int main(void)
@@ -209,6 +296,10 @@ int main(void)
         TEST(a_cause_that_is_too_long_is_cut),
         TEST(threads_that_lose_at_once_leave_one_whole_cause_and_every_count),
         TEST(a_loss_that_found_no_room_is_told_with_its_cause_when_there_is_some),
+        TEST(many_names_do_not_wait_for_a_batch),
+        TEST(a_name_that_fits_no_line_is_counted_and_holds_no_other_up),
+        TEST(names_wait_boundedly_for_a_full_disk_and_are_written_then),
+        TEST(a_line_that_is_too_long_is_not_called_a_success_of_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/turn_thread.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+void turn_thread_init(struct turn_thread *thread)
+{
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void *run(void *argument)
+{
+    struct turn_thread *thread = argument;
+    pthread_setname_np(pthread_self(), "gpufl-windows");
+    pthread_mutex_lock(&thread->mutex);
+    while (!thread->is_ending) {
+        int64_t until_ns = clock_mono_ns() + thread->step_ns;
+        const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+        if (pthread_cond_timedwait(&thread->wake, &thread->mutex, &until) != ETIMEDOUT)
+            continue;
+        pthread_mutex_unlock(&thread->mutex);
+        thread->turn(thread->user);
+        pthread_mutex_lock(&thread->mutex);
+    }
+    pthread_mutex_unlock(&thread->mutex);
+    return NULL;
+}
+
+bool turn_thread_start(struct turn_thread *thread)
+{
+    sigset_t all, before; /* the program's signals are for the program's threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread->has_thread = pthread_create(&thread->thread, NULL, run, thread) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return thread->has_thread;
+}
+
+bool turn_thread_end(struct turn_thread *thread, uint32_t wait_ms)
+{
+    struct timespec until;
+    if (!thread->has_thread)
+        return true;
+    pthread_mutex_lock(&thread->mutex);
+    thread->is_ending = true;
+    pthread_cond_signal(&thread->wake);
+    pthread_mutex_unlock(&thread->mutex);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += wait_ms / 1000;
+    thread->has_thread = false;
+    if (!pthread_timedjoin_np(thread->thread, NULL, &until))
+        return true;
+    pthread_detach(thread->thread);
+    return false;
+}
+
+void turn_thread_destroy(struct turn_thread *thread)
+{
+    pthread_cond_destroy(&thread->wake);
+    pthread_mutex_destroy(&thread->mutex);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why the calling thread's last call failed, and what statuses are called. */
+#include "sdk/session.h"
+
+static _Thread_local struct problem last_problem;
+
+gpufl_status session_fail(gpufl_status status, const struct problem *problem)
+{
+    last_problem = *problem;
+    return status;
+}
+
+const char *gpufl_last_error(void)
+{
+    return last_problem.text;
+}
+
+const char *gpufl_status_string(gpufl_status status)
+{
+    switch (status) {
+#define STATUS_TEXT(name, code, text) \
+    case name:                        \
+        return text;
+        GPUFL_STATUS_MAP(STATUS_TEXT)
+#undef STATUS_TEXT
+    }
+    return "unknown status";
+}

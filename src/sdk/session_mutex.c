@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sdk/session_mutex.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { fork_wait_s = 2 }; /* most starts and shutdowns are over by then */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool is_own, is_for_fork;
+
+void session_mutex_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+    is_own = true;
+}
+
+bool session_mutex_trylock(void)
+{
+    bool is_taken = pthread_mutex_trylock(&mutex) == 0;
+    is_own |= is_taken;
+    return is_taken;
+}
+
+void session_mutex_unlock(void)
+{
+    is_own = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+bool session_mutex_is_own(void)
+{
+    return is_own;
+}
+
+void session_mutex_before_fork(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += fork_wait_s;
+    is_for_fork = !is_own && pthread_mutex_timedlock(&mutex, &until) == 0;
+}
+
+bool session_mutex_after_fork_in_parent(void)
+{
+    if (is_for_fork)
+        pthread_mutex_unlock(&mutex);
+    return is_for_fork;
+}
+
+bool session_mutex_after_fork_in_child(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+    is_own = false;
+    return is_for_fork;
+}

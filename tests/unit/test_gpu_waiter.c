@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for the look-alike GPU without being bound to it. Each test is a process of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../fakes/fake_client.h"
+
+#include "base/clock.h"
+#include "capture/gpu_waiter.h"
+#include "session_fixture.h"
+
+enum { SOON_MS = 20, DEADLINE_MS = 60000 };
+
+static struct gpu_waiter *waiter;
+static bool has_refused;
+
+static bool await(int ms)
+{
+    return gpu_waiter_await(waiter, clock_mono_ns() + ms * INT64_C(1000000), &has_refused);
+}
+
+/* The context of a GPU that is given the kernel. */
+static void *context_with(int device, const struct fake_kernel *kernel)
+{
+    void *context = NULL;
+    CHECK(rt.cudaSetDevice(device) == FAKE_SUCCESS && launch(kernel, NULL) == FAKE_SUCCESS);
+    CHECK(cu.current(&context) == FAKE_SUCCESS && context);
+    return context;
+}
+
+static void begin(void)
+{
+    CHECK(cu.init(0) == FAKE_SUCCESS);
+    waiter = gpu_waiter_make();
+    CHECK(waiter && !gpu_waiter_is_busy(waiter));
+}
+
+static void wait_for_half_a_second(void)
+{
+    begin();
+    void *context = context_with(0, HALF_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(!await(SOON_MS) && gpu_waiter_is_busy(waiter));
+    CHECK(await(DEADLINE_MS) && !gpu_waiter_is_busy(waiter) && !has_refused);
+    gpu_waiter_ask(waiter, &context, 1); /* idle now */
+    CHECK(await(DEADLINE_MS) && !has_refused);
+    gpu_waiter_free(waiter);
+}
+
+static void a_wait_that_was_given_up_goes_on_and_can_be_waited_for_again(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", wait_for_half_a_second);
+}
+
+static void free_it_in_cuda(void)
+{
+    begin();
+    void *context = context_with(0, HALF_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(!await(SOON_MS));
+    gpu_waiter_free(waiter); /* comes back and frees itself: for a sanitizer to see */
+    CHECK(rt.cudaDeviceSynchronize() == FAKE_SUCCESS);
+    usleep(SOON_MS * 1000);
+    begin();
+    context = context_with(0, LONG_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(!await(SOON_MS));
+    gpu_waiter_free(waiter);
+}
+
+static void one_that_is_in_cuda_is_left_there(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", free_it_in_cuda);
+}
+
+static void forget_one(void)
+{
+    begin();
+    void *contexts[] = {context_with(1, LONG_KERNEL), context_with(0, HALF_KERNEL)}; /* the last one comes first */
+    gpu_waiter_ask(waiter, contexts, 2);
+    CHECK(!await(SOON_MS));
+    gpu_waiter_forget(waiter, contexts[0]);
+    CHECK(await(DEADLINE_MS) && !has_refused);
+    gpu_waiter_free(waiter);
+}
+
+static void a_context_that_goes_before_its_turn_is_not_waited_for(void **state)
+{
+    (void)state;
+    setenv("FAKE_GPU_COUNT", "2", 1);
+    in_child("libcupti.so.13", "", forget_one);
+    unsetenv("FAKE_GPU_COUNT");
+}
+
+static void wait_in_vain(void)
+{
+    begin();
+    void *context = context_with(0, SHORT_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(await(DEADLINE_MS) && has_refused);
+    gpu_waiter_free(waiter);
+}
+
+static void a_refusal_of_cuda_is_told(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "fail=cuCtxSynchronize@*:999", wait_in_vain);
+}
+
+int main(void)
+{
+    environment_clear();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_that_was_given_up_goes_on_and_can_be_waited_for_again),
+        cmocka_unit_test(one_that_is_in_cuda_is_left_there),
+        cmocka_unit_test(a_context_that_goes_before_its_turn_is_not_waited_for),
+        cmocka_unit_test(a_refusal_of_cuda_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scopes that nest deeply or have more names than are kept: their paths, their ends, what is counted as lost. */
+#include "recorder_fixture.h"
+
+#include "base/clock.h"
+#include "capture/scope_tracker.h"
+#include "format/json.h"
+
+enum { open_max = 8192, begins_per_drain = 500 };
+
+static void no_wake(void) {}
+
+struct fixture {
+    char dir[256];
+    struct log_writer *writer;
+    struct recorder recorder;
+    struct scope_tracker *tracker;
+    struct tick_scale scale;
+};
+
+static int open_fixture(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    assert_non_null(fixture);
+    clock_setup();
+    tick_scale_start(&fixture->scale);
+    recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
+    fixture_line_all(fixture->writer, RECORD_JOB_START, fixture_job_start);
+    assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
+    assert_int_equal(scope_tracker_make(&fixture->tracker, &fixture->recorder, &(struct thread_sink){0}), GPUFL_OK);
+    scope_tracker_discard(fixture->tracker);
+    thread_logs_start();
+    *state = fixture;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *fixture = *state;
+    scope_tracker_free(fixture->tracker);
+    recorder_fixture_close(fixture->dir, fixture->writer, &fixture->recorder);
+    free(fixture);
+    return 0;
+}
+
+static void begin(const char *name)
+{
+    (void)thread_log_scope_begin(&(struct scope_text){.name = name, .name_size = strlen(name)});
+}
+
+/* A name of that size for each number. */
+static void name_number(char *name, size_t size, int number)
+{
+    int digits = snprintf(name, size + 1, "%d", number);
+    memset(name + digits, 'x', size - (size_t)digits);
+    name[size] = '\0';
+}
+
+static void drain(struct fixture *fixture)
+{
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+}
+
+static void begin_often(struct fixture *fixture, const char *name, int count)
+{
+    for (int i = 0; i < count; i++) {
+        begin(name);
+        if (i % begins_per_drain == 0)
+            drain(fixture);
+    }
+    drain(fixture);
+}
+
+static void end_often(struct fixture *fixture, int count)
+{
+    for (int i = 0; i < count; i++) {
+        (void)thread_log_scope_end();
+        if (i % begins_per_drain == 0)
+            drain(fixture);
+    }
+    drain(fixture);
+}
+
+static uint64_t lost(const struct fixture *fixture, enum loss_reason reason)
+{
+    return atomic_load(&fixture->recorder.lost[reason]);
+}
+
+static const int64_t *last_row(const struct fixture *fixture)
+{
+    const struct batch *batch = &fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH];
+    assert_true(batch->row_count);
+    return &batch->cells[(batch->row_count - 1) * SCOPE_COLUMN_COUNT];
+}
+
+/* The scope names in the log's scope channel. */
+struct written_names {
+    const char *wanted;
+    uint64_t count, bytes, longest, wanted_id;
+};
+
+static bool take_line(void *user, const struct log_line *line)
+{
+    struct written_names *names = user;
+    const struct json_value *entries = line->type == RECORD_DICTIONARY_UPDATE && line->channel == CHANNEL_SCOPE
+                                           ? json_member(line->object, dictionary_catalogue[DICTIONARY_SCOPE_NAME].name)
+                                           : NULL;
+    for (const struct json_value *entry = entries ? entries->child : NULL; entry; entry = entry->next) {
+        names->count++;
+        names->bytes += entry->text_size;
+        if (entry->text_size > names->longest)
+            names->longest = entry->text_size;
+        if (!strcmp(entry->text, names->wanted))
+            names->wanted_id = strtoull(entry->key, NULL, 10);
+    }
+    return true;
+}
+
+static struct written_names names_read(struct fixture *fixture, const char *wanted)
+{
+    struct written_names names = {.wanted = wanted};
+    struct log_summary summary;
+    struct problem problem = {""};
+    recorder_flush(&fixture->recorder, 0);
+    if (log_read(log_writer_dir(fixture->writer), take_line, NULL, &names, &summary, &problem) != GPUFL_OK)
+        fail_msg("log_read: %s", problem.text);
+    return names;
+}
+
+static void a_deep_recursion_leaves_later_scopes_their_names(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { depth = 4000 };
+    begin_often(fixture, "solve_subproblem", depth);
+    assert_int_not_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
+    end_often(fixture, depth);
+    begin_often(fixture, "later_and_innocent", 1);
+    int64_t name_id = last_row(fixture)[SCOPE_NAME_ID];
+    struct written_names names = names_read(fixture, "later_and_innocent");
+    assert_int_equal(names.wanted_id, name_id);
+    assert_true(names.bytes < 1 << 20);
+    assert_int_equal(scope_tracker_count(fixture->tracker), depth + 1);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
+}
+
+static void what_lies_too_deep_is_told_by_its_name_below_an_ellipsis(void **state)
+{
+    struct fixture *fixture = *state;
+    begin_often(fixture, "f", 1000);
+    begin_often(fixture, "leaf", 1);
+    int64_t name_id = last_row(fixture)[SCOPE_NAME_ID];
+    end_often(fixture, 500);
+    begin_often(fixture, "leaf", 1);
+    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], name_id);
+    char wanted[1024];
+    size_t used = 0;
+    for (int i = 0; i < 250; i++)
+        used += (size_t)snprintf(wanted + used, sizeof wanted - used, "f|");
+    snprintf(wanted + used, sizeof wanted - used, "\u2026|leaf");
+    struct written_names names = names_read(fixture, wanted);
+    assert_int_equal(names.wanted_id, name_id);
+    assert_int_equal(names.count, 250 + 3); /* the ellipsis itself and what is below it */
+}
+
+static void long_names_are_kept_whole_and_their_paths_stay_bounded(void **state)
+{
+    struct fixture *fixture = *state;
+    static char name[SCOPE_TEXT_BYTES_MAX + 1];
+    for (int i = 0; i < 40; i++) {
+        memset(name, 'a' + i % 26, sizeof name - 1);
+        begin(name);
+        drain(fixture);
+    }
+    struct written_names names = names_read(fixture, name);
+    assert_true(names.longest > SCOPE_TEXT_BYTES_MAX);
+    assert_true(names.longest < 4 * SCOPE_TEXT_BYTES_MAX);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
+}
+
+static void more_path_text_than_is_kept_is_counted_and_known_paths_keep_their_names(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { outer = 100, inner = 100, size = 3000 };
+    static char name[size + 1];
+    begin("first");
+    (void)thread_log_scope_end();
+    for (int i = 0; i < outer; i++) {
+        name_number(name, size, i);
+        begin(name);
+        for (int j = 0; j < inner; j++) {
+            name_number(name, size, outer + j);
+            begin(name);
+            (void)thread_log_scope_end();
+            drain(fixture);
+        }
+        (void)thread_log_scope_end();
+    }
+    begin_often(fixture, "first", 1);
+    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 1);
+    struct written_names names = names_read(fixture, "first");
+    assert_int_equal(names.wanted_id, 1);
+    assert_true(names.bytes > 8 << 20 && names.bytes <= 16 << 20);
+    assert_int_equal(lost(fixture, LOSS_NAMES) + names.count, outer * inner + outer + 1);
+}
+
+static void what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = 6000, size = 3000 };
+    static char name[size + 1];
+    begin_often(fixture, "known", 1);
+    (void)thread_log_scope_end();
+    for (int i = 0; i < count; i++) {
+        name_number(name, size, i);
+        begin(name);
+        drain(fixture);
+        if (i < count - 1)
+            (void)thread_log_scope_end();
+    }
+    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
+    begin_often(fixture, "known", 1);
+    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
+}
+
+static void the_end_of_a_scope_that_was_too_deep_closes_no_other(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { depth = 8500 };
+    begin_often(fixture, "root", 1);
+    int64_t root_id = last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID];
+    begin_often(fixture, "f", depth);
+    end_often(fixture, depth);
+    assert_int_equal(last_row(fixture)[SCOPE_DEPTH], 1);
+    assert_int_not_equal(last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID], root_id);
+    end_often(fixture, 1);
+    assert_int_equal(last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID], root_id);
+    assert_int_equal(last_row(fixture)[SCOPE_EVENT_TYPE], 1);
+    assert_int_equal(lost(fixture, LOSS_SCOPE_DEPTH), 1 + depth - open_max);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 1 + depth - open_max);
+}
+
+int main(void)
+{
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(a_deep_recursion_leaves_later_scopes_their_names),
+        WITH_FIXTURE(what_lies_too_deep_is_told_by_its_name_below_an_ellipsis),
+        WITH_FIXTURE(long_names_are_kept_whole_and_their_paths_stay_bounded),
+        WITH_FIXTURE(more_path_text_than_is_kept_is_counted_and_known_paths_keep_their_names),
+        WITH_FIXTURE(what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside),
+        WITH_FIXTURE(the_end_of_a_scope_that_was_too_deep_closes_no_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
