@@ -161,9 +161,15 @@ def _insights(data: Dict[str, Any], _: int) -> str:
     return f"<ol>{items}</ol>" if items else ""
 
 
+def _lost(loss: Dict[str, Any]) -> str:
+    if loss["count_is_exact"]:
+        return _count(loss["count"])
+    return f"at least {_count(loss['count'])}" if loss["count"] else "not known"
+
+
 def _losses(data: Dict[str, Any], _: int) -> str:
     words = ("reason", "record_type", "message", "cause")
-    rows = [(_count(loss["count"]), " · ".join(str(loss[key]) for key in words if loss.get(key)))
+    rows = [(_lost(loss), " · ".join(str(loss[key]) for key in words if loss.get(key)))
             for loss in data["completeness"]["losses"]]
     return _table(("records", "reason"), rows) if rows else "<p class=soft>nothing lost</p>"
 

@@ -21,7 +21,8 @@
  *   wait_sync     before that call, while the program sat in a synchronizing call
  *   queued        the call had returned before: the work was in the GPU's queues (dependencies, scheduling)
  *   no_work       before that call otherwise, and after the last work: nothing had been asked of the GPU
- *   unknown       the API call of that work was not recorded */
+ *   unknown       the API call of that work was not recorded, or kernel tracing was paused for counters: then the GPU
+ *                 may have been busy */
 #define LAUNCH_LATE_NS 100000
 enum { TIME_BINS = 100 };
 struct time_use {
@@ -31,9 +32,11 @@ struct time_use {
 };
 
 /* Runs of more than LAUNCH_RUN_MIN kernels, each shorter than LAUNCH_SHORT_NS, with no longer kernel and no
- * pause of the program between: what a CUDA graph can replace. */
+ * pause of the program between: what a CUDA graph can replace. GPUs wait side by side, so these are the runs of the
+ * GPU that waited longest. */
 enum { LAUNCH_RUN_MIN = 50, LAUNCH_SHORT_NS = 8000 };
 struct launch_bound {
+    uint16_t device;
     uint64_t run_count, kernel_count;
     int64_t wait_ns;       /* waiting for launches inside of the runs */
     int64_t *wait_by_path; /* [dictionary count]; the same by scope path, 0 = no scope */
@@ -148,6 +151,7 @@ struct analysis {
     bool has_kernel_engine;            /* the engine that ran records GPU work */
     struct time_use *devices;
     size_t device_count;
+    bool has_pauses;            /* kernel tracing was off for some of the time, for counters */
     struct time_use *time_bins; /* [device_count * TIME_BINS]: the same over time, time_bin_ns each from start_ns on */
     int64_t time_bin_ns;
     struct launch_bound launch_bound;

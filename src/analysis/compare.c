@@ -177,6 +177,8 @@ static void rows_judge(struct comparison *comparison, struct compared_row *rows,
 static void gpu_fill(struct compared_row *rows, const struct intern *names, const struct analysis *analysis,
                      bool is_base)
 {
+    if (kernel_times_missing(analysis, NULL))
+        return;
     for (size_t i = 1; i < analysis->scope_count; i++) {
         const struct scope_node *node = &analysis->scopes[i];
         const char *path = session_text(analysis->model, DICTIONARY_SCOPE_NAME, node->path_id);
@@ -206,6 +208,14 @@ static bool rows_make(const struct comparison *comparison, values_fn *collect, s
     return is_done;
 }
 
+static bool has_shared_scope(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->scope_count; i++)
+        if (comparison->scopes[i].base.duration.count && comparison->scopes[i].fresh.duration.count)
+            return true;
+    return false;
+}
+
 gpufl_status compare_make(struct comparison *comparison, const struct analysis *base, const struct analysis *fresh,
                           double threshold)
 {
@@ -213,8 +223,10 @@ gpufl_status compare_make(struct comparison *comparison, const struct analysis *
     comparison->base = base;
     comparison->fresh = fresh;
     comparison->threshold = threshold;
-    if (!rows_make(comparison, kernel_values, &comparison->kernel_names, &comparison->kernels,
-                   &comparison->kernel_count) ||
+    bool is_base_missing = kernel_times_missing(base, NULL), is_fresh_missing = kernel_times_missing(fresh, NULL);
+    comparison->has_kernel_times = !is_base_missing && !is_fresh_missing;
+    if ((comparison->has_kernel_times && !rows_make(comparison, kernel_values, &comparison->kernel_names,
+                                                    &comparison->kernels, &comparison->kernel_count)) ||
         !rows_make(comparison, scope_values, &comparison->scope_names, &comparison->scopes, &comparison->scope_count)) {
         compare_free(comparison);
         return GPUFL_E_NO_MEMORY;
@@ -227,6 +239,8 @@ gpufl_status compare_make(struct comparison *comparison, const struct analysis *
     gpu_fill(comparison->scopes, &comparison->scope_names, base, true);
     gpu_fill(comparison->scopes, &comparison->scope_names, fresh, false);
     rows_judge(comparison, comparison->scopes, comparison->scope_count, base->wall_ns, fresh->wall_ns);
+    comparison->has_verdict =
+        comparison->has_kernel_times || (is_base_missing == is_fresh_missing && has_shared_scope(comparison));
     return GPUFL_OK;
 }
 

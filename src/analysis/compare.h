@@ -9,7 +9,9 @@
  * value has no range: what ran once must differ by COMPARE_ONCE_FACTOR.
  * A regression is a slower kernel or scope that takes at least COMPARE_WEIGHT_MIN
  * of its session's time, or kernel time that grew in all by more than the
- * threshold. */
+ * threshold.
+ * Where kernels were timed in one session only they are not compared, and there is no verdict; nor where they were timed
+ * in neither and no scope is in both. */
 #ifndef GPUFL_ANALYSIS_COMPARE_H
 #define GPUFL_ANALYSIS_COMPARE_H
 
@@ -29,7 +31,7 @@ struct compared_side {
 };
 
 struct compared_row {
-    const char *name; /* kernel or scope path; NULL: kernels whose names were not recorded */
+    const char *name; /* kernel or scope path; NULL: its name was not recorded */
     struct compared_side base, fresh;
     int64_t change_ns;      /* of the totals */
     double share_of_change; /* of the sum of all rows' changes without their signs; negative: faster */
@@ -46,6 +48,8 @@ struct comparison {
     struct intern kernel_names, scope_names;
     uint64_t regressions; /* rows, and 1 when kernel time grew in all */
     bool is_total_regression;
+    bool has_kernel_times; /* in both sessions */
+    bool has_verdict;
 };
 
 NODISCARD gpufl_status compare_make(struct comparison *comparison, const struct analysis *base,
@@ -53,7 +57,12 @@ NODISCARD gpufl_status compare_make(struct comparison *comparison, const struct 
 void compare_free(struct comparison *comparison);
 const char *change_verdict_name(enum change_verdict verdict); /* "same", "faster", ... */
 
-/* compare_report.c: both append to out. top: rows of a table, 0 all. */
+/* compare_report.c: why nothing is known of a session's kernel times, appended escaped; why may be NULL. False: they are
+ * known, also where no kernel ran. */
+bool kernel_times_missing(const struct analysis *analysis, struct bytes *why);
+/* "new: not recorded (engine Monitor)", for each session without kernel times; "" for none. */
+void compare_missing(const struct comparison *comparison, struct bytes *out);
+/* Both append to out. top: rows of a table, 0 all. */
 void compare_json(const struct comparison *comparison, struct bytes *out);
 void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out);
 

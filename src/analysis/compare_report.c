@@ -2,18 +2,67 @@
 /* A comparison as JSON and as text.
  *
  *   compare_version 1
- *   base, new       session_id app host start_ns wall_ns kernels kernel_ns busy_ns lost is_complete
+ *   base, new       session_id app host start_ns wall_ns kernels kernel_ns busy_ns kernel_times_missing lost
+ *                   is_complete; kernel_times_missing: why kernels, kernel_ns and busy_ns are null, null where they are not
  *   threshold       as a fraction
- *   regressions, is_total_regression
+ *   regressions, is_total_regression: null where there is no verdict
  *   kernels         [{name verdict is_regression change_ns share_of_change median_ratio base {..} new {..}}], largest
  *                   change first; a side: count total_ns mean_ns median_ns p25_ns p75_ns p90_ns p99_ns min_ns max_ns,
- *                   null where it has none
+ *                   null where it has none; empty where a session has no kernel times
  *   scopes          the same with path instead of name, wall time, and gpu_ns in each side */
 #include "analysis/compare.h"
 #include "analysis/report_json.h"
 
 #include <math.h>
 #include <stdio.h>
+
+/* Kernel records were asked for and refused, as where counters need tracing paused; NULL: not so. */
+static const struct session_capability *refusal_find(const struct session_model *model)
+{
+    for (size_t i = 0; i < model->capability_count; i++)
+        if (!strcmp(model->capabilities[i].feature, "kernel_events") &&
+            !strcmp(model->capabilities[i].status, "skipped"))
+            return &model->capabilities[i];
+    return NULL;
+}
+
+bool kernel_times_missing(const struct analysis *analysis, struct bytes *why)
+{
+    const struct session_model *model = analysis->model;
+    const struct session_capability *refusal = refusal_find(model);
+    bool is_counted = model->deep.untimed_count > 0;
+    if (model->kernels.count || (analysis->has_kernel_engine && !is_counted && !refusal))
+        return false;
+    if (!why)
+        return true;
+    if (is_counted) {
+        bytes_append_text(why, "kernels were counted, not timed");
+        return true;
+    }
+    const char *words = *model->job.engine ? model->job.engine : "unknown";
+    if (analysis->has_kernel_engine)
+        words = *refusal->message ? refusal->message : "refused";
+    bytes_append_text(why, analysis->has_kernel_engine ? "not recorded (" : "not recorded (engine ");
+    text_escape(why, words, strlen(words));
+    bytes_append_char(why, ')');
+    return true;
+}
+
+void compare_missing(const struct comparison *comparison, struct bytes *out)
+{
+    struct bytes base = {0}, fresh = {0};
+    kernel_times_missing(comparison->base, &base);
+    kernel_times_missing(comparison->fresh, &fresh);
+    if (base.size && fresh.size && !strcmp(bytes_text(&base), bytes_text(&fresh)))
+        bytes_append_format(out, "base and new: %s", bytes_text(&base));
+    else if (base.size && fresh.size)
+        bytes_append_format(out, "base: %s; new: %s", bytes_text(&base), bytes_text(&fresh));
+    else if (base.size || fresh.size)
+        bytes_append_format(out, base.size ? "base: %s" : "new: %s", bytes_text(base.size ? &base : &fresh));
+    out->failed |= base.failed || fresh.failed;
+    bytes_free(&base);
+    bytes_free(&fresh);
+}
 
 static void side_json(struct bytes *out, const char *key, const struct compared_side *side, bool is_scope)
 {
@@ -40,9 +89,13 @@ static void side_json(struct bytes *out, const char *key, const struct compared_
 
 static void path_json(struct bytes *out, const char *path)
 {
+    json_key(out, "path");
+    if (!path) {
+        json_text(out, NULL);
+        return;
+    }
     struct bytes text = {0};
     page_path(&text, path);
-    json_key(out, "path");
     json_string(out, text.data, text.size);
     out->failed |= text.failed;
     bytes_free(&text);
@@ -70,6 +123,22 @@ static void rows_json(struct bytes *out, const char *key, const struct compared_
     bytes_append_char(out, ']');
 }
 
+/* TIME_UNKNOWN: not recorded. */
+static int64_t wall_time(const struct analysis *analysis)
+{
+    return analysis->start_ns == TIME_UNKNOWN ? TIME_UNKNOWN : analysis->wall_ns;
+}
+
+static int64_t busy_time(const struct analysis *analysis)
+{
+    return kernel_times_missing(analysis, NULL) ? TIME_UNKNOWN : analysis_busy_ns(analysis);
+}
+
+static int64_t kernel_time(const struct analysis *analysis)
+{
+    return kernel_times_missing(analysis, NULL) ? TIME_UNKNOWN : analysis->kernel_ns;
+}
+
 static void session_json(struct bytes *out, const char *key, const struct analysis *analysis)
 {
     const struct session_model *model = analysis->model;
@@ -81,10 +150,15 @@ static void session_json(struct bytes *out, const char *key, const struct analys
     member_text(out, "app", model->job.app);
     member_text(out, "host", model->job.hostname);
     member_int(out, "start_ns", analysis->start_ns);
-    member_int(out, "wall_ns", analysis->start_ns == TIME_UNKNOWN ? CELL_UNKNOWN : analysis->wall_ns);
-    member_uint(out, "kernels", model->kernels.count);
-    member_int(out, "kernel_ns", analysis->kernel_ns);
-    member_int(out, "busy_ns", analysis_busy_ns(analysis));
+    member_int(out, "wall_ns", wall_time(analysis));
+    struct bytes why = {0};
+    bool is_missing = kernel_times_missing(analysis, &why);
+    member_int(out, "kernels", is_missing ? CELL_UNKNOWN : (int64_t)model->kernels.count);
+    member_int(out, "kernel_ns", kernel_time(analysis));
+    member_int(out, "busy_ns", busy_time(analysis));
+    member_text(out, "kernel_times_missing", bytes_text(&why));
+    out->failed |= why.failed;
+    bytes_free(&why);
     member_uint(out, "lost", lost);
     member_bool(out, "lost_is_exact", is_exact);
     member_bool(out, "is_complete", session_is_complete(model));
@@ -97,8 +171,12 @@ void compare_json(const struct comparison *comparison, struct bytes *out)
     session_json(out, "base", comparison->base);
     session_json(out, "new", comparison->fresh);
     member_double(out, "threshold", comparison->threshold);
-    member_uint(out, "regressions", comparison->regressions);
-    member_bool(out, "is_total_regression", comparison->is_total_regression);
+    member_int(out, "regressions", comparison->has_verdict ? (int64_t)comparison->regressions : CELL_UNKNOWN);
+    json_key(out, "is_total_regression");
+    if (comparison->has_verdict)
+        json_bool(out, comparison->is_total_regression);
+    else
+        json_text(out, NULL);
     rows_json(out, "kernels", comparison->kernels, comparison->kernel_count, false);
     rows_json(out, "scopes", comparison->scopes, comparison->scope_count, true);
     bytes_append_char(out, '}');
@@ -128,11 +206,41 @@ static struct signed_text ratio_text(double ratio)
     return result;
 }
 
-static void total_line(struct page *page, const char *what, int64_t base_ns, int64_t fresh_ns)
+enum { what_columns = 14, cell_columns = 10 };
+
+/* Filled up by columns, not by bytes: "–" has three. */
+static void total_cell(struct page *page, const char *text)
 {
-    double ratio = base_ns > 0 ? (double)fresh_ns / (double)base_ns : (double)NAN;
-    bytes_append_format(page->out, "   %-14s %10s %10s %10s\n", what, quantity_time((double)base_ns).text,
-                        quantity_time((double)fresh_ns).text, ratio_text(ratio).text);
+    size_t columns = text_columns(text, strlen(text));
+    bytes_append_format(page->out, " %*s%s", columns < cell_columns ? (int)(cell_columns - columns) : 0, "", text);
+}
+
+/* note: why a time is not known. */
+static void total_line(struct page *page, const char *what, int64_t base_ns, int64_t fresh_ns, const char *note)
+{
+    bool has_base = base_ns != TIME_UNKNOWN, has_fresh = fresh_ns != TIME_UNKNOWN;
+    double ratio = has_base && has_fresh && base_ns > 0 ? (double)fresh_ns / (double)base_ns : (double)NAN;
+    bytes_append_format(page->out, "   %-*s", what_columns, what);
+    total_cell(page, has_base ? quantity_time((double)base_ns).text : "–");
+    total_cell(page, has_fresh ? quantity_time((double)fresh_ns).text : "–");
+    total_cell(page, ratio_text(ratio).text);
+    if (*note)
+        bytes_append_text(page->out, "  ");
+    page_wrapped(page, 3 + what_columns + 3 * (1 + cell_columns) + 2, note); /* and LF */
+}
+
+static void totals_print(struct page *page, const struct comparison *comparison)
+{
+    const struct analysis *base = comparison->base, *fresh = comparison->fresh;
+    struct bytes why = {0};
+    compare_missing(comparison, &why);
+    bytes_append_format(page->out, "   %-*s %*s %*s %*s\n", what_columns, "", cell_columns, "base", cell_columns, "new",
+                        cell_columns, "change");
+    total_line(page, "wall time", wall_time(base), wall_time(fresh), "");
+    total_line(page, "GPU busy", busy_time(base), busy_time(fresh), bytes_text(&why));
+    total_line(page, "kernel time", kernel_time(base), kernel_time(fresh), bytes_text(&why));
+    page->out->failed |= why.failed;
+    bytes_free(&why);
 }
 
 static void row_cells(struct table *table, const struct compared_row *row, bool is_kernel)
@@ -182,26 +290,32 @@ static void rows_print(struct page *page, const char *title, const struct compar
         bytes_append_format(page->out, "   %zu in all, largest change first\n", count);
 }
 
+static void verdict_print(struct page *page, const struct comparison *comparison)
+{
+    char line[96] = " no verdict: kernel times are missing";
+    if (comparison->has_verdict)
+        snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
+                 (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
+                 comparison->threshold * 100);
+    bytes_append_char(page->out, '\n');
+    if (comparison->regressions || !comparison->has_verdict)
+        page_styled(page, STYLE_ALARM, line);
+    else
+        bytes_append_text(page->out, line);
+    bytes_append_char(page->out, '\n');
+}
+
 void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out)
 {
     struct page page = page_make(comparison->fresh, options, out);
-    const struct analysis *base = comparison->base, *fresh = comparison->fresh;
-    bytes_append_format(out, "   %-14s %10s %10s %10s\n", "", "base", "new", "change");
-    total_line(&page, "wall time", base->wall_ns, fresh->wall_ns);
-    total_line(&page, "GPU busy", analysis_busy_ns(base), analysis_busy_ns(fresh));
-    total_line(&page, "kernel time", base->kernel_ns, fresh->kernel_ns);
+    totals_print(&page, comparison);
+    if (!comparison->has_kernel_times) {
+        page_title(&page, "KERNELS");
+        bytes_append_text(out, "   not compared\n");
+    }
     rows_print(&page, "KERNELS", comparison->kernels, comparison->kernel_count, true);
     rows_print(&page, "SCOPES", comparison->scopes, comparison->scope_count, false);
-    if (!session_is_complete(base->model) || !session_is_complete(fresh->model))
+    if (!session_is_complete(comparison->base->model) || !session_is_complete(comparison->fresh->model))
         bytes_append_text(out, "\n   one of the sessions is not complete: see gpufl report\n");
-    bytes_append_char(out, '\n');
-    char line[96];
-    snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
-             (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
-             comparison->threshold * 100);
-    if (comparison->regressions)
-        page_styled(&page, STYLE_ALARM, line);
-    else
-        bytes_append_text(out, line);
-    bytes_append_char(out, '\n');
+    verdict_print(&page, comparison);
 }

@@ -41,6 +41,21 @@ static const char *name_text(struct bytes *out, const char *name)
     return bytes_text(out);
 }
 
+/* " on GPU 1" where there are several: a share of the run is one GPU's. */
+struct place_text {
+    char text[32];
+};
+
+static struct place_text place_of(const struct analysis *analysis, uint16_t device)
+{
+    struct place_text place = {""};
+    if (analysis->device_count > 1 && device == DEVICE_UNKNOWN)
+        snprintf(place.text, sizeof place.text, " on a GPU not recorded");
+    else if (analysis->device_count > 1)
+        snprintf(place.text, sizeof place.text, " on GPU %u", device);
+    return place;
+}
+
 /* The deepest scope that still holds four fifths of the waiting. */
 static uint32_t launch_scope(const struct analysis *analysis)
 {
@@ -55,7 +70,7 @@ static uint32_t launch_scope(const struct analysis *analysis)
     }
 }
 
-/* At least 5 % of the wall time waiting for launches inside of runs of short kernels. */
+/* A GPU with at least 5 % of the wall time waiting for launches inside of runs of short kernels. */
 static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
 {
     const struct launch_bound *bound = &analysis->launch_bound;
@@ -71,10 +86,11 @@ static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
         bytes_append_text(scratch, "`");
     }
     insight_add(analysis, "launch_bound", share > 0.2 ? INSIGHT_HIGH : INSIGHT_MEDIUM, bound->wait_ns,
-                "Launch-bound %s of the run: %s run%s of more than %d kernels shorter than %d us (%s kernels). "
+                "Launch-bound %s of the run%s: %s run%s of more than %d kernels shorter than %d us (%s kernels). "
                 "A CUDA graph%s would save at most about %s.",
-                quantity_percent(share).text, quantity_count(bound->run_count).text, bound->run_count == 1 ? "" : "s",
-                LAUNCH_RUN_MIN, LAUNCH_SHORT_NS / 1000, quantity_count(bound->kernel_count).text, bytes_text(scratch),
+                quantity_percent(share).text, place_of(analysis, bound->device).text,
+                quantity_count(bound->run_count).text, bound->run_count == 1 ? "" : "s", LAUNCH_RUN_MIN,
+                LAUNCH_SHORT_NS / 1000, quantity_count(bound->kernel_count).text, bytes_text(scratch),
                 quantity_time((double)saving_ns).text);
 }
 
@@ -132,13 +148,51 @@ static void tiny_grid_rule(struct analysis *analysis, const struct hotspot *hots
                 blocks == 1 ? "" : "s", device->multiprocessors);
 }
 
-/* At least 1 % of the wall time in copies from or to pageable memory. */
+/* How long a GPU had copies of the group under way: those that run side by side count once. */
+struct copy_time {
+    int64_t total_ns, end_ns;
+};
+
+/* Of the GPU with most of it. by_device: scratch, [DEVICE_UNKNOWN + 1]. */
+static int64_t copy_time_max(const struct analysis *analysis, const struct copy_group *group,
+                             struct copy_time *by_device, uint16_t *device)
+{
+    const struct session_model *model = analysis->model;
+    int64_t max_ns = 0;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        by_device[analysis->devices[i].device] = (struct copy_time){0, analysis->start_ns};
+    for (size_t i = 0; i < model->copy_count; i++) { /* in order of start */
+        const struct gpu_copy *copy = &model->copies[i];
+        if (copy->copy_kind != group->copy_kind || copy_host_memory(copy) != group->memory_kind)
+            continue;
+        struct copy_time *time = &by_device[copy->span.device];
+        int64_t end_ns = copy->span.start_ns + copy->span.duration_ns;
+        int64_t from_ns = copy->span.start_ns > time->end_ns ? copy->span.start_ns : time->end_ns;
+        end_ns = end_ns < analysis->end_ns ? end_ns : analysis->end_ns;
+        if (end_ns <= from_ns)
+            continue;
+        time->total_ns += end_ns - from_ns;
+        time->end_ns = end_ns;
+        if (time->total_ns > max_ns) {
+            max_ns = time->total_ns;
+            *device = copy->span.device;
+        }
+    }
+    return max_ns;
+}
+
+/* A GPU with at least 1 % of the wall time in copies from or to pageable memory. */
 static void pageable_rule(struct analysis *analysis)
 {
     enum { pageable = 1, pinned = 2 };
-    for (size_t i = 0; i < analysis->copy_group_count; i++) {
+    struct copy_time *by_device = calloc(DEVICE_UNKNOWN + 1, sizeof *by_device);
+    for (size_t i = 0; by_device && i < analysis->copy_group_count; i++) {
         const struct copy_group *group = &analysis->copies[i];
-        if (group->memory_kind != pageable || of_wall(analysis, group->total_ns) < 0.01)
+        if (group->memory_kind != pageable)
+            continue;
+        uint16_t device = DEVICE_UNKNOWN;
+        int64_t time_ns = copy_time_max(analysis, group, by_device, &device);
+        if (of_wall(analysis, time_ns) < 0.01)
             continue;
         char comparison[96] = "";
         for (size_t k = 0; k < analysis->copy_group_count; k++) {
@@ -147,14 +201,15 @@ static void pageable_rule(struct analysis *analysis)
                 snprintf(comparison, sizeof comparison, " (pinned copies of this run: %s)",
                          quantity_rate((double)other->bytes * 1e9 / (double)other->total_ns).text);
         }
-        insight_add(analysis, "pageable_copies", INSIGHT_MEDIUM, group->total_ns,
-                    "%s of %s copies use pageable memory at %s%s, %s of the run: "
+        insight_add(analysis, "pageable_copies", INSIGHT_MEDIUM, time_ns,
+                    "%s of %s copies use pageable memory at %s%s, %s of the run%s: "
                     "pinned memory (cudaHostAlloc, pin_memory=True) is faster and can overlap with kernels.",
                     quantity_bytes((double)group->bytes).text, schema_word("copy_kind", group->copy_kind),
                     group->total_ns > 0 ? quantity_rate((double)group->bytes * 1e9 / (double)group->total_ns).text
                                         : "?",
-                    comparison, quantity_percent(of_wall(analysis, group->total_ns)).text);
+                    comparison, quantity_percent(of_wall(analysis, time_ns)).text, place_of(analysis, device).text);
     }
+    free(by_device);
 }
 
 /* At least 10 % of the wall time with the GPU idle around synchronizing calls, or many short waits in one scope. */
@@ -199,7 +254,9 @@ static void no_work_rule(struct analysis *analysis)
         if (share < 0.2)
             continue;
         char gpu[24] = "The GPU";
-        if (analysis->device_count > 1)
+        if (analysis->device_count > 1 && use->device == DEVICE_UNKNOWN)
+            snprintf(gpu, sizeof gpu, "A GPU not recorded");
+        else if (analysis->device_count > 1)
             snprintf(gpu, sizeof gpu, "GPU %u", use->device);
         insight_add(analysis, "no_work_queued", share > 0.5 ? INSIGHT_HIGH : INSIGHT_MEDIUM, use->no_work_ns,
                     "%s had no work for %s (%s): look at what the program does on the CPU then "

@@ -111,7 +111,7 @@ void section_counters(struct page *page)
     qsort(order, count, sizeof *order, executed_compare);
     page_title(page, "INSTRUCTIONS");
     bytes_append_text(page->out,
-                      "   by source line: executions of warps, active threads of 32, branches that kept the warp\n"
+                      "   by source line: warps executed, active threads of 32, branches that kept the warp\n"
                       "   together, useful share of global sectors, sectors per access, shared-memory passes\n");
     const char *const heads[] = {"executed", "threads", "together", "coalesced", "sectors", "passes", "local", "line"};
     struct table table = {.columns = 8, .stretch = 7, .left = 1u << 7};

@@ -232,7 +232,8 @@ void json_scopes(const struct analysis *analysis, struct bytes *out)
         json_key(out, "per_iteration_ns");
         json_double(out, node->repeat ? (double)node->repeat_wall_ns / (double)node->repeat : (double)NAN);
         json_key(out, "gpu_per_iteration_ns");
-        json_double(out, node->repeat && has_gpu ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
+        bool is_timed = has_gpu && !node->untimed;
+        json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
         member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
         bytes_append_char(out, '}');
     }

@@ -157,7 +157,7 @@ static void device_time(struct page *page, const struct time_use *use)
     const struct analysis *analysis = page->analysis;
     char hint[48] = "";
     for (size_t i = 0; i < analysis->insight_count && i < INSIGHTS_SHOWN; i++)
-        if (!strcmp(analysis->insights[i].rule, "launch_bound"))
+        if (!strcmp(analysis->insights[i].rule, "launch_bound") && use->device == analysis->launch_bound.device)
             snprintf(hint, sizeof hint, "host-bound: see INSIGHTS %zu", i + 1);
     time_line(page, "GPU busy", use->busy_ns, "");
     if (use->copies_only_ns) {
@@ -170,7 +170,9 @@ static void device_time(struct page *page, const struct time_use *use)
         time_line(page, "host waiting in sync", use->wait_sync_ns, "nothing queued meanwhile");
     if (use->queued_ns)
         time_line(page, "between queued work", use->queued_ns, "issued, not started");
-    if (use->unknown_ns)
+    if (use->unknown_ns && analysis->has_pauses)
+        time_line(page, "not known", use->unknown_ns, "kernels counted, not timed");
+    else if (use->unknown_ns)
         time_line(page, "idle, cause unknown", use->unknown_ns, "API calls not recorded");
     if (use->no_work_ns)
         time_line(page, "no work queued", use->no_work_ns, "");

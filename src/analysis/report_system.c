@@ -2,6 +2,7 @@
 /* System metrics, insights, losses and overhead. */
 #include "analysis/report_page.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -112,7 +113,10 @@ void section_system(struct page *page)
         snprintf(lead, sizeof lead, "GPU %-4lld", (long long)analysis->system[i].device);
         struct page_list list = page_list_start(page, 3, lead);
         const struct device_info *info = session_device(analysis->model, (uint16_t)analysis->system[i].device);
-        device_items(&list, &analysis->system[i], info && !strcmp(info->vendor, "AMD"));
+        bool is_amd = info && !strcmp(info->vendor, "AMD");
+        if (info && !is_amd && info->telemetry_id != ID_UNKNOWN && info->telemetry_id != info->id)
+            page_list_add(&list, "nvidia-smi's GPU %" PRIu32, info->telemetry_id);
+        device_items(&list, &analysis->system[i], is_amd);
         page_list_end(&list);
     }
     if (!analysis->system_count)

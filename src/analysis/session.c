@@ -128,6 +128,7 @@ static void loader_free(struct session_loader *loader)
     free(loader->details);
     intern_free(&loader->detail_contents);
     intern_free(&loader->paths);
+    loader_devices_free(loader);
     loader_deep_free(loader);
 }
 

@@ -111,8 +111,11 @@ struct device_bounds {
     int64_t memory_bandwidth_bps; /* bytes a second */
 };
 
+/* id is CUDA's, of a GPU that CUDA did not show one that no work carries; the model's samples have it too.
+ * telemetry_id is NVML's, which the log has in job_start and in samples; ID_UNKNOWN: job_start does not list the GPU. */
 struct device_info {
     uint16_t id;
+    uint32_t telemetry_id;
     const char *name, *uuid, *vendor;                       /* "": not known */
     uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
     bool has_limits;                                        /* from device_limits: the ids that kernels carry */

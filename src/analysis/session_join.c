@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of loading: v1's paths and details meet their kernels, references are
+/* The end of loading: GPUs get their numbers, v1's paths and details meet their kernels, references are
  * checked, GPU work is put in order of start. */
 #include "analysis/session_loader.h"
 #include "analysis/statistics.h"
@@ -216,6 +216,8 @@ _Static_assert(offsetof(struct gpu_copy, span.start_ns) == 0 && offsetof(struct 
 gpufl_status loader_finish(struct session_loader *loader)
 {
     struct session_model *model = loader->model;
+    if (!loader_devices_finish(loader))
+        return GPUFL_E_NO_MEMORY;
     devices_fill(model);
     if (!v1_join(loader))
         return GPUFL_E_NO_MEMORY;

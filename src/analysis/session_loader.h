@@ -14,6 +14,17 @@ struct kernel_detail {
     uint32_t corr_id, content_id, path_id;
 };
 
+struct device_list {
+    struct device_info *items;
+    size_t count, capacity;
+};
+
+/* A MIG instance and NVML's number of the GPU that it is a part of. */
+struct mig_place {
+    const char *uuid;
+    uint32_t telemetry_id;
+};
+
 /* Samples meet by key while they are read; and the room of the model's arrays. */
 struct deep_loader {
     struct intern places, scoped;
@@ -37,7 +48,10 @@ struct session_loader {
     struct intern detail_contents; /* struct launch_config without kernel_id */
     struct intern paths;           /* scope paths that v1 records hold as text */
     size_t launch_capacity, scope_capacity, copy_capacity, memset_capacity, graph_capacity, sync_capacity,
-        memory_event_capacity, device_capacity, loss_capacity, capability_capacity, clock_sync_capacity, issue_capacity;
+        memory_event_capacity, loss_capacity, capability_capacity, clock_sync_capacity, issue_capacity;
+    struct device_list listed, visible; /* of job_start, by NVML's numbers; of device_limits, by CUDA's */
+    struct mig_place *migs;
+    size_t mig_count, mig_capacity;
     struct deep_loader deep;
     gpufl_status status; /* the first failure stops the reader */
 };
@@ -59,6 +73,9 @@ bool loader_define(struct session_loader *loader, enum dictionary dictionary, ui
 
 /* Members of a record: "" or ID_UNKNOWN when missing or of another type; a time that is none leaves *time_ns alone. */
 const char *loader_member_text(struct session_loader *loader, const struct json_value *object, const char *key);
+/* Leaves *field alone when there is no text. */
+void loader_keep_text(struct session_loader *loader, const struct json_value *object, const char *key,
+                      const char **field);
 uint32_t object_u32(const struct json_value *object, const char *key);
 bool object_time(const struct json_value *object, const char *key, int64_t *time_ns);
 bool object_u64(const struct json_value *object, const char *key, uint64_t *value); /* a number, or one in quotes */
@@ -73,7 +90,14 @@ bool loader_code_record(struct session_loader *loader, enum record_type type, co
 void loader_deep_free(struct session_loader *loader);
 void session_deep_free(struct session_deep *deep);
 void loader_record(struct session_loader *loader, enum record_type type,
-                   const struct json_value *object);       /* session_records.c */
+                   const struct json_value *object); /* session_records.c */
+/* session_devices.c: an array of GPUs as job_start holds it, and the records about GPUs. Finish puts the GPUs into the
+ * model, and samples of the system under CUDA's numbers; false: no memory. */
+void loader_listed_devices(struct session_loader *loader, const struct json_value *list);
+void loader_device_limits(struct session_loader *loader, const struct json_value *object);
+void loader_mig_device(struct session_loader *loader, const struct json_value *object);
+NODISCARD bool loader_devices_finish(struct session_loader *loader);
+void loader_devices_free(struct session_loader *loader);
 gpufl_status loader_finish(struct session_loader *loader); /* session_join.c */
 /* Scopes and their events. */
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */

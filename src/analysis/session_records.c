@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { loss_kinds_max = 256, devices_max = 1024, capabilities_max = 256, clock_syncs_max = 65536 };
+enum { loss_kinds_max = 256, capabilities_max = 256, clock_syncs_max = 65536 };
 
 const char *loader_member_text(struct session_loader *loader, const struct json_value *object, const char *key)
 {
@@ -15,7 +15,7 @@ const char *loader_member_text(struct session_loader *loader, const struct json_
     return value && value->kind == JSON_STRING ? loader_text(loader, value->text, value->text_size) : "";
 }
 
-static void keep_text(struct session_loader *loader, const struct json_value *object, const char *key,
+void loader_keep_text(struct session_loader *loader, const struct json_value *object, const char *key,
                       const char **field)
 {
     const char *text = loader_member_text(loader, object, key);
@@ -64,84 +64,13 @@ static const char *engine_word(struct session_loader *loader, const char *text)
     return loader_text(loader, text, strlen(text));
 }
 
-/* Those of an object; of none: all unknown. */
-static struct device_bounds device_bounds(const struct json_value *object)
-{
-    return (struct device_bounds){.warp_size = object_u32(object, "warp_size"),
-                                  .warps_per_sm_max = object_u32(object, "warps_per_sm_max"),
-                                  .blocks_per_sm_max = object_u32(object, "blocks_per_sm_max"),
-                                  .regs_per_sm = object_u32(object, "regs_per_sm"),
-                                  .regs_per_block_max = object_u32(object, "regs_per_block_max"),
-                                  .shared_per_sm = object_u32(object, "shared_per_sm"),
-                                  .shared_per_block_max = object_u32(object, "shared_per_block_max"),
-                                  .shared_reserved_per_block = object_u32(object, "shared_reserved_per_block"),
-                                  .core_clock_khz = object_u32(object, "core_clock_khz"),
-                                  .memory_bandwidth_bps = json_get_int(object, "memory_bandwidth_bps", CELL_UNKNOWN)};
-}
-
-static struct device_info *device_add(struct session_loader *loader, uint32_t id)
-{
-    struct session_model *model = loader->model;
-    if (id >= DEVICE_UNKNOWN)
-        return NULL;
-    for (size_t i = 0; i < model->device_count; i++)
-        if (model->devices[i].id == id)
-            return &model->devices[i];
-    if (model->device_count >= devices_max ||
-        !loader_grow(loader, &model->devices, &loader->device_capacity, model->device_count, sizeof *model->devices))
-        return NULL;
-    struct device_info *device = &model->devices[model->device_count++];
-    *device = (struct device_info){.id = (uint16_t)id,
-                                   .name = "",
-                                   .uuid = "",
-                                   .vendor = "",
-                                   .compute_major = ID_UNKNOWN,
-                                   .compute_minor = ID_UNKNOWN,
-                                   .multiprocessors = ID_UNKNOWN,
-                                   .limits = device_bounds(NULL)};
-    return device;
-}
-
-static void devices_from(struct session_loader *loader, const struct json_value *list)
-{
-    for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
-        struct device_info *device = device_add(loader, object_u32(entry, "id"));
-        if (device)
-            keep_text(loader, entry, "vendor", &device->vendor);
-        /* NVML's and CUDA's numbering may differ: the limits record speaks of the ids that kernels carry. */
-        if (!device || device->has_limits)
-            continue;
-        keep_text(loader, entry, "name", &device->name);
-        keep_text(loader, entry, "uuid", &device->uuid);
-        if (json_member(entry, "compute_major")) {
-            device->compute_major = object_u32(entry, "compute_major");
-            device->compute_minor = object_u32(entry, "compute_minor");
-            device->multiprocessors = object_u32(entry, "multi_processor_count");
-        }
-    }
-}
-
-static void device_limits(struct session_loader *loader, const struct json_value *object)
-{
-    struct device_info *device = device_add(loader, object_u32(object, "device_id"));
-    if (!device)
-        return;
-    device->has_limits = true;
-    keep_text(loader, object, "name", &device->name);
-    keep_text(loader, object, "uuid", &device->uuid);
-    device->compute_major = object_u32(object, "compute_major");
-    device->compute_minor = object_u32(object, "compute_minor");
-    device->multiprocessors = object_u32(object, "multiprocessors");
-    device->limits = device_bounds(object);
-}
-
 /* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
 static void gpu_versions(struct session_loader *loader, const struct json_value *object)
 {
     struct job_info *job = &loader->model->job;
     char text[48];
-    keep_text(loader, object, "cupti_version", &job->cupti_version);
-    keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
+    loader_keep_text(loader, object, "cupti_version", &job->cupti_version);
+    loader_keep_text(loader, object, "cuda_driver_version", &job->cuda_version);
     int64_t cupti = json_get_int(object, "cupti_version", 0), cuda = json_get_int(object, "cuda_driver_version", 0);
     job->has_rocprofiler |= json_get_int(object, "rocprofiler_version", 0) > 0;
     if (cupti > 0)
@@ -155,13 +84,13 @@ static void gpu_versions(struct session_loader *loader, const struct json_value 
 static void job_start(struct session_loader *loader, const struct json_value *object)
 {
     struct job_info *job = &loader->model->job;
-    keep_text(loader, object, "app", &job->app);
-    keep_text(loader, object, "session_id", &job->session_id);
-    keep_text(loader, object, "hostname", &job->hostname);
-    keep_text(loader, object, "command", &job->command);
-    keep_text(loader, object, "session_kind", &job->kind);
-    keep_text(loader, object, "driver_version", &job->driver_version);
-    keep_text(loader, object, "gpufl_version", &job->gpufl_version);
+    loader_keep_text(loader, object, "app", &job->app);
+    loader_keep_text(loader, object, "session_id", &job->session_id);
+    loader_keep_text(loader, object, "hostname", &job->hostname);
+    loader_keep_text(loader, object, "command", &job->command);
+    loader_keep_text(loader, object, "session_kind", &job->kind);
+    loader_keep_text(loader, object, "driver_version", &job->driver_version);
+    loader_keep_text(loader, object, "gpufl_version", &job->gpufl_version);
     gpu_versions(loader, object);
     const char *engine = json_get_text(object, "profiling_engine", "");
     if (*engine && !*job->engine)
@@ -169,9 +98,9 @@ static void job_start(struct session_loader *loader, const struct json_value *ob
     job->pid = json_get_int(object, "pid", job->pid);
     if (object_time(object, "ts_ns", &job->start_ns))
         loader_saw(loader, job->start_ns, job->start_ns);
-    devices_from(loader, json_member(object, "devices"));
-    devices_from(loader, json_member(object, "gpu_static_devices"));
-    devices_from(loader, json_member(object, "cuda_static_devices"));
+    loader_listed_devices(loader, json_member(object, "devices"));
+    loader_listed_devices(loader, json_member(object, "gpu_static_devices"));
+    loader_listed_devices(loader, json_member(object, "cuda_static_devices"));
 }
 
 static struct session_loss *loss_find(struct session_loader *loader, const char *reason, const char *record_type)
@@ -206,9 +135,9 @@ static void loss_record(struct session_loader *loader, const struct json_value *
         loss = loss_add(loader, reason, record_type);
     if (!loss)
         return;
-    keep_text(loader, object, "message", &loss->message);
+    loader_keep_text(loader, object, "message", &loss->message);
     if (!*loss->cause)
-        keep_text(loader, object, "cause", &loss->cause);
+        loader_keep_text(loader, object, "cause", &loss->cause);
     int64_t count = json_get_int(object, "count", -1);
     if (count >= 0)
         loss->count = sum_saturated_u64(loss->count, (uint64_t)count);
@@ -353,7 +282,10 @@ void loader_record(struct session_loader *loader, enum record_type type, const s
         overhead(loader, object);
         break;
     case RECORD_DEVICE_LIMITS:
-        device_limits(loader, object);
+        loader_device_limits(loader, object);
+        break;
+    case RECORD_MIG_DEVICE:
+        loader_mig_device(loader, object);
         break;
     default:
         if (!loader_deep_record(loader, type, object) && !loader_code_record(loader, type, object))

@@ -4,9 +4,15 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct interval {
     int64_t start_ns, end_ns;
+};
+/* In order, none touches the next. */
+struct intervals {
+    struct interval *items;
+    size_t count;
 };
 
 struct work {
@@ -21,18 +27,19 @@ struct path_wait {
     int64_t wait_ns;
 };
 
-/* The run of short kernels that a device is in. */
+/* The run of short kernels that a device is in, and what its earlier ones add up to. */
 struct launch_run {
     uint64_t kernel_count;
     int64_t wait_ns;
-    struct path_wait *waits;
-    size_t wait_count, wait_capacity;
+    struct path_wait *waits; /* kept_count of earlier runs first */
+    size_t wait_count, wait_capacity, kept_count;
+    struct launch_bound ended; /* without wait_by_path */
 };
 
 struct sweep {
     struct analysis *analysis;
-    struct interval *host_waits; /* merged, in order */
-    size_t host_wait_count;
+    struct intervals host_waits;           /* the program sat in a synchronizing call */
+    struct intervals pauses;               /* kernel tracing was off: what the GPU did is not known */
     uint16_t *device_index;                /* device id -> index */
     int64_t *busy_end_ns, *compute_end_ns; /* by device index */
     size_t last_bin;                       /* time goes on: the next stretch is mostly in the same one */
@@ -46,24 +53,79 @@ static bool is_host_wait(const struct sync_wait *wait)
     return wait->sync_type != 2; /* "stream wait event" holds up the stream, not the caller */
 }
 
-static bool host_waits_merge(struct sweep *sweep)
+static int interval_compare(const void *left, const void *right)
+{
+    const struct interval *a = left, *b = right;
+    return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static void intervals_merge(struct intervals *intervals)
+{
+    size_t count = 0;
+    if (intervals->count)
+        qsort(intervals->items, intervals->count, sizeof *intervals->items, interval_compare);
+    for (size_t i = 0; i < intervals->count; i++) {
+        const struct interval next = intervals->items[i];
+        struct interval *last = count ? &intervals->items[count - 1] : NULL;
+        if (last && next.start_ns <= last->end_ns)
+            last->end_ns = next.end_ns > last->end_ns ? next.end_ns : last->end_ns;
+        else
+            intervals->items[count++] = next;
+    }
+    intervals->count = count;
+}
+
+static bool host_waits_find(struct sweep *sweep)
 {
     const struct session_model *model = sweep->analysis->model;
-    sweep->host_waits = malloc((model->sync_count + 1) * sizeof *sweep->host_waits);
-    if (!sweep->host_waits)
+    struct intervals *waits = &sweep->host_waits;
+    waits->items = malloc((model->sync_count + 1) * sizeof *waits->items);
+    if (!waits->items)
         return false;
-    for (size_t i = 0; i < model->sync_count; i++) {
-        const struct sync_wait *wait = &model->syncs[i];
-        if (!is_host_wait(wait))
-            continue;
-        int64_t end_ns = wait->start_ns + wait->duration_ns;
-        struct interval *last = sweep->host_wait_count ? &sweep->host_waits[sweep->host_wait_count - 1] : NULL;
-        if (last && wait->start_ns <= last->end_ns)
-            last->end_ns = end_ns > last->end_ns ? end_ns : last->end_ns;
-        else
-            sweep->host_waits[sweep->host_wait_count++] = (struct interval){wait->start_ns, end_ns};
-    }
+    for (size_t i = 0; i < model->sync_count; i++)
+        if (is_host_wait(&model->syncs[i]))
+            waits->items[waits->count++] =
+                (struct interval){model->syncs[i].start_ns, model->syncs[i].start_ns + model->syncs[i].duration_ns};
+    intervals_merge(waits);
     return true;
+}
+
+/* Counters of instructions and of ranges are to be had only while kernels are not traced. */
+static bool is_pause(const struct deep_window *window)
+{
+    return window->source && (!strcmp(window->source, "sass_metrics") || !strcmp(window->source, "range_profiler"));
+}
+
+static bool pauses_find(struct sweep *sweep)
+{
+    const struct analysis *analysis = sweep->analysis;
+    const struct session_deep *deep = &analysis->model->deep;
+    struct intervals *pauses = &sweep->pauses;
+    pauses->items = malloc((deep->window_count + 1) * sizeof *pauses->items);
+    if (!pauses->items)
+        return false;
+    for (size_t i = 0; i < deep->window_count; i++)
+        if (is_pause(&deep->windows[i]))
+            pauses->items[pauses->count++] = (struct interval){deep->windows[i].start_ns, deep->windows[i].end_ns};
+    if (deep->untimed_count && !analysis->model->kernels.count) /* throughout, whatever the windows say */
+        pauses->items[pauses->count++] = (struct interval){analysis->start_ns, analysis->end_ns};
+    intervals_merge(pauses);
+    sweep->analysis->has_pauses = pauses->count > 0;
+    return true;
+}
+
+/* The first one that ends after that moment. */
+static size_t interval_after(const struct intervals *intervals, int64_t from_ns)
+{
+    size_t low = 0, high = intervals->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (intervals->items[middle].end_ns <= from_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* Parts are named by their place in struct time_use. */
@@ -94,26 +156,34 @@ static void part_add(struct sweep *sweep, size_t at, size_t part, int64_t from_n
     }
 }
 
-/* What of the stretch the program sat in a synchronizing call is wait_sync, the other part is `other`. */
-static void host_wait_split(struct sweep *sweep, size_t at, int64_t from_ns, int64_t to_ns, size_t other)
+typedef void idle_fn(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns);
+
+/* What of the stretch lies in the intervals is `inside`, the other part is `outside`. */
+static void stretch_cut(struct sweep *sweep, const struct intervals *intervals, idle_fn *add, size_t at, size_t inside,
+                        size_t outside, int64_t from_ns, int64_t to_ns)
 {
-    size_t low = 0, high = sweep->host_wait_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sweep->host_waits[middle].end_ns <= from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < sweep->host_wait_count && sweep->host_waits[low].start_ns < to_ns; low++) {
-        int64_t wait_ns = sweep->host_waits[low].start_ns, end_ns = sweep->host_waits[low].end_ns;
-        wait_ns = wait_ns > from_ns ? wait_ns : from_ns;
+    for (size_t i = interval_after(intervals, from_ns); i < intervals->count && intervals->items[i].start_ns < to_ns;
+         i++) {
+        int64_t start_ns = intervals->items[i].start_ns, end_ns = intervals->items[i].end_ns;
+        start_ns = start_ns > from_ns ? start_ns : from_ns;
         end_ns = end_ns < to_ns ? end_ns : to_ns;
-        part_add(sweep, at, other, from_ns, wait_ns);
-        part_add(sweep, at, PART(wait_sync_ns), wait_ns, end_ns);
+        add(sweep, at, outside, from_ns, start_ns);
+        add(sweep, at, inside, start_ns, end_ns);
         from_ns = end_ns;
     }
-    part_add(sweep, at, other, from_ns, to_ns);
+    add(sweep, at, outside, from_ns, to_ns);
+}
+
+/* A stretch without recorded work: idle, where kernels were traced. */
+static void idle_add(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns)
+{
+    stretch_cut(sweep, &sweep->pauses, part_add, at, PART(unknown_ns), part, from_ns, to_ns);
+}
+
+/* The same; what of it the program sat in a synchronizing call is wait_sync. */
+static void host_wait_split(struct sweep *sweep, size_t at, int64_t from_ns, int64_t to_ns, size_t other)
+{
+    stretch_cut(sweep, &sweep->host_waits, idle_add, at, PART(wait_sync_ns), other, from_ns, to_ns);
 }
 
 /* Splits an idle gap; returns what of it was waiting for launches. */
@@ -130,31 +200,45 @@ static int64_t gap_split(struct sweep *sweep, size_t at, int64_t gap_ns, const s
         if (next->api_duration_ns != API_DURATION_UNKNOWN)
             launch_ns = next->api_start_ns + next->api_duration_ns - gap_ns;
         launch_ns = launch_ns < 0 ? 0 : launch_ns > length_ns ? length_ns : launch_ns;
-        part_add(sweep, at, PART(wait_launch_ns), gap_ns, gap_ns + launch_ns);
-        part_add(sweep, at, PART(queued_ns), gap_ns + launch_ns, next->start_ns);
-        return launch_ns;
+        idle_add(sweep, at, PART(wait_launch_ns), gap_ns, gap_ns + launch_ns);
+        idle_add(sweep, at, PART(queued_ns), gap_ns + launch_ns, next->start_ns);
+        return use->wait_launch_ns - before_ns;
     }
     /* A clock step can put the call after the work it started. */
     int64_t call_ns = next->api_start_ns < next->start_ns ? next->api_start_ns : next->start_ns;
     bool is_late = call_ns - gap_ns > LAUNCH_LATE_NS;
     host_wait_split(sweep, at, gap_ns, call_ns, is_late ? PART(no_work_ns) : PART(wait_launch_ns));
-    part_add(sweep, at, PART(wait_launch_ns), call_ns, next->start_ns);
+    idle_add(sweep, at, PART(wait_launch_ns), call_ns, next->start_ns);
     return use->wait_launch_ns - before_ns;
 }
 
-static void run_end(struct sweep *sweep, struct launch_run *run)
+static void run_end(struct launch_run *run)
 {
-    struct launch_bound *bound = &sweep->analysis->launch_bound;
     if (run->kernel_count > LAUNCH_RUN_MIN && run->wait_ns > 0) {
-        bound->run_count++;
-        bound->kernel_count += run->kernel_count;
-        bound->wait_ns += run->wait_ns;
-        for (size_t i = 0; i < run->wait_count; i++)
-            bound->wait_by_path[run->waits[i].path_id] += run->waits[i].wait_ns;
+        run->ended.run_count++;
+        run->ended.kernel_count += run->kernel_count;
+        run->ended.wait_ns += run->wait_ns;
+        run->kept_count = run->wait_count;
     }
     run->kernel_count = 0;
     run->wait_ns = 0;
-    run->wait_count = 0;
+    run->wait_count = run->kept_count;
+}
+
+static void launch_bound_choose(struct sweep *sweep)
+{
+    struct launch_bound *bound = &sweep->analysis->launch_bound;
+    size_t longest = 0;
+    for (size_t i = 1; i < sweep->analysis->device_count; i++)
+        if (sweep->runs[i].ended.wait_ns > sweep->runs[longest].ended.wait_ns)
+            longest = i;
+    const struct launch_run *run = &sweep->runs[longest];
+    bound->device = sweep->analysis->devices[longest].device;
+    bound->run_count = run->ended.run_count;
+    bound->kernel_count = run->ended.kernel_count;
+    bound->wait_ns = run->ended.wait_ns;
+    for (size_t i = 0; i < run->kept_count; i++)
+        bound->wait_by_path[run->waits[i].path_id] += run->waits[i].wait_ns;
 }
 
 static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t scope, int64_t wait_ns)
@@ -163,7 +247,7 @@ static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t s
     uint32_t path_id = scope == ID_UNKNOWN ? 0 : model->scopes[scope].path_id;
     path_id = path_id < sweep->path_count ? path_id : 0;
     run->wait_ns += wait_ns;
-    if (run->wait_count && run->waits[run->wait_count - 1].path_id == path_id) {
+    if (run->wait_count > run->kept_count && run->waits[run->wait_count - 1].path_id == path_id) {
         run->waits[run->wait_count - 1].wait_ns += wait_ns;
         return;
     }
@@ -208,7 +292,7 @@ static void work_add(struct sweep *sweep, struct work work)
         return;
     bool is_short = work.end_ns - work.start_ns < LAUNCH_SHORT_NS;
     if (!is_short || gap_ns - launch_ns > LAUNCH_LATE_NS)
-        run_end(sweep, run);
+        run_end(run);
     if (is_short) {
         if (run->kernel_count++ && launch_ns)
             run_add_wait(sweep, run, work.scope, launch_ns);
@@ -263,8 +347,9 @@ static void sweep_all(struct sweep *sweep)
         use->copies_only_ns = use->busy_ns - use->compute_ns;
         for (size_t bin = 0; bin < TIME_BINS; bin++)
             bins[bin].copies_only_ns = bins[bin].busy_ns - bins[bin].compute_ns;
-        run_end(sweep, &sweep->runs[i]);
+        run_end(&sweep->runs[i]);
     }
+    launch_bound_choose(sweep);
 }
 
 /* Devices that had work, in order of id. */
@@ -306,8 +391,8 @@ gpufl_status time_use_make(struct analysis *analysis)
     sweep.busy_end_ns = malloc(count * sizeof *sweep.busy_end_ns);
     sweep.compute_end_ns = malloc(count * sizeof *sweep.compute_end_ns);
     sweep.runs = calloc(count, sizeof *sweep.runs);
-    if (!host_waits_merge(&sweep) || !analysis->launch_bound.wait_by_path || !sweep.device_index ||
-        !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.runs)
+    if (!host_waits_find(&sweep) || !pauses_find(&sweep) || !analysis->launch_bound.wait_by_path ||
+        !sweep.device_index || !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.runs)
         goto cleanup;
     for (size_t i = 0; i < analysis->device_count; i++)
         sweep.device_index[analysis->devices[i].device] = (uint16_t)i;
@@ -319,7 +404,8 @@ cleanup:
     for (size_t i = 0; sweep.runs && i < count; i++)
         free(sweep.runs[i].waits);
     free(sweep.runs);
-    free(sweep.host_waits);
+    free(sweep.host_waits.items);
+    free(sweep.pauses.items);
     free(sweep.device_index);
     free(sweep.busy_end_ns);
     free(sweep.compute_end_ns);

@@ -195,7 +195,8 @@ const struct command command_table[] = {
          "Compares kernels by name and scopes by path: medians of the durations, calls, and what each adds to the "
          "change. A change counts when it is larger than the threshold and larger than the noise of both sessions.\n\n"
          "Exit status 1: there is a regression, that is a kernel or scope with at least 1 % of the time that became "
-         "slower, or kernel time that grew in all by more than the threshold.",
+         "slower, or kernel time that grew in all by more than the threshold. 3: no session, or no verdict, because kernels "
+         "were not timed in one of them (engine Monitor or SassMetrics).",
      .options = diff_options,
      .operand = "DIR",
      .operand_min = 2,

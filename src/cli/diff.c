@@ -6,6 +6,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static void verdict_refuse(const struct comparison *comparison)
+{
+    struct bytes why = {0};
+    compare_missing(comparison, &why);
+    command_error("diff",
+                  "no verdict without kernel times (%s): record such a session again with `gpufl trace -e Trace`; "
+                  "`gpufl doctor` tells whether a machine can time kernels",
+                  bytes_text(&why));
+    bytes_free(&why);
+}
+
 static int diff_print(const struct analysis *base, const struct analysis *fresh, const struct arguments *arguments)
 {
     struct comparison comparison;
@@ -24,15 +35,17 @@ static int diff_print(const struct analysis *base, const struct analysis *fresh,
     } else {
         compare_text(&comparison, &options, &text);
     }
-    int code = comparison.regressions ? EXIT_ANSWER_NO : EXIT_GOOD;
-    compare_free(&comparison);
+    int code = !comparison.has_verdict ? EXIT_ENVIRONMENT : comparison.regressions ? EXIT_ANSWER_NO : EXIT_GOOD;
     if (text.failed) {
         command_error("diff", "out of memory");
         code = EXIT_ENVIRONMENT;
     } else if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0) {
         command_error("diff", "cannot write to standard output");
         code = EXIT_ENVIRONMENT;
+    } else if (!comparison.has_verdict) {
+        verdict_refuse(&comparison);
     }
+    compare_free(&comparison);
     bytes_free(&text);
     return code;
 }

@@ -39,6 +39,48 @@ class Diff(TestCase):
                     self.assertEqual(row[key], kernels[kernel_name][key], (kernel_name, key))
         self.assertTrue(answer["is_total_regression"])
 
+    def test_kernels_timed_on_one_side_only_give_no_verdict(self):
+        for name, why in (("monitor", "not recorded (engine Monitor)"),
+                          ("degraded", "not recorded (engine Monitor)"),
+                          ("sass_metrics", "kernels were counted, not timed")):
+            for side, sessions in (("new", ("trace", name)), ("base", (name, "trace"))):
+                with self.subTest(session=name, side=side):
+                    result = gpufl("diff", *map(session, sessions))
+                    self.assertEqual(result.returncode, 3, result.stdout)
+                    self.assertNotIn("0 ns", result.stdout)
+                    self.assertNotIn("cutlass", result.stdout)
+                    self.assertIn(f"{side}: {why}", result.stdout)
+                    self.assertIn(f"no verdict without kernel times ({side}: {why})", result.stderr)
+                    self.assertIn("gpufl doctor", result.stderr)
+                    self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_json_has_null_where_kernels_were_not_timed(self):
+        for name, why in (("monitor", "not recorded (engine Monitor)"),
+                          ("sass_metrics", "kernels were counted, not timed")):
+            result = gpufl("diff", session("trace"), session(name), "--json")
+            answer = json.loads(result.stdout)
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(answer["new"]["kernel_times_missing"], why)
+            self.assertIsNone(answer["base"]["kernel_times_missing"])
+            self.assertGreater(answer["base"]["kernel_ns"], 0)
+            for key in ("kernels", "kernel_ns", "busy_ns"):
+                self.assertIsNone(answer["new"][key], key)
+            self.assertIsNone(answer["regressions"])
+            self.assertIsNone(answer["is_total_regression"])
+            self.assertEqual(answer["kernels"], [])
+            self.assertEqual({row["new"]["gpu_ns"] for row in answer["scopes"] if row["new"]} - {None}, set())
+
+    def test_without_kernel_times_on_both_sides_scopes_alone_are_judged(self):
+        counted = gpufl("diff", session("sass_metrics"), session("sass_metrics"))
+        self.assertEqual(counted.returncode, 0, counted.stderr)
+        self.assertIn("base and new: kernels were counted, not timed", counted.stdout)
+        watched = gpufl("diff", session("monitor"), session("monitor"))
+        self.assertEqual(watched.returncode, 3, watched.stdout)
+        self.assertNotIn("0 ns", watched.stdout)
+        either = gpufl("diff", session("monitor"), session("sass_metrics"))
+        self.assertEqual(either.returncode, 3, either.stdout)
+        self.assertIn("base: not recorded (engine Monitor); new: kernels were counted, not timed", either.stderr)
+
     def test_what_is_no_session_is_an_error_of_the_environment(self):
         result = gpufl("diff", session("trace"), session("no_such_session"))
         self.assertEqual(result.returncode, 3)

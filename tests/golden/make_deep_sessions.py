@@ -357,7 +357,7 @@ def amd_code():
     """A trace of an AMD GPU: no samples, but the code of the kernels that ran and of one that did not."""
     s = Session("amd_code", app="add_hip")
     s.start(engine="amd.trace", channels=("system", "scope", "device", "sass"),
-            gpu={"id": 0, "name": "AMD Instinct MI250X", "uuid": "GPU-amd0", "vendor": "AMD"})
+            gpus=[{"id": 0, "name": "AMD Instinct MI250X", "uuid": "GPU-amd0", "vendor": "AMD"}])
     s.event("device", "dictionary_update", kernel_dict={"1": "vector_add", "2": "block_sum.kd"})
     s.batch("device", "launch_config_batch", LAUNCH, [launch(1, 1, 4096, 256, 6, None, 0),
                                                       launch(2, 2, 264, 256, 4, None, 0)])

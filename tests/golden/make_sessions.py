@@ -47,11 +47,11 @@ class Session:
         self.add(channel, {"version": version, "type": type_, "session_id": self.id, "batch_id": 1,
                            "base_time_ns": base, "columns": columns.split(), "rows": rows})
 
-    def start(self, engine="nvidia.trace", channels=("system", "scope", "device"), gpu=None, **more):
-        gpu = gpu or {"id": 0, "name": "NVIDIA H200", "uuid": "GPU-0", "vendor": "NVIDIA"}
+    def start(self, engine="nvidia.trace", channels=("system", "scope", "device"), gpus=None, **more):
+        gpus = gpus or [{"id": 0, "name": "NVIDIA H200", "uuid": "GPU-0", "vendor": "NVIDIA"}]
         for channel in channels:
             self.event(channel, "job_start", pid=4711, app=self.app, log_path="logs", ts_ns=T0, hostname="node17",
-                       ip_addr="10.0.0.17", devices=[gpu], session_kind="trace", profiling_engine=engine, **more)
+                       ip_addr="10.0.0.17", devices=gpus, session_kind="trace", profiling_engine=engine, **more)
 
     def end(self, at, **more):
         for channel in list(self.lines):
@@ -84,6 +84,7 @@ ALLOC = ("dt_ns duration_ns memory_op memory_kind address bytes device_id stream
 GRAPH = ("dt_ns duration_ns graph_id node_count busy_ns corr_id device_id context_id stream_id api_lead_ns "
          "api_duration_ns thread_id scope_id")
 METRIC = ("dt_ns device_id gpu_util mem_util temp_c power_mw used_mib total_mib clock_sm energy_uj throttle_reasons")
+PROCESS = "dt_ns device_id pid used_mib gpu_instance_id"
 HOST = "dt_ns cpu_pct_x100 ram_used_mib ram_total_mib process_cpu_pct_x100 process_rss_mib"
 
 
@@ -96,8 +97,8 @@ def launch(id_, kernel_id, grid, block, regs, bp, limiter, local=0):
             10000, 4, limiter]
 
 
-def limits(session):
-    session.event("device", "device_limits", device_id=0, name="NVIDIA H200", uuid="GPU-0", compute_major=9,
+def limits(session, uuid="GPU-0"):
+    session.event("device", "device_limits", device_id=0, name="NVIDIA H200", uuid=uuid, compute_major=9,
                   compute_minor=0, multiprocessors=132, warp_size=32)
 
 
@@ -314,6 +315,26 @@ def two_gpus():
     s.write()
 
 
+def masked_gpu():
+    """CUDA_VISIBLE_DEVICES=1: NVML's GPU 0 is idle, NVML's GPU 1 is CUDA's GPU 0 and works."""
+    s = Session("masked_gpu", app="rank1")
+    idle = {"id": 0, "name": "NVIDIA A100", "uuid": "GPU-A", "vendor": "NVIDIA"}
+    busy = {"id": 1, "name": "NVIDIA H200", "uuid": "GPU-B", "vendor": "NVIDIA"}
+    s.start(gpus=[idle, busy])
+    limits(s, uuid="GPU-B")
+    s.event("device", "dictionary_update", kernel_dict={"1": "gemm"})
+    s.batch("device", "kernel_event_batch", KERNEL,
+            [kernel(1 * MS + i * 1 * MS, 1, 990 * US, corr=i + 1) for i in range(8)])
+    s.batch("system", "device_metric_batch", METRIC,
+            [row for i in range(3) for row in
+             ([i * 5 * MS, 0, 0, 0, 30, 60_000, 10, 81_920, 210, 10**9 + i * 300_000, 1],
+              [i * 5 * MS, 1, 99, 50, 70, 690_000, 9_000, 143_155, 1980, 2 * 10**9 + i * 3_450_000, 0])])
+    s.batch("system", "process_metric_batch", PROCESS,
+            [[0, 0, 99, 5, None], [0, 1, 4711, 8_990, None]])
+    s.end(10 * MS)
+    s.write()
+
+
 def hostile():
     s = Session("hostile", app="evil\x1b[31m\x07")
     s.start(channels=("system", "scope", "device"), driver_version="1\x9b2J")
@@ -342,5 +363,6 @@ def hostile():
 
 
 if __name__ == "__main__":
-    for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, degraded, sync_loop, hostile):
+    for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, masked_gpu, degraded, sync_loop,
+                 hostile):
         make()

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { axeCheck, eventually, pageTest, tableRows, useServer } from "./harness.mjs";
 import { saxpySessions, saxpyUpload } from "./saxpy_sessions.mjs";
 
-const server = useServer(["trace", "gpus", "deep", "samples"], { prepare: saxpyUpload });
+const server = useServer(["trace", "gpus", "deep", "samples", "monitor"], { prepare: saxpyUpload });
 const [a, b] = [saxpySessions.before.id, saxpySessions.after.id];
 const withKernel = `/compare?a=${a}&b=${b}&kernel=${encodeURIComponent(saxpySessions.kernel)}`;
 
@@ -36,6 +36,13 @@ pageTest(server, "a threshold above the change makes it none", {}, async (page) 
     await page.open(`/compare?a=${a}&b=${b}&threshold=60`);
     await page.getByTestId("judgement").getByText("No regression").waitFor();
     assert.equal((await tableRows(page, "compared kernels"))[0][1], "same");
+});
+
+pageTest(server, "without kernel times in one session there is no verdict", {}, async (page) => {
+    await page.open(`/compare?a=${server.ids.trace}&b=${server.ids.monitor}`);
+    await eventually(async () => /^No verdict/.test(await page.getByTestId("judgement").textContent()));
+    assert.match(await page.getByTestId("judgement").textContent(), /after: not recorded \(engine Monitor\)$/);
+    await page.getByText("not compared; after: not recorded (engine Monitor)").waitFor();
 });
 
 pageTest(server, "swapping turns slower into faster", {}, async (page) => {

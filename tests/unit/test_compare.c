@@ -2,6 +2,7 @@
 #include "golden_session.h"
 
 #include "analysis/compare.h"
+#include "analysis/quantity.h"
 
 #include <math.h>
 
@@ -230,6 +231,127 @@ static void text_and_json_of_hostile_names_are_harmless(void **state)
     golden_unload(&fresh);
 }
 
+/* One ended scope whose path is `path`; NULL: its id is not in the dictionary. */
+static struct made_session scoped_session_make(const char *path)
+{
+    struct made_session session = session_make(NULL, 0);
+    struct session_model *model = session.model;
+    struct dictionary_table *paths = &model->dictionaries[DICTIONARY_SCOPE_NAME];
+    paths->texts = calloc(2, sizeof *paths->texts);
+    model->scopes = calloc(1, sizeof *model->scopes);
+    assert_non_null(paths->texts);
+    assert_non_null(model->scopes);
+    paths->texts[1] = path;
+    paths->count = 2;
+    model->scopes[0] =
+        (struct scope_instance){.id = 1, .begin_ns = 1000, .end_ns = 2000, .path_id = 1, .parent = ID_UNKNOWN};
+    model->scope_count = 1;
+    analysis_free(&session.analysis);
+    assert_int_equal(analysis_make(&session.analysis, model), GPUFL_OK);
+    return session;
+}
+
+static void a_scope_without_a_name_has_the_path_null(void **state)
+{
+    (void)state;
+    const char *const paths[] = {NULL, ""};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct made_session session = scoped_session_make(paths[i]);
+        struct comparison comparison;
+        struct report_options options = {0};
+        struct bytes text = {0}, json = {0};
+        struct json_document document;
+        assert_int_equal(compare_make(&comparison, &session.analysis, &session.analysis, 0.05), GPUFL_OK);
+        compare_json(&comparison, &json);
+        assert_int_equal(json_parse(&document, json.data, json.size, NULL), GPUFL_OK);
+        const struct json_value *scopes = json_member(document.root, "scopes");
+        assert_int_equal(scopes->count, 1);
+        assert_non_null(strstr(bytes_text(&json), "\"path\":null"));
+        compare_text(&comparison, &options, &text);
+        assert_non_null(strstr(bytes_text(&text), "(name not recorded)"));
+        json_free(&document);
+        bytes_free(&text);
+        bytes_free(&json);
+        compare_free(&comparison);
+        session_drop(&session);
+    }
+}
+
+static void no_kernel_is_told_from_kernels_that_were_not_recorded(void **state)
+{
+    (void)state;
+    struct made_session session = session_make(NULL, 0);
+    struct bytes why = {0};
+    assert_false(kernel_times_missing(&session.analysis, &why));
+    assert_int_equal(why.size, 0);
+    struct session_capability *refusal = calloc(1, sizeof *refusal);
+    assert_non_null(refusal);
+    *refusal = (struct session_capability){
+        .feature = "kernel_events", .status = "skipped", .reason_code = "refused", .message = "too\nold", true};
+    session.model->capabilities = refusal;
+    session.model->capability_count = 1;
+    assert_true(kernel_times_missing(&session.analysis, &why));
+    assert_string_equal(bytes_text(&why), "not recorded (too\\x0aold)");
+    refusal->status = "collected";
+    assert_false(kernel_times_missing(&session.analysis, NULL));
+    session.model->job.engine = "";
+    analysis_free(&session.analysis);
+    assert_int_equal(analysis_make(&session.analysis, session.model), GPUFL_OK);
+    bytes_clear(&why);
+    assert_true(kernel_times_missing(&session.analysis, &why));
+    assert_string_equal(bytes_text(&why), "not recorded (engine unknown)");
+    bytes_free(&why);
+    session_drop(&session);
+}
+
+static void the_text_fits_into_100_columns_whatever_is_missing(void **state)
+{
+    (void)state;
+    const char *const names[] = {"trace", "monitor", "sass_metrics", "empty"};
+    enum { count = sizeof names / sizeof *names };
+    for (size_t i = 0; i < count * count; i++) {
+        struct golden_session base = golden_load(names[i / count]), fresh = golden_load(names[i % count]);
+        struct comparison comparison;
+        struct report_options options = {.columns = 100};
+        struct bytes text = {0};
+        assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+        compare_text(&comparison, &options, &text);
+        for (const char *line = bytes_text(&text); *line; line += strcspn(line, "\n") + 1)
+            if (text_columns(line, strcspn(line, "\n")) > 100)
+                fail_msg("%s and %s: %.*s", names[i / count], names[i % count], (int)strcspn(line, "\n"), line);
+        bytes_free(&text);
+        compare_free(&comparison);
+        golden_unload(&base);
+        golden_unload(&fresh);
+    }
+}
+
+static void a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side(void **state)
+{
+    (void)state;
+    struct made_session base = scoped_session_make("step"), fresh = scoped_session_make("step");
+    struct comparison comparison;
+    fresh.model->scopes[0].end_ns = 9000;
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_true(comparison.has_verdict);
+    assert_int_equal(comparison.regressions, 1);
+    compare_free(&comparison);
+    fresh.model->job.engine = "Monitor";
+    analysis_free(&fresh.analysis);
+    assert_int_equal(analysis_make(&fresh.analysis, fresh.model), GPUFL_OK);
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_false(comparison.has_verdict);
+    assert_int_equal(comparison.scopes[0].verdict, CHANGE_SLOWER);
+    assert_true(comparison.scopes[0].fresh.gpu_ns == TIME_UNKNOWN);
+    compare_free(&comparison);
+    /* Neither timed kernels: what scopes say counts. */
+    assert_int_equal(compare_make(&comparison, &fresh.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_true(comparison.has_verdict && !comparison.has_kernel_times);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +363,10 @@ int main(void)
         cmocka_unit_test(a_small_kernel_is_no_regression_however_slow),
         cmocka_unit_test(more_calls_of_the_same_speed_are_a_regression_of_the_total),
         cmocka_unit_test(text_and_json_of_hostile_names_are_harmless),
+        cmocka_unit_test(a_scope_without_a_name_has_the_path_null),
+        cmocka_unit_test(no_kernel_is_told_from_kernels_that_were_not_recorded),
+        cmocka_unit_test(the_text_fits_into_100_columns_whatever_is_missing),
+        cmocka_unit_test(a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

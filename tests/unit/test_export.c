@@ -114,9 +114,9 @@ static void the_export_is_as_expected(void **state)
 
 static void every_session_can_be_exported_in_every_format(void **state)
 {
-    static const char *const names[] = {"bench",    "deep",        "deep_hostile", "deep_v1",      "degraded",
-                                        "empty",    "hostile",     "killed",       "monitor",      "v1",
-                                        "two_gpus", "pc_sampling", "sass_metrics", "range_metrics"};
+    static const char *const names[] = {"bench",    "deep",        "deep_hostile", "deep_v1",       "degraded",
+                                        "empty",    "hostile",     "killed",       "monitor",       "v1",
+                                        "two_gpus", "pc_sampling", "sass_metrics", "range_metrics", "masked_gpu"};
     char *dir = *state, path[512];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct session_model *model = model_load(names[i]);
@@ -132,6 +132,36 @@ static void every_session_can_be_exported_in_every_format(void **state)
         }
         session_free(model);
     }
+}
+
+/* NVML calls the GPU that ran 1 and CUDA calls it 0: its samples stand beside its kernels. */
+static void the_samples_of_a_gpu_are_in_the_process_of_its_kernels(void **state)
+{
+    char *dir = *state;
+    struct session_model *model = model_load("masked_gpu");
+    struct bytes text = export_text(model, options_of(EXPORT_CHROME, NULL), dir);
+    unsigned kernels = 0, samples = 0, samples_of_others = 0;
+    for (const char *line = bytes_text(&text); line; line = strchr(line, '\n')) {
+        int pid = 0;
+        line += strspn(line, "\n");
+        struct bytes one = {0};
+        bytes_append(&one, line, strcspn(line, "\n"));
+        bool is_first_gpu = sscanf(bytes_text(&one), "{\"ph\":\"%*c\",\"pid\":%d", &pid) == 1 && pid == 1 << 30;
+        kernels += is_first_gpu && strstr(bytes_text(&one), "\"cat\":\"kernel\"");
+        if (strstr(bytes_text(&one), "\"gpu_util\"") && is_first_gpu) {
+            assert_non_null(strstr(bytes_text(&one), "{\"value\":99}"));
+            samples++;
+        } else if (strstr(bytes_text(&one), "\"gpu_util\"")) {
+            assert_non_null(strstr(bytes_text(&one), "{\"value\":0}"));
+            samples_of_others++;
+        }
+        bytes_free(&one);
+    }
+    assert_int_equal(kernels, model->kernels.count);
+    assert_int_equal(samples, 3);
+    assert_int_equal(samples_of_others, 3);
+    bytes_free(&text);
+    session_free(model);
 }
 
 static void an_export_replaces_a_file_only_when_told_to(void **state)
@@ -256,6 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_export_is_as_expected, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(every_session_can_be_exported_in_every_format, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_samples_of_a_gpu_are_in_the_process_of_its_kernels, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(an_export_replaces_a_file_only_when_told_to, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_failed_export_leaves_nothing_behind, fixture_setup, fixture_teardown),
         cmocka_unit_test(the_format_is_guessed_from_the_end_of_the_name),

@@ -97,6 +97,7 @@ int main(void)
         {.name = "empty", .extension = "txt"},
         {.name = "bench", .extension = "txt"},
         {.name = "two_gpus", .extension = "txt"},
+        {.name = "masked_gpu", .extension = "txt"},
         {.name = "degraded", .extension = "txt"},
         {.name = "sync_loop", .extension = "txt"},
         {.name = "hostile", .extension = "txt"},

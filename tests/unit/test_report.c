@@ -43,7 +43,8 @@ static void unload(struct loaded *loaded)
 static void the_parts_of_the_time_add_up_to_the_wall_time(void **state)
 {
     (void)state;
-    const char *const names[] = {"trace", "launch_bound", "killed", "v1", "bench", "two_gpus", "sync_loop", "hostile"};
+    const char *const names[] = {"trace",    "launch_bound", "killed",  "v1",  "bench",
+                                 "two_gpus", "sync_loop",    "hostile", "deep"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         struct loaded loaded = load(names[n]);
         assert_true(loaded.analysis.device_count > 0);
@@ -56,6 +57,17 @@ static void the_parts_of_the_time_add_up_to_the_wall_time(void **state)
         }
         unload(&loaded);
     }
+}
+
+static void time_in_which_kernels_were_not_traced_is_not_called_idle(void **state)
+{
+    (void)state;
+    struct loaded loaded = load("deep");
+    const struct time_use *use = &loaded.analysis.devices[0];
+    /* Two windows of 5 ms in which instructions were counted, without a kernel record between. */
+    assert_int_equal(use->unknown_ns, 10 * ms);
+    assert_int_equal(use->no_work_ns, loaded.analysis.wall_ns - use->busy_ns - use->wait_launch_ns - 10 * ms);
+    unload(&loaded);
 }
 
 static void idle_time_goes_to_what_the_gpu_waited_for(void **state)
@@ -219,8 +231,8 @@ static void no_report_holds_a_raw_control_character(void **state)
 static void the_text_fits_into_100_columns(void **state)
 {
     (void)state;
-    const char *const names[] = {"trace", "launch_bound", "monitor",  "killed",    "v1",     "empty",
-                                 "bench", "two_gpus",     "degraded", "sync_loop", "hostile"};
+    const char *const names[] = {"trace", "launch_bound", "monitor",  "killed",    "v1",      "empty",
+                                 "bench", "two_gpus",     "degraded", "sync_loop", "hostile", "deep"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         struct loaded loaded = load(names[n]);
         struct bytes out = {0};
@@ -240,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_of_the_time_add_up_to_the_wall_time),
+        cmocka_unit_test(time_in_which_kernels_were_not_traced_is_not_called_idle),
         cmocka_unit_test(idle_time_goes_to_what_the_gpu_waited_for),
         cmocka_unit_test(waits_of_the_host_are_told_from_launches),
         cmocka_unit_test(queued_work_is_not_blamed_on_the_program),

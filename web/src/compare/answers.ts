@@ -19,7 +19,7 @@ export type Verdict = "same" | "faster" | "slower" | "new" | "vanished";
 
 export interface ComparedRow {
     name?: string | null;
-    path?: string;
+    path?: string | null;
     verdict: Verdict;
     is_regression: boolean;
     change_ns: number;
@@ -35,9 +35,10 @@ export interface ComparedSession {
     host: string | null;
     start_ns: number | null;
     wall_ns: number | null;
-    kernels: number;
-    kernel_ns: number;
-    busy_ns: number;
+    kernels: number | null;
+    kernel_ns: number | null;
+    busy_ns: number | null;
+    kernel_times_missing: string | null; // why the three above are null
     lost: number;
     lost_is_exact: boolean;
     is_complete: boolean;
@@ -47,13 +48,34 @@ export interface Comparison {
     base: ComparedSession;
     new: ComparedSession;
     threshold: number;
-    regressions: number;
-    is_total_regression: boolean;
+    regressions: number | null; // null: no verdict, kernel times are missing
+    is_total_regression: boolean | null;
     kernels: ComparedRow[];
     scopes: ComparedRow[];
 }
 
 export const rowName = (row: ComparedRow): string => row.path ?? row.name ?? "(name not recorded)";
+
+// null: one of them has no kernel times. fraction null: nothing to divide by.
+export function kernelChange(
+    before: ComparedSession,
+    after: ComparedSession,
+): { ns: number; fraction: number | null } | null {
+    if (before.kernel_ns === null || after.kernel_ns === null) return null;
+    const ns = after.kernel_ns - before.kernel_ns;
+    return { ns, fraction: before.kernel_ns > 0 ? ns / before.kernel_ns : null };
+}
+
+// "": both have kernel times.
+export function missingTimes(before: ComparedSession, after: ComparedSession): string {
+    return [
+        ["before", before.kernel_times_missing] as const,
+        ["after", after.kernel_times_missing] as const,
+    ]
+        .filter(([, why]) => why !== null)
+        .map(([title, why]) => `${title}: ${why}`)
+        .join(", ");
+}
 
 // Interquartile range by the median: how much the middle half of the executions differ. null: nothing to divide by.
 export function spreadOf(side: Side | null): number | null {

@@ -17,6 +17,8 @@ import {
     type Comparison,
     changeOf,
     countByVerdict,
+    kernelChange,
+    missingTimes,
     rowName,
     spreadOf,
     type Verdict,
@@ -145,6 +147,7 @@ function Rows(props: {
     title: string;
     rows: readonly ComparedRow[];
     isScope: boolean;
+    missing: string; // why they are not compared; "": they are
     chosen: string;
     onChoose: (name: string) => void;
 }): JSX.Element {
@@ -183,7 +186,7 @@ function Rows(props: {
                 heightMax={400}
                 onRow={(row) => props.onChoose(rowName(row))}
                 isOn={(row) => rowName(row) === props.chosen}
-                empty="none recorded in either session"
+                empty={props.missing === "" ? "none recorded in either session" : `not compared; ${props.missing}`}
             />
         </section>
     );
@@ -241,7 +244,14 @@ function SessionFacts({
 
 function Judgement({ data }: { data: Comparison }): JSX.Element {
     const threshold = format.percent(data.threshold);
-    const change = data.base.kernel_ns ? data.new.kernel_ns / data.base.kernel_ns - 1 : null;
+    const change = kernelChange(data.base, data.new);
+    if (data.regressions === null)
+        return (
+            <p data-testid="judgement">
+                <b class="amber">No verdict</b>{" "}
+                <span class="dim">without kernel times; {missingTimes(data.base, data.new)}</span>
+            </p>
+        );
     return (
         <p data-testid="judgement">
             {data.regressions > 0 ? (
@@ -252,8 +262,10 @@ function Judgement({ data }: { data: Comparison }): JSX.Element {
                 <b>No regression</b>
             )}{" "}
             <span class="dim">
-                beyond {threshold} and beyond the noise; kernel time changed by{" "}
-                {signedTime(data.new.kernel_ns - data.base.kernel_ns)} ({format.signedPercent(change)})
+                beyond {threshold} and beyond the noise;{" "}
+                {change === null
+                    ? `scopes alone were judged; ${missingTimes(data.base, data.new)}`
+                    : `kernel time changed by ${signedTime(change.ns)} (${format.signedPercent(change.fraction)})`}
                 {data.is_total_regression ? ", which is one of them" : ""}
             </span>
         </p>
@@ -354,6 +366,7 @@ export default function ComparePage(): JSX.Element {
                                 title="Kernels"
                                 rows={data.kernels}
                                 isScope={false}
+                                missing={missingTimes(data.base, data.new)}
                                 chosen={kernel}
                                 onChoose={(name) => setParams({ kernel: name === kernel ? null : name, scope: null })}
                             />
@@ -365,6 +378,7 @@ export default function ComparePage(): JSX.Element {
                                 title="Scopes"
                                 rows={data.scopes}
                                 isScope={true}
+                                missing=""
                                 chosen={scope}
                                 onChoose={(path) => setParams({ scope: path === scope ? null : path, kernel: null })}
                             />

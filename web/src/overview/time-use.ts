@@ -45,7 +45,12 @@ export const timeParts: readonly PartInfo[] = [
         kind: "wait",
     },
     { id: "no_work_ns", title: "no work", about: "the program had asked nothing of the GPU", kind: "idle" },
-    { id: "unknown_ns", title: "unknown", about: "the call that started the next work was not recorded", kind: "idle" },
+    {
+        id: "unknown_ns",
+        title: "unknown",
+        about: "kernel tracing was paused for counters, or the call that started the next work was not recorded",
+        kind: "idle",
+    },
 ];
 
 const colours: Record<string, string> = {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { type ComparedRow, type ComparedSession, kernelChange, missingTimes, rowName } from "./answers";
+
+const row: ComparedRow = {
+    verdict: "same",
+    is_regression: false,
+    change_ns: 0,
+    share_of_change: 0,
+    median_ratio: null,
+    base: null,
+    new: null,
+};
+
+const timed: ComparedSession = {
+    session_id: "a",
+    app: null,
+    host: null,
+    start_ns: null,
+    wall_ns: 100,
+    kernels: 2,
+    kernel_ns: 50,
+    busy_ns: 40,
+    kernel_times_missing: null,
+    lost: 0,
+    lost_is_exact: true,
+    is_complete: true,
+};
+const watched: ComparedSession = {
+    ...timed,
+    kernels: null,
+    kernel_ns: null,
+    busy_ns: null,
+    kernel_times_missing: "not recorded (engine Monitor)",
+};
+
+describe("rows of a comparison", () => {
+    it("say of a scope or a kernel without a name that it was not recorded", () => {
+        expect(rowName({ ...row, path: null })).toBe("(name not recorded)");
+        expect(rowName({ ...row, name: null })).toBe("(name not recorded)");
+        expect(rowName({ ...row, path: "step > add" })).toBe("step > add");
+    });
+});
+
+describe("sessions of a comparison", () => {
+    it("have a change of kernel time where both recorded it", () => {
+        expect(kernelChange(timed, { ...timed, kernel_ns: 75 })).toEqual({ ns: 25, fraction: 0.5 });
+        expect(kernelChange({ ...timed, kernel_ns: 0 }, timed)).toEqual({ ns: 50, fraction: null });
+        expect(kernelChange(timed, watched)).toBeNull();
+        expect(kernelChange(watched, timed)).toBeNull();
+    });
+    it("say why one of them has no kernel times", () => {
+        expect(missingTimes(timed, timed)).toBe("");
+        expect(missingTimes(timed, watched)).toBe("after: not recorded (engine Monitor)");
+        expect(missingTimes(watched, watched)).toBe(
+            "before: not recorded (engine Monitor), after: not recorded (engine Monitor)",
+        );
+    });
+});
