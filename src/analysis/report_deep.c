@@ -230,8 +230,12 @@ void section_metrics(struct page *page)
 void section_pm(struct page *page)
 {
     const struct session_deep *deep = &page->analysis->model->deep;
-    if (!deep->pm_count)
+    if (!deep->pm_count) {
+        const struct session_capability *capability = capability_find(page->analysis->model, "pm_sampling");
+        if (capability && capability->is_requested)
+            page_missing(page, "COUNTERS OVER TIME", "pm_sampling", "counters");
         return;
+    }
     page_title(page, "COUNTERS OVER TIME");
     bytes_append_char(page->out, '\n');
     const char *const heads[] = {"mean", "median", "p95", "max", "samples", "gaps", "GPU", "metric"};
@@ -292,35 +296,6 @@ static void window_table(struct page *page)
     table_print(&table, page);
 }
 
-static void wrapped_line(struct page *page, const char *lead, const char *text)
-{
-    struct bytes line = {0};
-    bytes_append_text(&line, lead);
-    text_escape(&line, text, strlen(text));
-    bytes_append_text(page->out, "   ");
-    page_wrapped(page, 5, bytes_text(&line));
-    page->out->failed = page->out->failed || line.failed;
-    bytes_free(&line);
-}
-
-/* Requested features that were not granted, in the recorder's words. */
-static void refusals(struct page *page)
-{
-    const struct session_model *model = page->analysis->model;
-    for (size_t i = 0; i < model->capability_count; i++) {
-        const struct session_capability *capability = &model->capabilities[i];
-        if (!capability->is_requested || !strcmp(capability->status, "collected") || !*capability->message)
-            continue;
-        struct bytes lead = {0};
-        text_escape(&lead, capability->feature, strlen(capability->feature));
-        bytes_append_text(&lead, " ");
-        text_escape(&lead, capability->status, strlen(capability->status));
-        bytes_append_text(&lead, ": ");
-        wrapped_line(page, bytes_text(&lead), capability->message);
-        bytes_free(&lead);
-    }
-}
-
 static void code_line(struct page *page)
 {
     const struct session_deep *deep = &page->analysis->model->deep;
@@ -336,7 +311,7 @@ static void code_line(struct page *page)
     snprintf(lead, sizeof lead, "code of %zu module%s stored", stored, stored == 1 ? "" : "s");
     if (stored < deep->object_count)
         snprintf(lead + strlen(lead), sizeof lead - strlen(lead), ", %zu not: ", deep->object_count - stored);
-    wrapped_line(page, lead, stored < deep->object_count ? reason : "");
+    page_line(page, lead, stored < deep->object_count ? reason : "");
 }
 
 static void source_lines(struct page *page)
@@ -353,10 +328,10 @@ static void source_lines(struct page *page)
             char lead[96];
             snprintf(lead, sizeof lead, "this GPU lacks %u of %u counters: ", deep->counters[i].skipped,
                      deep->counters[i].skipped + deep->counters[i].configured);
-            wrapped_line(page, lead, deep->counters[i].skipped_names);
+            page_line(page, lead, deep->counters[i].skipped_names);
         }
     code_line(page);
-    refusals(page);
+    page_refusals(page);
     if (deep->left_out)
         bytes_append_format(page->out, "   left out, being beyond what a report holds: %s rows or records\n",
                             quantity_count(deep->left_out).text);

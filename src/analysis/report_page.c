@@ -20,7 +20,7 @@ void page_title(struct page *page, const char *title)
     page_styled(page, STYLE_TITLE, title);
 }
 
-static const struct session_capability *capability_find(const struct session_model *model, const char *feature)
+const struct session_capability *capability_find(const struct session_model *model, const char *feature)
 {
     for (size_t i = 0; feature && i < model->capability_count; i++)
         if (!strcmp(model->capabilities[i].feature, feature))
@@ -120,6 +120,45 @@ void page_wrapped(struct page *page, size_t indent, const char *text)
         text += size + (text[size] == ' ');
     }
     bytes_append_char(page->out, '\n');
+}
+
+void page_line(struct page *page, const char *lead, const char *text)
+{
+    struct bytes line = {0};
+    bytes_append_text(&line, lead);
+    text_escape(&line, text, strlen(text));
+    bytes_append_text(page->out, "   ");
+    page_wrapped(page, 5, bytes_text(&line));
+    page->out->failed = page->out->failed || line.failed;
+    bytes_free(&line);
+}
+
+/* Its section says why it is not there. */
+static bool has_section(const char *feature)
+{
+    static const char *const features[] = {"kernel_events", "memcpy_activity", "sync_activity", "pm_sampling"};
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+        if (!strcmp(feature, features[i]))
+            return true;
+    return false;
+}
+
+void page_refusals(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    for (size_t i = 0; i < model->capability_count; i++) {
+        const struct session_capability *capability = &model->capabilities[i];
+        if (!capability->is_requested || !strcmp(capability->status, "collected") || !*capability->message ||
+            has_section(capability->feature))
+            continue;
+        struct bytes lead = {0};
+        text_escape(&lead, capability->feature, strlen(capability->feature));
+        bytes_append_text(&lead, " ");
+        text_escape(&lead, capability->status, strlen(capability->status));
+        bytes_append_text(&lead, ": ");
+        page_line(page, bytes_text(&lead), capability->message);
+        bytes_free(&lead);
+    }
 }
 
 void table_cell_bytes(struct table *table, const char *text, size_t size)

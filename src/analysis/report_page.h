@@ -25,6 +25,10 @@ void page_title(struct page *page, const char *title); /* an empty line, then th
 /* One line "TITLE  not recorded (...)", or "TITLE  none", for a section without data. feature: of capture_capabilities,
  * may be NULL. */
 void page_missing(struct page *page, const char *title, const char *feature, const char *what);
+/* NULL: the session says nothing of it. */
+const struct session_capability *capability_find(const struct session_model *model, const char *feature);
+/* Lines with the requested features that were not granted and have no section, in the recorder's words. */
+void page_refusals(struct page *page);
 /* Items joined by " · ", wrapped, later lines indented. */
 struct page_list {
     struct page *page;
@@ -34,6 +38,7 @@ struct page_list page_list_start(struct page *page, size_t indent, const char *l
 void page_list_add(struct page_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
 void page_list_end(struct page_list *list);
 void page_wrapped(struct page *page, size_t indent, const char *text); /* the first line is indented already */
+void page_line(struct page *page, const char *lead, const char *text); /* indented, wrapped; the text is escaped */
 
 /* Cells are appended row by row, `columns` of them; row 0 is the header. One column stretches and is cut to fit. */
 enum { table_columns_max = 14 };

@@ -283,8 +283,6 @@ static void engine_line(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
     const struct job_info *job = &model->job;
-    if (!*job->requested_engine || !strcmp(job->requested_engine, job->engine))
-        return;
     struct bytes line = {0};
     bytes_append_text(&line, "engine ");
     text_escape(&line, job->requested_engine, strlen(job->requested_engine));
@@ -316,6 +314,9 @@ void section_losses(struct page *page)
                                 step_ns < 0 ? "-" : "",
                                 quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
     }
-    engine_line(page);
+    if (*model->job.requested_engine && strcmp(model->job.requested_engine, model->job.engine) != 0)
+        engine_line(page);
+    else if (!page->analysis->has_deep) /* DEEP DATA has them */
+        page_refusals(page);
     overhead_line(page);
 }

@@ -416,22 +416,21 @@ static void revoke_empty(struct deep *deep)
 {
     struct problem problem = {""};
     struct sass_totals sass = {0};
-    struct range_totals range = {0};
+    struct range_totals range = deep->ranges ? range_counters_totals(deep->ranges) : (struct range_totals){0};
     bool is_over = false;
     if (deep->counters)
         sass_counters_totals(deep->counters, &sass);
     bool has_trouble = deep->windows && deep_windows_trouble(deep->windows, &problem, &is_over);
     if (has_trouble && !sass.counts)
-        deep_grants_revoke(&deep->grants, DEEP_SASS_METRICS, &problem);
+        deep_grants_revoke(&deep->grants, DEEP_SASS_METRICS, GPUFL_E_UNSUPPORTED, &problem);
     if (deep->sampler && !pc_sampler_totals(deep->sampler).samples &&
         (pc_sampler_trouble(deep->sampler, &problem) || is_over))
-        deep_grants_revoke(&deep->grants, DEEP_PC_SAMPLING, &problem);
-    if (deep->ranges)
-        range = range_counters_totals(deep->ranges);
+        deep_grants_revoke(&deep->grants, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
     if (deep->ranges && !range.scope_events && !range.kernel_events && range_counters_failure(deep->ranges, &problem))
-        deep_grants_revoke(&deep->grants, DEEP_RANGE_COUNTERS, &problem);
-    if (deep->pm && !pm_sampler_totals(deep->pm).samples && pm_sampler_trouble(deep->pm, &problem))
-        deep_grants_revoke(&deep->grants, DEEP_PM_SAMPLING, &problem);
+        deep_grants_revoke(&deep->grants, DEEP_RANGE_COUNTERS, GPUFL_E_UNSUPPORTED, &problem);
+    gpufl_status pm = deep->pm ? pm_sampler_outcome(deep->pm, &problem) : GPUFL_OK;
+    if (pm != GPUFL_OK)
+        deep_grants_revoke(&deep->grants, DEEP_PM_SAMPLING, pm, &problem);
 }
 
 void deep_stop(struct deep *deep)

@@ -46,11 +46,12 @@ void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_s
         log_message(GPUFL_LOG_WARNING, "no %s: %s", part_names[part], problem->text);
 }
 
-void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, const struct problem *problem)
+void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_status status,
+                        const struct problem *problem)
 {
     pthread_mutex_lock(&grants->mutex);
     if (grants->grants[part].state == DEEP_RUNNING)
-        change(grants, part, GPUFL_E_UNSUPPORTED, problem);
+        change(grants, part, status, problem);
     pthread_mutex_unlock(&grants->mutex);
 }
 

@@ -42,7 +42,8 @@ void deep_grants_request(struct deep_grants *grants, enum deep_part part);
 void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_status status,
                         const struct problem *problem);
 /* What was running has nothing to show for it. */
-void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, const struct problem *problem);
+void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_status status,
+                        const struct problem *problem);
 /* At the end of a program that used the GPU: what still waits is refused. */
 void deep_grants_close(struct deep_grants *grants);
 void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant);

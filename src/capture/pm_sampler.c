@@ -381,6 +381,15 @@ bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem)
     return is_found;
 }
 
+gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *problem)
+{
+    if (atomic_load(&sampler->feed.samples))
+        return GPUFL_OK;
+    if (pm_sampler_trouble(sampler, problem))
+        return GPUFL_E_UNSUPPORTED;
+    return problem_set(problem, GPUFL_E_NOT_RUNNING, "the program ended before the first sample");
+}
+
 size_t pm_sampler_bytes(struct pm_sampler *sampler)
 {
     size_t bytes = sizeof *sampler + ring_bytes;

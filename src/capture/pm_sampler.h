@@ -50,6 +50,8 @@ void pm_sampler_free(struct pm_sampler *sampler);    /* stops; NULL is a no-op *
 void pm_sampler_abandon(struct pm_sampler *sampler); /* after fork in the child */
 /* Why the first device that failed, or could once not be read, did; false: none has. */
 bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem);
+/* After the stop: GPUFL_OK, or why there is not one sample. */
+NODISCARD gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *problem);
 size_t pm_sampler_bytes(struct pm_sampler *sampler);
 struct pm_sampler_totals pm_sampler_totals(const struct pm_sampler *sampler);
 

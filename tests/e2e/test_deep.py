@@ -260,7 +260,17 @@ class PmSampling(Deep):
             _, session = self.run_engine(PM, "--launches", 1, directory=self.directory / str(turn))
             _, capabilities = final_capabilities(session)
             answer = capabilities["pm_sampling"]
-            self.assertIn((answer["status"], answer["reason_code"]), (("collected", ""), ("skipped", "program_ended")))
+            has_samples = bool(session.rows("pm_sample_batch"))
+            self.assertEqual((answer["status"], answer["reason_code"]),
+                             ("collected", "") if has_samples else ("skipped", "program_ended"))
+
+    def test_why_there_are_no_samples_is_in_the_report(self):
+        slow = [*PM[:2], "--pm-interval", 1000000]
+        cases = ({}, "the program ended before the first sample"), (
+            {"FAKE_FAULTS": "fail=cuptiPmSamplingEnable@*:17"}, "cuptiPmSamplingEnable failed: unknown result (17)")
+        for number, (variables, why) in enumerate(cases):
+            _, session = self.run_engine(slow, "--launches", 1, directory=self.directory / str(number), **variables)
+            self.assertIn(f"\n COUNTERS OVER TIME   not recorded ({why})\n", gpufl("report", session.path).stdout)
 
     def test_samples_at_the_interval_beside_every_kernel(self):
         traced, session = self.run_engine(PM, *self.APP)

@@ -282,6 +282,22 @@ def degraded():
     s.write()
 
 
+def refused():
+    """The engine ran, two things that were asked for did not."""
+    s = Session("refused", app="train.py")
+    s.start()
+    s.event("system", "capture_capabilities", ts_ns=T0, requested_engine="Trace", selected_engine="Trace",
+            capabilities=[{"feature": feature, "requested": True, "status": status, "mode": "", "reason_code": "",
+                           "message": message} for feature, status, message in (
+                               ("kernel_events", "collected", ""),
+                               ("memory_activity", "skipped", "cuptiActivityEnable failed: \x1b[31mno memory records"),
+                               ("pm_sampling", "skipped", "the program ended before the first sample"))])
+    s.event("device", "dictionary_update", kernel_dict={"1": "gemm"})
+    s.batch("device", "kernel_event_batch", KERNEL, [kernel(1 * MS, 1, 500 * US)])
+    s.end(2 * MS)
+    s.write()
+
+
 def sync_loop():
     s = Session("sync_loop", app="loop")
     s.start()
@@ -363,6 +379,6 @@ def hostile():
 
 
 if __name__ == "__main__":
-    for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, masked_gpu, degraded, sync_loop,
-                 hostile):
+    for make in (trace, launch_bound, monitor, killed, v1, empty, bench, two_gpus, masked_gpu, degraded, refused,
+                 sync_loop, hostile):
         make()

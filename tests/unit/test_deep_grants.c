@@ -38,7 +38,7 @@ static void what_was_not_requested_is_never_answered(void **state)
 {
     (void)state;
     deep_grants_answer(&grants, DEEP_PM_SAMPLING, GPUFL_E_PERMISSION, &first);
-    deep_grants_revoke(&grants, DEEP_PM_SAMPLING, &first);
+    deep_grants_revoke(&grants, DEEP_PM_SAMPLING, GPUFL_E_UNSUPPORTED, &first);
     assert_grant(DEEP_PM_SAMPLING, DEEP_NOT_REQUESTED, "");
     assert_false(deep_grants_take_news(&grants));
 }
@@ -66,7 +66,7 @@ static void what_gave_nothing_is_taken_back(void **state)
     deep_grants_request(&grants, DEEP_RANGE_COUNTERS);
     deep_grants_answer(&grants, DEEP_RANGE_COUNTERS, GPUFL_OK, &none);
     assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER), GPUFL_ENGINE_RANGE_PROFILER);
-    deep_grants_revoke(&grants, DEEP_RANGE_COUNTERS, &second);
+    deep_grants_revoke(&grants, DEEP_RANGE_COUNTERS, GPUFL_E_UNSUPPORTED, &second);
     assert_grant(DEEP_RANGE_COUNTERS, DEEP_REFUSED, "no memory");
     assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER), GPUFL_ENGINE_TRACE);
 }

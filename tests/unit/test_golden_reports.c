@@ -99,6 +99,7 @@ int main(void)
         {.name = "two_gpus", .extension = "txt"},
         {.name = "masked_gpu", .extension = "txt"},
         {.name = "degraded", .extension = "txt"},
+        {.name = "refused", .extension = "txt"},
         {.name = "sync_loop", .extension = "txt"},
         {.name = "hostile", .extension = "txt"},
         {.name = "hostile", .extension = "json", .is_json = true},
