@@ -157,6 +157,14 @@ def show(*, block=None):
         self.assertEqual([before, after], sums)
         self.assertEqual(name, "layer_norm_backward")
 
+    def test_kernels_that_a_session_did_not_record_are_not_gone(self):
+        trace, monitor = fixture.GOLDEN / "trace", fixture.GOLDEN / "monitor"
+        for first, second, side in ((trace, monitor, "after"), (monitor, trace, "before")):
+            texts = " ".join(self.texts(viz.compare(first, second)))
+            self.assertIn(f"no kernels recorded: {side}", texts)
+            for word in ("gone", "new", "GPU busy", "gemm"):
+                self.assertNotIn(word, texts)
+
     def test_names_from_logs_are_text(self):
         self.assertEqual(_figure.plain("a$b$\x1b[31m"), r"a\$b\$" + "\ufffd[31m")
         self.assertEqual(_figure.kernel_words("void (anonymous namespace)::f<int (*)(a::b)>(float*)"), "f<int (*)(b)>")

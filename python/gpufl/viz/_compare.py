@@ -38,8 +38,15 @@ def scope_changes(before: Any, after: Any) -> List[Change]:
     return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))
 
 
+def _has_kernels(*sessions: Any) -> bool:
+    """Else nothing of the GPU's time is known: engine Monitor records no kernels, and without one nothing compares."""
+    return all(session.analysis["kernels"] for session in sessions)
+
+
 def _time_changes(before: Any, after: Any) -> List[Change]:
     changes = [("run", before.analysis["session"]["wall_ns"] or 0, after.analysis["session"]["wall_ns"] or 0)]
+    if not _has_kernels(before, after):
+        return changes
     for key, label in _TIMES:
         first, second = (sum(device[key] or 0 for device in session.analysis["time"]) for session in (before, after))
         if first or second:
@@ -84,7 +91,8 @@ def _draw_pairs(paper: Paper, axes: Any, changes: List[Change], colours: List[Rg
 def parts_of(before: Any, after: Any, top_n: int) -> List[Tuple[str, List[Change], str]]:
     """(title, changes, kind) of what there is to compare."""
     parts = [("Where the time went", _time_changes(before, after), "time"),
-             ("Kernels by change of GPU time", kernel_changes(before, after)[:top_n], "kernel"),
+             ("Kernels by change of GPU time", kernel_changes(before, after)[:top_n] if _has_kernels(before, after) else [],
+              "kernel"),
              ("Scopes by change of wall time", scope_changes(before, after)[:top_n], "scope")]
     return [part for part in parts if part[1]]
 
@@ -101,9 +109,11 @@ def draw_compare(paper: Paper, before: Any, after: Any, parts: List[Tuple[str, L
     paper.skip(0.22)
     paper.text(f"{_title(before)} → {_title(after)}", 12, weight="bold")
     paper.skip(0.27)
-    incomplete = [name for name, session in (("before", before), ("after", after)) if not session.is_complete]
-    paper.text("pale: before, full: after" + (f" · incomplete: {', '.join(incomplete)}" if incomplete else ""), 8.5,
-               paper.palette.bad if incomplete else paper.palette.dim)
+    sides = (("before", before), ("after", after))
+    faults = {"incomplete": [name for name, session in sides if not session.is_complete],
+              "no kernels recorded": [name for name, session in sides if not _has_kernels(session)]}
+    told = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
+    paper.text(" · ".join(["pale: before, full: after", *told]), 8.5, paper.palette.bad if told else paper.palette.dim)
     paper.skip(0.3)
     palette = paper.palette
     for title, changes, kind in parts:
