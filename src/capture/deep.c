@@ -52,9 +52,8 @@ gpufl_engine deep_engine(struct deep *deep)
 
 bool deep_times_kernels(struct deep *deep)
 {
-    struct deep_grant grant;
-    deep_grants_get(&deep->grants, DEEP_SASS_METRICS, &grant);
-    bool is_counted = deep->options.settings.engine == GPUFL_ENGINE_SASS_METRICS && grant.state != DEEP_REFUSED;
+    bool is_counted = deep->options.settings.engine == GPUFL_ENGINE_SASS_METRICS &&
+                      !deep_grants_is_refused(&deep->grants, DEEP_SASS_METRICS);
     return !is_counted && (!deep->ranges || atomic_load(&deep->is_tracing));
 }
 
@@ -118,9 +117,7 @@ static void on_context(void *user, const struct gpu_context *context, bool is_cr
     if (deep->ranges) {
         gpufl_status status = range_counters_attach(deep->ranges, context, &problem);
         deep_grants_answer(&deep->grants, DEEP_RANGE_COUNTERS, status, &problem);
-        struct deep_grant grant;
-        deep_grants_get(&deep->grants, DEEP_RANGE_COUNTERS, &grant);
-        if (grant.state == DEEP_REFUSED)
+        if (deep_grants_is_refused(&deep->grants, DEEP_RANGE_COUNTERS))
             trace_after_all(deep);
     }
     if (deep->pm)
@@ -140,6 +137,8 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
     struct deep *deep = user;
     if (deep->windows)
         deep_windows_launch(deep->windows, call, is_enter);
+    else if (deep->sampler)
+        pc_sampler_launch(deep->sampler, is_enter);
     if (!deep->ranges)
         return;
     if (is_enter && !atomic_load(&deep->is_tracing))
@@ -178,6 +177,8 @@ static void make_sampler(struct deep *deep)
         .is_serialized = settings->is_pc_serialized && !is_companion,
         .rate_hz = settings->pc_rate_hz,
         .drain_ms = settings->pc_drain_ms,
+        .share_percent = settings->engine == GPUFL_ENGINE_PC_SAMPLING ? settings->pc_share_percent : 0,
+        .cycle_ms = settings->pc_cycle_ms,
         .period_exponent = is_companion ? companion_exponent : settings->pc_period_exponent,
     };
     struct problem problem = {""};

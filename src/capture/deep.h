@@ -18,7 +18,7 @@ struct deep; /* opaque */
 struct deep_settings {
     gpufl_engine engine; /* above Trace; Trace with pm_metrics */
     bool is_pc_serialized;
-    uint32_t pc_rate_hz, pc_period_exponent, pc_drain_ms;                 /* 0: default */
+    uint32_t pc_rate_hz, pc_period_exponent, pc_drain_ms, pc_share_percent, pc_cycle_ms; /* 0: default */
     const char *sass_metrics, *range_metrics, *range_scopes, *pm_metrics; /* "": default; pm_metrics: off */
     bool is_range_per_kernel;
     uint32_t pm_interval_us, counting_ms, sampling_ms; /* the last two: Deep's windows; 0: default */

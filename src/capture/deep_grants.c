@@ -78,7 +78,7 @@ bool deep_grants_take_news(struct deep_grants *grants)
     return atomic_exchange(&grants->has_news, false);
 }
 
-static bool is_refused(struct deep_grants *grants, enum deep_part part)
+bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part)
 {
     struct deep_grant grant;
     deep_grants_get(grants, part, &grant);
@@ -88,12 +88,12 @@ static bool is_refused(struct deep_grants *grants, enum deep_part part)
 gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted)
 {
     if (wanted == GPUFL_ENGINE_RANGE_PROFILER)
-        return is_refused(grants, DEEP_RANGE_COUNTERS) ? GPUFL_ENGINE_TRACE : wanted;
+        return deep_grants_is_refused(grants, DEEP_RANGE_COUNTERS) ? GPUFL_ENGINE_TRACE : wanted;
     if (wanted == GPUFL_ENGINE_SASS_METRICS)
-        return is_refused(grants, DEEP_SASS_METRICS) ? GPUFL_ENGINE_TRACE : wanted;
-    if (wanted == GPUFL_ENGINE_DEEP && is_refused(grants, DEEP_SASS_METRICS))
+        return deep_grants_is_refused(grants, DEEP_SASS_METRICS) ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_DEEP && deep_grants_is_refused(grants, DEEP_SASS_METRICS))
         wanted = GPUFL_ENGINE_PC_SAMPLING;
-    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && is_refused(grants, DEEP_PC_SAMPLING))
+    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && deep_grants_is_refused(grants, DEEP_PC_SAMPLING))
         return GPUFL_ENGINE_TRACE;
     return wanted;
 }

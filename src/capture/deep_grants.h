@@ -47,6 +47,7 @@ void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_s
 /* At the end of a program that used the GPU: what still waits is refused. */
 void deep_grants_close(struct deep_grants *grants);
 void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant);
+bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part);
 bool deep_grants_take_news(struct deep_grants *grants); /* true once after every change */
 /* The engine that the grants amount to when `wanted` was asked for. */
 gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted);

@@ -3,9 +3,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "capture/deep_contexts.h"
 #include "capture/ended_windows.h"
-#include "capture/launch_gate.h"
+#include "capture/quiet_moment.h"
 #include "capture/thread_log.h"
 #include "capture/turn_thread.h"
 
@@ -14,39 +13,24 @@
 enum {
     default_counting_ms = 500,
     default_sampling_ms = 2000,
-    gate_wait_ms = 2000,
-    first_wait_ms =
-        100, /* for the GPU, at a window's first try; then it is known to be idle before launches are kept out */
-    stop_wait_ms = 5000,
-    turn_wait_ms = 2 * gate_wait_ms + 5000, /* its own waits, and then CUPTI */
-    rest_doublings_max = 6
+    turn_wait_ms = 2 * QUIET_WAIT_MS + 5000 /* its own waits, and then CUPTI */
 };
 
 struct deep_windows {
     struct deep_windows_options options;
-    uint32_t number; /* from 1, in the process */
-    struct launch_gate gate;
+    struct quiet_moment quiet;    /* for every change */
     _Atomic bool is_tracing;      /* kernel records are on; else launches are recorded */
     _Atomic uint32_t counting_id; /* of the counting window, 0: none is open */
     _Atomic uint64_t launches;    /* that the open window covers */
-    _Atomic int64_t first_ns;     /* when the first launch was: an idle program does not use its window up */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct deep_window open;
-    uint32_t tries;         /* to end it that failed */
-    int64_t rest_until_ns;  /* no further one before */
     bool is_dead;           /* counting failed: kernels are traced to the end */
     struct problem trouble; /* the first that counting had; "" none */
     uint32_t last_id;
-    struct deep_contexts contexts;
     struct ended_windows ended;
     struct turn_thread thread;
-    bool is_gate_closed;
     bool is_left, is_stuck; /* is_left: CUPTI counts on; is_stuck: it has not given the thread back */
 };
-
-/* This thread has passed the gate of that many-th deep_windows. */
-static _Thread_local uint32_t launching_in;
-static _Atomic uint32_t windows_made;
 
 static void turn(void *user);
 
@@ -56,14 +40,12 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
     if (!windows)
         return GPUFL_E_NO_MEMORY;
     windows->options = *options;
-    windows->number = atomic_fetch_add(&windows_made, 1) + 1;
     if (!windows->options.counting_ms)
         windows->options.counting_ms = default_counting_ms;
     if (!windows->options.sampling_ms)
         windows->options.sampling_ms = default_sampling_ms;
-    launch_gate_init(&windows->gate);
+    quiet_moment_init(&windows->quiet);
     pthread_mutex_init(&windows->mutex, NULL);
-    deep_contexts_init(&windows->contexts);
     ended_windows_init(&windows->ended);
     uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms
                                                                                        : windows->options.sampling_ms;
@@ -77,12 +59,10 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
 
 static void window_begin(struct deep_windows *windows, enum deep_source source, uint32_t requested_ms)
 {
-    windows->tries = 0;
-    windows->rest_until_ns = 0;
+    quiet_moment_reset(&windows->quiet);
     windows->open = (struct deep_window){
         .id = ++windows->last_id, .source = source, .start_ns = clock_wall_ns(), .requested_ms = requested_ms};
     atomic_store(&windows->launches, 0);
-    atomic_store(&windows->first_ns, 0);
     pc_sampler_rest(windows->options.sampler, source == SOURCE_SASS);
     atomic_store(&windows->counting_id, source == SOURCE_SASS ? windows->last_id : 0);
 }
@@ -169,17 +149,17 @@ static gpufl_status take_on(struct deep_windows *windows, const struct gpu_conte
 static uint32_t window_of_launch(struct deep_windows *windows, const void *context)
 {
     uint32_t id = atomic_load(&windows->counting_id);
-    return id && !deep_contexts_is_waiting(&windows->contexts, context) ? id : 0;
+    return id && !deep_contexts_is_waiting(&windows->quiet.contexts, context) ? id : 0;
 }
 
 static void take_on_waiting(struct deep_windows *windows)
 {
     struct gpu_context context;
-    while (deep_contexts_next(&windows->contexts, &context)) {
+    while (deep_contexts_next(&windows->quiet.contexts, &context)) {
         struct problem problem = {""};
         if (take_on(windows, &context, &problem) != GPUFL_OK)
             log_message(GPUFL_LOG_WARNING, "context %u is not counted: %s", context.id, problem.text);
-        deep_contexts_taken(&windows->contexts, context.handle);
+        deep_contexts_taken(&windows->quiet.contexts, context.handle);
     }
 }
 
@@ -187,36 +167,29 @@ gpufl_status deep_windows_attach(struct deep_windows *windows, const struct gpu_
                                  struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
-    deep_contexts_add(&windows->contexts, context->handle);
+    deep_contexts_add(&windows->quiet.contexts, context->handle);
     if (pthread_mutex_trylock(&windows->mutex) == 0) {
         status = take_on(windows, context, problem);
         pthread_mutex_unlock(&windows->mutex);
         return status;
     }
-    if (!deep_contexts_wait(&windows->contexts, context))
+    if (!deep_contexts_wait(&windows->quiet.contexts, context))
         status = problem_set(problem, GPUFL_E_LIMIT, "more than %d contexts came at a time", DEEP_CONTEXTS_MAX);
     return status;
 }
 
 void deep_windows_detach(struct deep_windows *windows, void *handle)
 {
-    deep_contexts_remove(&windows->contexts, handle);
+    deep_contexts_remove(&windows->quiet.contexts, handle);
     sass_counters_detach(windows->options.counters, handle);
     pc_sampler_detach(windows->options.sampler, handle);
 }
 
 void deep_windows_launch(struct deep_windows *windows, const struct launch_call *call, bool is_enter)
 {
-    if (!is_enter) {
-        if (launching_in == windows->number)
-            launch_gate_leave(&windows->gate);
-        launching_in = 0;
+    quiet_moment_launch(&windows->quiet, is_enter);
+    if (!is_enter)
         return;
-    }
-    launch_gate_enter(&windows->gate);
-    launching_in = windows->number;
-    if (!atomic_load(&windows->first_ns))
-        atomic_store(&windows->first_ns, clock_mono_ns());
     bool is_tracing = atomic_load(&windows->is_tracing);
     uint32_t window_id = is_tracing ? 0 : window_of_launch(windows, call->context);
     if (is_tracing || window_id)
@@ -275,39 +248,25 @@ static void sample_to_count(struct deep_windows *windows)
     }
 }
 
-/* Mutex held. While the GPU is still waited for from a try before, launches need not be kept out. */
+/* Mutex held. */
 static bool is_due(struct deep_windows *windows)
 {
-    int64_t first_ns = atomic_load(&windows->first_ns), now_ns = clock_mono_ns();
-    return windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE && first_ns &&
-           now_ns - first_ns >= windows->open.requested_ms * INT64_C(1000000) && now_ns >= windows->rest_until_ns &&
-           !deep_contexts_are_awaited(&windows->contexts);
+    return windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE &&
+           quiet_moment_is_due(&windows->quiet, windows->open.requested_ms);
 }
 
-/* Mutex held; false: a launch did not return, or the GPU was not idle in time. CUPTI's worker must have nothing left to
- * do for kernels of the past: what it then takes from the driver, a launch that is counted holds, and both wait for
- * ever. */
-static bool change(struct deep_windows *windows)
+/* Mutex held; where there is no quiet moment the window stays open, and a later turn tries again. CUPTI's worker must
+ * have nothing left to do for kernels of the past: what it then takes from the driver, a launch that is counted holds,
+ * and both wait for ever. */
+static void change(struct deep_windows *windows)
 {
-    if (!launch_gate_close(&windows->gate, false, gate_wait_ms))
-        return false;
-    bool is_idle = deep_contexts_synchronize(&windows->contexts, windows->tries ? gate_wait_ms : first_wait_ms);
-    if (is_idle && windows->open.source == SOURCE_SASS)
+    if (!quiet_moment_begin(&windows->quiet, windows->open.requested_ms))
+        return;
+    if (windows->open.source == SOURCE_SASS)
         count_to_sample(windows, "deadline");
-    else if (is_idle)
+    else
         sample_to_count(windows);
-    launch_gate_open(&windows->gate, false);
-    return is_idle;
-}
-
-/* Mutex held. Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries
- * fail they become rare. */
-static void rest(struct deep_windows *windows)
-{
-    uint32_t doublings = windows->tries < rest_doublings_max ? windows->tries : rest_doublings_max;
-    windows->tries++;
-    windows->rest_until_ns =
-        clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * windows->open.requested_ms * INT64_C(1000000);
+    quiet_moment_end(&windows->quiet);
 }
 
 static void turn(void *user)
@@ -315,8 +274,8 @@ static void turn(void *user)
     struct deep_windows *windows = user;
     pthread_mutex_lock(&windows->mutex);
     take_on_waiting(windows);
-    if (is_due(windows) && !change(windows))
-        rest(windows); /* the window stays open, and a later turn tries again */
+    if (is_due(windows))
+        change(windows);
     pthread_mutex_unlock(&windows->mutex);
 }
 
@@ -406,7 +365,7 @@ static void give_up_thread(struct deep_windows *windows)
         "CUPTI did not come back from a change between counting and sampling, so it is left alone; what it "
         "still had is missing");
     leave_counting(windows, &problem);
-    launch_gate_give_up(&windows->gate); /* that thread may have closed it */
+    launch_gate_give_up(&windows->quiet.gate); /* that thread may have closed it */
 }
 
 /* Mutex held: the counting window ends, and nothing of it can be read. */
@@ -414,17 +373,17 @@ static void give_up_window(struct deep_windows *windows)
 {
     static const struct cupti_listener nobody;
     struct problem problem;
-    if (windows->is_gate_closed)
+    if (windows->quiet.is_closed)
         (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
                           "the GPU was still at work %d s after the end, so the counts of window %u were not read",
-                          gate_wait_ms / 1000, windows->open.id);
+                          QUIET_WAIT_MS / 1000, windows->open.id);
     else
         (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
                           "a launch did not return within %d s of the end, so the counts of window %u were not read",
-                          stop_wait_ms / 1000, windows->open.id);
+                          QUIET_GATE_LAST_MS / 1000, windows->open.id);
     leave_counting(windows, &problem);
     window_end(windows, "counts_unread");
-    deep_contexts_leave(&windows->contexts);
+    deep_contexts_leave(&windows->quiet.contexts);
     if (cupti_listen(windows->options.cupti, &nobody, &problem) != GPUFL_OK)
         log_message(GPUFL_LOG_WARNING, "%s", problem.text);
 }
@@ -436,8 +395,7 @@ bool deep_windows_stop(struct deep_windows *windows)
         return false;
     }
     pthread_mutex_lock(&windows->mutex);
-    windows->is_gate_closed = launch_gate_close(&windows->gate, false, stop_wait_ms);
-    bool is_quiet = windows->is_gate_closed && deep_contexts_synchronize(&windows->contexts, gate_wait_ms);
+    bool is_quiet = quiet_moment_begin_last(&windows->quiet);
     if (windows->open.source != SOURCE_SASS)
         window_end(windows, "session_stop");
     else if (is_quiet)
@@ -458,17 +416,14 @@ bool deep_windows_are_left(const struct deep_windows *windows)
 
 void deep_windows_release(struct deep_windows *windows)
 {
-    if (windows->is_gate_closed)
-        launch_gate_open(&windows->gate, false);
-    windows->is_gate_closed = false;
+    quiet_moment_end(&windows->quiet);
 }
 
 void deep_windows_free(struct deep_windows *windows)
 {
     if (!windows || windows->is_stuck) /* its thread may still use it */
         return;
-    deep_contexts_destroy(&windows->contexts);
-    launch_gate_destroy(&windows->gate);
+    quiet_moment_destroy(&windows->quiet);
     turn_thread_destroy(&windows->thread);
     free(windows);
 }

@@ -175,7 +175,7 @@ void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool
         context_release(context);
         return;
     }
-    if (is_quiet) {
+    if (is_quiet || !pc_sampling_is_on(context->sampling)) {
         context_close(sampler, context, &problem);
     } else if (pc_context_take(sampler, context, pc_sampling_drain, &problem) == GPUFL_OK) {
         pc_sampling_park(context->sampling);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct pc_sampler, for pc_sampler.c (the engine and its thread) and
- * pc_context.c (what happens on one context, under its mutex). */
+/* Inside of struct pc_sampler, for pc_sampler.c (the engine and its thread),
+ * pc_context.c (what happens on one context, under its mutex) and pc_breaks.c. */
 #ifndef GPUFL_CAPTURE_PC_ENGINE_H
 #define GPUFL_CAPTURE_PC_ENGINE_H
 
+#include "capture/pc_breaks.h"
 #include "capture/pc_ring.h"
 #include "capture/pc_sampler.h"
 #include "driver/pc_sampling.h"
@@ -38,6 +39,7 @@ struct pc_sampler {
     bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
     pthread_t thread;
     bool has_thread, is_stuck; /* is_stuck: it does not come back from CUPTI */
+    struct pc_breaks breaks;
     _Atomic uint32_t window_id;
     _Atomic bool is_resting;
     _Atomic uint64_t samples, dropped, non_user, intervals, unattributed;

@@ -44,6 +44,8 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
         sampler->options.drain_ms = DRAIN_DEFAULT_MS;
     pthread_mutex_init(&sampler->lock, NULL);
     pthread_mutex_init(&sampler->acquire_lock, NULL);
+    pc_breaks_init(&sampler->breaks, options->share_percent, options->cycle_ms);
+    sampler->options.drain_ms = pc_breaks_beat_ms(&sampler->breaks, sampler->options.drain_ms);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -89,6 +91,7 @@ static void *run(void *argument)
         pthread_mutex_unlock(&sampler->lock);
         if (is_stopping)
             return NULL;
+        pc_breaks_turn(sampler);
         for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
             struct pc_context *context = &sampler->contexts[i];
             if (atomic_load(&context->state) == PC_CONTEXT_FREE)
@@ -128,6 +131,7 @@ static struct pc_context *context_add(struct pc_sampler *sampler, const struct g
             context = &sampler->contexts[i];
     if (context) {
         context->gpu = *gpu;
+        deep_contexts_add(&sampler->breaks.quiet.contexts, gpu->handle);
         atomic_store(&context->state, PC_CONTEXT_WANTED);
         sampler->has_news = true;
         pthread_cond_signal(&sampler->news);
@@ -176,6 +180,7 @@ static struct timespec in_seconds(int seconds)
 void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
 {
     int saved_errno = errno;
+    deep_contexts_remove(&sampler->breaks.quiet.contexts, handle);
     pthread_mutex_lock(&sampler->lock);
     struct pc_context *context = context_find(sampler, handle);
     pthread_mutex_unlock(&sampler->lock);
@@ -194,9 +199,15 @@ done:
     errno = saved_errno;
 }
 
+void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter)
+{
+    pc_breaks_launch(&sampler->breaks, is_enter);
+}
+
 gpufl_status pc_sampler_start(struct pc_sampler *sampler)
 {
     pthread_attr_t attributes;
+    pc_breaks_start(sampler);
     if (pthread_attr_init(&attributes))
         return GPUFL_E_NO_MEMORY;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
@@ -278,9 +289,16 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
 
 void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
 {
+    ended_windows_write(&sampler->breaks.ended, sampler->options.attribution.recorder);
     pc_ring_read(sampler->ring, sampler->attribution, complete_ns);
     pc_attribution_write(sampler->attribution, complete_ns);
     atomic_store(&sampler->unattributed, pc_attribution_unattributed(sampler->attribution));
+}
+
+/* A quiet moment may take its waits. */
+static int join_wait_s(const struct pc_sampler *sampler)
+{
+    return JOIN_WAIT_S + (sampler->breaks.break_ms ? 2 * QUIET_WAIT_MS / 1000 : 0);
 }
 
 /* The thread is in CUPTI and does not come back; the program must end all the same. */
@@ -290,9 +308,10 @@ static void sampler_give_up(struct pc_sampler *sampler)
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
                       "CUPTI did not come back from reading samples within %d s, so it is left alone; what it still "
                       "had, kernel records among it, is missing",
-                      JOIN_WAIT_S);
+                      join_wait_s(sampler));
     sampler->is_stuck = true;
     pthread_detach(sampler->thread);
+    launch_gate_give_up(&sampler->breaks.quiet.gate); /* it may have closed it */
     pc_sampler_note(sampler, &problem);
     cupti_trace_damaged(CUPTI_STUCK);
 }
@@ -303,12 +322,13 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     sampler->is_stopping = true;
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
-    const struct timespec until = in_seconds(JOIN_WAIT_S);
+    const struct timespec until = in_seconds(join_wait_s(sampler));
     if (sampler->has_thread && pthread_timedjoin_np(sampler->thread, NULL, &until))
         sampler_give_up(sampler);
     sampler->has_thread = false;
     if (sampler->is_stuck)
         return;
+    pc_breaks_stop(&sampler->breaks);
     bool is_all_off = true;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
         struct pc_context *context = &sampler->contexts[i];
@@ -339,6 +359,7 @@ void pc_sampler_free(struct pc_sampler *sampler)
     pthread_mutex_destroy(&sampler->lock);
     pthread_mutex_destroy(&sampler->acquire_lock);
     pthread_cond_destroy(&sampler->news);
+    pc_breaks_destroy(&sampler->breaks);
     pc_ring_free(sampler->ring);
     pc_attribution_free(sampler->attribution);
     free(sampler);

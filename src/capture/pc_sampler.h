@@ -21,6 +21,8 @@ struct pc_sampler_options {
     uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
     uint32_t drain_ms;            /* 0: 100 */
+    uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: all of it */
+    uint32_t cycle_ms;            /* of one stretch with samples and the break after it; 0: 30,000 */
 };
 
 struct pc_sampler_totals {
@@ -43,6 +45,8 @@ void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *conte
 /* The context is about to go: takes its last samples. Any thread, also in the callback that says so. */
 void pc_sampler_detach(struct pc_sampler *sampler, void *handle);
 NODISCARD gpufl_status pc_sampler_start(struct pc_sampler *sampler);
+/* Each launch, entered and left; any thread. */
+void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter);
 /* No samples are taken between the two; rows after it belong to the window. No launch may be under way in the process:
  * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);

@@ -52,6 +52,7 @@ static const struct setting {
     {"pc-rate", "GPUFL_PC_SAMPLING_RATE_HZ", {"PcSampling", "Deep"}, NULL},
     {"pc-period", "GPUFL_PC_SAMPLING_PERIOD", {"PcSampling", "Deep"}, NULL},
     {"pc-mode", "GPUFL_PC_SAMPLING_MODE", {"PcSampling", "Deep"}, NULL},
+    {"pc-share", "GPUFL_PC_SAMPLING_SHARE", {"PcSampling"}, NULL},
     {"sass-metrics", "GPUFL_SASS_METRICS", {"SassMetrics", "Deep"}, sass_choice_check},
     {"range-metrics", "GPUFL_RANGE_METRICS", {"RangeProfiler"}, check_range},
     {"range-mode", "GPUFL_RANGE_MODE", {"RangeProfiler"}, NULL},

@@ -2,6 +2,7 @@
 #include "driver/pc_sampling.h"
 
 #include "driver/cupti_table.h"
+#include "driver/pc_names.h"
 #include "driver/pc_sampling_abi.h"
 #include "driver/profiler_target.h"
 
@@ -14,7 +15,6 @@ enum {
     STALLS_MAX = 256,
     ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not hold the thread */
     BATCH_SAMPLES = 256,
-    HELD_NAMES_MAX = 1024,
     ATTRIBUTES_MAX = 7
 };
 
@@ -31,10 +31,6 @@ struct buffer {
     struct pc_sampling_abi_stall *stalls;
 };
 
-/* Whether the function names of a read are copies of our own, to be freed with it, or belong to all reads. CUPTI's
- * documentation leaves both open; freeing what is shared would crash, keeping copies would grow without end. */
-enum name_owner { NAMES_UNDECIDED, NAMES_COPIED, NAMES_SHARED };
-
 struct pc_sampling {
     struct cupti *cupti;
     void *context;
@@ -42,17 +38,10 @@ struct pc_sampling {
     struct pc_sampling_options options;
     struct stall_reasons stalls;
     uint32_t *stall_indexes;
-    size_t pc_bytes;           /* of one element: it grew with 12.4 */
-    struct buffer read, final; /* of GetData; of Disable */
-    char **names;              /* scratch: one a PC */
-    enum name_owner name_owner;
-    struct {
-        uint64_t cubin_crc;
-        uint32_t function_index;
-        char *name;
-    } probe; /* a function whose name is watched until it is decided */
-    char *held[HELD_NAMES_MAX];
-    uint32_t held_count;
+    size_t pc_bytes;            /* of one element: it grew with 12.4 */
+    struct buffer read, final;  /* of GetData; of Disable */
+    struct pc_name *read_names; /* scratch: one a PC */
+    struct pc_names names;
     bool is_enabled;
     bool is_final_known; /* to CUPTI */
     struct pc_sampling *next_parked;
@@ -138,8 +127,8 @@ static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampli
 static bool alloc_buffers(struct pc_sampling *sampling)
 {
     sampling->stall_indexes = calloc(sampling->stalls.count, sizeof *sampling->stall_indexes);
-    sampling->names = calloc(sampling->options.pcs_max, sizeof *sampling->names);
-    if (!sampling->stall_indexes || !sampling->names || !buffer_alloc(&sampling->read, sampling) ||
+    sampling->read_names = calloc(sampling->options.pcs_max, sizeof *sampling->read_names);
+    if (!sampling->stall_indexes || !sampling->read_names || !buffer_alloc(&sampling->read, sampling) ||
         !buffer_alloc(&sampling->final, sampling))
         return false;
     for (uint32_t i = 0; i < sampling->stalls.count; i++)
@@ -292,6 +281,11 @@ refused:
     return status;
 }
 
+bool pc_sampling_is_on(const struct pc_sampling *sampling)
+{
+    return sampling->is_enabled;
+}
+
 const struct pc_sampling_options *pc_sampling_effective(const struct pc_sampling *sampling)
 {
     return &sampling->options;
@@ -315,58 +309,16 @@ static size_t pc_count(const struct pc_sampling *sampling, const struct buffer *
     return count < sampling->options.pcs_max ? count : sampling->options.pcs_max;
 }
 
-static int compare_pointers(const void *a, const void *b)
-{
-    uintptr_t left = (uintptr_t) * (char *const *)a, right = (uintptr_t) * (char *const *)b;
-    return left < right ? -1 : left > right;
-}
-
-/* Decides by a function that comes twice: with two addresses the names are copies, with one they are shared. */
-static void names_decide(struct pc_sampling *sampling, const struct buffer *buffer, size_t count, bool is_first_read)
-{
-    for (size_t i = 0; i < count && sampling->name_owner == NAMES_UNDECIDED; i++) {
-        struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
-        if (!pc.function_name)
-            continue;
-        if (!sampling->probe.name) {
-            sampling->probe.cubin_crc = pc.cubin_crc;
-            sampling->probe.function_index = pc.function_index;
-            sampling->probe.name = pc.function_name;
-        } else if (pc.cubin_crc == sampling->probe.cubin_crc && pc.function_index == sampling->probe.function_index) {
-            if (pc.function_name != sampling->probe.name)
-                sampling->name_owner = NAMES_COPIED;
-            else if (!is_first_read)
-                sampling->name_owner = NAMES_SHARED; /* kept alive by us, and yet it came again */
-        }
-    }
-}
-
-static void names_free(struct pc_sampling *sampling, const struct buffer *buffer)
+static void names_release(struct pc_sampling *sampling, const struct buffer *buffer)
 {
     size_t count = pc_count(sampling, buffer), kept = 0;
-    bool is_first_read = !sampling->probe.name;
+    struct pc_name *names = sampling->read_names;
     for (size_t i = 0; i < count; i++) {
-        char *name = pc_at(sampling, buffer, i).function_name;
-        if (name && (!kept || sampling->names[kept - 1] != name))
-            sampling->names[kept++] = name;
+        const struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
+        if (pc.function_name && (!kept || names[kept - 1].text != pc.function_name))
+            names[kept++] = (struct pc_name){pc.cubin_crc, pc.function_index, pc.function_name};
     }
-    if (sampling->name_owner == NAMES_UNDECIDED)
-        names_decide(sampling, buffer, count, is_first_read);
-    if (sampling->name_owner == NAMES_SHARED)
-        return;
-    qsort(sampling->names, kept, sizeof *sampling->names, compare_pointers);
-    for (size_t i = 0; i < kept; i++) {
-        if (i && sampling->names[i] == sampling->names[i - 1])
-            continue;
-        if (sampling->name_owner == NAMES_COPIED)
-            free(sampling->names[i]);
-        else if (sampling->held_count < HELD_NAMES_MAX)
-            sampling->held[sampling->held_count++] = sampling->names[i];
-    }
-    if (sampling->name_owner == NAMES_COPIED) {
-        while (sampling->held_count)
-            free(sampling->held[--sampling->held_count]);
-    }
+    pc_names_release(&sampling->names, names, kept);
 }
 
 /* Takes everything out of a buffer that CUPTI filled. */
@@ -399,7 +351,7 @@ static void buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_
     drain->non_user += buffer->data.non_user_samples;
     drain->pcs += count;
     drain->was_buffer_full |= buffer->data.is_hardware_buffer_full != 0;
-    names_free(sampling, buffer);
+    names_release(sampling, buffer);
     buffer->data.total_pcs = 0;
 }
 
@@ -479,7 +431,7 @@ void pc_sampling_forget(struct pc_sampling *sampling)
         return;
     /* Names whose owner was never found out stay: kernel records may still refer to them. */
     free(sampling->stalls.reasons);
-    free(sampling->names);
+    free(sampling->read_names);
     free(sampling->read.pcs);
     free(sampling->read.stalls);
     if (sampling->is_enabled && sampling->is_final_known) {
@@ -496,5 +448,5 @@ size_t pc_sampling_bytes(const struct pc_sampling *sampling)
 {
     size_t per_pc = sampling->pc_bytes + sampling->stalls.count * sizeof(struct pc_sampling_abi_stall);
     return sizeof *sampling + sampling->stalls.count * sizeof(struct stall_reason) +
-           sampling->options.pcs_max * (2 * per_pc + sizeof(char *));
+           sampling->options.pcs_max * (2 * per_pc + sizeof(struct pc_name));
 }

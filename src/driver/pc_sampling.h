@@ -49,6 +49,7 @@ struct pc_drain {
  * Failing to configure leaves it enabled, since disabling may hang. */
 NODISCARD gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, void *context,
                                         const struct pc_sampling_options *options, struct problem *problem);
+bool pc_sampling_is_on(const struct pc_sampling *sampling); /* not between stop and start */
 const struct pc_sampling_options *pc_sampling_effective(const struct pc_sampling *sampling);
 const struct stall_reasons *pc_sampling_stall_reasons(const struct pc_sampling *sampling);
 /* Off and on again, by disabling and enabling: CUPTI's own start and stop hang beside threads that launch, and so does

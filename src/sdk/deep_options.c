@@ -9,6 +9,8 @@ struct deep_settings deep_settings_of(const struct options *options, bool is_inj
         .pc_rate_hz = (uint32_t)options->pc_sampling_rate_hz,
         .pc_period_exponent = (uint32_t)options->pc_sampling_period,
         .pc_drain_ms = (uint32_t)options->pc_sampling_drain_ms,
+        .pc_share_percent = (uint32_t)options->pc_sampling_share,
+        .pc_cycle_ms = (uint32_t)options->pc_sampling_cycle_ms,
         .sass_metrics = options->sass_metrics,
         .range_metrics = options->range_metrics,
         .range_scopes = options->range_scopes,

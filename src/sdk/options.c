@@ -74,6 +74,8 @@ static const struct option_info option_table[] = {
     {"pc_sampling_rate_hz", "GPUFL_PC_SAMPLING_RATE_HZ", OPTION_INT32, FIELD(pc_sampling_rate_hz), -1, 1, 10000000},
     {"pc_sampling_period", "GPUFL_PC_SAMPLING_PERIOD", OPTION_INT32, FIELD(pc_sampling_period), -1, 5, 31},
     {"pc_sampling_drain_ms", "GPUFL_PC_SAMPLING_DRAIN_MS", OPTION_INT32, FIELD(pc_sampling_drain_ms), -1, 1, 10000},
+    {"pc_sampling_share", "GPUFL_PC_SAMPLING_SHARE", OPTION_INT32, FIELD(pc_sampling_share), -1, 1, 100},
+    {"pc_sampling_cycle_ms", "GPUFL_PC_SAMPLING_CYCLE_MS", OPTION_INT32, FIELD(pc_sampling_cycle_ms), -1, 20, 3600000},
     {"sass_metrics", "GPUFL_SASS_METRICS", OPTION_TEXT, FIELD(sass_metrics), -1, 0, 0},
     {"range_metrics", "GPUFL_RANGE_METRICS", OPTION_TEXT, FIELD(range_metrics), -1, 0, 0},
     {"range_mode", "GPUFL_RANGE_MODE", OPTION_RANGE_MODE, FIELD(range_mode), -1, 0, 0},

@@ -35,7 +35,7 @@ struct options {
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;
     enum { PC_MODE_CONTINUOUS, PC_MODE_SERIALIZED } pc_sampling_mode;
-    int32_t pc_sampling_rate_hz, pc_sampling_period, pc_sampling_drain_ms;
+    int32_t pc_sampling_rate_hz, pc_sampling_period, pc_sampling_drain_ms, pc_sampling_share, pc_sampling_cycle_ms;
     char sass_metrics[2048], range_metrics[4096], range_scopes[1024], pm_metrics[4096];
     enum { RANGE_MODE_AUTO, RANGE_MODE_SCOPE, RANGE_MODE_KERNEL } range_mode;
     int32_t pm_interval_us;

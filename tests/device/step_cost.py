@@ -7,7 +7,8 @@ its own that lives through the whole measurement, and they take turns: one runs 
 while the others sleep, TURNS times, each time in another order. What is compared are blocks of the same turn. In every
 process the two threads that launch are pinned to the same two cores, and all others, the profilers' among them, to the
 rest. gpufl is attached from the start as by `gpufl trace`, torch.profiler (CUDA activities) around the measured steps.
-ROUNDS (3) sets of processes. STEPS=added,sampling: beside torch.profiler, and PcSampling beside Trace.
+ROUNDS (3) sets of processes. STEPS=added,sampling,breaks: beside torch.profiler; PcSampling beside Trace; and PcSampling
+with breaks, of which a turn is three whole cycles with all that happens in them. BREAKS=SHARE/CYCLE_MS,...: which ones.
 PLAIN=torch: only that training under torch.profiler, for a program that somebody else traces."""
 import contextlib
 import json
@@ -81,15 +82,20 @@ class Runner:
         with profiler():
             pin_threads()
             print("ready", file=answers, flush=True)
-            while commands.readline() == "run\n":
-                step_ms()
-                print(json.dumps([step_ms() for _ in range(BLOCK)]), file=answers, flush=True)
+            while (command := commands.readline().split())[:1] == ["run"]:
+                if len(command) == 1:
+                    step_ms()
+                steps, until = [], time.monotonic() + float(command[1] if len(command) > 1 else 0)
+                while len(steps) < BLOCK or time.monotonic() < until:
+                    steps.append(step_ms())
+                print(json.dumps(steps), file=answers, flush=True)
 
     def is_ready(self):
         return self.answers.readline() == "ready\n"
 
-    def turn_ms(self):
-        os.write(self.commands, b"run\n")
+    def turn_ms(self, least_s=None):
+        """Of a block of steps after one to warm up; or of all steps in so many seconds."""
+        os.write(self.commands, b"run\n" if least_s is None else f"run {least_s}\n".encode())
         return statistics.mean(json.loads(self.answers.readline()))
 
     def end(self):
@@ -97,7 +103,7 @@ class Runner:
         os.waitpid(self.process, 0)
 
 
-def take_turns(makers, turns=TURNS):
+def take_turns(makers, turns=TURNS, least_s=None):
     """Milliseconds of a step by mode, one number for each turn. makers: by mode, what makes its Runner."""
     runners = {mode: make() for mode, make in makers.items()}
     for mode, runner in runners.items():
@@ -106,7 +112,7 @@ def take_turns(makers, turns=TURNS):
     found = {mode: [] for mode in runners}
     for _ in range(turns):
         for mode in random.sample(list(runners), len(runners)):
-            found[mode].append(runners[mode].turn_ms())
+            found[mode].append(runners[mode].turn_ms(least_s))
     for runner in runners.values():
         runner.end()
     return found
@@ -157,11 +163,29 @@ def sampling(table):
     table.say("PcSampling / Trace, median", f"{ratio:.3f}", "<= 1.03", ratio <= 1.03)
 
 
+def breaks(table):
+    """What PcSampling that is switched off for a part of the time takes longer than Trace."""
+    for spec in os.environ.get("BREAKS", "25/8000,50/8000").split(","):
+        share, cycle_ms = spec.split("/")
+        modes = {"Trace": traced(table.build, table.work, "Trace"),
+                 "PcSampling": traced(table.build, table.work, "PcSampling", GPUFL_PC_SAMPLING_SHARE=share,
+                                      GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms)}
+        found = take_turns(modes, turns=ROUNDS, least_s=3 * int(cycle_ms) / 1000)
+        ratio = statistics.mean(found["PcSampling"]) / statistics.mean(found["Trace"])
+        table.say(f"PyTorch step, launch-bound, samples in {share} % of {cycle_ms} ms", f"{statistics.mean(found['Trace']):.2f}"
+                  f" ms, {mean_difference(found, 'PcSampling', 'Trace'):+.2f}: {ratio:.3f}", "<= 1.03", ratio <= 1.03)
+        session = max(table.sessions(f"{table.work}/c-PcSampling"), key=lambda path: path.stat().st_mtime)
+        lines = table.run([table.gpufl, "report", session]).stdout.splitlines()
+        for line in lines:  # samples a second and SM, and the windows
+            if "a second and SM" in line or line.endswith("  pc_sampling"):
+                table.say(" ", line.strip())
+
+
 def main():
     from bench_table import BenchTable
     table = BenchTable(*sys.argv[1:4])
-    steps = {"added": lambda: added(table), "sampling": lambda: sampling(table)}
-    table.run_steps(steps, os.environ.get("STEPS", ",".join(steps)).split(","))
+    steps = {"added": lambda: added(table), "sampling": lambda: sampling(table), "breaks": lambda: breaks(table)}
+    table.run_steps(steps, os.environ.get("STEPS", "added,sampling").split(","))
 
 
 if __name__ == "__main__":

@@ -124,6 +124,36 @@ class PcSampling(Deep):
         self.assertEqual(len(session.records("code_object")), 1)
 
 
+class Breaks(Deep):
+    SHARE = [*PC, "--pc-share", 25]
+    APP = ("--launches", 800, "--kernel-us", 20, "--pause-us", 500)
+
+    def test_every_kernel_is_timed_and_samples_are_of_windows(self):
+        traced, session = self.run_engine(self.SHARE, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        self.assert_granted(session, "PcSampling", "pc_sampling", "kernel_events", "cubin_disassembly")
+        self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
+        windows = sorted(session.records("deep_window_event"), key=lambda window: window["start_ns"])
+        self.assertGreater(len(windows), 2)
+        self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
+        self.assertEqual({window["source"] for window in windows}, {"pc_sampling"})
+        self.assertTrue(all(before["end_ns"] < after["start_ns"] for before, after in zip(windows, windows[1:])))
+        covered = sum(window["launches_covered"] for window in windows)
+        self.assertTrue(0 < covered < traced.counts["kernels"], covered)
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        self.assertTrue({row["window_id"] for row in rows} <= {window["window_id"] for window in windows})
+        self.assert_sections(session, "STALLS", "DEEP DATA")
+
+    def test_without_a_share_there_are_none(self):
+        _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        self.assertEqual(session.records("deep_window_event"), [])
+
+    def test_where_launches_are_not_told_sampling_goes_on_without_them(self):
+        traced = self.trace(*self.APP, options=self.SHARE, env=environment(FAKE_FAULTS="fail=cuptiEnableCallback@*:1"))
+        self.assertEqual(traced.returncode, 0)
+        self.assertIn("PC sampling takes no breaks: CUPTI does not tell of launches", traced.stderr)
+
+
 class SassMetrics(Deep):
     def test_each_instruction_of_each_launch_is_counted(self):
         traced, session = self.run_engine(SASS, "--launches", 200, "--threads", 2, "--sync-every", 20, "--scopes")
@@ -212,6 +242,14 @@ class BusyGpu(Deep):
                 self.assertEqual({row["window_id"] for row in traced.session.rows("launch_event_batch")}, {1})
         for name in self.ENGINES:
             self.assertGreater(launches[name], launches["Trace"] / 2, launches)
+
+    def test_a_break_that_cannot_begin_holds_nobody_up(self):
+        options = [*PC, "--pc-share", 50]
+        long = self.trace_until(TIMEOUT_S, "long", options, "--kernel-us", 1000000, "--pause-us", 10000, "--run-ms", 3000)
+        self.assertGreater(long.counts["kernels"], 100)
+        short = self.trace_until(self.END_S, "short", options, "--kernel-us", 30000000, "--launches", 1)
+        self.assertEqual([window["close_reason"] for window in short.session.records("deep_window_event")],
+                         ["session_stop"])
 
 
 class Ranges(Deep):
@@ -400,12 +438,15 @@ class Settings(TestCase):
                      'metric; did you mean "default"?', "-e", "Deep", "--sass-metrics", "defalt")
         self.refused("no pc-mode 'serialised'; did you mean 'serialized'?", "-e", "Deep", "--pc-mode", "serialised")
         self.refused("--pc-period takes a whole number from 5 to 31, not '4'", "-e", "Deep", "--pc-period", 4)
+        self.refused("--pc-share takes a whole number from 1 to 100, not '0'", "-e", "PcSampling", "--pc-share", 0)
         self.refused("--range-scopes: no scope is named", "-e", "RangeProfiler", "--range-scopes", ", ,")
 
     def test_a_setting_of_another_engine_names_its_own(self):
         self.refused("--pc-rate is a setting of engine PcSampling or Deep, not of Trace; add --engine PcSampling",
                      "--pc-rate", 1000)
         self.refused("--pm is a setting of engine Trace, not of Deep; add --engine Trace", "-e", "deep", "--pm", "sm")
+        self.refused("--pc-share is a setting of engine PcSampling, not of Deep; add --engine PcSampling",
+                     "-e", "deep", "--pc-share", 50)
         self.refused("--pc-rate and --pc-period say the same thing; give one of them",
                      "-e", "PcSampling", "--pc-rate", 10, "--pc-period", 10)
         self.refused("--pm-interval needs --pm METRICS", "--pm-interval", 100)

@@ -15,7 +15,7 @@ APP = ("--launches", 200, "--kernel-us", 20, "--sync-every", 20, "--scopes")
 LONG_APP = ("--launches", 300, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
 # A library that refuses to free something has leaked it.
 WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-SHORT_WINDOWS = {"GPUFL_DEEP_COUNTING_MS": 10, "GPUFL_DEEP_SAMPLING_MS": 10}
+SHORT_WINDOWS = {"GPUFL_DEEP_COUNTING_MS": 10, "GPUFL_DEEP_SAMPLING_MS": 10, "GPUFL_PC_SAMPLING_CYCLE_MS": 20}
 
 
 def functions(*headers):
@@ -48,6 +48,8 @@ COUNTERS = ("range_profiler_abi.h", "profiler_host_abi.h")
 ENGINES = {
     "PcSampling": Engine(["-e", "PcSampling", "--pc-period", 13], APP, ["pc_sampling_abi.h", "profiler_host_abi.h"],
                          pc_sampling=measured_samples(0)),
+    "breaks": Engine(["-e", "PcSampling", "--pc-period", 13, "--pc-share", 50], LONG_APP, ["pc_sampling_abi.h"],
+                     pc_sampling=measured_samples(0)),
     "SassMetrics": Engine(["-e", "SassMetrics"], APP, ["sass_metrics_abi.h", "pc_sampling_abi.h"],
                           sass_metrics=measured_samples(1)),
     "Deep": Engine(["-e", "Deep", "--pc-period", 13], LONG_APP, ["sass_metrics_abi.h", "pc_sampling_abi.h"],
@@ -122,6 +124,9 @@ class Faults(TestCase):
 
     def test_pc_sampling(self):
         self.check("PcSampling")
+
+    def test_pc_sampling_with_breaks(self):
+        self.check("breaks")
 
     def test_sass_metrics(self):
         self.check("SassMetrics")

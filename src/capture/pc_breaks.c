@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/pc_breaks.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "capture/pc_engine.h"
+
+enum { CYCLE_DEFAULT_MS = 30000, FIRST_WINDOW = 1, BEATS_MIN = 4 /* of a window or a break */ };
+
+void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms)
+{
+    quiet_moment_init(&breaks->quiet);
+    ended_windows_init(&breaks->ended);
+    if (!share_percent || share_percent >= 100)
+        return;
+    cycle_ms = cycle_ms ? cycle_ms : CYCLE_DEFAULT_MS;
+    breaks->sampling_ms = (uint32_t)((uint64_t)cycle_ms * share_percent / 100);
+    breaks->break_ms = cycle_ms - breaks->sampling_ms;
+}
+
+uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
+{
+    uint32_t shorter_ms = breaks->sampling_ms < breaks->break_ms ? breaks->sampling_ms : breaks->break_ms;
+    uint32_t most_ms = shorter_ms > BEATS_MIN ? shorter_ms / BEATS_MIN : 1;
+    return breaks->break_ms && most_ms < beat_ms ? most_ms : beat_ms;
+}
+
+void pc_breaks_destroy(struct pc_breaks *breaks)
+{
+    quiet_moment_destroy(&breaks->quiet);
+}
+
+void pc_breaks_start(struct pc_sampler *sampler)
+{
+    struct pc_breaks *breaks = &sampler->breaks;
+    if (!breaks->break_ms)
+        return;
+    if (!cupti_listen_launches(sampler->options.cupti, true)) {
+        breaks->break_ms = 0;
+        log_message(GPUFL_LOG_WARNING, "PC sampling takes no breaks: CUPTI does not tell of launches");
+        return;
+    }
+    atomic_store(&sampler->window_id, FIRST_WINDOW);
+}
+
+void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter)
+{
+    if (!breaks->break_ms)
+        return;
+    quiet_moment_launch(&breaks->quiet, is_enter);
+    if (is_enter)
+        atomic_fetch_add(&breaks->launches, 1);
+}
+
+static void window_begin(struct pc_breaks *breaks, uint32_t id, int64_t start_ns)
+{
+    breaks->open =
+        (struct deep_window){.id = id, .source = SOURCE_PC, .start_ns = start_ns, .requested_ms = breaks->sampling_ms};
+}
+
+/* The first window is as long as the program has launched. */
+static void first_window_begin(struct pc_breaks *breaks)
+{
+    int64_t first_ns = atomic_load(&breaks->quiet.first_ns);
+    if (first_ns && !breaks->is_break && breaks->open.source == SOURCE_NONE)
+        window_begin(breaks, FIRST_WINDOW, clock_wall_ns() - (clock_mono_ns() - first_ns));
+}
+
+static void window_end(struct pc_breaks *breaks, const char *close_reason)
+{
+    if (breaks->open.source == SOURCE_NONE)
+        return;
+    breaks->open.end_ns = clock_wall_ns();
+    breaks->open.launches = atomic_exchange(&breaks->launches, 0);
+    breaks->open.close_reason = close_reason;
+    ended_windows_add(&breaks->ended, &breaks->open);
+    breaks->open.source = SOURCE_NONE;
+}
+
+static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
+{
+    gpufl_status status = pc_sampler_pause(sampler, problem);
+    window_end(&sampler->breaks, "deadline");
+    return status;
+}
+
+static gpufl_status break_end(struct pc_sampler *sampler, struct problem *problem)
+{
+    uint32_t id = atomic_load(&sampler->window_id) + 1;
+    gpufl_status status = pc_sampler_resume(sampler, id, problem);
+    atomic_store(&sampler->breaks.launches, 0);
+    window_begin(&sampler->breaks, id, clock_wall_ns());
+    return status;
+}
+
+void pc_breaks_turn(struct pc_sampler *sampler)
+{
+    struct pc_breaks *breaks = &sampler->breaks;
+    struct problem problem = {""};
+    if (!breaks->break_ms || breaks->is_over)
+        return;
+    first_window_begin(breaks);
+    uint32_t after_ms = breaks->is_break ? breaks->break_ms : breaks->sampling_ms;
+    if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
+        return;
+    gpufl_status status = breaks->is_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
+    breaks->is_break = !breaks->is_break;
+    breaks->is_over = status != GPUFL_OK;
+    quiet_moment_reset(&breaks->quiet);
+    quiet_moment_end(&breaks->quiet);
+    if (breaks->is_over)
+        log_message(GPUFL_LOG_WARNING, "PC sampling takes no more breaks: %s", problem.text);
+}
+
+void pc_breaks_stop(struct pc_breaks *breaks)
+{
+    if (breaks->break_ms)
+        first_window_begin(breaks);
+    window_end(breaks, "session_stop");
+}

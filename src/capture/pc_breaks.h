@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PC sampling with breaks. What it costs a program that launches a lot is there
+ * while CUPTI has it enabled, whoever reads and how many samples there are; so it
+ * can be switched off for a part of each cycle, in quiet moments. The stretches
+ * in which samples are taken are windows in the log. A cycle passes only while the
+ * program launches. Of the sampler's thread, where nothing else is said. */
+#ifndef GPUFL_CAPTURE_PC_BREAKS_H
+#define GPUFL_CAPTURE_PC_BREAKS_H
+
+#include "base/status.h"
+#include "capture/ended_windows.h"
+#include "capture/quiet_moment.h"
+
+struct pc_sampler;
+
+struct pc_breaks {
+    uint32_t sampling_ms, break_ms; /* break_ms 0: none are taken */
+    struct quiet_moment quiet;
+    struct ended_windows ended;
+    struct deep_window open; /* SOURCE_NONE: in a break, or nothing was launched yet */
+    _Atomic uint64_t launches;
+    bool is_break;
+    bool is_over; /* a change failed: everything stays as it is */
+};
+
+void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms);
+void pc_breaks_destroy(struct pc_breaks *breaks);
+/* Before the thread is started: launches are told from now on, without which there are no breaks. */
+void pc_breaks_start(struct pc_sampler *sampler);
+/* How often the thread must look so that windows end in time; beat_ms where that is often enough. */
+uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms);
+void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter); /* any thread */
+void pc_breaks_turn(struct pc_sampler *sampler);                /* begins or ends one that is due */
+void pc_breaks_stop(struct pc_breaks *breaks);                  /* after the thread: the open window ends */
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/quiet_moment.h"
+
+#include "base/clock.h"
+
+enum {
+    first_wait_ms = 100, /* for the GPU, at the first try; then it is known to be idle before launches are kept out */
+    rest_doublings_max = 6
+};
+
+/* This thread has passed the gate of that many-th moment. */
+static _Thread_local uint32_t launching_in;
+static _Atomic uint32_t moments_made;
+
+void quiet_moment_init(struct quiet_moment *moment)
+{
+    moment->number = atomic_fetch_add(&moments_made, 1) + 1;
+    launch_gate_init(&moment->gate);
+    deep_contexts_init(&moment->contexts);
+}
+
+void quiet_moment_destroy(struct quiet_moment *moment)
+{
+    deep_contexts_destroy(&moment->contexts);
+    launch_gate_destroy(&moment->gate);
+}
+
+void quiet_moment_launch(struct quiet_moment *moment, bool is_enter)
+{
+    if (!is_enter) {
+        if (launching_in == moment->number)
+            launch_gate_leave(&moment->gate);
+        launching_in = 0;
+        return;
+    }
+    launch_gate_enter(&moment->gate);
+    launching_in = moment->number;
+    if (!atomic_load(&moment->first_ns))
+        atomic_store(&moment->first_ns, clock_mono_ns());
+}
+
+void quiet_moment_reset(struct quiet_moment *moment)
+{
+    moment->tries = 0;
+    moment->rest_until_ns = 0;
+    atomic_store(&moment->first_ns, 0);
+}
+
+bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
+{
+    int64_t first_ns = atomic_load(&moment->first_ns), now_ns = clock_mono_ns();
+    /* While the GPU is still waited for from a try before, launches need not be kept out. */
+    return first_ns && now_ns - first_ns >= after_ms * INT64_C(1000000) && now_ns >= moment->rest_until_ns &&
+           !deep_contexts_are_awaited(&moment->contexts);
+}
+
+/* Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries fail they
+ * become rare. */
+static void rest(struct quiet_moment *moment, uint32_t after_ms)
+{
+    uint32_t doublings = moment->tries < rest_doublings_max ? moment->tries : rest_doublings_max;
+    moment->tries++;
+    moment->rest_until_ns = clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * after_ms * INT64_C(1000000);
+}
+
+bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
+{
+    moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_WAIT_MS);
+    if (moment->is_closed &&
+        deep_contexts_synchronize(&moment->contexts, moment->tries ? QUIET_WAIT_MS : first_wait_ms))
+        return true;
+    quiet_moment_end(moment);
+    rest(moment, after_ms);
+    return false;
+}
+
+bool quiet_moment_begin_last(struct quiet_moment *moment)
+{
+    moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_GATE_LAST_MS);
+    return moment->is_closed && deep_contexts_synchronize(&moment->contexts, QUIET_WAIT_MS);
+}
+
+void quiet_moment_end(struct quiet_moment *moment)
+{
+    if (moment->is_closed)
+        launch_gate_open(&moment->gate, false);
+    moment->is_closed = false;
+}
