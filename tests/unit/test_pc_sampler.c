@@ -270,6 +270,31 @@ static void a_second_session_takes_over_what_the_first_left_on(void **state)
     in_child("libcupti.so.13", "", sample_in_two_sessions);
 }
 
+static void sample_again_after_a_pause(void)
+{
+    engine_open(false);
+    const struct gpu_context context = current_context();
+    CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
+    run_kernels(2, 7);
+    CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK);
+    pc_sampler_stop(sampler, false);
+    pc_sampler_free(sampler);
+    CHECK(!pc_sampling_any_parked());
+    const struct pc_sampler_options options = {
+        .cupti = &product, .attribution = attribution_options(engine), .period_exponent = 12, .drain_ms = 2};
+    CHECK(pc_sampler_make(&sampler, &options, NULL) == GPUFL_OK);
+    CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
+    run_kernels(2, 9);
+    pc_sampler_stop(sampler, true);
+    CHECK(pc_sampler_totals(sampler).samples > 0);
+    engine_close();
+}
+static void a_session_that_ends_in_a_pause_leaves_nothing_on(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", sample_again_after_a_pause);
+}
+
 static void sample_with_losses(void)
 {
     engine_open(false);
@@ -355,6 +380,7 @@ int main(void)
         cmocka_unit_test(contexts_may_come_and_go_while_sampling),
         cmocka_unit_test(contexts_beyond_the_limit_are_refused_and_counted),
         cmocka_unit_test(a_second_session_takes_over_what_the_first_left_on),
+        cmocka_unit_test(a_session_that_ends_in_a_pause_leaves_nothing_on),
         cmocka_unit_test(dropped_samples_are_a_loss),
         cmocka_unit_test(every_call_may_fail_and_the_log_says_so),
     };
