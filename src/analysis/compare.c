@@ -239,8 +239,9 @@ gpufl_status compare_make(struct comparison *comparison, const struct analysis *
     gpu_fill(comparison->scopes, &comparison->scope_names, base, true);
     gpu_fill(comparison->scopes, &comparison->scope_names, fresh, false);
     rows_judge(comparison, comparison->scopes, comparison->scope_count, base->wall_ns, fresh->wall_ns);
+    bool has_base = base->model->kernels.count != 0, has_fresh = fresh->model->kernels.count != 0;
     comparison->has_verdict =
-        comparison->has_kernel_times || (is_base_missing == is_fresh_missing && has_shared_scope(comparison));
+        is_base_missing == is_fresh_missing && has_base == has_fresh && (has_base || has_shared_scope(comparison));
     return GPUFL_OK;
 }
 

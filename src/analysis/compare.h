@@ -10,8 +10,8 @@
  * A regression is a slower kernel or scope that takes at least COMPARE_WEIGHT_MIN
  * of its session's time, or kernel time that grew in all by more than the
  * threshold.
- * Where kernels were timed in one session only they are not compared, and there is no verdict; nor where they were timed
- * in neither and no scope is in both. */
+ * Where kernels were timed in one session only they are not compared, and there is no verdict; nor where only one of
+ * them ran a kernel, nor where neither has one with a time and no scope is in both. */
 #ifndef GPUFL_ANALYSIS_COMPARE_H
 #define GPUFL_ANALYSIS_COMPARE_H
 
@@ -60,7 +60,7 @@ const char *change_verdict_name(enum change_verdict verdict); /* "same", "faster
 /* compare_report.c: why nothing is known of a session's kernel times, appended escaped; why may be NULL. False: they are
  * known, also where no kernel ran. */
 bool kernel_times_missing(const struct analysis *analysis, struct bytes *why);
-/* "new: not recorded (engine Monitor)", for each session without kernel times; "" for none. */
+/* "new: not recorded (engine Monitor)", for each session without a kernel that was timed; "" for none. */
 void compare_missing(const struct comparison *comparison, struct bytes *out);
 /* Both append to out. top: rows of a table, 0 all. */
 void compare_json(const struct comparison *comparison, struct bytes *out);

@@ -48,11 +48,17 @@ bool kernel_times_missing(const struct analysis *analysis, struct bytes *why)
     return true;
 }
 
+static void side_missing(const struct analysis *analysis, struct bytes *why)
+{
+    if (!kernel_times_missing(analysis, why) && !analysis->model->kernels.count)
+        bytes_append_text(why, "no kernel ran");
+}
+
 void compare_missing(const struct comparison *comparison, struct bytes *out)
 {
     struct bytes base = {0}, fresh = {0};
-    kernel_times_missing(comparison->base, &base);
-    kernel_times_missing(comparison->fresh, &fresh);
+    side_missing(comparison->base, &base);
+    side_missing(comparison->fresh, &fresh);
     if (base.size && fresh.size && !strcmp(bytes_text(&base), bytes_text(&fresh)))
         bytes_append_format(out, "base and new: %s", bytes_text(&base));
     else if (base.size && fresh.size)

@@ -81,6 +81,17 @@ class Diff(TestCase):
         self.assertEqual(either.returncode, 3, either.stdout)
         self.assertIn("base: not recorded (engine Monitor); new: kernels were counted, not timed", either.stderr)
 
+    def test_a_program_that_ran_no_kernel_any_more_does_not_pass(self):
+        for side, sessions in (("new", ("trace", "empty")), ("base", ("empty", "trace"))):
+            result = gpufl("diff", *map(session, sessions))
+            self.assertEqual(result.returncode, 3, result.stdout)
+            self.assertIn(f"no verdict without kernel times ({side}: no kernel ran)", result.stderr)
+            answer = json.loads(gpufl("diff", *map(session, sessions), "--json").stdout)
+            self.assertEqual((answer["regressions"], answer[side]["kernels"]), (None, 0))
+        both = gpufl("diff", session("empty"), session("empty"))
+        self.assertEqual(both.returncode, 3, both.stdout)
+        self.assertIn("(base and new: no kernel ran)", both.stderr)
+
     def test_what_is_no_session_is_an_error_of_the_environment(self):
         result = gpufl("diff", session("trace"), session("no_such_session"))
         self.assertEqual(result.returncode, 3)

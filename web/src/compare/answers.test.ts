@@ -52,6 +52,7 @@ describe("sessions of a comparison", () => {
     it("say why one of them has no kernel times", () => {
         expect(missingTimes(timed, timed)).toBe("");
         expect(missingTimes(timed, watched)).toBe("after: not recorded (engine Monitor)");
+        expect(missingTimes({ ...timed, kernels: 0, kernel_ns: 0 }, timed)).toBe("before: no kernel ran");
         expect(missingTimes(watched, watched)).toBe(
             "before: not recorded (engine Monitor), after: not recorded (engine Monitor)",
         );

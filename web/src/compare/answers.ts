@@ -48,7 +48,7 @@ export interface Comparison {
     base: ComparedSession;
     new: ComparedSession;
     threshold: number;
-    regressions: number | null; // null: no verdict, kernel times are missing
+    regressions: number | null; // null: no verdict, one of them has no kernel with a time
     is_total_regression: boolean | null;
     kernels: ComparedRow[];
     scopes: ComparedRow[];
@@ -66,12 +66,12 @@ export function kernelChange(
     return { ns, fraction: before.kernel_ns > 0 ? ns / before.kernel_ns : null };
 }
 
-// "": both have kernel times.
+const missingTime = (session: ComparedSession): string | null =>
+    session.kernel_times_missing ?? (session.kernels === 0 ? "no kernel ran" : null);
+
+// "": both have kernels with their times.
 export function missingTimes(before: ComparedSession, after: ComparedSession): string {
-    return [
-        ["before", before.kernel_times_missing] as const,
-        ["after", after.kernel_times_missing] as const,
-    ]
+    return [["before", missingTime(before)] as const, ["after", missingTime(after)] as const]
         .filter(([, why]) => why !== null)
         .map(([title, why]) => `${title}: ${why}`)
         .join(", ");
