@@ -2,8 +2,8 @@
 /* PC sampling with breaks. What it costs a program that launches a lot is there
  * while CUPTI has it enabled, whoever reads and how many samples there are; so it
  * can be switched off for a part of each cycle, in quiet moments. The stretches
- * in which samples are taken are windows in the log. A cycle passes only while the
- * program launches. Of the sampler's thread, where nothing else is said. */
+ * in which samples are taken are windows in the log. Each, and each break, lasts
+ * from its first launch on. Of the sampler's thread, where nothing else is said. */
 #ifndef GPUFL_CAPTURE_PC_BREAKS_H
 #define GPUFL_CAPTURE_PC_BREAKS_H
 
