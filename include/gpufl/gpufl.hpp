@@ -6,7 +6,10 @@
 
 #include <gpufl/gpufl.h>
 
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -72,9 +75,19 @@ inline const char *text_of(const std::string &text, const char *default_text = "
     return text == default_text ? nullptr : text.c_str();
 }
 
+inline std::atomic<bool> is_starting{false};
+
+/// What init() has to say is said once, on standard error; afterwards gpufl is silent.
+inline void startup_line(void *, gpufl_log_level level, const char *message)
+{
+    if (is_starting && level <= GPUFL_LOG_WARNING)
+        std::fprintf(stderr, "gpufl: %s\n", message);
+}
+
 } // namespace detail
 
 /// Starts the session. False: disabled or failed, and every later call is inert; gpufl_last_error() says why.
+/// Warnings, such as of an engine that this machine does not have, go to standard error.
 inline bool init(const InitOptions &opts)
 {
     const InitOptions defaults;
@@ -104,7 +117,12 @@ inline bool init(const InitOptions &opts)
 #undef GPUFL_COPY_SWITCH_
     c.system_sample_rate_ms = opts.system_sample_rate_ms;
     c.kernel_sample_rate_ms = opts.kernel_sample_rate_ms;
-    return gpufl_init(&c) == GPUFL_OK;
+    if (!opts.enable_debug_output && !std::getenv("GPUFL_DEBUG")) // else the library says everything itself
+        c.log_fn = detail::startup_line;
+    detail::is_starting = true;
+    bool is_recording = gpufl_init(&c) == GPUFL_OK;
+    detail::is_starting = false;
+    return is_recording;
 }
 
 inline void shutdown()
@@ -260,8 +278,13 @@ struct Benchmark {
 #define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
 
 /// GFL_SCOPE("name") { ... }
-#define GFL_SCOPE(name) if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){name}; true)
-#define GFL_SCOPE_TAGGED(name, tag) if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){name, tag}; true)
+/// An else that follows belongs to the if around it.
+#define GPUFL_SCOPED_(...)                                                           \
+    if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){__VA_ARGS__}; false) \
+        ;                                                                            \
+    else
+#define GFL_SCOPE(name) GPUFL_SCOPED_(name)
+#define GFL_SCOPE_TAGGED(name, tag) GPUFL_SCOPED_(name, tag)
 
 /// GFL_BENCH("name", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3)) { ... };
 /// Warm-up runs come before the scope opens; `return` in the body ends one run.

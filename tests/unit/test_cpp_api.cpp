@@ -2,6 +2,7 @@
 // The C++ API as the documentation shows it.
 #include <gpufl/gpufl.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,21 @@ static bool has(const std::string &text, const char *part)
     return text.find(part) != std::string::npos;
 }
 
+static int branch(bool is_first)
+{
+    if (is_first)
+        GFL_SCOPE("one")
+        {
+            return 1;
+        }
+    else
+        GFL_SCOPE_TAGGED("two", "tag")
+        {
+            return 2;
+        }
+    return 0;
+}
+
 static bool is_inert(const gpufl::UploadResult &result)
 {
     return result.success && result.events_uploaded == 0;
@@ -48,6 +64,7 @@ int main()
     opts.system_sample_rate_ms = 50;
     check(gpufl::init(opts), "init starts a session");
 
+    check(branch(true) == 1 && branch(false) == 2, "an else behind a scope belongs to the if before it");
     int runs = 0;
     GFL_SCOPE("training"){GFL_SCOPE("forward_pass"){runs++;
 }
@@ -108,6 +125,15 @@ uploaded = gpufl::uploadLogs(upload);
 check(is_inert(uploaded), "after a disabled init every upload is inert");
 check(gpufl::init(opts), "a later init starts a session again");
 gpufl::shutdown();
+std::string said = std::string(dir) + "/stderr.txt";
+opts.remote_upload = true;
+check(std::freopen(said.c_str(), "w", stderr) && gpufl::init(opts), "a deprecated option starts a session");
+gpufl::shutdown();
+std::fflush(stderr);
+std::ifstream said_file(said);
+std::string line(std::istreambuf_iterator<char>(said_file), {});
+check(has(line, "gpufl: remote_upload is deprecated") && std::count(line.begin(), line.end(), '\n') == 1,
+      "and is told of once, on standard error");
 check(!gpufl::uploadLogs(upload).success, "and uploads are real again");
 setenv("GPUFL_DISABLED", "1", 1);
 check(!gpufl::init(opts), "GPUFL_DISABLED wins over the options");
