@@ -140,16 +140,35 @@ def is_true(text: Optional[str]) -> bool:
     return (text or "").strip().lower() in ("1", "true", "yes", "on")
 
 
-def is_wanted(name: str, options: Dict[str, Any]) -> bool:
-    """A switch that is on where nobody says otherwise: the program, then the environment, then the config file."""
-    if name in options:
-        return bool(options[name])
-    text = os.environ.get(f"GPUFL_{name.upper()}")
-    if text:
-        return is_true(text)
+def _in_file(name: str, options: Dict[str, Any]) -> Any:
+    """What the config file says; None: nothing, and what is wrong with the file has been said by then."""
     path = options.get("config_file") or os.environ.get("GPUFL_CONFIG_FILE")
     try:
         with open(path or os.devnull, encoding="utf-8") as file:
-            return json.load(file).get(name) is not False
+            return json.load(file).get(name)
     except (OSError, ValueError, AttributeError):
-        return True  # what is wrong with the file has been said by then
+        return None
+
+
+def _said(name: str, options: Dict[str, Any]) -> Any:
+    """Of a switch: what the program says, then the environment, then the config file; None: nobody."""
+    if name in options:
+        return bool(options[name])
+    text = os.environ.get(f"GPUFL_{name.upper()}")
+    return is_true(text) if text else _in_file(name, options)
+
+
+def is_wanted(name: str, options: Dict[str, Any]) -> bool:
+    """A switch that is on where nobody says otherwise."""
+    return _said(name, options) is not False
+
+
+def is_set(name: str, options: Dict[str, Any]) -> bool:
+    """A switch that is off where nobody says otherwise."""
+    return _said(name, options) is True
+
+
+def text_of(name: str, options: Dict[str, Any]) -> str:
+    """A text, "" where nobody gives one."""
+    text = options.get(name) or os.environ.get(f"GPUFL_{name.upper()}") or _in_file(name, options)
+    return text if isinstance(text, str) else ""

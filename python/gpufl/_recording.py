@@ -4,6 +4,7 @@
 import atexit
 import dataclasses
 import os
+import sys
 import warnings
 from types import TracebackType
 from typing import Any, Dict, Optional, Type, Union
@@ -17,6 +18,9 @@ _OK, _INVALID, _DISABLED = 0, -1, -7
 # Where the last init wanted logs to go, so that upload_logs() needs no second telling.
 _destination: Dict[str, Any] = {}
 _upload_pid = 0  # of the process that uploads at its end; a child made by fork does not
+_to_upload: Dict[str, Dict[str, Any]] = {}  # then: session directories, and where to
+_was_refused = False  # the last init: switched off, or it could not start
+_DEPRECATED = "is deprecated and has no effect"  # of the library's warnings: said here in Python's words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,24 +45,25 @@ def _warn_deprecated(options: Dict[str, Any], stacklevel: int) -> None:
     if "kernel_sample_rate_ms" in options:
         warnings.warn("init(): kernel_sample_rate_ms has no effect; every kernel is recorded", DeprecationWarning,
                       stacklevel=stacklevel)
-    if "remote_upload" in options:
-        warnings.warn("init(): remote_upload goes away; call gpufl.upload_logs() after gpufl.shutdown(), or use "
+    name = "init(): remote_upload" if "remote_upload" in options else \
+        "GPUFL_REMOTE_UPLOAD" if _options.is_true(os.environ.get("GPUFL_REMOTE_UPLOAD")) else \
+        "remote_upload in the config file" if _options.is_set("remote_upload", options) else ""
+    if name:
+        warnings.warn(f"{name} goes away; call gpufl.upload_logs() after gpufl.shutdown(), or use "
                       "gpufl.session(backend_url=...)", DeprecationWarning, stacklevel=stacklevel)
-    elif _options.is_true(os.environ.get("GPUFL_REMOTE_UPLOAD")):
-        warnings.warn("GPUFL_REMOTE_UPLOAD goes away; call gpufl.upload_logs() after gpufl.shutdown()",
-                      DeprecationWarning, stacklevel=stacklevel)
 
 
 def _upload_at_exit() -> None:
     if _upload_pid != os.getpid():
         return
     shutdown()
-    try:
-        result = upload_logs()
-    except Exception as error:  # pylint: disable=broad-except  # the program is over; it must still end well
-        result = UploadResult(False, message=str(error))
-    if not result:
-        warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
+    for path, destination in _to_upload.items():
+        try:
+            result = upload_logs(path, **destination)
+        except Exception as error:  # pylint: disable=broad-except  # the program is over; it must still end well
+            result = UploadResult(False, message=str(error))
+        if not result:
+            warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
 
 
 def watch_when_traced() -> None:
@@ -71,12 +76,13 @@ def watch_when_traced() -> None:
 
 
 def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
-    global _upload_pid  # pylint: disable=global-statement
+    global _upload_pid, _was_refused  # pylint: disable=global-statement
     options = _options.check(function, _options.INIT_OPTIONS, given, stacklevel + 2)
     _warn_deprecated(options, stacklevel + 2)
     if options.get("system_sample_rate_ms") == 0:
         options["system_sample_rate_ms"] = -1  # 0 was said, not left out
-    status, message = _native.init(options)
+    status, message, notes = _native.init(options)
+    _was_refused = status != _OK
     if status == _DISABLED:
         return False
     if status == _INVALID:
@@ -84,16 +90,21 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     if status != _OK:
         warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
         return False
+    for note in notes:
+        if _DEPRECATED not in note:
+            warnings.warn(f"gpufl: {note}", RuntimeWarning, stacklevel=stacklevel + 1)
     if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):
         watch.start()
     _destination.clear()
     _destination.update({name: options[name] for name in ("backend_url", "api_key", "api_path", "config_file")
                          if options.get(name)})
-    wants_upload = options.get("remote_upload", _options.is_true(os.environ.get("GPUFL_REMOTE_UPLOAD")))
-    if wants_upload and _upload_pid != os.getpid():
-        _upload_pid = os.getpid()
-        atexit.unregister(_upload_at_exit)
-        atexit.register(_upload_at_exit)
+    if _options.is_set("remote_upload", options):
+        if _upload_pid != os.getpid():
+            _upload_pid = os.getpid()
+            _to_upload.clear()
+            atexit.unregister(_upload_at_exit)
+            atexit.register(_upload_at_exit)
+        _to_upload[_native.session_dir()] = dict(_destination)
     return True
 
 
@@ -178,8 +189,18 @@ def upload_logs(
 
 
 def generate_report(output_path: Union[str, "os.PathLike[str]"] = "") -> None:
-    """Writes the text report of the last session of this process to a file; "" prints it."""
-    _native.generate_report(os.fspath(output_path))
+    """Writes the text report of the last session of this process to a file; "" prints it.
+
+    Does nothing where the last init() was switched off or could not start. RuntimeError: there was no init() at all."""
+    if not _native.session_dir():
+        if _was_refused:
+            return
+        raise RuntimeError("there was no session to report; call gpufl.init() first")
+    if os.fspath(output_path) or (sys.stdout is sys.__stdout__ and sys.stdout.isatty()):
+        sys.stdout.flush()
+        _native.generate_report(os.fspath(output_path))
+    else:
+        sys.stdout.write(_native.Session(_native.session_dir()).report_text())
 
 
 def session_dir() -> str:
@@ -216,7 +237,7 @@ class Session:
         shutdown()
         wants_upload = self._wants_upload
         if wants_upload is None:
-            wants_upload = bool(_destination.get("backend_url") or os.environ.get("GPUFL_BACKEND_URL"))
+            wants_upload = bool(_options.text_of("backend_url", _destination))
         if not wants_upload:
             return
         try:
@@ -231,7 +252,7 @@ class Session:
 def session(*, upload: Optional[bool] = None, **options: Any) -> Session:
     """Records while the with block runs: init(**options), then shutdown(), then upload_logs().
 
-    upload: None uploads when a server is named (backend_url or GPUFL_BACKEND_URL). A failed upload is a RuntimeWarning
+    upload: None uploads when a server is named (backend_url, GPUFL_BACKEND_URL, the config file). A failed upload is a RuntimeWarning
     and the object's upload_result; it never changes how the program ends.
     """
     _options.check("session", _options.INIT_OPTIONS, options)

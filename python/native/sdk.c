@@ -4,6 +4,7 @@
  * write, wait or load. */
 #include "native.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -175,18 +176,63 @@ static int fields_fill(const struct field *fields, void *target, PyObject *value
     return 0;
 }
 
-/* (status, message): what they mean for the program is decided in Python. */
+/* Warnings while a session starts; later ones, on any thread, are nobody's. */
+static struct {
+    pthread_mutex_t lock;
+    bool is_starting;
+    size_t size;
+    char text[4096]; /* one after the other, each with its NUL */
+} startup = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void startup_note(void *user, gpufl_log_level level, const char *message)
+{
+    (void)user;
+    size_t size = strlen(message) + 1;
+    pthread_mutex_lock(&startup.lock);
+    if (startup.is_starting && level == GPUFL_LOG_WARNING && size <= sizeof startup.text - startup.size) {
+        memcpy(startup.text + startup.size, message, size);
+        startup.size += size;
+    }
+    pthread_mutex_unlock(&startup.lock);
+}
+
+static void startup_set(bool is_starting)
+{
+    pthread_mutex_lock(&startup.lock);
+    startup.is_starting = is_starting;
+    if (is_starting)
+        startup.size = 0;
+    pthread_mutex_unlock(&startup.lock);
+}
+
+static PyObject *startup_list(void)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t at = 0; list && at < startup.size; at += strlen(startup.text + at) + 1) {
+        PyObject *text = PyUnicode_DecodeUTF8(startup.text + at, (Py_ssize_t)strlen(startup.text + at), "replace");
+        if (!text || PyList_Append(list, text))
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+/* (status, message, warnings): what they mean for the program is decided in Python. */
 static PyObject *sdk_init(PyObject *module, PyObject *values)
 {
     (void)module;
     gpufl_options options = GPUFL_OPTIONS_INIT;
     if (fields_fill(init_fields, &options, values))
         return NULL;
+    options.log_fn = startup_note;
     int was_recording = gpufl_is_recording();
     gpufl_status status;
-    Py_BEGIN_ALLOW_THREADS status = gpufl_init(&options);
+    Py_BEGIN_ALLOW_THREADS startup_set(true);
+    status = gpufl_init(&options);
+    startup_set(false);
     Py_END_ALLOW_THREADS if (!was_recording && gpufl_is_recording()) scope_session_changed();
-    return Py_BuildValue("is", (int)status, status == GPUFL_OK ? "" : gpufl_last_error());
+    PyObject *notes = startup_list();
+    return notes ? Py_BuildValue("isN", (int)status, status == GPUFL_OK ? "" : gpufl_last_error(), notes) : NULL;
 }
 
 static PyObject *sdk_shutdown(PyObject *module, PyObject *unused)

@@ -54,6 +54,18 @@ assert gpufl.active_engine() is None
         session = self.recorded(text % ", system_sample_rate_ms=0", GPUFL_SYSTEM_SAMPLE_RATE_MS="1")
         self.assertEqual(session.rows("host_metric_batch"), [])
 
+    def test_a_file_of_the_apps_name_is_not_in_the_way_of_its_logs(self):
+        (self.directory / "app").write_text("a program\n")
+        session = self.recorded("import gpufl\nassert gpufl.init('app')\ngpufl.shutdown()", "app.gpufl")
+        self.assertEqual(session.first("job_start")["app"], "app")
+        self.assertEqual((self.directory / "app").read_text(), "a program\n")
+
+    def test_an_engine_that_the_machine_lacks_is_a_warning(self):
+        result = self.program("import gpufl\ngpufl.init('a', 'log', profiling_engine=gpufl.ProfilingEngine.Deep)\n"
+                              "print(gpufl.active_engine().name)", GPUFL_CUPTI_PATH="/nonexistent")
+        self.assertEqual((result.returncode, result.stdout), (0, "Monitor\n"), result.stderr)
+        self.assertRegex(result.stderr, "program.py:.*RuntimeWarning: gpufl: GPUFL_CUPTI_PATH=/nonexistent: cannot load it")
+
     def test_mistakes_are_type_errors_that_name_the_nearest_option(self):
         out = self.output(IMPORT + """
 raised(gpufl.init, app_nmae="x")
@@ -167,6 +179,32 @@ with gpufl.session(log_path="log"):
     with gpufl.Scope("x"): pass
 """)
         self.assertEqual(len(harness.sessions(self.directory / "log")), 2)
+
+
+class Reports(fixture.TestCase):
+    def test_a_program_that_is_not_recorded_has_no_report_and_no_trouble(self):
+        text = "import gpufl\ngpufl.init('a', 'log'%s)\ngpufl.generate_report()\ngpufl.generate_report('r.txt')\nprint('end')"
+        for options, variables in (("", {"GPUFL_DISABLED": "1"}), (", enabled=False", {})):
+            self.assertEqual(self.output(text % options, **variables), "end\n")
+        (self.directory / "log").write_text("in the way\n")
+        self.assertEqual(self.output(text % ""), "end\n")
+        self.assertFalse((self.directory / "r.txt").exists())
+        self.assertEqual(self.output(IMPORT + "raised(gpufl.generate_report)"),
+                         "RuntimeError: there was no session to report; call gpufl.init() first\n")
+
+    def test_a_printed_report_goes_where_the_program_prints_and_in_its_turn(self):
+        out = self.output("""
+import contextlib, gpufl, io
+print("before")
+gpufl.init("app", "log"); gpufl.shutdown()
+gpufl.generate_report()
+print("after")
+with contextlib.redirect_stdout(io.StringIO()) as text:
+    gpufl.generate_report()
+assert "engine Monitor" in text.getvalue()
+""")
+        lines = out.splitlines()
+        self.assertEqual((lines[0], lines[-1], out.count("engine Monitor ·")), ("before", "after", 1), out)
 
 
 if __name__ == "__main__":

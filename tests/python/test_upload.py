@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """gpufl.upload_logs and the ways in which a program uploads by itself."""
+import json
+
 import fixture
 from upload_server import Server
 
@@ -41,6 +43,31 @@ with gpufl.Scope("x"): pass
                                   GPUFL_REMOTE_UPLOAD="1", GPUFL_BACKEND_URL=server.url, GPUFL_API_KEY=KEY)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("DeprecationWarning: GPUFL_REMOTE_UPLOAD", result.stderr)
+            self.assertTrue(server.rows("scope_event_batch"))
+
+    def test_every_session_of_the_process_is_uploaded_at_its_end(self):
+        with Server(key=KEY) as server:
+            self.output(IMPORT + f"""
+for name in ("first", "second"):
+    gpufl.init(name, "log", backend_url="{server.url}", api_key="{KEY}", remote_upload=True)
+    with gpufl.Scope(name): pass
+    gpufl.shutdown()
+""")
+            self.assertEqual(len({line["session_id"] for line in server.lines()}), 2)
+
+    def test_the_config_files_server_and_remote_upload_count_too(self):
+        with Server(key=KEY) as server:
+            file = self.directory / "c.json"
+            file.write_text(json.dumps({"backend_url": server.url, "api_key": KEY}))
+            out = self.output(IMPORT + """
+with gpufl.session(log_path="log", config_file="c.json") as session: pass
+print(bool(session.upload_result))
+""")
+            self.assertEqual(out, "True\n")
+            file.write_text(json.dumps({"backend_url": server.url, "api_key": KEY, "remote_upload": True}))
+            result = self.program(IMPORT + "gpufl.init(log_path='log2')\nwith gpufl.Scope('x'): pass\n",
+                                  GPUFL_CONFIG_FILE=file)
+            self.assertIn("DeprecationWarning: remote_upload in the config file", result.stderr)
             self.assertTrue(server.rows("scope_event_batch"))
 
     def test_a_server_that_is_not_there_is_a_result_and_a_warning(self):
