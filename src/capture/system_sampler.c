@@ -124,13 +124,15 @@ static void marks_write(struct system_sampler *sampler)
 
 static void beat(struct system_sampler *sampler)
 {
+    if (!is_wanted(sampler)) { /* the last scope has ended since: what is measured now is not of it */
+        deactivate(sampler);
+        return;
+    }
     sample(sampler);
     int64_t late_ns = clock_mono_ns() - sampler->deadline_ns;
     int64_t beats = late_ns / sampler->interval_ns;
     sampler->missed_beats += (uint64_t)beats;
     sampler->deadline_ns += (beats + 1) * sampler->interval_ns;
-    if (!is_wanted(sampler))
-        deactivate(sampler);
 }
 
 static void wait_idle(struct system_sampler *sampler, uint32_t seen)
@@ -177,7 +179,7 @@ static void *sampler_main(void *argument)
     }
     pthread_mutex_lock(&sampler->records_mutex);
     marks_write(sampler);
-    if (sampler->is_active)
+    if (sampler->is_active && is_wanted(sampler))
         sample(sampler);
     system_records_flush(&sampler->records, INT64_MAX);
     losses_write(sampler);
