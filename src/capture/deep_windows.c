@@ -25,6 +25,7 @@ struct deep_windows {
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct deep_window open;
     bool is_dead;           /* counting failed: kernels are traced to the end */
+    bool is_over;           /* and nothing is sampled either */
     struct problem trouble; /* the first that counting had; "" none */
     uint32_t last_id;
     struct ended_windows ended;
@@ -113,6 +114,7 @@ static void give_up_counting(struct deep_windows *windows, const struct problem 
         window_begin(windows, SOURCE_PC, 0);
         status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
     }
+    windows->is_over = status != GPUFL_OK;
     if (status != GPUFL_OK)
         log_message(GPUFL_LOG_WARNING, "kernels are not traced any more: %s", problem.text);
 }
@@ -224,7 +226,7 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
     if (status == GPUFL_OK)
         status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
     if (status != GPUFL_OK) {
-        windows->is_dead = true;
+        windows->is_dead = windows->is_over = true;
         note_trouble(windows, problem.text);
         log_message(GPUFL_LOG_WARNING, "going back from counting to sampling failed: %s", problem.text);
     }
@@ -283,7 +285,7 @@ void deep_windows_surrender(struct deep_windows *windows, const struct problem *
 {
     struct problem problem = {""};
     if (pthread_mutex_trylock(&windows->mutex) == 0) { /* else a context is just taken on, and it is not over */
-        windows->is_dead = true;
+        windows->is_dead = windows->is_over = true;
         note_trouble(windows, why->text);
         pthread_mutex_unlock(&windows->mutex);
     }
@@ -328,7 +330,7 @@ bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem,
     if (!windows->is_stuck) /* else its thread may hold it for ever */
         pthread_mutex_lock(&windows->mutex);
     bool has_trouble = windows->trouble.text[0] != '\0';
-    *is_over = windows->is_dead;
+    *is_over = windows->is_over;
     if (has_trouble)
         *problem = windows->trouble;
     if (!windows->is_stuck)

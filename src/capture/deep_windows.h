@@ -32,7 +32,7 @@ NODISCARD gpufl_status deep_windows_make(struct deep_windows **out, const struct
 NODISCARD gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *problem);
 /* Nothing can be counted: kernels are traced after all. Also in a callback. */
 void deep_windows_surrender(struct deep_windows *windows, const struct problem *problem);
-/* Why counting failed the first time that it did; false: it has not. is_over: there are no windows any more. */
+/* Why counting failed the first time that it did; false: it has not. is_over: nothing is sampled any more either. */
 bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem, bool *is_over);
 /* A context came: counted from its first launch on. In CUPTI's callback. */
 NODISCARD gpufl_status deep_windows_attach(struct deep_windows *windows, const struct gpu_context *context,

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 enum option_kind {
     OPTION_TEXT,
@@ -427,6 +428,15 @@ static gpufl_status apply_command_line(struct options *options, struct problem *
     return status;
 }
 
+/* The app's name; with .gpufl behind it where a file of that name (often the program itself) is in the way. */
+static void default_log_path(struct options *options)
+{
+    struct stat state;
+    memcpy(options->log_path, options->app_name, sizeof options->app_name);
+    if (stat(options->log_path, &state) == 0 && !S_ISDIR(state.st_mode))
+        snprintf(options->log_path, sizeof options->log_path, "%s.gpufl", options->app_name);
+}
+
 gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem)
 {
     gpufl_options copy = GPUFL_OPTIONS_INIT;
@@ -450,7 +460,7 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
     if (status == GPUFL_OK)
         status = apply_command_line(options, problem);
     if (status == GPUFL_OK && !options->log_path[0])
-        memcpy(options->log_path, options->app_name, sizeof options->app_name);
+        default_log_path(options);
     return status;
 }
 

@@ -39,6 +39,8 @@ gpufl_status gpufl_generate_report(const char *path)
     status = report_text(model, &options, &text);
     session_free(model);
     if (status == GPUFL_OK) {
+        if (!to_file)
+            fflush(stdout); /* what the program printed before comes first */
         int fd = to_file ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDOUT_FILENO;
         if (fd < 0)
             status = problem_set(&problem, GPUFL_E_IO, "report %.300s: %s", path, strerror(errno));

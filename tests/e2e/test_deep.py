@@ -372,6 +372,16 @@ class Causes(Deep):
         self.assertIn((reason, cause), [(loss["reason"], loss["cause"]) for loss in losses])
 
 
+class Degrading(Deep):
+    def test_deep_without_counters_samples_also_where_no_sample_came(self):
+        traced = self.trace("--launches", 100, options=["--engine", "Deep", "--pc-period", 31],
+                            env=environment(FAKE_FAULTS="fail=cuptiSassMetricsSetConfig@*:999"))
+        record, capabilities = final_capabilities(traced.session)
+        self.assertEqual(record["selected_engine"], "PcSampling")
+        self.assertEqual(capabilities["pc_sampling"]["status"], "collected", capabilities["pc_sampling"])
+        self.assertIn("cuptiSassMetricsSetConfig", capabilities["sass_metrics"]["message"])
+
+
 class Life(Deep):
     def test_contexts_that_come_and_go_are_measured(self):
         for name, options in ENGINES.items():

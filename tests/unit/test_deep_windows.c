@@ -446,7 +446,7 @@ static void fail_to_count(void)
     CHECK(deep_windows_hold(windows));                                             /* kernels are traced and flushed */
     deep_windows_let_go(windows);
     deep_windows_detach(windows, second.handle);
-    CHECK(deep_windows_trouble(windows, &problem, &is_over) && is_over);
+    CHECK(deep_windows_trouble(windows, &problem, &is_over) && !is_over);
     CHECK(finish() && seen_window_count == 1 && seen_windows[0].source == 'P');
     end();
 }
