@@ -272,20 +272,6 @@ static void an_open_window_ends_with_a_last_sample(void **state)
     bench_remove(&bench);
 }
 
-static void a_scope_wakes_the_idle_sampler(void **state)
-{
-    (void)state;
-    struct bench bench;
-    bench_open(&bench, HOUR_MS, false, false);
-    bench_run(&bench);
-    system_sampler_hold(bench.sampler);
-    wait_for_host_rows(&bench, 1);
-    system_sampler_release(bench.sampler);
-    bench_stop(&bench);
-    assert_int_equal(content_read(&bench).host_rows, 1);
-    bench_remove(&bench);
-}
-
 static void a_scope_that_was_over_at_once_is_not_missed(void **state)
 {
     (void)state;
@@ -299,7 +285,7 @@ static void a_scope_that_was_over_at_once_is_not_missed(void **state)
     bench_remove(&bench);
 }
 
-static void nothing_is_sampled_after_the_last_scope(void **state)
+static void a_scope_wakes_the_idle_sampler_and_nothing_is_sampled_after_it(void **state)
 {
     (void)state;
     enum { interval_ms = 300 };
@@ -489,9 +475,8 @@ int main(void)
         cmocka_unit_test(a_window_is_marked_and_has_two_samples),
         cmocka_unit_test(windows_nest_and_a_stray_stop_is_ignored),
         cmocka_unit_test(an_open_window_ends_with_a_last_sample),
-        cmocka_unit_test(a_scope_wakes_the_idle_sampler),
         cmocka_unit_test(a_scope_that_was_over_at_once_is_not_missed),
-        cmocka_unit_test(nothing_is_sampled_after_the_last_scope),
+        cmocka_unit_test(a_scope_wakes_the_idle_sampler_and_nothing_is_sampled_after_it),
         cmocka_unit_test(a_stray_release_does_not_keep_the_sampler_busy),
         cmocka_unit_test(more_windows_than_fit_are_counted_as_lost),
         cmocka_unit_test(a_long_name_is_cut_at_a_whole_character),
