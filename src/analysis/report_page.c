@@ -28,14 +28,36 @@ const struct session_capability *capability_find(const struct session_model *mod
     return NULL;
 }
 
+static bool is_collected(const struct session_capability *capability)
+{
+    return !strcmp(capability->status, "collected") || !strcmp(capability->status, "enabled_no_data") ||
+           !strcmp(capability->status, "expected_no_data");
+}
+
+static void not_recorded(struct page *page, const struct session_capability *capability)
+{
+    const char *why = *capability->message ? capability->message : capability->status;
+    bytes_append_text(page->out, "not recorded (");
+    text_escape(page->out, why, strlen(why));
+    bytes_append_text(page->out, ")\n");
+}
+
+void page_incomplete(struct page *page, const char *feature, const char *what)
+{
+    const struct session_capability *capability = capability_find(page->analysis->model, feature);
+    if (!capability || !capability->is_requested || is_collected(capability))
+        return;
+    bytes_append_format(page->out, "   %s: ", what);
+    not_recorded(page, capability);
+}
+
 void page_missing(struct page *page, const char *title, const char *feature, const char *what)
 {
     const struct session_model *model = page->analysis->model;
     const struct session_capability *capability = capability_find(model, feature);
     page_title(page, title);
     bytes_append_text(page->out, "   ");
-    bool is_granted = !capability || !strcmp(capability->status, "collected") ||
-                      !strcmp(capability->status, "enabled_no_data") || !strcmp(capability->status, "expected_no_data");
+    bool is_granted = !capability || is_collected(capability);
     if (!page->analysis->has_kernel_engine) {
         bool is_known = *model->job.engine;
         bytes_append_text(page->out, "not recorded (");
@@ -47,10 +69,7 @@ void page_missing(struct page *page, const char *title, const char *feature, con
             bytes_append_format(page->out, " has no %s", what);
         bytes_append_text(page->out, ")\n");
     } else if (!is_granted) {
-        const char *why = *capability->message ? capability->message : capability->status;
-        bytes_append_text(page->out, "not recorded (");
-        text_escape(page->out, why, strlen(why));
-        bytes_append_text(page->out, ")\n");
+        not_recorded(page, capability);
     } else {
         bytes_append_text(page->out, "none\n");
     }

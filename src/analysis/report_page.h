@@ -25,6 +25,8 @@ void page_title(struct page *page, const char *title); /* an empty line, then th
 /* One line "TITLE  not recorded (...)", or "TITLE  none", for a section without data. feature: of capture_capabilities,
  * may be NULL. */
 void page_missing(struct page *page, const char *title, const char *feature, const char *what);
+/* Below a section that has something of a feature which was not granted: "other copies: not recorded (...)". */
+void page_incomplete(struct page *page, const char *feature, const char *what);
 /* NULL: the session says nothing of it. */
 const struct session_capability *capability_find(const struct session_model *model, const char *feature);
 /* Lines with the requested features that were not granted and have no section, in the recorder's words. */

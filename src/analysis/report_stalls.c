@@ -2,6 +2,7 @@
 /* What sampled warps were doing, and in which lines of the program. */
 #include "analysis/report_page.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,6 +39,15 @@ static double sample_rate(const struct analysis *analysis)
     return sm_seconds > 0 ? (double)analysis->stalls.total.samples / sm_seconds : 0;
 }
 
+/* The part of the run in which samples were taken, where sampling was off in between; NaN: nobody says that it was. */
+static double sampled_share(const struct analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->deep.window_use_count; i++)
+        if (!strcmp(analysis->deep.windows[i].source, "pc_sampling") && analysis->wall_ns > 0)
+            return (double)analysis->deep.windows[i].covered_ns / (double)analysis->wall_ns;
+    return (double)NAN;
+}
+
 static void samples_line(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -57,6 +67,9 @@ static void samples_line(struct page *page)
     double rate = sample_rate(analysis);
     if (rate >= 1)
         page_list_add(&list, "%s a second and SM while kernels ran", quantity_count((uint64_t)rate).text);
+    double share = sampled_share(analysis);
+    if (isfinite(share))
+        page_list_add(&list, "taken in %s of the run", quantity_percent(share).text);
     if (stalls->undecided == stalls->total.samples)
         page_list_add(&list, "not attributed to executions");
     else

@@ -48,6 +48,7 @@ void section_copies(struct page *page)
     if (analysis->memsets.calls)
         volume_row(&table, "memset", analysis->memsets.bytes, analysis->memsets.total_ns, analysis->memsets.calls);
     table_print(&table, page);
+    page_incomplete(page, "memcpy_activity", "other copies");
 }
 
 /* The scopes in which the host waited longest, each without its children. */

@@ -387,6 +387,11 @@ gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *prob
         return GPUFL_OK;
     if (pm_sampler_trouble(sampler, problem))
         return GPUFL_E_UNSUPPORTED;
+    const struct pm_feed *feed = &sampler->feed;
+    uint64_t unusable = atomic_load(&feed->bad_time) + atomic_load(&feed->queue_lost);
+    if (unusable)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "none of the %llu samples that came could be used",
+                           (unsigned long long)unusable);
     return problem_set(problem, GPUFL_E_NOT_RUNNING, "the program ended before the first sample");
 }
 

@@ -8,12 +8,14 @@
 
 static void verdict_refuse(const struct comparison *comparison)
 {
+    static const char *const advice[] = {
+        "record such a session again with `gpufl trace -e Trace`; `gpufl doctor` tells "
+        "whether a machine can time kernels",
+        "compare sessions of programs that use the GPU"};
     struct bytes why = {0};
     compare_missing(comparison, &why);
-    command_error("diff",
-                  "no verdict without kernel times (%s): record such a session again with `gpufl trace -e Trace`; "
-                  "`gpufl doctor` tells whether a machine can time kernels",
-                  bytes_text(&why));
+    command_error("diff", "no verdict without kernel times (%s): %s", bytes_text(&why),
+                  advice[comparison->has_kernel_times]);
     bytes_free(&why);
 }
 

@@ -215,8 +215,9 @@ void write_capabilities(struct recorder *recorder, const struct options *options
     for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
         append_capability(line, &capabilities[i],
                           is_paused ? "launches are recorded, not timed: counters and kernel records exclude each other"
-                          : is_amd_only ? "rocprofiler-sdk does not offer it, or refused it"
-                                        : grant->problem.text);
+                          : is_amd_only               ? "rocprofiler-sdk does not offer it, or refused it"
+                          : grant->status == GPUFL_OK ? "CUPTI refused this kind of record"
+                                                      : grant->problem.text);
     append_deep(line, options, deep, grant);
     append_amd(line, options, &grant->amd);
     struct capability telemetry = {"device_metrics", options->system_sample_rate_ms > 0, !*gpu_problem, "driver",

@@ -142,7 +142,7 @@ class Breaks(Deep):
         rows = self.samples(session, 0)
         self.assertTrue(rows)
         self.assertTrue({row["window_id"] for row in rows} <= {window["window_id"] for window in windows})
-        self.assert_sections(session, "STALLS", "DEEP DATA")
+        self.assert_sections(session, "STALLS", " % of the run", "DEEP DATA")
 
     def test_without_a_share_there_are_none(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
@@ -311,6 +311,11 @@ class PmSampling(Deep):
             _, session = self.run_engine(rare, *app, directory=self.directory / str(number), **variables)
             self.assertRegex(gpufl("report", session.path).stdout,
                              rf"\n COUNTERS OVER TIME   not recorded \({why}\)\n")
+
+    def test_samples_of_which_none_is_of_use_were_there_all_the_same(self):
+        traced = self.trace(*self.APP, options=PM, env=environment(FAKE_FAULTS="pm_zero_every=1"))
+        self.assertRegex(gpufl("report", traced.session.path).stdout,
+                         r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples that came could be used\)\n")
 
     def test_samples_at_the_interval_beside_every_kernel(self):
         traced, session = self.run_engine(PM, *self.APP)

@@ -90,7 +90,7 @@ class Diff(TestCase):
             self.assertEqual((answer["regressions"], answer[side]["kernels"]), (None, 0))
         both = gpufl("diff", session("empty"), session("empty"))
         self.assertEqual(both.returncode, 3, both.stdout)
-        self.assertIn("(base and new: no kernel ran)", both.stderr)
+        self.assertIn("(base and new: no kernel ran): compare sessions of programs that use the GPU", both.stderr)
 
     def test_what_is_no_session_is_an_error_of_the_environment(self):
         result = gpufl("diff", session("trace"), session("no_such_session"))

@@ -60,6 +60,12 @@ class Report(TestCase):
                                  "--sync-every", 100)
         self.path = self.traced.sessions[0]
 
+    def test_copies_that_cupti_refused_are_not_hidden_by_memsets(self):
+        traced = self.trace("--launches", 200, "--copies", env=environment(FAKE_FAULTS="fail=cuptiActivityEnable@2:999"))
+        text = gpufl("report", traced.session.path).stdout
+        self.assertIn(" memset ", text)
+        self.assertIn("\n   other copies: not recorded (CUPTI refused this kind of record)\n", text)
+
     def test_json_agrees_with_the_counts(self):
         report = self.report(self.path)
         counts = self.traced.counts
