@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/filter.h"
 
+#include "analysis/report_page.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Whether `wanted` is a run of whole parts of the path. */
-static bool path_holds(const char *path, const char *wanted, size_t wanted_size)
+static bool path_holds(const char *path, const char *separator, const char *wanted)
 {
-    for (const char *at = path; at; at = strchr(at, '|'), at = at ? at + 1 : NULL) {
-        if (strncmp(at, wanted, wanted_size) == 0 && (at[wanted_size] == '\0' || at[wanted_size] == '|'))
+    size_t wanted_size = strlen(wanted), separator_size = strlen(separator);
+    for (const char *at = path; at; at = strstr(at, separator), at = at ? at + separator_size : NULL) {
+        const char *end = at + wanted_size;
+        if (strncmp(at, wanted, wanted_size) == 0 && (!*end || strncmp(end, separator, separator_size) == 0))
             return true;
     }
     return false;
+}
+
+/* wanted: as the log has paths, or as reports show them. */
+static bool path_matches(const char *path, const char *wanted, struct bytes *shown)
+{
+    if (path_holds(path, "|", wanted))
+        return true;
+    bytes_clear(shown);
+    page_path(shown, path);
+    return path_holds(bytes_text(shown), " > ", wanted);
 }
 
 static int64_t bound_ns(int64_t start_ns, double ms, int64_t fallback)
@@ -41,10 +55,12 @@ gpufl_status filter_make(struct export_filter *filter, const struct session_mode
     if (!filter->is_path_in)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
     bool is_found = false;
+    struct bytes shown = {0};
     for (uint32_t id = 1; id < names->count; id++) {
-        filter->is_path_in[id] = names->texts[id] && path_holds(names->texts[id], scope, strlen(scope));
+        filter->is_path_in[id] = names->texts[id] && path_matches(names->texts[id], scope, &shown);
         is_found = is_found || filter->is_path_in[id];
     }
+    bytes_free(&shown);
     if (is_found)
         return GPUFL_OK;
     filter_free(filter);

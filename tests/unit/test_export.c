@@ -112,6 +112,27 @@ static void the_export_is_as_expected(void **state)
     }
 }
 
+static void a_scope_is_called_as_the_log_or_as_the_report_calls_it(void **state)
+{
+    char *dir = *state;
+    struct session_model *model = model_load("trace");
+    struct export_options options = options_of(EXPORT_CSV, NULL);
+    options.table = "kernels";
+    options.scope = "epoch|forward";
+    struct bytes expected = export_text(model, options, dir);
+    options.scope = "epoch > forward";
+    struct bytes actual = export_text(model, options, dir);
+    assert_string_equal(bytes_text(&actual), bytes_text(&expected));
+    bytes_free(&actual);
+    bytes_free(&expected);
+    options.scope = "epoch > for";
+    struct export_result result;
+    struct problem problem = {""};
+    options.output = dir;
+    assert_int_equal(export_session(model, &options, &result, &problem), GPUFL_E_NOT_FOUND);
+    session_free(model);
+}
+
 static void every_session_can_be_exported_in_every_format(void **state)
 {
     static const char *const names[] = {"bench",    "deep",        "deep_hostile", "deep_v1",       "degraded",
@@ -285,6 +306,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_export_is_as_expected, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_scope_is_called_as_the_log_or_as_the_report_calls_it, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(every_session_can_be_exported_in_every_format, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(the_samples_of_a_gpu_are_in_the_process_of_its_kernels, fixture_setup,
                                         fixture_teardown),
