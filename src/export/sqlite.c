@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { DATABASE_VERSION = 1, TEXT_BYTES_MAX = 1 << 30, PROGRESS_ROWS = 8192 };
+enum { DATABASE_VERSION = 2, TEXT_BYTES_MAX = 1 << 30, PROGRESS_ROWS = 8192 };
 
 struct database {
     struct sqlite_library sqlite;
@@ -163,10 +163,16 @@ static const char views[] =
     "CREATE VIEW kernel_summary AS SELECT (SELECT text FROM names WHERE dictionary='kernel_dict' AND id=kernel_id) AS "
     "kernel, COUNT(*) AS calls, SUM(duration_ns) AS total_ns, AVG(duration_ns) AS mean_ns, MIN(duration_ns) AS min_ns, "
     "MAX(duration_ns) AS max_ns FROM kernels GROUP BY kernel_id ORDER BY total_ns DESC;"
-    "CREATE VIEW scope_summary AS SELECT (SELECT text FROM names WHERE dictionary='scope_name_dict' AND id=path_id) AS "
-    "path, COUNT(*) AS calls, SUM(end_ns - begin_ns) AS wall_ns, (SELECT COUNT(*) FROM kernels WHERE "
-    "kernels.scope_id=scopes.path_id) AS kernels, (SELECT SUM(duration_ns) FROM kernels WHERE "
-    "kernels.scope_id=scopes.path_id) AS kernel_ns FROM scopes GROUP BY path_id ORDER BY wall_ns DESC;"
+    /* What is below a path begins with it and '|'; '}' is the character after that. */
+    "CREATE INDEX scopes_by_path ON names(dictionary, text) WHERE dictionary='scope_name_dict';"
+    "CREATE VIEW scope_summary AS WITH own AS (SELECT scope_id, COUNT(*) AS kernels, SUM(duration_ns) AS ns FROM "
+    "kernels GROUP BY scope_id), entered AS (SELECT path_id, (SELECT text FROM names WHERE "
+    "dictionary='scope_name_dict' AND id=path_id) AS path, COUNT(*) AS calls, SUM(end_ns - begin_ns) AS wall_ns FROM "
+    "scopes GROUP BY path_id) SELECT path, calls, wall_ns, IFNULL(self.kernels, 0) + IFNULL(SUM(below.kernels), 0) AS "
+    "kernels, COALESCE(self.ns + SUM(below.ns), self.ns, SUM(below.ns)) AS kernel_ns, IFNULL(self.kernels, 0) AS "
+    "kernels_self, self.ns AS kernel_self_ns FROM entered LEFT JOIN own self ON self.scope_id=path_id LEFT JOIN names "
+    "ON dictionary='scope_name_dict' AND text >= path || '|' AND text < path || '}' LEFT JOIN own below ON "
+    "below.scope_id=names.id GROUP BY path_id ORDER BY wall_ns DESC;"
     "CREATE VIEW copy_summary AS SELECT kind, source, target, COUNT(*) AS calls, SUM(bytes) AS bytes, SUM(duration_ns) "
     "AS total_ns FROM copies GROUP BY kind, source, target ORDER BY total_ns DESC;"
     "CREATE INDEX kernels_by_name ON kernels(kernel_id);CREATE INDEX kernels_by_scope ON kernels(scope_id);";

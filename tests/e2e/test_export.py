@@ -149,6 +149,18 @@ class Traced(ExportCase):
         paths = {path for path, in database.execute("SELECT path FROM scope_summary")}
         self.assertIn("thread_0|scope_0", paths)
 
+    def test_sqlite_counts_the_kernels_of_a_scope_as_the_report_does(self):
+        for session in (self.path, GOLDEN / "trace"):
+            database = sqlite3.connect(self.export(session, session.name + ".sqlite"))
+            self.addCleanup(database.close)
+            rows = database.execute("SELECT path, kernels, kernels_self, IFNULL(kernel_ns, 0), IFNULL(kernel_self_ns, 0) "
+                                    "FROM scope_summary")
+            summed = {path.replace("|", " > "): tuple(numbers) for path, *numbers in rows}
+            reported = {scope["path"]: (scope["kernels"], scope["kernels_self"], scope["gpu_ns"], scope["gpu_self_ns"])
+                        for scope in self.report(session)["scopes"] if scope["calls"]}
+            self.assertTrue(any(numbers[0] > numbers[1] for numbers in reported.values()))
+            self.assertEqual(summed, reported)
+
     def test_csv_has_a_file_for_each_table_and_one_on_standard_output(self):
         directory = self.export(self.path, "tables", "--format", "csv")
         with open(directory / "kernels.csv", encoding="utf-8", newline="") as file:
