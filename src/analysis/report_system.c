@@ -96,6 +96,23 @@ static void process_items(struct page_list *list, const struct analysis *analysi
     }
 }
 
+/* "of 3 samples of each GPU": what the means below are of. */
+static void samples_said(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    size_t devices = analysis->system_count;
+    uint64_t least = devices ? UINT64_MAX : analysis->model->host_metrics.count, most = devices ? 0 : least;
+    for (size_t i = 0; i < devices; i++) {
+        least = analysis->system[i].samples < least ? analysis->system[i].samples : least;
+        most = analysis->system[i].samples > most ? analysis->system[i].samples : most;
+    }
+    bytes_append_text(page->out, "   mean (max) of ");
+    if (least < most)
+        bytes_append_format(page->out, "%s to ", quantity_count(least).text);
+    bytes_append_format(page->out, "%s sample%s%s\n", quantity_count(most).text, most == 1 ? "" : "s",
+                        devices > 1 ? " of each GPU" : "");
+}
+
 void section_system(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -104,10 +121,7 @@ void section_system(struct page *page)
         bytes_append_text(page->out, "   not recorded (system sampling was off)\n");
         return;
     }
-    size_t samples =
-        analysis->system_count ? analysis->model->device_metrics.count : analysis->model->host_metrics.count;
-    bytes_append_format(page->out, "   mean (max) of %s sample%s\n", quantity_count(samples).text,
-                        samples == 1 ? "" : "s");
+    samples_said(page);
     for (size_t i = 0; i < analysis->system_count; i++) {
         char lead[40];
         snprintf(lead, sizeof lead, "GPU %-4lld", (long long)analysis->system[i].device);
