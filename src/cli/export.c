@@ -61,7 +61,8 @@ static bool milliseconds_read(const struct arguments *arguments, const char *nam
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(value)) {
+    const double longest_ms = (double)INT64_MAX / 1e6; /* what the nanoseconds of a session have room for */
+    if (end == text || *end || errno || !(value >= 0 && value < longest_ms)) {
         command_error("export", "--%s takes milliseconds since the session's start, not '%s'", name, text);
         return false;
     }
@@ -113,6 +114,11 @@ static bool options_read(const struct arguments *arguments, struct export_option
     if (!format_read(arguments, options) || !milliseconds_read(arguments, "from", &options->from_ms) ||
         !milliseconds_read(arguments, "to", &options->to_ms))
         return false;
+    if (options->from_ms > options->to_ms) { /* false where one is not given */
+        command_error("export", "--from %s is later than --to %s", arguments_text(arguments, "from", ""),
+                      arguments_text(arguments, "to", ""));
+        return false;
+    }
     if (options->table && options->format != EXPORT_CSV) {
         command_error("export", "--table goes with --format csv");
         return false;

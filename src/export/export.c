@@ -164,6 +164,11 @@ static gpufl_status directory_export(const struct export_filter *filter, const s
     if (strcmp(options->output, "-") == 0)
         return problem_set(problem, GPUFL_E_INVALID,
                            "standard output holds one table; --table NAME chooses it, -o DIR takes all");
+    struct stat info;
+    if (stat(options->output, &info) == 0 && !S_ISDIR(info.st_mode))
+        return problem_set(problem, GPUFL_E_INVALID,
+                           "%.400s is no directory; --table NAME writes one table to a file, -o DIR takes all",
+                           options->output);
     bool is_made = mkdir(options->output, 0777) == 0;
     if (!is_made && errno != EEXIST)
         return problem_set(problem, GPUFL_E_IO, "cannot make %.400s: %s", options->output, strerror(errno));

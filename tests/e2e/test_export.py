@@ -326,7 +326,15 @@ class WrongUse(ExportCase):
         self.check([session, "-o", "a.json", "--from", "soon"], 2, "takes milliseconds")
         self.check([session, "-o", "a.json", "--scope", "nothing"], 3, "no scope is called 'nothing'")
         self.check([self.directory / "nowhere", "-o", "a.json"], 3, "nowhere")
+        for option in ("--from", "--to"):
+            for time in ("-5", "1e300", "nan"):
+                self.check([session, "-o", self.directory / "a.json", option, time], 2, f"{option} takes milliseconds")
+        self.check([session, "-o", self.directory / "a.json", "--from", "10", "--to", "5"], 2,
+                   "--from 10 is later than --to 5")
         (self.directory / "there.json").write_text("mine")
+        for force in ([], ["--force"]):
+            self.check([session, "-o", self.directory / "there.json", "-f", "csv", *force], 2,
+                       "there.json is no directory; --table NAME")
         self.check([session, "-o", self.directory / "there.json"], 3, "--force")
         self.check([session, "-o", self.directory], 2, "does not tell")
         self.assertEqual((self.directory / "there.json").read_text(), "mine")
