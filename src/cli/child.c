@@ -145,6 +145,9 @@ static void wait_for_end(const struct child_options *options, const struct child
     }
     if (is_running)
         waitpid(result->pid, &status, 0);
+    /* Refused where nobody has the other side any more; whoever has it only writes. */
+    result->has_left =
+        pipes->message_parent >= 0 && send(pipes->message_parent, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0;
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -32,6 +32,7 @@ struct child_result {
     pid_t pid;
     int exit_code; /* -1 when a signal ended it */
     int signal;    /* 0: none */
+    bool has_left; /* a program that it started runs on, and has the message socket */
 };
 
 /* Adds NAME=value; values of CHILD_VALUE_BYTES and more do not fit: false. */

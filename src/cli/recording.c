@@ -4,9 +4,10 @@
 #include "analysis/report.h"
 #include "cli/command.h"
 #include "logfile/recovery.h"
+#include "logfile/session_dir.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,16 @@ static void swap_paths(struct session_list *list, size_t a, size_t b)
     memcpy(list->paths[b], path, sizeof path);
 }
 
+/* Its process goes on: one that the program started and did not wait for. */
+static bool is_being_written(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_held = fd >= 0 && session_lock_is_held(fd);
+    if (fd >= 0)
+        close(fd);
+    return is_held;
+}
+
 void recording_collect(struct recording *recording, const struct child_result *child)
 {
     struct session_list *found = &recording->found;
@@ -85,9 +96,13 @@ void recording_collect(struct recording *recording, const struct child_result *c
     for (size_t i = 0; i < found->count; i++) {
         struct session_identity identity;
         /* Without a job_start nothing was recorded yet: an empty directory of a process that died at once. */
-        if (list_has(&recording->before, found->paths[i]) ||
-            session_identity_read(found->paths[i], &identity, NULL) != GPUFL_OK)
+        if (list_has(&recording->before, found->paths[i]))
             continue;
+        if (session_identity_read(found->paths[i], &identity, NULL) != GPUFL_OK) {
+            if (is_being_written(found->paths[i]))
+                snprintf(recording->begun, sizeof recording->begun, "%s", found->paths[i]);
+            continue;
+        }
         bool is_own = identity.pid == child->pid;
         bool may_live = !is_own && identity.pid > 0 && kill((pid_t)identity.pid, 0) == 0;
         struct session_end end = {.is_known = is_own, .exit_code = child->exit_code, .signal = child->signal};
@@ -111,8 +126,10 @@ void recording_print(const struct recording *recording)
         const char *path = recording->found.paths[i];
         struct bytes headline = {0};
         struct problem problem = {""};
+        bool is_live = is_being_written(path);
         if (report_headline(path, &headline, &problem) == GPUFL_OK)
-            fprintf(stderr, "gpufl: %s · %s · gpufl report %s\n", bytes_text(&headline), path, path);
+            fprintf(stderr, "gpufl: %s%s · %s · gpufl report %s\n", bytes_text(&headline),
+                    is_live ? " so far, still being written" : "", path, path);
         else
             fprintf(stderr, "gpufl: recorded, but it cannot be read: %s\n", problem.text);
         bytes_free(&headline);

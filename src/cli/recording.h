@@ -7,10 +7,13 @@
 #include "cli/child.h"
 #include "logfile/reader.h"
 
+#include <limits.h>
+
 struct recording {
     const char *dir;            /* borrowed; as the user wrote it */
     struct session_list before; /* owned */
     struct session_list found;  /* owned; new ones, the program's own first */
+    char begun[PATH_MAX];       /* a new one that a living process has begun and put nothing into; "": none */
     bool is_dir_new;            /* removed again when nothing came into it */
 };
 
@@ -18,7 +21,7 @@ struct recording {
 NODISCARD gpufl_status recording_prepare(struct recording *recording, const char *dir, struct problem *problem);
 /* Finds what is new, and marks the end of sessions whose process died without doing it. */
 void recording_collect(struct recording *recording, const struct child_result *child);
-/* One line per session to stderr. */
+/* One line per session to stderr; it says which are still being written. */
 void recording_print(const struct recording *recording);
 void recording_free(struct recording *recording);
 

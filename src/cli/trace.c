@@ -160,8 +160,13 @@ static void warn_of_other_injection(const struct trace_request *request, const c
     }
 }
 
-static void explain_nothing_recorded(const struct trace_messages *messages)
+static void explain_nothing_recorded(const struct trace_messages *messages, const struct recording *recording,
+                                     const struct child_result *result)
 {
+    if (*recording->begun) {
+        fprintf(stderr, "gpufl: %s is still being written: nothing is in it yet\n", recording->begun);
+        return;
+    }
     struct cuda *cuda;
     struct problem problem = {""};
     const char *reason = "the program never initialized CUDA";
@@ -173,6 +178,8 @@ static void explain_nothing_recorded(const struct trace_messages *messages)
         reason = access("/dev/kfd", F_OK) == 0
                      ? "the program never initialized HIP, or rocprofiler-sdk is not installed"
                      : problem.text;
+    else if (result->has_left)
+        reason = "what the program started still runs, and may do some yet";
     fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);
 }
 
@@ -257,7 +264,7 @@ int trace_run(const struct trace_request *request, char *session_dir)
     }
     upload_recording(request, &recording);
     if (status == GPUFL_OK && !recording.found.count && !request->is_quiet && (is_recording || is_disabled()))
-        explain_nothing_recorded(&messages);
+        explain_nothing_recorded(&messages, &recording, &result);
     recording_free(&recording);
     intern_free(&messages.seen);
     return exit_code_of(status, &result);

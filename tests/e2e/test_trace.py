@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import sys
 import unittest
 
 from harness import FAKE_APP, FAKES, RECORDER, SANITIZERS, Session, TestCase, environment, gpufl, main, run, sessions
@@ -277,6 +278,38 @@ class Processes(TestCase):
         self.assertEqual(len(sessions(second.directory)), 2)
         self.assertEqual(len(second.stderr.splitlines()), 1)
         self.assertNotEqual(first.stderr, second.stderr)
+
+    def trace_and_leave(self, program, until):
+        """What trace says when its program ends before `program`, which it started and which runs on."""
+        pipe = self.directory / "pipe"
+        os.mkfifo(pipe)
+        end = os.open(pipe, os.O_RDWR)
+        self.addCleanup(os.close, end)  # this ends the program
+        log = self.directory / "log"
+        script = f"{program} < '{pipe}' > '{self.directory}/out' 2>&1 & until {until}; do sleep 0.01; done; exit 3"
+        result = gpufl("trace", "-o", log, "--", "sh", "-c", script, cwd=self.directory)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        return lines[0], log
+
+    def test_a_session_of_a_program_that_runs_on_is_said_to_be_still_written(self):
+        line, log = self.trace_and_leave(f"'{FAKE_APP}' --until-input-ends", "grep -qs job_start log/*/device.log")
+        self.assertRegex(line, r"^gpufl: .* so far, still being written · (\S+) · gpufl report \1$")
+        self.assertEqual(len(sessions(log)), 1)
+
+    def test_a_session_that_has_no_record_yet_is_said_to_be_still_written(self):
+        name = "0192f300-0000-7000-8000-000000000001"
+        (self.directory / "hold.py").write_text(
+            f"import fcntl, os\nos.makedirs('log/{name}')\nlock = open('log/{name}/.gpufl-session.lock', 'w')\n"
+            "fcntl.lockf(lock, fcntl.LOCK_EX)\nopen('held', 'w').close()\nos.read(0, 1)\n")
+        line, log = self.trace_and_leave(f"'{sys.executable}' hold.py", "test -e held")
+        self.assertEqual(line, f"gpufl: {log / name} is still being written: nothing is in it yet")
+
+    def test_a_program_that_runs_on_is_not_said_never_to_have_used_the_gpu(self):
+        line, _ = self.trace_and_leave("cat", "true")
+        self.assertEqual(line, "gpufl: no GPU work was recorded: what the program started still runs, and may do "
+                               "some yet")
 
     def test_a_directory_of_two_sessions_is_ambiguous_and_says_which_there_are(self):
         self.trace("--launches", 10)
