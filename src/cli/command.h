@@ -5,6 +5,7 @@
 #ifndef GPUFL_CLI_COMMAND_H
 #define GPUFL_CLI_COMMAND_H
 
+#include "base/bytes.h"
 #include "cli/arguments.h"
 
 #include <stdio.h>
@@ -42,6 +43,8 @@ const char *const *command_names(void);
 int command_parse(const char *name, int argc, char **argv, struct arguments *arguments);
 /* Prints "gpufl <name>: <text>" to stderr. */
 void command_error(const char *name, const char *format, ...) PRINTF_LIKE(2, 3);
+/* A word of a command line that is to be pasted into a shell, in quotes where it needs them. */
+void shell_word_append(struct bytes *out, const char *word);
 
 void help_print(FILE *out);                                        /* `gpufl` alone */
 void help_print_command(FILE *out, const struct command *command); /* `gpufl <name> --help` */

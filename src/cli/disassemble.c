@@ -176,12 +176,15 @@ static void session_after_trace(const char *dir, const struct code_listings_opti
     gpufl_status status = listings_add(dir, *options, is_quiet, &result, &problem);
     if (is_quiet || status == GPUFL_E_BUSY || (result.without_tool && !is_named && status == GPUFL_E_NOT_FOUND))
         return;
+    struct bytes word = {0};
+    shell_word_append(&word, dir);
     size_t missing = is_named ? functions_missing(&result) : result.failed + result.left;
     if (status != GPUFL_OK)
         fprintf(stderr, "gpufl: instructions without text: %s\n", problem.text);
     else if (missing)
         fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n", missing,
-                functions(missing), result.reason.text, dir);
+                functions(missing), result.reason.text, bytes_text(&word));
+    bytes_free(&word);
 }
 
 void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,6 +14,21 @@ void command_error(const char *name, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+}
+
+void shell_word_append(struct bytes *out, const char *word)
+{
+    bool is_plain = true;
+    for (const char *c = word; *c; c++)
+        is_plain = is_plain && ((unsigned char)*c >= 0x80 || isalnum((unsigned char)*c) || strchr("_-./+:,@%=", *c));
+    bytes_append_text(out, is_plain ? "" : "'");
+    for (const char *c = word; *c; c++) {
+        if (*c == '\'')
+            bytes_append_text(out, "'\\''");
+        else
+            bytes_append_char(out, *c);
+    }
+    bytes_append_text(out, is_plain ? "" : "'");
 }
 
 /* Short ones two to a line, so that the help stays one screen. */

@@ -124,15 +124,17 @@ void recording_print(const struct recording *recording)
 {
     for (size_t i = 0; i < recording->found.count; i++) {
         const char *path = recording->found.paths[i];
-        struct bytes headline = {0};
+        struct bytes headline = {0}, word = {0};
         struct problem problem = {""};
+        shell_word_append(&word, path);
         bool is_live = is_being_written(path);
         if (report_headline(path, &headline, &problem) == GPUFL_OK)
             fprintf(stderr, "gpufl: %s%s · %s · gpufl report %s\n", bytes_text(&headline),
-                    is_live ? " so far, still being written" : "", path, path);
+                    is_live ? " so far, still being written" : "", path, bytes_text(&word));
         else
             fprintf(stderr, "gpufl: recorded, but it cannot be read: %s\n", problem.text);
         bytes_free(&headline);
+        bytes_free(&word);
     }
 }
 

@@ -96,10 +96,13 @@ void upload_after_trace(const char *dir, const char *url, bool is_quiet)
     options.backend_url = url;
     options.api_key = getenv("GPUFL_API_KEY");
     options.api_path = getenv("GPUFL_API_PATH");
+    struct bytes word = {0};
+    shell_word_append(&word, dir);
     if (run(&options, &result) != GPUFL_OK)
-        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, dir);
+        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, bytes_text(&word));
     else if (!is_quiet)
         fprintf(stderr, "gpufl: uploaded: %s\n", result.message);
+    bytes_free(&word);
 }
 
 int command_upload(int argc, char **argv)

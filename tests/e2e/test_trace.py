@@ -6,7 +6,7 @@ import stat
 import sys
 import unittest
 
-from harness import FAKE_APP, FAKES, RECORDER, SANITIZERS, Session, TestCase, environment, gpufl, main, run, sessions
+from harness import FAKE_APP, FAKES, GPUFL, RECORDER, SANITIZERS, Session, TestCase, environment, gpufl, main, run, sessions
 
 ROW_TYPES = {"kernels": "kernel_event_batch", "copies": "memcpy_event_batch", "memsets": "memset_event_batch",
              "syncs": "synchronization_event_batch"}
@@ -171,6 +171,17 @@ class Log(TestCase):
         kernels = f"{self.traced.counts['kernels']:,} kernels"
         self.assertIn(kernels, match.group(1))
         self.assertEqual(gpufl("report", match.group(3)).returncode, 0)
+
+    def test_the_command_at_the_end_can_be_pasted_into_a_shell_whatever_the_directory_is_called(self):
+        for place in ("sp ace/$x", "it's", "a;b", "~", "#1", "a=b,c+d@e:f%g", "grün"):
+            traced = self.trace("--launches", 1, directory=place)
+            line = traced.stderr.splitlines()[-1]
+            command = line.split(" · ")[-1]
+            self.assertTrue(command.startswith("gpufl report "), line)
+            is_plain = place in ("a=b,c+d@e:f%g", "grün")
+            self.assertEqual("'" in command, not is_plain, line)
+            result = run("sh", "-c", command.replace("gpufl", f"'{GPUFL}'", 1), cwd=self.directory)
+            self.assertEqual(result.returncode, 0, result.stderr)
 
 
 class Scopes(TestCase):
