@@ -30,13 +30,12 @@ struct command {
     const char *operand;               /* what an operand is called in messages, e.g. "DIR"; NULL: takes none */
     int operand_min, operand_max;      /* operand_max < 0: any number */
     bool stops_at_operand;             /* the first operand starts another program's command line */
-    bool is_hidden;                    /* not in help and completion */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit code */
 };
 
 extern const struct command command_table[];          /* ends with name NULL */
 const struct command *command_find(const char *name); /* NULL: none */
-/* NULL-terminated names of the commands that are not hidden. */
+/* NULL-terminated. */
 const char *const *command_names(void);
 
 /* Parses the command's line. Returns -1 to go on; else the exit code, with help or the error already printed. */

@@ -398,7 +398,6 @@ const struct command command_table[] = {
      .options = no_options,
      .operand = "COMMAND",
      .operand_max = 1,
-     .is_hidden = true,
      .run = command_man},
     {0}};
 
@@ -415,10 +414,8 @@ const char *const *command_names(void)
 {
     static const char *names[sizeof command_table / sizeof command_table[0]];
     size_t count = 0;
-    for (const struct command *command = command_table; command->name; command++) {
-        if (!command->is_hidden)
-            names[count++] = command->name;
-    }
+    for (const struct command *command = command_table; command->name; command++)
+        names[count++] = command->name;
     names[count] = NULL;
     return names;
 }

@@ -58,8 +58,6 @@ static void print_bash(void)
     }
     fputs("    esac\n    case \"${COMP_WORDS[1]}\" in\n", stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         printf("    %s) options=\"--help", command->name);
         for (const struct option_info *option = command->options; option->name; option++)
             printf(" --%s", option->name);
@@ -113,8 +111,6 @@ static void print_zsh(void)
           "_gpufl() {\n    local -a commands\n    commands=(\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         printf("        '%s:", command->name);
         put_zsh_text(command->summary);
         fputs("'\n", stdout);
@@ -123,8 +119,6 @@ static void print_zsh(void)
           "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         printf("    %s)\n        _arguments '--help[show help]'", command->name);
         for (const struct option_info *option = command->options; option->name; option++)
             put_zsh_option(option);
@@ -132,7 +126,7 @@ static void print_zsh(void)
             fputs(" \\\n        '*::command:_normal'", stdout);
         else if (strcmp(command->name, "completion") == 0)
             fputs(" \\\n        '1:shell:(bash zsh fish)'", stdout);
-        else if (command->operand)
+        else if (command->operand && strcmp(command->operand, "DIR") == 0)
             fputs(" \\\n        '1:session:_files -/'", stdout);
         fputs(" ;;\n", stdout);
     }
@@ -143,8 +137,6 @@ static void print_fish(void)
 {
     fputs("# fish completion for gpufl: gpufl completion fish | source\n", stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         printf("complete -c gpufl -n __fish_use_subcommand -f -a %s -d ", command->name);
         put_quoted(command->summary);
         putchar('\n');

@@ -37,11 +37,9 @@ static void print_examples(FILE *out)
     enum { EXAMPLE_COLUMNS = 46 };
     bool is_half = false;
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         bool is_short = strlen(command->example) <= EXAMPLE_COLUMNS;
         const struct command *next = command + 1;
-        bool has_pair = next->name && !next->is_hidden && strlen(next->example) <= EXAMPLE_COLUMNS;
+        bool has_pair = next->name && strlen(next->example) <= EXAMPLE_COLUMNS;
         if (is_half || !is_short || !has_pair) {
             fprintf(out, "%s%s\n", is_half ? "" : "  ", command->example);
             is_half = false;
@@ -56,10 +54,8 @@ void help_print(FILE *out)
 {
     fputs("gpufl records what a GPU did, and for which part of a program.\n\nusage: gpufl COMMAND [OPTION...]\n\n",
           out);
-    for (const struct command *command = command_table; command->name; command++) {
-        if (!command->is_hidden)
-            fprintf(out, "  %-11s %s\n", command->name, command->summary);
-    }
+    for (const struct command *command = command_table; command->name; command++)
+        fprintf(out, "  %-11s %s\n", command->name, command->summary);
     fputs("\n`gpufl COMMAND --help` shows a command's options. For example:\n\n", out);
     print_examples(out);
 }

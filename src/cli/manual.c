@@ -92,8 +92,6 @@ static void print_main_page(void)
           ".SH SYNOPSIS\n\\fBgpufl\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]\n.SH COMMANDS\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (command->is_hidden)
-            continue;
         printf(".TP\n\\fBgpufl\\-%s\\fR(1)\n", command->name);
         put_text(command->summary);
         putchar('\n');
@@ -106,10 +104,8 @@ static void print_main_page(void)
           ".SH EXAMPLES\n.nf\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        if (!command->is_hidden) {
-            put_text(command->example);
-            putchar('\n');
-        }
+        put_text(command->example);
+        putchar('\n');
     }
     fputs(".fi\n", stdout);
 }
