@@ -134,10 +134,10 @@ int command_doctor(int argc, char **argv)
     else
         append_text(&out, findings, counts);
     code = counts[FINDING_PROBLEM] ? EXIT_ANSWER_NO : EXIT_GOOD;
-    if (out.failed || fwrite(out.data, 1, out.size, stdout) != out.size) {
-        command_error("doctor", "cannot print: no memory left or standard output is gone");
+    if (out.failed)
+        command_error("doctor", "out of memory");
+    if (out.failed || fwrite(out.data, 1, out.size, stdout) != out.size)
         code = EXIT_ENVIRONMENT;
-    }
     bytes_free(&out);
     return code;
 }

@@ -48,8 +48,6 @@ static void signals_catch(void)
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaction(signals[i], &action, NULL);
-    /* A reader that went away is an error of writing, with its message. */
-    signal(SIGPIPE, SIG_IGN);
 }
 
 static bool milliseconds_read(const struct arguments *arguments, const char *name, double *out)

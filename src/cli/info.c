@@ -212,10 +212,10 @@ int command_info(int argc, char **argv)
     else
         append_text(&out, &machine);
     code = machine.gpu_count ? EXIT_GOOD : EXIT_ENVIRONMENT;
-    if (out.failed || fwrite(out.data, 1, out.size, stdout) != out.size) {
-        command_error("info", "cannot print: no memory left or standard output is gone");
+    if (out.failed)
+        command_error("info", "out of memory");
+    if (out.failed || fwrite(out.data, 1, out.size, stdout) != out.size)
         code = EXIT_ENVIRONMENT;
-    }
     bytes_free(&out);
     machine_close(&machine);
     return code;

@@ -2,6 +2,7 @@
 #include "base/environment.h"
 #include "cli/command.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* The command, or NULL after saying that there is none and which one is near. */
@@ -52,8 +53,10 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int code = run(argc, argv);
-    /* A full disk or a closed pipe behind stdout must not look like success. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_GOOD)
-        code = EXIT_ENVIRONMENT;
-    return code;
+    /* A full disk behind stdout must not look like an answer; commands leave it to this place to say so. */
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "gpufl: cannot write to standard output%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+    return code <= EXIT_ANSWER_NO ? EXIT_ENVIRONMENT : code;
 }

@@ -168,6 +168,8 @@ int command_verify(int argc, char **argv)
     else
         append_text(&text, &report);
     code = report.is_complete ? EXIT_GOOD : EXIT_ANSWER_NO;
+    if (text.failed)
+        command_error("verify", "out of memory");
     if (text.failed || fwrite(text.data, 1, text.size, stdout) != text.size)
         code = EXIT_ENVIRONMENT;
     bytes_free(&text);

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 
 from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, needs, run
@@ -81,10 +82,29 @@ class WrongUse(TestCase):
             self.assertIn("nowhere", result.stderr)
             self.assertTrue(result.stderr.startswith(f"gpufl {command}: "), result.stderr)
 
-    def test_a_full_standard_output_is_not_success(self):
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            result = subprocess.run([GPUFL, "version"], stdout=full, check=False, timeout=20)
-        self.assertEqual(result.returncode, 3)
+    def test_a_full_standard_output_is_not_success_and_is_said_once(self):
+        session = SOURCE / "tests" / "golden" / "trace"
+        for command in (["version"], ["version", "--json"], ["man"], ["man", "trace"], ["doctor", "--json"], ["info"], [],
+                        ["verify", session], ["verify", "--json", session], ["report", session], ["trace", "--help"],
+                        ["diff", session, session], ["completion", "bash"],
+                        ["diff", session, SOURCE / "tests" / "golden" / "launch_bound"],
+                        ["export", session, "-o", "-", "--table", "kernels"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([GPUFL, *command], stdout=full, stderr=subprocess.PIPE, env=environment(),
+                                        text=True, check=False, timeout=20)
+            self.assertEqual(result.returncode, 3, command)
+            self.assertRegex(result.stderr, r"^gpufl[ \w]*: cannot write to standard output: No space left on device\n$",
+                             command)
+
+    def test_a_reader_that_has_enough_ends_every_command_quietly(self):
+        session = SOURCE / "tests" / "golden" / "launch_bound"
+        for command in (["export", session, "-o", "-", "--table", "kernels"], ["report", session], ["man", "trace"]):
+            reading, writing = os.pipe()
+            os.close(reading)
+            result = subprocess.run([GPUFL, *command], stdout=writing, stderr=subprocess.PIPE, env=environment(),
+                                    text=True, check=False, timeout=20)
+            os.close(writing)
+            self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, ""), command)
 
 
 class Version(TestCase):
