@@ -3,11 +3,13 @@
 
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "export/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { NO_TERMINAL = -1 };
 
 struct session_model *report_load(const char *command, const char *dir)
 {
@@ -32,19 +34,34 @@ struct report_options report_options_for(int fd, const char *color)
     return options;
 }
 
-static int write_all(int fd, const struct bytes *text, const char *what)
+static gpufl_status write_all(int fd, const struct bytes *text, const char *what, struct problem *problem)
 {
     for (size_t done = 0; done < text->size;) {
         ssize_t size = write(fd, text->data + done, text->size - done);
         if (size < 0 && errno == EINTR)
             continue;
-        if (size < 0) {
-            command_error("report", "cannot write to %s: %s", what, strerror(errno));
-            return EXIT_ENVIRONMENT;
-        }
+        if (size < 0)
+            return problem_set(problem, GPUFL_E_IO, "cannot write to %s: %s", what, strerror(errno));
         done += (size_t)size;
     }
-    return EXIT_GOOD;
+    return GPUFL_OK;
+}
+
+/* The file appears when it is whole; until then what was there stays. file: NULL is standard output. */
+static int text_put(const char *file, const struct bytes *text)
+{
+    struct output_file output;
+    struct problem problem = {""};
+    gpufl_status status = output_open(&output, file ? file : "-", true, NULL, &problem);
+    if (status == GPUFL_OK) {
+        status = write_all(output.fd, text, file ? file : "standard output", &problem);
+        if (status == GPUFL_OK)
+            status = output_commit(&output, &problem);
+        output_discard(&output);
+    }
+    if (status != GPUFL_OK)
+        command_error("report", "%s", problem.text);
+    return status == GPUFL_OK ? EXIT_GOOD : EXIT_ENVIRONMENT;
 }
 
 /* The text that was asked for; a failure is printed already. */
@@ -79,23 +96,12 @@ int command_report(int argc, char **argv)
     struct session_model *model = report_load("report", arguments.operands[0]);
     if (!model)
         return EXIT_ENVIRONMENT;
-    int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDOUT_FILENO;
     struct bytes text = {0};
-    code = EXIT_ENVIRONMENT;
-    if (fd < 0) {
-        command_error("report", "cannot write to %s: %s", file, strerror(errno));
-        goto done;
-    }
-    struct report_options options = report_options_for(fd, arguments_text(&arguments, "color", "auto"));
+    struct report_options options =
+        report_options_for(file ? NO_TERMINAL : STDOUT_FILENO, arguments_text(&arguments, "color", "auto"));
     options.top = (int)arguments_number(&arguments, "top", options.top);
     options.is_wide = arguments_has(&arguments, "wide");
-    if (report_write(model, &arguments, &options, &text))
-        code = write_all(fd, &text, file ? file : "standard output");
-    if (file && close(fd) != 0 && code == EXIT_GOOD) {
-        command_error("report", "cannot write to %s: %s", file, strerror(errno));
-        code = EXIT_ENVIRONMENT;
-    }
-done:
+    code = report_write(model, &arguments, &options, &text) ? text_put(file, &text) : EXIT_ENVIRONMENT;
     bytes_free(&text);
     session_free(model);
     return code;

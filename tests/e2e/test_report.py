@@ -4,6 +4,8 @@ import json
 import os
 import pty
 import re
+import resource
+import signal
 import subprocess
 import time
 
@@ -99,6 +101,26 @@ class Report(TestCase):
         result = gpufl("report", self.path, "-o", self.directory / "no" / "where")
         self.assertEqual(result.returncode, 3)
         self.assertIn("No such file or directory", result.stderr)
+
+    def test_a_full_disk_leaves_no_file_and_takes_none_away(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+        target = self.directory / "report.txt"
+        for before in (None, "an older report"):
+            if before:
+                target.write_text(before)
+            files = sorted(self.directory.iterdir())
+            result = subprocess.run([GPUFL, "report", self.path, "-o", target], stderr=subprocess.PIPE, text=True,
+                                    env=environment(), check=False, timeout=TIMEOUT_S, preexec_fn=limit)
+            self.assertEqual(result.returncode, 3)
+            self.assertEqual(result.stderr, f"gpufl report: cannot write to {target}: File too large\n")
+            self.assertEqual(sorted(self.directory.iterdir()), files)
+        self.assertEqual(target.read_text(), "an older report")
+
+    def test_a_pipe_is_written_to_and_stays_one(self):
+        result = gpufl("report", self.path, "-o", "/dev/stdout")
+        self.assertEqual((result.returncode, result.stdout), (0, gpufl("report", self.path).stdout), result.stderr)
 
     def test_a_damaged_line_is_reported_with_its_place_and_the_rest_is_read(self):
         file = self.path / "device.log"
