@@ -218,16 +218,30 @@ static bool is_sampling_engine(const struct session_model *model)
     return !strcmp(model->job.engine, "PcSampling") || !strcmp(model->job.engine, "Deep");
 }
 
+/* More samples came than the GPU's buffer or the recorder had room for. */
+static bool has_lost_samples(const struct session_model *model)
+{
+    static const char *const reasons[] = {"pc_buffer_full", "pc_samples_dropped", "pc_table_full"};
+    for (size_t i = 0; i < model->loss_count; i++)
+        for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
+            if (!strcmp(model->losses[i].reason, reasons[k]))
+                return true;
+    return false;
+}
+
 /* PC sampling was on and caught nothing: that is not the same as no stall. */
 static void no_sample_line(struct page *page)
 {
     const struct session_deep *deep = &page->analysis->model->deep;
-    bytes_append_format(page->out, "   no sample was taken in %s of kernel time",
+    bool is_lost = has_lost_samples(page->analysis->model);
+    bytes_append_format(page->out, "   %s in %s of kernel time",
+                        is_lost ? "all samples were lost" : "no sample was taken",
                         quantity_time((double)page->analysis->kernel_ns).text);
     if (deep->sampling_count && deep->sampling[0].period_cycles != CELL_UNKNOWN)
         bytes_append_format(page->out, " at one in %s cycles",
                             quantity_count((uint64_t)deep->sampling[0].period_cycles).text);
-    bytes_append_text(page->out, "; a longer run or a higher --pc-rate takes some\n");
+    bytes_append_text(page->out, is_lost ? "; a lower --pc-rate keeps some\n"
+                                         : "; a longer run or a higher --pc-rate takes some\n");
 }
 
 void section_stalls(struct page *page)

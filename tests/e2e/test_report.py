@@ -55,6 +55,31 @@ class Untimed(TestCase):
         self.assertIn("kernels counted, not timed", gpufl("report", traced.sessions[0]).stdout)
 
 
+class NoSample(TestCase):
+    """Sessions of PC sampling, written by hand, that hold no sample."""
+
+    def stalls(self, *lines):
+        session = self.directory / "0192f300-0000-7000-8000-000000000001"
+        session.mkdir(exist_ok=True)
+        start = {"version": 1, "type": "job_start", "session_id": session.name, "pid": 7, "app": "a", "ts_ns": 1000000,
+                 "profiling_engine": "nvidia.pc_sampling", "devices": []}
+        (session / "device.log").write_text("".join(json.dumps(line) + "\n" for line in (start, *lines)))
+        return gpufl("report", session).stdout.split("STALLS", 1)[1].split("\n\n", 1)[0]
+
+    def test_a_run_without_a_sample_is_told_to_take_more(self):
+        text = self.stalls()
+        self.assertIn("no sample was taken", text)
+        self.assertIn("a higher --pc-rate takes some", text)
+
+    def test_a_run_whose_samples_were_lost_is_told_to_take_fewer(self):
+        for reason in ("pc_buffer_full", "pc_samples_dropped", "pc_table_full"):
+            text = self.stalls({"version": 1, "type": "loss", "ts_ns": 2000000, "reason": reason,
+                                "record_type": "profile_sample_batch", "count": 5})
+            self.assertIn("all samples were lost", text)
+            self.assertIn("a lower --pc-rate keeps some", text)
+            self.assertNotIn("higher", text)
+
+
 class Report(TestCase):
     def setUp(self):
         super().setUp()
