@@ -204,6 +204,11 @@ class GpuFlightSession:
     def _print(self, missing: str, *sections: str, **options: Any) -> None:
         print(self.report_text(*sections, **options).strip("\n") or missing)
 
+    def _missing(self, what: str, advice: str, *engines: str) -> str:
+        """What to say where there is none; whoever recorded with one of the engines needs no advice to do so."""
+        engine = self.info["engine"]
+        return f"no {what}: engine {engine} ran and took none" if engine in engines else f"no {what}: {advice}"
+
     def print_summary(self) -> None:
         """The run in short: what it was, whether it is complete, where the time went, what to do about it."""
         self._print("nothing was recorded", "header", "time", "insights", "losses")
@@ -218,14 +223,15 @@ class GpuFlightSession:
 
     def inspect_stalls(self) -> None:
         """Why warps waited, by PC sampling."""
-        self._print("no stall samples: record with ProfilingEngine.PcSampling or Deep", "stalls")
+        self._print(self._missing("stall samples", "record with ProfilingEngine.PcSampling or Deep",
+                                  "PcSampling", "Deep"), "stalls")
 
     def inspect_profile_samples(self) -> None:
         """The hottest code: PC samples and SASS counters by source line and instruction."""
-        self._print("no profile samples: record with ProfilingEngine.PcSampling, SassMetrics or Deep",
-                    "code", "counters", "sources")
+        self._print(self._missing("profile samples", "record with ProfilingEngine.PcSampling, SassMetrics or Deep",
+                                  "PcSampling", "SassMetrics", "Deep"), "code", "counters", "sources")
 
     def inspect_perf_metrics(self) -> None:
         """Hardware counters of scopes and kernels, and over time."""
-        self._print("no hardware counters: record with ProfilingEngine.RangeProfiler, or set pm_metrics",
-                    "metrics", "pm")
+        self._print(self._missing("hardware counters", "record with ProfilingEngine.RangeProfiler, or set pm_metrics",
+                                  "RangeProfiler"), "metrics", "pm")

@@ -322,6 +322,22 @@ class Reports(fixture.TestCase):
         self.assertIn("ProfilingEngine.PcSampling", printed(session.inspect_profile_samples))
         self.assertIn("ProfilingEngine.RangeProfiler", printed(session.inspect_perf_metrics))
 
+    def test_inspections_of_an_engine_that_took_nothing_do_not_say_to_record_with_it(self):
+        for engine, name in (("pc_sampling", "PcSampling"), ("deep", "Deep"), ("sass_metrics", "SassMetrics"),
+                             ("range_profiler", "RangeProfiler")):
+            path = self.directory / "0192f300-0000-7000-8000-000000000001"
+            path.mkdir(exist_ok=True)
+            (path / "device.log").write_text(
+                '{"version":1,"type":"job_start","session_id":"s","pid":7,"app":"a","ts_ns":1000000,'
+                f'"profiling_engine":"nvidia.{engine}","devices":[]}}\n')
+            session = GpuFlightSession(path)
+            self.assertEqual(session.info["engine"], name)
+            took = f"engine {name} ran and took none"
+            self.assertEqual(took in printed(session.inspect_profile_samples), name != "RangeProfiler")
+            self.assertEqual(took in printed(session.inspect_perf_metrics), name == "RangeProfiler")
+            stalls = printed(session.inspect_stalls)
+            self.assertEqual("ProfilingEngine.PcSampling" in stalls, name in ("SassMetrics", "RangeProfiler"), stalls)
+
     def test_html_is_whole_escaped_and_loads_nothing(self):
         for path in fixture.GOLDEN_SESSIONS:
             text = HtmlReport(GpuFlightSession(path)).generate()
