@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { PAUSE_FIRST_MS = 500, PAUSE_MAX_MS = 20000 };
+enum { PAUSE_FIRST_MS = 500, PAUSE_MAX_MS = 20000, ASK_MAX_MS = 10000 };
 
 gpufl_status courier_open(struct courier *courier, const struct http_server *server, int64_t deadline_mono_ns,
                           struct problem *problem)
@@ -119,4 +119,16 @@ enum delivery courier_deliver(struct courier *courier, struct http_request *requ
             return give_up(courier, tries, "the next try would come after the time for the upload is over");
         sleep_ms(wait_ms);
     }
+}
+
+void courier_ask(struct courier *courier, const char *path)
+{
+    const char *const headers[] = {"Accept: application/json", NULL};
+    int64_t left_ms = time_left_ms(courier);
+    const struct http_request request = {
+        .path = path, .headers = headers, .timeout_ms = left_ms < ASK_MAX_MS ? left_ms : ASK_MAX_MS};
+    if (http_get(courier->client, &request, &courier->answer))
+        courier->answer.status = 0;
+    if (courier->answer.status)
+        courier->last_status = courier->answer.status;
 }

@@ -28,5 +28,7 @@ NODISCARD gpufl_status courier_open(struct courier *courier, const struct http_s
 void courier_close(struct courier *courier);
 /* request->timeout_ms is set here. */
 enum delivery courier_deliver(struct courier *courier, struct http_request *request);
+/* A question that is asked once; path as in http_request. courier->answer has what came, status 0: nothing did. */
+void courier_ask(struct courier *courier, const char *path);
 
 #endif

@@ -153,6 +153,20 @@ struct cursor_file *cursor_file_get(struct cursor *cursor, enum channel channel,
     return file_get(cursor->current, channel, number);
 }
 
+bool cursor_has_sent(const struct cursor *cursor)
+{
+    bool has_sent = cursor->current->is_complete;
+    for (size_t i = 0; i < cursor->current->file_count; i++)
+        has_sent = has_sent || cursor->current->files[i].sent;
+    return has_sent;
+}
+
+void cursor_forget(struct cursor *cursor)
+{
+    cursor->current->is_complete = false;
+    cursor->current->file_count = 0;
+}
+
 static void server_write(const struct cursor_server *server, struct bytes *out)
 {
     bytes_append_text(out, "\n {\"address\":");

@@ -39,6 +39,8 @@ struct cursor {
 NODISCARD gpufl_status cursor_load(struct cursor *cursor, int dir_fd, const char *address);
 /* The current server's entry, made when there is none; NULL: no memory. Valid until the next call. */
 struct cursor_file *cursor_file_get(struct cursor *cursor, enum channel channel, uint64_t number);
+bool cursor_has_sent(const struct cursor *cursor); /* anything to the current server */
+void cursor_forget(struct cursor *cursor);         /* what the current server was sent; the file changes when saved */
 /* Replaces the file. GPUFL_E_IO with errno. */
 NODISCARD gpufl_status cursor_save(const struct cursor *cursor);
 void cursor_free(struct cursor *cursor);

@@ -193,6 +193,37 @@ static gpufl_status send_files(struct upload *upload)
     return status;
 }
 
+/* Whether the answer is our server's own that it has no such session, and not one that does not know the question. */
+static bool is_session_unknown(const struct http_answer *answer)
+{
+    struct json_document document;
+    if (answer->status != 404 || json_parse(&document, answer->text.data, answer->text.size, NULL))
+        return false;
+    const struct json_value *error = json_member(document.root, "error");
+    bool is_unknown = error && !strcmp(json_get_text(error, "code", ""), "session_unknown");
+    json_free(&document);
+    return is_unknown;
+}
+
+/* The note can outlive what it tells of: a session is deleted on the server, or the server begins anew. A server that
+ * could not say is not asked again in this call. */
+static void check_note(struct upload *upload)
+{
+    char path[160];
+    struct upload_count *count = upload->count;
+    if (!cursor_has_sent(&upload->cursor))
+        return;
+    if (!count->unconfirmed) {
+        snprintf(path, sizeof path, "/sessions/%.100s", upload->sender.session_id);
+        courier_ask(upload->courier, path);
+        if (is_session_unknown(&upload->courier->answer)) {
+            cursor_forget(&upload->cursor);
+            return;
+        }
+    }
+    count->unconfirmed += count->unconfirmed || upload->courier->answer.status != 200;
+}
+
 /* No more will come. A server that does not want to know finds out by itself. */
 static gpufl_status complete(struct upload *upload)
 {
@@ -221,6 +252,7 @@ gpufl_status session_upload(const char *dir, struct courier *courier, struct upl
     if (!status && cursor_load(&upload.cursor, upload.files.dir_fd, http_client_address(courier->client)))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", CURSOR_NAME);
     if (!status) {
+        check_note(&upload);
         status = send_files(&upload);
         if (!status && upload.is_whole && !upload.cursor.current->is_complete)
             status = complete(&upload);

@@ -9,6 +9,7 @@
 /* What became of all sessions of one call. */
 struct upload_count {
     uint64_t sessions, files_uploaded, files_already_sent, files_skipped, events, bytes;
+    uint64_t unconfirmed;      /* sessions sent before, and the server did not say if it has them */
     uint64_t left_out_lines;   /* could not be read, and are not with the server */
     uint64_t rejected_lines;   /* the server took the body, but not these lines */
     char rejected_reason[120]; /* of the first */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "logfile/reader.h"
 #include "logfile/session_dir.h"
+#include "upload/cursor.h"
 #include "upload/session_upload.h"
 
 #include <inttypes.h>
@@ -107,9 +108,15 @@ static void message_write(char *out, size_t size, const struct upload_count *cou
             bytes_append_text(&text, " not sent");
         }
     } else {
-        bytes_append_format(&text, "nothing to send: %.160s has ", address);
+        bytes_append_text(&text, "nothing to send: ");
+        if (!count->unconfirmed)
+            bytes_append_format(&text, "%.160s has ", address);
         append_count(&text, count->sessions, "session");
-        bytes_append_text(&text, " already");
+        if (count->unconfirmed)
+            bytes_append_format(&text, " %s sent to %.160s before (noted in %s); remove that file to send again",
+                                count->sessions == 1 ? "was" : "were", address, CURSOR_NAME);
+        else
+            bytes_append_text(&text, " already");
     }
     if (running) {
         bytes_append_text(&text, "; ");

@@ -43,6 +43,16 @@ class Delivery(ServeTest):
             self.assert_holds(server, session)
             self.assertEqual([entry["id"] for entry in server.pages("/api/v1/sessions", "sessions")], [session.name])
 
+    def test_a_session_that_was_deleted_is_taken_again(self):
+        session = self.record()
+        with Serve(self.data) as server:
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            self.assertIn("has 1 session already", self.upload(session, server.url).stdout)
+            self.assertEqual(server.ask(f"/api/v1/sessions/{session.name}", "DELETE").status, 204)
+            result = self.upload(session, server.url)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_holds(server, session)
+
     def test_the_recorded_training_answers_as_its_report_does(self):
         training = self.directory / "training"
         shutil.copytree(SOURCE / "examples/recorded/h200-training", training)

@@ -121,6 +121,28 @@ class Delivery(UploadTest):
             self.assertEqual(self.upload(session, other.url).returncode, 0)
             self.assert_arrived_once(other, session)
 
+    def test_a_session_that_the_server_has_no_more_is_sent_again(self):
+        session = self.record()
+        with Server() as server:
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            server.windows.clear()
+            result, answer = self.upload_json(session, server.url)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_arrived_once(server, session)
+            self.assertEqual(server.completed, [session.name] * 2)
+            result = self.upload(session, server.url)
+            self.assertIn(f"{server.url}/api/v1 has 1 session already", result.stdout)
+
+    def test_a_server_that_cannot_say_what_it_has_is_not_said_to_have_it(self):
+        session = self.record()
+        with Server(knows_sessions=False) as server:
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            before = len(server.windows)
+            result = self.upload(session, server.url)
+            self.assertEqual((result.returncode, len(server.windows)), (0, before), result.stderr)
+            self.assertIn(f"1 session was sent to {server.url}/api/v1 before (noted in {CURSOR}); remove that file to "
+                          "send again", result.stdout)
+
     def test_a_lost_or_damaged_cursor_costs_only_another_delivery(self):
         session = self.record()
         with Server() as server:

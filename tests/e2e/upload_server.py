@@ -15,6 +15,7 @@ import zlib
 STREAM = "/api/v1/events/stream"
 COMPLETE = "/api/v1/events/session-complete"
 VERSION = "/api/v1/info/version"
+SESSIONS = "/api/v1/sessions/"
 CONFIGS = "/api/v1/configs/"
 
 
@@ -75,7 +76,8 @@ class Quiet(http.server.ThreadingHTTPServer):
 class Server:
     """Use as a context manager. replies: one per request in order, then 202 for ever; or a function of the path."""
 
-    def __init__(self, replies=(), key="gpfl_test_key", certificate=None, encodings=("gzip",)):
+    def __init__(self, replies=(), key="gpfl_test_key", certificate=None, encodings=("gzip",), knows_sessions=True):
+        self.knows_sessions = knows_sessions  # tells which it has, as gpufl serve does
         self.encodings = encodings
         self.configs = {}  # name: (etag, text)
         self.config_requests = []  # (name, If-None-Match)
@@ -133,6 +135,10 @@ class Server:
                 return Reply(200, {"supported": ["1"], "encodings": list(self.encodings)})
             if self.key and headers.get("Authorization") != f"Bearer {self.key}":
                 return Reply(401, {"error": {"code": "key", "message": "who are you?"}})
+            if path.startswith(SESSIONS) and self.knows_sessions:
+                is_here = any(headers["X-GpuFlight-Session-Id"] == path.removeprefix(SESSIONS)
+                              for headers, _ in self.windows)
+                return Reply(200, {}) if is_here else Reply(404, {"error": {"code": "session_unknown", "message": "no"}})
             name = path.removeprefix(CONFIGS)
             self.config_requests.append((name, headers.get("If-None-Match")))
             if not path.startswith(CONFIGS) or name not in self.configs:
