@@ -52,7 +52,7 @@ static void readyz(struct http_exchange *exchange, void *user)
 {
     struct server_health health;
     server_health_read(user, &health);
-    if (health.is_good)
+    if (health.is_serving)
         http_respond_constant(exchange, 200, "application/json", NULL, "{\"ready\":true}\n", 15);
     else
         http_respond_error(exchange, 503, "not_ready", "%s", health.reason);

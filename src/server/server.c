@@ -106,6 +106,18 @@ static void retain(struct server *server)
     atomic_fetch_add(&server->bytes_retired, retained.bytes_deleted);
 }
 
+/* The requests that failed are in the log as well, but not why. */
+static void commit_trouble_tell(struct server *server)
+{
+    struct problem problem = {""};
+    bool is_trouble = store_commit_state(server->store, &problem) != GPUFL_OK;
+    if (is_trouble && !server->is_commit_trouble_told)
+        server_log("commits fail: %s", problem.text);
+    else if (!is_trouble && server->is_commit_trouble_told)
+        server_log("commits work again");
+    server->is_commit_trouble_told = is_trouble;
+}
+
 static void *keeper_run(void *user)
 {
     struct server *server = user;
@@ -123,6 +135,7 @@ static void *keeper_run(void *user)
         struct problem problem = {""};
         if (keys_load(server, &problem) && second % KEY_USE_EVERY_S == 1)
             server_log("the keys could not be read: %s", problem.text);
+        commit_trouble_tell(server);
         if (second % KEY_USE_EVERY_S == 0) {
             key_ring_save_use(server->keys, server->store);
             refusals_audit(server);
@@ -320,22 +333,30 @@ void server_beat(struct server *server)
     live_beat(server->live);
 }
 
+static void health_fail(struct server_health *health, const char *reason, const char *detail)
+{
+    health->is_good = false;
+    snprintf(health->reason, sizeof health->reason, "%s%.500s", reason, detail);
+}
+
 void server_health_read(struct server *server, struct server_health *health)
 {
     struct problem problem = {""};
-    *health = (struct server_health){.is_good = true, .reason = "", .last_commit_age_ns = CELL_UNKNOWN};
+    *health = (struct server_health){.is_good = true, .last_commit_age_ns = CELL_UNKNOWN};
     health->uptime_s = (clock_mono_ns() - server->started_mono_ns) / 1000000000;
     health->stats.last_commit_ns = CELL_UNKNOWN;
     if (store_stats(server->store, &health->stats, &problem)) {
-        health->is_good = false;
-        health->reason = "the store cannot be read";
+        health_fail(health, "the store cannot be read", "");
         return;
     }
     if (health->stats.last_commit_ns != CELL_UNKNOWN)
         health->last_commit_age_ns = clock_wall_ns() - health->stats.last_commit_ns;
     if (health->stats.queue_writes && health->last_commit_age_ns != CELL_UNKNOWN &&
-        health->last_commit_age_ns > (int64_t)STUCK_S * 1000000000) {
-        health->is_good = false;
-        health->reason = "writes are waiting and none is committed";
-    }
+        health->last_commit_age_ns > (int64_t)STUCK_S * 1000000000)
+        health_fail(health, "writes are waiting and none is committed", "");
+    /* Only the next write can show that it is over, so those who write are not kept away, nor is the server restarted:
+     * on a full disk it might not come up. */
+    health->is_serving = health->is_good;
+    if (health->is_good && store_commit_state(server->store, &problem))
+        health_fail(health, "the latest commit failed: ", problem.text);
 }

@@ -32,7 +32,8 @@ struct server {
     pthread_mutex_t keeper_lock;
     pthread_cond_t keeper_wake;
     bool is_stopping;
-    uint64_t key_bytes_saved; /* of the keeper, before and after it of the thread that starts and stops */
+    bool is_commit_trouble_told; /* of the keeper */
+    uint64_t key_bytes_saved;    /* of the keeper, before and after it of the thread that starts and stops */
     atomic_uint_fast64_t sessions_retired, bytes_retired;
 };
 
@@ -46,7 +47,8 @@ void server_beat(struct server *server);
 /* Whether commits make progress, and what they do; any thread. */
 struct server_health {
     bool is_good;
-    const char *reason; /* "" when good */
+    bool is_serving;  /* good, or only the latest commit failed: reading works, and a restart would not help */
+    char reason[600]; /* "" when good */
     int64_t uptime_s;
     struct store_stats stats;
     int64_t last_commit_age_ns; /* CELL_UNKNOWN: none since the start */

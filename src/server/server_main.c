@@ -34,7 +34,7 @@ static void watchdog_beat(struct server *server, int64_t *next_ns)
         return;
     *next_ns = now_ns + interval_ns;
     server_health_read(server, &health);
-    if (health.is_good)
+    if (health.is_serving)
         notify_send("WATCHDOG=1");
 }
 

@@ -336,3 +336,13 @@ gpufl_status ch_stats(struct store *base, struct store_stats *stats, struct prob
     bytes_free(&sql);
     return status;
 }
+
+gpufl_status ch_commit_state(struct store *base, struct problem *problem)
+{
+    struct ch_store *store = ch_store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    gpufl_status status = store->commit_status;
+    *problem = store->commit_problem;
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}

@@ -186,6 +186,7 @@ static const struct store_engine ch_engine = {
     .backup = ch_backup,
     .check = ch_check,
     .stats = ch_stats,
+    .commit_state = ch_commit_state,
 };
 
 gpufl_status clickhouse_store_open(struct store **out, const char *url, const struct store_options *options,

@@ -74,6 +74,8 @@ struct ch_store {
     int64_t last_ns, last_us;
     uint64_t commits, commit_groups, failed_commits;
     int64_t last_commit_ns;
+    gpufl_status commit_status; /* of the latest commit */
+    struct problem commit_problem;
 };
 
 static inline struct ch_store *ch_store_of(struct store *store)
@@ -154,6 +156,7 @@ gpufl_status ch_retain(struct store *store, const struct store_retention *policy
 gpufl_status ch_maintain(struct store *store, struct problem *problem);
 gpufl_status ch_backup(struct store *store, const char *path, struct problem *problem);
 gpufl_status ch_stats(struct store *store, struct store_stats *stats, struct problem *problem);
+gpufl_status ch_commit_state(struct store *store, struct problem *problem);
 
 gpufl_status ch_key_put(struct store *store, struct store_key *key, struct problem *problem);
 gpufl_status ch_key_find(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], struct store_key *key,

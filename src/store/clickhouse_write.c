@@ -195,6 +195,8 @@ static void group_end(struct ch_store *store, struct ch_write *first)
         *(write->status ? &store->failed_commits : &store->commits) += 1;
         if (!write->status)
             store->last_commit_ns = clock_wall_ns();
+        store->commit_status = write->status;
+        store->commit_problem = write->problem;
         write->is_done = true;
     }
     pthread_cond_broadcast(&store->done);

@@ -44,28 +44,40 @@ static void group_fail(struct change *first, gpufl_status status, const struct p
     }
 }
 
-/* All changes of the group in one transaction; true when it is on disk. */
-static bool group_commit(struct sqlite_store *store, struct change *first)
+/* All changes of the group in one transaction; GPUFL_OK when it is on disk. */
+static gpufl_status group_commit(struct sqlite_store *store, struct change *first, struct problem *problem)
 {
-    struct problem problem = {""};
-    gpufl_status status = statement_run(&store->writer, &problem, "BEGIN IMMEDIATE", "");
+    gpufl_status status = statement_run(&store->writer, problem, "BEGIN IMMEDIATE", "");
     bool is_whole = status == GPUFL_OK;
     for (struct change *change = first; change && is_whole; change = change->next) {
         is_whole = change_run(store, change);
         if (!is_whole) {
             status = change->status ? change->status : GPUFL_E_IO;
-            problem = change->problem;
+            *problem = change->problem;
         }
     }
     if (is_whole)
-        status = statement_run(&store->writer, &problem, "COMMIT", "");
+        status = statement_run(&store->writer, problem, "COMMIT", "");
     if (!status)
-        return true;
+        return GPUFL_OK;
     if (!sqlite3_get_autocommit(store->writer.db))
         sqlite3_exec(store->writer.db, "ROLLBACK", NULL, NULL, NULL);
     store->made_layout_count = 0;
-    group_fail(first, status, &problem);
-    return false;
+    group_fail(first, status, problem);
+    return status;
+}
+
+/* A disk that is full can undo one change and take the group without it: that is no good commit either. */
+static void commit_note(struct sqlite_store *store, const struct change *first, gpufl_status status,
+                        const struct problem *problem)
+{
+    for (; first && !status; first = first->next)
+        if (first->status == GPUFL_E_IO) {
+            status = first->status;
+            problem = &first->problem;
+        }
+    store->commit_status = status;
+    store->commit_problem = *problem;
 }
 
 /* Where many deliver at once, a commit costs each of them less the more of them share it: they come at most every
@@ -103,14 +115,16 @@ static void *writer_main(void *arg)
         last->next = NULL;
         pthread_mutex_unlock(&store->mutex);
         next_ns = count >= CROWD ? clock_mono_ns() + COMMIT_EVERY_NS : 0;
-        bool is_kept = group_commit(store, first);
+        struct problem problem = {""};
+        gpufl_status status = group_commit(store, first, &problem);
         pthread_mutex_lock(&store->mutex);
         store->queue_count -= count;
         store->queue_bytes -= bytes;
         store->commit_groups++;
-        *(is_kept ? &store->commits : &store->failed_commits) += count;
-        if (is_kept)
+        *(status ? &store->failed_commits : &store->commits) += count;
+        if (!status)
             store->last_commit_ns = clock_wall_ns();
+        commit_note(store, first, status, &problem);
         for (struct change *change = first, *next; change; change = next) {
             next = change->next; /* the change is gone once its owner sees is_done */
             change->is_done = true;
@@ -361,6 +375,7 @@ static const struct store_engine sqlite_engine = {
     .backup = sqlite_backup,
     .check = sqlite_check,
     .stats = sqlite_stats,
+    .commit_state = sqlite_commit_state,
 };
 
 gpufl_status sqlite_store_open(struct store **out, const char *directory, const struct store_options *options,

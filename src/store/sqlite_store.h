@@ -62,6 +62,8 @@ struct sqlite_store {
     size_t layout_count, layout_capacity;
     uint64_t commits, commit_groups, failed_commits, compactions;
     int64_t last_commit_ns;
+    gpufl_status commit_status; /* of the latest commit */
+    struct problem commit_problem;
 };
 
 static inline struct sqlite_store *sqlite_store_of(struct store *store)
@@ -171,6 +173,7 @@ gpufl_status sqlite_maintain(struct store *store, struct problem *problem);
 gpufl_status sqlite_backup(struct store *store, const char *path, struct problem *problem);
 gpufl_status sqlite_check(struct store *store, store_issue_fn on_issue, void *user, struct problem *problem);
 gpufl_status sqlite_stats(struct store *store, struct store_stats *stats, struct problem *problem);
+gpufl_status sqlite_commit_state(struct store *store, struct problem *problem);
 
 /* False: damaged. */
 bool histogram_decode(const void *data, size_t size, uint64_t bins[STORE_HISTOGRAM_BINS]);

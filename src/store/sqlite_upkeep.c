@@ -335,3 +335,13 @@ gpufl_status sqlite_stats(struct store *base, struct store_stats *stats, struct 
     pthread_mutex_unlock(&store->mutex);
     return status;
 }
+
+gpufl_status sqlite_commit_state(struct store *base, struct problem *problem)
+{
+    struct sqlite_store *store = sqlite_store_of(base);
+    pthread_mutex_lock(&store->mutex);
+    gpufl_status status = store->commit_status;
+    *problem = store->commit_problem;
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}

@@ -282,3 +282,8 @@ gpufl_status store_stats(struct store *store, struct store_stats *stats, struct 
 {
     return store->engine->stats(store, stats, problem);
 }
+
+gpufl_status store_commit_state(struct store *store, struct problem *problem)
+{
+    return store->engine->commit_state(store, problem);
+}

@@ -153,5 +153,7 @@ struct store_stats {
     const char *engine; /* "sqlite", "clickhouse" */
 };
 NODISCARD gpufl_status store_stats(struct store *store, struct store_stats *stats, struct problem *problem);
+/* How the latest commit ended; GPUFL_OK before the first. Costs nothing: the database is not asked. */
+NODISCARD gpufl_status store_commit_state(struct store *store, struct problem *problem);
 
 #endif

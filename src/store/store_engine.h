@@ -48,6 +48,7 @@ struct store_engine {
     gpufl_status (*backup)(struct store *, const char *, struct problem *);
     gpufl_status (*check)(struct store *, store_issue_fn, void *, struct problem *);
     gpufl_status (*stats)(struct store *, struct store_stats *, struct problem *);
+    gpufl_status (*commit_state)(struct store *, struct problem *);
 };
 
 struct store {

@@ -24,7 +24,8 @@ COMPLETE = "/api/v1/events/session-complete"
 class Serve:
     """Use as a context manager. Everything that it prints is in `printed`."""
 
-    def __init__(self, data, *options, listen="127.0.0.1:0", key=None, **variables):
+    def __init__(self, data, *options, listen="127.0.0.1:0", key=None, survives_file_limit=False, **variables):
+        self.survives_file_limit = survives_file_limit  # a write beyond RLIMIT_FSIZE fails then, as on a full disk
         self.data = data
         self.options = options
         self.listen = listen
@@ -45,7 +46,8 @@ class Serve:
     def start(self):
         command = [GPUFL, "serve", "--listen", self.listen, "--data", self.data, *self.options]
         self.process = subprocess.Popen([str(word) for word in command], env=environment(**self.variables), text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        restore_signals=not self.survives_file_limit)
         self.url = None
         ready = threading.Event()
 

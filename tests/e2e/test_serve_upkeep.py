@@ -2,6 +2,7 @@
 """gpufl serve keeps its store in order by itself: small deliveries are melted, what is too old or too much goes, and the
 room comes back."""
 import json
+import resource
 import shutil
 import sqlite3
 import time
@@ -80,6 +81,31 @@ class Upkeep(ServeTest):
         with Serve(self.data, "--retention-days", 2) as server:
             server.wait_for("the end of the old one", lambda: server.ask(f"/api/v1/sessions/{old}").status == 404, PATIENCE_S)
             self.assertEqual(server.get(f"/api/v1/sessions/{young}")["catalog"]["kernels"], 10)
+
+    def test_commits_that_fail_are_told_by_the_health_and_once_in_the_log(self):
+        session_id = str(uuid.uuid4())
+        with Serve(self.data, survives_file_limit=True) as server:
+            self.send(server, session_id, [job_start(session_id)])
+            self.assertEqual(server.ask("/healthz").status, 200)
+            _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (0, hard))
+            body, headers = window([kernels(session_id)], session_id, sequence=2)
+            for _ in range(3):
+                self.assertGreaterEqual(server.ask(STREAM, "POST", body, headers).status, 500)
+            answer = server.ask("/healthz")
+            health = json.loads(answer.body)
+            self.assertEqual((answer.status, health["status"]), (503, "failing"))
+            self.assertRegex(health["reason"], "^the latest commit failed: .*(disk|full)")
+            self.assertEqual(metrics(server)["gpufl_server_healthy"], 0)
+            # Whoever reads is still served, and only a write can show that the trouble is over.
+            self.assertEqual(server.ask("/readyz").status, 200)
+            server.wait_for("the log", lambda: any("commits fail: " in line for line in server.printed))
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+            self.send(server, session_id, [kernels(session_id)], 2)
+            self.assertEqual(json.loads(server.ask("/healthz").body)["status"], "ok")
+            server.wait_for("the end of it", lambda: any("commits work again" in line for line in server.printed))
+            told = [line for line in server.printed if "commits " in line]
+            self.assertEqual(len(told), 2, told)
 
 
 if __name__ == "__main__":
