@@ -256,14 +256,15 @@ static gpufl_status backup(struct admin_call *call)
     const char *path = json_get_text(call->request, "operand", "");
     if (*path != '/')
         return problem_set(&call->problem, GPUFL_E_INVALID, "where to? give the backup's file name");
+    gpufl_status status = store_backup(call->store, path, &call->problem);
+    if (status)
+        return status;
     const struct store_audit entry = {
         .ts_ns = clock_wall_ns(), .actor = "local", .action = "store.backup", .subject = path, .detail = ""};
-    gpufl_status status = store_audit_add(call->store, &entry, &call->problem);
-    /* Without a server the store is only read: then its owner copies it, and nobody else is served. */
-    if (!status || status == GPUFL_E_PERMISSION)
-        status = store_backup(call->store, path, &call->problem);
+    status = store_audit_add(call->store, &entry, &call->problem);
     json_text(call->out, path);
-    return status;
+    /* Without a server the store is only read: then its owner copies it, and nobody else is served. */
+    return status == GPUFL_E_PERMISSION ? GPUFL_OK : status;
 }
 
 static bool audit_write(void *user, const struct store_audit *entry)

@@ -163,15 +163,30 @@ static bool file_sync(const char *path, int flags)
     return is_done;
 }
 
+/* Empty, which SQLite takes as new, and for its owner alone: the copy holds what the store does, hashes of keys too. */
+static gpufl_status copy_create(const char *path, struct problem *problem)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return problem_set(problem, GPUFL_E_INVALID, "%s is there already", path);
+    if (fd < 0)
+        return problem_set(problem, GPUFL_E_IO, "%s: %s", path, strerror(errno));
+    close(fd);
+    return GPUFL_OK;
+}
+
 gpufl_status sqlite_backup(struct store *base, const char *path, struct problem *problem)
 {
     struct sqlite_store *store = sqlite_store_of(base);
     struct connection *reader;
-    if (access(path, F_OK) == 0)
-        return problem_set(problem, GPUFL_E_INVALID, "%s is there already", path);
-    gpufl_status status = reader_begin(store, &reader, problem);
+    gpufl_status status = copy_create(path, problem);
     if (status)
         return status;
+    status = reader_begin(store, &reader, problem);
+    if (status) {
+        unlink(path);
+        return status;
+    }
     /* The copy is one read transaction of its own. */
     status = statement_run(reader, problem, "END", "");
     if (!status)

@@ -218,6 +218,8 @@ class Health(ServeTest):
             result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertGreater((copy / "gpufl.db").stat().st_size, 0)
+            # It holds the keys' hashes, as the store does.
+            self.assertEqual((copy / "gpufl.db").stat().st_mode & 0o777, 0o600)
             result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
             self.assertEqual(result.returncode, 2, result.stderr)
             for _ in range(2):

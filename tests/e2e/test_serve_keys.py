@@ -162,6 +162,8 @@ class Keys(ServeTest):
             guess = "gpfl_" + "C" * 32
             self.assertEqual(server.ask("/api/v1/sessions", key=guess).status, 401)
             self.assertEqual(gpufl("serve", "backup", self.directory / "copy.db", "--data", self.data).returncode, 0)
+            # A backup that was not made is none.
+            self.assertEqual(gpufl("serve", "backup", self.directory / "no/copy.db", "--data", self.data).returncode, 3)
             self.assertEqual(gpufl("serve", "keys", "revoke", "boss", "--data", self.data).returncode, 0)
             entries = [(entry["actor"], entry["action"], entry["subject"]) for entry in reversed(self.audit())]
             expected = [("local", "key.create", prefixes["boss"]), ("local", "key.create", prefixes["board"]),
