@@ -337,8 +337,24 @@ static void rest(const struct agent *agent)
         wait_until(agent, until_ns, true);
 }
 
+/* A root may come later, or be a mistake. GPUFL_E_NOT_FOUND: one is not there. */
+static gpufl_status check_roots(const struct agent *agent, struct problem *problem)
+{
+    gpufl_status status = GPUFL_OK;
+    for (size_t i = 0; i < agent->options->root_count; i++) {
+        struct problem why = {""};
+        if (discovery_check_root(agent->options->roots[i], &why) == GPUFL_OK)
+            continue;
+        log_message(GPUFL_LOG_WARNING, "%s", why.text);
+        if (!status)
+            status = problem_set(problem, GPUFL_E_NOT_FOUND, "nothing was sent from %.300s", agent->options->roots[i]);
+    }
+    return status;
+}
+
 static gpufl_status run_once(struct agent *agent, struct problem *problem)
 {
+    gpufl_status roots_status = check_roots(agent, problem);
     scan(agent);
     while (!is_stopping(agent)) {
         enum step_result result = run_round(agent);
@@ -352,13 +368,15 @@ static gpufl_status run_once(struct agent *agent, struct problem *problem)
         if (result == STEP_RETRY)
             wait_until(agent, agent->shipper.not_before_ns, false);
     }
-    return GPUFL_OK;
+    return roots_status;
 }
 
 static void run_for_ever(struct agent *agent)
 {
     const int64_t watchdog_ns = notify_watchdog_ns();
     int64_t watchdog_due_ns = 0;
+    struct problem ignored;
+    (void)!check_roots(agent, &ignored);
     notify_send("READY=1");
     while (!is_stopping(agent)) {
         int64_t now_ns = clock_mono_ns();

@@ -55,7 +55,7 @@ struct agent_result {
 
 /* Returns when told to stop, or with is_once when nothing is left to send. GPUFL_E_PERMISSION: the server refuses the
  * key (with is_once); GPUFL_E_BUSY: another agent uses state_dir; GPUFL_E_INVALID: options; GPUFL_E_IO: state_dir
- * cannot be written, or with is_once the server cannot be reached. */
+ * cannot be written, or with is_once the server cannot be reached; GPUFL_E_NOT_FOUND: with is_once a root is not there. */
 GPUFL_API gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_result *result,
                                        struct problem *problem);
 

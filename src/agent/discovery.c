@@ -95,6 +95,20 @@ static void search_directory(const struct search *search, const char *path, int 
     closedir(dir);
 }
 
+gpufl_status discovery_check_root(const char *root, struct problem *problem)
+{
+    DIR *dir = opendir(root);
+    if (dir) {
+        closedir(dir);
+        return GPUFL_OK;
+    }
+    if (errno == ENOENT)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s is not there yet", root);
+    if (errno == ENOTDIR)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s is no directory", root);
+    return problem_set(problem, GPUFL_E_IO, "root %.300s: %s", root, strerror(errno));
+}
+
 void discovery_scan(struct discovery *discovery, const char *root, void (*on_session)(void *user, const char *dir),
                     void *user)
 {

@@ -21,6 +21,8 @@ struct discovery {
 void discovery_open(struct discovery *discovery);
 void discovery_close(struct discovery *discovery);
 
+/* Whether the root can be searched now; the problem says why not. */
+NODISCARD gpufl_status discovery_check_root(const char *root, struct problem *problem);
 /* Calls on_session for every session directory below the root, or for the root itself. */
 void discovery_scan(struct discovery *discovery, const char *root, void (*on_session)(void *user, const char *dir),
                     void *user);

@@ -36,6 +36,26 @@ class Delivery(AgentTest):
             self.assertEqual(self.once(other)[0].returncode, 0)
             self.assert_arrived(other, session)
 
+    def test_a_root_that_is_not_there_is_told(self):
+        session = self.record()
+        missing, file = self.directory / "lgo", self.directory / "file"
+        file.write_text("")
+        with Server() as server:
+            for root, words in ((missing, "is not there yet"), (file, "is no directory")):
+                result, answer = self.once(server, roots=[root, self.log])
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertEqual(result.stderr.count(f"root {root} {words}"), 1, result.stderr)
+                self.assertEqual(answer["message"], f"nothing was sent from {root}")
+            # The others are sent all the same.
+            self.assert_arrived(server, session)
+        with Server() as other:
+            agent = self.start(other, roots=[missing])
+            while "is not there yet" not in agent.stdout.readline():
+                self.assertIsNone(agent.poll())
+            self.log.rename(missing)
+            wait_for(lambda: other.completed, "the root")
+            self.assertNotIn("is not there yet", self.stop(agent))
+
     def test_lines_arrive_while_the_program_runs(self):
         with Server() as server:
             agent = self.start(server)
