@@ -36,8 +36,8 @@ done
 # Uploads have a library of their own, the only one that may want HTTP; a build without libcurl has none.
 upload=$directory/libgpufl-upload.so
 if [ -e "$upload" ]; then
-    [ "$(exported "$upload" | tr '\n' ' ')" = "gpufl_agent_run gpufl_config_fetch gpufl_upload_post gpufl_upload_run " ] ||
-        fail "libgpufl-upload.so must export its four entry points only: $(exported "$upload" | tr '\n' ' ')"
+    [ "$(exported "$upload" | tr '\n' ' ')" = "gpufl_agent_run gpufl_config_fetch gpufl_upload_check gpufl_upload_post gpufl_upload_run " ] ||
+        fail "libgpufl-upload.so must export its five entry points only: $(exported "$upload" | tr '\n' ' ')"
 fi
 # And so has the server, the only one that may want SQL and an HTTP server.
 server=$directory/libgpufl-server.so

@@ -32,3 +32,11 @@ upload_post_fn upload_library_find_post(const void *address, struct problem *pro
     memcpy(&post, &found, sizeof post);
     return post;
 }
+
+upload_check_fn upload_library_find_check(const void *address, struct problem *problem)
+{
+    void *found = upload_library_symbol(address, "gpufl_upload_check", problem);
+    upload_check_fn check = NULL;
+    memcpy(&check, &found, sizeof check);
+    return check;
+}

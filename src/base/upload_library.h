@@ -24,10 +24,14 @@ struct upload_post {
 /* GPUFL_OK: the server answered 2xx; else message says what happened. */
 typedef gpufl_status (*upload_post_fn)(const struct upload_post *post, char *message, size_t message_size);
 
+/* GPUFL_E_INVALID: nothing can be sent there; api_path may be NULL. */
+typedef gpufl_status (*upload_check_fn)(const char *url, const char *api_path, struct problem *problem);
+
 /* A function of the library by its name; the caller gives it its type. Looks beside the module that holds `address`, in
  * ../lib from there, then where the loader looks. The library stays loaded. NULL: the problem says why. */
 void *upload_library_symbol(const void *address, const char *name, struct problem *problem);
 upload_run_fn upload_library_find(const void *address, struct problem *problem);
 upload_post_fn upload_library_find_post(const void *address, struct problem *problem);
+upload_check_fn upload_library_find_check(const void *address, struct problem *problem);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "cli/command.h"
+#include "cli/upload.h"
 #include "monitor/monitor.h"
 #include "monitor/otlp.h"
 #include "monitor/prometheus.h"
@@ -95,7 +96,6 @@ static int exit_code_of(gpufl_status status)
 static gpufl_status shipping_open(struct daemon *daemon, const struct arguments *arguments, const char *dir,
                                   const char *name, struct problem *problem)
 {
-    const char *otlp = arguments_text(arguments, "otlp", NULL);
     struct shipping_options options = {
         .dir = dir,
         .app_name = name,
@@ -107,14 +107,8 @@ static gpufl_status shipping_open(struct daemon *daemon, const struct arguments 
         .otlp_interval_ms = daemon->interval_ms > OTLP_INTERVAL_MIN_MS ? daemon->interval_ms : OTLP_INTERVAL_MIN_MS,
         .view = monitor_get_view(daemon->monitor),
     };
-    if (otlp) {
-        gpufl_status status = otlp_url_split(otlp, daemon->otlp_server, sizeof daemon->otlp_server, daemon->otlp_path,
-                                             sizeof daemon->otlp_path, problem);
-        if (status != GPUFL_OK)
-            return status;
-        if (!(options.post = upload_library_find_post(module_mark, problem)))
-            return GPUFL_E_UNSUPPORTED;
-    }
+    if (daemon->otlp_server[0] && !(options.post = upload_library_find_post(module_mark, problem)))
+        return GPUFL_E_UNSUPPORTED;
     if (options.upload_url && !(options.upload = upload_library_find(module_mark, problem)))
         return GPUFL_E_UNSUPPORTED;
     return shipping_start(&daemon->shipping, &options, problem);
@@ -258,6 +252,20 @@ static bool vendors_take(struct daemon *daemon, const struct arguments *argument
     return false;
 }
 
+/* Where values and sessions go: what is no address will not become one by trying again. */
+static bool addresses_take(struct daemon *daemon, const struct arguments *arguments)
+{
+    struct problem problem = {""};
+    const char *otlp = arguments_text(arguments, "otlp", NULL), *url = arguments_text(arguments, "upload", NULL);
+    if (otlp && otlp_url_split(otlp, daemon->otlp_server, sizeof daemon->otlp_server, daemon->otlp_path,
+                               sizeof daemon->otlp_path, &problem) != GPUFL_OK) {
+        command_error("monitor", "--otlp: %s", problem.text);
+        return false;
+    }
+    return (!otlp || upload_address_check("monitor", "otlp", daemon->otlp_server, "/")) &&
+           (!url || upload_address_check("monitor", "upload", url, getenv("GPUFL_API_PATH")));
+}
+
 int command_monitor(int argc, char **argv)
 {
     struct arguments arguments;
@@ -274,7 +282,7 @@ int command_monitor(int argc, char **argv)
         command_error("monitor", "--json belongs to --once");
         return EXIT_USAGE;
     }
-    if (!interval_take(&daemon, &arguments))
+    if (!interval_take(&daemon, &arguments) || !addresses_take(&daemon, &arguments))
         return EXIT_USAGE;
     log_configure(on_message, NULL, false, -1);
     daemon.signal_fd = signals_open();

@@ -297,5 +297,7 @@ int command_trace(int argc, char **argv)
         command_error("trace", "%s", problem.text);
         return EXIT_USAGE;
     }
+    if (request.upload_url && !upload_address_check("trace", "upload", request.upload_url, getenv("GPUFL_API_PATH")))
+        return EXIT_USAGE;
     return trace_run(&request, NULL);
 }

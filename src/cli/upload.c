@@ -88,6 +88,16 @@ static gpufl_status run(const gpufl_upload_options *options, gpufl_upload_result
     return status;
 }
 
+bool upload_address_check(const char *command, const char *option, const char *url, const char *api_path)
+{
+    struct problem problem = {""};
+    upload_check_fn check = upload_library_find_check(module_mark, &problem);
+    if (!check || check(url, api_path, &problem) != GPUFL_E_INVALID)
+        return true;
+    command_error(command, "--%s: %s", option, problem.text);
+    return false;
+}
+
 void upload_after_trace(const char *dir, const char *url, bool is_quiet)
 {
     gpufl_upload_options options = GPUFL_UPLOAD_OPTIONS_INIT;
@@ -96,13 +106,16 @@ void upload_after_trace(const char *dir, const char *url, bool is_quiet)
     options.backend_url = url;
     options.api_key = getenv("GPUFL_API_KEY");
     options.api_path = getenv("GPUFL_API_PATH");
-    struct bytes word = {0};
-    shell_word_append(&word, dir);
+    struct bytes words = {0};
+    shell_word_append(&words, dir);
+    bytes_append_text(&words, " --url ");
+    shell_word_append(&words, url);
     if (run(&options, &result) != GPUFL_OK)
-        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, bytes_text(&word));
+        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s
+", result.message, bytes_text(&words));
     else if (!is_quiet)
         fprintf(stderr, "gpufl: uploaded: %s\n", result.message);
-    bytes_free(&word);
+    bytes_free(&words);
 }
 
 int command_upload(int argc, char **argv)

@@ -180,3 +180,13 @@ gpufl_status gpufl_upload_run(const gpufl_upload_options *given, gpufl_upload_re
     courier_close(&courier);
     return status;
 }
+
+gpufl_status gpufl_upload_check(const char *url, const char *api_path, struct problem *problem)
+{
+    struct http_client *client = NULL;
+    const struct http_server server = {.url = url,
+                                       .api_path = api_path && *api_path ? api_path : UPLOAD_API_PATH_DEFAULT};
+    gpufl_status status = http_client_open(&client, &server, problem);
+    http_client_close(client);
+    return status;
+}

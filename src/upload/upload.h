@@ -13,5 +13,8 @@
  * caller's size and are otherwise as gpufl.h says. Besides gpufl_upload_logs's statuses: GPUFL_E_INVALID for a bad
  * address, key or path; GPUFL_E_NOT_FOUND when there is no session. */
 GPUFL_API gpufl_status gpufl_upload_run(const gpufl_upload_options *options, gpufl_upload_result *result);
+/* Whether something can be sent to this address, without sending it. api_path: NULL or "": the default.
+ * GPUFL_E_INVALID: a bad address or path. */
+GPUFL_API gpufl_status gpufl_upload_check(const char *url, const char *api_path, struct problem *problem);
 
 #endif

@@ -216,6 +216,13 @@ class Sessions(MonitorCase):
             self.assertEqual(taken.returncode, 3)
             self.assertIn("cannot listen", taken.stderr)
 
+    def test_what_is_no_address_is_refused_at_once(self):
+        for option, address in (("--upload", "foo"), ("--otlp", "ftp://host"), ("--otlp", "foo")):
+            result = harness.gpufl("monitor", "-o", self.log, option, address)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(address, result.stderr)
+            self.assertEqual(harness.sessions(self.log), [])
+
     def test_a_killed_monitors_session_is_ended_by_the_next(self):
         with self.monitor() as monitor:
             monitor.wait_for_samples(3)

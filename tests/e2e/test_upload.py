@@ -409,7 +409,16 @@ class AfterTrace(UploadTest):
                 self.assertEqual(traced.returncode, code)
                 self.assertEqual(len(traced.stderr.splitlines()), 1, traced.stderr)
                 self.assertIn("not uploaded", traced.stderr)
+                again = f"to try again: gpufl upload {traced.sessions[-1]} --url {server.url}\n"
+                self.assertTrue(traced.stderr.endswith(again), traced.stderr)
                 self.assertNotIn(KEY, traced.stderr)
+
+    def test_what_is_no_address_is_refused_before_the_program_runs(self):
+        for address in ("foo", "ftp://host", "http://host/path"):
+            traced = self.trace("--launches", 10, options=("--upload", address))
+            self.assertEqual(traced.returncode, 2, traced.stderr)
+            self.assertIn("gpufl trace: --upload: ", traced.stderr)
+            self.assertEqual((traced.stdout, traced.sessions), ("", []))
 
 
 class UploadOptions(ctypes.Structure):
