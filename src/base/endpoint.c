@@ -37,6 +37,7 @@ struct endpoint {
     const struct endpoint_page *pages;
     void *user;
     pthread_t thread;
+    bool has_thread;
     struct bytes body;
     struct connection connections[CONNECTIONS_MAX];
     char address[128];
@@ -317,8 +318,8 @@ static bool thread_start(struct endpoint *endpoint)
     return is_started;
 }
 
-gpufl_status endpoint_start(struct endpoint **out, const char *address, const struct endpoint_page *pages, void *user,
-                            struct problem *problem)
+gpufl_status endpoint_open(struct endpoint **out, const char *address, const struct endpoint_page *pages, void *user,
+                           struct problem *problem)
 {
     struct endpoint *endpoint = calloc(1, sizeof *endpoint);
     if (!endpoint)
@@ -330,14 +331,31 @@ gpufl_status endpoint_start(struct endpoint **out, const char *address, const st
         endpoint->connections[i].fd = -1;
     endpoint->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     gpufl_status status = listen_open(endpoint, address, problem);
-    if (status == GPUFL_OK && (endpoint->wake_fd < 0 || !thread_start(endpoint)))
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "the thread for %.100s could not start", address);
     if (status != GPUFL_OK) {
         endpoint_free(endpoint);
         return status;
     }
     *out = endpoint;
     return GPUFL_OK;
+}
+
+gpufl_status endpoint_run(struct endpoint *endpoint, struct problem *problem)
+{
+    endpoint->has_thread = endpoint->wake_fd >= 0 && thread_start(endpoint);
+    return endpoint->has_thread
+               ? GPUFL_OK
+               : problem_set(problem, GPUFL_E_NO_MEMORY, "the thread for %.100s could not start", endpoint->address);
+}
+
+gpufl_status endpoint_start(struct endpoint **out, const char *address, const struct endpoint_page *pages, void *user,
+                            struct problem *problem)
+{
+    gpufl_status status = endpoint_open(out, address, pages, user, problem);
+    if (status == GPUFL_OK && (status = endpoint_run(*out, problem)) != GPUFL_OK) {
+        endpoint_stop(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 const char *endpoint_address(const struct endpoint *endpoint)
@@ -349,7 +367,9 @@ void endpoint_stop(struct endpoint *endpoint)
 {
     if (!endpoint)
         return;
-    eventfd_write(endpoint->wake_fd, 1);
-    pthread_join(endpoint->thread, NULL);
+    if (endpoint->has_thread) {
+        eventfd_write(endpoint->wake_fd, 1);
+        pthread_join(endpoint->thread, NULL);
+    }
     endpoint_free(endpoint);
 }

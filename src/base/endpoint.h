@@ -25,6 +25,10 @@ struct endpoint; /* opaque */
 /* address: "127.0.0.1:9400", "[::1]:0", ":9400" (all interfaces). pages: ends with path NULL; borrowed like user. */
 NODISCARD gpufl_status endpoint_start(struct endpoint **out, const char *address, const struct endpoint_page *pages,
                                       void *user, struct problem *problem);
+/* The same in two steps: who connects between them is answered after the second. */
+NODISCARD gpufl_status endpoint_open(struct endpoint **out, const char *address, const struct endpoint_page *pages,
+                                     void *user, struct problem *problem);
+NODISCARD gpufl_status endpoint_run(struct endpoint *endpoint, struct problem *problem);
 /* As it really listens, e.g. "127.0.0.1:41234" when asked for port 0. */
 const char *endpoint_address(const struct endpoint *endpoint);
 void endpoint_stop(struct endpoint *endpoint); /* NULL is a no-op */

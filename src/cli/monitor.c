@@ -114,16 +114,15 @@ static gpufl_status shipping_open(struct daemon *daemon, const struct arguments 
     return shipping_start(&daemon->shipping, &options, problem);
 }
 
-/* An address that was asked for must work; the usual one may be another monitor's. */
-static gpufl_status page_open(struct daemon *daemon, const char *address, struct problem *problem)
+/* An address that was asked for must work; the usual one may be another monitor's, which is told in usual_problem. */
+static gpufl_status page_open(struct daemon *daemon, const char *address, struct problem *usual_problem,
+                              struct problem *problem)
 {
     if (address && !strcmp(address, "none"))
         return GPUFL_OK;
-    gpufl_status status = endpoint_start(&daemon->endpoint, address ? address : LISTEN_DEFAULT, pages, daemon, problem);
-    if (status == GPUFL_OK || address)
-        return status;
-    log_message(GPUFL_LOG_WARNING, "%s; there is no /metrics page (--listen ADDR chooses another address)",
-                problem->text);
+    if (address)
+        return endpoint_open(&daemon->endpoint, address, pages, daemon, problem);
+    (void)!endpoint_open(&daemon->endpoint, LISTEN_DEFAULT, pages, daemon, usual_problem);
     return GPUFL_OK;
 }
 
@@ -192,7 +191,7 @@ static gpufl_status daemon_start(struct daemon *daemon, const struct arguments *
 {
     const char *name = arguments_text(arguments, "name", environment_text("GPUFL_MONITOR_APP", "gpufl-monitor"));
     const char *dir = arguments_text(arguments, "output", environment_text("GPUFL_MONITOR_LOG_DIR", name));
-    struct problem gpu_problem = {""};
+    struct problem gpu_problem = {""}, page_problem = {""};
     struct monitor_options options = {.dir = dir,
                                       .app_name = name,
                                       .root = "",
@@ -201,15 +200,21 @@ static gpufl_status daemon_start(struct daemon *daemon, const struct arguments *
                                       .user = daemon};
     /* The table of options has only words that it knows. */
     (void)roll_period_parse(&options.roll, arguments_text(arguments, "roll", "daily"));
-    gpufl_status status = monitor_open(&daemon->monitor, &options, problem, &gpu_problem);
+    /* Before the session begins, which would be left behind where the address is taken. */
+    gpufl_status status = page_open(daemon, arguments_text(arguments, "listen", NULL), &page_problem, problem);
+    if (status == GPUFL_OK)
+        status = monitor_open(&daemon->monitor, &options, problem, &gpu_problem);
     if (status == GPUFL_OK)
         status = shipping_open(daemon, arguments, dir, name, problem);
     if (status == GPUFL_OK) {
         monitor_beat(daemon->monitor); /* whoever can read the page finds values there */
-        status = page_open(daemon, arguments_text(arguments, "listen", NULL), problem);
+        status = daemon->endpoint ? endpoint_run(daemon->endpoint, problem) : GPUFL_OK;
     }
     if (status != GPUFL_OK)
         return status;
+    if (page_problem.text[0])
+        log_message(GPUFL_LOG_WARNING, "%s; there is no /metrics page (--listen ADDR chooses another address)",
+                    page_problem.text);
     log_message(GPUFL_LOG_INFO, "every %u ms into %s", daemon->interval_ms, monitor_session_dir(daemon->monitor));
     if (daemon->endpoint)
         log_message(GPUFL_LOG_INFO, "metrics on http://%s/metrics", endpoint_address(daemon->endpoint));

@@ -215,9 +215,10 @@ class Sessions(MonitorCase):
             taken = harness.gpufl("monitor", "-o", self.directory / "b", "--listen", monitor.url.removeprefix("http://"))
             self.assertEqual(taken.returncode, 3)
             self.assertIn("cannot listen", taken.stderr)
+            self.assertEqual(harness.sessions(self.directory / "b"), [])
 
     def test_what_is_no_address_is_refused_at_once(self):
-        for option, address in (("--upload", "foo"), ("--otlp", "ftp://host"), ("--otlp", "foo")):
+        for option, address in (("--upload", "foo"), ("--otlp", "ftp://host"), ("--otlp", "foo"), ("--listen", "foo")):
             result = harness.gpufl("monitor", "-o", self.log, option, address)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(address, result.stderr)
