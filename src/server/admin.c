@@ -324,7 +324,7 @@ static gpufl_status check(struct admin_call *call)
                    {"sessions", stats.sessions},
                    {"rows", stats.rows},
                    {"segments", stats.segments},
-                   {"bytes", stats.bytes},
+                   {"bytes", stats.bytes + stats.log_bytes},
                    {"schema_version", (uint64_t)stats.schema_version}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         json_key(call->out, numbers[i].name);

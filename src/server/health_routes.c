@@ -119,7 +119,8 @@ static void store_write_page(struct exposition *page, struct server *server)
         enum exposition_kind kind;
         uint64_t value;
     } values[] = {
-        {"gpufl_store_bytes", "Size of the store.", EXPOSITION_GAUGE, stats->bytes},
+        {"gpufl_store_bytes", "Size of the store, with its write-ahead log.", EXPOSITION_GAUGE,
+         stats->bytes + stats->log_bytes},
         {"gpufl_store_free_bytes", "Room inside the store that will be used again.", EXPOSITION_GAUGE,
          stats->free_bytes},
         {"gpufl_store_sessions", "Sessions in the store.", EXPOSITION_GAUGE, stats->sessions},

@@ -8,7 +8,7 @@ import sqlite3
 import time
 import uuid
 
-from harness import SOURCE, main
+from harness import SOURCE, gpufl, main
 from serve_process import COMPLETE, STREAM, Serve, ServeTest, job_start, kernels, window
 
 PATIENCE_S = 120
@@ -106,6 +106,18 @@ class Upkeep(ServeTest):
             server.wait_for("the end of it", lambda: any("commits work again" in line for line in server.printed))
             told = [line for line in server.printed if "commits " in line]
             self.assertEqual(len(told), 2, told)
+
+    def test_the_stores_size_is_that_of_its_files(self):
+        session_id = str(uuid.uuid4())
+        with Serve(self.data) as server:
+            self.send(server, session_id, [job_start(session_id), kernels(session_id, count=50_000)])
+
+            def files():
+                return sum((self.data / name).stat().st_size for name in ("gpufl.db", "gpufl.db-wal"))
+            server.wait_for("the size", lambda: metrics(server)["gpufl_store_bytes"] == files())
+            self.assertGreater((self.data / "gpufl.db-wal").stat().st_size, 0)
+            server.wait_for("the check", lambda: json.loads(
+                gpufl("serve", "check", "--json", "--data", self.data).stdout)["bytes"] == files())
 
 
 if __name__ == "__main__":
