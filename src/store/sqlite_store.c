@@ -3,6 +3,7 @@
 #include "store/sqlite_store.h"
 
 #include "base/clock.h"
+#include "base/directory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { GROUP_BYTES_MAX = 128 << 20, CROWD = 4, COMMIT_EVERY_NS = 20000000 };
@@ -240,8 +240,9 @@ gpufl_status session_find(struct connection *connection, const char *session_id,
 static gpufl_status directory_claim(struct sqlite_store *store, const char *directory, struct problem *problem)
 {
     char path[sizeof store->path + 16];
-    if (mkdir(directory, 0700) && errno != EEXIST)
-        return problem_set(problem, GPUFL_E_IO, "%s: %s", directory, strerror(errno));
+    gpufl_status status = directory_make(directory, problem);
+    if (status)
+        return status;
     snprintf(path, sizeof path, "%s/store.lock", directory);
     store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (store->lock_fd < 0)

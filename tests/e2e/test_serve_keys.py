@@ -87,6 +87,13 @@ class Keys(ServeTest):
             self.assertEqual(server.ask("/api/v1/sessions").status, 401)
             self.assertEqual(server.ask("/healthz").status, 200)
 
+    def test_the_first_key_makes_the_data_directory(self):
+        home = self.directory / "home"
+        result = gpufl("serve", "keys", "create", "--scope", "admin", env=environment(HOME=home, XDG_STATE_HOME=None,
+                                                                                     XDG_DATA_HOME=None))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(list(home.rglob("gpufl.db"))), 1)
+
     def test_the_first_key_comes_from_a_file_or_the_environment(self):
         secret = "gpfl_only_in_the_file_and_nowhere_else"
         file = self.directory / "key"
