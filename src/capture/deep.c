@@ -114,6 +114,15 @@ static void on_module(void *user, uint32_t module_id, const void *cubin, size_t 
         code_store_add(deep->code, cubin, cubin_bytes);
 }
 
+static void on_capture(void *user, int change, bool is_enter)
+{
+    struct deep *deep = user;
+    if (deep->windows)
+        deep_windows_capture(deep->windows, change, is_enter);
+    else if (deep->sampler)
+        pc_sampler_capture(deep->sampler, change, is_enter);
+}
+
 static void on_launch(void *user, const struct launch_call *call, bool is_enter)
 {
     struct deep *deep = user;
@@ -139,7 +148,8 @@ gpufl_status deep_make(struct deep **out, const struct deep_options *options)
                                              .on_context = on_context,
                                              .on_unknown_context = on_unknown_context,
                                              .on_module = on_module,
-                                             .on_launch = on_launch};
+                                             .on_launch = on_launch,
+                                             .on_capture = on_capture};
     *out = deep;
     return GPUFL_OK;
 }

@@ -104,6 +104,7 @@ bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
     int64_t until_ns = clock_mono_ns() + wait_ms * INT64_C(1000000);
     struct gpu_waiter *waiter = waiter_of(contexts);
     bool has_refused = false;
+    contexts->has_refused = false;
     if (!is_any_known(contexts))
         return true;
     if (!waiter)
@@ -116,8 +117,9 @@ bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
     pthread_mutex_unlock(&contexts->mutex);
     bool is_done = gpu_waiter_await(waiter, until_ns, &has_refused);
     if (has_refused)
-        log_message(GPUFL_LOG_WARNING, "a context could not be waited for; it is taken to be idle");
-    return is_done;
+        log_message(GPUFL_LOG_WARNING, "a context could not be waited for, so it may be at work");
+    contexts->has_refused = has_refused;
+    return is_done && !has_refused;
 }
 
 bool deep_contexts_are_awaited(struct deep_contexts *contexts)

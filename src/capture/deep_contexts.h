@@ -20,6 +20,7 @@ struct deep_contexts {
     struct gpu_context waiting[DEEP_CONTEXTS_MAX];
     _Atomic uint32_t waiting_count;
     struct gpu_waiter *waiter; /* NULL until the first wait */
+    bool has_refused;          /* the last one; of the thread that waits */
 };
 
 void deep_contexts_init(struct deep_contexts *contexts);
@@ -31,8 +32,8 @@ bool deep_contexts_is_waiting(struct deep_contexts *contexts, const void *handle
 /* One that waits, which goes on waiting until deep_contexts_taken; false: none does. */
 bool deep_contexts_next(struct deep_contexts *contexts, struct gpu_context *context);
 void deep_contexts_taken(struct deep_contexts *contexts, void *handle);
-/* Waits until the GPU has done all that was asked of it; false: it had not in time, and goes on being waited for. No
- * launch may be under way. */
+/* Waits until the GPU has done all that was asked of it; false: it had not in time, and what it is at goes on being waited
+ * for; or CUDA does not wait for a context. No launch may be under way, nor a capture, which this would invalidate. */
 bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms);
 bool deep_contexts_are_awaited(struct deep_contexts *contexts); /* still, by a wait that was given up */
 /* Nothing is waited for any more; does not wait for the GPU itself. */

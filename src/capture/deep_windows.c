@@ -200,6 +200,11 @@ void deep_windows_launch(struct deep_windows *windows, const struct launch_call 
         thread_log_launch(call->symbol, call->correlation_id, call->context_id, window_id);
 }
 
+void deep_windows_capture(struct deep_windows *windows, int change, bool is_enter)
+{
+    quiet_moment_capture(&windows->quiet, change, is_enter);
+}
+
 /* Mutex held: counts to the list. */
 static void counting_end(struct deep_windows *windows, const char *close_reason)
 {
@@ -375,7 +380,15 @@ static void give_up_window(struct deep_windows *windows)
 {
     static const struct cupti_listener nobody;
     struct problem problem;
-    if (windows->quiet.is_closed)
+    if (quiet_moment_is_capturing(&windows->quiet))
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                          "a graph was being captured at the end, so the counts of window %u were not read",
+                          windows->open.id);
+    else if (windows->quiet.contexts.has_refused)
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
+                          "CUDA did not wait for the GPU at the end, so the counts of window %u were not read",
+                          windows->open.id);
+    else if (windows->quiet.is_closed)
         (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
                           "the GPU was still at work %d s after the end, so the counts of window %u were not read",
                           QUIET_WAIT_MS / 1000, windows->open.id);

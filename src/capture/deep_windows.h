@@ -39,6 +39,7 @@ NODISCARD gpufl_status deep_windows_attach(struct deep_windows *windows, const s
                                            struct problem *problem);
 void deep_windows_detach(struct deep_windows *windows, void *handle);
 void deep_windows_launch(struct deep_windows *windows, const struct launch_call *call, bool is_enter);
+void deep_windows_capture(struct deep_windows *windows, int change, bool is_enter); /* as in struct cupti_listener */
 /* Around a flush of CUPTI's records, which hangs beside counting: false, nothing to undo, while a counting window is
  * open or about to be. */
 bool deep_windows_hold(struct deep_windows *windows);

@@ -115,6 +115,8 @@ bool gpu_waiter_await(struct gpu_waiter *waiter, int64_t until_mono_ns, bool *ha
     while (waiter->is_busy && is_in_time)
         is_in_time = pthread_cond_timedwait(&waiter->changed, &waiter->mutex, &until) != ETIMEDOUT;
     bool is_done = !waiter->is_busy;
+    if (!is_done)
+        waiter->count = 0;
     *has_refused = is_done && waiter->has_refused;
     pthread_mutex_unlock(&waiter->mutex);
     return is_done;

@@ -17,7 +17,8 @@ struct gpu_waiter *gpu_waiter_make(void); /* NULL: no memory or no thread */
 bool gpu_waiter_is_busy(struct gpu_waiter *waiter);
 /* Begins to wait for what these contexts were asked to do until now; not while it is busy. */
 void gpu_waiter_ask(struct gpu_waiter *waiter, void *const *contexts, uint32_t count);
-/* False: it is still busy at that time. has_refused, where it is not: CUDA did not wait for one of them. */
+/* False: it is still busy at that time, and then does not begin with a further context: nobody says any more that it may,
+ * and a graph may be captured in it by then. has_refused, where it is not: CUDA did not wait for one of them. */
 bool gpu_waiter_await(struct gpu_waiter *waiter, int64_t until_mono_ns, bool *has_refused);
 /* The context is about to go: if its turn has not come, it is not waited for. */
 void gpu_waiter_forget(struct gpu_waiter *waiter, const void *context);

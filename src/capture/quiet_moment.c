@@ -25,18 +25,46 @@ void quiet_moment_destroy(struct quiet_moment *moment)
     launch_gate_destroy(&moment->gate);
 }
 
+static void enter(struct quiet_moment *moment)
+{
+    launch_gate_enter(&moment->gate);
+    launching_in = moment->number;
+}
+
+static void leave(struct quiet_moment *moment)
+{
+    if (launching_in == moment->number)
+        launch_gate_leave(&moment->gate);
+    launching_in = 0;
+}
+
 void quiet_moment_launch(struct quiet_moment *moment, bool is_enter)
 {
     if (!is_enter) {
-        if (launching_in == moment->number)
-            launch_gate_leave(&moment->gate);
-        launching_in = 0;
+        leave(moment);
         return;
     }
-    launch_gate_enter(&moment->gate);
-    launching_in = moment->number;
+    enter(moment);
     if (!atomic_load(&moment->first_ns))
         atomic_store(&moment->first_ns, clock_mono_ns());
+}
+
+void quiet_moment_capture(struct quiet_moment *moment, int change, bool is_enter)
+{
+    if (is_enter)
+        enter(moment); /* so that none begins beside a wait for the GPU */
+    uint32_t captures = atomic_load(&moment->captures);
+    /* One that began before it was told of is not counted when it ends. */
+    while (change && (change > 0 || captures > 0) &&
+           !atomic_compare_exchange_weak(&moment->captures, &captures, captures + (uint32_t)change))
+        continue;
+    if (!is_enter)
+        leave(moment);
+}
+
+bool quiet_moment_is_capturing(struct quiet_moment *moment)
+{
+    return atomic_load(&moment->captures) > 0;
 }
 
 void quiet_moment_reset(struct quiet_moment *moment)
@@ -51,7 +79,7 @@ bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
     int64_t first_ns = atomic_load(&moment->first_ns), now_ns = clock_mono_ns();
     /* While the GPU is still waited for from a try before, launches need not be kept out. */
     return first_ns && now_ns - first_ns >= after_ms * INT64_C(1000000) && now_ns >= moment->rest_until_ns &&
-           !deep_contexts_are_awaited(&moment->contexts);
+           !quiet_moment_is_capturing(moment) && !deep_contexts_are_awaited(&moment->contexts);
 }
 
 /* Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries fail they
@@ -66,6 +94,10 @@ static void rest(struct quiet_moment *moment, uint32_t after_ms)
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
 {
     moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_WAIT_MS);
+    if (moment->is_closed && quiet_moment_is_capturing(moment)) {
+        quiet_moment_end(moment);
+        return false; /* soon due again */
+    }
     if (moment->is_closed &&
         deep_contexts_synchronize(&moment->contexts, moment->tries ? QUIET_WAIT_MS : first_wait_ms))
         return true;
@@ -77,7 +109,8 @@ bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
 bool quiet_moment_begin_last(struct quiet_moment *moment)
 {
     moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_GATE_LAST_MS);
-    return moment->is_closed && deep_contexts_synchronize(&moment->contexts, QUIET_WAIT_MS);
+    return moment->is_closed && !quiet_moment_is_capturing(moment) &&
+           deep_contexts_synchronize(&moment->contexts, QUIET_WAIT_MS);
 }
 
 void quiet_moment_end(struct quiet_moment *moment)

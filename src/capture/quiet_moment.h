@@ -2,8 +2,9 @@
 /* A moment in which the program launches nothing and the GPU is idle: only then
  * can CUPTI's counters and samples be switched, it hangs otherwise. Launches are
  * kept out (launch_gate.h) and the GPU is waited for (gpu_waiter.h), both for a
- * bounded time; where that fails, the next tries become rare. One thread makes
- * moments; launches and contexts come from any. */
+ * bounded time; where that fails, the next tries become rare. There is none while
+ * a graph is captured: to wait for the GPU would invalidate the capture. One
+ * thread makes moments; launches, captures and contexts come from any. */
 #ifndef GPUFL_CAPTURE_QUIET_MOMENT_H
 #define GPUFL_CAPTURE_QUIET_MOMENT_H
 
@@ -17,6 +18,7 @@ struct quiet_moment {
     uint32_t tries;                /* that failed, since the last reset */
     int64_t rest_until_ns;         /* no further one before */
     _Atomic int64_t first_ns;      /* the first launch since the last reset; 0: none */
+    _Atomic uint32_t captures;     /* of graphs, under way */
     bool is_closed;
 };
 
@@ -24,15 +26,19 @@ void quiet_moment_init(struct quiet_moment *moment);
 void quiet_moment_destroy(struct quiet_moment *moment);
 /* Each launch, entered and left. */
 void quiet_moment_launch(struct quiet_moment *moment, bool is_enter);
+/* Each call that begins or ends a capture, entered and left; change: to the number of those under way. */
+void quiet_moment_capture(struct quiet_moment *moment, int change, bool is_enter);
+bool quiet_moment_is_capturing(struct quiet_moment *moment);
 /* What the program does from now on counts. */
 void quiet_moment_reset(struct quiet_moment *moment);
 /* The program has launched for that long since the last reset, so that an idle one does not use its windows up, and a
  * try may succeed. */
 bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms);
-/* True: it is quiet until quiet_moment_end. False: a launch did not return in time, or the GPU was at work; the next try
- * is due in a multiple of after_ms. */
+/* True: it is quiet until quiet_moment_end. False: a graph is captured; or a launch did not return in time, the GPU was at
+ * work, or could not be waited for: then the next try is due in a multiple of after_ms. */
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms);
-/* The last one of a session: waits longer, and keeps launches out also where the GPU is at work. True: it is idle. */
+/* The last one of a session: waits longer, and keeps launches out also where the GPU is at work or a graph is captured.
+ * True: it is idle. */
 bool quiet_moment_begin_last(struct quiet_moment *moment);
 void quiet_moment_end(struct quiet_moment *moment); /* nothing to do where none has begun */
 

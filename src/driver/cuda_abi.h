@@ -7,7 +7,13 @@
 #include <stdint.h>
 
 /* CUresult */
-enum { CUDA_ABI_SUCCESS = 0, CUDA_ABI_NOT_INITIALIZED = 3, CUDA_ABI_NO_DEVICE = 100 };
+enum {
+    CUDA_ABI_SUCCESS = 0,
+    CUDA_ABI_NOT_INITIALIZED = 3,
+    CUDA_ABI_NO_DEVICE = 100,
+    CUDA_ABI_CAPTURE_INVALIDATED = 901,
+    CUDA_ABI_CAPTURE_UNJOINED = 904
+};
 
 /* CUdevice_attribute */
 enum {

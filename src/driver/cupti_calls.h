@@ -31,6 +31,8 @@
     X(RUNTIME, cudaStreamBeginCapture_ptsz_v10000, 316, CAPTURE)          \
     X(RUNTIME, cudaStreamBeginCaptureToGraph_v12030, 452, CAPTURE)        \
     X(RUNTIME, cudaStreamBeginCaptureToGraph_ptsz_v12030, 453, CAPTURE)   \
+    X(RUNTIME, cudaStreamEndCapture_v10000, 319, CAPTURE_END)             \
+    X(RUNTIME, cudaStreamEndCapture_ptsz_v10000, 320, CAPTURE_END)        \
     /* copy */                                                            \
     X(RUNTIME, cudaMemcpy_v3020, 31, COPY)                                \
     X(RUNTIME, cudaMemcpy2D_v3020, 32, COPY)                              \
@@ -149,6 +151,8 @@
     X(DRIVER, cuStreamBeginCapture_v2_ptsz, 540, CAPTURE)        \
     X(DRIVER, cuStreamBeginCaptureToGraph, 720, CAPTURE)         \
     X(DRIVER, cuStreamBeginCaptureToGraph_ptsz, 721, CAPTURE)    \
+    X(DRIVER, cuStreamEndCapture, 497, CAPTURE_END)              \
+    X(DRIVER, cuStreamEndCapture_ptsz, 498, CAPTURE_END)         \
     /* copy */                                                   \
     X(DRIVER, cuMemcpyHtoD, 43, COPY)                            \
     X(DRIVER, cuMemcpyDtoH, 45, COPY)                            \
@@ -289,7 +293,8 @@ enum {
     CUPTI_CALL_COPY = 1 << 2, /* and memset */
     CUPTI_CALL_SYNC = 1 << 3,
     CUPTI_CALL_MEMORY = 1 << 4,
-    CUPTI_CALL_CAPTURE = 1 << 5 /* launches may only be noted in a graph from here on */
+    CUPTI_CALL_CAPTURE = 1 << 5, /* launches may only be noted in a graph from here on */
+    CUPTI_CALL_CAPTURE_END = 1 << 6
 };
 struct cupti_call {
     uint16_t cbid;

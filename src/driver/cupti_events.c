@@ -3,6 +3,7 @@
  * it also keeps a second profiler from taking our records. */
 #include "driver/cupti_events.h"
 
+#include "driver/cuda_abi.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
@@ -33,11 +34,28 @@ static unsigned group_of(uint32_t domain, uint32_t cbid)
     return cbid < id_end ? events.groups[domain == CUPTI_ABI_DOMAIN_RUNTIME][cbid] : 0;
 }
 
+/* By how much a call that is entered or left changes the number of captures under way. An end that is refused because
+ * this is not the thread or the stream to end it on leaves the capture as it was. */
+static int capture_change(unsigned group, const int *result, bool is_enter)
+{
+    bool is_done = !result || *result == CUDA_ABI_SUCCESS;
+    if (group & CUPTI_CALL_CAPTURE)
+        return is_enter ? 1 : is_done ? 0 : -1;
+    is_done |= result && (*result == CUDA_ABI_CAPTURE_INVALIDATED || *result == CUDA_ABI_CAPTURE_UNJOINED);
+    return !is_enter && is_done ? -1 : 0;
+}
+
 static void tell_launch(const struct cupti_abi_callback_data *call, unsigned group, bool is_enter)
 {
     const struct cupti_listener *listener = atomic_load(&events.listener);
-    if (!listener || !listener->on_launch || !(group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)))
+    if (!listener || !listener->on_launch)
         return;
+    if (!(group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH))) {
+        if (group & (CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END) && listener->on_capture)
+            listener->on_capture(listener->user, capture_change(group, call->function_return_value, is_enter),
+                                 is_enter);
+        return;
+    }
     const struct launch_call launch = {.context = call->context,
                                        .context_id = call->context_uid,
                                        .correlation_id = call->correlation_id,
@@ -274,12 +292,15 @@ gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *list
 
 bool cupti_listen_launches(struct cupti *cupti, bool is_on)
 {
-    unsigned groups = (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH) & ~events.call_groups;
+    const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE_END;
+    unsigned groups = all & ~events.call_groups;
+    if (!events.call_groups) /* else captures are listened to already */
+        groups |= CUPTI_CALL_CAPTURE;
     if (is_on == (events.launch_groups != 0) || !cupti->call.enable_callback)
         return is_on == (events.launch_groups != 0);
     unsigned wanted = groups & CUPTI_CALL_LAUNCH;
-    events.launch_groups = is_on ? CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH : 0;
-    bool is_done = !groups || (set_callbacks(cupti, groups, is_on) & wanted) == wanted;
+    events.launch_groups = is_on ? all : 0;
+    bool is_done = (set_callbacks(cupti, groups, is_on) & wanted) == wanted;
     if (is_on && !is_done) {
         (void)set_callbacks(cupti, groups, 0);
         events.launch_groups = 0;

@@ -28,12 +28,15 @@ struct cupti_listener {
     void (*on_module)(void *user, uint32_t module_id, const void *cubin, size_t cubin_bytes);
     /* Entry to (is_enter) and exit from each call that launches kernels, while cupti_listen_launches is on. */
     void (*on_launch)(void *user, const struct launch_call *call, bool is_enter);
+    /* The same of each call that begins or ends the capture of a graph. change: to how many are under way, 1, 0 or -1; a
+     * capture is so from the entry to its beginning until the exit from its end, on whatever threads. */
+    void (*on_capture)(void *user, int change, bool is_enter);
 };
 
 /* After cupti_trace_start. The listener is borrowed until cupti_trace_stop. */
 NODISCARD gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener,
                                     struct problem *problem);
-/* False: CUPTI refused, and no launch is told of. */
+/* Captures with them. False: CUPTI refused, and no launch is told of. */
 bool cupti_listen_launches(struct cupti *cupti, bool is_on);
 /* Fills in the ids of a CUcontext; false when CUPTI does not know it. Also in a callback. */
 bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_context *context);

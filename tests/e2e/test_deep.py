@@ -144,6 +144,16 @@ class Breaks(Deep):
         self.assertTrue({row["window_id"] for row in rows} <= {window["window_id"] for window in windows})
         self.assert_sections(session, "STALLS", " % of the run", "DEEP DATA")
 
+    def test_a_graph_that_is_captured_meanwhile_stays_whole(self):
+        for name, options in {"PcSampling": self.SHARE, "Deep": DEEP}.items():
+            with self.subTest(name):
+                traced = self.trace("--launches", 400, "--pause-us", 500, "--graphs", "--capture-ms", 300, options=options,
+                                    env=environment(GPUFL_PC_SAMPLING_CYCLE_MS=80, **SHORT_WINDOWS),
+                                    directory=self.directory / name)
+                self.assertEqual(traced.returncode, 0, traced.stderr)
+                self.assertEqual(traced.counts["graph_launches"], 4)
+                self.assertGreater(len(traced.session.records("deep_window_event")), 2)
+
     def test_without_a_share_there_are_none(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])

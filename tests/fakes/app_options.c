@@ -17,6 +17,7 @@ static const char help[] =
     "  --nvtx                 NVTX ranges range_T; kernel range_T is launched only in range_T\n"
     "  --copies               copies and memsets after every 50 launches\n"
     "  --graphs               a captured graph of 3 kernels, launched after every 100 launches\n"
+    "  --capture-ms N         capture that graph for N ms (0)\n"
     "  --driver               driver API instead of runtime API\n"
     "  --contexts N           N contexts, threads in turn (implies --driver)\n"
     "  --churn N              after every N launches a context of its own for one more (implies --driver)\n"
@@ -68,6 +69,7 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                                       {"--run-ms", &o->run_ms, NULL},
                                       {"--pause-us", &o->pause_us, NULL},
                                       {"--churn", &o->churn, NULL},
+                                      {"--capture-ms", &o->capture_ms, NULL},
                                       {"--scopes", NULL, &o->has_scopes},
                                       {"--nvtx", NULL, &o->has_nvtx},
                                       {"--copies", NULL, &o->has_copies},

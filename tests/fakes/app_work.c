@@ -126,6 +126,7 @@ static int graph_capture(struct worker *w)
     for (int i = 0; result == FAKE_SUCCESS && i < GENERAL_KERNELS; i++)
         result = cudaLaunchKernel(&kernels[i], (struct fake_dim3){8, 1, 1}, (struct fake_dim3){128, 1, 1}, NULL, 0,
                                   w->streams[0]);
+    usleep((useconds_t)w->options->capture_ms * 1000);
     if (result == FAKE_SUCCESS)
         result = cudaStreamEndCapture(w->streams[0], &graph);
     if (result == FAKE_SUCCESS)

@@ -31,6 +31,8 @@ enum {
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_FOUND = 500,
     FAKE_NOT_READY = 600,
+    FAKE_CAPTURE_UNSUPPORTED = 900,
+    FAKE_CAPTURE_INVALIDATED = 901,
     FAKE_UNKNOWN = 999 /* also what everything answers once the GPU is lost */
 };
 
@@ -190,7 +192,10 @@ FAKE_API uint64_t fake_event_time_ns(const struct fake_event *event);
 FAKE_API void fake_stream_wait_event(struct fake_stream *stream, struct fake_event *event);
 
 FAKE_API int fake_capture_begin(struct fake_stream *stream);
-FAKE_API struct fake_graph *fake_capture_end(struct fake_stream *stream);
+/* NULL: there was none, or what the context was asked meanwhile has invalidated it. */
+FAKE_API struct fake_graph *fake_capture_end(struct fake_stream *stream, int *result);
+/* What no context can do while one of its streams captures: answers so, and the capture is no longer valid. */
+FAKE_API int fake_capture_forbids(struct fake_context *context);
 FAKE_API struct fake_graph *fake_graph_instantiate(const struct fake_graph *graph);
 FAKE_API int fake_graph_launch(struct fake_graph *graph, struct fake_stream *stream);
 FAKE_API void fake_graph_destroy(struct fake_graph *graph);

@@ -45,14 +45,34 @@ int fake_capture_begin(struct fake_stream *stream)
     if (stream->capture != NULL)
         return FAKE_INVALID_VALUE;
     stream->capture = graph_new();
-    return stream->capture != NULL ? FAKE_SUCCESS : FAKE_OUT_OF_MEMORY;
+    if (stream->capture == NULL)
+        return FAKE_OUT_OF_MEMORY;
+    stream->capture_number = atomic_load(&stream->context->invalidated);
+    atomic_fetch_add(&stream->context->capturing, 1);
+    return FAKE_SUCCESS;
 }
 
-struct fake_graph *fake_capture_end(struct fake_stream *stream)
+struct fake_graph *fake_capture_end(struct fake_stream *stream, int *result)
 {
     struct fake_graph *graph = stream->capture;
+    *result = graph != NULL ? FAKE_SUCCESS : FAKE_INVALID_VALUE;
+    if (graph == NULL)
+        return NULL;
     stream->capture = NULL;
-    return graph;
+    atomic_fetch_sub(&stream->context->capturing, 1);
+    if (stream->capture_number == atomic_load(&stream->context->invalidated))
+        return graph;
+    fake_graph_destroy(graph);
+    *result = FAKE_CAPTURE_INVALIDATED;
+    return NULL;
+}
+
+int fake_capture_forbids(struct fake_context *context)
+{
+    if (atomic_load(&context->capturing) == 0)
+        return FAKE_SUCCESS;
+    atomic_fetch_add(&context->invalidated, 1);
+    return FAKE_CAPTURE_UNSUPPORTED;
 }
 
 struct fake_graph *fake_graph_instantiate(const struct fake_graph *graph)

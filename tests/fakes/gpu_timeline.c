@@ -117,8 +117,9 @@ void fake_stream_destroy(struct fake_stream *stream)
 {
     if (stream == NULL || stream == stream->context->default_stream)
         return;
+    int result;
     if (stream->capture != NULL)
-        fake_graph_destroy(stream->capture);
+        fake_graph_destroy(fake_capture_end(stream, &result));
     free(stream);
 }
 

@@ -24,12 +24,14 @@ struct fake_stream {
     uint64_t queue_end_ns[STREAM_QUEUE_DEPTH]; /* ends of the last enqueued work, a ring */
     uint32_t queue_next;
     struct fake_graph *capture; /* being recorded, or NULL */
+    uint32_t capture_number;    /* of context->invalidated when it began */
 };
 struct fake_context {
     pthread_mutex_t lock;
     uint32_t id;
     int device;
     uint32_t stream_next_id;
+    _Atomic uint32_t capturing, invalidated; /* streams that capture; times that this was spoilt */
     uint64_t latest_end_ns, blocking_end_ns; /* of all streams; of those the default stream waits for */
     struct fake_stream *default_stream;
     struct fake_context *next;

@@ -174,6 +174,8 @@ FAKE_API int cuCtxSynchronize(void)
     if (result == FAKE_SUCCESS)
         result = context_check();
     if (result == FAKE_SUCCESS)
+        result = fake_capture_forbids(fake_current_context());
+    if (result == FAKE_SUCCESS)
         result = fake_context_wait(fake_current_context());
     return fake_call_exit(&call, result);
 }

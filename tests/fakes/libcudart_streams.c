@@ -123,10 +123,8 @@ int cudaStreamEndCapture(void *stream, void **graph)
 {
     struct fake_call call;
     int result = BEGIN(&call, cudaStreamEndCapture, NULL);
-    if (result == FAKE_SUCCESS) {
-        *graph = fake_capture_end(stream_of(stream));
-        result = *graph != NULL ? FAKE_SUCCESS : FAKE_INVALID_VALUE;
-    }
+    if (result == FAKE_SUCCESS)
+        *graph = fake_capture_end(stream_of(stream), &result);
     return runtime_call_end(&call, result);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { RUNTIME_LAUNCH = 211, DRIVER_LAUNCH = 307, RUNTIME_GRAPH = 311, IDS = 1024 };
+enum { RUNTIME_CAPTURE = 315, RUNTIME_CAPTURE_END = 319, DRIVER_CAPTURE_END = 497 };
 
 static struct cupti cupti;
 
@@ -27,6 +28,7 @@ static struct {
     int enabled;
     uint32_t refused_cbid;
     int refused_result, context_result;
+    int call_result;
     uint64_t external_id; /* of kind 3; 0: none */
     uint32_t external_tries;
 } vendor;
@@ -121,11 +123,18 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
     assert_int_equal(call->context_id, 9);
 }
 
+static void on_capture(void *user, int change, bool is_enter)
+{
+    (void)user;
+    tell("%scapture%+d;", is_enter ? "+" : "-", change);
+}
+
 static const struct cupti_listener listener = {.user = &vendor,
                                                .on_context = on_context,
                                                .on_unknown_context = on_unknown_context,
                                                .on_module = on_module,
-                                               .on_launch = on_launch};
+                                               .on_launch = on_launch,
+                                               .on_capture = on_capture};
 
 static int start(void **state)
 {
@@ -161,6 +170,7 @@ static void call(bool is_runtime, uint32_t cbid, bool is_enter, uint32_t correla
 {
     uint32_t domain = is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
     const struct cupti_abi_callback_data data = {.site = is_enter ? CUPTI_ABI_API_ENTER : CUPTI_ABI_API_ENTER + 1,
+                                                 .function_return_value = &vendor.call_result,
                                                  .symbol_name = "k",
                                                  .context_uid = 9,
                                                  .correlation_id = correlation_id};
@@ -223,6 +233,36 @@ static void launches_are_told_in_pairs_and_driver_calls_inside_them_are_not(void
     runtime_launch(50);
     assert_non_null(strstr(told, "-40 graph;"));
     assert_null(strstr(told, "50"));
+}
+
+static void capture_call(uint32_t cbid, int result)
+{
+    vendor.call_result = result;
+    call(true, cbid, true, 10);
+    call(false, DRIVER_CAPTURE_END, true, 11); /* what the runtime does inside */
+    call(false, DRIVER_CAPTURE_END, false, 11);
+    call(true, cbid, false, 10);
+}
+
+static void captures_are_counted_from_the_beginning_that_is_entered_to_the_end_that_succeeds(void **state)
+{
+    (void)state;
+    enum { invalidated = 901, wrong_thread = 908 };
+    capture_call(RUNTIME_CAPTURE, 0);
+    assert_true(cupti_listen_launches(&cupti, true));
+    capture_call(RUNTIME_CAPTURE, 0);
+    capture_call(RUNTIME_CAPTURE_END, wrong_thread);
+    capture_call(RUNTIME_CAPTURE_END, 0);
+    assert_string_equal(told, "+capture+1;-capture+0;+capture+0;-capture+0;+capture+0;-capture-1;");
+    told[0] = '\0';
+    capture_call(RUNTIME_CAPTURE, wrong_thread);
+    capture_call(RUNTIME_CAPTURE, 0);
+    capture_call(RUNTIME_CAPTURE_END, invalidated);
+    assert_string_equal(told, "+capture+1;-capture-1;+capture+1;-capture+0;+capture+0;-capture-1;");
+    assert_true(cupti_listen_launches(&cupti, false));
+    told[0] = '\0';
+    capture_call(RUNTIME_CAPTURE, 0);
+    assert_string_equal(told, "");
 }
 
 /* A context is created inside the first runtime call, and launches are listened to from then on. */
@@ -354,6 +394,7 @@ int main(void)
         test_of(contexts_and_modules_are_told),
         test_of(a_context_without_ids_is_told_with_the_reason),
         test_of(launches_are_told_in_pairs_and_driver_calls_inside_them_are_not),
+        test_of(captures_are_counted_from_the_beginning_that_is_entered_to_the_end_that_succeeds),
         test_of(what_began_before_it_was_listened_to_ends_without_a_beginning),
         test_of(a_call_that_a_subscription_left_open_means_nothing_to_the_next),
         test_of(an_id_that_this_version_does_not_know_is_no_refusal),

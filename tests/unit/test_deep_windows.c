@@ -21,14 +21,13 @@ static struct pc_sampler *sampler;
 static struct deep_windows *windows;
 static gpufl_status attached;
 static uint64_t told; /* launches */
-static uint32_t row_count;
+static uint32_t row_count, seen_window_count;
 static int64_t executed; /* of the first instruction in window 1 */
 
 static struct told_window {
     char source, *close_reason;
     uint64_t launches;
 } seen_windows[WINDOWS_MAX];
-static unsigned seen_window_count;
 
 static void on_context(void *user, const struct gpu_context *context, bool is_created)
 {
@@ -44,6 +43,12 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
     (void)user;
     told += is_enter;
     deep_windows_launch(windows, call, is_enter);
+}
+
+static void on_capture(void *user, int change, bool is_enter)
+{
+    (void)user;
+    deep_windows_capture(windows, change, is_enter);
 }
 
 static uint8_t *give_buffer(size_t *size)
@@ -62,7 +67,8 @@ static void wake(void) {}
 
 static void begin(bool is_alternating)
 {
-    static const struct cupti_listener listener = {.on_context = on_context, .on_launch = on_launch};
+    static const struct cupti_listener listener = {
+        .on_context = on_context, .on_launch = on_launch, .on_capture = on_capture};
     static const struct cupti_trace_options trace = {.buffer_request = give_buffer, .buffer_complete = take_buffer};
     struct cupti_trace_result granted;
     CHECK(thread_logs_setup(wake) == GPUFL_OK);
@@ -297,6 +303,21 @@ static void sampling_that_ends_beside_a_kernel_is_not_switched_off(void **state)
     in_child("libcupti.so.13", "", sample_beside_a_kernel_without_end);
 }
 
+static void capture_to_the_end(void)
+{
+    void *graph;
+    begin(true);
+    launch_until(true);
+    CHECK(!rt.cudaStreamBeginCapture(NULL, 0) && !finish() && !rt.cudaStreamEndCapture(NULL, &graph));
+    CHECK(deep_windows_trouble(windows, &problem, &(bool){0}) && strstr(problem.text, "a graph was being captured"));
+}
+
+static void a_graph_that_is_captured_at_the_end_stays_whole(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", capture_to_the_end);
+}
+
 static _Atomic bool has_launched;
 static void *launch_once(void *nothing)
 {
@@ -468,6 +489,7 @@ int main(void)
         cmocka_unit_test(nothing_is_switched_beside_a_launch),
         cmocka_unit_test(a_kernel_without_end_keeps_neither_launches_nor_the_end),
         cmocka_unit_test(sampling_that_ends_beside_a_kernel_is_not_switched_off),
+        cmocka_unit_test(a_graph_that_is_captured_at_the_end_stays_whole),
         cmocka_unit_test(launches_wait_from_a_quiet_stop_to_the_release),
         cmocka_unit_test(a_context_that_comes_during_a_switch_is_taken_on_after_it),
         cmocka_unit_test(a_launch_that_no_window_counts_raises_no_doubt_about_one),

@@ -109,6 +109,80 @@ static void a_launch_that_began_before_it_was_told_does_not_leave(void **state)
     launch_once();
 }
 
+static void *end_a_capture(void *nothing)
+{
+    quiet_moment_capture(&moment, 0, true);
+    quiet_moment_capture(&moment, -1, false);
+    return nothing;
+}
+
+static void begin_a_capture(void)
+{
+    quiet_moment_capture(&moment, 1, true);
+    quiet_moment_capture(&moment, 0, false);
+}
+
+static void there_is_none_while_a_graph_is_captured(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    end_a_capture(NULL); /* that began before it was told of */
+    launch_once();
+    begin_a_capture();
+    begin_a_capture();
+    for (int under_way = 2; under_way; under_way--) {
+        assert_false(quiet_moment_is_due(&moment, 0));
+        assert_false(quiet_moment_begin(&moment, hour_ms));
+        assert_false(quiet_moment_begin_last(&moment));
+        assert_true(moment.is_closed);
+        quiet_moment_end(&moment);
+        launch_once(); /* nobody is kept out */
+        assert_int_equal(pthread_create(&thread, NULL, end_a_capture, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+    assert_true(quiet_moment_is_due(&moment, 0)); /* at once: a capture is not a try that failed */
+    assert_true(quiet_moment_begin(&moment, 1));
+    quiet_moment_end(&moment);
+}
+
+static void *capture_later(void *begun_ns)
+{
+    quiet_moment_capture(&moment, 1, true);
+    *(int64_t *)begun_ns = clock_mono_ns();
+    quiet_moment_capture(&moment, -1, false); /* CUDA refused it */
+    return NULL;
+}
+
+static void a_capture_begins_after_its_end(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    int64_t begun_ns = 0;
+    launch_once();
+    assert_true(quiet_moment_begin(&moment, 1));
+    assert_int_equal(pthread_create(&thread, NULL, capture_later, &begun_ns), 0);
+    usleep(20000);
+    int64_t ended_ns = clock_mono_ns();
+    quiet_moment_end(&moment);
+    pthread_join(thread, NULL);
+    assert_true(begun_ns >= ended_ns);
+    assert_false(quiet_moment_is_capturing(&moment));
+}
+
+static void a_context_that_cannot_be_waited_for_is_not_idle(void **state)
+{
+    (void)state;
+    launch_once();
+    deep_contexts_add(&moment.contexts, &moment); /* where there is no CUDA */
+    assert_false(quiet_moment_begin(&moment, hour_ms));
+    assert_int_equal(moment.tries, 1);
+    assert_false(quiet_moment_begin_last(&moment));
+    quiet_moment_end(&moment);
+    deep_contexts_remove(&moment.contexts, &moment);
+    assert_true(quiet_moment_begin(&moment, 1));
+    quiet_moment_end(&moment);
+}
+
 int main(void)
 {
 #define WITH_MOMENT(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -117,6 +191,9 @@ int main(void)
         WITH_MOMENT(launches_wait_for_its_end),
         WITH_MOMENT(a_launch_that_does_not_return_puts_it_off_and_the_next_tries_become_rare),
         WITH_MOMENT(a_launch_that_began_before_it_was_told_does_not_leave),
+        WITH_MOMENT(there_is_none_while_a_graph_is_captured),
+        WITH_MOMENT(a_capture_begins_after_its_end),
+        WITH_MOMENT(a_context_that_cannot_be_waited_for_is_not_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
