@@ -278,6 +278,8 @@ void deep_stop(struct deep *deep)
         sass_counters_stop(deep->counters, clock_wall_ns());
     if (deep->sampler && !deep_windows_are_left(deep->windows))
         pc_sampler_stop(deep->sampler, is_quiet);
+    if (pc_sampler_is_stuck(deep->sampler)) /* CUPTI's callbacks cannot be switched off */
+        cupti_listen_no_more();
     if (deep->windows)
         deep_windows_release(deep->windows);
     if (deep->ranges)
@@ -298,8 +300,10 @@ void deep_finish(struct deep *deep)
 
 bool deep_free(struct deep *deep)
 {
-    if (!deep || deep_windows_are_left(deep->windows)) /* CUPTI and threads may still use it */
-        return !deep;
+    if (!deep)
+        return true;
+    if (deep_windows_are_left(deep->windows) || pc_sampler_is_stuck(deep->sampler))
+        return false; /* CUPTI and threads may still use it */
     deep_windows_free(deep->windows);
     sass_counters_free(deep->counters);
     pc_sampler_free(deep->sampler);

@@ -361,6 +361,7 @@ static void leave_counting(struct deep_windows *windows, const struct problem *w
         recorder_lose_because(recorder, LOSS_PC_FAILED, 1, why->text);
     log_message(GPUFL_LOG_WARNING, "SASS counters: %s", why->text);
     cupti_trace_damaged(CUPTI_STUCK);
+    cupti_listen_no_more();
 }
 
 static void give_up_thread(struct deep_windows *windows)
@@ -378,7 +379,6 @@ static void give_up_thread(struct deep_windows *windows)
 /* Mutex held: the counting window ends, and nothing of it can be read. */
 static void give_up_window(struct deep_windows *windows)
 {
-    static const struct cupti_listener nobody;
     struct problem problem;
     if (quiet_moment_is_capturing(&windows->quiet))
         (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
@@ -399,8 +399,6 @@ static void give_up_window(struct deep_windows *windows)
     leave_counting(windows, &problem);
     window_end(windows, "counts_unread");
     deep_contexts_leave(&windows->quiet.contexts);
-    if (cupti_listen(windows->options.cupti, &nobody, &problem) != GPUFL_OK)
-        log_message(GPUFL_LOG_WARNING, "%s", problem.text);
 }
 
 bool deep_windows_stop(struct deep_windows *windows)

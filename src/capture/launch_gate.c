@@ -2,17 +2,19 @@
 #include "capture/launch_gate.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <time.h>
 
-enum { enter_wait_ms = 60000 };
+enum { ENTER_WAIT_MS = 10000 /* the waits of a quiet moment, and a switch, which takes milliseconds */ };
 
 void launch_gate_init(struct launch_gate *gate)
 {
     pthread_condattr_t attributes;
     atomic_init(&gate->inside, 0);
     atomic_init(&gate->is_closed, false);
+    gate->enter_wait_ms = ENTER_WAIT_MS;
     pthread_mutex_init(&gate->closer, NULL);
     pthread_mutex_init(&gate->lock, NULL);
     pthread_condattr_init(&attributes);
@@ -61,8 +63,11 @@ void launch_gate_enter(struct launch_gate *gate)
         if (__builtin_expect(!atomic_load(&gate->is_closed), 1))
             return;
         launch_gate_leave(gate);
-        if (!await(gate, true, enter_wait_ms)) {
-            launch_gate_give_up(gate); /* the others need not wait as long again */
+        if (!await(gate, true, gate->enter_wait_ms)) {
+            if (atomic_exchange(&gate->is_closed, false)) /* the others need not wait as long again */
+                log_message(GPUFL_LOG_WARNING, "launches were held for %u ms: CUPTI did not come back from a switch",
+                            gate->enter_wait_ms);
+            wake(gate);
             atomic_fetch_add(&gate->inside, 1);
             return;
         }

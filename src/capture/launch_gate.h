@@ -16,6 +16,7 @@
 struct launch_gate {
     _Atomic uint32_t inside; /* launches between entry and exit */
     _Atomic bool is_closed;
+    uint32_t enter_wait_ms; /* after which a launch opens it */
     pthread_mutex_t closer; /* held while it is closed: one at a time */
     pthread_mutex_t lock;   /* of the condition */
     pthread_cond_t changed; /* opened, or a launch has left */
@@ -24,7 +25,7 @@ struct launch_gate {
 void launch_gate_init(struct launch_gate *gate);
 void launch_gate_destroy(struct launch_gate *gate);
 
-/* On entry to a launch: waits while the gate is closed, but not for ever. */
+/* On entry to a launch: waits while the gate is closed, but not for ever: then whoever closed it hangs, which is logged. */
 void launch_gate_enter(struct launch_gate *gate);
 void launch_gate_leave(struct launch_gate *gate);
 /* True: no launch is under way until launch_gate_open. False: one did not end in time; the gate is open. is_inside:

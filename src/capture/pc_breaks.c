@@ -11,6 +11,7 @@ void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t c
 {
     quiet_moment_init(&breaks->quiet);
     ended_windows_init(&breaks->ended);
+    pthread_mutex_init(&breaks->mutex, NULL);
     if (!share_percent || share_percent >= 100)
         return;
     cycle_ms = cycle_ms ? cycle_ms : CYCLE_DEFAULT_MS;
@@ -28,6 +29,7 @@ uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
 void pc_breaks_destroy(struct pc_breaks *breaks)
 {
     quiet_moment_destroy(&breaks->quiet);
+    pthread_mutex_destroy(&breaks->mutex);
 }
 
 void pc_breaks_start(struct pc_sampler *sampler)
@@ -54,8 +56,10 @@ void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter)
 
 static void window_begin(struct pc_breaks *breaks, uint32_t id, int64_t start_ns)
 {
+    pthread_mutex_lock(&breaks->mutex);
     breaks->open =
         (struct deep_window){.id = id, .source = SOURCE_PC, .start_ns = start_ns, .requested_ms = breaks->sampling_ms};
+    pthread_mutex_unlock(&breaks->mutex);
 }
 
 /* The first window is as long as the program has launched. */
@@ -68,13 +72,15 @@ static void first_window_begin(struct pc_breaks *breaks)
 
 static void window_end(struct pc_breaks *breaks, const char *close_reason)
 {
-    if (breaks->open.source == SOURCE_NONE)
-        return;
-    breaks->open.end_ns = clock_wall_ns();
-    breaks->open.launches = atomic_exchange(&breaks->launches, 0);
-    breaks->open.close_reason = close_reason;
-    ended_windows_add(&breaks->ended, &breaks->open);
-    breaks->open.source = SOURCE_NONE;
+    pthread_mutex_lock(&breaks->mutex);
+    if (breaks->open.source != SOURCE_NONE) {
+        breaks->open.end_ns = clock_wall_ns();
+        breaks->open.launches = atomic_exchange(&breaks->launches, 0);
+        breaks->open.close_reason = close_reason;
+        ended_windows_add(&breaks->ended, &breaks->open);
+        breaks->open.source = SOURCE_NONE;
+    }
+    pthread_mutex_unlock(&breaks->mutex);
 }
 
 static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
@@ -103,7 +109,9 @@ void pc_breaks_turn(struct pc_sampler *sampler)
     uint32_t after_ms = breaks->is_break ? breaks->break_ms : breaks->sampling_ms;
     if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
         return;
+    atomic_store(&breaks->is_switching, true);
     gpufl_status status = breaks->is_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
+    atomic_store(&breaks->is_switching, false);
     breaks->is_break = !breaks->is_break;
     breaks->is_over = status != GPUFL_OK;
     quiet_moment_reset(&breaks->quiet);

@@ -17,10 +17,12 @@ struct pc_breaks {
     uint32_t sampling_ms, break_ms; /* break_ms 0: none are taken */
     struct quiet_moment quiet;
     struct ended_windows ended;
+    pthread_mutex_t mutex;   /* of `open`: the thread may come back from CUPTI after the stop */
     struct deep_window open; /* SOURCE_NONE: in a break, or nothing was launched yet */
     _Atomic uint64_t launches;
     bool is_break;
-    bool is_over; /* a change failed: everything stays as it is */
+    bool is_over;              /* a change failed: everything stays as it is */
+    _Atomic bool is_switching; /* the thread is in CUPTI for a change */
 };
 
 void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms);
@@ -31,6 +33,6 @@ void pc_breaks_start(struct pc_sampler *sampler);
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms);
 void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter); /* any thread */
 void pc_breaks_turn(struct pc_sampler *sampler);                /* begins or ends one that is due */
-void pc_breaks_stop(struct pc_breaks *breaks);                  /* after the thread: the open window ends */
+void pc_breaks_stop(struct pc_breaks *breaks); /* after the thread, also one that is stuck: the open window ends */
 
 #endif

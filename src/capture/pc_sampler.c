@@ -312,8 +312,10 @@ static void sampler_give_up(struct pc_sampler *sampler)
 {
     struct problem problem;
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                      "CUPTI did not come back from reading samples within %d s, so it is left alone; what it still "
-                      "had, kernel records among it, is missing",
+                      "CUPTI did not come back from %s within %d s, so it is left alone; what it still had, kernel "
+                      "records among it, is missing",
+                      atomic_load(&sampler->breaks.is_switching) ? "a change between sampling and a break"
+                                                                 : "reading samples",
                       join_wait_s(sampler));
     sampler->is_stuck = true;
     pthread_detach(sampler->thread);
@@ -332,9 +334,9 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     if (sampler->has_thread && pthread_timedjoin_np(sampler->thread, NULL, &until))
         sampler_give_up(sampler);
     sampler->has_thread = false;
+    pc_breaks_stop(&sampler->breaks);
     if (sampler->is_stuck)
         return;
-    pc_breaks_stop(&sampler->breaks);
     bool is_all_off = true;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
         struct pc_context *context = &sampler->contexts[i];
@@ -350,6 +352,11 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
         profiler_target_release(sampler->options.cupti);
     sampler->is_acquired = false;
     pthread_mutex_unlock(&sampler->acquire_lock);
+}
+
+bool pc_sampler_is_stuck(const struct pc_sampler *sampler)
+{
+    return sampler && sampler->is_stuck;
 }
 
 void pc_sampler_free(struct pc_sampler *sampler)

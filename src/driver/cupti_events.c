@@ -290,6 +290,11 @@ gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *list
     return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of contexts: %s", cupti_first_failure(cupti));
 }
 
+void cupti_listen_no_more(void)
+{
+    atomic_store(&events.listener, NULL);
+}
+
 bool cupti_listen_launches(struct cupti *cupti, bool is_on)
 {
     const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE_END;

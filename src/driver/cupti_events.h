@@ -36,6 +36,9 @@ struct cupti_listener {
 /* After cupti_trace_start. The listener is borrowed until cupti_trace_stop. */
 NODISCARD gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener,
                                     struct problem *problem);
+/* The listener hears no more, and is no longer borrowed once the calls that are in it have come back. For a CUPTI that is
+ * stuck: it is not asked, so that its callbacks stay on. */
+void cupti_listen_no_more(void);
 /* Captures with them. False: CUPTI refused, and no launch is told of. */
 bool cupti_listen_launches(struct cupti *cupti, bool is_on);
 /* Fills in the ids of a CUcontext; false when CUPTI does not know it. Also in a callback. */

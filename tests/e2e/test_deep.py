@@ -154,6 +154,18 @@ class Breaks(Deep):
                 self.assertEqual(traced.counts["graph_launches"], 4)
                 self.assertGreater(len(traced.session.records("deep_window_event")), 2)
 
+    def test_a_switch_that_cupti_does_not_come_back_from_is_told_and_launches_go_on(self):
+        traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(
+            GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1",
+            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # what CUPTI still uses cannot be freed
+        self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 800))
+        self.assertIn("launches were held for 10000 ms", traced.stderr)
+        windows = traced.session.records("deep_window_event")
+        self.assertEqual([(window["window_id"], window["close_reason"]) for window in windows],
+                         [(1, "deadline"), (2, "session_stop")])
+        causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
+        self.assertIn("from a change between sampling and a break", causes[0])
+
     def test_without_a_share_there_are_none(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])

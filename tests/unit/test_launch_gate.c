@@ -69,6 +69,21 @@ static void a_launch_waits_while_the_gate_is_closed(void **state)
     pthread_barrier_destroy(&both);
 }
 
+static void a_launch_opens_a_gate_that_nobody_opens(void **state)
+{
+    (void)state;
+    gate.enter_wait_ms = SHORT_MS;
+    assert_true(launch_gate_close(&gate, false, LONG_MS));
+    launch_gate_enter(&gate);
+    gate.enter_wait_ms = LONG_MS;
+    launch_gate_enter(&gate); /* the next one waits no more */
+    launch_gate_leave(&gate);
+    launch_gate_leave(&gate);
+    launch_gate_open(&gate, false); /* it came back after all */
+    assert_true(launch_gate_close(&gate, false, LONG_MS));
+    launch_gate_open(&gate, false);
+}
+
 static void *close_inside(void *nothing)
 {
     launch_gate_enter(&gate);
@@ -129,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(closing_waits_for_launches_under_way, gate_make, gate_free),
         cmocka_unit_test_setup_teardown(a_launch_waits_while_the_gate_is_closed, gate_make, gate_free),
+        cmocka_unit_test_setup_teardown(a_launch_opens_a_gate_that_nobody_opens, gate_make, gate_free),
         cmocka_unit_test_setup_teardown(two_launches_that_close_the_gate_do_not_wait_for_each_other, gate_make,
                                         gate_free),
         cmocka_unit_test_setup_teardown(nothing_is_launched_while_it_is_closed, gate_make, gate_free),
