@@ -110,10 +110,13 @@ void pc_breaks_turn(struct pc_sampler *sampler)
     if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
         return;
     atomic_store(&breaks->is_switching, true);
-    gpufl_status status = breaks->is_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
-    atomic_store(&breaks->is_switching, false);
-    breaks->is_break = !breaks->is_break;
+    bool was_break = breaks->is_break;
+    gpufl_status status = was_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
     breaks->is_over = status != GPUFL_OK;
+    if (breaks->is_over && !was_break) /* one context's failure is not the end of the others' samples */
+        (void)break_end(sampler, NULL);
+    breaks->is_break = !was_break && !breaks->is_over;
+    atomic_store(&breaks->is_switching, false);
     quiet_moment_reset(&breaks->quiet);
     quiet_moment_end(&breaks->quiet);
     if (breaks->is_over)

@@ -21,7 +21,7 @@ struct pc_breaks {
     struct deep_window open; /* SOURCE_NONE: in a break, or nothing was launched yet */
     _Atomic uint64_t launches;
     bool is_break;
-    bool is_over;              /* a change failed: everything stays as it is */
+    bool is_over;              /* a change failed: what can be sampled is so from now on */
     _Atomic bool is_switching; /* the thread is in CUPTI for a change */
 };
 

@@ -166,6 +166,16 @@ class Breaks(Deep):
         causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
         self.assertIn("from a change between sampling and a break", causes[0])
 
+    def test_a_context_that_cannot_be_switched_off_ends_the_breaks_and_the_others_are_sampled_on(self):
+        traced = self.trace("--threads", 3, "--contexts", 3, "--run-ms", 1000, "--kernel-us", 400, "--sync-every", 4,
+                            options=[*PC, "--pc-share", 50], env=environment(
+                                GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@12:999"))
+        self.assertIn("PC sampling takes no more breaks", traced.stderr)
+        windows = traced.session.records("deep_window_event")
+        self.assertEqual([window["close_reason"] for window in windows], ["deadline"] * (len(windows) - 1) + ["session_stop"])
+        self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
+        self.assertIn(len(windows), {row["window_id"] for row in self.samples(traced.session, 0)})
+
     def test_without_a_share_there_are_none(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])
