@@ -62,12 +62,13 @@ static void window_begin(struct pc_breaks *breaks, uint32_t id, int64_t start_ns
     pthread_mutex_unlock(&breaks->mutex);
 }
 
-/* The first window is as long as the program has launched. */
-static void first_window_begin(struct pc_breaks *breaks)
+/* The first window, also after a failure, is as long as the program has launched. */
+static void first_window_begin(struct pc_sampler *sampler)
 {
+    struct pc_breaks *breaks = &sampler->breaks;
     int64_t first_ns = atomic_load(&breaks->quiet.first_ns);
     if (first_ns && !breaks->is_break && breaks->open.source == SOURCE_NONE)
-        window_begin(breaks, FIRST_WINDOW, clock_wall_ns() - (clock_mono_ns() - first_ns));
+        window_begin(breaks, atomic_load(&sampler->window_id), clock_wall_ns() - (clock_mono_ns() - first_ns));
 }
 
 static void window_end(struct pc_breaks *breaks, const char *close_reason)
@@ -83,10 +84,37 @@ static void window_end(struct pc_breaks *breaks, const char *close_reason)
     pthread_mutex_unlock(&breaks->mutex);
 }
 
+static bool has_context(struct pc_sampler *sampler, enum pc_context_state state)
+{
+    bool has_one = false;
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++)
+        has_one |= atomic_load(&sampler->contexts[i].state) == (int)state;
+    return has_one;
+}
+
+static bool is_sampled(struct pc_sampler *sampler)
+{
+    return has_context(sampler, PC_CONTEXT_OPEN) || has_context(sampler, PC_CONTEXT_WANTED);
+}
+
+/* Nothing is sampled: where that is because it failed, the window is over; one that comes begins with the next launch. */
+static void go_without(struct pc_sampler *sampler)
+{
+    struct pc_breaks *breaks = &sampler->breaks;
+    if (breaks->open.source != SOURCE_NONE) {
+        if (!has_context(sampler, PC_CONTEXT_FAILED)) /* the program has none just now */
+            return;
+        window_end(breaks, "sampling_failed");
+        atomic_fetch_add(&sampler->window_id, 1);
+    }
+    quiet_moment_reset(&breaks->quiet);
+    atomic_store(&breaks->launches, 0);
+}
+
 static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
 {
     gpufl_status status = pc_sampler_pause(sampler, problem);
-    window_end(&sampler->breaks, "deadline");
+    window_end(&sampler->breaks, is_sampled(sampler) ? "deadline" : "sampling_failed");
     return status;
 }
 
@@ -95,7 +123,8 @@ static gpufl_status break_end(struct pc_sampler *sampler, struct problem *proble
     uint32_t id = atomic_load(&sampler->window_id) + 1;
     gpufl_status status = pc_sampler_resume(sampler, id, problem);
     atomic_store(&sampler->breaks.launches, 0);
-    window_begin(&sampler->breaks, id, clock_wall_ns());
+    if (is_sampled(sampler))
+        window_begin(&sampler->breaks, id, clock_wall_ns());
     return status;
 }
 
@@ -103,9 +132,15 @@ void pc_breaks_turn(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
     struct problem problem = {""};
-    if (!breaks->break_ms || breaks->is_over)
+    if (!breaks->break_ms)
         return;
-    first_window_begin(breaks);
+    if (!is_sampled(sampler)) {
+        go_without(sampler);
+        return;
+    }
+    first_window_begin(sampler);
+    if (breaks->is_over)
+        return;
     uint32_t after_ms = breaks->is_break ? breaks->break_ms : breaks->sampling_ms;
     if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
         return;
@@ -123,9 +158,14 @@ void pc_breaks_turn(struct pc_sampler *sampler)
         log_message(GPUFL_LOG_WARNING, "PC sampling takes no more breaks: %s", problem.text);
 }
 
-void pc_breaks_stop(struct pc_breaks *breaks)
+void pc_breaks_stop(struct pc_sampler *sampler)
 {
-    if (breaks->break_ms)
-        first_window_begin(breaks);
+    struct pc_breaks *breaks = &sampler->breaks;
+    if (!breaks->break_ms)
+        return;
+    if (!is_sampled(sampler))
+        go_without(sampler);
+    if (atomic_load(&sampler->context_count)) /* also where the program has already destroyed them */
+        first_window_begin(sampler);
     window_end(breaks, "session_stop");
 }

@@ -18,7 +18,7 @@ struct pc_breaks {
     struct quiet_moment quiet;
     struct ended_windows ended;
     pthread_mutex_t mutex;   /* of `open`: the thread may come back from CUPTI after the stop */
-    struct deep_window open; /* SOURCE_NONE: in a break, or nothing was launched yet */
+    struct deep_window open; /* SOURCE_NONE: in a break, nothing was launched yet, or no context is sampled */
     _Atomic uint64_t launches;
     bool is_break;
     bool is_over;              /* a change failed: what can be sampled is so from now on */
@@ -33,6 +33,6 @@ void pc_breaks_start(struct pc_sampler *sampler);
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms);
 void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter); /* any thread */
 void pc_breaks_turn(struct pc_sampler *sampler);                /* begins or ends one that is due */
-void pc_breaks_stop(struct pc_breaks *breaks); /* after the thread, also one that is stuck: the open window ends */
+void pc_breaks_stop(struct pc_sampler *sampler); /* after the thread, also one that is stuck: the open window ends */
 
 #endif

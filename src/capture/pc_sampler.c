@@ -334,7 +334,7 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     if (sampler->has_thread && pthread_timedjoin_np(sampler->thread, NULL, &until))
         sampler_give_up(sampler);
     sampler->has_thread = false;
-    pc_breaks_stop(&sampler->breaks);
+    pc_breaks_stop(sampler);
     if (sampler->is_stuck)
         return;
     bool is_all_off = true;

@@ -176,6 +176,19 @@ class Breaks(Deep):
         self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
         self.assertIn(len(windows), {row["window_id"] for row in self.samples(traced.session, 0)})
 
+    def windows_with_fault(self, fault, cycle_ms):
+        traced = self.trace(*self.APP, options=self.SHARE, directory=self.directory / fault, env=environment(
+            GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, FAKE_FAULTS=f"fail={fault}:999"))
+        return [window["close_reason"] for window in traced.session.records("deep_window_event")]
+
+    def test_where_no_context_is_sampled_there_is_no_window(self):
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingEnable@*", 80), [])
+
+    def test_a_window_ends_with_the_last_context_that_is_sampled(self):
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingGetData@2", 60000), ["sampling_failed"])
+        *before, last = self.windows_with_fault("cuptiPCSamplingDisable@2", 80)
+        self.assertEqual((set(before), last), ({"deadline"}, "sampling_failed"))
+
     def test_without_a_share_there_are_none(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])
