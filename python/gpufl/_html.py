@@ -50,6 +50,13 @@ def _count(value: Optional[int]) -> str:
     return _DASH if value is None else f"{value:,}"
 
 
+def lost_text(completeness: Dict[str, Any]) -> str:
+    """How many records were lost, as far as that is known."""
+    if completeness["lost_is_exact"]:
+        return _count(completeness["lost"])
+    return f"at least {_count(completeness['lost'])}" if completeness["lost"] else "an unknown number"
+
+
 def _percent(fraction: Optional[float]) -> str:
     return _DASH if fraction is None else f"{100 * fraction:.1f} %"
 
@@ -69,7 +76,7 @@ def _header(data: Dict[str, Any]) -> str:
     facts = [f"pid {run['pid']}" if run["pid"] is not None else "", f"host {run['host']}" if run["host"] else "", gpus,
              f"engine {run['engine']}" if run["engine"] else "", time_text(run["wall_ns"])]
     state = "complete" if whole["is_complete"] else "incomplete: something is known to be missing"
-    lost = f"{'' if whole['lost_is_exact'] else 'at least '}{_count(whole['lost'])} lost"
+    lost = f"{lost_text(whole)} lost"
     kind = "soft" if whole["is_complete"] else "bad"
     return (f"<h1>{_text(run['app'] or 'unnamed program')}</h1>"
             f"<p class=soft>{_text(' · '.join(fact for fact in facts if fact))}</p>"
@@ -171,7 +178,10 @@ def _losses(data: Dict[str, Any], _: int) -> str:
     words = ("reason", "record_type", "message", "cause")
     rows = [(_lost(loss), " · ".join(str(loss[key]) for key in words if loss.get(key)))
             for loss in data["completeness"]["losses"]]
-    return _table(("records", "reason"), rows) if rows else "<p class=soft>nothing lost</p>"
+    if rows:
+        return _table(("records", "reason"), rows)
+    is_exact = data["completeness"]["lost_is_exact"]
+    return f"<p class=soft>{'nothing lost' if is_exact else 'how much is missing is not known'}</p>"
 
 
 _SECTIONS: Tuple[Tuple[str, Callable[[Dict[str, Any], int], str]], ...] = (

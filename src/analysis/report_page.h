@@ -81,6 +81,10 @@ void section_losses(struct page *page);
 
 /* complete or what is missing, in words; used by header and JSON. */
 bool session_is_complete(const struct session_model *model);
+struct lost_words {
+    char text[48]; /* "0", "at least 12", "an unknown number" */
+};
+struct lost_words lost_text(const struct session_model *model);
 /* False where kernels ran and none was timed, because counters need tracing paused. */
 bool session_has_kernel_times(const struct session_model *model);
 struct quantity cost_text(const struct analysis *analysis); /* "0.4 %", "" when nothing is known */

@@ -107,18 +107,15 @@ void section_header(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
     const struct session_model *model = analysis->model;
-    bool is_exact;
-    uint64_t lost = session_lost(model, &is_exact);
     identity_line(page);
     struct page_list list = page_list_start(page, 1, session_is_complete(model) ? "complete: " : "incomplete: ");
     list.indent = 3;
     if (analysis->has_kernel_engine)
-        page_list_add(&list, "%s kernel%s recorded, %s%s lost", quantity_count(model->kernels.count).text,
-                      model->kernels.count == 1 ? "" : "s", is_exact ? "" : "at least ", quantity_count(lost).text);
+        page_list_add(&list, "%s kernel%s recorded, %s lost", quantity_count(model->kernels.count).text,
+                      model->kernels.count == 1 ? "" : "s", lost_text(model).text);
     else
-        page_list_add(&list, "%s GPU sample%s recorded, %s%s lost", quantity_count(model->device_metrics.count).text,
-                      model->device_metrics.count == 1 ? "" : "s", is_exact ? "" : "at least ",
-                      quantity_count(lost).text);
+        page_list_add(&list, "%s GPU sample%s recorded, %s lost", quantity_count(model->device_metrics.count).text,
+                      model->device_metrics.count == 1 ? "" : "s", lost_text(model).text);
     if (model->deep.untimed_count)
         page_list_add(&list, "%s more launched, not timed", quantity_count(model->deep.untimed_count).text);
     ending_items(&list, model);

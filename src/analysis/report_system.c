@@ -211,8 +211,12 @@ static void loss_lines(struct page *page)
         bytes_append_text(page->out, "   ");
         page_wrapped(page, 5, bytes_text(&line));
     }
-    if (!model->loss_count)
-        bytes_append_text(page->out, "   nothing lost\n");
+    if (session_lacks_end(model))
+        bytes_append_text(page->out, "   how much of the end is missing is not known\n");
+    if (session_has_gap(model))
+        bytes_append_text(page->out, "   how much the damaged or missing lines held is not known\n");
+    if (!model->loss_count && !session_lacks_end(model) && !session_has_gap(model))
+        bytes_append_text(page->out, model->summary.is_live ? "   nothing lost so far\n" : "   nothing lost\n");
     if (model->invalid_rows)
         bytes_append_format(page->out, "   %s rows with impossible values left out\n",
                             quantity_count(model->invalid_rows).text);

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/report_page.h"
 
+#include <stdio.h>
+
 bool session_is_complete(const struct session_model *model)
 {
     bool is_exact;
     return !session_lost(model, &is_exact) && is_exact && model->summary.has_shutdown &&
-           !model->summary.is_synthetic_shutdown && !model->summary.has_torn_tail && !model->summary.damaged_lines &&
-           !model->summary.missing_lines && !model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] &&
-           !model->issues_by_kind[LOG_ISSUE_UNREADABLE] && !model->issues_by_kind[LOG_ISSUE_LOSS] &&
-           !model->invalid_rows;
+           !model->summary.is_synthetic_shutdown && !model->invalid_rows;
+}
+
+struct lost_words lost_text(const struct session_model *model)
+{
+    bool is_exact;
+    uint64_t lost = session_lost(model, &is_exact);
+    struct lost_words words = {"an unknown number"};
+    if (is_exact || lost)
+        snprintf(words.text, sizeof words.text, "%s%s", is_exact ? "" : "at least ", quantity_count(lost).text);
+    return words;
 }
 
 bool session_has_kernel_times(const struct session_model *model)
@@ -57,8 +66,6 @@ gpufl_status report_text(const struct session_model *model, const struct report_
 static void headline_write(const struct analysis *analysis, struct bytes *out)
 {
     const struct session_model *model = analysis->model;
-    bool is_exact;
-    uint64_t lost = session_lost(model, &is_exact);
     const char *plural = model->kernels.count == 1 ? "" : "s";
     struct quantity wall = quantity_time((double)analysis->wall_ns);
     if (!session_has_kernel_times(model))
@@ -75,7 +82,11 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
         bytes_append_format(out, "%s GPU samples in %s", quantity_count(model->device_metrics.count).text, wall.text);
     if (session_has_kernel_times(model) && model->deep.untimed_count)
         bytes_append_format(out, ", %s more not timed", quantity_count(model->deep.untimed_count).text);
-    bytes_append_format(out, ", %s%s lost", is_exact ? "" : "at least ", quantity_count(lost).text);
+    bytes_append_format(out, ", %s lost", lost_text(model).text);
+    if (session_lacks_end(model) && model->job.signal != CELL_UNKNOWN)
+        bytes_append_format(out, ", killed by signal %lld: the end is missing", (long long)model->job.signal);
+    else if (session_lacks_end(model))
+        bytes_append_text(out, ", not closed: the end is missing");
     if (*cost_text(analysis).text)
         bytes_append_format(out, ", cost %s", cost_text(analysis).text);
 }

@@ -265,10 +265,23 @@ const struct device_info *session_device(const struct session_model *model, uint
     return NULL;
 }
 
+bool session_lacks_end(const struct session_model *model)
+{
+    const struct log_summary *summary = &model->summary;
+    return summary->has_torn_tail || (!summary->is_live && (!summary->has_shutdown || summary->is_synthetic_shutdown));
+}
+
+bool session_has_gap(const struct session_model *model)
+{
+    return model->summary.damaged_lines || model->summary.missing_lines ||
+           model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] || model->issues_by_kind[LOG_ISSUE_UNREADABLE] ||
+           model->issues_by_kind[LOG_ISSUE_LOSS];
+}
+
 uint64_t session_lost(const struct session_model *model, bool *is_exact)
 {
     uint64_t lost = 0;
-    *is_exact = true;
+    *is_exact = !session_lacks_end(model) && !session_has_gap(model);
     for (size_t i = 0; i < model->loss_count; i++) {
         lost = sum_saturated_u64(lost, model->losses[i].count);
         *is_exact = *is_exact && !model->losses[i].has_unknown_count;

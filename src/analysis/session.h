@@ -205,7 +205,12 @@ void session_free(struct session_model *model);
 /* NULL when the id was never defined. */
 const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id);
 const struct device_info *session_device(const struct session_model *model, uint16_t device);
-/* Known lost records; *is_exact is false when some loss had no count. */
+/* The end was not written: the program was killed, or left without closing its session. A session that is still being
+ * written lacks none. */
+bool session_lacks_end(const struct session_model *model);
+/* Something between beginning and end was written and cannot be read. */
+bool session_has_gap(const struct session_model *model);
+/* Known lost records; *is_exact is false when some loss had no count, and where end or gap hold an unknown number. */
 uint64_t session_lost(const struct session_model *model, bool *is_exact);
 
 #endif

@@ -43,7 +43,8 @@ static void session_write(struct bytes *out, const struct store_session *session
     member_int(out, "lines", session->lines);
     member_int(out, "bytes", session->bytes);
     member_int(out, "lost", session->lost);
-    member_bool(out, "lost_is_exact", !session->has_unknown_loss);
+    /* How much of its end a killed program took with it, nobody knows. */
+    member_bool(out, "lost_is_exact", !session->has_unknown_loss && session->state != STORE_SESSION_CRASHED);
     member_int(out, "revision", session->revision);
     retention_write(out, session->retention_ns);
     list_open(out, "tags");

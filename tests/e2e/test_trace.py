@@ -241,6 +241,18 @@ class Processes(TestCase):
         self.assertEqual(traced.returncode, 7)
         self.assertTrue(self.verify(traced.sessions[0])["is_complete"])
 
+    def test_what_a_killed_program_lost_is_not_called_nothing(self):
+        for number in (9, 15):
+            traced = self.trace("--run-ms", 300, "--pause-us", 500, "--crash", number,
+                                directory=self.directory / str(number))
+            closing = traced.stderr.splitlines()[-1]
+            self.assertIn(f"an unknown number lost, killed by signal {number}: the end is missing", closing)
+            completeness = self.report(traced.sessions[0])["completeness"]
+            self.assertFalse(completeness["lost_is_exact"])
+            text = gpufl("report", traced.sessions[0]).stdout
+            self.assertIn("how much of the end is missing is not known", text)
+            self.assertNotIn("nothing lost", text)
+
     def test_a_crash_is_recorded_with_its_signal(self):
         traced = self.trace("--launches", 50, "--crash", 6)
         self.assertGreater(traced.returncode, 128)

@@ -204,9 +204,58 @@ static void the_headline_says_what_was_recorded(void **state)
 {
     (void)state;
     assert_headline("trace", "62 kernels, 41.5 ms GPU busy of 100 ms, 0 lost, cost 0.4 %");
-    assert_headline("killed", "20 kernels, 3.00 ms GPU busy of 5.95 ms, at least 600 lost");
+    assert_headline("killed",
+                    "20 kernels, 3.00 ms GPU busy of 5.95 ms, at least 600 lost, not closed: the end is missing");
+    assert_headline("degraded",
+                    "1 GPU samples in 2.00 ms, an unknown number lost, killed by signal 9: the end is missing");
     assert_headline("monitor", "60 GPU samples in 60.0 s, 0 lost, cost 0.1 %");
     assert_headline("two_gpus", "12 kernels, 11.9 ms GPU busy of 2 x 10.0 ms, 0 lost");
+}
+
+static void assert_losses_say(const struct session_model *model, bool is_exact, const char *words,
+                              const char *not_words)
+{
+    bool is_told_exact;
+    assert_int_equal(session_lost(model, &is_told_exact), 0);
+    assert_int_equal(is_told_exact, is_exact);
+    struct bytes out = {0};
+    assert_int_equal(report_text(model, &(struct report_options){0}, &out), GPUFL_OK);
+    if (!strstr(bytes_text(&out), words) || (*not_words && strstr(bytes_text(&out), not_words)))
+        fail_msg("\"%s\" and not \"%s\" is not in %s", words, not_words, bytes_text(&out));
+    bytes_free(&out);
+}
+
+static void what_a_hole_took_is_not_called_nothing(void **state)
+{
+    (void)state;
+    const char *const end = "how much of the end is missing is not known";
+    const char *const middle = "how much the damaged or missing lines held is not known";
+    struct loaded loaded = load("trace");
+    struct session_model *model = loaded.model;
+    const struct log_summary whole = model->summary;
+    assert_losses_say(model, true, "nothing lost\n", "not known");
+    model->summary.has_shutdown = false;
+    assert_losses_say(model, false, end, "nothing lost");
+    model->summary.is_live = true;
+    assert_losses_say(model, true, "nothing lost so far", "not known");
+    model->summary = whole;
+    model->summary.is_synthetic_shutdown = true;
+    assert_losses_say(model, false, end, "nothing lost");
+    model->summary = whole;
+    model->summary.has_torn_tail = true;
+    assert_losses_say(model, false, end, "nothing lost");
+    model->summary = whole;
+    model->summary.damaged_lines = 1;
+    assert_losses_say(model, false, middle, "nothing lost");
+    model->summary = whole;
+    model->summary.missing_lines = 1;
+    model->summary.is_live = true;
+    assert_losses_say(model, false, middle, "nothing lost");
+    model->summary = whole;
+    model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] = 1;
+    assert_losses_say(model, false, middle, "nothing lost");
+    assert_losses_say(model, false, "an unknown number lost", "0 lost");
+    unload(&loaded);
 }
 
 static void no_report_holds_a_raw_control_character(void **state)
@@ -262,6 +311,7 @@ int main(void)
         cmocka_unit_test(v1_details_give_occupancy_and_scope_without_inventing_times),
         cmocka_unit_test(memory_is_followed_from_allocation_to_release),
         cmocka_unit_test(the_headline_says_what_was_recorded),
+        cmocka_unit_test(what_a_hole_took_is_not_called_nothing),
         cmocka_unit_test(no_report_holds_a_raw_control_character),
         cmocka_unit_test(the_text_fits_into_100_columns),
     };

@@ -12,6 +12,7 @@ except ImportError as error:
     raise ImportError(f"gpufl.viz needs matplotlib, and {error.name or 'it'} cannot be imported: install it (apt-get "
                       "install python3-matplotlib, or pip install matplotlib)") from error
 
+from .._html import lost_text
 from ._palette import Palette
 
 WIDTH_IN = 13.0
@@ -120,10 +121,10 @@ def header(paper: Paper, session: Any) -> None:
     paper.text(" · ".join(part for part in parts if part), LARGE, weight="bold")
     paper.skip(0.26)
     completeness = analysis["completeness"]
-    exact = "" if completeness["lost_is_exact"] else "at least "
+    lost = lost_text(completeness)
     state = "complete" if completeness["is_complete"] else "incomplete"
     if not completeness["has_shutdown"]:
         state += " (still running)" if completeness["is_live"] else " (the program did not end properly)"
-    paper.text(f"{state}: {completeness['kernels']:,} kernels recorded, {exact}{completeness['lost']:,} lost", NORMAL,
+    paper.text(f"{state}: {completeness['kernels']:,} kernels recorded, {lost} lost", NORMAL,
                paper.palette.dim if completeness["is_complete"] else paper.palette.bad)
     paper.skip(0.34)

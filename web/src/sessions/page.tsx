@@ -153,8 +153,10 @@ function columnsMake(picked: readonly string[], onPick: (id: string) => void): C
             cell: (row) =>
                 row.lost > 0 ? (
                     <span class="red">{`${row.lost_is_exact ? "" : "≥ "}${format.countShort(row.lost)}`}</span>
-                ) : (
+                ) : row.lost_is_exact ? (
                     "0"
+                ) : (
+                    "–"
                 ),
         },
         { id: "bytes", title: "size", width: 76, value: (row) => row.bytes, text: (row) => format.bytes(row.bytes) },
