@@ -7,8 +7,8 @@
  *                   gpufl_version start_ns end_ns wall_ns
  *   gpus            [{device name uuid compute_capability multiprocessors}]
  *   completeness    is_complete has_shutdown is_live has_torn_tail signal lines bytes damaged_lines missing_lines
- *                   invalid_rows kernels lost lost_is_exact losses [{reason record_type count count_is_exact message
- *                   cause}]
+ *                   missing_rows invalid_rows kernels lost lost_is_exact losses [{reason record_type count
+ *                   count_is_exact message cause}]
  *   overhead        cupti_fraction gpufl_fraction (of wall_ns) and the raw sums
  *   time            [{device busy_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns queued_ns no_work_ns
  *                   unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
@@ -78,6 +78,7 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
     member_uint(out, "bytes", model->summary.bytes);
     member_uint(out, "damaged_lines", model->summary.damaged_lines);
     member_uint(out, "missing_lines", model->summary.missing_lines);
+    member_uint(out, "missing_rows", session_missing_rows(model));
     member_uint(out, "invalid_rows", model->invalid_rows);
     member_int(out, "kernels", kernels);
     member_uint(out, "lost", lost);

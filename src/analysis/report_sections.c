@@ -101,6 +101,9 @@ static void ending_items(struct page_list *list, const struct session_model *mod
     if (summary->missing_lines)
         page_list_add(list, "%s missing line%s", quantity_count(summary->missing_lines).text,
                       summary->missing_lines == 1 ? "" : "s");
+    if (session_missing_rows(model))
+        page_list_add(list, "%s missing row%s", quantity_count(session_missing_rows(model)).text,
+                      session_missing_rows(model) == 1 ? "" : "s");
 }
 
 void section_header(struct page *page)

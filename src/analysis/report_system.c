@@ -215,7 +215,9 @@ static void loss_lines(struct page *page)
         bytes_append_text(page->out, "   how much of the end is missing is not known\n");
     if (session_has_gap(model))
         bytes_append_text(page->out, "   how much the damaged or missing lines held is not known\n");
-    if (!model->loss_count && !session_lacks_end(model) && !session_has_gap(model))
+    bool is_exact;
+    (void)session_lost(model, &is_exact);
+    if (!model->loss_count && is_exact)
         bytes_append_text(page->out, model->summary.is_live ? "   nothing lost so far\n" : "   nothing lost\n");
     if (model->invalid_rows)
         bytes_append_format(page->out, "   %s rows with impossible values left out\n",
@@ -243,7 +245,8 @@ static void issue_lines(struct page *page)
         text_escape(&line, issue->file, strlen(issue->file));
         if (issue->line)
             bytes_append_format(&line, ":%llu", (unsigned long long)issue->line);
-        bytes_append_text(&line, ": ");
+        if (*issue->file)
+            bytes_append_text(&line, ": ");
         text_escape(&line, issue->text, strlen(issue->text));
         bytes_append_text(page->out, "   ");
         page_wrapped(page, 5, bytes_text(&line));

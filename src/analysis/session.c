@@ -161,6 +161,9 @@ gpufl_status session_load_from(struct session_model **out, session_reader_fn rea
     if (loader.status != GPUFL_OK)
         status = problem_set(problem, loader.status, "the session cannot be loaded: %s",
                              loader.status == GPUFL_E_LIMIT ? "more than 4 billion kernels" : "out of memory");
+    /* Of a session that is being written, a channel may have been read before its end came. */
+    if (status == GPUFL_OK && !model->summary.is_part && !model->summary.is_live)
+        row_counts_check(&loader.row_counts, &model->summary, on_issue, &loader);
     if (status == GPUFL_OK) {
         status = loader_finish(&loader);
         if (status != GPUFL_OK)
@@ -274,14 +277,19 @@ bool session_lacks_end(const struct session_model *model)
 bool session_has_gap(const struct session_model *model)
 {
     return model->summary.damaged_lines || model->summary.missing_lines ||
-           model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] || model->issues_by_kind[LOG_ISSUE_UNREADABLE] ||
-           model->issues_by_kind[LOG_ISSUE_LOSS];
+           model->issues_by_kind[LOG_ISSUE_MISSING_LINES] || model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] ||
+           model->issues_by_kind[LOG_ISSUE_UNREADABLE] || model->issues_by_kind[LOG_ISSUE_LOSS];
+}
+
+uint64_t session_missing_rows(const struct session_model *model)
+{
+    return model->issues_by_kind[LOG_ISSUE_COUNT_MISMATCH];
 }
 
 uint64_t session_lost(const struct session_model *model, bool *is_exact)
 {
     uint64_t lost = 0;
-    *is_exact = !session_lacks_end(model) && !session_has_gap(model);
+    *is_exact = !session_lacks_end(model) && !session_has_gap(model) && !session_missing_rows(model);
     for (size_t i = 0; i < model->loss_count; i++) {
         lost = sum_saturated_u64(lost, model->losses[i].count);
         *is_exact = *is_exact && !model->losses[i].has_unknown_count;

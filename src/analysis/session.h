@@ -210,7 +210,9 @@ const struct device_info *session_device(const struct session_model *model, uint
 bool session_lacks_end(const struct session_model *model);
 /* Something between beginning and end was written and cannot be read. */
 bool session_has_gap(const struct session_model *model);
-/* Known lost records; *is_exact is false when some loss had no count, and where end or gap hold an unknown number. */
+/* Rows that the shutdown record counts and that were not read, or were read and not counted. */
+uint64_t session_missing_rows(const struct session_model *model);
+/* Known lost records; *is_exact is false when some loss had no count, and where something of the log itself is missing. */
 uint64_t session_lost(const struct session_model *model, bool *is_exact);
 
 #endif

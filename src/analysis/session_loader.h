@@ -5,6 +5,7 @@
 #define GPUFL_ANALYSIS_SESSION_LOADER_H
 
 #include "analysis/session.h"
+#include "logfile/row_counts.h"
 
 /* Marks a path id as an id of loader->paths rather than of scope_name_dict. */
 #define V1_PATH 0x80000000u
@@ -53,6 +54,7 @@ struct session_loader {
     struct mig_place *migs;
     size_t mig_count, mig_capacity;
     struct deep_loader deep;
+    struct row_counts row_counts;
     gpufl_status status; /* the first failure stops the reader */
 };
 

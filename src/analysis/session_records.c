@@ -184,6 +184,7 @@ static void shutdown(struct session_loader *loader, const struct json_value *obj
         job->has_crashed = json_get_bool(object, "crashed", false);
     }
     shutdown_losses(loader, object);
+    row_counts_take(&loader->row_counts, object);
 }
 
 static void capabilities(struct session_loader *loader, const struct json_value *object)

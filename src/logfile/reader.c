@@ -38,8 +38,11 @@ struct reader {
     /* of the channel being read */
     uint64_t next_seq;
     uint64_t damaged_since; /* damaged lines since the last good seq: they explain a gap */
+    bool has_end;           /* a shutdown record that the program wrote */
     bool has_pending;       /* a damaged line, not yet reported: see settle_damage */
     struct log_issue pending;
+    const struct session_file *unended[CHANNEL_COUNT]; /* last files of channels without that record */
+    bool has_numbers; /* the session is ours: GPUFlight numbers no lines, and need not end every channel */
 };
 
 static void report_issue(struct reader *reader, const struct log_issue *issue)
@@ -155,7 +158,9 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
     char reason[LINE_REASON_SIZE];
     reader->summary->lines++;
     if (log_line_decode(&line, &reader->view, &document, text, size, reason)) {
-        settle_damage(reader, line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false));
+        bool is_synthetic = line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false);
+        settle_damage(reader, is_synthetic);
+        reader->has_end |= line.type == RECORD_SHUTDOWN && !is_synthetic;
         if (follow_seq(reader, &line))
             deliver(reader, &line);
     } else if (!is_tail || !is_last_file) {
@@ -331,6 +336,7 @@ static gpufl_status read_channel(struct reader *reader, enum channel channel)
     }
     reader->next_seq = 1;
     reader->damaged_since = 0;
+    reader->has_end = false;
     gpufl_status status = GPUFL_OK;
     if (reader->summary->is_live && is_ours && last < files->log_count) {
         status = read_growing_channel(reader, channel, first_index, last_index);
@@ -342,6 +348,9 @@ static gpufl_status read_channel(struct reader *reader, enum channel channel)
         }
     }
     settle_damage(reader, false);
+    reader->has_numbers |= reader->next_seq > 1;
+    if (!reader->has_end && last < files->log_count)
+        reader->unended[channel] = &files->items[last];
     return status;
 }
 
@@ -396,8 +405,16 @@ static void report_end(struct reader *reader)
         return;
     if (reader->on_issue)
         windows_report_holes(&reader->files, reader->on_issue, reader->user);
-    if (summary->has_shutdown && !summary->is_synthetic_shutdown)
+    if (summary->has_shutdown && !summary->is_synthetic_shutdown) {
+        for (int i = 0; i < CHANNEL_COUNT && reader->has_numbers && !summary->is_live; i++) {
+            reader->file = reader->unended[channel_order[i]];
+            if (reader->file)
+                REPORT(reader, LOG_ISSUE_MISSING_LINES, 0, 0,
+                       "there is no shutdown record, which other channels have: the end of this one is missing");
+        }
+        reader->file = NULL;
         return;
+    }
     REPORT(reader, LOG_ISSUE_UNFINISHED, 0, 0, "%s",
            summary->is_live ? "the session is still being written"
            : summary->has_shutdown

@@ -51,6 +51,7 @@ struct log_summary {
     uint64_t rows[RECORD_TYPE_COUNT];
     uint64_t sealed_files, sealed_bytes;
     bool has_torn_tail, has_shutdown, is_synthetic_shutdown, is_live /* lock held by a living writer */;
+    bool is_part; /* the reader was asked for some records only: rows are not all there are */
 };
 
 /* Counts a line that is delivered; not its bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logfile/id_set.h"
-#include "logfile/reader.h"
+#include "logfile/row_counts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,8 +43,7 @@ struct verifier {
     struct verify_report *report;
     struct id_set spaces[SPACE_COUNT];
     bool has_hole;
-    bool has_counts[RECORD_TYPE_COUNT]; /* from the shutdown record */
-    int64_t counts[RECORD_TYPE_COUNT];
+    struct row_counts counts;
     int64_t shutdown_lost; /* sum of its "lost" */
     int64_t cupti_told;    /* loss records with CUPTI's own reason */
     bool has_unknown_drop; /* cupti_dropped is null */
@@ -142,17 +141,7 @@ static void take_loss(struct verifier *verifier, const struct log_line *line)
 
 static void take_shutdown(struct verifier *verifier, const struct log_line *line)
 {
-    const struct json_value *rows = json_member(line->object, "rows");
-    if (rows && rows->kind == JSON_OBJECT) {
-        for (const struct json_value *entry = rows->child; entry; entry = entry->next) {
-            enum record_type type = record_type_of(entry->key, entry->key_size);
-            /* Records of all channels are delivered once, however often they were written. */
-            if (entry->kind != JSON_INT || record_catalogue[type].channel == CHANNEL_COUNT)
-                continue;
-            verifier->has_counts[type] = true;
-            verifier->counts[type] = entry->integer;
-        }
-    }
+    row_counts_take(&verifier->counts, line->object);
     const struct json_value *lost = json_member(line->object, "lost");
     if (lost && lost->kind == JSON_OBJECT)
         for (const struct json_value *entry = lost->child; entry; entry = entry->next)
@@ -205,14 +194,7 @@ static void check_space(struct verifier *verifier, int space, const char *name)
 static void check_counts(struct verifier *verifier)
 {
     const struct log_summary *summary = &verifier->report->summary;
-    for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        if (!verifier->has_counts[type] || (uint64_t)verifier->counts[type] == summary->rows[type])
-            continue;
-        uint64_t said = (uint64_t)verifier->counts[type], found = summary->rows[type];
-        add_issue(verifier, LOG_ISSUE_COUNT_MISMATCH, "", 0, said > found ? said - found : found - said,
-                  "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64, record_catalogue[type].name,
-                  said, found);
-    }
+    row_counts_check(&verifier->counts, summary, take_issue, verifier);
     uint64_t told = verifier->report->lost_records;
     if ((uint64_t)verifier->shutdown_lost > told) {
         uint64_t more = (uint64_t)verifier->shutdown_lost - told;

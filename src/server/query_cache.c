@@ -116,7 +116,9 @@ static gpufl_status read_store(void *user, log_line_fn on_line, log_issue_fn on_
 {
     (void)on_issue; /* what was damaged was refused when it was delivered */
     struct store_reading *reading = user;
-    *summary = (struct log_summary){0};
+    *summary = (struct log_summary){.is_part = reading->range->to_ns || reading->range->columns};
+    for (unsigned type = 0; type < RECORD_TYPE_COUNT; type++)
+        summary->is_part |= !record_set_has(&reading->range->types, type);
     reading->on_line = on_line;
     reading->line_user = line_user;
     reading->summary = summary;

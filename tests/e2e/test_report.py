@@ -80,6 +80,35 @@ class NoSample(TestCase):
             self.assertNotIn("higher", text)
 
 
+class Holes(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.path = self.trace("--launches", 6000).sessions[0]
+
+    def assert_hole(self, kernels):
+        completeness = self.report(self.path)["completeness"]
+        self.assertEqual((completeness["is_complete"], completeness["lost_is_exact"], completeness["kernels"]),
+                         (False, False, kernels))
+        self.assertGreaterEqual(completeness["missing_rows"], 6000 - kernels)
+        text = gpufl("report", self.path).stdout
+        self.assertIn(f"incomplete: {kernels:,} kernels recorded, an unknown number lost", text)
+        self.assertIn(f"kernel_event_batch: the shutdown record counts 6000 rows, there are {kernels}",
+                      " ".join(text.split()))
+        self.assertNotIn("nothing lost", text)
+        self.assertFalse(self.verify(self.path)["is_complete"])
+
+    def test_a_channel_that_was_cut_between_lines_is_not_called_complete(self):
+        device = self.path / "device.log"
+        lines = device.read_text().splitlines(keepends=True)
+        batches = [number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line]
+        device.write_text("".join(lines[:batches[1]]))
+        self.assert_hole(len(json.loads(lines[batches[0]])["rows"]))
+
+    def test_a_channel_that_is_gone_is_not_called_complete(self):
+        (self.path / "device.log").unlink()
+        self.assert_hole(0)
+
+
 class Report(TestCase):
     def setUp(self):
         super().setUp()

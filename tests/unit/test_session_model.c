@@ -233,6 +233,24 @@ static void a_kernel_takes_at_most_64_bytes(void **state)
     session_free(model);
 }
 
+static void rows_that_only_the_shutdown_record_knows_are_an_issue(void **state)
+{
+    channel_write(
+        *state, "device",
+        JOB KERNELS(
+            "\"dt_ns\",\"duration_ns\"",
+            "[0,5],[10,5]") "{\"type\":\"shutdown\",\"session_id\":\"s\",\"ts_ns\":1000000001000,"
+                            "\"rows\":{\"kernel_event_batch\":5,\"memcpy_event_batch\":0,\"nobodys_batch\":7}}\n");
+    struct session_model *model = load(*state);
+    assert_int_equal(model->issues_by_kind[LOG_ISSUE_COUNT_MISMATCH], 3);
+    assert_int_equal(model->issue_count, 1);
+    assert_string_equal(model->issues[0].text, "kernel_event_batch: the shutdown record counts 5 rows, there are 2");
+    bool is_exact;
+    assert_int_equal(session_lost(model, &is_exact), 0);
+    assert_false(is_exact);
+    session_free(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_scope_whose_begin_was_lost_starts_where_its_end_says, setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_directory_is_an_error_that_names_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_kernel_takes_at_most_64_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_that_only_the_shutdown_record_knows_are_an_issue, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

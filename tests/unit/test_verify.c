@@ -235,6 +235,26 @@ static void scattered_ids_stay_within_bounded_memory(void **state)
     batch_free(&batch);
 }
 
+static void a_channel_without_its_end_is_a_hole(void **state)
+{
+    end_session(begin_session(*state, true, true, true), "");
+    char dir[512];
+    fixture_path(dir, *state, FIXTURE_ID);
+    size_t size;
+    char *text = fixture_read(dir, "device.log", &size);
+    char *end = strstr(text, "{\"type\":\"shutdown\"");
+    assert_non_null(end);
+    fixture_write(dir, "device.log", text, (size_t)(end - text));
+    free(text);
+    struct verify_report report = verify(*state);
+    assert_int_equal(report.issue_count, 1);
+    const struct log_issue *issue = first_of(&report, LOG_ISSUE_MISSING_LINES);
+    assert_string_equal(issue->file, "device.log");
+    assert_non_null(strstr(issue->text, "no shutdown record"));
+    assert_false(report.is_complete);
+    verify_report_free(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +277,7 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(many_issues_are_counted_but_not_all_kept, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(scattered_ids_stay_within_bounded_memory, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_channel_without_its_end_is_a_hole, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,7 @@ describe("completeness", () => {
         signal: null,
         damaged_lines: 0,
         missing_lines: 0,
+        missing_rows: 0,
         invalid_rows: 0,
         kernels: 1,
         lost: 0,
@@ -210,6 +211,7 @@ describe("completeness", () => {
         expect(completenessText({ ...whole, lost: 12, lost_is_exact: false, has_torn_tail: true })).toBe(
             "at least 12 events were not recorded; the last line is torn",
         );
+        expect(completenessText({ ...whole, missing_rows: 1904 })).toBe("1,904 rows are missing");
         expect(completenessText({ ...whole, has_shutdown: false })).toBe("the recording was never closed");
         expect(completenessText({ ...whole, has_shutdown: false, is_live: true })).toBe("");
     });

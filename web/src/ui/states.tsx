@@ -123,6 +123,7 @@ export interface Completeness {
     signal: number | null;
     damaged_lines: number;
     missing_lines: number;
+    missing_rows: number;
     invalid_rows: number;
     kernels: number;
     lost: number;
@@ -136,6 +137,7 @@ export function completenessText(state: Completeness): string {
     if (state.lost > 0)
         parts.push(`${state.lost_is_exact ? "" : "at least "}${format.count(state.lost)} events were not recorded`);
     if (state.missing_lines > 0) parts.push(`${format.count(state.missing_lines)} lines are missing`);
+    if (state.missing_rows > 0) parts.push(`${format.count(state.missing_rows)} rows are missing`);
     if (state.damaged_lines > 0) parts.push(`${format.count(state.damaged_lines)} lines are damaged`);
     if (state.invalid_rows > 0) parts.push(`${format.count(state.invalid_rows)} rows make no sense`);
     if (state.has_torn_tail) parts.push("the last line is torn");

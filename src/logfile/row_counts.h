@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows that a session's shutdown record counts, compared with those that were read. */
+#ifndef GPUFL_LOGFILE_ROW_COUNTS_H
+#define GPUFL_LOGFILE_ROW_COUNTS_H
+
+#include "logfile/reader.h"
+
+struct row_counts {
+    bool is_told[RECORD_TYPE_COUNT];
+    int64_t told[RECORD_TYPE_COUNT];
+};
+
+/* A shutdown record; one without counts (of a launcher, of GPUFlight) changes nothing. */
+void row_counts_take(struct row_counts *counts, const struct json_value *shutdown);
+/* One issue for each type of which there are fewer or more rows than the shutdown record says. */
+void row_counts_check(const struct row_counts *counts, const struct log_summary *summary, log_issue_fn on_issue,
+                      void *user);
+
+#endif
