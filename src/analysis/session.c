@@ -162,7 +162,7 @@ gpufl_status session_load_from(struct session_model **out, session_reader_fn rea
         status = problem_set(problem, loader.status, "the session cannot be loaded: %s",
                              loader.status == GPUFL_E_LIMIT ? "more than 4 billion kernels" : "out of memory");
     /* Of a session that is being written, a channel may have been read before its end came. */
-    if (status == GPUFL_OK && !model->summary.is_part && !model->summary.is_live)
+    if (status == GPUFL_OK && !model->summary.is_live)
         row_counts_check(&loader.row_counts, &model->summary, on_issue, &loader);
     if (status == GPUFL_OK) {
         status = loader_finish(&loader);

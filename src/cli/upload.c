@@ -111,8 +111,7 @@ void upload_after_trace(const char *dir, const char *url, bool is_quiet)
     bytes_append_text(&words, " --url ");
     shell_word_append(&words, url);
     if (run(&options, &result) != GPUFL_OK)
-        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s
-", result.message, bytes_text(&words));
+        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, bytes_text(&words));
     else if (!is_quiet)
         fprintf(stderr, "gpufl: uploaded: %s\n", result.message);
     bytes_free(&words);

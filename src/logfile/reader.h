@@ -51,7 +51,9 @@ struct log_summary {
     uint64_t rows[RECORD_TYPE_COUNT];
     uint64_t sealed_files, sealed_bytes;
     bool has_torn_tail, has_shutdown, is_synthetic_shutdown, is_live /* lock held by a living writer */;
-    bool is_part; /* the reader was asked for some records only: rows are not all there are */
+    /* Some records only were asked for: rows are not all there are, batch_rows those of all batches, where known. */
+    bool is_part, has_batch_rows;
+    uint64_t batch_rows;
 };
 
 /* Counts a line that is delivered; not its bytes. */

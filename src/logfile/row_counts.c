@@ -19,17 +19,30 @@ void row_counts_take(struct row_counts *counts, const struct json_value *shutdow
     }
 }
 
+static void tell(const char *what, uint64_t told, uint64_t found, log_issue_fn on_issue, void *user)
+{
+    if (told == found)
+        return;
+    struct log_issue issue = {.kind = LOG_ISSUE_COUNT_MISMATCH, .count = told > found ? told - found : found - told};
+    snprintf(issue.text, sizeof issue.text, "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64, what,
+             told, found);
+    on_issue(user, &issue);
+}
+
 void row_counts_check(const struct row_counts *counts, const struct log_summary *summary, log_issue_fn on_issue,
                       void *user)
 {
+    uint64_t batch_rows = 0;
+    bool has_counts = false;
     for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        uint64_t told = (uint64_t)counts->told[type], found = summary->rows[type];
-        if (!counts->is_told[type] || told == found)
+        if (!counts->is_told[type])
             continue;
-        struct log_issue issue = {.kind = LOG_ISSUE_COUNT_MISMATCH,
-                                  .count = told > found ? told - found : found - told};
-        snprintf(issue.text, sizeof issue.text, "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64,
-                 record_catalogue[type].name, told, found);
-        on_issue(user, &issue);
+        has_counts = true;
+        if (record_catalogue[type].is_batch)
+            batch_rows += (uint64_t)counts->told[type];
+        if (!summary->is_part)
+            tell(record_catalogue[type].name, (uint64_t)counts->told[type], summary->rows[type], on_issue, user);
     }
+    if (summary->is_part && summary->has_batch_rows && has_counts)
+        tell("all batches", batch_rows, summary->batch_rows, on_issue, user);
 }

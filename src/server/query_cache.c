@@ -96,9 +96,16 @@ static void evict(struct query_cache *cache)
     }
 }
 
+/* What the catalog says of a session. */
+struct catalog_entry {
+    int64_t revision, created_ns, kernels, rows, lines, bytes, start_ns, end_ns;
+    bool is_live;
+};
+
 struct store_reading {
     struct store *store;
     const struct store_range *range;
+    const struct catalog_entry *entry; /* NULL: not asked for */
     log_line_fn on_line;
     void *line_user;
     struct log_summary *summary;
@@ -119,6 +126,9 @@ static gpufl_status read_store(void *user, log_line_fn on_line, log_issue_fn on_
     *summary = (struct log_summary){.is_part = reading->range->to_ns || reading->range->columns};
     for (unsigned type = 0; type < RECORD_TYPE_COUNT; type++)
         summary->is_part |= !record_set_has(&reading->range->types, type);
+    /* A session that was live when the catalog was read may have got its last rows and its end since then. */
+    summary->has_batch_rows = reading->entry && !reading->entry->is_live;
+    summary->batch_rows = summary->has_batch_rows ? (uint64_t)reading->entry->rows : 0;
     reading->on_line = on_line;
     reading->line_user = line_user;
     reading->summary = summary;
@@ -132,17 +142,12 @@ gpufl_status query_load(struct store *store, const struct store_range *range, in
     return session_load_from(out, read_store, &reading, kernels_expected > 0 ? (size_t)kernels_expected : 0, problem);
 }
 
-/* What the catalog says of a session. */
-struct catalog_entry {
-    int64_t revision, created_ns, kernels, lines, bytes, start_ns, end_ns;
-    bool is_live;
-};
-
 static bool take_entry(void *user, const struct store_session *session)
 {
     *(struct catalog_entry *)user = (struct catalog_entry){.revision = session->revision,
                                                            .created_ns = session->created_ns,
                                                            .kernels = session->kernels,
+                                                           .rows = session->rows,
                                                            .lines = session->lines,
                                                            .bytes = session->bytes,
                                                            .start_ns = session->start_ns,
@@ -158,7 +163,9 @@ static gpufl_status fill(struct query_session *session, struct store *store, con
     for (unsigned type = 0; session->is_light && type < RECORD_TYPE_COUNT; type++)
         if (!record_catalogue[type].is_batch)
             record_set_add(&range.types, type);
-    gpufl_status status = query_load(store, &range, session->is_light ? 0 : entry->kernels, &session->model, problem);
+    struct store_reading reading = {.store = store, .range = &range, .entry = entry};
+    size_t kernels_expected = session->is_light || entry->kernels < 0 ? 0 : (size_t)entry->kernels;
+    gpufl_status status = session_load_from(&session->model, read_store, &reading, kernels_expected, problem);
     if (status != GPUFL_OK)
         return status;
     struct log_summary *summary = &session->model->summary;

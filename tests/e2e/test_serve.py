@@ -53,6 +53,27 @@ class Delivery(ServeTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assert_holds(server, session)
 
+    def test_a_hole_in_what_was_sent_is_known_to_the_server(self):
+        session = self.record()
+        parts = ("/losses", "")
+        with Serve(self.data) as server:
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            for part in parts:
+                whole = server.get(f"/api/v1/sessions/{session.name}{part}")["completeness"]
+                self.assertEqual((whole["is_complete"], whole["missing_rows"]), (True, 0), part)
+        device = session / "device.log"
+        lines = device.read_text().splitlines(keepends=True)
+        hole = next(number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line)
+        rows = len(json.loads(lines[hole])["rows"])
+        device.write_text("".join(lines[:hole] + lines[hole + 1:]))
+        (session / ".gpufl-uploaded.json").unlink()
+        with Serve(self.directory / "other") as server:
+            self.upload(session, server.url)
+            for part in parts:
+                holed = server.get(f"/api/v1/sessions/{session.name}{part}")["completeness"]
+                self.assertEqual((holed["is_complete"], holed["missing_rows"], holed["lost_is_exact"]),
+                                 (False, rows, False), part)
+
     def test_the_recorded_training_answers_as_its_report_does(self):
         training = self.directory / "training"
         shutil.copytree(SOURCE / "examples/recorded/h200-training", training)
