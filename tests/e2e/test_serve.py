@@ -74,6 +74,15 @@ class Delivery(ServeTest):
                 self.assertEqual((holed["is_complete"], holed["missing_rows"], holed["lost_is_exact"]),
                                  (False, rows, False), part)
 
+    def test_what_a_killed_program_lost_is_not_known_to_the_server(self):
+        session = self.trace("--launches", 100, "--crash", 9).sessions[0]
+        with Serve(self.data) as server:
+            self.assertEqual(self.upload(session, server.url).returncode, 0)
+            catalog, = server.pages("/api/v1/sessions", "sessions")
+            self.assertEqual((catalog["state"], catalog["lost_is_exact"]), ("crashed", False))
+            losses = server.get(f"/api/v1/sessions/{session.name}/losses")["completeness"]
+            self.assertEqual((losses["is_complete"], losses["signal"], losses["lost_is_exact"]), (False, 9, False))
+
     def test_the_recorded_training_answers_as_its_report_does(self):
         training = self.directory / "training"
         shutil.copytree(SOURCE / "examples/recorded/h200-training", training)
