@@ -117,7 +117,8 @@ class Report(TestCase):
         self.path = self.traced.sessions[0]
 
     def test_copies_that_cupti_refused_are_not_hidden_by_memsets(self):
-        traced = self.trace("--launches", 200, "--copies", env=environment(FAKE_FAULTS="fail=cuptiActivityEnable@2:999"))
+        traced = self.trace("--launches", 200, "--copies", directory=self.directory / "refused",
+                            env=environment(FAKE_FAULTS="fail=cuptiActivityEnable@2:999"))
         text = gpufl("report", traced.session.path).stdout
         self.assertIn(" memset ", text)
         self.assertIn("\n   other copies: not recorded (CUPTI refused this kind of record)\n", text)
