@@ -281,7 +281,10 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
         struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
+        if (atomic_load(&context->state) == PC_CONTEXT_WANTED && !atomic_load(&context->is_gone)) {
+            struct problem refusal; /* of one context, which it has noted */
+            (void)pc_context_take_on(sampler, context, &refusal);
+        } else if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
             gpufl_status started = pc_sampling_start(context->sampling, problem);
             pc_context_begin(context);
             if (started != GPUFL_OK)

@@ -33,7 +33,7 @@ static struct gpu_context current_context(void)
     return (struct gpu_context){current(), 1, 0};
 }
 
-static void engine_open(bool is_serialized)
+static void engine_make(bool is_serialized)
 {
     product.library.handle = library_load("libcupti.so.13");
     product.version = 130001;
@@ -49,6 +49,11 @@ static void engine_open(bool is_serialized)
                                                .period_exponent = 16,
                                                .drain_ms = 2};
     CHECK(pc_sampler_make(&sampler, &options, NULL) == GPUFL_OK);
+}
+
+static void engine_open(bool is_serialized)
+{
+    engine_make(is_serialized);
     CHECK(pc_sampler_start(sampler) == GPUFL_OK);
 }
 
@@ -170,6 +175,27 @@ static void nothing_is_sampled_during_a_pause(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", pause_and_resume);
+}
+
+static void come_during_a_pause(void)
+{
+    struct problem problem = {""};
+    engine_make(false); /* without its thread */
+    const struct gpu_context context = current_context();
+    CHECK(pc_sampler_pause(sampler, &problem) == GPUFL_OK);
+    CHECK(pc_sampler_attach(sampler, &context, &problem) == GPUFL_OK);
+    CHECK(pc_sampler_totals(sampler).contexts == 0);
+    CHECK(pc_sampler_resume(sampler, 5, &problem) == GPUFL_OK);
+    CHECK(pc_sampler_totals(sampler).contexts == 1);
+    run_kernels(2, 9);
+    pc_sampler_stop(sampler, true);
+    CHECK(pc_sampler_totals(sampler).samples > 0);
+    engine_close();
+}
+static void a_context_that_came_during_a_pause_is_taken_on_by_its_end(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", come_during_a_pause);
 }
 
 static void contexts_come_and_go(void)
@@ -377,6 +403,7 @@ int main(void)
         cmocka_unit_test(samples_of_a_program_become_rows),
         cmocka_unit_test(serialized_samples_name_their_launch),
         cmocka_unit_test(nothing_is_sampled_during_a_pause),
+        cmocka_unit_test(a_context_that_came_during_a_pause_is_taken_on_by_its_end),
         cmocka_unit_test(contexts_may_come_and_go_while_sampling),
         cmocka_unit_test(contexts_beyond_the_limit_are_refused_and_counted),
         cmocka_unit_test(a_second_session_takes_over_what_the_first_left_on),
