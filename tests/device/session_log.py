@@ -28,9 +28,9 @@ def batch_rows(record):
     for name, cells in zip(record["columns"], record["cols"]):
         if name in record.get("delta", []):
             total, whole = 0, []
-            for cell in cells:
-                total += cell
-                whole.append(total)
+            for cell in cells:  # the difference to the last known one
+                total += cell or 0
+                whole.append(None if cell is None else total)
             cells = whole
         columns.append(cells)
     return [dict(zip(record["columns"], row)) for row in zip(*columns)]

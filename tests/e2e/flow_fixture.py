@@ -3,7 +3,6 @@
 end, read from the files without any of the product's code."""
 import collections
 import http.client
-import itertools
 import json
 import os
 import pathlib
@@ -51,6 +50,15 @@ class TlsServe(Serve):
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
 
 
+def summed(cells):
+    """Differences become values; an unknown one stays unknown, and the next is the difference to the one before it."""
+    total, values = 0, []
+    for cell in cells:
+        total += cell or 0
+        values.append(None if cell is None else total)
+    return values
+
+
 def batch_rows(batch):
     """The rows of a batch in either shape, as dictionaries with time_ns absolute."""
     names = batch["columns"]
@@ -60,7 +68,7 @@ def batch_rows(batch):
         columns = []
         for name, values in zip(names, batch["cols"]):
             if name in batch.get("delta", ()):
-                values = itertools.accumulate(values)
+                values = summed(values)
             columns.append(values)
         cells = zip(*columns)
     rows = [dict(zip(names, row)) for row in cells]

@@ -111,9 +111,15 @@ class Faults(TestCase):
                 self.assertEqual(values, [], answer)
                 self.assertTrue(answer["message"])
                 self.assertTrue(says_something, "refused without a word")
-            elif not values:
+            elif not values and self.had_its_turn(session, feature):
                 self.assertFalse(verdict["is_complete"], "granted, empty, and called complete")
         self.assert_counted(traced, session, verdict, last)
+
+    @staticmethod
+    def had_its_turn(session, feature):
+        """False: the engine takes turns, and on a busy machine the program ended before this one's."""
+        sources = {window["source"] for window in session.records("deep_window_event")}
+        return not sources or feature in sources
 
     def assert_counted(self, traced, session, verdict, capabilities):
         rows = len(session.rows("kernel_event_batch")) + len(session.rows("launch_event_batch"))

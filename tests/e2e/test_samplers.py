@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PC sampling, with and without breaks, and PM sampling on the fake GPU."""
+import os
+
+from deep_fixture import CUBIN, DEEP, PC, PM, SHORT_WINDOWS, Deep, final_capabilities, function_word
+from harness import environment, gpufl, main
+
+
+class PcSampling(Deep):
+    def check(self, *options):
+        _, session = self.run_engine([*PC, *options], "--launches", 200, "--kernel-us", 20, "--sync-every", 20, "--scopes")
+        self.assertEqual(len(session.rows("kernel_event_batch")), 200)
+        self.assert_granted(session, "PcSampling", "pc_sampling", "kernel_events", "cubin_disassembly")
+        config = session.first("pc_sampling_config")
+        self.assertEqual(config["period_cycles"], 8192)
+        self.assert_sections(session, "STALLS")
+        return session, config
+
+    def test_a_run_too_short_for_a_sample_says_so(self):
+        _, session = self.run_engine(["--engine", "PcSampling", "--pc-period", 31], "--launches", 1)
+        self.assertEqual(self.samples(session, 0), [])
+        self.assert_sections(session, "STALLS", "no sample was taken in ")
+
+    def test_samples_belong_to_functions_stalls_and_scopes(self):
+        session, config = self.check()
+        self.assertEqual(config["mode"], "continuous")
+        functions, reasons = session.dictionary("function_dict"), set(config["stall_reasons"])
+        scopes = {row["scope_instance_id"]: session.dictionary("scope_name_dict")[row["name_id"]]
+                  for row in session.rows("scope_event_batch")}
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertIn(str(row["stall_reason"]), reasons)
+            self.assertGreater(row["metric_value"], 0)
+            self.assertTrue(0 <= row["confidence_bp"] <= 10000)
+            if row["confidence_bp"] == 10000:
+                self.assertEqual(scopes[row["scope_id"]].split("|")[-1], function_word(functions[row["function_id"]]))
+
+    def test_serialized_samples_name_their_launch(self):
+        session, config = self.check("--pc-mode", "serialized")
+        self.assertEqual(config["mode"], "serialized")
+        launches = {row["corr_id"] for row in session.rows("kernel_event_batch")}
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        self.assertTrue({row["corr_id"] for row in rows} <= launches)
+        self.assertEqual({row["confidence_bp"] for row in rows}, {10000})
+
+    def test_the_code_of_modules_is_kept_once(self):
+        _, session = self.run_engine(PC, "--contexts", 2, "--threads", 2, FAKE_CUBIN=CUBIN)
+        self.assertEqual(len(session.records("code_object")), 1)
+
+
+class Breaks(Deep):
+    SHARE = [*PC, "--pc-share", 25]
+    APP = ("--launches", 800, "--kernel-us", 20, "--pause-us", 500)
+
+    def test_every_kernel_is_timed_and_samples_are_of_windows(self):
+        traced, session = self.run_engine(self.SHARE, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        self.assert_granted(session, "PcSampling", "pc_sampling", "kernel_events", "cubin_disassembly")
+        self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
+        windows = sorted(session.records("deep_window_event"), key=lambda window: window["start_ns"])
+        self.assertGreater(len(windows), 2)
+        self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
+        self.assertEqual({window["source"] for window in windows}, {"pc_sampling"})
+        self.assertTrue(all(before["end_ns"] < after["start_ns"] for before, after in zip(windows, windows[1:])))
+        covered = sum(window["launches_covered"] for window in windows)
+        self.assertTrue(0 < covered < traced.counts["kernels"], covered)
+        rows = self.samples(session, 0)
+        self.assertTrue(rows)
+        self.assertTrue({row["window_id"] for row in rows} <= {window["window_id"] for window in windows})
+        self.assert_sections(session, "STALLS", " % of the run", "DEEP DATA")
+
+    def test_a_graph_that_is_captured_meanwhile_stays_whole(self):
+        for name, options in {"PcSampling": self.SHARE, "Deep": DEEP}.items():
+            with self.subTest(name):
+                traced = self.trace("--launches", 400, "--pause-us", 500, "--graphs", "--capture-ms", 300, options=options,
+                                    env=environment(GPUFL_PC_SAMPLING_CYCLE_MS=80, **SHORT_WINDOWS),
+                                    directory=self.directory / name)
+                self.assertEqual(traced.returncode, 0, traced.stderr)
+                self.assertEqual(traced.counts["graph_launches"], 4)
+                self.assertGreater(len(traced.session.records("deep_window_event")), 2)
+
+    def test_a_switch_that_cupti_does_not_come_back_from_is_told_and_launches_go_on(self):
+        traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(
+            GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1",
+            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # what CUPTI still uses cannot be freed
+        self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 800))
+        self.assertIn("launches were held for 10000 ms", traced.stderr)
+        windows = traced.session.records("deep_window_event")
+        self.assertEqual([(window["window_id"], window["close_reason"]) for window in windows],
+                         [(1, "deadline"), (2, "session_stop")])
+        causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
+        self.assertIn("from a change between sampling and a break", causes[0])
+
+    def test_a_context_that_cannot_be_switched_off_ends_the_breaks_and_the_others_are_sampled_on(self):
+        traced = self.trace("--threads", 3, "--contexts", 3, "--run-ms", 1000, "--kernel-us", 400, "--sync-every", 4,
+                            options=[*PC, "--pc-share", 50], env=environment(
+                                GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@12:999"))
+        self.assertIn("PC sampling takes no more breaks", traced.stderr)
+        windows = traced.session.records("deep_window_event")
+        self.assertEqual([window["close_reason"] for window in windows], ["deadline"] * (len(windows) - 1) + ["session_stop"])
+        self.assertEqual([window["window_id"] for window in windows], list(range(1, len(windows) + 1)))
+        self.assertIn(len(windows), {row["window_id"] for row in self.samples(traced.session, 0)})
+
+    def windows_with_fault(self, fault, cycle_ms):
+        traced = self.trace(*self.APP, options=self.SHARE, directory=self.directory / fault, env=environment(
+            GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, FAKE_FAULTS=f"fail={fault}:999"))
+        return [window["close_reason"] for window in traced.session.records("deep_window_event")]
+
+    def test_where_no_context_is_sampled_there_is_no_window(self):
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingEnable@*", 80), [])
+
+    def test_a_window_ends_with_the_last_context_that_is_sampled(self):
+        self.assertEqual(self.windows_with_fault("cuptiPCSamplingGetData@2", 60000), ["sampling_failed"])
+        *before, last = self.windows_with_fault("cuptiPCSamplingDisable@2", 80)
+        self.assertEqual((set(before), last), ({"deadline"}, "sampling_failed"))
+
+    def test_without_a_share_there_are_none(self):
+        _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        self.assertEqual(session.records("deep_window_event"), [])
+
+    def test_where_launches_are_not_told_sampling_goes_on_without_them(self):
+        traced = self.trace(*self.APP, options=self.SHARE, env=environment(FAKE_FAULTS="fail=cuptiEnableCallback@*:1"))
+        self.assertEqual(traced.returncode, 0)
+        self.assertIn("PC sampling takes no breaks: CUPTI does not tell of launches", traced.stderr)
+
+
+class PmSampling(Deep):
+    APP = ("--launches", 400, "--kernel-us", 20, "--pause-us", 1000)
+
+    def test_a_program_that_ends_at_once_leaves_nothing_pending(self):
+        for turn in range(10):
+            _, session = self.run_engine(PM, "--launches", 1, directory=self.directory / str(turn))
+            _, capabilities = final_capabilities(session)
+            answer = capabilities["pm_sampling"]
+            has_samples = bool(session.rows("pm_sample_batch"))
+            self.assertEqual((answer["status"], answer["reason_code"]),
+                             ("collected", "") if has_samples else ("skipped", "program_ended"))
+
+    def test_why_there_are_no_samples_is_in_the_report(self):
+        rare = [*PM[:2], "--pm-interval", 1000000]
+        cases = ((("--launches", 1), {}, r"the program ended before (it began|the first sample)"),
+                 (self.APP, {"FAKE_FAULTS": "fail=cuptiPmSamplingEnable@*:17"},
+                  r"cuptiPmSamplingEnable failed: unknown result \(17\)"))
+        for number, (app, variables, why) in enumerate(cases):
+            _, session = self.run_engine(rare, *app, directory=self.directory / str(number), **variables)
+            self.assertRegex(gpufl("report", session.path).stdout,
+                             rf"\n COUNTERS OVER TIME   not recorded \({why}\)\n")
+
+    def test_samples_of_which_none_is_of_use_were_there_all_the_same(self):
+        traced = self.trace(*self.APP, options=PM, env=environment(FAKE_FAULTS="pm_zero_every=1"))
+        self.assertRegex(gpufl("report", traced.session.path).stdout,
+                         r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples that came could be used\)\n")
+
+    def test_samples_at_the_interval_beside_every_kernel(self):
+        traced, session = self.run_engine(PM, *self.APP)
+        self.assertEqual(len(session.rows("kernel_event_batch")), traced.counts["kernels"])
+        self.assert_granted(session, "Trace", "pm_sampling", "kernel_events")
+        config = session.first("pm_sampling_config")
+        self.assertEqual((config["interval_us"], config["skipped_metrics"]), (500, []))
+        times = sorted({row["time_ns"] for row in session.rows("pm_sample_batch")})
+        self.assertGreater(len(times), 5)
+        self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
+
+    def test_a_full_hardware_buffer_is_told_and_sampling_goes_on(self):
+        traced = self.trace("--launches", 800, "--kernel-us", 20, "--pause-us", 1000, options=PM,
+                            env=environment(FAKE_FAULTS="pm_full_at=2"))
+        told = [loss for loss in traced.session.records("loss") if loss["reason"] == "pm_overflow"]
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told[0]["cause"], r"^the hardware buffer of 64 MiB was full \d+ ms after the last read$")
+        self.assertGreater(max(row["time_ns"] for row in traced.session.rows("pm_sample_batch")), told[0]["ts_ns"])
+
+    def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
+        for fault in ("missing_metric", "uncountable_metric"):
+            with self.subTest(fault):
+                _, session = self.run_engine(PM, *self.APP, FAKE_FAULTS=fault + "=nvlrx", directory=self.directory / fault)
+                config = session.first("pm_sampling_config")
+                self.assertEqual(config["skipped_metrics"], ["nvlrx__bytes.sum.per_second"])
+                names = session.dictionary("metric_dict")
+                seen = {names[row["metric_id"]] for row in session.rows("pm_sample_batch")}
+                self.assertEqual(seen, set(config["metrics"]))
+
+    def test_beside_another_engine_it_is_refused_with_the_reason(self):
+        _, session = self.run_engine(PC, "--launches", 100, GPUFL_PM_METRICS="overview")
+        self.assertIn("engine Trace only", final_capabilities(session)[1]["pm_sampling"]["message"])
+        self.assertEqual(session.rows("pm_sample_batch"), [])
+
+
+if __name__ == "__main__":
+    main()
