@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
 # usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda asan tsan fuzz lint
-# Environment: FUZZ_SECONDS (60) per fuzzer, JOBS (number of cores).
+# Environment: FUZZ_SECONDS (45) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-fuzz_seconds=${FUZZ_SECONDS:-60}
+fuzz_seconds=${FUZZ_SECONDS:-45}
 jobs=${JOBS:-$(nproc)}
 logs=$PWD/build/logs
 export PATH=$PWD/build/dashboard/node/node_modules/.bin:$PATH # where build_dashboard.sh puts Node.js when it is too old
