@@ -14,6 +14,7 @@ from harness import environment, gpufl, main, sessions
 from upload_server import Reply, Server
 
 WITHOUT_LOCKS = {**ON_BAD_FILES, "GPUFL_TEST_NO_LOCKS": 1}
+OUTAGE = Reply(503, headers={"Retry-After": "1"})  # without it the agent's pauses grow to a minute
 
 
 class Unsent(AgentTest):
@@ -168,7 +169,7 @@ class Moved(AgentTest):
 
         def reply(_):
             is_down.append(True)
-            return Reply(503) if len(is_down) != 1 else Reply()
+            return OUTAGE if len(is_down) != 1 else Reply()
         with Server(reply) as server:
             agent = self.start(server)
             wait_for(lambda: len(server.requests) > 2, "a window, and the outage")
@@ -184,7 +185,7 @@ class Moved(AgentTest):
     def test_a_copy_is_sent_when_the_first_one_is_gone(self):
         session = self.record()
         copy = self.log / "copies" / session.name
-        with Server(lambda path: Reply(503)) as server:
+        with Server(lambda path: OUTAGE) as server:
             agent = self.start(server, "--listen", "127.0.0.1:0")
             address = agent.stdout.readline().rsplit(" ", 1)[1].strip()
             wait_for(lambda: len(server.requests) > 1, "the outage")
