@@ -221,7 +221,7 @@ static bool is_sampling_engine(const struct session_model *model)
 /* More samples came than the GPU's buffer or the recorder had room for. */
 static bool has_lost_samples(const struct session_model *model)
 {
-    static const char *const reasons[] = {"pc_buffer_full", "pc_samples_dropped", "pc_table_full"};
+    static const char *const reasons[] = {"pc_buffer_full", "pc_samples_dropped", "pc_samples_unread", "pc_table_full"};
     for (size_t i = 0; i < model->loss_count; i++)
         for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
             if (!strcmp(model->losses[i].reason, reasons[k]))

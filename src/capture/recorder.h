@@ -58,6 +58,8 @@
     X(LOSS_PC_DROPPED, "pc_samples_dropped", "profile_sample_batch", "the GPU dropped PC samples")                   \
     X(LOSS_PC_BUFFER_FULL, "pc_buffer_full", "profile_sample_batch",                                                 \
       "the GPU's buffer of PC samples was full; how many it missed is not known")                                    \
+    X(LOSS_PC_UNREAD, "pc_samples_unread", "profile_sample_batch",                                                   \
+      "PC samples of more instructions than CUPTI could hand over when sampling was switched off")                   \
     X(LOSS_PC_FAILED, "pc_sampling_failed", "profile_sample_batch",                                                  \
       "a call that starts PC sampling or reads its samples failed; how many are missing is not known")               \
     X(LOSS_PC_TABLE, "pc_table_full", "profile_sample_batch", "PC samples came faster than they could be written")   \

@@ -12,6 +12,7 @@
 
 enum {
     PCS_DEFAULT = 2048,
+    FINAL_PCS_DEFAULT = 32768, /* 26,600 were seen of half a second of PyTorch, a sample in 2^17 cycles */
     STALLS_MAX = 256,
     ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not hold the thread */
     BATCH_SAMPLES = 256,
@@ -27,6 +28,7 @@ struct table {
 /* What CUPTI fills: one header, its PCs, their stall reasons. */
 struct buffer {
     struct pc_sampling_abi_data data;
+    uint32_t pcs_max;
     uint8_t *pcs;
     struct pc_sampling_abi_stall *stalls;
 };
@@ -38,8 +40,9 @@ struct pc_sampling {
     struct pc_sampling_options options;
     struct stall_reasons stalls;
     uint32_t *stall_indexes;
+    bool is_repeat[STALLS_MAX]; /* by index: its samples are counted under another reason, too */
     size_t pc_bytes;            /* of one element: it grew with 12.4 */
-    struct buffer read, final;  /* of GetData; of Disable */
+    struct buffer read, final;  /* of GetData; of Disable: what does not fit is not to be had any more */
     struct pc_name *read_names; /* scratch: one a PC */
     struct pc_names names;
     bool is_enabled;
@@ -104,19 +107,20 @@ static int read_stall_reasons(struct pc_sampling *sampling, const char **functio
     return CUPTI_ABI_SUCCESS;
 }
 
-static bool buffer_alloc(struct buffer *buffer, const struct pc_sampling *sampling)
+static bool buffer_alloc(struct buffer *buffer, const struct pc_sampling *sampling, uint32_t pcs_max)
 {
-    buffer->pcs = calloc(sampling->options.pcs_max, sampling->pc_bytes);
-    buffer->stalls = calloc((size_t)sampling->options.pcs_max * sampling->stalls.count, sizeof *buffer->stalls);
+    buffer->pcs_max = pcs_max;
+    buffer->pcs = calloc(pcs_max, sampling->pc_bytes);
+    buffer->stalls = calloc((size_t)pcs_max * sampling->stalls.count, sizeof *buffer->stalls);
     return buffer->pcs && buffer->stalls;
 }
 
 /* CUPTI replaces sizes and counts by what it wrote, so all is set before each use. */
 static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampling)
 {
-    buffer->data = (struct pc_sampling_abi_data){
-        .size = sizeof buffer->data, .collect_pcs = sampling->options.pcs_max, .pcs = buffer->pcs};
-    for (uint32_t i = 0; i < sampling->options.pcs_max; i++) {
+    buffer->data =
+        (struct pc_sampling_abi_data){.size = sizeof buffer->data, .collect_pcs = buffer->pcs_max, .pcs = buffer->pcs};
+    for (uint32_t i = 0; i < buffer->pcs_max; i++) {
         struct pc_sampling_abi_pc pc = {.size = sampling->pc_bytes,
                                         .stall_count = sampling->stalls.count,
                                         .stalls = buffer->stalls + (size_t)i * sampling->stalls.count};
@@ -124,15 +128,27 @@ static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampli
     }
 }
 
+static bool is_repeat(const struct stall_reason *reason)
+{
+    static const char ending[] = "_not_issued"; /* of a second count of the reason without it */
+    size_t length = strlen(reason->name);
+    return length >= sizeof ending - 1 && !strcmp(reason->name + length - (sizeof ending - 1), ending);
+}
+
 static bool alloc_buffers(struct pc_sampling *sampling)
 {
+    uint32_t read_max = sampling->options.pcs_max, final_max = sampling->options.final_pcs_max;
     sampling->stall_indexes = calloc(sampling->stalls.count, sizeof *sampling->stall_indexes);
-    sampling->read_names = calloc(sampling->options.pcs_max, sizeof *sampling->read_names);
-    if (!sampling->stall_indexes || !sampling->read_names || !buffer_alloc(&sampling->read, sampling) ||
-        !buffer_alloc(&sampling->final, sampling))
+    sampling->read_names = calloc(read_max > final_max ? read_max : final_max, sizeof *sampling->read_names);
+    if (!sampling->stall_indexes || !sampling->read_names || !buffer_alloc(&sampling->read, sampling, read_max) ||
+        !buffer_alloc(&sampling->final, sampling, final_max))
         return false;
-    for (uint32_t i = 0; i < sampling->stalls.count; i++)
-        sampling->stall_indexes[i] = sampling->stalls.reasons[i].index;
+    for (uint32_t i = 0; i < sampling->stalls.count; i++) {
+        const struct stall_reason *reason = &sampling->stalls.reasons[i];
+        sampling->stall_indexes[i] = reason->index;
+        if (reason->index < STALLS_MAX)
+            sampling->is_repeat[reason->index] = is_repeat(reason);
+    }
     return true;
 }
 
@@ -256,6 +272,8 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
         cupti->version < CUPTI_ABI_VERSION_12_4 ? PC_SAMPLING_ABI_PC_BYTES_12_0 : PC_SAMPLING_ABI_PC_BYTES_12_4;
     if (!options->pcs_max)
         sampling->options.pcs_max = PCS_DEFAULT;
+    if (!options->final_pcs_max)
+        sampling->options.final_pcs_max = FINAL_PCS_DEFAULT;
     const char *function = "";
     gpufl_status status = bind_functions(sampling, problem);
     if (status != GPUFL_OK)
@@ -303,15 +321,15 @@ static struct pc_sampling_abi_pc pc_at(const struct pc_sampling *sampling, const
     return pc;
 }
 
-static size_t pc_count(const struct pc_sampling *sampling, const struct buffer *buffer)
+static size_t pc_count(const struct buffer *buffer)
 {
     size_t count = buffer->data.total_pcs;
-    return count < sampling->options.pcs_max ? count : sampling->options.pcs_max;
+    return count < buffer->pcs_max ? count : buffer->pcs_max;
 }
 
 static void names_release(struct pc_sampling *sampling, const struct buffer *buffer)
 {
-    size_t count = pc_count(sampling, buffer), kept = 0;
+    size_t count = pc_count(buffer), kept = 0;
     struct pc_name *names = sampling->read_names;
     for (size_t i = 0; i < count; i++) {
         const struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
@@ -321,12 +339,13 @@ static void names_release(struct pc_sampling *sampling, const struct buffer *buf
     pc_names_release(&sampling->names, names, kept);
 }
 
-/* Takes everything out of a buffer that CUPTI filled. */
-static void buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_samples_fn *take, void *user,
-                        struct pc_drain *drain)
+/* Takes everything out of a buffer that CUPTI filled; how many samples that were. */
+static uint64_t buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_samples_fn *take, void *user,
+                            struct pc_drain *drain)
 {
     struct pc_sample samples[BATCH_SAMPLES];
-    size_t waiting = 0, count = pc_count(sampling, buffer);
+    size_t waiting = 0, count = pc_count(buffer);
+    uint64_t taken = 0;
     for (size_t i = 0; i < count; i++) {
         const struct pc_sampling_abi_pc pc = pc_at(sampling, buffer, i);
         const struct pc_sampling_abi_stall *stalls = buffer->stalls + i * sampling->stalls.count;
@@ -334,6 +353,8 @@ static void buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_
         for (size_t j = 0; j < stall_count; j++) {
             if (!stalls[j].samples)
                 continue;
+            if (stalls[j].index >= STALLS_MAX || !sampling->is_repeat[stalls[j].index])
+                taken += stalls[j].samples;
             samples[waiting++] = (struct pc_sample){pc.cubin_crc,     pc.function_name ? pc.function_name : "",
                                                     pc.pc_offset,     pc.function_index,
                                                     stalls[j].index,  stalls[j].samples,
@@ -353,6 +374,7 @@ static void buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_
     drain->was_buffer_full |= buffer->data.is_hardware_buffer_full != 0;
     names_release(sampling, buffer);
     buffer->data.total_pcs = 0;
+    return taken;
 }
 
 gpufl_status pc_sampling_drain(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
@@ -370,7 +392,7 @@ gpufl_status pc_sampling_drain(struct pc_sampling *sampling, pc_samples_fn *take
             return failed(sampling, "cuptiPCSamplingGetData", result, problem);
         drain->was_buffer_full |= is_full;
         size_t remaining = sampling->read.data.remaining_pcs, count = sampling->read.data.total_pcs;
-        buffer_take(sampling, &sampling->read, take, user, drain);
+        (void)buffer_take(sampling, &sampling->read, take, user, drain);
         if (!remaining || !count)
             return GPUFL_OK;
     }
@@ -385,7 +407,11 @@ static gpufl_status disable(struct pc_sampling *sampling, pc_samples_fn *take, v
     int result = call_disable(sampling);
     if (result != CUPTI_ABI_SUCCESS)
         return failed(sampling, "cuptiPCSamplingDisable", result, problem);
-    buffer_take(sampling, &sampling->final, take, user, drain);
+    const struct pc_sampling_abi_data last = sampling->final.data;
+    uint64_t taken = buffer_take(sampling, &sampling->final, take, user, drain);
+    uint64_t known = taken + last.dropped_samples + last.non_user_samples;
+    if (last.remaining_pcs && last.total_samples > known)
+        drain->unread += last.total_samples - known;
     return GPUFL_OK;
 }
 
@@ -447,6 +473,7 @@ void pc_sampling_forget(struct pc_sampling *sampling)
 size_t pc_sampling_bytes(const struct pc_sampling *sampling)
 {
     size_t per_pc = sampling->pc_bytes + sampling->stalls.count * sizeof(struct pc_sampling_abi_stall);
-    return sizeof *sampling + sampling->stalls.count * sizeof(struct stall_reason) +
-           sampling->options.pcs_max * (2 * per_pc + sizeof(struct pc_name));
+    size_t read_max = sampling->read.pcs_max, final_max = sampling->final.pcs_max;
+    return sizeof *sampling + sampling->stalls.count * sizeof(struct stall_reason) + (read_max + final_max) * per_pc +
+           (read_max > final_max ? read_max : final_max) * sizeof(struct pc_name);
 }

@@ -16,6 +16,7 @@ struct pc_sampling_options {
     size_t hardware_buffer_bytes, scratch_bytes;
     uint32_t worker_sleep_ms; /* how often CUPTI's own threads fetch and decode; 0: its default */
     uint32_t pcs_max;         /* read with one call; 0: 2,048 */
+    uint32_t final_pcs_max;   /* handed over when it is switched off; 0: 32,768 */
 };
 
 struct stall_reason {
@@ -40,6 +41,7 @@ struct pc_drain {
     uint64_t total;    /* all that were taken: samples of the program's code, and the next two */
     uint64_t dropped;  /* by the hardware */
     uint64_t non_user; /* of kernels whose code CUPTI does not show */
+    uint64_t unread;   /* when it was switched off: of more PCs than the last buffer holds */
     uint64_t pcs;
     bool was_buffer_full; /* the hardware buffer was full: an unknown number of samples is missing */
     bool has_more;        /* stopped before everything was read */

@@ -72,7 +72,7 @@ class NoSample(TestCase):
         self.assertIn("a higher --pc-rate takes some", text)
 
     def test_a_run_whose_samples_were_lost_is_told_to_take_fewer(self):
-        for reason in ("pc_buffer_full", "pc_samples_dropped", "pc_table_full"):
+        for reason in ("pc_buffer_full", "pc_samples_dropped", "pc_samples_unread", "pc_table_full"):
             text = self.stalls({"version": 1, "type": "loss", "ts_ns": 2000000, "reason": reason,
                                 "record_type": "profile_sample_batch", "count": 5})
             self.assertIn("all samples were lost", text)

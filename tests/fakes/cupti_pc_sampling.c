@@ -75,7 +75,8 @@ struct context {
     const void *handle;
     uint32_t id;
     bool is_enabled, is_configured, is_serialized;
-    uint32_t period;
+    uint32_t period, worker_sleep_ms;
+    uint64_t enabled_ns;
     size_t hardware_bytes;
     struct pc_sampling_abi_data *final;
     struct run runs[RUNS];
@@ -142,10 +143,16 @@ static void sampled_add(struct context *context, const struct run *run, uint64_t
     context->unread += samples;
 }
 
-/* Lets the simulated GPU sample until now. */
-static void context_sample(struct context *context)
+/* Until when CUPTI's own thread has decoded. */
+static uint64_t decoded_ns(const struct context *context)
 {
-    uint64_t now_ns = clock_now_ns();
+    uint64_t now_ns = clock_now_ns(), round_ns = context->worker_sleep_ms * UINT64_C(1000000);
+    return round_ns ? now_ns - (now_ns - context->enabled_ns) % round_ns : now_ns;
+}
+
+/* Lets the simulated GPU sample until then. */
+static void context_sample(struct context *context, uint64_t now_ns)
+{
     size_t kept = 0;
     for (size_t i = 0; i < context->run_count; i++) {
         struct run *run = &context->runs[i];
@@ -254,6 +261,8 @@ int cuptiPCSamplingEnable(struct pc_sampling_abi_context_params *params)
         context->is_enabled = true;
         context->is_configured = false;
         context->period = 16;
+        context->worker_sleep_ms = 0;
+        context->enabled_ns = clock_now_ns();
         context->hardware_bytes = 512u << 20;
         context->final = NULL;
     }
@@ -280,7 +289,10 @@ static int attribute_set(struct context *context, const struct pc_sampling_abi_a
         context->final = attribute->value.pointer;
         return CUPTI_ABI_SUCCESS;
     case PC_SAMPLING_ABI_WORKER_SLEEP_MS:
-        return cupti_version_played() < 20 ? CUPTI_INVALID_PARAMETER : CUPTI_ABI_SUCCESS;
+        if (cupti_version_played() < 20)
+            return CUPTI_INVALID_PARAMETER;
+        context->worker_sleep_ms = attribute->value.number;
+        return CUPTI_ABI_SUCCESS;
     default:
         return attribute->type > 0 && attribute->type < PC_SAMPLING_ABI_WORKER_SLEEP_MS ? CUPTI_ABI_SUCCESS
                                                                                         : CUPTI_INVALID_PARAMETER;
@@ -315,7 +327,7 @@ static int context_read(struct context *context, struct pc_sampling_abi_data *da
             data->total_pcs = data->remaining_pcs = 0;
         return result;
     }
-    context_sample(context);
+    context_sample(context, is_final ? clock_now_ns() : decoded_ns(context));
     if (context->unread * SAMPLE_BYTES <= context->hardware_bytes) {
         data_fill(context, data);
         return CUPTI_ABI_SUCCESS;

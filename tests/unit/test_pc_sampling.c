@@ -51,7 +51,7 @@ static void *current_context(void)
 }
 
 static const struct pc_sampling_options usual = {
-    .period_exponent = 16, .hardware_buffer_bytes = 32 << 20, .scratch_bytes = 1 << 20, .worker_sleep_ms = 10};
+    .period_exponent = 16, .hardware_buffer_bytes = 32 << 20, .scratch_bytes = 1 << 20};
 
 static struct pc_sampling *open_usual(const struct pc_sampling_options *options)
 {
@@ -125,8 +125,10 @@ static void read_old(void)
 {
     struct sum sum = {0};
     struct pc_drain drain;
+    struct pc_sampling_options options = usual;
+    options.worker_sleep_ms = 10; /* which it refuses */
     product_open("old/libcupti.so.12", 19);
-    read_all(&usual, &sum, &drain);
+    read_all(&options, &sum, &drain);
     CHECK(!strcmp(sum.function, "_Z6samplePf"));
     CHECK(!sum.has_two_ids && sum.correlation_id == 0);
 }
@@ -254,6 +256,32 @@ static void nothing_is_sampled_between_stop_and_start(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", stop_and_start);
+}
+
+static void switch_off_with_little_room(void)
+{
+    struct pc_sampling_options options = usual;
+    options.worker_sleep_ms = 60000; /* nothing is decoded before */
+    struct sum sum = {0};
+    struct pc_drain drain;
+    struct problem problem = {""};
+    product_open("libcupti.so.13", 130001);
+    struct pc_sampling *sampling = open_usual(&options);
+    run_kernels(1);
+    CHECK(pc_sampling_close(sampling, take, &sum, &drain, &problem) == GPUFL_OK);
+    CHECK(sum.samples > 0 && drain.pcs == 8 && !drain.unread);
+    options.final_pcs_max = 3; /* of the eight PCs of the function */
+    sampling = open_usual(&options);
+    sum.samples = 0;
+    run_kernels(1);
+    CHECK(pc_sampling_close(sampling, take, &sum, &drain, &problem) == GPUFL_OK);
+    CHECK(sum.samples > 0 && drain.pcs == 3);
+    CHECK(drain.unread > 0 && sum.samples + drain.unread + drain.dropped + drain.non_user == drain.total);
+}
+static void samples_that_cupti_has_no_room_for_when_switched_off_are_counted(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "pc_dropped=17; pc_non_user=5", switch_off_with_little_room);
 }
 
 static void open_and_be_refused(void)
@@ -462,6 +490,7 @@ int main(void)
         cmocka_unit_test(dropped_and_foreign_samples_are_counted),
         cmocka_unit_test(a_full_hardware_buffer_is_no_error_but_said),
         cmocka_unit_test(nothing_is_sampled_between_stop_and_start),
+        cmocka_unit_test(samples_that_cupti_has_no_room_for_when_switched_off_are_counted),
         cmocka_unit_test(missing_permission_is_named),
         cmocka_unit_test(a_library_without_pc_sampling_is_named),
         cmocka_unit_test_setup_teardown(a_recording_is_read_as_it_was_recorded, fixture_setup, fixture_teardown),

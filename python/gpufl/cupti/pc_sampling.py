@@ -42,6 +42,7 @@ class PCSamples:
     non_usr_kernels_total_samples: int = 0  # of code that CUPTI does not show
     hardware_buffer_full: bool = False  # an unknown number of samples is missing
     has_more: bool = False  # there is more to be read
+    unread_samples: int = 0  # of more instructions than CUPTI hands over when sampling is switched off
 
 
 class PCSampler:
@@ -91,13 +92,13 @@ class PCSampler:
             raise RuntimeError("this PCSampler is not enabled; call enable() first")
         return self._sampling
 
-    def _made(self, answer: Tuple[List[Tuple[int, str, int, int, int, int, int]], int, int, int, int,
+    def _made(self, answer: Tuple[List[Tuple[int, str, int, int, int, int, int]], int, int, int, int, int,
                                   int]) -> PCSamples:
-        rows, total, dropped, non_user, was_full, has_more = answer
+        rows, total, dropped, non_user, was_full, has_more, unread = answer
         samples = [PCSample(crc, function, offset, index, self.stall_reasons.get(stall, f"stall {stall}"), count,
                             correlation)
                    for crc, function, offset, index, stall, count, correlation in rows]
-        return PCSamples(samples, total, dropped, non_user, bool(was_full), bool(has_more))
+        return PCSamples(samples, total, dropped, non_user, bool(was_full), bool(has_more), unread)
 
     def get_data(self) -> PCSamples:
         """What was sampled since the last read. Does not wait for running kernels. RuntimeError: not enabled.

@@ -18,8 +18,12 @@ static PyObject *pc_open(PyObject *module, PyObject *args)
     struct cupti *cupti = cupti_wanted();
     if (!cupti)
         return NULL;
-    const struct pc_sampling_options options = {is_serialized != 0, period,   (size_t)hardware,
-                                                (size_t)scratch,    sleep_ms, pcs};
+    const struct pc_sampling_options options = {.is_serialized = is_serialized != 0,
+                                                .period_exponent = period,
+                                                .hardware_buffer_bytes = (size_t)hardware,
+                                                .scratch_bytes = (size_t)scratch,
+                                                .worker_sleep_ms = sleep_ms,
+                                                .pcs_max = pcs};
     struct pc_sampling *sampling = NULL;
     struct problem problem = {""};
     gpufl_status status;
@@ -88,8 +92,9 @@ static PyObject *pc_read(PyObject *capsule, pc_reader *read, bool is_closing)
         Py_DECREF(list);
         return problem_raise(status, &problem);
     }
-    return Py_BuildValue("NKKKii", list, (unsigned long long)drain.total, (unsigned long long)drain.dropped,
-                         (unsigned long long)drain.non_user, drain.was_buffer_full, drain.has_more);
+    return Py_BuildValue("NKKKiiK", list, (unsigned long long)drain.total, (unsigned long long)drain.dropped,
+                         (unsigned long long)drain.non_user, drain.was_buffer_full, drain.has_more,
+                         (unsigned long long)drain.unread);
 }
 
 static PyObject *pc_drain(PyObject *module, PyObject *capsule)
