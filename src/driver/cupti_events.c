@@ -135,7 +135,8 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
         atomic_store(&events.has_capture, true);
     else if (group & events.call_groups)
         tell_call(domain, cbid, call, group, is_enter);
-    if (atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
+    const unsigned told = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
+    if (group & told && atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
         tell_launch(call, group, is_enter);
         gate_leave(&events.gate);
     }
