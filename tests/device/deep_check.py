@@ -3,7 +3,7 @@
 needed: deep_check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the table does not hold.
 
 STEPS: which steps, by name. TRAIN_STEPS: length of the PyTorch runs. MEMORY_S: length of the step `memory`, which
-runs only when it is named."""
+runs only when it is named. NEIGHBOURS: which engines the step `neighbours` tries, one after the other."""
 import concurrent.futures
 import functools
 import gzip
@@ -298,44 +298,28 @@ def launches():
     say("  verify", verify.stdout.strip()[:70], "complete", verify.returncode == 0)
 
 
-def samples_per_sm_s(session, part):
-    """Samples a second of busy time: per SM of all, and per SM that the kernels had blocks for."""
-    is_inside = lambda row: part["begin_ns"] <= row["start_ns"] < part["end_ns"]
-    kernels = [row for row in rows_of(session, "device", "kernel_event_batch")[0] if is_inside(row)]
-    configs, _ = rows_of(session, "device", "launch_config_batch")
-    grids = {config["launch_id"]: config["grid_x"] * config["grid_y"] * config["grid_z"] for config in configs}
-    samples = sum(row["metric_value"] for row in pc_samples(session) if is_inside(row))
+def samples_per_sm_s(session):
+    """Samples (a second count of some, as not_issued, is not one), seconds in which kernels ran, samples a second and SM."""
+    kernels, _ = rows_of(session, "device", "kernel_event_batch")
+    samples = table.report(session)["deep"]["stalls"]["samples"]
     busy = busy_s((row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in kernels)
-    used = sum(row["duration_ns"] / 1e9 * min(SMS, grids.get(row["launch_id"], SMS)) for row in kernels)
-    return samples, busy, samples / (busy * SMS) if busy else 0, samples / used if used else 0
+    return samples, busy, samples / (busy * SMS) if busy else 0
 
 
 def torch_steps():
-    parts = {"Trace": {}, "PcSampling": {}}
-    rates = {}
-    for index in range(int(os.environ.get("ROUNDS", "4"))):
-        for mode in (parts if index % 2 else reversed(parts)):
-            result, session = engine_trace(mode, [sys.executable, HERE / "torch_step.py"], f"step-{mode}", timeout=40)
-            for part in map(json.loads, result.stdout.strip().splitlines()):
-                parts[mode].setdefault(part["name"], []).append(part["ms"])
-                if mode == "PcSampling":
-                    rates[part["name"]] = samples_per_sm_s(session, part)
-            print(f"     {mode}", {name: round(ms[-1], 2) for name, ms in parts[mode].items()}, flush=True)
-        if table.time_left_s() < 35:
-            break
-    for name in ("gpu", "launch"):
-        ours, trace = (parts[mode][name] for mode in ("PcSampling", "Trace"))
-        ratio = statistics.median(ours) / statistics.median(trace)
-        say(f"PyTorch step, {name}-bound, Trace", f"{statistics.median(trace):.2f} ms")
-        text = f"{ratio:.4f} ({statistics.median(ours):.2f} ms, medians of {len(ours)})"
-        if name == "gpu":
-            say("  PcSampling / Trace", text, "<= 1.015", ratio <= 1.015)
-        else:  # processes one after the other scatter by more than that; step_cost.py lets them take turns
-            say("  PcSampling / Trace, one after the other", text)
-        samples, busy, of_all, of_used = rates[name]
-        rate = of_all if name == "gpu" else of_used
-        say("  samples/s per SM of busy time", f"{rate:.0f} ({samples} in {busy:.2f} s; {of_all:.0f} counting all "
-            f"{SMS} SMs, {of_used:.0f} those with blocks)", ">= 1000", rate >= 1000)
+    times = {"Trace": [], "PcSampling": []}
+    for index in range(int(os.environ.get("ROUNDS", "1"))):
+        for mode in (times if index % 2 else reversed(times)):
+            result, session = engine_trace(mode, [sys.executable, HERE / "torch_step.py"], f"step-{mode}", timeout=80)
+            part = last_json(result)
+            times[mode].append(part["ms"])
+            if mode == "PcSampling":
+                samples, busy, rate = samples_per_sm_s(session)
+            print(f"     {mode} {part['ms']:.2f} {part['quartiles_ms']}", flush=True)
+    ours, trace = (statistics.mean(times[mode]) for mode in ("PcSampling", "Trace"))
+    say("PyTorch step, GPU-bound, Trace", f"{trace:.2f} ms, mean")
+    say("  PcSampling / Trace", f"{ours / trace:.4f} ({ours:.2f} ms)", "<= 1.015", ours / trace <= 1.015)
+    say("  samples/s per SM of busy time", f"{rate:.0f} ({samples} in {busy:.2f} s)", ">= 1000", rate >= 1000)
 
 
 def memory():
@@ -358,9 +342,12 @@ def beside_others(options, number):
     """Exit status, or that it hung, with what was granted and lost."""
     program, directory = [WORK / "two_kernels", "--rounds", "20"], WORK / f"d-beside-{number}"
     try:
-        result, sessions = table.trace(program, directory, timeout=25, extra=(*options, "--quiet"))
+        result, sessions = table.trace(program, directory, {"LD_PRELOAD": WORK / "libcrash_stack.so"}, 25,
+                                       (*options, "--quiet"))
     except subprocess.TimeoutExpired:
         return "hung", None, {}
+    if result.returncode:
+        print(f"     {directory.name}: exit {result.returncode}\n{result.stderr[-3000:]}", flush=True)
     ended = last_json(result)["error"] if result.stdout.strip() else "no last line"
     is_there = len(sessions) == 1
     return (result.returncode or ended, selected_engine(sessions[0])[0] if is_there else None,
@@ -371,9 +358,9 @@ def neighbours():
     """Three programs on one GPU at once, by engine: each ends as it does alone."""
     engines = {"PcSampling": ("--engine", "PcSampling"), "SassMetrics": ("--engine", "SassMetrics"),
                "RangeProfiler": ("--engine", "RangeProfiler", "--range-mode", "kernel"), "PM": ("--pm", "overview")}
-    for name, options in engines.items():
+    for name in os.environ.get("NEIGHBOURS", ",".join(engines)).split(","):
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            outcomes = list(pool.map(functools.partial(beside_others, options), range(3)))
+            outcomes = list(pool.map(functools.partial(beside_others, engines[name]), range(3)))
         say(f"three programs on one GPU at once, {name}",
             "; ".join(f"exit {code}, {engine}, lost {lost}" for code, engine, lost in outcomes), "exit 0 each",
             all(code == 0 for code, _, _ in outcomes))

@@ -47,6 +47,7 @@ if [ "$check" = check.py ]; then
     fi
     export CUPTI_SAMPLES="$work/samples"
 elif [ "$check" = deep_check.py ]; then
+    library_build "$here/crash_stack.c" libcrash_stack.so
     cuda_build "$here/stream_overlap.cu" stream_overlap
     cuda_build "$here/sass_kernels.cu" sass_kernels
     gcc -O2 -std=gnu17 -I"$root/src" -I"$root/include" "$here/dump_lines.c" -o "$work/dump_lines" \

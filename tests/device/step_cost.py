@@ -7,9 +7,10 @@ its own that lives through the whole measurement, and they take turns: one runs 
 while the others sleep, TURNS times, each time in another order. What is compared are blocks of the same turn. In every
 process the two threads that launch are pinned to the same two cores, and all others, the profilers' among them, to the
 rest. gpufl is attached from the start as by `gpufl trace`, torch.profiler (CUDA activities) around the measured steps.
-ROUNDS (3) sets of processes. STEPS=added,sampling,breaks: beside torch.profiler; PcSampling beside Trace; and PcSampling
-with breaks, of which a turn is three whole cycles with all that happens in them. BREAKS=SHARE/CYCLE_MS,...: which ones.
-PLAIN=torch: only that training under torch.profiler, for a program that somebody else traces."""
+ROUNDS (3) sets of processes. STEPS=added,sampling,windows,floor: beside torch.profiler; PcSampling beside Trace, for SET_S
+(90) seconds a set; PcSampling in its windows beside its breaks, in one process; CUPTI's samples alone.
+BREAKS=SHARE/CYCLE_MS: other ones than by default. PLAIN=torch: only that training under torch.profiler, for a program that
+somebody else traces; PLAIN=FILE: alone, its steps into the file."""
 import contextlib
 import json
 import os
@@ -21,8 +22,12 @@ import time
 
 import torch
 
+from session_log import records_of
+
 TURNS, BLOCK, WARM_UP = int(os.environ.get("TURNS", "40")), 5, 20
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
+SET_S = float(os.environ.get("SET_S", "90"))
+ONE_FILE = {"GPUFL_LOG_ROTATE_BYTES": "4000000000"}  # nothing is compressed while it is timed
 
 
 def make_step():
@@ -82,20 +87,16 @@ class Runner:
         with profiler():
             pin_threads()
             print("ready", file=answers, flush=True)
-            while (command := commands.readline().split())[:1] == ["run"]:
-                if len(command) == 1:
-                    step_ms()
-                steps, until = [], time.monotonic() + float(command[1] if len(command) > 1 else 0)
-                while len(steps) < BLOCK or time.monotonic() < until:
-                    steps.append(step_ms())
-                print(json.dumps(steps), file=answers, flush=True)
+            while commands.readline() == "run\n":
+                step_ms()
+                print(json.dumps([step_ms() for _ in range(BLOCK)]), file=answers, flush=True)
 
     def is_ready(self):
         return self.answers.readline() == "ready\n"
 
-    def turn_ms(self, least_s=None):
-        """Of a block of steps after one to warm up; or of all steps in so many seconds."""
-        os.write(self.commands, b"run\n" if least_s is None else f"run {least_s}\n".encode())
+    def turn_ms(self):
+        """Of a block of steps after one to warm up."""
+        os.write(self.commands, b"run\n")
         return statistics.mean(json.loads(self.answers.readline()))
 
     def end(self):
@@ -103,16 +104,19 @@ class Runner:
         os.waitpid(self.process, 0)
 
 
-def take_turns(makers, turns=TURNS, least_s=None):
-    """Milliseconds of a step by mode, one number for each turn. makers: by mode, what makes its Runner."""
+def take_turns(makers, until_s=None):
+    """Milliseconds of a step by mode, one number for each turn. makers: by mode, what makes its Runner. until_s: turns
+    for so long, else TURNS."""
     runners = {mode: make() for mode, make in makers.items()}
     for mode, runner in runners.items():
         if not runner.is_ready():
             raise RuntimeError(f"{mode}: its process ended")
     found = {mode: [] for mode in runners}
-    for _ in range(turns):
+    start, turns = time.monotonic(), 0
+    while turns < TURNS if until_s is None else time.monotonic() - start < until_s:
         for mode in random.sample(list(runners), len(runners)):
-            found[mode].append(runners[mode].turn_ms(least_s))
+            found[mode].append(runners[mode].turn_ms())
+        turns += 1
     for runner in runners.values():
         runner.end()
     return found
@@ -145,53 +149,113 @@ def added(table):
     table.say("added by Trace / by torch.profiler, median", f"{share:.2f}", "<= 0.25", share <= 0.25)
 
 
+def windows_of(session):
+    """Seconds of the clock in which samples were taken."""
+    return [(window["start_ns"] / 1e9, window["end_ns"] / 1e9) for window in records_of(session, "scope", "deep_window_event")]
+
+
+def newest_session(table, directory):
+    return max(table.sessions(directory), key=lambda path: path.stat().st_mtime)
+
+
+def say_samples(table, session):
+    """How many samples a second and SM, and in which windows."""
+    for line in table.run([table.gpufl, "report", session]).stdout.splitlines():
+        if "a second and SM" in line or "of the run" in line or line.endswith("  pc_sampling"):
+            table.say(" ", line.strip())
+
+
+def sampling_variables():
+    """What BREAKS asks for instead of the defaults."""
+    spec = os.environ.get("BREAKS")
+    return dict(zip(("GPUFL_PC_SAMPLING_SHARE", "GPUFL_PC_SAMPLING_CYCLE_MS"), spec.split("/"))) if spec else {}
+
+
 def sampling(table):
-    """What PcSampling takes longer than Trace, and what CUPTI's samples, thrown away, take longer than its other records."""
-    floor = lambda **variables: lambda: Runner({"CUDA_INJECTION64_PATH": f"{table.work}/libfloor.so", **variables})
-    pairs = {"PcSampling / Trace": {engine: traced(table.build, table.work, engine) for engine in ("Trace", "PcSampling")},
-             "CUPTI floor with samples / without": {"without": floor(), "with": floor(FLOOR_PC_MS="100")}}
-    ratios = {name: [] for name in pairs}
+    """What PcSampling takes longer than Trace. Its breaks are long, so each set is; of what CUPTI does for the samples, a
+    part happens in the other process's turns: see `windows`."""
+    modes = {"Trace": traced(table.build, table.work, "Trace", **ONE_FILE),
+             "PcSampling": traced(table.build, table.work, "PcSampling", **ONE_FILE, **sampling_variables())}
+    ratios = []
     for index in range(ROUNDS):
-        for name, modes in pairs.items():  # one after the other: a GPU's samples are for one process
-            found = take_turns(modes)
-            base, other = modes
-            ratios[name].append(statistics.mean(found[other]) / statistics.mean(found[base]))
-            table.say(f"PyTorch step, launch-bound, set {index + 1}, {name}", f"{statistics.mean(found[base]):.2f} ms, "
-                      f"{mean_difference(found, other, base):+.2f}: {ratios[name][-1]:.3f}")
-    ratio, floor_ratio = (statistics.median(values) for values in ratios.values())
-    table.say("CUPTI floor with samples / without, median", f"{floor_ratio:.3f}")
+        found = take_turns(modes, until_s=SET_S)
+        base = statistics.mean(found["Trace"])
+        differences = [one - other for one, other in zip(found["PcSampling"], found["Trace"])]
+        error = statistics.stdev(differences) / len(differences) ** 0.5
+        ratios.append(1 + statistics.mean(differences) / base)
+        table.say(f"PyTorch step, launch-bound, set {index + 1}, PcSampling / Trace", f"{base:.2f} ms, "
+                  f"{statistics.mean(differences):+.2f} (standard error {error:.2f}, {len(differences)} turns): {ratios[-1]:.3f}")
+        say_samples(table, newest_session(table, f"{table.work}/c-PcSampling"))
+    ratio = statistics.median(ratios)
     table.say("PcSampling / Trace, median", f"{ratio:.3f}", "<= 1.03", ratio <= 1.03)
 
 
-def breaks(table):
-    """What PcSampling that is switched off for a part of the time takes longer than Trace."""
-    for spec in os.environ.get("BREAKS", "25/8000,50/8000").split(","):
-        share, cycle_ms = spec.split("/")
-        modes = {"Trace": traced(table.build, table.work, "Trace"),
-                 "PcSampling": traced(table.build, table.work, "PcSampling", GPUFL_PC_SAMPLING_SHARE=share,
-                                      GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms)}
-        found = take_turns(modes, turns=ROUNDS, least_s=3 * int(cycle_ms) / 1000)
-        ratio = statistics.mean(found["PcSampling"]) / statistics.mean(found["Trace"])
-        table.say(f"PyTorch step, launch-bound, samples in {share} % of {cycle_ms} ms", f"{statistics.mean(found['Trace']):.2f}"
-                  f" ms, {mean_difference(found, 'PcSampling', 'Trace'):+.2f}: {ratio:.3f}", "<= 1.03", ratio <= 1.03)
-        session = max(table.sessions(f"{table.work}/c-PcSampling"), key=lambda path: path.stat().st_mtime)
-        lines = table.run([table.gpufl, "report", session]).stdout.splitlines()
-        for line in lines:  # samples a second and SM, and the windows
-            if "a second and SM" in line or line.endswith("  pc_sampling"):
-                table.say(" ", line.strip())
+def windows(table):
+    """One process that never waits for another: its steps in breaks, in windows, and all of them, those that a switch
+    held up included. A short loop of Python beside each step tells how fast the machine was then."""
+    result = f"{table.work}/steps.json"
+    table.run([sys.executable, __file__], timeout=SET_S + 60, env={
+        "PLAIN": result, "CUDA_INJECTION64_PATH": f"{table.build}/lib/libgpufl_inject.so", "GPUFL_INJECT": "1",
+        "GPUFL_LOG_DIR": f"{table.work}/c-windows", "GPUFL_APP_NAME": "step", "GPUFL_PROFILING_ENGINE": "PcSampling",
+        **ONE_FILE, **sampling_variables()})
+    session = newest_session(table, f"{table.work}/c-windows")
+    spans = windows_of(session)
+    steps = json.loads(pathlib.Path(result).read_text())
+    loop_ms = statistics.median(loop for *_, loop in steps)
+    kinds = {"in breaks": [], "in windows": [], "at switches": []}
+    for start_s, ms, loop in steps:
+        end_s = start_s + ms / 1e3
+        is_in = any(start <= start_s and end_s <= end for start, end in spans)
+        is_out = all(end_s < start or end < start_s for start, end in spans)
+        kinds["in windows" if is_in else "in breaks" if is_out else "at switches"].append(ms * loop_ms / loop)
+    for kind, values in kinds.items():
+        error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+        table.say(f"PyTorch step, launch-bound, {kind}",
+                  f"{statistics.mean(values):.2f} ms (standard error {error:.2f}), {len(values)} steps")
+    everything = statistics.mean(sum(kinds.values(), []))
+    table.say("all steps / those in breaks", f"{everything / statistics.mean(kinds['in breaks']):.3f}")
+    say_samples(table, session)
+
+
+def floor(table):
+    """What CUPTI's samples, always on and thrown away, take longer than its other records."""
+    one = lambda **variables: lambda: Runner({"CUDA_INJECTION64_PATH": f"{table.work}/libfloor.so", **variables})
+    found = take_turns({"without": one(), "with": one(FLOOR_PC_MS="100")})
+    table.say("CUPTI floor with samples / without", f"{statistics.mean(found['with']) / statistics.mean(found['without']):.3f}")
+
+
+def run_alone(path):
+    """Trains for SET_S and writes when each step began, its milliseconds, and those of the loop beside it."""
+    step = make_step()
+    for _ in range(WARM_UP):
+        step()
+    pin_threads()
+    steps, until = [], time.time() + SET_S
+    while time.time() < until:
+        start_s = time.time()
+        ms = step()
+        begin = time.perf_counter()
+        for _ in range(12000):
+            pass
+        steps.append((start_s, ms, (time.perf_counter() - begin) * 1e3))
+    pathlib.Path(path).write_text(json.dumps(steps))
 
 
 def main():
     from bench_table import BenchTable
     table = BenchTable(*sys.argv[1:4])
-    steps = {"added": lambda: added(table), "sampling": lambda: sampling(table), "breaks": lambda: breaks(table)}
-    table.run_steps(steps, os.environ.get("STEPS", "added,sampling").split(","))
+    steps = {"added": lambda: added(table), "sampling": lambda: sampling(table), "windows": lambda: windows(table),
+             "floor": lambda: floor(table)}
+    table.run_steps(steps, os.environ.get("STEPS", "added,sampling,windows,floor").split(","))
 
 
 if __name__ == "__main__":
-    if os.environ.get("PLAIN"):
+    plain = os.environ.get("PLAIN")
+    if plain == "torch":
         step = make_step()
         with torch_profiler():
             print(statistics.mean([step() for _ in range(60)]))
+    elif plain:
+        run_alone(plain)
     else:
         main()
