@@ -26,6 +26,27 @@ void deep_make_code(struct deep *deep)
     deep_grants_answer(&deep->grants, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
 }
 
+/* Only PcSampling is there to be left on. Deep has windows of its own, the counts of SassMetrics need sampling beside
+ * them, and who asks for one kernel at a time does not mind what it costs. */
+static bool is_cheap(const struct deep_settings *settings)
+{
+    return settings->engine == GPUFL_ENGINE_PC_SAMPLING && !settings->is_pc_serialized;
+}
+
+static uint32_t share_percent(const struct deep_settings *settings)
+{
+    enum { all = 100 };
+    bool has_breaks =
+        is_cheap(settings) || (settings->engine == GPUFL_ENGINE_PC_SAMPLING && settings->pc_share_percent);
+    return has_breaks ? settings->pc_share_percent : all;
+}
+
+static uint32_t rate_hz(const struct deep_settings *settings)
+{
+    enum { high_hz = 16000 };
+    return settings->pc_rate_hz || is_cheap(settings) ? settings->pc_rate_hz : high_hz;
+}
+
 void deep_make_sampler(struct deep *deep)
 {
     const struct deep_settings *settings = &deep->options.settings;
@@ -36,9 +57,9 @@ void deep_make_sampler(struct deep *deep)
                         .names = deep->options.names,
                         .history = deep->options.kernels},
         .is_serialized = settings->is_pc_serialized && !is_companion,
-        .rate_hz = settings->pc_rate_hz,
+        .rate_hz = rate_hz(settings),
         .drain_ms = settings->pc_drain_ms,
-        .share_percent = settings->engine == GPUFL_ENGINE_PC_SAMPLING ? settings->pc_share_percent : 0,
+        .share_percent = share_percent(settings),
         .cycle_ms = settings->pc_cycle_ms,
         .period_exponent = is_companion ? companion_exponent : settings->pc_period_exponent,
     };

@@ -45,7 +45,7 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
         windows->options.counting_ms = default_counting_ms;
     if (!windows->options.sampling_ms)
         windows->options.sampling_ms = default_sampling_ms;
-    quiet_moment_init(&windows->quiet);
+    quiet_moment_init(&windows->quiet, QUIET_WAIT_MS);
     pthread_mutex_init(&windows->mutex, NULL);
     ended_windows_init(&windows->ended);
     uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms

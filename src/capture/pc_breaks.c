@@ -5,25 +5,67 @@
 #include "base/log.h"
 #include "capture/pc_engine.h"
 
-enum { CYCLE_DEFAULT_MS = 30000, FIRST_WINDOW = 1, BEATS_MIN = 4 /* of a window or a break */ };
+enum {
+    ALL_PERCENT = 100,
+    SHARE_DEFAULT_PERCENT = 10,
+    CYCLE_DEFAULT_MS = 60000,
+    CYCLE_FIRST_MS =
+        20000, /* each is twice the one before, up to the longest: short programs are seen more than once */
+    FIRST_SHARE_PERCENT = 15, /* three seconds: those that are over by then have no switch */
+    FIRST_WINDOW = 1,
+    BEATS_MIN = 4, /* of a window or a break */
+    WAIT_MS = 500, /* for a quiet moment: samples are not worth a longer stop of the program */
+};
+
+/* The stretches of a cycle of that length. */
+static void cycle_set(struct pc_breaks *breaks, uint32_t cycle_ms, uint32_t share_percent)
+{
+    breaks->cycle_ms = cycle_ms;
+    breaks->sampling_ms = (uint32_t)((uint64_t)cycle_ms * share_percent / ALL_PERCENT);
+    breaks->break_ms = cycle_ms - breaks->sampling_ms;
+}
 
 void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms)
 {
-    quiet_moment_init(&breaks->quiet);
+    quiet_moment_init(&breaks->quiet, WAIT_MS);
     ended_windows_init(&breaks->ended);
     pthread_mutex_init(&breaks->mutex, NULL);
-    if (!share_percent || share_percent >= 100)
+    breaks->share_percent = share_percent ? share_percent : SHARE_DEFAULT_PERCENT;
+    if (breaks->share_percent >= ALL_PERCENT) {
+        breaks->share_percent = ALL_PERCENT;
         return;
-    cycle_ms = cycle_ms ? cycle_ms : CYCLE_DEFAULT_MS;
-    breaks->sampling_ms = (uint32_t)((uint64_t)cycle_ms * share_percent / 100);
-    breaks->break_ms = cycle_ms - breaks->sampling_ms;
+    }
+    breaks->cycle_max_ms = cycle_ms ? cycle_ms : CYCLE_DEFAULT_MS;
+    cycle_set(breaks, breaks->cycle_max_ms < CYCLE_FIRST_MS ? breaks->cycle_max_ms : CYCLE_FIRST_MS,
+              breaks->share_percent > FIRST_SHARE_PERCENT ? breaks->share_percent : FIRST_SHARE_PERCENT);
+}
+
+static uint32_t next_cycle_ms(const struct pc_breaks *breaks)
+{
+    return breaks->cycle_ms > breaks->cycle_max_ms / 2 ? breaks->cycle_max_ms : 2 * breaks->cycle_ms;
+}
+
+void pc_breaks_next_cycle(struct pc_breaks *breaks)
+{
+    cycle_set(breaks, next_cycle_ms(breaks), breaks->share_percent);
 }
 
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
 {
+    if (!breaks->break_ms)
+        return beat_ms;
+    uint32_t second_ms = (uint32_t)((uint64_t)next_cycle_ms(breaks) * breaks->share_percent / ALL_PERCENT);
     uint32_t shorter_ms = breaks->sampling_ms < breaks->break_ms ? breaks->sampling_ms : breaks->break_ms;
+    shorter_ms = second_ms < shorter_ms ? second_ms : shorter_ms; /* the first window has a larger share */
     uint32_t most_ms = shorter_ms > BEATS_MIN ? shorter_ms / BEATS_MIN : 1;
-    return breaks->break_ms && most_ms < beat_ms ? most_ms : beat_ms;
+    return most_ms < beat_ms ? most_ms : beat_ms;
+}
+
+int64_t pc_breaks_due_ns(struct pc_breaks *breaks)
+{
+    if (!breaks->break_ms || breaks->is_over)
+        return INT64_MAX;
+    return quiet_moment_due_ns(&breaks->quiet, breaks->is_break ? breaks->break_ms : breaks->sampling_ms);
 }
 
 void pc_breaks_destroy(struct pc_breaks *breaks)
@@ -39,6 +81,7 @@ void pc_breaks_start(struct pc_sampler *sampler)
         return;
     if (!cupti_listen_launches(sampler->options.cupti, true)) {
         breaks->break_ms = 0;
+        breaks->share_percent = ALL_PERCENT;
         log_message(GPUFL_LOG_WARNING, "PC sampling takes no breaks: CUPTI does not tell of launches");
         return;
     }
@@ -121,6 +164,7 @@ static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *prob
 static gpufl_status break_end(struct pc_sampler *sampler, struct problem *problem)
 {
     uint32_t id = atomic_load(&sampler->window_id) + 1;
+    pc_breaks_next_cycle(&sampler->breaks);
     gpufl_status status = pc_sampler_resume(sampler, id, problem);
     atomic_store(&sampler->breaks.launches, 0);
     if (is_sampled(sampler))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PC sampling with breaks. What it costs a program that launches a lot is there
- * while CUPTI has it enabled, whoever reads and how many samples there are; so it
- * can be switched off for a part of each cycle, in quiet moments. The stretches
- * in which samples are taken are windows in the log. Each, and each break, lasts
- * from its first launch on. Of the sampler's thread, where nothing else is said. */
+ * while CUPTI has it enabled; so it is switched off for a part of each cycle, in
+ * quiet moments. The stretches in which samples are taken are windows in the log.
+ * Each, and each break, lasts from its first launch on. Cycles become longer. Of
+ * the sampler's thread, where nothing else is said. */
 #ifndef GPUFL_CAPTURE_PC_BREAKS_H
 #define GPUFL_CAPTURE_PC_BREAKS_H
 
@@ -14,7 +14,8 @@
 struct pc_sampler;
 
 struct pc_breaks {
-    uint32_t sampling_ms, break_ms; /* break_ms 0: none are taken */
+    uint32_t share_percent, cycle_max_ms;
+    uint32_t cycle_ms, sampling_ms, break_ms; /* of this cycle; break_ms 0: none are taken */
     struct quiet_moment quiet;
     struct ended_windows ended;
     pthread_mutex_t mutex;   /* of `open`: the thread may come back from CUPTI after the stop */
@@ -25,12 +26,16 @@ struct pc_breaks {
     _Atomic bool is_switching; /* the thread is in CUPTI for a change */
 };
 
+/* share_percent: 100: none are taken; 0: the default. cycle_ms: the longest; 0: the default. */
 void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms);
+void pc_breaks_next_cycle(struct pc_breaks *breaks); /* its stretches */
 void pc_breaks_destroy(struct pc_breaks *breaks);
 /* Before the thread is started: launches are told from now on, without which there are no breaks. */
 void pc_breaks_start(struct pc_sampler *sampler);
 /* How often the thread must look so that windows end in time; beat_ms where that is often enough. */
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms);
+/* When the next one begins or ends, by clock_mono_ns; INT64_MAX: not known yet. */
+int64_t pc_breaks_due_ns(struct pc_breaks *breaks);
 void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter); /* any thread */
 void pc_breaks_turn(struct pc_sampler *sampler);                /* begins or ends one that is due */
 void pc_breaks_stop(struct pc_sampler *sampler); /* after the thread, also one that is stuck: the open window ends */

@@ -7,10 +7,7 @@
 #include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
 
-enum {
-    SCRATCH_BYTES = 4 << 20,
-    CLOCK_GUESS_KHZ = 1500000, /* where the device does not tell; the period that it leads to is recorded */
-};
+enum { SCRATCH_BYTES = 4 << 20 };
 
 void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
 {
@@ -57,6 +54,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     atomic_fetch_add(&sampler->non_user, drain.non_user);
     atomic_fetch_add(&sampler->intervals, taking.samples > 0);
     recorder_lose(recorder, LOSS_PC_DROPPED, drain.dropped);
+    recorder_lose(recorder, LOSS_PC_UNREAD, drain.unread);
     recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
     /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
     int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
@@ -81,7 +79,7 @@ static uint32_t clock_khz_of(uint32_t device_id)
     struct device_limits limits;
     if (cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_limits(cuda, device_id, &limits) != GPUFL_OK ||
         !limits.is_known || !limits.core_clock_khz)
-        return CLOCK_GUESS_KHZ;
+        return PC_CLOCK_GUESS_KHZ;
     return limits.core_clock_khz;
 }
 
@@ -106,9 +104,7 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
         status = gpu_claim_take(device_id, problem);
     if (status != GPUFL_OK)
         return status;
-    uint32_t exponent = options->period_exponent
-                            ? options->period_exponent
-                            : pc_sampler_period_exponent(options->rate_hz, clock_khz_of(device_id));
+    uint32_t exponent = pc_sampler_exponent(sampler, clock_khz_of(device_id));
     const struct pc_sampling_options sampling = {.is_serialized = options->is_serialized,
                                                  .period_exponent = exponent,
                                                  .hardware_buffer_bytes = options->hardware_buffer_bytes,

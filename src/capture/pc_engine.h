@@ -12,6 +12,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { PC_CLOCK_GUESS_KHZ = 1500000 }; /* where the device does not tell; the period that it leads to is recorded */
+
 /* free -> wanted -> open -> free; failed instead of open: kept, so that it is not tried again. */
 enum pc_context_state { PC_CONTEXT_FREE, PC_CONTEXT_WANTED, PC_CONTEXT_OPEN, PC_CONTEXT_FAILED };
 
@@ -32,13 +34,14 @@ struct pc_sampler {
     struct pc_attribution *attribution;
     pthread_mutex_t lock; /* of what follows, and for taking a free context; never held around a call to CUPTI */
     pthread_cond_t news;
-    bool has_news, is_stopping, is_paused;
+    bool has_news, is_stopping, is_stop_quiet, is_paused;
     struct problem trouble;
     struct pc_context contexts[PC_CONTEXTS_MAX];
     pthread_mutex_t acquire_lock;
     bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
     pthread_t thread;
-    bool has_thread, is_stuck; /* is_stuck: it does not come back from CUPTI */
+    bool has_thread;
+    _Atomic bool is_stuck; /* the thread does not come back from CUPTI */
     struct pc_breaks breaks;
     _Atomic uint32_t window_id;
     _Atomic bool is_resting;
@@ -58,7 +61,8 @@ void pc_context_begin(struct pc_context *context); /* sampling begins now */
 gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem);
 /* The last samples; then off, or parked where switching off might hang. */
 void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet);
-void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context); /* of the thread */
+void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context);       /* of the thread */
+uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_khz); /* as asked for, or by the rate */
 /* Keeps and says the first trouble, and counts it as a loss. */
 void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem);
 

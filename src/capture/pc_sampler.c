@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
-    RATE_DEFAULT_HZ = 16000,
-    DRAIN_DEFAULT_MS = 100, /* reading every 20 ms costs a launch-bound program some 5 % */
+    RATE_DEFAULT_HZ = 4000,
+    DRAIN_DEFAULT_MS = 100,
+    DRAIN_BREAKS_DEFAULT_MS =
+        500, /* so many samples at a time cost launches the less the less often they are decoded */
     HARDWARE_DEFAULT_BYTES = 32 << 20,
     PERIOD_MIN = 5,
     PERIOD_MAX = 31,
@@ -30,6 +33,24 @@ uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz)
     return exponent;
 }
 
+uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_khz)
+{
+    const struct pc_sampler_options *options = &sampler->options;
+    uint64_t rate_hz = (uint64_t)options->rate_hz * 100 / sampler->breaks.share_percent;
+    return options->period_exponent ? options->period_exponent
+                                    : pc_sampler_period_exponent((uint32_t)rate_hz, clock_khz);
+}
+
+/* Often enough for the GPU's buffer: at one sample in 2^17 cycles half a second fills half of it on an H200. */
+static uint32_t usual_drain_ms(const struct pc_sampler *sampler)
+{
+    enum { least_ms = 10, half_full_exponent = 17 };
+    uint32_t exponent = pc_sampler_exponent(sampler, PC_CLOCK_GUESS_KHZ), most_ms = DRAIN_BREAKS_DEFAULT_MS;
+    while (exponent++ < half_full_exponent && most_ms / 2 >= least_ms)
+        most_ms /= 2;
+    return sampler->breaks.break_ms || most_ms < DRAIN_DEFAULT_MS ? most_ms : DRAIN_DEFAULT_MS;
+}
+
 gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options, struct problem *problem)
 {
     struct pc_sampler *sampler = calloc(1, sizeof *sampler);
@@ -40,11 +61,11 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
         sampler->options.rate_hz = RATE_DEFAULT_HZ;
     if (!options->hardware_buffer_bytes)
         sampler->options.hardware_buffer_bytes = HARDWARE_DEFAULT_BYTES;
-    if (!options->drain_ms)
-        sampler->options.drain_ms = DRAIN_DEFAULT_MS;
     pthread_mutex_init(&sampler->lock, NULL);
     pthread_mutex_init(&sampler->acquire_lock, NULL);
     pc_breaks_init(&sampler->breaks, options->share_percent, options->cycle_ms);
+    if (!options->drain_ms)
+        sampler->options.drain_ms = usual_drain_ms(sampler);
     sampler->options.drain_ms = pc_breaks_beat_ms(&sampler->breaks, sampler->options.drain_ms);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -72,25 +93,83 @@ failed:
     return status;
 }
 
+/* Of the next beat after that one: drain_ms later, or when a break is due before. */
+static int64_t next_beat_ns(struct pc_sampler *sampler, int64_t beat_ns)
+{
+    int64_t now_ns = clock_mono_ns(), due_ns = pc_breaks_due_ns(&sampler->breaks);
+    beat_ns += (int64_t)sampler->options.drain_ms * 1000000;
+    beat_ns = beat_ns < now_ns ? now_ns : beat_ns;
+    return now_ns < due_ns && due_ns < beat_ns ? due_ns : beat_ns;
+}
+
+static bool is_anything_on(struct pc_sampler *sampler)
+{
+    bool is_on = false;
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        struct pc_context *context = &sampler->contexts[i];
+        pthread_mutex_lock(&context->mutex);
+        is_on |= atomic_load(&context->state) == PC_CONTEXT_OPEN && pc_sampling_is_on(context->sampling);
+        pthread_mutex_unlock(&context->mutex);
+    }
+    return is_on;
+}
+
+/* What CUPTI's thread has not decoded yet cannot be read: it hands it over when sampling is switched off, in a quiet
+ * moment; where launches are not told, there is none, and its next round is waited for. True: it is quiet. */
+static bool last_samples_await(struct pc_sampler *sampler)
+{
+    if (!is_anything_on(sampler))
+        return false;
+    if (sampler->breaks.break_ms && quiet_moment_begin_last(&sampler->breaks.quiet))
+        return true;
+    quiet_moment_end(&sampler->breaks.quiet);
+    uint64_t wait_ns = (uint64_t)sampler->options.drain_ms * 1250000; /* a round, and what it takes */
+    const struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
+    return false;
+}
+
+/* The last samples of all contexts. */
+static void contexts_end(struct pc_sampler *sampler, bool is_quiet)
+{
+    bool is_all_off = true;
+    is_quiet = is_quiet || last_samples_await(sampler);
+    pc_breaks_stop(sampler);
+    for (int i = 0; i < PC_CONTEXTS_MAX && !atomic_load(&sampler->is_stuck); i++) {
+        struct pc_context *context = &sampler->contexts[i];
+        pthread_mutex_lock(&context->mutex);
+        if (atomic_load(&context->state) != PC_CONTEXT_FREE) {
+            is_all_off &= !context->sampling || (is_quiet && atomic_load(&context->state) != PC_CONTEXT_FAILED);
+            pc_context_end(sampler, context, is_quiet);
+        }
+        pthread_mutex_unlock(&context->mutex);
+    }
+    quiet_moment_end(&sampler->breaks.quiet);
+    pthread_mutex_lock(&sampler->acquire_lock);
+    if (sampler->is_acquired && is_all_off && !atomic_load(&sampler->is_stuck)) /* what is parked needs the profiler */
+        profiler_target_release(sampler->options.cupti);
+    sampler->is_acquired = false;
+    pthread_mutex_unlock(&sampler->acquire_lock);
+}
+
 static void *run(void *argument)
 {
     struct pc_sampler *sampler = argument;
     int64_t deadline_ns = clock_mono_ns();
     for (;;) {
-        int64_t now_ns = clock_mono_ns();
-        deadline_ns += (int64_t)sampler->options.drain_ms * 1000000;
-        if (deadline_ns < now_ns)
-            deadline_ns = now_ns;
+        deadline_ns = next_beat_ns(sampler, deadline_ns);
         const struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
         pthread_mutex_lock(&sampler->lock);
         int result = 0;
         while (!sampler->is_stopping && !sampler->has_news && result != ETIMEDOUT)
             result = pthread_cond_timedwait(&sampler->news, &sampler->lock, &deadline);
-        bool is_stopping = sampler->is_stopping;
+        bool is_stopping = sampler->is_stopping, is_quiet = sampler->is_stop_quiet;
         sampler->has_news = false;
         pthread_mutex_unlock(&sampler->lock);
-        if (is_stopping)
+        if (is_stopping) {
+            contexts_end(sampler, is_quiet); /* here, so that the program does not hang where CUPTI does */
             return NULL;
+        }
         pc_breaks_turn(sampler);
         for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
             struct pc_context *context = &sampler->contexts[i];
@@ -304,10 +383,10 @@ void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
     atomic_store(&sampler->unattributed, pc_attribution_unattributed(sampler->attribution));
 }
 
-/* A quiet moment may take its waits. */
+/* Quiet moments may take their waits. */
 static int join_wait_s(const struct pc_sampler *sampler)
 {
-    return JOIN_WAIT_S + (sampler->breaks.break_ms ? 2 * QUIET_WAIT_MS / 1000 : 0);
+    return JOIN_WAIT_S + (sampler->breaks.break_ms ? (QUIET_GATE_LAST_MS + 2 * QUIET_WAIT_MS) / 1000 : 0);
 }
 
 /* The thread is in CUPTI and does not come back; the program must end all the same. */
@@ -320,10 +399,11 @@ static void sampler_give_up(struct pc_sampler *sampler)
                       atomic_load(&sampler->breaks.is_switching) ? "a change between sampling and a break"
                                                                  : "reading samples",
                       join_wait_s(sampler));
-    sampler->is_stuck = true;
+    atomic_store(&sampler->is_stuck, true);
     pthread_detach(sampler->thread);
     launch_gate_give_up(&sampler->breaks.quiet.gate); /* it may have closed it */
     pc_sampler_note(sampler, &problem);
+    pc_breaks_stop(sampler);
     cupti_trace_damaged(CUPTI_STUCK);
 }
 
@@ -331,44 +411,29 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
 {
     pthread_mutex_lock(&sampler->lock);
     sampler->is_stopping = true;
+    sampler->is_stop_quiet = is_quiet;
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
     const struct timespec until = in_seconds(join_wait_s(sampler));
-    if (sampler->has_thread && pthread_timedjoin_np(sampler->thread, NULL, &until))
+    if (!sampler->has_thread)
+        contexts_end(sampler, is_quiet);
+    else if (pthread_timedjoin_np(sampler->thread, NULL, &until))
         sampler_give_up(sampler);
     sampler->has_thread = false;
-    pc_breaks_stop(sampler);
-    if (sampler->is_stuck)
-        return;
-    bool is_all_off = true;
-    for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
-        struct pc_context *context = &sampler->contexts[i];
-        pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) != PC_CONTEXT_FREE) {
-            is_all_off &= !context->sampling || (is_quiet && atomic_load(&context->state) != PC_CONTEXT_FAILED);
-            pc_context_end(sampler, context, is_quiet);
-        }
-        pthread_mutex_unlock(&context->mutex);
-    }
-    pthread_mutex_lock(&sampler->acquire_lock);
-    if (sampler->is_acquired && is_all_off) /* what is parked still needs the profiler */
-        profiler_target_release(sampler->options.cupti);
-    sampler->is_acquired = false;
-    pthread_mutex_unlock(&sampler->acquire_lock);
 }
 
 bool pc_sampler_is_stuck(const struct pc_sampler *sampler)
 {
-    return sampler && sampler->is_stuck;
+    return sampler && atomic_load(&sampler->is_stuck);
 }
 
 void pc_sampler_free(struct pc_sampler *sampler)
 {
     if (!sampler)
         return;
-    if (!sampler->is_stuck)
+    if (!pc_sampler_is_stuck(sampler))
         pc_sampler_stop(sampler, false);
-    if (sampler->is_stuck) /* its thread may still use it */
+    if (pc_sampler_is_stuck(sampler)) /* its thread may still use it */
         return;
     for (int i = 0; i < PC_CONTEXTS_MAX; i++)
         pthread_mutex_destroy(&sampler->contexts[i].mutex);

@@ -17,12 +17,12 @@ struct pc_sampler_options {
     struct cupti *cupti; /* borrowed, as is what `attribution` points to */
     struct pc_attribution_options attribution;
     bool is_serialized;           /* one kernel at a time: exact, slow */
-    uint32_t rate_hz;             /* samples per second and busy SM to aim at; 0: 16,000 */
+    uint32_t rate_hz;             /* samples per second and busy SM to aim at, breaks included; 0: 4,000 */
     uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
-    uint32_t drain_ms;            /* 0: 100 */
-    uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: all of it */
-    uint32_t cycle_ms;            /* of one stretch with samples and the break after it; 0: 30,000 */
+    uint32_t drain_ms;            /* 0: 100; with breaks 500 */
+    uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: 10 */
+    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 30,000 */
 };
 
 struct pc_sampler_totals {

@@ -12,8 +12,9 @@ enum {
 static _Thread_local uint32_t launching_in;
 static _Atomic uint32_t moments_made;
 
-void quiet_moment_init(struct quiet_moment *moment)
+void quiet_moment_init(struct quiet_moment *moment, uint32_t wait_ms)
 {
+    moment->wait_ms = wait_ms < QUIET_WAIT_MS ? wait_ms : QUIET_WAIT_MS;
     moment->number = atomic_fetch_add(&moments_made, 1) + 1;
     launch_gate_init(&moment->gate);
     deep_contexts_init(&moment->contexts);
@@ -74,12 +75,19 @@ void quiet_moment_reset(struct quiet_moment *moment)
     atomic_store(&moment->first_ns, 0);
 }
 
+int64_t quiet_moment_due_ns(struct quiet_moment *moment, uint32_t after_ms)
+{
+    int64_t first_ns = atomic_load(&moment->first_ns), due_ns = first_ns + after_ms * INT64_C(1000000);
+    if (!first_ns)
+        return INT64_MAX;
+    return due_ns > moment->rest_until_ns ? due_ns : moment->rest_until_ns;
+}
+
 bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
 {
-    int64_t first_ns = atomic_load(&moment->first_ns), now_ns = clock_mono_ns();
     /* While the GPU is still waited for from a try before, launches need not be kept out. */
-    return first_ns && now_ns - first_ns >= after_ms * INT64_C(1000000) && now_ns >= moment->rest_until_ns &&
-           !quiet_moment_is_capturing(moment) && !deep_contexts_are_awaited(&moment->contexts);
+    return clock_mono_ns() >= quiet_moment_due_ns(moment, after_ms) && !quiet_moment_is_capturing(moment) &&
+           !deep_contexts_are_awaited(&moment->contexts);
 }
 
 /* Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries fail they
@@ -93,13 +101,13 @@ static void rest(struct quiet_moment *moment, uint32_t after_ms)
 
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
 {
-    moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_WAIT_MS);
+    moment->is_closed = launch_gate_close(&moment->gate, false, moment->wait_ms);
     if (moment->is_closed && quiet_moment_is_capturing(moment)) {
         quiet_moment_end(moment);
         return false; /* soon due again */
     }
     if (moment->is_closed &&
-        deep_contexts_synchronize(&moment->contexts, moment->tries ? QUIET_WAIT_MS : first_wait_ms))
+        deep_contexts_synchronize(&moment->contexts, moment->tries ? moment->wait_ms : first_wait_ms))
         return true;
     quiet_moment_end(moment);
     rest(moment, after_ms);

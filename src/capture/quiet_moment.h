@@ -15,6 +15,7 @@ struct quiet_moment {
     struct launch_gate gate;
     struct deep_contexts contexts; /* whose work is waited for */
     uint32_t number;               /* from 1, in the process */
+    uint32_t wait_ms;              /* most for each of its waits */
     uint32_t tries;                /* that failed, since the last reset */
     int64_t rest_until_ns;         /* no further one before */
     _Atomic int64_t first_ns;      /* the first launch since the last reset; 0: none */
@@ -22,7 +23,7 @@ struct quiet_moment {
     bool is_closed;
 };
 
-void quiet_moment_init(struct quiet_moment *moment);
+void quiet_moment_init(struct quiet_moment *moment, uint32_t wait_ms);
 void quiet_moment_destroy(struct quiet_moment *moment);
 /* Each launch, entered and left. */
 void quiet_moment_launch(struct quiet_moment *moment, bool is_enter);
@@ -34,6 +35,8 @@ void quiet_moment_reset(struct quiet_moment *moment);
 /* The program has launched for that long since the last reset, so that an idle one does not use its windows up, and a
  * try may succeed. */
 bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms);
+/* The earliest time, by clock_mono_ns, at which it can be; INT64_MAX: nothing was launched yet. */
+int64_t quiet_moment_due_ns(struct quiet_moment *moment, uint32_t after_ms);
 /* True: it is quiet until quiet_moment_end. False: a graph is captured; or a launch did not return in time, the GPU was at
  * work, or could not be waited for: then the next try is due in a multiple of after_ms. */
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms);
@@ -42,7 +45,7 @@ bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms);
 bool quiet_moment_begin_last(struct quiet_moment *moment);
 void quiet_moment_end(struct quiet_moment *moment); /* nothing to do where none has begun */
 
-/* How long the waits of the last one are, and of one before. */
+/* How long the waits of the last one are, and at most of one before. */
 enum { QUIET_GATE_LAST_MS = 5000, QUIET_WAIT_MS = 2000 };
 
 #endif

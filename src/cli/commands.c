@@ -29,7 +29,7 @@ static const struct option_info trace_options[] = {
     {"pc-rate", 0, OPTION_NUMBER, "HZ", "PC samples per second and busy SM to aim at", NULL, 1, 10000000},
     {"pc-period", 0, OPTION_NUMBER, "N", "a PC sample every 2^N cycles instead, N from 5 to 31", NULL, 5, 31},
     {"pc-mode", 0, OPTION_CHOICE, "MODE", "continuous (default), or serialized: one kernel at a time", pc_modes, 0, 0},
-    {"pc-share", 0, OPTION_NUMBER, "PCT", "take PC samples in so much of the time (default 100)", NULL, 1, 100},
+    {"pc-share", 0, OPTION_NUMBER, "PCT", "take PC samples in so much of the time (default 10)", NULL, 1, 100},
     {"sass-metrics", 0, OPTION_TEXT, "LIST", "counts per instruction: default, all-memory or metrics", NULL, 0, 0},
     {"range-metrics", 0, OPTION_TEXT, "LIST", "sets or metrics per scope or kernel (default overview)", NULL, 0, 0},
     {"range-mode", 0, OPTION_CHOICE, "MODE", "auto (default), scope or kernel", range_modes, 0, 0},

@@ -104,7 +104,7 @@ class Breaks(Deep):
 
     def windows_with_fault(self, fault, cycle_ms):
         traced = self.trace(*self.APP, options=self.SHARE, directory=self.directory / fault, env=environment(
-            GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, FAKE_FAULTS=f"fail={fault}:999"))
+            GPUFL_PC_SAMPLING_CYCLE_MS=cycle_ms, GPUFL_PC_SAMPLING_DRAIN_MS=20, FAKE_FAULTS=f"fail={fault}:999"))
         return [window["close_reason"] for window in traced.session.records("deep_window_event")]
 
     def test_where_no_context_is_sampled_there_is_no_window(self):
@@ -115,9 +115,22 @@ class Breaks(Deep):
         *before, last = self.windows_with_fault("cuptiPCSamplingDisable@2", 80)
         self.assertEqual((set(before), last), ({"deadline"}, "sampling_failed"))
 
-    def test_without_a_share_there_are_none(self):
+    def test_they_are_taken_by_default_and_not_when_all_of_the_time_is_asked_for(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
+        self.assertEqual({window["requested_duration_ms"] for window in session.records("deep_window_event")}, {12, 8})
+        _, session = self.run_engine([*PC, "--pc-share", 100], *self.APP, directory=self.directory / "all",
+                                     GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual(session.records("deep_window_event"), [])
+        self.assertTrue(self.samples(session, 0))
+
+    def test_a_program_that_ends_before_its_samples_are_read_has_them_all_the_same(self):
+        for share in (10, 100):
+            with self.subTest(share):
+                _, session = self.run_engine([*PC, "--pc-share", share], "--launches", 20, "--kernel-us", 100,
+                                             directory=self.directory / str(share), GPUFL_PC_SAMPLING_DRAIN_MS=1000)
+                kernel_s = sum(row["duration_ns"] for row in session.rows("kernel_event_batch")) / 1e9
+                expected = kernel_s * 1.98e9 / 2**13 * 132 * 4  # four an SM of the fake, every 2^13 cycles
+                self.assertGreater(sum(row["metric_value"] for row in self.samples(session, 0)), 0.9 * expected)
 
     def test_where_launches_are_not_told_sampling_goes_on_without_them(self):
         traced = self.trace(*self.APP, options=self.SHARE, env=environment(FAKE_FAULTS="fail=cuptiEnableCallback@*:1"))

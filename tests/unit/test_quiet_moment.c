@@ -20,7 +20,7 @@ static int set_up(void **state)
 {
     (void)state;
     moment = (struct quiet_moment){0};
-    quiet_moment_init(&moment);
+    quiet_moment_init(&moment, QUIET_WAIT_MS);
     return 0;
 }
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When PC sampling is on and off; tests/e2e/test_samplers.py has what comes of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "capture/pc_breaks.h"
+
+static void expect_cycles(uint32_t share_percent, uint32_t cycle_ms, size_t count, const uint32_t sampling_ms[],
+                          const uint32_t break_ms[])
+{
+    struct pc_breaks breaks = {0};
+    pc_breaks_init(&breaks, share_percent, cycle_ms);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(breaks.sampling_ms, sampling_ms[i]);
+        assert_int_equal(breaks.break_ms, break_ms[i]);
+        pc_breaks_next_cycle(&breaks);
+    }
+    pc_breaks_destroy(&breaks);
+}
+
+static void by_default_a_tenth_of_ever_longer_cycles_is_sampled_and_more_at_first(void **state)
+{
+    (void)state;
+    const uint32_t sampling_ms[] = {3000, 4000, 6000, 6000}, break_ms[] = {17000, 36000, 54000, 54000};
+    expect_cycles(0, 0, 4, sampling_ms, break_ms);
+}
+
+static void cycles_grow_up_to_the_longest_that_was_asked_for(void **state)
+{
+    (void)state;
+    const uint32_t sampling_ms[] = {10000, 15000, 15000}, break_ms[] = {10000, 15000, 15000};
+    expect_cycles(50, 30000, 3, sampling_ms, break_ms);
+    const uint32_t short_ms[] = {20, 20}, short_break_ms[] = {60, 60};
+    expect_cycles(25, 80, 2, short_ms, short_break_ms);
+}
+
+static void all_of_the_time_has_no_breaks(void **state)
+{
+    (void)state;
+    struct pc_breaks breaks = {0};
+    pc_breaks_init(&breaks, 100, 80);
+    assert_int_equal(breaks.break_ms, 0);
+    assert_int_equal(breaks.share_percent, 100);
+    assert_true(pc_breaks_due_ns(&breaks) == INT64_MAX);
+    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 500);
+    pc_breaks_destroy(&breaks);
+}
+
+static void the_thread_looks_often_enough_for_the_shortest_stretch(void **state)
+{
+    (void)state;
+    struct pc_breaks breaks = {0};
+    pc_breaks_init(&breaks, 0, 0);
+    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 500);
+    pc_breaks_destroy(&breaks);
+    breaks = (struct pc_breaks){0};
+    pc_breaks_init(&breaks, 10, 200); /* first 30 of 200 ms, then 20 */
+    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 5);
+    pc_breaks_destroy(&breaks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_default_a_tenth_of_ever_longer_cycles_is_sampled_and_more_at_first),
+        cmocka_unit_test(cycles_grow_up_to_the_longest_that_was_asked_for),
+        cmocka_unit_test(all_of_the_time_has_no_breaks),
+        cmocka_unit_test(the_thread_looks_often_enough_for_the_shortest_stretch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
