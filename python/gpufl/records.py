@@ -421,7 +421,7 @@ EVENTS: Dict[str, Event] = {
     PC_SAMPLING_CONFIG: Event(PC_SAMPLING_CONFIG, 'scope', 'what a PC sample means'),
     CUBIN_DISASSEMBLY: Event(CUBIN_DISASSEMBLY, 'sass', 'instructions of one function'),
     PTX_DISASSEMBLY: Event(PTX_DISASSEMBLY, 'sass', 'PTX of a module'),
-    SOURCE_FILE_CONTENT: Event(SOURCE_FILE_CONTENT, 'sass', 'text of a source file that a line table names'),
+    SOURCE_FILE_CONTENT: Event(SOURCE_FILE_CONTENT, 'sass', 'text of a source file that a line table or a frame of a CPU stack names'),
 }
 
 DICTIONARIES: Dict[str, Dictionary] = {

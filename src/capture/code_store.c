@@ -24,7 +24,8 @@ enum { WAITING_COUNT_MAX = 1024, STACK_BYTES = 512 << 10, LINE_KEPT_BYTES = 1 <<
 static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max_default = (uint64_t)64 << 20,
                       source_bytes_max_default = (uint64_t)64 << 20;
 
-struct waiting_image {
+struct waiting_item {
+    bool is_path; /* of a source file, with its end; else an image */
     size_t size;
     uint8_t bytes[];
 };
@@ -38,7 +39,7 @@ struct image_key {
 struct code_store {
     struct code_store_options options;
     char session_id[40];
-    struct queue waiting; /* of struct waiting_image */
+    struct queue waiting; /* of struct waiting_item */
     struct queue_slot slots[WAITING_COUNT_MAX];
     _Atomic uint64_t waiting_bytes;
     sem_t work; /* posted for each addition, and to stop */
@@ -150,31 +151,35 @@ static void source_write(struct code_store *store, uint32_t id, const char *path
     store->source_bytes_kept += source->size;
 }
 
-/* The files of a line table that were not seen yet. One that cannot be read is left to the report, which says why. */
-static void sources_write(struct code_store *store, const struct code_image *image)
+/* One that was seen before is written already; one that cannot be read is left to the report, which says why. */
+static void source_store(struct code_store *store, const char *path)
+{
+    bool is_new = false;
+    uint32_t id = intern_id(&store->paths, path, strlen(path), &is_new);
+    struct source_text source;
+    if (!id)
+        recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
+    if (!id || !is_new || source_text_read(&source, path, NULL, NULL))
+        return;
+    if (source.size > store->options.source_bytes_max - store->source_bytes_kept)
+        recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
+    else
+        source_write(store, id, path, &source);
+    source_text_free(&source);
+}
+
+/* The files of a line table. */
+static void sources_store(struct code_store *store, const struct code_image *image)
 {
     struct line_table table;
     if (line_table_open(&table, image, LINE_TABLE_SOURCE, NULL))
         return;
-    for (uint32_t i = 1; i <= table.paths.count && !is_out_of_time(store); i++) {
-        const char *path = intern_text(&table.paths, i);
-        bool is_new = false;
-        uint32_t id = intern_id(&store->paths, path, strlen(path), &is_new);
-        struct source_text source;
-        if (!id)
-            recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
-        if (!id || !is_new || source_text_read(&source, path, NULL, NULL))
-            continue;
-        if (source.size > store->options.source_bytes_max - store->source_bytes_kept)
-            recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
-        else
-            source_write(store, id, path, &source);
-        source_text_free(&source);
-    }
+    for (uint32_t i = 1; i <= table.paths.count && !is_out_of_time(store); i++)
+        source_store(store, intern_text(&table.paths, i));
     line_table_close(&table);
 }
 
-static struct image_key key_of(const struct code_store *store, const struct waiting_image *item)
+static struct image_key key_of(const struct code_store *store, const struct waiting_item *item)
 {
     uint64_t crc = 0;
     if (store->options.crc && image_vendor_of(item->bytes, item->size) == IMAGE_NVIDIA)
@@ -183,7 +188,7 @@ static struct image_key key_of(const struct code_store *store, const struct wait
     return (struct image_key){is_cupti ? crc : crc32c(0, item->bytes, item->size), item->size, is_cupti};
 }
 
-static void image_store(struct code_store *store, const struct waiting_image *item)
+static void image_store(struct code_store *store, const struct waiting_item *item)
 {
     struct image_key key = key_of(store, item);
     bool is_new = true; /* also when there is no memory to know: better twice than never */
@@ -198,13 +203,13 @@ static void image_store(struct code_store *store, const struct waiting_image *it
     }
     image_write(store, &key, &image);
     if (store->options.with_source)
-        sources_write(store, &image);
+        sources_store(store, &image);
     image_close(&image);
 }
 
-static struct waiting_image *item_take(struct code_store *store)
+static struct waiting_item *item_take(struct code_store *store)
 {
-    struct waiting_image *item = queue_pop(&store->waiting);
+    struct waiting_item *item = queue_pop(&store->waiting);
     if (item)
         atomic_fetch_sub(&store->waiting_bytes, item->size);
     return item;
@@ -215,10 +220,12 @@ static void *worker_main(void *argument)
     struct code_store *store = argument;
     for (;;) {
         bool is_last = atomic_load(&store->is_stopping);
-        struct waiting_image *item;
+        struct waiting_item *item;
         while ((item = item_take(store))) {
             if (is_out_of_time(store))
-                recorder_lose(store->options.recorder, LOSS_CODE_UNWRITTEN, 1);
+                recorder_lose(store->options.recorder, item->is_path ? LOSS_SOURCE_LIMIT : LOSS_CODE_UNWRITTEN, 1);
+            else if (item->is_path)
+                source_store(store, (const char *)item->bytes);
             else
                 image_store(store, item);
             free(item);
@@ -275,27 +282,38 @@ gpufl_status code_store_make(struct code_store **out, const struct code_store_op
     return GPUFL_OK;
 }
 
-void code_store_add(struct code_store *store, const void *cubin, size_t size)
+static void item_add(struct code_store *store, const void *bytes, size_t size, bool is_path)
 {
     if (!size || atomic_load(&store->is_stopping))
         return;
     int saved_errno = errno;
-    struct waiting_image *item = NULL;
+    struct waiting_item *item = NULL;
     uint64_t before = atomic_fetch_add(&store->waiting_bytes, size);
     if (before <= store->options.waiting_bytes_max && size <= store->options.waiting_bytes_max - before)
         item = malloc(sizeof *item + size);
     if (item) {
-        item->size = size;
-        memcpy(item->bytes, cubin, size);
+        *item = (struct waiting_item){.is_path = is_path, .size = size};
+        memcpy(item->bytes, bytes, size);
     }
     if (item && queue_push(&store->waiting, item)) {
         sem_post(&store->work);
     } else {
         free(item);
         atomic_fetch_sub(&store->waiting_bytes, size);
-        recorder_lose(store->options.recorder, LOSS_CODE_MEMORY, 1);
+        recorder_lose(store->options.recorder, is_path ? LOSS_SOURCE_LIMIT : LOSS_CODE_MEMORY, 1);
     }
     errno = saved_errno;
+}
+
+void code_store_add(struct code_store *store, const void *cubin, size_t size)
+{
+    item_add(store, cubin, size, false);
+}
+
+void code_store_add_source(struct code_store *store, const char *path)
+{
+    if (store->options.with_source)
+        item_add(store, path, strlen(path) + 1, true);
 }
 
 void code_store_stop(struct code_store *store, unsigned deadline_ms)
@@ -311,7 +329,7 @@ void code_store_stop(struct code_store *store, unsigned deadline_ms)
 
 static void waiting_free(struct code_store *store)
 {
-    for (struct waiting_image *item; (item = queue_pop(&store->waiting));)
+    for (struct waiting_item *item; (item = queue_pop(&store->waiting));)
         free(item);
 }
 

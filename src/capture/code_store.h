@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the code that ran: each cubin and each AMDGPU code object once, as a code_object record in the sass
- * channel, and the text of the source files that its line table names.
+ * channel, and the text of the source files that its line table or a CPU stack names.
  *
  * code_store_add is called on the user's threads inside the driver's module load:
  * it copies the bytes and returns. A thread of ours, with all signals blocked,
@@ -30,6 +30,8 @@ NODISCARD gpufl_status code_store_make(struct code_store **out, const struct cod
                                        struct problem *problem);
 /* Any thread; the bytes are copied. */
 void code_store_add(struct code_store *store, const void *cubin, size_t size);
+/* The text of a file, once, where source is wanted. Any thread; the path is copied. */
+void code_store_add_source(struct code_store *store, const char *path);
 /* Writes what waits until the deadline, counts the rest as lost, and ends the thread. Later additions are dropped. */
 void code_store_stop(struct code_store *store, unsigned deadline_ms);
 void code_store_free(struct code_store *store);    /* after code_store_stop, once no thread can add; NULL is a no-op */

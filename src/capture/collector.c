@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "capture/collector.h"
+#include "capture/collector_state.h"
 
 #include "base/clock.h"
-#include "capture/activity_joiner.h"
 #include "capture/buffer_pool.h"
-#include "capture/scope_tracker.h"
-#include "capture/stacks.h"
 #include "capture/user_calls.h"
-#include "format/json.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -21,30 +16,8 @@ enum {
     scale_ms = 100,
     flush_ms = 1000, /* a flush costs CUPTI up to a millisecond: rarely, and what it delays is only freshness */
     report_ms = 5000,
-    buffers_per_round = 64
-};
-
-struct collector {
-    struct collector_options options;
-    struct recorder recorder;
-    struct names names;
-    struct scope_tracker *scopes;
-    struct activity_joiner *joiner; /* NULL: not tracing */
-    struct stacks *stacks;          /* NULL: no stacks */
-    struct deep *deep;              /* NULL: nothing above Trace */
-    struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
-    struct cupti *cupti;            /* NULL: not tracing with it */
-    struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may come while the thread runs, and then stays */
-    _Atomic bool has_news;
-    struct tick_scale scale;
-    pthread_t thread;
-    bool has_thread;
-    _Atomic int is_stopping;
-    int64_t complete_ns; /* kernel records until then were read */
-    int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
-    int64_t flush_ns, cpu_ns;
-    uint32_t lent_before; /* buffers that never came back from an earlier session */
-    size_t memory_peak_bytes;
+    buffers_per_round = 64,
+    code_deadline_ms = 5000 /* for what waits to be kept at the end */
 };
 
 static void on_stack(void *user, const struct stack_event *event)
@@ -69,6 +42,11 @@ static void on_launch(void *user, const struct launch_event *event, int64_t time
         activity_joiner_launch(collector->joiner, event, time_ns, thread_id, scope_id);
 }
 
+static bool keeps_sources_of_stacks(const struct collector_options *options)
+{
+    return options->with_trace && options->with_stacks && options->deep.with_source;
+}
+
 gpufl_status collector_make(struct collector **out, const struct collector_options *options)
 {
     struct collector *collector = calloc(1, sizeof *collector);
@@ -77,7 +55,7 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
     collector->options = *options;
     gpufl_status status = recorder_open(&collector->recorder, options->writer, options->session_id, options->app_name);
     names_open(&collector->names, &collector->recorder);
-    if (deep_is_wanted(&options->deep))
+    if (deep_is_wanted(&options->deep) || keeps_sources_of_stacks(options))
         collector->recorder.channels |= 1u << CHANNEL_SASS;
     if (status == GPUFL_OK)
         status = thread_logs_setup(buffer_pool_wake);
@@ -103,92 +81,6 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
 struct recorder *collector_recorder(struct collector *collector)
 {
     return &collector->recorder;
-}
-
-static void write_clock_sync(struct collector *collector)
-{
-    const struct tick_scale *scale = &collector->scale;
-    struct bytes *line = recorder_begin(&collector->recorder, RECORD_CLOCK_SYNC);
-    bytes_append_format(line, ",\"ts_ns\":%lld,\"mono_ns\":%lld,\"ticks\":%llu,\"tick_hz\":%.0f,\"cupti_ns\":",
-                        (long long)scale->last.wall_ns, (long long)scale->last.mono_ns,
-                        (unsigned long long)scale->last.ticks, 1e9 / scale->ns_per_tick);
-    int64_t cupti_ns = collector->cupti ? cupti_now_ns(collector->cupti) : 0;
-    if (cupti_ns)
-        json_int(line, cupti_ns);
-    else
-        bytes_append_text(line, "null");
-    bytes_append_format(line, ",\"wall_step_ns\":%lld", (long long)scale->wall_step_ns);
-    const struct amd_trace *amd = atomic_load(&collector->amd);
-    int64_t rocprofiler_ns = amd ? amd_trace_now_ns(amd) : 0;
-    if (rocprofiler_ns) {
-        json_key(line, "rocprofiler_ns");
-        json_int(line, rocprofiler_ns);
-    }
-    recorder_end(&collector->recorder, RECORD_CLOCK_SYNC);
-}
-
-static size_t memory_bytes(const struct collector *collector)
-{
-    const struct amd_trace *amd = atomic_load(&collector->amd);
-    size_t batches = 0;
-    for (int type = 0; type < RECORD_TYPE_COUNT; type++)
-        if (collector->recorder.batches[type].cells)
-            batches += (size_t)collector->recorder.batches[type].row_capacity * record_catalogue[type].column_count *
-                       sizeof(int64_t);
-    return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
-           scope_history_bytes(scope_tracker_history(collector->scopes)) +
-           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
-           (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
-           (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
-           (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
-}
-
-static void write_overhead(struct collector *collector)
-{
-    static const struct activity_totals none;
-    const struct activity_totals *totals = collector->joiner ? activity_joiner_totals(collector->joiner) : &none;
-    struct log_writer_stats stats;
-    log_writer_stats(collector->options.writer, &stats);
-    size_t memory = memory_bytes(collector);
-    if (memory > collector->memory_peak_bytes)
-        collector->memory_peak_bytes = memory;
-    int64_t cupti_ns = 0;
-    for (int i = 0; i < 16; i++)
-        cupti_ns += totals->cupti_overhead_ns[i];
-    struct bytes *line = recorder_begin(&collector->recorder, RECORD_OVERHEAD);
-    const struct {
-        const char *key;
-        int64_t value;
-    } members[] = {
-        {"ts_ns", clock_wall_ns()},
-        {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
-        {"collector_cpu_ns", collector->cpu_ns + (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0)},
-        {"sampler_cpu_ns",
-         collector->options.sampler_cpu_ns ? collector->options.sampler_cpu_ns(collector->options.sampler_user) : 0},
-        {"seal_cpu_ns", stats.seal_cpu_ns},
-        {"flush_ns", collector->flush_ns},
-        {"memory_bytes", (int64_t)memory},
-        {"memory_peak_bytes", (int64_t)collector->memory_peak_bytes},
-        {"scopes", (int64_t)scope_tracker_count(collector->scopes)},
-        {"launches", (int64_t)totals->kernels},
-        {"buffers_lent", buffer_pool_lent()},
-    };
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        json_key(line, members[i].key);
-        json_int(line, members[i].value);
-    }
-    json_key(line, "cupti_ns");
-    if (!collector->cupti && atomic_load(&collector->amd)) /* rocprofiler does not tell what it costs */
-        bytes_append_text(line, "null");
-    else
-        json_int(line, cupti_ns);
-    bytes_append_text(line, ",\"cupti\":{");
-    for (int i = 0; i < 16 && totals->cupti_overhead_kind[i]; i++) {
-        json_key(line, overhead_kind_name(totals->cupti_overhead_kind[i]));
-        json_int(line, totals->cupti_overhead_ns[i]);
-    }
-    bytes_append_char(line, '}');
-    recorder_end(&collector->recorder, RECORD_OVERHEAD);
 }
 
 static bool is_due(int64_t *last_ns, int64_t now_ns, int64_t period_ms)
@@ -305,8 +197,8 @@ static void do_round(struct collector *collector)
     tell_news(collector);
     recorder_flush(&collector->recorder, batch_age_ms);
     if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
-        write_clock_sync(collector);
-        write_overhead(collector);
+        collector_write_clock_sync(collector);
+        collector_write_overhead(collector);
     }
     collector->cpu_ns = clock_thread_cpu_ns();
 }
@@ -339,9 +231,32 @@ static void start_deep(struct collector *collector)
         .names = &collector->names,
         .kernels = collector->kernels,
         .scopes = scope_tracker_history(collector->scopes),
+        .code = collector->code,
     };
     if (deep_make(&collector->deep, &options) == GPUFL_OK)
         deep_start(collector->deep);
+}
+
+static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
+{
+    return cupti_cubin_crc(user, cubin, size);
+}
+
+/* Without memory for it the session goes on; of an engine above Trace the capability record says so. */
+static void make_code(struct collector *collector)
+{
+    const struct deep_settings *deep = &collector->options.deep;
+    const struct code_store_options options = {.writer = collector->recorder.writer,
+                                               .recorder = &collector->recorder,
+                                               .session_id = collector->recorder.session_id,
+                                               .crc = cubin_crc,
+                                               .crc_user = collector->cupti,
+                                               .with_source = deep->with_source,
+                                               .bytes_max = deep->code_bytes_max};
+    struct problem problem;
+    if ((deep->engine > GPUFL_ENGINE_TRACE || keeps_sources_of_stacks(&collector->options)) &&
+        code_store_make(&collector->code, &options, &problem) != GPUFL_OK)
+        collector->code = NULL;
 }
 
 static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti, struct trace_grant *grant)
@@ -361,6 +276,7 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
     if (status != GPUFL_OK)
         return status;
     collector->cupti = cupti;
+    make_code(collector);
     gpufl_engine engine = collector->options.deep.engine;
     if (engine == GPUFL_ENGINE_PC_SAMPLING || engine == GPUFL_ENGINE_DEEP)
         status = kernel_history_make(&collector->kernels, 0);
@@ -368,7 +284,7 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
     if (status == GPUFL_OK)
         status = make_joiner(collector, &grant->cupti);
     if (status == GPUFL_OK && collector->options.with_stacks)
-        status = stacks_make(&collector->stacks, &collector->names);
+        status = stacks_make(&collector->stacks, &collector->names, collector->code);
     if (collector->stacks)
         status = activity_joiner_take_stacks(collector->joiner, collector->stacks);
     if (status != GPUFL_OK) {
@@ -387,8 +303,7 @@ void collector_trace_amd(struct collector *collector, struct amd_grant *grant)
     const struct amd_settings *settings = &collector->options.amd;
     if (!amd_trace_is_due(settings))
         return;
-    struct code_store *code = collector->deep ? deep_code(collector->deep) : NULL;
-    if (!amd && amd_trace_make(&amd, settings, &collector->recorder, code, grant) != GPUFL_OK)
+    if (!amd && amd_trace_make(&amd, settings, &collector->recorder, collector->code, grant) != GPUFL_OK)
         return;
     if (!collector->cupti)
         scope_tracker_set_key(collector->scopes, true);
@@ -465,13 +380,15 @@ void collector_stop(struct collector *collector)
         activity_joiner_finish(collector->joiner);
     if (amd && collector->joiner)
         amd_trace_finish(amd, collector->joiner);
+    if (collector->code)
+        code_store_stop(collector->code, code_deadline_ms);
     if (collector->deep)
         deep_finish(collector->deep);
     tell_news(collector);
     scope_tracker_close_open(collector->scopes, clock_wall_ns());
     recorder_flush(&collector->recorder, 0);
-    write_clock_sync(collector);
-    write_overhead(collector);
+    collector_write_clock_sync(collector);
+    collector_write_overhead(collector);
 }
 
 void collector_free(struct collector *collector)
@@ -484,6 +401,7 @@ void collector_free(struct collector *collector)
     activity_joiner_free(collector->joiner);
     kernel_history_free(collector->kernels);
     stacks_free(collector->stacks);
+    code_store_free(collector->code);
     scope_tracker_free(collector->scopes);
     names_close(&collector->names);
     recorder_close(&collector->recorder);
@@ -494,6 +412,8 @@ void collector_abandon(struct collector *collector)
 {
     /* Its thread and CUPTI live in the parent; leaking is the only safe thing. */
     deep_abandon(collector->deep);
+    if (collector->code)
+        code_store_abandon(collector->code);
     amd_trace_abandon(atomic_load(&collector->amd));
     thread_logs_forget();
 }

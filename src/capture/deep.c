@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { code_deadline_ms = 5000 };
-
 static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine other)
 {
     return deep->options.settings.engine == one || deep->options.settings.engine == other;
@@ -20,11 +18,6 @@ static bool has_engine(const struct deep *deep, gpufl_engine one, gpufl_engine o
 struct deep_grants *deep_grants(struct deep *deep)
 {
     return &deep->grants;
-}
-
-struct code_store *deep_code(struct deep *deep)
-{
-    return deep->code;
 }
 
 gpufl_engine deep_engine(struct deep *deep)
@@ -110,8 +103,8 @@ static void on_module(void *user, uint32_t module_id, const void *cubin, size_t 
 {
     struct deep *deep = user;
     (void)module_id;
-    if (deep->code)
-        code_store_add(deep->code, cubin, cubin_bytes);
+    if (deep->keeps_code)
+        code_store_add(deep->options.code, cubin, cubin_bytes);
 }
 
 static void on_capture(void *user, int change, bool is_enter)
@@ -172,7 +165,7 @@ void deep_start(struct deep *deep)
 {
     const struct deep_settings *settings = &deep->options.settings;
     if (settings->engine > GPUFL_ENGINE_TRACE)
-        deep_make_code(deep);
+        deep_keep_code(deep);
     if (has_engine(deep, GPUFL_ENGINE_PC_SAMPLING, GPUFL_ENGINE_DEEP) || settings->engine == GPUFL_ENGINE_SASS_METRICS)
         deep_make_sampler(deep);
     if (has_engine(deep, GPUFL_ENGINE_SASS_METRICS, GPUFL_ENGINE_DEEP))
@@ -290,8 +283,6 @@ void deep_stop(struct deep *deep)
 
 void deep_finish(struct deep *deep)
 {
-    if (deep->code)
-        code_store_stop(deep->code, code_deadline_ms);
     deep_round(deep, INT64_MAX);
     revoke_empty(deep);
     if (atomic_load(&deep->has_context))
@@ -309,7 +300,6 @@ bool deep_free(struct deep *deep)
     pc_sampler_free(deep->sampler);
     range_counters_free(deep->ranges);
     pm_sampler_free(deep->pm);
-    code_store_free(deep->code);
     deep_grants_destroy(&deep->grants);
     free(deep);
     return true;
@@ -329,8 +319,6 @@ void deep_abandon(struct deep *deep)
         range_counters_abandon(deep->ranges);
     if (deep->pm)
         pm_sampler_abandon(deep->pm);
-    if (deep->code)
-        code_store_abandon(deep->code);
 }
 
 size_t deep_bytes(struct deep *deep)

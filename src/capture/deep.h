@@ -33,6 +33,7 @@ struct deep_options {
     struct names *names;
     struct kernel_history *kernels;
     struct scope_history *scopes;
+    struct code_store *code; /* for engines above Trace; NULL: there is none */
 };
 
 /* True when the settings ask for anything above Trace. */
@@ -44,8 +45,7 @@ NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *o
 /* After the trace has started: listens for contexts and takes on those that there are. */
 void deep_start(struct deep *deep);
 struct deep_grants *deep_grants(struct deep *deep);
-struct code_store *deep_code(struct deep *deep); /* NULL: code is not kept */
-gpufl_engine deep_engine(struct deep *deep);     /* that the grants amount to */
+gpufl_engine deep_engine(struct deep *deep); /* that the grants amount to */
 /* False: kernel tracing is paused for the whole run, launches are recorded without times. */
 bool deep_times_kernels(struct deep *deep);
 /* Whether scopes are to be told; then every edge of every scope, on its thread. */

@@ -7,23 +7,16 @@
 
 enum { companion_exponent = 31 };
 
-static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
+void deep_keep_code(struct deep *deep)
 {
-    return cupti_cubin_crc(user, cubin, size);
-}
-
-void deep_make_code(struct deep *deep)
-{
-    const struct code_store_options options = {.writer = deep->options.recorder->writer,
-                                               .recorder = deep->options.recorder,
-                                               .session_id = deep->options.recorder->session_id,
-                                               .crc = cubin_crc,
-                                               .crc_user = deep->options.cupti,
-                                               .with_source = deep->options.settings.with_source,
-                                               .bytes_max = deep->options.settings.code_bytes_max};
     struct problem problem = {""};
+    deep->keeps_code = deep->options.code != NULL;
     deep_grants_request(&deep->grants, DEEP_CODE);
-    deep_grants_answer(&deep->grants, DEEP_CODE, code_store_make(&deep->code, &options, &problem), &problem);
+    deep_grants_answer(&deep->grants, DEEP_CODE,
+                       deep->keeps_code
+                           ? GPUFL_OK
+                           : problem_set(&problem, GPUFL_E_NO_MEMORY, "neither memory nor a thread to keep code"),
+                       &problem);
 }
 
 /* Only PcSampling is there to be left on. Deep has windows of its own, the counts of SassMetrics need sampling beside

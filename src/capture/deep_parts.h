@@ -18,14 +18,14 @@ struct deep {
     struct deep_windows *windows; /* SassMetrics and Deep */
     struct range_counters *ranges;
     struct pm_sampler *pm;
-    struct code_store *code;
+    bool keeps_code;
     struct deep_grants grants;
     _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
     _Atomic bool has_context;
 };
 
 /* Each asks for its grant; one that cannot be made is refused there, and its member stays NULL. */
-void deep_make_code(struct deep *deep);
+void deep_keep_code(struct deep *deep);
 void deep_make_sampler(struct deep *deep);
 void deep_make_windows(struct deep *deep); /* after the sampler */
 void deep_make_ranges(struct deep *deep);

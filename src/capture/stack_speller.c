@@ -2,6 +2,9 @@
 #include "capture/stack_speller.h"
 
 #include "base/clock.h"
+#include "base/intern.h"
+#include "base/stack_frame.h"
+#include "capture/code_store.h"
 #include "capture/python_frames.h"
 #include "capture/symbols.h"
 #include "capture/thread_log.h"
@@ -15,8 +18,13 @@ struct spelling_list {
     struct stack_spelling *first, **end;
 };
 
+enum { file_bytes_max = 1 << 20 };
+
 struct stack_speller {
-    struct symbols *symbols; /* the thread's */
+    struct symbols *symbols;    /* the thread's, as the next three */
+    struct code_store *sources; /* NULL: nobody wants files */
+    struct intern files;        /* that it was told */
+    struct bytes path;          /* scratch */
     pthread_t thread;
     pthread_mutex_t mutex;   /* all below but the last two */
     pthread_cond_t is_given; /* or is_stopping */
@@ -90,18 +98,34 @@ static uint32_t merge(struct frame_lists lists, uint64_t merged[STACK_FRAMES_MAX
     return count;
 }
 
-static void spell(struct symbols *symbols, struct stack_spelling *spelling)
+static void tell_file(struct stack_speller *speller, const char *text, size_t size)
+{
+    bool is_new = false;
+    struct stack_frame frame = stack_frame_split(text, size);
+    if (!frame.line || !intern_id(&speller->files, frame.file, frame.file_size, &is_new) || !is_new)
+        return;
+    bytes_clear(&speller->path);
+    bytes_append(&speller->path, frame.file, frame.file_size);
+    const char *path = bytes_text(&speller->path);
+    if (!speller->path.failed)
+        code_store_add_source(speller->sources, path);
+}
+
+static void spell(struct stack_speller *speller, struct stack_spelling *spelling)
 {
     uint64_t frames[STACK_FRAMES_MAX];
-    uint32_t count = merge(lists_of(symbols, spelling), frames);
+    uint32_t count = merge(lists_of(speller->symbols, spelling), frames);
     for (uint32_t i = count; i-- > 0;) {
         if (spelling->text.size)
             bytes_append_char(&spelling->text, '|');
+        size_t start = spelling->text.size;
         if (!(frames[i] & PYTHON_FRAME_MARK))
             /* A return address is the next instruction: step back into the call. */
-            symbols_describe(symbols, frames[i] - 1, &spelling->text);
+            symbols_describe(speller->symbols, frames[i] - 1, &spelling->text);
         else if (!python_frame_describe(frames[i], &spelling->text))
             spelling->nameless++;
+        if (speller->sources && !spelling->text.failed && spelling->text.size > start)
+            tell_file(speller, spelling->text.data + start, spelling->text.size - start);
     }
 }
 
@@ -117,9 +141,9 @@ static void *run(void *argument)
             break;
         struct stack_spelling *spelling = list_pop(&speller->given);
         pthread_mutex_unlock(&speller->mutex);
-        spell(speller->symbols, spelling);
+        spell(speller, spelling);
         atomic_store(&speller->cpu_ns, clock_thread_cpu_ns());
-        atomic_store(&speller->bytes, symbols_bytes(speller->symbols));
+        atomic_store(&speller->bytes, symbols_bytes(speller->symbols) + intern_bytes(&speller->files));
         pthread_mutex_lock(&speller->mutex);
         list_append(&speller->spelled, spelling);
         pthread_cond_signal(&speller->is_spelled);
@@ -128,11 +152,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-gpufl_status stack_speller_make(struct stack_speller **out)
+gpufl_status stack_speller_make(struct stack_speller **out, struct code_store *sources)
 {
     struct stack_speller *speller = calloc(1, sizeof *speller);
     if (!speller)
         return GPUFL_E_NO_MEMORY;
+    speller->sources = sources;
+    speller->files.text_bytes_max = file_bytes_max;
     gpufl_status status = symbols_make(&speller->symbols);
     if (status != GPUFL_OK)
         goto no_symbols;
@@ -173,6 +199,8 @@ void stack_speller_free(struct stack_speller *speller)
     pthread_cond_destroy(&speller->is_spelled);
     pthread_mutex_destroy(&speller->mutex);
     symbols_free(speller->symbols);
+    intern_free(&speller->files);
+    bytes_free(&speller->path);
     free(speller);
 }
 

@@ -18,8 +18,10 @@ struct stack_spelling { /* one stack; whoever has it frees it */
 };
 
 struct stack_speller; /* opaque */
+struct code_store;
 
-NODISCARD gpufl_status stack_speller_make(struct stack_speller **out);
+/* sources: told each file that a frame names, once, before its stack is handed back; NULL: nobody is. */
+NODISCARD gpufl_status stack_speller_make(struct stack_speller **out, struct code_store *sources);
 /* Waits for the stack that is being spelled; drops the others. */
 void stack_speller_free(struct stack_speller *speller);
 

@@ -66,13 +66,13 @@ struct stacks {
 
 enum { frame_bytes_max = 4 << 20, line_bytes = 1 << 20 /* of texts, about */ };
 
-gpufl_status stacks_make(struct stacks **out, struct names *names)
+gpufl_status stacks_make(struct stacks **out, struct names *names, struct code_store *sources)
 {
     struct stacks *stacks = calloc(1, sizeof *stacks);
     if (!stacks)
         return GPUFL_E_NO_MEMORY;
     stacks->names = names;
-    gpufl_status status = stack_speller_make(&stacks->speller);
+    gpufl_status status = stack_speller_make(&stacks->speller, sources);
     if (status != GPUFL_OK) {
         free(stacks);
         return status;

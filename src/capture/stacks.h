@@ -15,8 +15,10 @@ void stacks_setup(void);
 /* Any thread. */
 void stacks_capture(uint32_t correlation_id);
 
+struct code_store;
 struct stacks; /* opaque; collector's */
-NODISCARD gpufl_status stacks_make(struct stacks **out, struct names *names);
+/* sources: keeps the files that stacks name; NULL: nobody does. */
+NODISCARD gpufl_status stacks_make(struct stacks **out, struct names *names, struct code_store *sources);
 void stacks_free(struct stacks *stacks);
 /* The stack's number; 0 when it could not be kept (counted). */
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event);

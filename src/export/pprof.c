@@ -2,10 +2,11 @@
 /* A profile for pprof: GPU time and executions, by scopes or by call stack. Numbers of fields are those of pprof's
  * profile.proto. The sink compresses. */
 #include "export/protobuf.h"
+
+#include "base/stack_frame.h"
 #include "export/stacks.h"
 #include "export/writers.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -107,41 +108,14 @@ static bool sample_write(struct pprof *pprof, const struct stack_set *set, const
     return sink_step(pprof->sink);
 }
 
-/* A frame of a call stack is function@file:line or function@module+0xoffset; scopes and kernels are names alone. */
-struct frame_parts {
-    size_t function_size;
-    const char *file;
-    size_t file_size;
-    long line; /* 0: not known */
-};
-
-static struct frame_parts frame_split(const char *text, size_t size)
-{
-    struct frame_parts parts = {.function_size = size};
-    const char *at = memrchr(text, '@', size);
-    if (!at || at == text || at + 1 == text + size)
-        return parts;
-    parts.function_size = (size_t)(at - text);
-    parts.file = at + 1;
-    parts.file_size = size - parts.function_size - 1;
-    const char *colon = memrchr(parts.file, ':', parts.file_size);
-    char *end = NULL;
-    long line = colon && isdigit((unsigned char)colon[1]) ? strtol(colon + 1, &end, 10) : 0;
-    if (line > 0 && end == text + size) {
-        parts.line = line;
-        parts.file_size = (size_t)(colon - parts.file);
-    }
-    return parts;
-}
-
 static void frames_write(struct pprof *pprof, bool has_places)
 {
     struct bytes *out = &pprof->sink->buffer;
     for (uint32_t id = 1; id <= pprof->frames.count; id++) {
         const struct intern_entry *frame = &pprof->frames.entries[id - 1];
-        struct frame_parts parts = {.function_size = frame->size};
+        struct stack_frame parts = {.function_size = frame->size}; /* scopes and kernels are names alone */
         if (has_places)
-            parts = frame_split(frame->text, frame->size);
+            parts = stack_frame_split(frame->text, frame->size);
         size_t begin = protobuf_begin(out, PROFILE_LOCATION);
         protobuf_uint(out, 1, id);
         protobuf_uint(out, 2, MAPPING_ID);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One event of the timeline with all that is known of it, and where in time a kernel's executions are. Events are named
  * by their track and their start: row numbers belong to one loading of the session. */
+#include "analysis/code_lookup.h"
+#include "base/stack_frame.h"
 #include "server/query_track.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { events_max = 4096, marks_default = 1024 };
 
@@ -91,6 +94,36 @@ static void event_write(struct bytes *out, const struct session_model *model, en
     bytes_append_char(out, '}');
 }
 
+static const char *stack_of(const struct session_model *model, enum track_kind kind, uint32_t row)
+{
+    const uint32_t *stacks = model->kernels.stack_id;
+    if (kind == TRACK_SYNCS)
+        return session_text(model, DICTIONARY_FUNCTION, model->syncs[row].function_id);
+    bool is_kernel = kind == TRACK_KERNELS || kind == TRACK_LAUNCHES;
+    return is_kernel && stacks ? session_text(model, DICTIONARY_FUNCTION, stacks[row]) : NULL;
+}
+
+/* The line of source that each frame is at, null where its file was not recorded. */
+static void stack_source_write(struct bytes *out, const struct session_model *model, const char *stack)
+{
+    struct bytes file = {0};
+    json_key(out, "stack_source");
+    bytes_append_char(out, '[');
+    for (const char *frame = stack; frame;) {
+        size_t size = strcspn(frame, "|");
+        struct stack_frame parts = stack_frame_split(frame, size);
+        bytes_clear(&file);
+        bytes_append(&file, parts.file ? parts.file : "", parts.file_size);
+        if (frame != stack)
+            bytes_append_char(out, ',');
+        json_text(out, parts.line ? code_source_line(model, bytes_text(&file), 0, parts.line) : NULL);
+        frame = frame[size] ? frame + size + 1 : NULL;
+    }
+    bytes_append_char(out, ']');
+    out->failed |= file.failed;
+    bytes_free(&file);
+}
+
 /* False: there is none. */
 static bool event_find(const struct track_set *set, const char *id, int64_t start_ns, struct track_event *events,
                        const struct track **track, struct track_event *found)
@@ -129,6 +162,7 @@ static void answer_event(struct query_call *call, const struct track_set *set, c
         member_text(&call->out, "name", track_event_name(set, track->key.kind, found.name));
         member_uint(&call->out, "name_id", found.name);
         event_write(&call->out, set->model, track->key.kind, found.row);
+        stack_source_write(&call->out, set->model, stack_of(set->model, track->key.kind, found.row));
         bytes_append_char(&call->out, '}');
     }
     free(events);

@@ -12,6 +12,7 @@ import threading
 import fixture
 import harness
 from gpufl.analyzer import GpuFlightSession
+from serve_process import Serve
 
 START = """
 import gpufl
@@ -143,6 +144,38 @@ class Stacks(fixture.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         stack, = self.recorded_stacks()
         self.check_nested(stack)
+
+    def traced(self, **variables):
+        """The session of the nested program, which lies where its frames say, and the program's own path."""
+        (self.directory / "work.py").write_text(NESTED)
+        program = self.directory / "program.py"
+        program.write_text(f"{fixture.PROGRAM_HEAD}from fake_cuda import Gpu\ngpu = Gpu('k')\ngpu.wait()\n"
+                           "exec(compile(open('work.py').read(), 'work.py', 'exec'))\ngpu.wait()\n")
+        result = harness.gpufl("trace", "--stacks", "-o", self.directory / "log", "--", fixture.sys.executable, "-B",
+                               program, cwd=self.directory, env=harness.environment(**variables))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return harness.sessions(self.directory / "log")[-1], program
+
+    def test_the_files_that_frames_name_are_kept_and_their_lines_shown(self):
+        session, program = self.traced()
+        files = {record["path"]: record["lines"] for record in harness.Session(session).records("source_file_content")}
+        self.assertEqual(files["work.py"], NESTED.splitlines())
+        self.assertEqual(files[str(program)], program.read_text().splitlines())
+        with Serve(self.directory / "data") as server:
+            result = harness.gpufl("upload", session, "--url", server.url)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            at = f"/api/v1/sessions/{session.name}/timeline"
+            track = next(track for track in server.get(f"{at}/tracks")["tracks"] if track["kind"] == "kernels")
+            start_ns = harness.Session(session).rows("kernel_event_batch")[0]["time_ns"]
+            answer = server.get(f"{at}/event?track={track['id']}&start_ns={start_ns}")
+        source = dict(zip(answer["event"]["stack"].split("|"), answer["stack_source"], strict=True))
+        self.assertEqual(source["Net.forward@work.py:4"], '        gpu.launch("k")  # line 4')
+        self.assertIsNone(source[answer["event"]["stack"].split("|")[-1]])  # of a library without lines
+
+    def test_where_source_is_not_wanted_no_file_is_read(self):
+        session, _ = self.traced(GPUFL_ENABLE_SOURCE_COLLECTION="0")
+        self.assertEqual(harness.Session(session).records("source_file_content"), [])
+        self.check_nested(self.recorded_stacks()[0])
 
     def test_threads_generators_and_coroutines_have_their_own(self):
         stacks = self.stacks("""

@@ -390,6 +390,45 @@ pageTest(server, "a session that grows is followed", {}, async (page) => {
     );
 });
 
+pageTest(server, "a stack has the line of source under each frame whose file was recorded", {}, async (page) => {
+    const id = "0192f300-0000-7000-8000-00000000c0de",
+        t0 = 1_789_000_000_000_000_000;
+    await server.send(id, [
+        { type: "job_start", pid: 1, app: "train.py", ts_ns: t0 },
+        {
+            type: "dictionary_update",
+            kernel_dict: { 1: "step_kernel" },
+            function_dict: { 1: "main@train.py:2|addmm@libtorch.so+0x1c0|forward@model.py:9|" },
+            source_file_dict: { 1: "train.py" },
+        },
+        {
+            type: "source_file_content",
+            source_file_id: 1,
+            path: "train.py",
+            lines: ["import torch", "    loss = '<b>not bold</b>'"],
+        },
+        {
+            type: "kernel_event_batch",
+            batch_id: 1,
+            base_time_ns: t0,
+            columns: ["dt_ns", "kernel_id", "stream_id", "duration_ns", "corr_id", "device_id", "stack_id"],
+            rows: [[0, 1, 7, 5_000_000, 1, 0, 1]],
+        },
+    ]);
+    await page.open(`/sessions/${id}/timeline?sel=kernels-0-7@0`);
+    const frames = page.getByRole("complementary", { name: "selected event" }).getByRole("listitem");
+    await frames.first().waitFor();
+    const texts = await frames.evaluateAll((items) =>
+        items.map((item) => [...item.children].map((one) => one.textContent)),
+    );
+    assert.deepEqual(texts, [
+        ["main@train.py:2", "loss = '<b>not bold</b>'"],
+        ["addmm@libtorch.so+0x1c0"],
+        ["forward@model.py:9"],
+        [""],
+    ]);
+});
+
 pageTest(server, "names that want to break the page are text", {}, async (page) => {
     const id = "0192f300-0000-7000-8000-000000000bad",
         t0 = 1_789_000_000_000_000_000;

@@ -54,7 +54,7 @@ static int open_fixture(void **state)
     tick_scale_start(&fixture->scale);
     recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     names_open(&fixture->names, &fixture->recorder);
-    assert_int_equal(stacks_make(&fixture->stacks, &fixture->names), GPUFL_OK);
+    assert_int_equal(stacks_make(&fixture->stacks, &fixture->names, NULL), GPUFL_OK);
     assert_int_equal(stacked_rows_make(&fixture->rows, &fixture->recorder, fixture->stacks), GPUFL_OK);
     assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
     const struct thread_sink sink = {.user = fixture, .on_stack = take_stack};

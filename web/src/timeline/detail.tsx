@@ -97,6 +97,23 @@ function otherFacts(event: EventText): Fact[] {
     return facts;
 }
 
+/** Outermost first; below a frame the line of source that it is at. */
+function Stack({ frames, source }: { frames: string[]; source: readonly (string | null)[] }): JSX.Element {
+    return (
+        <ol class="stack">
+            {frames.map((frame, index) => {
+                const line = source[index]?.trim();
+                return (
+                    <li key={index}>
+                        <code>{plainText(frame)}</code>
+                        {line ? <code class="dim">{plainText(line)}</code> : null}
+                    </li>
+                );
+            })}
+        </ol>
+    );
+}
+
 function EventFacts({ model, answer }: { model: TimelineModel; answer: EventAnswer }): JSX.Element {
     const { event, track } = answer,
         isKernel = track.kind === "kernels" || track.kind === "launches";
@@ -139,7 +156,7 @@ function EventFacts({ model, answer }: { model: TimelineModel; answer: EventAnsw
                 <section>
                     <h3>Stack</h3>
                     {event.stack ? (
-                        <pre>{plainText(event.stack).split("|").join("\n")}</pre>
+                        <Stack frames={event.stack.split("|")} source={answer.stack_source ?? []} />
                     ) : (
                         <span class="dim">{NOT_RECORDED}; enable_stack_trace records it</span>
                     )}

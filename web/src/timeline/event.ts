@@ -50,6 +50,7 @@ export interface EventAnswer {
     name: string | null;
     name_id: number;
     event: EventText;
+    stack_source?: (string | null)[]; // by frame, outermost first
 }
 
 export interface InstancesAnswer {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of struct collector, for collector.c (what it does) and collector_account.c (what it cost). */
+#ifndef GPUFL_CAPTURE_COLLECTOR_STATE_H
+#define GPUFL_CAPTURE_COLLECTOR_STATE_H
+
+#include "capture/activity_joiner.h"
+#include "capture/code_store.h"
+#include "capture/collector.h"
+#include "capture/scope_tracker.h"
+#include "capture/stacks.h"
+
+#include <pthread.h>
+
+struct collector {
+    struct collector_options options;
+    struct recorder recorder;
+    struct names names;
+    struct scope_tracker *scopes;
+    struct activity_joiner *joiner; /* NULL: not tracing */
+    struct stacks *stacks;          /* NULL: no stacks */
+    struct code_store *code;        /* cubins, and source files; NULL: neither is kept */
+    struct deep *deep;              /* NULL: nothing above Trace */
+    struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
+    struct cupti *cupti;            /* NULL: not tracing with it */
+    struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may come while the thread runs, and then stays */
+    _Atomic bool has_news;
+    struct tick_scale scale;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic int is_stopping;
+    int64_t complete_ns; /* kernel records until then were read */
+    int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
+    int64_t flush_ns, cpu_ns;
+    uint32_t lent_before; /* buffers that never came back from an earlier session */
+    size_t memory_peak_bytes;
+};
+
+void collector_write_clock_sync(struct collector *collector);
+void collector_write_overhead(struct collector *collector);
+
+#endif
