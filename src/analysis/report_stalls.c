@@ -218,30 +218,46 @@ static bool is_sampling_engine(const struct session_model *model)
     return !strcmp(model->job.engine, "PcSampling") || !strcmp(model->job.engine, "Deep");
 }
 
+static const struct session_loss *loss_find(const struct session_model *model, const char *reason)
+{
+    for (size_t i = 0; i < model->loss_count; i++)
+        if (!strcmp(model->losses[i].reason, reason))
+            return &model->losses[i];
+    return NULL;
+}
+
 /* More samples came than the GPU's buffer or the recorder had room for. */
 static bool has_lost_samples(const struct session_model *model)
 {
     static const char *const reasons[] = {"pc_buffer_full", "pc_samples_dropped", "pc_samples_unread", "pc_table_full"};
-    for (size_t i = 0; i < model->loss_count; i++)
-        for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
-            if (!strcmp(model->losses[i].reason, reasons[k]))
-                return true;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (loss_find(model, reasons[i]))
+            return true;
     return false;
 }
 
 /* PC sampling was on and caught nothing: that is not the same as no stall. */
 static void no_sample_line(struct page *page)
 {
-    const struct session_deep *deep = &page->analysis->model->deep;
-    bool is_lost = has_lost_samples(page->analysis->model);
+    const struct session_model *model = page->analysis->model;
+    const struct session_loss *failure = loss_find(model, "pc_sampling_failed");
+    bool is_lost = has_lost_samples(model);
     bytes_append_format(page->out, "   %s in %s of kernel time",
-                        is_lost ? "all samples were lost" : "no sample was taken",
+                        is_lost   ? "all samples were lost"
+                        : failure ? "no sample could be taken"
+                                  : "no sample was taken",
                         quantity_time((double)page->analysis->kernel_ns).text);
-    if (deep->sampling_count && deep->sampling[0].period_cycles != CELL_UNKNOWN)
+    if (model->deep.sampling_count && model->deep.sampling[0].period_cycles != CELL_UNKNOWN)
         bytes_append_format(page->out, " at one in %s cycles",
-                            quantity_count((uint64_t)deep->sampling[0].period_cycles).text);
-    bytes_append_text(page->out, is_lost ? "; a lower --pc-rate keeps some\n"
-                                         : "; a longer run or a higher --pc-rate takes some\n");
+                            quantity_count((uint64_t)model->deep.sampling[0].period_cycles).text);
+    if (is_lost)
+        bytes_append_text(page->out, "; a lower --pc-rate keeps some\n");
+    else if (!failure)
+        bytes_append_text(page->out, "; a longer run or a higher --pc-rate takes some\n");
+    else
+        bytes_append_char(page->out, '\n');
+    if (!is_lost && failure && *failure->cause)
+        page_line(page, "because ", failure->cause);
 }
 
 void section_stalls(struct page *page)

@@ -79,6 +79,15 @@ class NoSample(TestCase):
             self.assertIn("a lower --pc-rate keeps some", text)
             self.assertNotIn("higher", text)
 
+    def test_a_run_in_which_sampling_failed_says_why_and_advises_no_rate(self):
+        failed = {"version": 1, "type": "loss", "ts_ns": 2000000, "reason": "pc_sampling_failed",
+                  "record_type": "profile_sample_batch", "count": 1}
+        text = self.stalls({**failed, "cause": "process 7 (train) samples GPU 0 already"})
+        self.assertIn("no sample could be taken", text)
+        self.assertIn("process 7 (train) samples GPU 0 already", text)
+        self.assertNotIn("--pc-rate", text)
+        self.assertIn("no sample could be taken in", self.stalls(failed))
+
 
 class Holes(TestCase):
     def setUp(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """gpufl.viz: the pictures as they were looked at, what they are made of, and what wrong use leads to."""
+import json
 import os
 import shutil
 import warnings
@@ -74,6 +75,12 @@ class Viz(fixture.TestCase):
     def test_what_was_not_recorded_is_said(self):
         trace = fixture.GOLDEN / "trace"
         self.assertIn("engine Trace has no stalls", " ".join(self.texts(viz.stalls(trace))))
+        sampled = self.directory / "0192f300-0000-7000-8000-000000000001"
+        sampled.mkdir()
+        (sampled / "device.log").write_text(json.dumps({
+            "version": 1, "type": "job_start", "session_id": sampled.name, "pid": 7, "app": "a", "ts_ns": 1000000,
+            "profiling_engine": "nvidia.pc_sampling", "devices": []}) + "\n")
+        self.assertIn("engine PcSampling recorded no PC sample", " ".join(self.texts(viz.stalls(sampled))))
         self.assertIn("RangeProfiler", " ".join(self.texts(viz.roofline(trace))))
         self.assertIn("not recorded: stalls", " ".join(self.texts(viz.show(trace))))
         self.assertIn("incomplete", " ".join(self.texts(viz.show(fixture.GOLDEN / "killed"))))

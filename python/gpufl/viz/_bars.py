@@ -115,9 +115,12 @@ def _draw_stall_row(paper: Paper, axes: Any, row: int, values: Any) -> None:
 
 def draw_stalls(paper: Paper, axes: Any, session: Any) -> None:
     found = stall_table(session)
+    engine = session.info["engine"] or "unknown"
+    if found is None and engine in ("PcSampling", "Deep"):
+        return say(paper, axes, f"engine {engine} recorded no PC sample: gpufl report says why")
     if found is None:
-        return say(paper, axes, f"not recorded (engine {session.info['engine'] or 'unknown'} has no stalls): "
-                                "record with ProfilingEngine.PcSampling or Deep")
+        return say(paper, axes, f"not recorded (engine {engine} has no stalls): record with ProfilingEngine.PcSampling "
+                                "or Deep")
     table, totals = found
     top = table.iloc[:_STALL_FUNCTIONS]
     titled(paper, axes, "Why warps waited", f"{int(totals.sum()):,} samples, each reason's share of them")
