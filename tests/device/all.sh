@@ -16,8 +16,10 @@ limit=${LIMIT_S:-570}
 
 # name, its limit in seconds, the least time worth a start
 steps=(
-    "deep-range 150 60" "deep-pm 130 60" "deep-records 90 40" "deep-step 180 90" "step-cost 240 100" "monitor 140 100" "python 200 90"
-    "cupti-python 200 60" "examples 180 60" "gemm-story 370 150" "record-demo 420 150" "memory 640 120"
+    "deep-neighbours 130 60" "sampling-cost 400 250" "sampling-windows 150 130" "deep-launches 80 40" "deep-step 180 120"
+    "deep-streams 80 40" "deep-cosine 80 40" "deep-sass 90 50" "deep-deep 200 120" "deep-range 150 60" "deep-pm 130 60"
+    "deep-records 90 40" "step-cost 200 100" "monitor 140 100" "python 200 90" "cupti-python 200 60" "examples 180 60"
+    "gemm-story 370 150" "record-demo 420 150" "memory 640 120"
 )
 if [ "${1:-}" = list ]; then
     printf '%s\n' "${steps[@]}"
@@ -37,7 +39,8 @@ step_command() { # NAME SECONDS: runs it
     local mine=$work/out-$1
     mkdir -p "$mine"
     case $1 in
-    step-cost) python3 "$here/step_cost.py" "$build" "$work" "$mine" ;;
+    step-cost) STEPS=added,floor python3 "$here/step_cost.py" "$build" "$work" "$mine" ;;
+    sampling-*) STEPS=${1#sampling-} && STEPS=${STEPS/cost/sampling} python3 "$here/step_cost.py" "$build" "$work" "$mine" ;;
     deep-*) STEPS=${1#deep-} "$here/run.sh" "$build" "$work" "$mine" deep_check.py ;;
     memory) STEPS=memory MEMORY_S=$(($2 - 60)) "$here/run.sh" "$build" "$work" "$mine" deep_check.py ;;
     monitor) "$here/run.sh" "$build" "$work" "$mine" monitor_check.py ;;
