@@ -67,7 +67,8 @@ class GpuFlightSession:
 
     @functools.cached_property
     def info(self) -> Dict[str, Any]:
-        """The run: app, pid, host, command, engine, versions, first_ns and last_ns; None where it is not known."""
+        """The run: app, pid, host, command, engine, requested_engine, versions, first_ns and last_ns; None where it is not
+        known."""
         return self._session.info
 
     @property

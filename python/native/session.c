@@ -323,6 +323,7 @@ static PyObject *session_get_info(PyObject *self, void *unused)
         {"command", job->command},
         {"engine", job->engine},
         {"requested_engine", job->requested_engine},
+        {"requested_engine", job->requested_engine},
         {"driver_version", job->driver_version},
         {"cuda_version", job->cuda_version},
         {"cupti_version", job->cupti_version},

@@ -213,17 +213,24 @@ static void scope_table(struct page *page)
     table_print(&table, page);
 }
 
-static bool is_sampling_engine(const struct session_model *model)
-{
-    return !strcmp(model->job.engine, "PcSampling") || !strcmp(model->job.engine, "Deep");
-}
-
 static const struct session_loss *loss_find(const struct session_model *model, const char *reason)
 {
     for (size_t i = 0; i < model->loss_count; i++)
         if (!strcmp(model->losses[i].reason, reason))
             return &model->losses[i];
     return NULL;
+}
+
+static bool is_sampling(const char *engine)
+{
+    return !strcmp(engine, "PcSampling") || !strcmp(engine, "Deep");
+}
+
+/* Also where it failed, and what was granted was taken back. */
+static bool was_sampling(const struct session_model *model)
+{
+    return is_sampling(model->job.engine) ||
+           (is_sampling(model->job.requested_engine) && loss_find(model, "pc_sampling_failed"));
 }
 
 /* More samples came than the GPU's buffer or the recorder had room for. */
@@ -263,7 +270,7 @@ static void no_sample_line(struct page *page)
 void section_stalls(struct page *page)
 {
     const struct stalls *stalls = &page->analysis->stalls;
-    if (!stalls->row_count && !is_sampling_engine(page->analysis->model))
+    if (!stalls->row_count && !was_sampling(page->analysis->model))
         return;
     page_title(page, "STALLS");
     bytes_append_char(page->out, '\n');

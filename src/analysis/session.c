@@ -212,6 +212,7 @@ size_t session_bytes(const struct session_model *model)
              metric_table_bytes(&model->process_metrics);
     bytes += deep->sample_count * sizeof *deep->samples + deep->scope_sample_count * sizeof *deep->scope_samples;
     bytes += deep->metric_event_count * sizeof *deep->metric_events;
+    bytes += deep->source_count * sizeof *deep->sources + deep->source_line_count * sizeof *deep->source_lines;
     bytes += deep->metric_value_count * sizeof *deep->metric_values + deep->untimed_count * sizeof *deep->untimed;
     bytes += deep->listing_entry_count * sizeof *deep->listing_entries;
     for (size_t i = 0; i < deep->object_count; i++)

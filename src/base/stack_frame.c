@@ -18,7 +18,9 @@ static uint32_t line_number(const char *text, size_t size)
 struct stack_frame stack_frame_split(const char *text, size_t size)
 {
     struct stack_frame frame = {.function_size = size};
-    const char *at = memrchr(text, '@', size), *end = text + size;
+    const char *absolute = memmem(text, size, "@/", 2),
+               *end = text + size; /* directories may have an @ in their names */
+    const char *at = absolute ? absolute : memrchr(text, '@', size);
     if (!at || at == text || at + 1 == end)
         return frame;
     frame.function_size = (size_t)(at - text);

@@ -18,8 +18,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { WAITING_COUNT_MAX = 1024, STACK_BYTES = 512 << 10, LINE_KEPT_BYTES = 1 << 20, KEY_BYTES_MAX = 8 << 20 };
+enum {
+    WAITING_COUNT_MAX = 1024,
+    STACK_BYTES = 512 << 10,
+    LINE_KEPT_BYTES = 1 << 20,
+    KEY_BYTES_MAX = 8 << 20,
+    SOURCE_LINES_MAX = 100000, /* readers take no line of more values than they can hold */
+    JOIN_GRACE_MS = 1000
+};
 
 static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max_default = (uint64_t)64 << 20,
                       source_bytes_max_default = (uint64_t)64 << 20;
@@ -47,10 +56,17 @@ struct code_store {
     _Atomic int64_t deadline_mono_ns; /* once is_stopping */
     pthread_t thread;
     bool has_thread;
+    /* Held by the worker while it works, but not while it reads a file, which may take for ever where the file lies on
+     * another machine. Then it is left alone, and touches nothing that is not its own when it comes back. */
+    pthread_mutex_t working;
+    bool is_left;
+    _Atomic int64_t cpu_ns;
+    _Atomic size_t bytes;
 
     /* Of the worker alone. */
     struct intern keys;  /* code seen */
     struct intern paths; /* source files seen; their ids are the source_file_ids */
+    char *directory;     /* where relative paths start: the session's; NULL: not known */
     uint64_t bytes_kept, source_bytes_kept;
     struct bytes line;
 };
@@ -151,17 +167,30 @@ static void source_write(struct code_store *store, uint32_t id, const char *path
     store->source_bytes_kept += source->size;
 }
 
+/* False: it was left alone meanwhile. */
+static bool source_read(struct code_store *store, const char *path, struct source_text *source, gpufl_status *status)
+{
+    pthread_mutex_unlock(&store->working);
+    *status = source_text_read(source, path, store->directory, NULL);
+    pthread_mutex_lock(&store->working);
+    if (store->is_left && *status == GPUFL_OK)
+        source_text_free(source);
+    return !store->is_left;
+}
+
 /* One that was seen before is written already; one that cannot be read is left to the report, which says why. */
 static void source_store(struct code_store *store, const char *path)
 {
     bool is_new = false;
     uint32_t id = intern_id(&store->paths, path, strlen(path), &is_new);
     struct source_text source;
+    gpufl_status status;
     if (!id)
         recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
-    if (!id || !is_new || source_text_read(&source, path, NULL, NULL))
+    if (!id || !is_new || !source_read(store, path, &source, &status) || status != GPUFL_OK)
         return;
-    if (source.size > store->options.source_bytes_max - store->source_bytes_kept)
+    if (source.size > store->options.source_bytes_max - store->source_bytes_kept ||
+        source.line_count > SOURCE_LINES_MAX)
         recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
     else
         source_write(store, id, path, &source);
@@ -174,7 +203,7 @@ static void sources_store(struct code_store *store, const struct code_image *ima
     struct line_table table;
     if (line_table_open(&table, image, LINE_TABLE_SOURCE, NULL))
         return;
-    for (uint32_t i = 1; i <= table.paths.count && !is_out_of_time(store); i++)
+    for (uint32_t i = 1; i <= table.paths.count && !store->is_left && !is_out_of_time(store); i++)
         source_store(store, intern_text(&table.paths, i));
     line_table_close(&table);
 }
@@ -215,22 +244,44 @@ static struct waiting_item *item_take(struct code_store *store)
     return item;
 }
 
+static void item_store(struct code_store *store, const struct waiting_item *item)
+{
+    if (is_out_of_time(store))
+        recorder_lose(store->options.recorder, item->is_path ? LOSS_SOURCE_LIMIT : LOSS_CODE_UNWRITTEN, 1);
+    else if (item->is_path)
+        source_store(store, (const char *)item->bytes);
+    else
+        image_store(store, item);
+}
+
+static void waiting_free(struct code_store *store)
+{
+    for (struct waiting_item *item; (item = queue_pop(&store->waiting));)
+        free(item);
+}
+
+/* Stores what waits; false: it was left alone. */
+static bool work_round(struct code_store *store)
+{
+    struct waiting_item *item;
+    pthread_mutex_lock(&store->working);
+    while (!store->is_left && (item = item_take(store))) {
+        item_store(store, item);
+        free(item);
+    }
+    bool is_left = store->is_left;
+    atomic_store(&store->cpu_ns, clock_thread_cpu_ns());
+    atomic_store(&store->bytes, intern_bytes(&store->keys) + intern_bytes(&store->paths) + store->line.capacity);
+    pthread_mutex_unlock(&store->working);
+    return !is_left;
+}
+
 static void *worker_main(void *argument)
 {
     struct code_store *store = argument;
     for (;;) {
         bool is_last = atomic_load(&store->is_stopping);
-        struct waiting_item *item;
-        while ((item = item_take(store))) {
-            if (is_out_of_time(store))
-                recorder_lose(store->options.recorder, item->is_path ? LOSS_SOURCE_LIMIT : LOSS_CODE_UNWRITTEN, 1);
-            else if (item->is_path)
-                source_store(store, (const char *)item->bytes);
-            else
-                image_store(store, item);
-            free(item);
-        }
-        if (is_last)
+        if (!work_round(store) || is_last)
             return NULL;
         while (sem_wait(&store->work) && errno == EINTR)
             continue;
@@ -274,6 +325,8 @@ gpufl_status code_store_make(struct code_store **out, const struct code_store_op
     store->keys.text_bytes_max = store->paths.text_bytes_max = KEY_BYTES_MAX;
     queue_init(&store->waiting, store->slots, WAITING_COUNT_MAX);
     sem_init(&store->work, 0, 0);
+    pthread_mutex_init(&store->working, NULL);
+    store->directory = getcwd(NULL, 0);
     if (!worker_start(store)) {
         code_store_free(store);
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread to keep code");
@@ -312,36 +365,64 @@ void code_store_add(struct code_store *store, const void *cubin, size_t size)
 
 void code_store_add_source(struct code_store *store, const char *path)
 {
-    if (store->options.with_source)
+    if (store->options.with_source && source_text_is_name(path))
         item_add(store, path, strlen(path) + 1, true);
+}
+
+void code_store_lose_source(struct code_store *store)
+{
+    if (store->options.with_source)
+        recorder_lose(store->options.recorder, LOSS_SOURCE_LIMIT, 1);
+}
+
+int64_t code_store_cpu_ns(const struct code_store *store)
+{
+    return atomic_load(&store->cpu_ns);
+}
+
+size_t code_store_bytes(const struct code_store *store)
+{
+    return sizeof *store + atomic_load(&store->waiting_bytes) + atomic_load(&store->bytes);
+}
+
+/* It may be in the middle of reading a file. */
+static void worker_leave(struct code_store *store)
+{
+    pthread_mutex_lock(&store->working);
+    store->is_left = true;
+    recorder_lose_because(store->options.recorder, LOSS_SOURCE_LIMIT, 1, "a source file could not be read in time");
+    pthread_detach(store->thread);
+    pthread_mutex_unlock(&store->working);
 }
 
 void code_store_stop(struct code_store *store, unsigned deadline_ms)
 {
     if (!store->has_thread)
         return;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    uint64_t until_ns = (uint64_t)until.tv_nsec + (deadline_ms + (uint64_t)JOIN_GRACE_MS) * 1000000;
+    until.tv_sec += (time_t)(until_ns / 1000000000);
+    until.tv_nsec = (long)(until_ns % 1000000000);
     atomic_store(&store->deadline_mono_ns, clock_mono_ns() + (int64_t)deadline_ms * 1000000);
     atomic_store(&store->is_stopping, true);
     sem_post(&store->work);
-    pthread_join(store->thread, NULL);
     store->has_thread = false;
-}
-
-static void waiting_free(struct code_store *store)
-{
-    for (struct waiting_item *item; (item = queue_pop(&store->waiting));)
-        free(item);
+    if (pthread_timedjoin_np(store->thread, NULL, &until))
+        worker_leave(store);
 }
 
 void code_store_free(struct code_store *store)
 {
-    if (!store)
+    if (!store || store->is_left) /* its thread may still use it */
         return;
     waiting_free(store);
     sem_destroy(&store->work);
+    pthread_mutex_destroy(&store->working);
     intern_free(&store->keys);
     intern_free(&store->paths);
     bytes_free(&store->line);
+    free(store->directory);
     free(store);
 }
 

@@ -32,8 +32,12 @@ NODISCARD gpufl_status code_store_make(struct code_store **out, const struct cod
 void code_store_add(struct code_store *store, const void *cubin, size_t size);
 /* The text of a file, once, where source is wanted. Any thread; the path is copied. */
 void code_store_add_source(struct code_store *store, const char *path);
-/* Writes what waits until the deadline, counts the rest as lost, and ends the thread. Later additions are dropped. */
+void code_store_lose_source(struct code_store *store); /* one that could not be told; counted */
+/* Writes what waits until the deadline, counts the rest as lost, and ends the thread; one that cannot finish reading a
+ * file, from a machine that is away, is left alone, and the store with it. Later additions are dropped. */
 void code_store_stop(struct code_store *store, unsigned deadline_ms);
+int64_t code_store_cpu_ns(const struct code_store *store);
+size_t code_store_bytes(const struct code_store *store);
 void code_store_free(struct code_store *store);    /* after code_store_stop, once no thread can add; NULL is a no-op */
 void code_store_abandon(struct code_store *store); /* in a forked child: frees without joining or writing */
 

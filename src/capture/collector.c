@@ -303,7 +303,8 @@ void collector_trace_amd(struct collector *collector, struct amd_grant *grant)
     const struct amd_settings *settings = &collector->options.amd;
     if (!amd_trace_is_due(settings))
         return;
-    if (!amd && amd_trace_make(&amd, settings, &collector->recorder, collector->code, grant) != GPUFL_OK)
+    struct code_store *code = settings->engine > GPUFL_ENGINE_TRACE ? collector->code : NULL;
+    if (!amd && amd_trace_make(&amd, settings, &collector->recorder, code, grant) != GPUFL_OK)
         return;
     if (!collector->cupti)
         scope_tracker_set_key(collector->scopes, true);
@@ -401,6 +402,8 @@ void collector_free(struct collector *collector)
     activity_joiner_free(collector->joiner);
     kernel_history_free(collector->kernels);
     stacks_free(collector->stacks);
+    if (collector->code)
+        code_store_stop(collector->code, 0); /* where the session never began */
     code_store_free(collector->code);
     scope_tracker_free(collector->scopes);
     names_close(&collector->names);

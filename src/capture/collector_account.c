@@ -39,6 +39,7 @@ static size_t memory_bytes(const struct collector *collector)
            scope_history_bytes(scope_tracker_history(collector->scopes)) +
            (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
            (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
+           (collector->code ? code_store_bytes(collector->code) : 0) +
            (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
 }
@@ -62,7 +63,8 @@ void collector_write_overhead(struct collector *collector)
     } members[] = {
         {"ts_ns", clock_wall_ns()},
         {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
-        {"collector_cpu_ns", collector->cpu_ns + (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0)},
+        {"collector_cpu_ns", collector->cpu_ns + (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0) +
+                                 (collector->code ? code_store_cpu_ns(collector->code) : 0)},
         {"sampler_cpu_ns",
          collector->options.sampler_cpu_ns ? collector->options.sampler_cpu_ns(collector->options.sampler_user) : 0},
         {"seal_cpu_ns", stats.seal_cpu_ns},

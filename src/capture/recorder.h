@@ -54,7 +54,8 @@
     X(LOSS_CODE_LIMIT, "code_limit", "code_object", "more code than GPUFL_CODE_BYTES_MAX, or than fits a line")      \
     X(LOSS_CODE_INVALID, "code_invalid", "code_object", "a module that is no readable cubin")                        \
     X(LOSS_CODE_UNWRITTEN, "code_unwritten", "code_object", "modules still waited to be written at the end")         \
-    X(LOSS_SOURCE_LIMIT, "source_limit", "source_file_content", "more source text than is kept")                     \
+    X(LOSS_SOURCE_LIMIT, "source_limit", "source_file_content",                                                      \
+      "source text that was more than is kept, or still waited to be read when the session ended")                   \
     X(LOSS_PC_DROPPED, "pc_samples_dropped", "profile_sample_batch", "the GPU dropped PC samples")                   \
     X(LOSS_PC_BUFFER_FULL, "pc_buffer_full", "profile_sample_batch",                                                 \
       "the GPU's buffer of PC samples was full; how many it missed is not known")                                    \

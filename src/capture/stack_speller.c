@@ -98,16 +98,20 @@ static uint32_t merge(struct frame_lists lists, uint64_t merged[STACK_FRAMES_MAX
     return count;
 }
 
-static void tell_file(struct stack_speller *speller, const char *text, size_t size)
+static void tell_file(struct stack_speller *speller, const char *text, size_t size, bool is_python)
 {
     bool is_new = false;
     struct stack_frame frame = stack_frame_split(text, size);
-    if (!frame.line || !intern_id(&speller->files, frame.file, frame.file_size, &is_new) || !is_new)
+    /* A relative name is of where the program was compiled, but for a script: that is run from where it lies. */
+    if (!frame.line || (!is_python && *frame.file != '/'))
         return;
+    uint32_t id = intern_id(&speller->files, frame.file, frame.file_size, &is_new);
     bytes_clear(&speller->path);
     bytes_append(&speller->path, frame.file, frame.file_size);
     const char *path = bytes_text(&speller->path);
-    if (!speller->path.failed)
+    if (!id || speller->path.failed)
+        code_store_lose_source(speller->sources);
+    else if (is_new)
         code_store_add_source(speller->sources, path);
 }
 
@@ -125,7 +129,7 @@ static void spell(struct stack_speller *speller, struct stack_spelling *spelling
         else if (!python_frame_describe(frames[i], &spelling->text))
             spelling->nameless++;
         if (speller->sources && !spelling->text.failed && spelling->text.size > start)
-            tell_file(speller, spelling->text.data + start, spelling->text.size - start);
+            tell_file(speller, spelling->text.data + start, spelling->text.size - start, frames[i] & PYTHON_FRAME_MARK);
     }
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* A cubin may name any file; what is not program text stays out of logs. */
-static bool is_source_name(const char *path)
+bool source_text_is_name(const char *path)
 {
     static const char *const endings[] = {".cu",  ".cuh", ".c",   ".h",   ".cc",  ".cpp", ".cxx",  ".hh",  ".hpp",
                                           ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".ptx", ".py",   ".pyx", ".pyi",
@@ -112,7 +112,7 @@ gpufl_status source_text_read(struct source_text *source, const char *path, cons
             return problem_set(problem, GPUFL_E_INVALID, "%.300s: the path is too long", path);
         path = joined;
     }
-    if (!is_source_name(path))
+    if (!source_text_is_name(path))
         return problem_set(problem, GPUFL_E_INVALID, "%.300s: not the name of a source file", path);
     int fd = -1;
     size_t size = 0;

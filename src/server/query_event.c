@@ -103,20 +103,36 @@ static const char *stack_of(const struct session_model *model, enum track_kind k
     return is_kernel && stacks ? session_text(model, DICTIONARY_FUNCTION, stacks[row]) : NULL;
 }
 
-/* The line of source that each frame is at, null where its file was not recorded. */
+/* A line of generated code may be as long as its file. */
+static void source_line_write(struct bytes *out, const char *line)
+{
+    enum { shown_bytes = 1024 };
+    size_t size = line ? strnlen(line, shown_bytes + 1) : 0;
+    if (size > shown_bytes)
+        for (size = shown_bytes; size && ((unsigned char)line[size] & 0xc0) == 0x80;)
+            size--; /* not within a character */
+    if (line)
+        json_string(out, line, size);
+    else
+        json_text(out, NULL);
+}
+
+/* The line of source that each frame is at, null where its file was not recorded; of so many frames. */
 static void stack_source_write(struct bytes *out, const struct session_model *model, const char *stack)
 {
+    enum { frames_max = 256 };
     struct bytes file = {0};
+    const char *frame = stack;
     json_key(out, "stack_source");
     bytes_append_char(out, '[');
-    for (const char *frame = stack; frame;) {
+    for (unsigned i = 0; frame && i < frames_max; i++) {
         size_t size = strcspn(frame, "|");
         struct stack_frame parts = stack_frame_split(frame, size);
         bytes_clear(&file);
         bytes_append(&file, parts.file ? parts.file : "", parts.file_size);
-        if (frame != stack)
+        if (i)
             bytes_append_char(out, ',');
-        json_text(out, parts.line ? code_source_line(model, bytes_text(&file), 0, parts.line) : NULL);
+        source_line_write(out, parts.line ? code_source_line(model, bytes_text(&file), 0, parts.line) : NULL);
         frame = frame[size] ? frame + size + 1 : NULL;
     }
     bytes_append_char(out, ']');

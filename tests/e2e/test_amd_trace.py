@@ -2,8 +2,10 @@
 """`gpufl trace` and gpufl_init on programs of a fake HIP, through a look-alike rocprofiler-sdk."""
 import os
 import re
+import unittest
 
-from harness import BUILD, FAKES, RECORDER, SOURCE, Session, TestCase, environment, gpufl, main, run, sessions
+from harness import (BUILD, FAKES, RECORDER, SANITIZERS, SOURCE, Session, TestCase, environment, gpufl, main, run,
+                     sessions)
 
 HIP_APP = FAKES / "fake_hip_app"
 ROCM = FAKES / "rocm"    # rocprofiler-sdk 1.0
@@ -385,6 +387,13 @@ class Together(AmdCase):
         self.assertEqual(counts, {("gemm(float*)", 0): 40, ("saxpy(float*)", 1): 26, ("scale(float*)", 1): 14})
         self.assertIn("cupti_version", session.lines["device"][1])
         return session
+
+    @unittest.skipIf("thread" in SANITIZERS, "libunwind and the thread sanitizer do not bear each other")
+    def test_stacks_do_not_bring_along_the_code_that_ran(self):
+        traced = self.hip("--cuda", "--launches", 40, "--code", CODE_OBJECTS / "kernels.gfx90a.co", options=["--stacks"],
+                          env=self.mixed())
+        self.assert_whole(traced)
+        self.assertEqual(traced.session.records("code_object"), [])
 
     def test_an_engine_of_nvidias_counts_there_and_by_dispatch_on_amd(self):
         traced = self.hip("--cuda", "--launches", 40, options=["--engine", "SassMetrics", "--no-disassemble"],

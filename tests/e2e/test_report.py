@@ -87,6 +87,9 @@ class NoSample(TestCase):
         self.assertIn("process 7 (train) samples GPU 0 already", text)
         self.assertNotIn("--pc-rate", text)
         self.assertIn("no sample could be taken in", self.stalls(failed))
+        taken_back = {"version": 1, "type": "capture_capabilities", "ts_ns": 3000000, "requested_engine": "PcSampling",
+                      "selected_engine": "Trace", "capabilities": []}
+        self.assertIn("no sample could be taken in", self.stalls(failed, taken_back))
 
 
 class Holes(TestCase):

@@ -363,6 +363,34 @@ static void source_text_stays_out_unless_asked_for_and_within_its_limit(void **s
     assert_int_equal(chdir("/"), 0);
 }
 
+static void files_that_stacks_name_are_kept_where_they_are_source(void **state)
+{
+    struct bench *bench = *state;
+    enum { too_many = 100001 };
+    static char lines[too_many];
+    memset(lines, '\n', sizeof lines);
+    fixture_write(bench->dir, "train.py", "import torch\n", 13);
+    fixture_write(bench->dir, "notes.bin", "text\n", 5);
+    fixture_write(bench->dir, "long.py", lines, sizeof lines);
+    assert_int_equal(chdir(bench->dir), 0);
+    bench->options.with_source = true;
+    struct code_store *store = store_make(bench);
+    assert_int_equal(chdir("/"), 0); /* the session's directory stays where it was */
+    code_store_add_source(store, "train.py");
+    code_store_add_source(store, "train.py");
+    code_store_add_source(store, "notes.bin");
+    code_store_add_source(store, "<string>");
+    code_store_add_source(store, "long.py");
+    code_store_lose_source(store);
+    store_finish(store);
+    assert_int_equal(lost(bench, LOSS_SOURCE_LIMIT), 2);
+    struct records records;
+    records_read(bench, "sass.log", &records);
+    assert_int_equal(records.count, 1);
+    assert_string_equal(json_get_text(record_at(&records, 0), "path", ""), "train.py");
+    records_free(&records);
+}
+
 static void *add_many(void *argument)
 {
     for (size_t i = 0; i < 20; i++)
@@ -424,6 +452,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_waits_beyond_the_deadline_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(source_files_of_a_line_table_are_written_once, setup, teardown),
         cmocka_unit_test_setup_teardown(source_text_stays_out_unless_asked_for_and_within_its_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(files_that_stacks_name_are_kept_where_they_are_source, setup, teardown),
         cmocka_unit_test_setup_teardown(many_threads_add_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forked_child_forgets_it_without_a_trace, setup, teardown),
     };

@@ -116,8 +116,9 @@ def _draw_stall_row(paper: Paper, axes: Any, row: int, values: Any) -> None:
 def draw_stalls(paper: Paper, axes: Any, session: Any) -> None:
     found = stall_table(session)
     engine = session.info["engine"] or "unknown"
-    if found is None and engine in ("PcSampling", "Deep"):
-        return say(paper, axes, f"engine {engine} recorded no PC sample: gpufl report says why")
+    asked = session.info["requested_engine"] or engine
+    if found is None and asked in ("PcSampling", "Deep"):
+        return say(paper, axes, f"engine {asked} recorded no PC sample: gpufl report says why")
     if found is None:
         return say(paper, axes, f"not recorded (engine {engine} has no stalls): record with ProfilingEngine.PcSampling "
                                 "or Deep")
