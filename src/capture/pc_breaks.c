@@ -35,9 +35,10 @@ void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t c
         breaks->share_percent = ALL_PERCENT;
         return;
     }
+    breaks->has_breaks = true;
     breaks->cycle_max_ms = cycle_ms ? cycle_ms : CYCLE_DEFAULT_MS;
     cycle_set(breaks, breaks->cycle_max_ms < CYCLE_FIRST_MS ? breaks->cycle_max_ms : CYCLE_FIRST_MS,
-              breaks->share_percent > FIRST_SHARE_PERCENT ? breaks->share_percent : FIRST_SHARE_PERCENT);
+              share_percent ? share_percent : FIRST_SHARE_PERCENT);
 }
 
 static uint32_t next_cycle_ms(const struct pc_breaks *breaks)
@@ -52,7 +53,7 @@ void pc_breaks_next_cycle(struct pc_breaks *breaks)
 
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
 {
-    if (!breaks->break_ms)
+    if (!breaks->has_breaks)
         return beat_ms;
     uint32_t second_ms = (uint32_t)((uint64_t)next_cycle_ms(breaks) * breaks->share_percent / ALL_PERCENT);
     uint32_t shorter_ms = breaks->sampling_ms < breaks->break_ms ? breaks->sampling_ms : breaks->break_ms;
@@ -63,7 +64,7 @@ uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
 
 int64_t pc_breaks_due_ns(struct pc_breaks *breaks)
 {
-    if (!breaks->break_ms || breaks->is_over)
+    if (!breaks->has_breaks || breaks->is_over)
         return INT64_MAX;
     return quiet_moment_due_ns(&breaks->quiet, breaks->is_break ? breaks->break_ms : breaks->sampling_ms);
 }
@@ -77,10 +78,10 @@ void pc_breaks_destroy(struct pc_breaks *breaks)
 void pc_breaks_start(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
-    if (!breaks->break_ms)
+    if (!breaks->has_breaks)
         return;
     if (!cupti_listen_launches(sampler->options.cupti, true)) {
-        breaks->break_ms = 0;
+        breaks->has_breaks = false;
         breaks->share_percent = ALL_PERCENT;
         log_message(GPUFL_LOG_WARNING, "PC sampling takes no breaks: CUPTI does not tell of launches");
         return;
@@ -90,7 +91,7 @@ void pc_breaks_start(struct pc_sampler *sampler)
 
 void pc_breaks_launch(struct pc_breaks *breaks, bool is_enter)
 {
-    if (!breaks->break_ms)
+    if (!breaks->has_breaks)
         return;
     quiet_moment_launch(&breaks->quiet, is_enter);
     if (is_enter)
@@ -176,7 +177,7 @@ void pc_breaks_turn(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
     struct problem problem = {""};
-    if (!breaks->break_ms)
+    if (!breaks->has_breaks)
         return;
     if (!is_sampled(sampler)) {
         go_without(sampler);
@@ -188,14 +189,14 @@ void pc_breaks_turn(struct pc_sampler *sampler)
     uint32_t after_ms = breaks->is_break ? breaks->break_ms : breaks->sampling_ms;
     if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
         return;
-    atomic_store(&breaks->is_switching, true);
+    atomic_store(&sampler->activity, "a change between sampling and a break");
     bool was_break = breaks->is_break;
     gpufl_status status = was_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
     breaks->is_over = status != GPUFL_OK;
     if (breaks->is_over && !was_break) /* one context's failure is not the end of the others' samples */
         (void)break_end(sampler, NULL);
     breaks->is_break = !was_break && !breaks->is_over;
-    atomic_store(&breaks->is_switching, false);
+    atomic_store(&sampler->activity, PC_ACTIVITY_READING);
     quiet_moment_reset(&breaks->quiet);
     quiet_moment_end(&breaks->quiet);
     if (breaks->is_over)
@@ -205,7 +206,13 @@ void pc_breaks_turn(struct pc_sampler *sampler)
 void pc_breaks_stop(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
-    if (!breaks->break_ms)
+    if (!breaks->has_breaks)
+        return;
+    pthread_mutex_lock(&breaks->mutex);
+    bool was_stopped = breaks->is_stopped;
+    breaks->is_stopped = true;
+    pthread_mutex_unlock(&breaks->mutex);
+    if (was_stopped)
         return;
     if (!is_sampled(sampler))
         go_without(sampler);

@@ -14,16 +14,17 @@
 struct pc_sampler;
 
 struct pc_breaks {
+    bool has_breaks; /* unchanged from the start on: any thread */
     uint32_t share_percent, cycle_max_ms;
-    uint32_t cycle_ms, sampling_ms, break_ms; /* of this cycle; break_ms 0: none are taken */
+    uint32_t cycle_ms, sampling_ms, break_ms; /* of this cycle */
     struct quiet_moment quiet;
     struct ended_windows ended;
     pthread_mutex_t mutex;   /* of `open`: the thread may come back from CUPTI after the stop */
     struct deep_window open; /* SOURCE_NONE: in a break, nothing was launched yet, or no context is sampled */
     _Atomic uint64_t launches;
     bool is_break;
-    bool is_over;              /* a change failed: what can be sampled is so from now on */
-    _Atomic bool is_switching; /* the thread is in CUPTI for a change */
+    bool is_over;    /* a change failed: what can be sampled is so from now on */
+    bool is_stopped; /* with the mutex */
 };
 
 /* share_percent: 100: none are taken; 0: the default. cycle_ms: the longest; 0: the default. */

@@ -57,7 +57,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     recorder_lose(recorder, LOSS_PC_UNREAD, drain.unread);
     recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
     /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
-    int64_t since_ns = asked_ns - (int64_t)sampler->options.drain_ms * 1000000;
+    int64_t since_ns = asked_ns - (int64_t)pc_sampling_effective(context->sampling)->worker_sleep_ms * 1000000;
     context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
     if (status != GPUFL_OK) {
         pc_sampler_note(sampler, problem);
@@ -109,7 +109,7 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
                                                  .period_exponent = exponent,
                                                  .hardware_buffer_bytes = options->hardware_buffer_bytes,
                                                  .scratch_bytes = SCRATCH_BYTES,
-                                                 .worker_sleep_ms = options->drain_ms};
+                                                 .worker_sleep_ms = pc_sampler_worker_ms(sampler)};
     status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
     if (status != GPUFL_OK)
         return status; /* with the claim: it may be enabled all the same */
@@ -145,11 +145,13 @@ gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *c
 }
 
 /* Wants the context's mutex. */
-static void context_close(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
+static bool context_close(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
 {
-    if (pc_context_take(sampler, context, pc_sampling_close, problem) == GPUFL_OK)
+    bool is_off = pc_context_take(sampler, context, pc_sampling_close, problem) == GPUFL_OK;
+    if (is_off)
         gpu_claim_release(context->gpu.device_id);
     context->sampling = NULL;
+    return is_off;
 }
 
 /* Wants the context's mutex. */
@@ -162,22 +164,24 @@ static void context_release(struct pc_context *context)
     atomic_store(&context->state, PC_CONTEXT_FREE);
 }
 
-void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet)
+bool pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet)
 {
     struct problem problem = {""};
+    bool is_off = !context->sampling;
     /* Where a read failed, as it does when another process samples the GPU, CUPTI is not asked once more. */
     bool is_given_up = atomic_load(&context->state) == PC_CONTEXT_FAILED;
     if (!context->sampling || is_given_up || atomic_load(&context->is_gone)) {
         context_release(context);
-        return;
+        return is_off;
     }
     if (is_quiet || !pc_sampling_is_on(context->sampling)) {
-        context_close(sampler, context, &problem);
+        is_off = context_close(sampler, context, &problem);
     } else if (pc_context_take(sampler, context, pc_sampling_drain, &problem) == GPUFL_OK) {
         pc_sampling_park(context->sampling);
         context->sampling = NULL;
     }
     context_release(context);
+    return is_off;
 }
 
 void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of struct pc_sampler, for pc_sampler.c (the engine and its thread),
- * pc_context.c (what happens on one context, under its mutex) and pc_breaks.c. */
+ * pc_context.c (what happens on one context, under its mutex), pc_rate.c and pc_breaks.c. */
 #ifndef GPUFL_CAPTURE_PC_ENGINE_H
 #define GPUFL_CAPTURE_PC_ENGINE_H
 
@@ -12,7 +12,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { PC_PERIOD_MIN = 5, PC_PERIOD_MAX = 31 }; /* exponents */
 enum { PC_CLOCK_GUESS_KHZ = 1500000 }; /* where the device does not tell; the period that it leads to is recorded */
+
+#define PC_ACTIVITY_READING "reading samples"
 
 /* free -> wanted -> open -> free; failed instead of open: kept, so that it is not tried again. */
 enum pc_context_state { PC_CONTEXT_FREE, PC_CONTEXT_WANTED, PC_CONTEXT_OPEN, PC_CONTEXT_FAILED };
@@ -41,7 +44,8 @@ struct pc_sampler {
     bool is_acquired; /* CUPTI's profiler; only once a context is there, since CUDA must be initialized */
     pthread_t thread;
     bool has_thread;
-    _Atomic bool is_stuck; /* the thread does not come back from CUPTI */
+    _Atomic bool is_stuck;          /* the thread does not come back from CUPTI */
+    _Atomic(const char *) activity; /* what it is in CUPTI for */
     struct pc_breaks breaks;
     _Atomic uint32_t window_id;
     _Atomic bool is_resting;
@@ -59,9 +63,11 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
 void pc_context_begin(struct pc_context *context); /* sampling begins now */
 /* Takes a wanted context on, unless paused. */
 gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem);
-/* The last samples; then off, or parked where switching off might hang. */
-void pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet);
-void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context);       /* of the thread */
+/* The last samples; then off, or parked where switching off might hang. False: it is still on. */
+bool pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool is_quiet);
+void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context); /* of the thread */
+uint32_t pc_sampler_usual_drain_ms(const struct pc_sampler *sampler);
+uint32_t pc_sampler_worker_ms(const struct pc_sampler *sampler); /* how often CUPTI's own thread decodes */
 uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_khz); /* as asked for, or by the rate */
 /* Keeps and says the first trouble, and counts it as a loss. */
 void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem);

@@ -12,44 +12,11 @@
 
 enum {
     RATE_DEFAULT_HZ = 4000,
-    DRAIN_DEFAULT_MS = 100,
-    DRAIN_BREAKS_DEFAULT_MS =
-        500, /* so many samples at a time cost launches the less the less often they are decoded */
     HARDWARE_DEFAULT_BYTES = 32 << 20,
-    PERIOD_MIN = 5,
-    PERIOD_MAX = 31,
-    SAMPLES_PER_PERIOD = 4, /* an SM's sub-partitions */
     DETACH_WAIT_S = 1,
     JOIN_WAIT_S = 5, /* a read takes milliseconds */
     STACK_BYTES = 512 * 1024,
 };
-
-uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz)
-{
-    uint64_t cycles = (uint64_t)clock_khz * 1000 * SAMPLES_PER_PERIOD / rate_hz;
-    uint32_t exponent = PERIOD_MIN;
-    while (exponent < PERIOD_MAX && UINT64_C(2) << exponent <= cycles)
-        exponent++;
-    return exponent;
-}
-
-uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_khz)
-{
-    const struct pc_sampler_options *options = &sampler->options;
-    uint64_t rate_hz = (uint64_t)options->rate_hz * 100 / sampler->breaks.share_percent;
-    return options->period_exponent ? options->period_exponent
-                                    : pc_sampler_period_exponent((uint32_t)rate_hz, clock_khz);
-}
-
-/* Often enough for the GPU's buffer: at one sample in 2^17 cycles half a second fills half of it on an H200. */
-static uint32_t usual_drain_ms(const struct pc_sampler *sampler)
-{
-    enum { least_ms = 10, half_full_exponent = 17 };
-    uint32_t exponent = pc_sampler_exponent(sampler, PC_CLOCK_GUESS_KHZ), most_ms = DRAIN_BREAKS_DEFAULT_MS;
-    while (exponent++ < half_full_exponent && most_ms / 2 >= least_ms)
-        most_ms /= 2;
-    return sampler->breaks.break_ms || most_ms < DRAIN_DEFAULT_MS ? most_ms : DRAIN_DEFAULT_MS;
-}
 
 gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options, struct problem *problem)
 {
@@ -57,6 +24,7 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
     if (!sampler)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for PC sampling");
     sampler->options = *options;
+    atomic_init(&sampler->activity, PC_ACTIVITY_READING);
     if (!options->rate_hz)
         sampler->options.rate_hz = RATE_DEFAULT_HZ;
     if (!options->hardware_buffer_bytes)
@@ -65,7 +33,7 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
     pthread_mutex_init(&sampler->acquire_lock, NULL);
     pc_breaks_init(&sampler->breaks, options->share_percent, options->cycle_ms);
     if (!options->drain_ms)
-        sampler->options.drain_ms = usual_drain_ms(sampler);
+        sampler->options.drain_ms = pc_sampler_usual_drain_ms(sampler);
     sampler->options.drain_ms = pc_breaks_beat_ms(&sampler->breaks, sampler->options.drain_ms);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -81,9 +49,10 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
         problem_set(problem, status, "not enough memory for PC sampling");
         goto failed;
     }
-    if (options->period_exponent && (options->period_exponent < PERIOD_MIN || options->period_exponent > PERIOD_MAX)) {
+    if (options->period_exponent &&
+        (options->period_exponent < PC_PERIOD_MIN || options->period_exponent > PC_PERIOD_MAX)) {
         status = problem_set(problem, GPUFL_E_INVALID, "PC sampling: the period's exponent must be %d to %d, not %u",
-                             PERIOD_MIN, PERIOD_MAX, options->period_exponent);
+                             PC_PERIOD_MIN, PC_PERIOD_MAX, options->period_exponent);
         goto failed;
     }
     *out = sampler;
@@ -97,7 +66,8 @@ failed:
 static int64_t next_beat_ns(struct pc_sampler *sampler, int64_t beat_ns)
 {
     int64_t now_ns = clock_mono_ns(), due_ns = pc_breaks_due_ns(&sampler->breaks);
-    beat_ns += (int64_t)sampler->options.drain_ms * 1000000;
+    /* After news the one before is still to come. */
+    beat_ns = (beat_ns < now_ns ? beat_ns : now_ns) + (int64_t)sampler->options.drain_ms * 1000000;
     beat_ns = beat_ns < now_ns ? now_ns : beat_ns;
     return now_ns < due_ns && due_ns < beat_ns ? due_ns : beat_ns;
 }
@@ -120,10 +90,10 @@ static bool last_samples_await(struct pc_sampler *sampler)
 {
     if (!is_anything_on(sampler))
         return false;
-    if (sampler->breaks.break_ms && quiet_moment_begin_last(&sampler->breaks.quiet))
+    if (sampler->breaks.has_breaks && quiet_moment_begin_last(&sampler->breaks.quiet))
         return true;
     quiet_moment_end(&sampler->breaks.quiet);
-    uint64_t wait_ns = (uint64_t)sampler->options.drain_ms * 1250000; /* a round, and what it takes */
+    uint64_t wait_ns = (uint64_t)pc_sampler_worker_ms(sampler) * 1250000; /* a round, and what it takes */
     const struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
     return false;
@@ -133,23 +103,31 @@ static bool last_samples_await(struct pc_sampler *sampler)
 static void contexts_end(struct pc_sampler *sampler, bool is_quiet)
 {
     bool is_all_off = true;
-    is_quiet = is_quiet || last_samples_await(sampler);
     pc_breaks_stop(sampler);
+    atomic_store(&sampler->activity, "switching sampling off");
     for (int i = 0; i < PC_CONTEXTS_MAX && !atomic_load(&sampler->is_stuck); i++) {
         struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
-        if (atomic_load(&context->state) != PC_CONTEXT_FREE) {
-            is_all_off &= !context->sampling || (is_quiet && atomic_load(&context->state) != PC_CONTEXT_FAILED);
-            pc_context_end(sampler, context, is_quiet);
-        }
+        if (atomic_load(&context->state) != PC_CONTEXT_FREE)
+            is_all_off &= pc_context_end(sampler, context, is_quiet);
         pthread_mutex_unlock(&context->mutex);
     }
-    quiet_moment_end(&sampler->breaks.quiet);
     pthread_mutex_lock(&sampler->acquire_lock);
-    if (sampler->is_acquired && is_all_off && !atomic_load(&sampler->is_stuck)) /* what is parked needs the profiler */
+    if (sampler->is_acquired && is_all_off && !atomic_load(&sampler->is_stuck)) /* what is on needs the profiler */
         profiler_target_release(sampler->options.cupti);
     sampler->is_acquired = false;
     pthread_mutex_unlock(&sampler->acquire_lock);
+}
+
+/* On the thread, so that the program does not hang where CUPTI does. */
+static void thread_end(struct pc_sampler *sampler, bool is_quiet)
+{
+    if (atomic_load(&sampler->is_stuck)) /* it came back, too late: nobody tells of launches any more */
+        return;
+    is_quiet = is_quiet || last_samples_await(sampler);
+    contexts_end(sampler, is_quiet);
+    quiet_moment_end(&sampler->breaks.quiet);
+    atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
 }
 
 static void *run(void *argument)
@@ -167,11 +145,11 @@ static void *run(void *argument)
         sampler->has_news = false;
         pthread_mutex_unlock(&sampler->lock);
         if (is_stopping) {
-            contexts_end(sampler, is_quiet); /* here, so that the program does not hang where CUPTI does */
+            thread_end(sampler, is_quiet);
             return NULL;
         }
         pc_breaks_turn(sampler);
-        for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
+        for (int i = 0; i < PC_CONTEXTS_MAX && !atomic_load(&sampler->is_stuck); i++) {
             struct pc_context *context = &sampler->contexts[i];
             if (atomic_load(&context->state) == PC_CONTEXT_FREE)
                 continue;
@@ -203,8 +181,9 @@ static struct pc_context *context_add(struct pc_sampler *sampler, const struct g
 {
     struct pc_context *context = NULL;
     pthread_mutex_lock(&sampler->lock);
+    bool is_stopping = sampler->is_stopping;
     *known = context_find(sampler, gpu->handle);
-    for (int i = 0; i < PC_CONTEXTS_MAX && !*known && !context; i++)
+    for (int i = 0; i < PC_CONTEXTS_MAX && !*known && !context && !is_stopping; i++)
         if (atomic_load(&sampler->contexts[i].state) == PC_CONTEXT_FREE &&
             (!is_held || !pthread_mutex_trylock(&sampler->contexts[i].mutex)))
             context = &sampler->contexts[i];
@@ -216,7 +195,7 @@ static struct pc_context *context_add(struct pc_sampler *sampler, const struct g
         pthread_cond_signal(&sampler->news);
     }
     pthread_mutex_unlock(&sampler->lock);
-    if (!context && !*known)
+    if (!context && !*known && !is_stopping) /* what comes after the end is not the session's */
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_CONTEXTS, 1);
     return context;
 }
@@ -233,7 +212,8 @@ gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_cont
         return status;
     }
     if (!known)
-        return problem_set(problem, GPUFL_E_LIMIT, "PC sampling: %d contexts are sampled already", PC_CONTEXTS_MAX);
+        return problem_set(problem, GPUFL_E_LIMIT, "PC sampling: %d contexts are sampled already, or the session ends",
+                           PC_CONTEXTS_MAX);
     if (atomic_load(&known->state) != PC_CONTEXT_FAILED)
         return GPUFL_OK;
     (void)pc_sampler_trouble(sampler, problem);
@@ -285,7 +265,7 @@ void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter)
 
 void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter)
 {
-    if (sampler->breaks.break_ms)
+    if (sampler->breaks.has_breaks)
         quiet_moment_capture(&sampler->breaks.quiet, change, is_enter);
 }
 
@@ -386,7 +366,7 @@ void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
 /* Quiet moments may take their waits. */
 static int join_wait_s(const struct pc_sampler *sampler)
 {
-    return JOIN_WAIT_S + (sampler->breaks.break_ms ? (QUIET_GATE_LAST_MS + 2 * QUIET_WAIT_MS) / 1000 : 0);
+    return JOIN_WAIT_S + (sampler->breaks.has_breaks ? (QUIET_GATE_LAST_MS + 2 * QUIET_WAIT_MS) / 1000 : 0);
 }
 
 /* The thread is in CUPTI and does not come back; the program must end all the same. */
@@ -396,9 +376,7 @@ static void sampler_give_up(struct pc_sampler *sampler)
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
                       "CUPTI did not come back from %s within %d s, so it is left alone; what it still had, kernel "
                       "records among it, is missing",
-                      atomic_load(&sampler->breaks.is_switching) ? "a change between sampling and a break"
-                                                                 : "reading samples",
-                      join_wait_s(sampler));
+                      atomic_load(&sampler->activity), join_wait_s(sampler));
     atomic_store(&sampler->is_stuck, true);
     pthread_detach(sampler->thread);
     launch_gate_give_up(&sampler->breaks.quiet.gate); /* it may have closed it */
@@ -416,7 +394,7 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     pthread_mutex_unlock(&sampler->lock);
     const struct timespec until = in_seconds(join_wait_s(sampler));
     if (!sampler->has_thread)
-        contexts_end(sampler, is_quiet);
+        contexts_end(sampler, is_quiet); /* launches need not be told any more: there is no quiet moment */
     else if (pthread_timedjoin_np(sampler->thread, NULL, &until))
         sampler_give_up(sampler);
     sampler->has_thread = false;

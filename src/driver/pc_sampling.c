@@ -7,11 +7,13 @@
 #include "driver/profiler_target.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     PCS_DEFAULT = 2048,
+    FINAL_FULL_MAX = 8,        /* that many have the full size, 12 MiB each; later ones a small one */
     FINAL_PCS_DEFAULT = 32768, /* 26,600 were seen of half a second of PyTorch, a sample in 2^17 cycles */
     STALLS_MAX = 256,
     ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not hold the thread */
@@ -52,6 +54,7 @@ struct pc_sampling {
 
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pc_sampling *parked;
+static atomic_uint opened;          /* and not freed */
 static struct pc_sampling *left_on; /* never to be used again, but CUPTI may write to their last buffer */
 
 static gpufl_status failed(struct pc_sampling *sampling, const char *function, int result, struct problem *problem)
@@ -272,8 +275,9 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
         cupti->version < CUPTI_ABI_VERSION_12_4 ? PC_SAMPLING_ABI_PC_BYTES_12_0 : PC_SAMPLING_ABI_PC_BYTES_12_4;
     if (!options->pcs_max)
         sampling->options.pcs_max = PCS_DEFAULT;
+    bool is_one_of_few = atomic_fetch_add(&opened, 1) < FINAL_FULL_MAX;
     if (!options->final_pcs_max)
-        sampling->options.final_pcs_max = FINAL_PCS_DEFAULT;
+        sampling->options.final_pcs_max = is_one_of_few ? FINAL_PCS_DEFAULT : sampling->options.pcs_max;
     const char *function = "";
     gpufl_status status = bind_functions(sampling, problem);
     if (status != GPUFL_OK)
@@ -410,8 +414,9 @@ static gpufl_status disable(struct pc_sampling *sampling, pc_samples_fn *take, v
     const struct pc_sampling_abi_data last = sampling->final.data;
     uint64_t taken = buffer_take(sampling, &sampling->final, take, user, drain);
     uint64_t known = taken + last.dropped_samples + last.non_user_samples;
-    if (last.remaining_pcs && last.total_samples > known)
-        drain->unread += last.total_samples - known;
+    if (last.remaining_pcs) /* a PC has a sample at least */
+        drain->unread +=
+            last.total_samples > known + last.remaining_pcs ? last.total_samples - known : last.remaining_pcs;
     return GPUFL_OK;
 }
 
@@ -468,6 +473,7 @@ void pc_sampling_forget(struct pc_sampling *sampling)
     free(sampling->final.pcs);
     free(sampling->final.stalls);
     free(sampling);
+    atomic_fetch_sub(&opened, 1);
 }
 
 size_t pc_sampling_bytes(const struct pc_sampling *sampling)

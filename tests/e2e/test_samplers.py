@@ -92,6 +92,16 @@ class Breaks(Deep):
         causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
         self.assertIn("from a change between sampling and a break", causes[0])
 
+    def test_an_end_that_cupti_does_not_come_back_from_is_told_and_its_window_is_written_once(self):
+        traced = self.trace("--launches", 20, options=PC, env=environment(
+            FAKE_FAULTS="fail=cuptiPCSamplingDisable@1:-1",
+            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))
+        self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 20))
+        window, = traced.session.records("deep_window_event")
+        self.assertEqual((window["close_reason"], window["launches_covered"]), ("session_stop", 20))
+        causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
+        self.assertIn("from switching sampling off", causes[0])
+
     def test_a_context_that_cannot_be_switched_off_ends_the_breaks_and_the_others_are_sampled_on(self):
         traced = self.trace("--threads", 3, "--contexts", 3, "--run-ms", 1000, "--kernel-us", 400, "--sync-every", 4,
                             options=[*PC, "--pc-share", 50], env=environment(
@@ -127,7 +137,7 @@ class Breaks(Deep):
         for share in (10, 100):
             with self.subTest(share):
                 _, session = self.run_engine([*PC, "--pc-share", share], "--launches", 20, "--kernel-us", 100,
-                                             directory=self.directory / str(share), GPUFL_PC_SAMPLING_DRAIN_MS=1000)
+                                             directory=self.directory / str(share), GPUFL_PC_SAMPLING_DRAIN_MS=10000)
                 kernel_s = sum(row["duration_ns"] for row in session.rows("kernel_event_batch")) / 1e9
                 expected = kernel_s * 1.98e9 / 2**13 * 132 * 4  # four an SM of the fake, every 2^13 cycles
                 self.assertGreater(sum(row["metric_value"] for row in self.samples(session, 0)), 0.9 * expected)
