@@ -26,7 +26,7 @@ static void a_frame_names_its_function_file_and_line(void **state)
     (void)state;
     expect("main@/src/train.py:13", "main", "/src/train.py", 13);
     expect("Net.forward@model.py:8", "Net.forward", "model.py", 8);
-    expect("main@/home/kim@corp.com/python@3.12/train.py:3", "main", "/home/kim@corp.com/python@3.12/train.py", 3);
+    expect("main@/data/kim@corp.com/python@3.12/train.py:3", "main", "/data/kim@corp.com/python@3.12/train.py", 3);
     expect("operator@()@a:b.cu:4294967295", "operator@()", "a:b.cu", 4294967295u);
 }
 
