@@ -48,6 +48,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
         context->is_described =
             pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
     int64_t asked_ns = clock_wall_ns();
+    int64_t round_ns = (int64_t)pc_sampling_effective(context->sampling)->worker_sleep_ms * 1000000;
     gpufl_status status = function(context->sampling, take_samples, &taking, &drain, problem);
     atomic_fetch_add(&sampler->samples, taking.samples);
     atomic_fetch_add(&sampler->dropped, drain.dropped);
@@ -57,7 +58,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     recorder_lose(recorder, LOSS_PC_UNREAD, drain.unread);
     recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
     /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
-    int64_t since_ns = asked_ns - (int64_t)pc_sampling_effective(context->sampling)->worker_sleep_ms * 1000000;
+    int64_t since_ns = asked_ns - round_ns;
     context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
     if (status != GPUFL_OK) {
         pc_sampler_note(sampler, problem);
