@@ -14,14 +14,17 @@
 
 enum { id_end = 1024 }; /* callback ids of launches stay far below */
 
+typedef void call_fn(const struct user_call *call, bool is_enter);
+
+/* Calls come from any thread, also while a session ends: from the program's, and from the one that waits for the GPU. */
 static struct events {
     struct gate gate;
     atomic_uint generation; /* of the subscription, for per-thread notes of an earlier one */
-    void (*on_call)(const struct user_call *call, bool is_enter);
+    _Atomic(call_fn *) on_call;
     _Atomic(const struct cupti_listener *) listener;
     struct cupti *cupti;
     void *subscriber;
-    unsigned call_groups;      /* CUPTI_CALL_* enabled for on_call */
+    atomic_uint call_groups;   /* CUPTI_CALL_* enabled for on_call */
     atomic_uint launch_groups; /* and for on_launch */
     bool has_external;
     atomic_bool has_capture; /* of a graph, at some time: a launch need not run a kernel */
@@ -98,7 +101,7 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
     enum { stream_wait_event = 2, stream_wait = 3 }; /* their first parameter is the stream */
     bool is_runtime = domain == CUPTI_ABI_DOMAIN_RUNTIME;
     struct cupti *cupti = events.cupti;
-    void (*on_call)(const struct user_call *call, bool is_enter) = events.on_call;
+    call_fn *on_call = atomic_load_explicit(&events.on_call, memory_order_relaxed);
     struct user_call user = {.correlation_id = call->correlation_id,
                              .context_id = call->context_uid,
                              .wait_type = group & CUPTI_CALL_SYNC ? cupti_call_sync_type(is_runtime, cbid) : 0,
@@ -133,7 +136,7 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
     unsigned group = group_of(domain, cbid);
     if (group & CUPTI_CALL_CAPTURE)
         atomic_store(&events.has_capture, true);
-    else if (group & events.call_groups)
+    else if (group & atomic_load_explicit(&events.call_groups, memory_order_relaxed))
         tell_call(domain, cbid, call, group, is_enter);
     const unsigned told = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
     if (group & told && atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
@@ -252,15 +255,15 @@ bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external
 {
     if (!cupti->call.enable_callback)
         return false;
-    events.on_call = on_call;
+    atomic_store(&events.on_call, on_call);
     events.has_external = with_external && cupti->call.pop_external && cupti->call.push_external;
-    events.call_groups = groups;
+    atomic_store(&events.call_groups, groups);
     if (set_callbacks(cupti, groups, 1) == groups) {
         (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE, 1); /* of a CUPTI that knows graphs */
         return true;
     }
     (void)set_callbacks(cupti, groups, 0);
-    events.call_groups = 0;
+    atomic_store(&events.call_groups, 0);
     return false;
 }
 
@@ -322,9 +325,9 @@ void cupti_silence(struct cupti *cupti)
     if (groups)
         set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE, 0);
     events.has_resources = false;
-    events.call_groups = 0;
+    atomic_store(&events.call_groups, 0);
     atomic_store(&events.launch_groups, 0);
-    events.on_call = NULL;
+    atomic_store(&events.on_call, NULL);
 }
 
 void cupti_release(struct cupti *cupti)
