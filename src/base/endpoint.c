@@ -2,6 +2,7 @@
 #include "base/endpoint.h"
 
 #include "base/clock.h"
+#include "base/own_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MAX = 16, REQUEST_MAX = 4096, BODY_MAX = 16 << 20, STACK_BYTES = 256 * 1024 };
+enum { CONNECTIONS_MAX = 16, REQUEST_MAX = 4096, BODY_MAX = 16 << 20 };
 
 static const int64_t patience_ns = 5000000000;
 
@@ -302,22 +303,6 @@ static void endpoint_free(struct endpoint *endpoint)
     free(endpoint);
 }
 
-static bool thread_start(struct endpoint *endpoint)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes))
-        return false;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* Signals are the main thread's. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = !pthread_create(&endpoint->thread, &attributes, endpoint_main, endpoint);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return is_started;
-}
-
 gpufl_status endpoint_open(struct endpoint **out, const char *address, const struct endpoint_page *pages, void *user,
                            struct problem *problem)
 {
@@ -341,7 +326,8 @@ gpufl_status endpoint_open(struct endpoint **out, const char *address, const str
 
 gpufl_status endpoint_run(struct endpoint *endpoint, struct problem *problem)
 {
-    endpoint->has_thread = endpoint->wake_fd >= 0 && thread_start(endpoint);
+    endpoint->has_thread = endpoint->wake_fd >= 0 && own_thread_start(&endpoint->thread, "gpufl-pages",
+                                                                      OWN_THREAD_STACK_SMALL, endpoint_main, endpoint);
     return endpoint->has_thread
                ? GPUFL_OK
                : problem_set(problem, GPUFL_E_NO_MEMORY, "the thread for %.100s could not start", endpoint->address);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/intern.h"
+#include "base/own_thread.h"
 #include "base/queue.h"
 #include "code/line_table.h"
 #include "code/source_text.h"
@@ -15,7 +16,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -23,7 +23,6 @@
 
 enum {
     WAITING_COUNT_MAX = 1024,
-    STACK_BYTES = 512 << 10,
     LINE_KEPT_BYTES = 1 << 20,
     KEY_BYTES_MAX = 8 << 20,
     SOURCE_LINES_MAX = 100000, /* readers take no line of more values than they can hold */
@@ -290,19 +289,7 @@ static void *worker_main(void *argument)
 
 static bool worker_start(struct code_store *store)
 {
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes))
-        return false;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* The program's signals are for the program's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    store->has_thread = !pthread_create(&store->thread, &attributes, worker_main, store);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (store->has_thread)
-        pthread_setname_np(store->thread, "gpufl-code");
+    store->has_thread = own_thread_start(&store->thread, "gpufl-code", OWN_THREAD_STACK_SMALL, worker_main, store);
     return store->has_thread;
 }
 

@@ -2,10 +2,10 @@
 #include "capture/collector_state.h"
 
 #include "base/clock.h"
+#include "base/own_thread.h"
 #include "capture/buffer_pool.h"
 #include "capture/user_calls.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 enum {
@@ -206,7 +206,6 @@ static void do_round(struct collector *collector)
 static void *run(void *argument)
 {
     struct collector *collector = argument;
-    pthread_setname_np(pthread_self(), "gpufl-collector");
     while (!atomic_load(&collector->is_stopping)) {
         bool is_eager = collector->cupti && collector->joiner && !activity_joiner_has_limits(collector->joiner) &&
                         clock_mono_ns() - collector->started_mono_ns < (int64_t)first_wait_until_ms * 1000000;
@@ -334,12 +333,8 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
 
 gpufl_status collector_start(struct collector *collector)
 {
-    /* The program's signals are for its own threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    collector->has_thread = pthread_create(&collector->thread, NULL, run, collector) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    collector->has_thread =
+        own_thread_start(&collector->thread, "gpufl-collector", OWN_THREAD_STACK_USUAL, run, collector);
     if (collector->has_thread)
         return GPUFL_OK;
     if (collector->deep)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/gpu_waiter.h"
 
+#include "base/own_thread.h"
 #include "capture/own_waits.h"
 #include "driver/cuda.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,7 +43,6 @@ static bool synchronize(void *context)
 static void *run(void *argument)
 {
     struct gpu_waiter *waiter = argument;
-    pthread_setname_np(pthread_self(), "gpufl-idle");
     pthread_mutex_lock(&waiter->mutex);
     while (!waiter->is_ending) {
         if (waiter->count) {
@@ -77,12 +76,7 @@ struct gpu_waiter *gpu_waiter_make(void)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&waiter->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigset_t all, before; /* the program's signals are for the program's threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool has_thread = pthread_create(&waiter->thread, NULL, run, waiter) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (has_thread)
+    if (own_thread_start(&waiter->thread, "gpufl-idle", OWN_THREAD_STACK_USUAL, run, waiter))
         return waiter;
     waiter_destroy(waiter);
     return NULL;

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_thread.h"
 #include "capture/pm_device.h"
 #include "format/json.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum {
@@ -16,7 +16,6 @@ enum {
     /* Of the process's memory. Nine metrics at 1 ms fill it in 0.4 s; CUPTI does not recover from a full one. */
     hardware_buffer_bytes_default = 64 << 20,
     ring_bytes = 8 << 20,
-    stack_bytes = 512 * 1024,
     wanted_max = 64 /* bits of a mask */
 };
 
@@ -237,22 +236,11 @@ static void start_devices(struct pm_sampler *sampler)
 gpufl_status pm_sampler_start(struct pm_sampler *sampler, struct problem *problem)
 {
     start_devices(sampler);
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) == 0) {
-        pthread_attr_setstacksize(&attributes, stack_bytes);
-        /* The program's signals are for the program's threads. */
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        sampler->has_thread = !pthread_create(&sampler->thread, &attributes, sampler_main, sampler);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
-    }
+    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pm", OWN_THREAD_STACK_USUAL, sampler_main, sampler);
     if (!sampler->has_thread) {
         (void)decode_all(sampler, true);
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for PM sampling");
     }
-    pthread_setname_np(sampler->thread, "gpufl-pm");
     return GPUFL_OK;
 }
 

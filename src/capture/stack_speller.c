@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/intern.h"
+#include "base/own_thread.h"
 #include "base/stack_frame.h"
 #include "capture/code_store.h"
 #include "capture/python_frames.h"
@@ -10,7 +11,6 @@
 #include "capture/thread_log.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +136,6 @@ static void spell(struct stack_speller *speller, struct stack_spelling *spelling
 static void *run(void *argument)
 {
     struct stack_speller *speller = argument;
-    pthread_setname_np(pthread_self(), "gpufl-stacks");
     pthread_mutex_lock(&speller->mutex);
     for (;;) {
         while (!speller->given.first && !speller->is_stopping)
@@ -171,17 +170,11 @@ gpufl_status stack_speller_make(struct stack_speller **out, struct code_store *s
     pthread_cond_init(&speller->is_spelled, NULL);
     speller->given.end = &speller->given.first;
     speller->spelled.end = &speller->spelled.first;
-    /* The program's signals are for its own threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    status = pthread_create(&speller->thread, NULL, run, speller) ? GPUFL_E_NO_MEMORY : GPUFL_OK;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (status != GPUFL_OK)
-        goto no_thread;
-    *out = speller;
-    return GPUFL_OK;
-no_thread:
+    if (own_thread_start(&speller->thread, "gpufl-stacks", OWN_THREAD_STACK_USUAL, run, speller)) {
+        *out = speller;
+        return GPUFL_OK;
+    }
+    status = GPUFL_E_NO_MEMORY;
     symbols_free(speller->symbols);
 no_symbols:
     free(speller);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_thread.h"
 #include "base/queue.h"
 #include "capture/system_records.h"
 
 #define HOLD_ENTERED (UINT64_C(1) << 32)
 #define HOLD_COUNT_MASK (HOLD_ENTERED - 1)
 
-enum { WINDOW_COUNT_MAX = 64, WINDOW_NAME_SIZE = 256, STACK_BYTES = 512 * 1024 };
+enum { WINDOW_COUNT_MAX = 64, WINDOW_NAME_SIZE = 256 };
 
 struct window_mark {
     int64_t wall_ns;
@@ -220,21 +220,9 @@ gpufl_status system_sampler_start(struct system_sampler **out, const struct syst
 
 gpufl_status system_sampler_run(struct system_sampler *sampler)
 {
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes))
-        return GPUFL_E_NO_MEMORY;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* The program's signals are for the program's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    sampler->has_thread = !pthread_create(&sampler->thread, &attributes, sampler_main, sampler);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (!sampler->has_thread)
-        return GPUFL_E_NO_MEMORY;
-    pthread_setname_np(sampler->thread, "gpufl-sampler");
-    return GPUFL_OK;
+    sampler->has_thread =
+        own_thread_start(&sampler->thread, "gpufl-sampler", OWN_THREAD_STACK_USUAL, sampler_main, sampler);
+    return sampler->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
 void system_sampler_stop(struct system_sampler *sampler)

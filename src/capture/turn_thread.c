@@ -2,9 +2,9 @@
 #include "capture/turn_thread.h"
 
 #include "base/clock.h"
+#include "base/own_thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 void turn_thread_init(struct turn_thread *thread)
@@ -20,7 +20,6 @@ void turn_thread_init(struct turn_thread *thread)
 static void *run(void *argument)
 {
     struct turn_thread *thread = argument;
-    pthread_setname_np(pthread_self(), "gpufl-windows");
     pthread_mutex_lock(&thread->mutex);
     while (!thread->is_ending) {
         int64_t until_ns = clock_mono_ns() + thread->step_ns;
@@ -37,11 +36,7 @@ static void *run(void *argument)
 
 bool turn_thread_start(struct turn_thread *thread)
 {
-    sigset_t all, before; /* the program's signals are for the program's threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread->has_thread = pthread_create(&thread->thread, NULL, run, thread) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread->has_thread = own_thread_start(&thread->thread, "gpufl-windows", OWN_THREAD_STACK_USUAL, run, thread);
     return thread->has_thread;
 }
 

@@ -3,17 +3,17 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_thread.h"
 #include "logfile/segment.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { QUEUE_SIZE = 64, STOP_GRACE_MS = 100, STACK_BYTES = 512 << 10 };
+enum { QUEUE_SIZE = 64, STOP_GRACE_MS = 100 };
 
 struct sealer_job {
     enum channel channel;
@@ -114,21 +114,10 @@ struct sealer *sealer_start(int dir_fd)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&sealer->changed, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&sealer->thread, &attributes, sealer_main, sealer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error) {
-        sealer_free(sealer);
-        return NULL;
-    }
-    pthread_setname_np(sealer->thread, "gpufl-seal");
-    return sealer;
+    if (own_thread_start(&sealer->thread, "gpufl-seal", OWN_THREAD_STACK_SMALL, sealer_main, sealer))
+        return sealer;
+    sealer_free(sealer);
+    return NULL;
 }
 
 bool sealer_add(struct sealer *sealer, enum channel channel, uint64_t index)

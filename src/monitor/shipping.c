@@ -3,17 +3,17 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_thread.h"
 #include "logfile/segment.h"
 #include "monitor/monitor.h"
 #include "monitor/otlp.h"
 
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAITING_MAX = 16, SEAL_GRACE_MS = 5000, OTLP_TIMEOUT_MS = 10000, STACK_BYTES = 512 * 1024 };
+enum { WAITING_MAX = 16, SEAL_GRACE_MS = 5000, OTLP_TIMEOUT_MS = 10000 };
 
 static const int64_t second_ns = 1000000000, upload_pause_first_ns = 5000000000, upload_pause_max_ns = 600000000000;
 
@@ -143,21 +143,6 @@ static void *shipping_main(void *argument)
     return NULL;
 }
 
-static bool thread_start(struct shipping *shipping)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes))
-        return false;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = !pthread_create(&shipping->thread, &attributes, shipping_main, shipping);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return is_started;
-}
-
 static void shipping_free(struct shipping *shipping)
 {
     pthread_mutex_destroy(&shipping->mutex);
@@ -183,7 +168,7 @@ gpufl_status shipping_start(struct shipping **out, const struct shipping_options
     pthread_condattr_destroy(&attributes);
     /* The first values are worth waiting for. */
     shipping->otlp_ns = clock_mono_ns() + (int64_t)options->otlp_interval_ms * 1000000;
-    if (!thread_start(shipping)) {
+    if (!own_thread_start(&shipping->thread, "gpufl-shipping", OWN_THREAD_STACK_SMALL, shipping_main, shipping)) {
         shipping_free(shipping);
         return problem_set(problem, GPUFL_E_NO_MEMORY, "the monitor's second thread could not start");
     }

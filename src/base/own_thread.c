@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/own_thread.h"
+
+#include <signal.h>
+
+/* All but those that the thread itself causes: blocked, the program would end by them without its handlers, and nobody
+ * would learn where. */
+static void blocked_signals(sigset_t *signals)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigfillset(signals);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(signals, own[i]);
+}
+
+bool own_thread_start(pthread_t *thread, const char *name, size_t stack_bytes, void *(*run)(void *), void *argument)
+{
+    pthread_attr_t attributes;
+    sigset_t blocked, before;
+    if (pthread_attr_init(&attributes))
+        return false;
+    if (stack_bytes != OWN_THREAD_STACK_USUAL)
+        pthread_attr_setstacksize(&attributes, stack_bytes);
+    blocked_signals(&blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    bool is_started = !pthread_create(thread, &attributes, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (is_started)
+        pthread_setname_np(*thread, name);
+    return is_started;
+}
