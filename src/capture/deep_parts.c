@@ -60,6 +60,8 @@ void deep_make_sampler(struct deep *deep)
     enum deep_part part = is_companion ? DEEP_SASS_METRICS : DEEP_PC_SAMPLING;
     deep_grants_request(&deep->grants, part);
     gpufl_status status = pc_sampler_make(&deep->sampler, &options, &problem);
+    if (status == GPUFL_OK && is_companion)
+        pc_sampler_rest(deep->sampler, true);
     if (status == GPUFL_OK && (status = pc_sampler_start(deep->sampler)) != GPUFL_OK)
         problem_set(&problem, status, "no thread for PC sampling");
     if (status == GPUFL_OK)

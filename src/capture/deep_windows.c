@@ -241,13 +241,17 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
 static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
+    gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     window_end(windows, "deadline");
-    gpufl_status status = trace_pause(windows, &problem);
+    if (status == GPUFL_OK)
+        status = trace_pause(windows, &problem);
     if (status == GPUFL_OK) {
         cupti_flush(windows->options.cupti, true);
         window_begin(windows, SOURCE_SASS, windows->options.counting_ms);
-        status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, &problem);
+        status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
     }
+    if (status == GPUFL_OK)
+        status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, &problem);
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_WARNING, "no more SASS counters: %s", problem.text);
         windows->open.source = SOURCE_NONE;

@@ -37,6 +37,13 @@ static void take_samples(void *user, const struct pc_sample *samples, size_t cou
     pc_ring_push_samples(taking->sampler->ring, &taking->interval, samples, count);
 }
 
+static void leave_samples(void *user, const struct pc_sample *samples, size_t count)
+{
+    (void)user;
+    (void)samples;
+    (void)count;
+}
+
 gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *context, pc_drain_fn *function,
                              struct problem *problem)
 {
@@ -44,12 +51,16 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     struct taking taking = {
         sampler, {context->since_ns, 0, context->gpu.id, context->gpu.device_id, atomic_load(&sampler->window_id)}, 0};
     struct pc_drain drain = {0};
-    if (!context->is_described)
+    bool is_resting = atomic_load(&sampler->is_resting);
+    if (!context->is_described && !is_resting)
         context->is_described =
             pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
     int64_t asked_ns = clock_wall_ns();
     int64_t round_ns = (int64_t)pc_sampling_effective(context->sampling)->worker_sleep_ms * 1000000;
-    gpufl_status status = function(context->sampling, take_samples, &taking, &drain, problem);
+    gpufl_status status =
+        function(context->sampling, is_resting ? leave_samples : take_samples, &taking, &drain, problem);
+    if (is_resting)
+        drain = (struct pc_drain){0}; /* nor is anything missing */
     atomic_fetch_add(&sampler->samples, taking.samples);
     atomic_fetch_add(&sampler->dropped, drain.dropped);
     atomic_fetch_add(&sampler->non_user, drain.non_user);

@@ -2,11 +2,11 @@
 #include "capture/pc_engine.h"
 
 #include "base/clock.h"
+#include "base/own_thread.h"
 #include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,7 +15,6 @@ enum {
     HARDWARE_DEFAULT_BYTES = 32 << 20,
     DETACH_WAIT_S = 1,
     JOIN_WAIT_S = 5, /* a read takes milliseconds */
-    STACK_BYTES = 512 * 1024,
 };
 
 gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options, struct problem *problem)
@@ -271,22 +270,9 @@ void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter)
 
 gpufl_status pc_sampler_start(struct pc_sampler *sampler)
 {
-    pthread_attr_t attributes;
     pc_breaks_start(sampler);
-    if (pthread_attr_init(&attributes))
-        return GPUFL_E_NO_MEMORY;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* The program's signals are for the program's threads. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    sampler->has_thread = !pthread_create(&sampler->thread, &attributes, run, sampler);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (!sampler->has_thread)
-        return GPUFL_E_NO_MEMORY;
-    pthread_setname_np(sampler->thread, "gpufl-pc");
-    return GPUFL_OK;
+    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pc", OWN_THREAD_STACK_USUAL, run, sampler);
+    return sampler->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
 void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting)
@@ -344,7 +330,7 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
             struct problem refusal; /* of one context, which it has noted */
             (void)pc_context_take_on(sampler, context, &refusal);
         } else if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
-            gpufl_status started = pc_sampling_start(context->sampling, problem);
+            gpufl_status started = pc_sampling_start(context->sampling, atomic_load(&sampler->is_resting), problem);
             pc_context_begin(context);
             if (started != GPUFL_OK)
                 pc_sampler_note(sampler, problem);

@@ -22,7 +22,7 @@ struct pc_sampler_options {
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
     uint32_t drain_ms;            /* 0: 100; with breaks 500 */
     uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: 10 */
-    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 60,000 */
+    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 600,000 */
 };
 
 struct pc_sampler_totals {
@@ -52,8 +52,9 @@ void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter); 
  * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);
 NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem);
-/* While it rests it stays enabled and nobody reads: for SASS counters, which need it beside them. Returns once the
- * thread is out of CUPTI. */
+/* While it rests it is enabled, for SASS counters, which need it beside them, and what it samples is left out: the code
+ * is then patched, and not the program's own. So it is paused before, and resumed as it rests. Returns once the thread is
+ * out of CUPTI. */
 void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting);
 /* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the
  * history; INT64_MAX: all, once more after stop. */

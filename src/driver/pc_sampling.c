@@ -169,13 +169,13 @@ static int call_disable(struct pc_sampling *sampling)
     return result;
 }
 
-static int configure(struct pc_sampling *sampling)
+static int configure(struct pc_sampling *sampling, uint32_t period_exponent)
 {
     const struct pc_sampling_options *options = &sampling->options;
     struct pc_sampling_abi_attribute attributes[ATTRIBUTES_MAX] = {
         {.type = PC_SAMPLING_ABI_MODE,
          .value.number = options->is_serialized ? PC_SAMPLING_ABI_SERIALIZED : PC_SAMPLING_ABI_CONTINUOUS},
-        {.type = PC_SAMPLING_ABI_PERIOD, .value.number = options->period_exponent},
+        {.type = PC_SAMPLING_ABI_PERIOD, .value.number = period_exponent},
         {.type = PC_SAMPLING_ABI_HARDWARE_BYTES, .value.bytes = options->hardware_buffer_bytes},
         {.type = PC_SAMPLING_ABI_SCRATCH_BYTES, .value.bytes = options->scratch_bytes},
         {.type = PC_SAMPLING_ABI_STALL_REASONS, .value.stalls = {sampling->stalls.count, sampling->stall_indexes}},
@@ -201,13 +201,13 @@ static int call_enable(struct pc_sampling *sampling)
     return result;
 }
 
-gpufl_status pc_sampling_start(struct pc_sampling *sampling, struct problem *problem)
+gpufl_status pc_sampling_start(struct pc_sampling *sampling, bool is_rare, struct problem *problem)
 {
     buffer_reset(&sampling->final, sampling);
     int result = call_enable(sampling);
     if (result != CUPTI_ABI_SUCCESS)
         return failed(sampling, "cuptiPCSamplingEnable", result, problem);
-    result = configure(sampling);
+    result = configure(sampling, is_rare ? PC_SAMPLING_ABI_PERIOD_MAX : sampling->options.period_exponent);
     return result == CUPTI_ABI_SUCCESS ? GPUFL_OK
                                        : failed(sampling, "cuptiPCSamplingSetConfigurationAttribute", result, problem);
 }
@@ -292,7 +292,7 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
         goto refused;
     }
     status = alloc_buffers(sampling)
-                 ? pc_sampling_start(sampling, problem)
+                 ? pc_sampling_start(sampling, false, problem)
                  : problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for the buffers of PC sampling");
     if (status == GPUFL_OK) {
         *out = sampling;

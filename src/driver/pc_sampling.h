@@ -55,10 +55,11 @@ bool pc_sampling_is_on(const struct pc_sampling *sampling); /* not between stop 
 const struct pc_sampling_options *pc_sampling_effective(const struct pc_sampling *sampling);
 const struct stall_reasons *pc_sampling_stall_reasons(const struct pc_sampling *sampling);
 /* Off and on again, by disabling and enabling: CUPTI's own start and stop hang beside threads that launch, and so does
- * disabling. No launch may be under way in the process. Stopping hands over everything. */
+ * disabling. No launch may be under way in the process. Stopping hands over everything. is_rare: started with the longest
+ * period, since nobody wants the samples. */
 NODISCARD gpufl_status pc_sampling_stop(struct pc_sampling *sampling, pc_samples_fn *take, void *user,
                                         struct pc_drain *drain, struct problem *problem);
-NODISCARD gpufl_status pc_sampling_start(struct pc_sampling *sampling, struct problem *problem);
+NODISCARD gpufl_status pc_sampling_start(struct pc_sampling *sampling, bool is_rare, struct problem *problem);
 /* Hands over what CUPTI has by now; a failure (of a later call) may follow samples. */
 NODISCARD gpufl_status pc_sampling_drain(struct pc_sampling *sampling, pc_samples_fn *take, void *user,
                                          struct pc_drain *drain, struct problem *problem);

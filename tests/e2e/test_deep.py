@@ -11,6 +11,8 @@ import time
 from deep_fixture import DEEP, ENGINES, KERNELS, PC, SASS, SCOPES, SHORT_WINDOWS, WARPS, Deep, final_capabilities
 from harness import FAKE_APP, GPUFL, TIMEOUT_S, Session, TestCase, Traced, environment, gpufl, main, sessions
 
+FIRST_PATCHED_PC = 0x4000  # of the fake GPU
+
 
 class SassMetrics(Deep):
     def test_each_instruction_of_each_launch_is_counted(self):
@@ -29,6 +31,13 @@ class SassMetrics(Deep):
         metrics = session.first("sass_config")["configured_metrics"]
         self.assertIn("smsp__sass_inst_executed_op_global", metrics)
         self.assertNotIn("smsp__sass_branch_targets_threads_divergent", metrics)
+
+    def test_samples_that_sampling_beside_it_took_are_nobody_s(self):
+        """It has the longest period, 1.1 s; a kernel that is longer is sampled."""
+        _, session = self.run_engine(SASS, "--launches", 2, "--kernel-us", 1_300_000)
+        self.assert_granted(session, "SassMetrics", "sass_metrics", "cubin_disassembly")
+        self.assertEqual(self.samples(session, 0), [])
+        self.assertEqual(session.records("pc_sampling_config"), [])
 
     def test_zeros_are_never_published(self):
         """Pausing kernel records fails in silence: CUPTI then counts zeros."""
@@ -54,6 +63,13 @@ class Alternation(Deep):
         self.assertEqual(len(session.rows("launch_event_batch")), counted)
         self.assertEqual(self.executed(session), {n: c * WARPS for n, c in self.launched(session).items()})
         self.assert_sections(session, "STALLS", "INSTRUCTIONS", "DEEP DATA")
+
+    def test_no_sample_is_of_code_that_was_patched_to_be_counted(self):
+        traced, session = self.run_engine(DEEP, "--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
+        samples = self.samples(session, 0)
+        self.assertTrue(samples)
+        self.assertLess(max(row["pc_offset"] for row in samples), FIRST_PATCHED_PC)
+        self.assertTrue([row for row in self.samples(session, 1) if row["metric_value"]])
 
 
 class BusyGpu(Deep):

@@ -24,6 +24,7 @@ enum {
     CONTEXTS = 64,
     RUNS = 16384,
     PCS = 8,
+    PATCHED_OFFSET = 0x4000, /* where no instruction of the program's own is */
     STALLS_OF_PC = 2,
     SHARES = 64,
     SAMPLE_BYTES = 32,
@@ -65,10 +66,12 @@ struct run { /* one execution that is or will be sampled */
     const struct fake_kernel *kernel;
     uint64_t start_ns, end_ns, sampled_ns; /* sampled until */
     uint32_t correlation_id;
+    bool is_patched; /* its instructions were counted, by others between them */
 };
 struct sampled { /* samples of one function, or of one launch in serialized mode, not read yet */
     const struct fake_kernel *kernel;
     uint32_t correlation_id;
+    bool is_patched;
     uint64_t samples;
 };
 struct context {
@@ -114,15 +117,15 @@ static struct context *context_of(const void *handle, bool may_make)
 
 void pc_sampling_work(const struct fake_work *work)
 {
-    /* A context that counts instructions takes no samples, without an error. */
-    if (work->kind != FAKE_WORK_KERNEL || pc_recording_is_wanted() || sass_counts(work->context_id))
+    if (work->kind != FAKE_WORK_KERNEL || pc_recording_is_wanted())
         return;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < CONTEXTS && contexts[i] != NULL; i++) {
         struct context *context = contexts[i];
         if (context->is_enabled && context->id == work->context_id && context->run_count < RUNS)
             context->runs[context->run_count++] =
-                (struct run){work->kernel, work->start_ns, work->end_ns, work->start_ns, work->correlation_id};
+                (struct run){work->kernel,   work->start_ns,       work->end_ns,
+                             work->start_ns, work->correlation_id, sass_counts(work->context_id)};
     }
     pthread_mutex_unlock(&lock);
 }
@@ -132,12 +135,13 @@ static void sampled_add(struct context *context, const struct run *run, uint64_t
     uint32_t correlation_id = context->is_serialized ? run->correlation_id : 0;
     size_t i = context->sampled_first;
     while (i < context->sampled_count &&
-           (context->sampled[i].kernel != run->kernel || context->sampled[i].correlation_id != correlation_id))
+           (context->sampled[i].kernel != run->kernel || context->sampled[i].correlation_id != correlation_id ||
+            context->sampled[i].is_patched != run->is_patched))
         i++;
     if (i == context->sampled_count) {
         if (i == RUNS)
             return;
-        context->sampled[context->sampled_count++] = (struct sampled){run->kernel, correlation_id, 0};
+        context->sampled[context->sampled_count++] = (struct sampled){run->kernel, correlation_id, run->is_patched, 0};
     }
     context->sampled[i].samples += samples;
     context->unread += samples;
@@ -197,7 +201,7 @@ static void pc_write(uint8_t *place, size_t pc_bytes, struct sampled *sampled, s
         samples = (i == 0 ? sampled->samples : samples) - sampled->samples * code->shares[i] / SHARES;
     memcpy(&pc, place, pc_bytes);
     pc.cubin_crc = 0xc0de0000u + sum % 2;
-    pc.pc_offset = number * 16;
+    pc.pc_offset = number * 16 + (sampled->is_patched ? PATCHED_OFFSET : 0);
     pc.function_index = sum % 251;
     pc.function_name = name_give(sampled);
     pc.correlation_id = sampled->correlation_id;

@@ -124,7 +124,7 @@ static PyObject *pc_start(PyObject *module, PyObject *capsule)
     struct problem problem = {""};
     gpufl_status status;
     Py_BEGIN_ALLOW_THREADS;
-    status = pc_sampling_start(handle->object, &problem);
+    status = pc_sampling_start(handle->object, false, &problem);
     Py_END_ALLOW_THREADS;
     handle->is_busy = false;
     return none_or_raise(status, &problem);
