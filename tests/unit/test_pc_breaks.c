@@ -25,8 +25,9 @@ static void expect_cycles(uint32_t share_percent, uint32_t cycle_ms, size_t coun
 static void by_default_a_tenth_of_ever_longer_cycles_is_sampled_and_more_at_first(void **state)
 {
     (void)state;
-    const uint32_t sampling_ms[] = {3000, 4000, 6000, 6000}, break_ms[] = {17000, 36000, 54000, 54000};
-    expect_cycles(0, 0, 4, sampling_ms, break_ms);
+    const uint32_t sampling_ms[] = {3000, 4000, 6000, 9000, 13500, 20250, 30375, 45562, 60000, 60000};
+    const uint32_t break_ms[] = {17000, 36000, 54000, 81000, 121500, 182250, 273375, 410063, 540000, 540000};
+    expect_cycles(0, 0, 10, sampling_ms, break_ms);
 }
 
 static void cycles_grow_up_to_the_longest_that_was_asked_for(void **state)
