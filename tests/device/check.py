@@ -4,7 +4,6 @@ what is needed: check.py BUILD_DIR WORK_DIR OUT_DIR. Exit 1 when a line of the t
 import json
 import os
 import pathlib
-import random
 import shutil
 import statistics
 import subprocess
@@ -12,42 +11,18 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from bench_table import BenchTable
+from launch_turns import TURN_LAUNCHES, Launcher, take_turns, turn_program
 from session_log import rows_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
-TURN_LAUNCHES = 5000
 table = BenchTable(*sys.argv[1:4])
 BUILD, WORK, OUT, GPUFL = table.build, table.work, table.out, table.gpufl
 say, run, trace, floor, report = table.say, table.run, table.trace, table.floor, table.report
 
 
-class Launcher:
-    """launch_rate, which launches when it is its turn."""
-
-    def __init__(self, command, env=None):
-        self.process = subprocess.Popen([str(part) for part in command], env={**os.environ, **(env or {})}, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.turns_ns = []
-        if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError(f"{command} ended")
-
-    def take_turn(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.turns_ns.append(float(self.process.stdout.readline()))
-
-    def end(self):
-        """Mean nanoseconds of a launch."""
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
-        return statistics.mean(self.turns_ns)
-
-
 def launch_cost():
-    """The machine's speed changes within seconds by more than what is measured, so the programs live at the same time and
-    take turns of a few milliseconds; one core launches for all of them."""
-    program = [WORK / "launch_rate", "--turns", str(TURN_LAUNCHES)]
+    program = turn_program(WORK)
     turns, counts, directory = 1_000_000 // TURN_LAUNCHES, WORK / "floor-turns.json", WORK / "t-launch"
     cost = {"bare": [], "floor": [], "gpufl": []}
     lost = 0
@@ -57,12 +32,10 @@ def launch_cost():
         launchers |= {
             "floor": Launcher(program, {"CUDA_INJECTION64_PATH": str(WORK / "libfloor.so"), "FLOOR_OUT": str(counts)}),
             "gpufl": Launcher(table.trace_command(program, directory, ("--quiet",)))}
-        for _ in range(turns):
-            for kind in random.sample(list(launchers), len(launchers)):
-                launchers[kind].take_turn()
+        take_turns(list(launchers.values()), turns)
         for kind, launcher in launchers.items():
-            cost[kind].append(launcher.end())
-        launches = 1000 + turns * (TURN_LAUNCHES + TURN_LAUNCHES // 10)
+            cost[kind].append(launcher.mean_ns())
+        launches = launchers["gpufl"].launches()
         assert json.loads(counts.read_text())["kernels"] == launches, counts.read_text()
         summary = run([GPUFL, "verify", table.sessions(directory)[0]])
         lost += summary.returncode != 0 or f"{launches:,} kernels" not in summary.stdout
