@@ -52,6 +52,13 @@ void pc_breaks_next_cycle(struct pc_breaks *breaks)
     cycle_set(breaks, next_cycle_ms(breaks), breaks->share_percent);
 }
 
+void pc_breaks_align(struct pc_breaks *breaks, int64_t wall_ns)
+{
+    int64_t now_ms = wall_ns / 1000000, cycle_ms = breaks->cycle_ms, usual_ms = cycle_ms - breaks->sampling_ms;
+    if (cycle_ms > CYCLE_EARLY_MS)
+        breaks->break_ms = (uint32_t)((now_ms + usual_ms / 2 + cycle_ms - 1) / cycle_ms * cycle_ms - now_ms);
+}
+
 uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
 {
     if (!breaks->has_breaks)
@@ -159,6 +166,7 @@ static void go_without(struct pc_sampler *sampler)
 static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
 {
     gpufl_status status = pc_sampler_pause(sampler, problem);
+    pc_breaks_align(&sampler->breaks, clock_wall_ns());
     window_end(&sampler->breaks, is_sampled(sampler) ? "deadline" : "sampling_failed");
     return status;
 }

@@ -30,6 +30,9 @@ struct pc_breaks {
 /* share_percent: 100: none are taken; 0: the default. cycle_ms: the longest; 0: the default. */
 void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t cycle_ms);
 void pc_breaks_next_cycle(struct pc_breaks *breaks); /* its stretches */
+/* A break begins: where cycles are long it lasts until a multiple of them by the clock on the wall. The programs of one
+ * job wait for each other, so that each one's windows would hold up all, if they were not the same. */
+void pc_breaks_align(struct pc_breaks *breaks, int64_t wall_ns);
 void pc_breaks_destroy(struct pc_breaks *breaks);
 /* Before the thread is started: launches are told from now on, without which there are no breaks. */
 void pc_breaks_start(struct pc_sampler *sampler);

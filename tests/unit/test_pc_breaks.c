@@ -39,6 +39,39 @@ static void cycles_grow_up_to_the_longest_that_was_asked_for(void **state)
     expect_cycles(25, 80, 2, short_ms, short_break_ms);
 }
 
+/* When the next window begins if this one ends then, in seconds by the clock on the wall. */
+static int64_t next_window_s(uint32_t share_percent, uint32_t cycle_ms, int cycle, int64_t now_s)
+{
+    struct pc_breaks breaks = {0};
+    pc_breaks_init(&breaks, share_percent, cycle_ms);
+    while (--cycle)
+        pc_breaks_next_cycle(&breaks);
+    pc_breaks_align(&breaks, now_s * INT64_C(1000000000));
+    int64_t next_s = now_s + breaks.break_ms / 1000;
+    pc_breaks_destroy(&breaks);
+    return next_s;
+}
+
+static void programs_of_one_job_take_their_long_windows_at_the_same_time(void **state)
+{
+    (void)state;
+    const int64_t hour_s = INT64_C(1800000000);
+    for (int64_t late_s = 0; late_s <= 270; late_s++)
+        assert_int_equal(next_window_s(0, 0, 10, hour_s + 60 + late_s), hour_s + 600);
+    for (int64_t late_s = 0; late_s < 60; late_s++) /* the share is kept, also a large one */
+        assert_int_equal(next_window_s(60, 600000, 10, hour_s + 360 + late_s), hour_s + 600);
+}
+
+static void short_cycles_are_as_long_as_they_are(void **state)
+{
+    (void)state;
+    const int64_t any_s = INT64_C(1800000017);
+    assert_int_equal(next_window_s(0, 0, 1, any_s), any_s + 17);
+    assert_int_equal(next_window_s(0, 0, 2, any_s), any_s + 36);
+    assert_int_equal(next_window_s(0, 0, 3, any_s), any_s + 54);
+    assert_int_equal(next_window_s(50, 10000, 5, any_s), any_s + 5);
+}
+
 static void all_of_the_time_has_no_breaks(void **state)
 {
     (void)state;
@@ -69,6 +102,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_default_a_tenth_of_ever_longer_cycles_is_sampled_and_more_at_first),
         cmocka_unit_test(cycles_grow_up_to_the_longest_that_was_asked_for),
+        cmocka_unit_test(programs_of_one_job_take_their_long_windows_at_the_same_time),
+        cmocka_unit_test(short_cycles_are_as_long_as_they_are),
         cmocka_unit_test(all_of_the_time_has_no_breaks),
         cmocka_unit_test(the_thread_looks_often_enough_for_the_shortest_stretch),
     };
