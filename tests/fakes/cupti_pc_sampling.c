@@ -217,11 +217,11 @@ static void pc_write(uint8_t *place, size_t pc_bytes, struct sampled *sampled, s
 }
 
 /* What was sampled, as far as it fits. */
-static void data_fill(struct context *context, struct pc_sampling_abi_data *data)
+static void data_fill(struct context *context, struct pc_sampling_abi_data *data, size_t pcs_max)
 {
     size_t pc_bytes = cupti_version_played() < 22 ? PC_SAMPLING_ABI_PC_BYTES_12_0 : PC_SAMPLING_ABI_PC_BYTES_12_4;
     data->total_pcs = 0;
-    while (context->sampled_first < context->sampled_count && data->total_pcs < data->collect_pcs) {
+    while (context->sampled_first < context->sampled_count && data->total_pcs < pcs_max) {
         pc_write((uint8_t *)data->pcs + data->total_pcs++ * pc_bytes, pc_bytes,
                  &context->sampled[context->sampled_first], context->pc_first++);
         if (context->pc_first == PCS) {
@@ -333,7 +333,8 @@ static int context_read(struct context *context, struct pc_sampling_abi_data *da
     }
     context_sample(context, is_final ? clock_now_ns() : decoded_ns(context));
     if (context->unread * SAMPLE_BYTES <= context->hardware_bytes) {
-        data_fill(context, data);
+        size_t least = (size_t)fault_number("pc_final", (int64_t)data->collect_pcs);
+        data_fill(context, data, is_final && least < data->collect_pcs ? least : data->collect_pcs);
         return CUPTI_ABI_SUCCESS;
     }
     context->unread = 0;

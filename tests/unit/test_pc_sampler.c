@@ -23,6 +23,7 @@ static void the_period_gives_at_least_the_rate(void **state)
 static struct cupti product;
 static struct fixture *engine;
 static struct pc_sampler *sampler;
+static uint32_t drain_ms = 2;
 static const struct fake_kernel kernel = {"_Z6samplePf", 32, 0, 0, 2000000};
 
 static struct gpu_context current_context(void)
@@ -47,7 +48,7 @@ static void engine_make(bool is_serialized)
                                                .attribution = attribution_options(engine),
                                                .is_serialized = is_serialized,
                                                .period_exponent = 16,
-                                               .drain_ms = 2};
+                                               .drain_ms = drain_ms};
     CHECK(pc_sampler_make(&sampler, &options, NULL) == GPUFL_OK);
 }
 
@@ -118,6 +119,24 @@ static void samples_of_a_program_become_rows(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", sample_a_program);
+}
+
+static void end_without_room(void)
+{
+    drain_ms = 1000; /* so that CUPTI has decoded nothing before */
+    engine_make(false);
+    const struct gpu_context context = current_context();
+    CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
+    run_kernels(10, 7);
+    CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK);
+    CHECK(lost(engine, LOSS_PC_UNREAD) > 0);
+    pc_sampler_stop(sampler, true);
+    engine_close();
+}
+static void samples_that_do_not_fit_at_the_end_are_a_loss(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "pc_final=2", end_without_room);
 }
 
 static void sample_serialized(void)
@@ -401,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_period_gives_at_least_the_rate),
         cmocka_unit_test(samples_of_a_program_become_rows),
+        cmocka_unit_test(samples_that_do_not_fit_at_the_end_are_a_loss),
         cmocka_unit_test(serialized_samples_name_their_launch),
         cmocka_unit_test(nothing_is_sampled_during_a_pause),
         cmocka_unit_test(a_context_that_came_during_a_pause_is_taken_on_by_its_end),
