@@ -2,6 +2,7 @@
 #include "analysis/listing_pool.h"
 
 #include "base/clock.h"
+#include "base/own_thread.h"
 #include "code/disassembler.h"
 #include "code/disassembly.h"
 #include "format/json.h"
@@ -10,7 +11,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -229,16 +229,9 @@ static unsigned threads_wanted(unsigned asked, size_t prints)
 /* False: there is none. */
 static bool threads_start(struct listing_pool *pool, unsigned count)
 {
-    /* Signals are for the caller. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = true;
-    while (is_started && pool->thread_count < count) {
-        is_started = !pthread_create(&pool->threads[pool->thread_count], NULL, thread_run, pool);
-        pool->thread_count += is_started;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (pool->thread_count < count && own_thread_start(&pool->threads[pool->thread_count], "gpufl-listing",
+                                                          OWN_THREAD_STACK_LARGE, thread_run, pool))
+        pool->thread_count++;
     return pool->thread_count || !count;
 }
 

@@ -4,13 +4,14 @@
 #include <signal.h>
 
 /* All but those that the thread itself causes: blocked, the program would end by them without its handlers, and nobody
- * would learn where. */
-static void blocked_signals(sigset_t *signals)
+ * would learn where. Where the program blocks them, too, some thread of its own may wait for them. */
+static void blocked_signals(sigset_t *signals, const sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     sigfillset(signals);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(signals, own[i]);
+        if (!sigismember(before, own[i]))
+            sigdelset(signals, own[i]);
 }
 
 bool own_thread_start(pthread_t *thread, const char *name, size_t stack_bytes, void *(*run)(void *), void *argument)
@@ -19,10 +20,10 @@ bool own_thread_start(pthread_t *thread, const char *name, size_t stack_bytes, v
     sigset_t blocked, before;
     if (pthread_attr_init(&attributes))
         return false;
-    if (stack_bytes != OWN_THREAD_STACK_USUAL)
-        pthread_attr_setstacksize(&attributes, stack_bytes);
-    blocked_signals(&blocked);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_sigmask(SIG_BLOCK, NULL, &before);
+    blocked_signals(&blocked, &before);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     bool is_started = !pthread_create(thread, &attributes, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);

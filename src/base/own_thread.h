@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Enough for our own code and libc's. A thread that calls into CUPTI, CUDA or NVML needs OWN_THREAD_STACK_USUAL:
- * how much those take is not known. */
-enum { OWN_THREAD_STACK_USUAL = 0, OWN_THREAD_STACK_SMALL = 512 << 10 };
+/* Of the stack, whatever the program's limits are. Small: enough for our own code and libc's. Large: for a thread that
+ * calls into CUPTI, CUDA or NVML: how much those take is not known. */
+enum { OWN_THREAD_STACK_SMALL = 512 << 10, OWN_THREAD_STACK_LARGE = 8 << 20 };
 
 /* name: at most 15 bytes, as tools show it. False: there is no thread. */
 bool own_thread_start(pthread_t *thread, const char *name, size_t stack_bytes, void *(*run)(void *), void *argument);

@@ -334,7 +334,7 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
 gpufl_status collector_start(struct collector *collector)
 {
     collector->has_thread =
-        own_thread_start(&collector->thread, "gpufl-collector", OWN_THREAD_STACK_USUAL, run, collector);
+        own_thread_start(&collector->thread, "gpufl-collector", OWN_THREAD_STACK_LARGE, run, collector);
     if (collector->has_thread)
         return GPUFL_OK;
     if (collector->deep)

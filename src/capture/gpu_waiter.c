@@ -76,7 +76,7 @@ struct gpu_waiter *gpu_waiter_make(void)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&waiter->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (own_thread_start(&waiter->thread, "gpufl-idle", OWN_THREAD_STACK_USUAL, run, waiter))
+    if (own_thread_start(&waiter->thread, "gpufl-idle", OWN_THREAD_STACK_LARGE, run, waiter))
         return waiter;
     waiter_destroy(waiter);
     return NULL;

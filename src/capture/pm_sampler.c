@@ -236,7 +236,7 @@ static void start_devices(struct pm_sampler *sampler)
 gpufl_status pm_sampler_start(struct pm_sampler *sampler, struct problem *problem)
 {
     start_devices(sampler);
-    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pm", OWN_THREAD_STACK_USUAL, sampler_main, sampler);
+    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pm", OWN_THREAD_STACK_LARGE, sampler_main, sampler);
     if (!sampler->has_thread) {
         (void)decode_all(sampler, true);
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no thread for PM sampling");

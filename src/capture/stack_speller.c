@@ -170,7 +170,7 @@ gpufl_status stack_speller_make(struct stack_speller **out, struct code_store *s
     pthread_cond_init(&speller->is_spelled, NULL);
     speller->given.end = &speller->given.first;
     speller->spelled.end = &speller->spelled.first;
-    if (own_thread_start(&speller->thread, "gpufl-stacks", OWN_THREAD_STACK_USUAL, run, speller)) {
+    if (own_thread_start(&speller->thread, "gpufl-stacks", OWN_THREAD_STACK_LARGE, run, speller)) {
         *out = speller;
         return GPUFL_OK;
     }

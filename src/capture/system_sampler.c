@@ -221,7 +221,7 @@ gpufl_status system_sampler_start(struct system_sampler **out, const struct syst
 gpufl_status system_sampler_run(struct system_sampler *sampler)
 {
     sampler->has_thread =
-        own_thread_start(&sampler->thread, "gpufl-sampler", OWN_THREAD_STACK_USUAL, sampler_main, sampler);
+        own_thread_start(&sampler->thread, "gpufl-sampler", OWN_THREAD_STACK_LARGE, sampler_main, sampler);
     return sampler->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 

@@ -36,7 +36,7 @@ static void *run(void *argument)
 
 bool turn_thread_start(struct turn_thread *thread)
 {
-    thread->has_thread = own_thread_start(&thread->thread, "gpufl-windows", OWN_THREAD_STACK_USUAL, run, thread);
+    thread->has_thread = own_thread_start(&thread->thread, "gpufl-windows", OWN_THREAD_STACK_LARGE, run, thread);
     return thread->has_thread;
 }
 

@@ -52,13 +52,28 @@ static void *blocked_in_thread(void *signals)
     return NULL;
 }
 
+static void signals_that_the_program_blocks_itself_stay_blocked(void **state)
+{
+    (void)state;
+    sigset_t all, before, inside;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool is_started = own_thread_start(&thread, "mask", OWN_THREAD_STACK_SMALL, blocked_in_thread, &inside);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    assert_true(is_started);
+    pthread_join(thread, NULL);
+    assert_int_equal(sigismember(&inside, SIGTRAP), 1); /* who waits for it gets it */
+    assert_int_equal(sigismember(&inside, SIGSEGV), 1);
+}
+
 static void signals_of_others_are_left_to_the_program_s_threads_and_its_own_mask_stays(void **state)
 {
     (void)state;
     sigset_t before, after, inside;
     pthread_t thread;
     pthread_sigmask(SIG_BLOCK, NULL, &before);
-    assert_true(own_thread_start(&thread, "mask", OWN_THREAD_STACK_USUAL, blocked_in_thread, &inside));
+    assert_true(own_thread_start(&thread, "mask", OWN_THREAD_STACK_LARGE, blocked_in_thread, &inside));
     pthread_join(thread, NULL);
     pthread_sigmask(SIG_BLOCK, NULL, &after);
     for (int number = 1; number < SIGRTMIN; number++)
@@ -72,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_of_the_thread_reaches_the_program_s_handler),
+        cmocka_unit_test(signals_that_the_program_blocks_itself_stay_blocked),
         cmocka_unit_test(signals_of_others_are_left_to_the_program_s_threads_and_its_own_mask_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
