@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { companion_exponent = 31 };
-
 void deep_keep_code(struct deep *deep)
 {
     struct problem problem = {""};
@@ -54,14 +52,14 @@ void deep_make_sampler(struct deep *deep)
         .drain_ms = settings->pc_drain_ms,
         .share_percent = share_percent(settings),
         .cycle_ms = settings->pc_cycle_ms,
-        .period_exponent = is_companion ? companion_exponent : settings->pc_period_exponent,
+        .period_exponent = settings->pc_period_exponent,
     };
     struct problem problem = {""};
     enum deep_part part = is_companion ? DEEP_SASS_METRICS : DEEP_PC_SAMPLING;
     deep_grants_request(&deep->grants, part);
     gpufl_status status = pc_sampler_make(&deep->sampler, &options, &problem);
-    if (status == GPUFL_OK && is_companion)
-        pc_sampler_rest(deep->sampler, true);
+    if (status == GPUFL_OK && settings->engine != GPUFL_ENGINE_PC_SAMPLING)
+        pc_sampler_rest(deep->sampler, true); /* until the first window in which samples are wanted */
     if (status == GPUFL_OK && (status = pc_sampler_start(deep->sampler)) != GPUFL_OK)
         problem_set(&problem, status, "no thread for PC sampling");
     if (status == GPUFL_OK)
@@ -108,6 +106,12 @@ void deep_make_windows(struct deep *deep)
         sass_counters_stop(deep->counters, clock_wall_ns());
     sass_counters_free(deep->counters);
     deep->counters = NULL;
+    if (deep->sampler)
+        pc_sampler_rest(deep->sampler, false);
+    if (settings->engine == GPUFL_ENGINE_SASS_METRICS) { /* it was there for them alone */
+        pc_sampler_free(deep->sampler);
+        deep->sampler = NULL;
+    }
     deep_grants_answer(&deep->grants, DEEP_SASS_METRICS, status, &problem);
 }
 

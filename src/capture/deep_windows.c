@@ -13,6 +13,7 @@
 enum {
     default_counting_ms = 500,
     default_sampling_ms = 2000,
+    longest_counting_ms = 10000,            /* then they grow no more; switches leave memory behind (ADR 13) */
     turn_wait_ms = 2 * QUIET_WAIT_MS + 5000 /* its own waits, and then CUPTI */
 };
 
@@ -24,6 +25,7 @@ struct deep_windows {
     _Atomic uint64_t launches;    /* that the open window covers */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct deep_window open;
+    bool is_growing;        /* its windows do */
     bool is_dead;           /* counting failed: kernels are traced to the end */
     bool is_over;           /* and nothing is sampled either */
     struct problem trouble; /* the first that counting had; "" none */
@@ -41,6 +43,7 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
     if (!windows)
         return GPUFL_E_NO_MEMORY;
     windows->options = *options;
+    windows->is_growing = !options->counting_ms && !options->sampling_ms;
     if (!windows->options.counting_ms)
         windows->options.counting_ms = default_counting_ms;
     if (!windows->options.sampling_ms)
@@ -100,6 +103,16 @@ static void note_trouble(struct deep_windows *windows, const char *text)
         (void)problem_set(&windows->trouble, GPUFL_E_UNSUPPORTED, "%s", text);
 }
 
+/* Gate closed or no launch yet: samples again from here on. */
+static gpufl_status sampling_begin(struct deep_windows *windows, uint32_t requested_ms, struct problem *problem)
+{
+    window_begin(windows, SOURCE_PC, requested_ms);
+    gpufl_status status = pc_sampler_resume(windows->options.sampler, windows->open.id, problem);
+    if (status != GPUFL_OK || pc_sampler_has_failed(windows->options.sampler))
+        window_end(windows, "sampling_failed");
+    return status;
+}
+
 /* Everything to plain tracing, for good; PC sampling is resumed where it is an engine of its own. */
 static void give_up_counting(struct deep_windows *windows, const struct problem *why)
 {
@@ -110,10 +123,8 @@ static void give_up_counting(struct deep_windows *windows, const struct problem 
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     if (status == GPUFL_OK)
         status = trace_resume(windows, &problem);
-    if (status == GPUFL_OK && windows->options.is_alternating) {
-        window_begin(windows, SOURCE_PC, 0);
-        status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
-    }
+    if (status == GPUFL_OK && windows->options.is_alternating)
+        status = sampling_begin(windows, 0, &problem);
     windows->is_over = status != GPUFL_OK;
     if (status != GPUFL_OK)
         log_message(GPUFL_LOG_WARNING, "kernels are not traced any more: %s", problem.text);
@@ -227,9 +238,8 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     if (status == GPUFL_OK)
         status = trace_resume(windows, &problem);
-    window_begin(windows, SOURCE_PC, windows->options.sampling_ms);
     if (status == GPUFL_OK)
-        status = pc_sampler_resume(windows->options.sampler, windows->open.id, &problem);
+        status = sampling_begin(windows, windows->options.sampling_ms, &problem);
     if (status != GPUFL_OK) {
         windows->is_dead = windows->is_over = true;
         note_trouble(windows, problem.text);
@@ -237,12 +247,22 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
     }
 }
 
+static void windows_lengthen(struct deep_windows *windows)
+{
+    struct deep_windows_options *options = &windows->options;
+    if (!windows->is_growing || options->counting_ms >= longest_counting_ms)
+        return;
+    options->counting_ms += options->counting_ms / 2;
+    options->sampling_ms += options->sampling_ms / 2;
+}
+
 /* Gate closed, mutex held, GPU idle. */
 static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
-    window_end(windows, "deadline");
+    window_end(windows, status == GPUFL_OK ? "deadline" : "sampling_failed");
+    windows_lengthen(windows);
     if (status == GPUFL_OK)
         status = trace_pause(windows, &problem);
     if (status == GPUFL_OK) {
@@ -254,7 +274,7 @@ static void sample_to_count(struct deep_windows *windows)
         status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, &problem);
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_WARNING, "no more SASS counters: %s", problem.text);
-        windows->open.source = SOURCE_NONE;
+        window_end(windows, "counting_failed");
         give_up_counting(windows, &problem);
     }
 }
@@ -361,7 +381,7 @@ static void leave_counting(struct deep_windows *windows, const struct problem *w
     note_trouble(windows, why->text);
     if (windows->is_stuck || atomic_load(&windows->launches)) /* how many counts is not known; not none */
         recorder_lose_because(recorder, LOSS_SASS_DROPPED, 1, why->text);
-    if (windows->last_id > 1) /* the samples since the last read of the window before */
+    if (windows->is_stuck && windows->last_id > 1) /* the samples since the last read of the window before */
         recorder_lose_because(recorder, LOSS_PC_FAILED, 1, why->text);
     log_message(GPUFL_LOG_WARNING, "SASS counters: %s", why->text);
     cupti_trace_damaged(CUPTI_STUCK);

@@ -4,8 +4,8 @@
  * source and is written to the log as such. SassMetrics is one window for the
  * whole run; Deep alternates between counting and sampling by time.
  *
- * Counting needs kernel records off and PC sampling enabled beside it, which
- * then delivers nothing (without it CUPTI counts only the first function).
+ * Counting needs kernel records off and PC sampling enabled beside it, whose
+ * samples are of patched code (without it CUPTI counts only the first function).
  * Sampling needs kernel records enabled before PC sampling. Switching waits
  * until no launch is under way (launch_gate.h) and the GPU is idle
  * (gpu_waiter.h): CUPTI hangs otherwise. All waits are bounded; a switch that
@@ -24,7 +24,7 @@ struct deep_windows_options {
     struct pc_sampler *sampler;
     struct sass_counters *counters;
     bool is_alternating;               /* Deep; else SassMetrics */
-    uint32_t counting_ms, sampling_ms; /* lengths of Deep's windows */
+    uint32_t counting_ms, sampling_ms; /* lengths of Deep's windows; both 0: the default, and then ever longer */
 };
 
 NODISCARD gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_windows_options *options);

@@ -136,25 +136,12 @@ static void window_end(struct pc_breaks *breaks, const char *close_reason)
     pthread_mutex_unlock(&breaks->mutex);
 }
 
-static bool has_context(struct pc_sampler *sampler, enum pc_context_state state)
-{
-    bool has_one = false;
-    for (int i = 0; i < PC_CONTEXTS_MAX; i++)
-        has_one |= atomic_load(&sampler->contexts[i].state) == (int)state;
-    return has_one;
-}
-
-static bool is_sampled(struct pc_sampler *sampler)
-{
-    return has_context(sampler, PC_CONTEXT_OPEN) || has_context(sampler, PC_CONTEXT_WANTED);
-}
-
 /* Nothing is sampled: where that is because it failed, the window is over; one that comes begins with the next launch. */
 static void go_without(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
     if (breaks->open.source != SOURCE_NONE) {
-        if (!has_context(sampler, PC_CONTEXT_FAILED)) /* the program has none just now */
+        if (!pc_sampler_has_failed(sampler)) /* the program has none just now */
             return;
         window_end(breaks, "sampling_failed");
         atomic_fetch_add(&sampler->window_id, 1);
@@ -167,7 +154,7 @@ static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *prob
 {
     gpufl_status status = pc_sampler_pause(sampler, problem);
     pc_breaks_align(&sampler->breaks, clock_wall_ns());
-    window_end(&sampler->breaks, is_sampled(sampler) ? "deadline" : "sampling_failed");
+    window_end(&sampler->breaks, pc_sampler_is_sampling(sampler) ? "deadline" : "sampling_failed");
     return status;
 }
 
@@ -177,7 +164,7 @@ static gpufl_status break_end(struct pc_sampler *sampler, struct problem *proble
     pc_breaks_next_cycle(&sampler->breaks);
     gpufl_status status = pc_sampler_resume(sampler, id, problem);
     atomic_store(&sampler->breaks.launches, 0);
-    if (is_sampled(sampler))
+    if (pc_sampler_is_sampling(sampler))
         window_begin(&sampler->breaks, id, clock_wall_ns());
     return status;
 }
@@ -188,7 +175,7 @@ void pc_breaks_turn(struct pc_sampler *sampler)
     struct problem problem = {""};
     if (!breaks->has_breaks)
         return;
-    if (!is_sampled(sampler)) {
+    if (!pc_sampler_is_sampling(sampler)) {
         go_without(sampler);
         return;
     }
@@ -223,7 +210,7 @@ void pc_breaks_stop(struct pc_sampler *sampler)
     pthread_mutex_unlock(&breaks->mutex);
     if (was_stopped)
         return;
-    if (!is_sampled(sampler))
+    if (!pc_sampler_is_sampling(sampler))
         go_without(sampler);
     if (atomic_load(&sampler->context_count)) /* also where the program has already destroyed them */
         first_window_begin(sampler);

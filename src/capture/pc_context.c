@@ -121,7 +121,8 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
                                                  .period_exponent = exponent,
                                                  .hardware_buffer_bytes = options->hardware_buffer_bytes,
                                                  .scratch_bytes = SCRATCH_BYTES,
-                                                 .worker_sleep_ms = pc_sampler_worker_ms(sampler)};
+                                                 .worker_sleep_ms = pc_sampler_worker_ms(sampler),
+                                                 .is_rare = atomic_load(&sampler->is_resting)};
     status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
     if (status != GPUFL_OK)
         return status; /* with the claim: it may be enabled all the same */

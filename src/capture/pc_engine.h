@@ -69,6 +69,7 @@ void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context); /*
 uint32_t pc_sampler_usual_drain_ms(const struct pc_sampler *sampler);
 uint32_t pc_sampler_worker_ms(const struct pc_sampler *sampler); /* how often CUPTI's own thread decodes */
 uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_khz); /* as asked for, or by the rate */
+bool pc_sampler_is_sampling(struct pc_sampler *sampler);                            /* some context, or will */
 /* Keeps and says the first trouble, and counts it as a loss. */
 void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem);
 

@@ -271,7 +271,7 @@ void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter)
 gpufl_status pc_sampler_start(struct pc_sampler *sampler)
 {
     pc_breaks_start(sampler);
-    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pc", OWN_THREAD_STACK_USUAL, run, sampler);
+    sampler->has_thread = own_thread_start(&sampler->thread, "gpufl-pc", OWN_THREAD_STACK_LARGE, run, sampler);
     return sampler->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
@@ -294,6 +294,24 @@ static void set_paused(struct pc_sampler *sampler, bool is_paused)
     sampler->has_news = true; /* contexts may have come meanwhile */
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
+}
+
+static bool has_context(struct pc_sampler *sampler, enum pc_context_state state)
+{
+    bool has_one = false;
+    for (int i = 0; i < PC_CONTEXTS_MAX; i++)
+        has_one |= atomic_load(&sampler->contexts[i].state) == (int)state;
+    return has_one;
+}
+
+bool pc_sampler_is_sampling(struct pc_sampler *sampler)
+{
+    return has_context(sampler, PC_CONTEXT_OPEN) || has_context(sampler, PC_CONTEXT_WANTED);
+}
+
+bool pc_sampler_has_failed(struct pc_sampler *sampler)
+{
+    return has_context(sampler, PC_CONTEXT_FAILED) && !pc_sampler_is_sampling(sampler);
 }
 
 gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem)
@@ -330,9 +348,10 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
             struct problem refusal; /* of one context, which it has noted */
             (void)pc_context_take_on(sampler, context, &refusal);
         } else if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
-            gpufl_status started = pc_sampling_start(context->sampling, atomic_load(&sampler->is_resting), problem);
+            bool is_resting = atomic_load(&sampler->is_resting);
+            gpufl_status started = pc_sampling_start(context->sampling, is_resting, problem);
             pc_context_begin(context);
-            if (started != GPUFL_OK)
+            if (started != GPUFL_OK && !is_resting)
                 pc_sampler_note(sampler, problem);
             status = status == GPUFL_OK ? started : status;
         }

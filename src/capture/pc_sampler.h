@@ -53,9 +53,11 @@ void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter); 
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);
 NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem);
 /* While it rests it is enabled, for SASS counters, which need it beside them, and what it samples is left out: the code
- * is then patched, and not the program's own. So it is paused before, and resumed as it rests. Returns once the thread is
- * out of CUPTI. */
+ * is then patched, and not the program's own. Contexts that are attached or resumed meanwhile have the longest period; so
+ * it is paused before. Returns once the thread is out of CUPTI. */
 void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting);
+/* It failed for every context that there is. */
+bool pc_sampler_has_failed(struct pc_sampler *sampler);
 /* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the
  * history; INT64_MAX: all, once more after stop. */
 void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns);

@@ -47,8 +47,8 @@ struct pc_sampling {
     struct buffer read, final;  /* of GetData; of Disable: what does not fit is not to be had any more */
     struct pc_name *read_names; /* scratch: one a PC */
     struct pc_names names;
-    bool is_enabled;
-    bool is_final_known; /* to CUPTI */
+    bool is_enabled, is_rare; /* is_rare: with the longest period */
+    bool is_final_known;      /* to CUPTI */
     struct pc_sampling *next_parked;
 };
 
@@ -169,13 +169,14 @@ static int call_disable(struct pc_sampling *sampling)
     return result;
 }
 
-static int configure(struct pc_sampling *sampling, uint32_t period_exponent)
+static int configure(struct pc_sampling *sampling)
 {
     const struct pc_sampling_options *options = &sampling->options;
     struct pc_sampling_abi_attribute attributes[ATTRIBUTES_MAX] = {
         {.type = PC_SAMPLING_ABI_MODE,
          .value.number = options->is_serialized ? PC_SAMPLING_ABI_SERIALIZED : PC_SAMPLING_ABI_CONTINUOUS},
-        {.type = PC_SAMPLING_ABI_PERIOD, .value.number = period_exponent},
+        {.type = PC_SAMPLING_ABI_PERIOD,
+         .value.number = sampling->is_rare ? PC_SAMPLING_ABI_PERIOD_MAX : options->period_exponent},
         {.type = PC_SAMPLING_ABI_HARDWARE_BYTES, .value.bytes = options->hardware_buffer_bytes},
         {.type = PC_SAMPLING_ABI_SCRATCH_BYTES, .value.bytes = options->scratch_bytes},
         {.type = PC_SAMPLING_ABI_STALL_REASONS, .value.stalls = {sampling->stalls.count, sampling->stall_indexes}},
@@ -201,15 +202,24 @@ static int call_enable(struct pc_sampling *sampling)
     return result;
 }
 
-gpufl_status pc_sampling_start(struct pc_sampling *sampling, bool is_rare, struct problem *problem)
+static gpufl_status start(struct pc_sampling *sampling, bool is_rare, struct problem *problem)
 {
+    sampling->is_rare = is_rare;
     buffer_reset(&sampling->final, sampling);
     int result = call_enable(sampling);
     if (result != CUPTI_ABI_SUCCESS)
         return failed(sampling, "cuptiPCSamplingEnable", result, problem);
-    result = configure(sampling, is_rare ? PC_SAMPLING_ABI_PERIOD_MAX : sampling->options.period_exponent);
+    result = configure(sampling);
     return result == CUPTI_ABI_SUCCESS ? GPUFL_OK
                                        : failed(sampling, "cuptiPCSamplingSetConfigurationAttribute", result, problem);
+}
+
+gpufl_status pc_sampling_start(struct pc_sampling *sampling, bool is_rare, struct problem *problem)
+{
+    gpufl_status status = start(sampling, is_rare, problem);
+    if (status != GPUFL_OK && sampling->is_enabled)
+        (void)call_disable(sampling); /* not configured, it can neither be read nor left on */
+    return status;
 }
 
 /* Takes the context's sampling out of the parked ones; NULL: it is not among them. */
@@ -292,7 +302,7 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
         goto refused;
     }
     status = alloc_buffers(sampling)
-                 ? pc_sampling_start(sampling, false, problem)
+                 ? start(sampling, options->is_rare, problem)
                  : problem_set(problem, GPUFL_E_NO_MEMORY, "not enough memory for the buffers of PC sampling");
     if (status == GPUFL_OK) {
         *out = sampling;
@@ -453,6 +463,8 @@ void pc_sampling_abandon(void)
 
 void pc_sampling_park(struct pc_sampling *sampling)
 {
+    if (sampling->is_rare) /* as whoever takes it on will have it */
+        sampling->options.period_exponent = PC_SAMPLING_ABI_PERIOD_MAX;
     list_add(&parked, sampling);
 }
 

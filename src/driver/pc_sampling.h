@@ -12,6 +12,7 @@ struct pc_sampling; /* opaque */
 
 struct pc_sampling_options {
     bool is_serialized;
+    bool is_rare;             /* begins with the longest period, as in pc_sampling_start */
     uint32_t period_exponent; /* 5 to 31: a sample each 2^n cycles and sub-partition */
     size_t hardware_buffer_bytes, scratch_bytes;
     uint32_t worker_sleep_ms; /* how often CUPTI's own threads fetch and decode; 0: its default */

@@ -303,7 +303,8 @@ def launches():
         session = table.sessions(directories["PcSampling"])[0]
         verify = run([GPUFL, "verify", session])
         say("  verify", verify.stdout.strip()[:90], f"{selected_engine(session)[0]}, {ours.launches():,} kernels",
-            selected_engine(session)[0] == "PcSampling" and f"{ours.launches():,} kernels" in verify.stdout)
+            verify.returncode == 0 and selected_engine(session)[0] == "PcSampling" and
+            f"complete: {ours.launches():,} kernels" in verify.stdout)
 
 
 def samples_per_sm_s(session):

@@ -33,7 +33,8 @@ class Launcher:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(timeout=60)
+        if status := self.process.wait(timeout=60):
+            raise RuntimeError(f"{self.process.args} ended with {status}")
 
     def launches(self):
         return FIRST_LAUNCHES + len(self.turns_ns) * LAUNCHES_A_TURN

@@ -64,6 +64,12 @@ class Alternation(Deep):
         self.assertEqual(self.executed(session), {n: c * WARPS for n, c in self.launched(session).items()})
         self.assert_sections(session, "STALLS", "INSTRUCTIONS", "DEEP DATA")
 
+    def test_windows_grow_where_no_length_was_asked_for(self):
+        traced = self.trace("--launches", 40000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=DEEP)
+        self.assert_whole(traced)
+        windows = sorted(traced.session.records("deep_window_event"), key=lambda window: window["start_ns"])
+        self.assertEqual([window["requested_duration_ms"] for window in windows[:4]], [500, 2000, 750, 3000])
+
     def test_no_sample_is_of_code_that_was_patched_to_be_counted(self):
         traced, session = self.run_engine(DEEP, "--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
         samples = self.samples(session, 0)
@@ -198,6 +204,46 @@ class Degrading(Deep):
         self.assertEqual(record["selected_engine"], "PcSampling")
         self.assertEqual(capabilities["pc_sampling"]["status"], "collected", capabilities["pc_sampling"])
         self.assertIn("cuptiSassMetricsSetConfig", capabilities["sass_metrics"]["message"])
+
+
+class Switching(Deep):
+    """A call that fails while Deep goes from one source to the other."""
+
+    def run_with(self, fault, options=DEEP):
+        traced = self.trace("--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=options,
+                            env=environment(**SHORT_WINDOWS, FAKE_FAULTS=fault),
+                            directory=self.directory / fault.translate(str.maketrans("=@:; ", "-----")))
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        windows = sorted(traced.session.records("deep_window_event"), key=lambda window: window["start_ns"])
+        losses = {loss["reason"] for loss in traced.session.records("loss")}
+        return traced, [(window["source"], window["close_reason"]) for window in windows], losses
+
+    def test_nothing_is_called_sampled_after_sampling_failed(self):
+        for fault in ("fail=cuptiPCSamplingDisable@2:1", "fail=cuptiPCSamplingDisable@3:1"):
+            with self.subTest(fault):
+                _, windows, losses = self.run_with(fault)
+                self.assertNotEqual(windows[-1], ("pc_sampling", "session_stop"))
+                self.assertIn("pc_sampling_failed", losses)
+
+    def test_sampling_that_counters_need_loses_no_samples_when_it_fails(self):
+        for call in ("Enable", "SetConfigurationAttribute"):
+            with self.subTest(call):
+                traced, windows, losses = self.run_with(f"fail=cuptiPCSampling{call}@3:1")
+                self.assertEqual(losses, set())
+                self.assertIn(("sass_metrics", "counting_failed"), windows)
+                self.assertEqual(windows[-1], ("pc_sampling", "session_stop"))
+                self.assertGreater(len(traced.session.rows("kernel_event_batch")), 300)
+
+    def test_counting_that_ends_early_is_in_the_log(self):
+        _, windows, _ = self.run_with("fail=cuptiSassMetricsEnable@2:1")
+        self.assertIn(("sass_metrics", "counting_failed"), windows)
+        self.assertEqual(windows[-1], ("pc_sampling", "session_stop"))
+
+    def test_sampling_is_not_left_on_for_counters_that_cannot_be(self):
+        traced, _, losses = self.run_with("fail=cuptiActivityDisable@1:1; fail=cuptiPCSamplingEnable@1:1", SASS)
+        self.assertEqual(losses, set())
+        self.assertNotIn("PC sampling:", traced.stderr)
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 600)
 
 
 class Life(Deep):

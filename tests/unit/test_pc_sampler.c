@@ -121,6 +121,34 @@ static void samples_of_a_program_become_rows(void **state)
     in_child("libcupti.so.13", "", sample_a_program);
 }
 
+static void rest(void)
+{
+    engine_make(false);
+    const struct gpu_context context = current_context();
+    pc_sampler_rest(sampler, true);
+    CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
+    run_kernels(10, 7);
+    pc_sampler_rest(sampler, false); /* what there was while it rested would be taken now */
+    CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK && pc_sampler_totals(sampler).samples == 0);
+    CHECK(pc_sampler_resume(sampler, 1, NULL) == GPUFL_OK);
+    run_kernels(10, 7);
+    CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK);
+    uint64_t awake = pc_sampler_totals(sampler).samples;
+    CHECK(awake > 0);
+    pc_sampler_rest(sampler, true);
+    CHECK(pc_sampler_resume(sampler, 2, NULL) == GPUFL_OK);
+    run_kernels(10, 7);
+    pc_sampler_rest(sampler, false);
+    CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK && pc_sampler_totals(sampler).samples == awake);
+    pc_sampler_stop(sampler, true);
+    engine_close();
+}
+static void while_it_rests_it_has_the_longest_period(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", rest);
+}
+
 static void end_without_room(void)
 {
     drain_ms = 1000; /* so that CUPTI has decoded nothing before */
@@ -420,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_period_gives_at_least_the_rate),
         cmocka_unit_test(samples_of_a_program_become_rows),
+        cmocka_unit_test(while_it_rests_it_has_the_longest_period),
         cmocka_unit_test(samples_that_do_not_fit_at_the_end_are_a_loss),
         cmocka_unit_test(serialized_samples_name_their_launch),
         cmocka_unit_test(nothing_is_sampled_during_a_pause),
