@@ -107,10 +107,14 @@ static void note_trouble(struct deep_windows *windows, const char *text)
 static gpufl_status sampling_begin(struct deep_windows *windows, uint32_t requested_ms, struct problem *problem)
 {
     window_begin(windows, SOURCE_PC, requested_ms);
-    gpufl_status status = pc_sampler_resume(windows->options.sampler, windows->open.id, problem);
-    if (status != GPUFL_OK || pc_sampler_has_failed(windows->options.sampler))
-        window_end(windows, "sampling_failed");
-    return status;
+    return pc_sampler_resume(windows->options.sampler, windows->open.id, problem);
+}
+
+/* reason, unless nothing was sampled in the end. */
+static void sampling_end(struct deep_windows *windows, const char *reason)
+{
+    if (windows->open.source == SOURCE_PC)
+        window_end(windows, pc_sampler_has_failed(windows->options.sampler) ? "sampling_failed" : reason);
 }
 
 /* Everything to plain tracing, for good; PC sampling is resumed where it is an engine of its own. */
@@ -130,14 +134,27 @@ static void give_up_counting(struct deep_windows *windows, const struct problem 
         log_message(GPUFL_LOG_WARNING, "kernels are not traced any more: %s", problem.text);
 }
 
+/* Under the mutex, once nothing is counted any more. */
+static gpufl_status take_on_to_sample(struct deep_windows *windows, const struct gpu_context *context,
+                                      struct problem *problem)
+{
+    if (windows->options.is_alternating && !windows->is_over) {
+        if (windows->open.source == SOURCE_NONE) {
+            window_begin(windows, SOURCE_PC, 0);
+            pc_sampler_set_window(windows->options.sampler, windows->open.id);
+        }
+        if (pc_sampler_attach(windows->options.sampler, context, problem) != GPUFL_OK)
+            log_message(GPUFL_LOG_WARNING, "context %u is not sampled: %s", context->id, problem->text);
+    }
+    return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s", windows->trouble.text);
+}
+
 /* Under the mutex. The context's PC sampling comes first: counting needs it beside itself. */
 static gpufl_status take_on(struct deep_windows *windows, const struct gpu_context *context, struct problem *problem)
 {
-    gpufl_status status = GPUFL_OK;
-    if (!windows->is_dead || windows->options.is_alternating)
-        status = pc_sampler_attach(windows->options.sampler, context, problem);
     if (windows->is_dead)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s", windows->trouble.text);
+        return take_on_to_sample(windows, context, problem);
+    gpufl_status status = pc_sampler_attach(windows->options.sampler, context, problem);
     if (status == GPUFL_OK)
         status = sass_counters_attach(windows->options.counters, context, problem);
     if (windows->open.source == SOURCE_PC)
@@ -242,6 +259,7 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
         status = sampling_begin(windows, windows->options.sampling_ms, &problem);
     if (status != GPUFL_OK) {
         windows->is_dead = windows->is_over = true;
+        sampling_end(windows, "sampling_failed");
         note_trouble(windows, problem.text);
         log_message(GPUFL_LOG_WARNING, "going back from counting to sampling failed: %s", problem.text);
     }
@@ -261,7 +279,7 @@ static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
-    window_end(windows, status == GPUFL_OK ? "deadline" : "sampling_failed");
+    sampling_end(windows, status == GPUFL_OK ? "deadline" : "sampling_failed");
     windows_lengthen(windows);
     if (status == GPUFL_OK)
         status = trace_pause(windows, &problem);
@@ -305,6 +323,8 @@ static void turn(void *user)
     struct deep_windows *windows = user;
     pthread_mutex_lock(&windows->mutex);
     take_on_waiting(windows);
+    if (windows->is_dead && pc_sampler_has_failed(windows->options.sampler))
+        sampling_end(windows, "sampling_failed");
     if (is_due(windows))
         change(windows);
     pthread_mutex_unlock(&windows->mutex);
@@ -434,7 +454,7 @@ bool deep_windows_stop(struct deep_windows *windows)
     pthread_mutex_lock(&windows->mutex);
     bool is_quiet = quiet_moment_begin_last(&windows->quiet);
     if (windows->open.source != SOURCE_SASS)
-        window_end(windows, "session_stop");
+        sampling_end(windows, "session_stop");
     else if (is_quiet)
         counting_end(windows, "session_stop");
     else

@@ -182,7 +182,8 @@ bool pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool
     struct problem problem = {""};
     bool is_off = !context->sampling;
     /* Where a read failed, as it does when another process samples the GPU, CUPTI is not asked once more. */
-    bool is_given_up = atomic_load(&context->state) == PC_CONTEXT_FAILED;
+    bool is_given_up =
+        atomic_load(&context->state) == PC_CONTEXT_FAILED && context->sampling && pc_sampling_is_on(context->sampling);
     if (!context->sampling || is_given_up || atomic_load(&context->is_gone)) {
         context_release(context);
         return is_off;

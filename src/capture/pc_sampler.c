@@ -309,6 +309,11 @@ bool pc_sampler_is_sampling(struct pc_sampler *sampler)
     return has_context(sampler, PC_CONTEXT_OPEN) || has_context(sampler, PC_CONTEXT_WANTED);
 }
 
+void pc_sampler_set_window(struct pc_sampler *sampler, uint32_t window_id)
+{
+    atomic_store(&sampler->window_id, window_id);
+}
+
 bool pc_sampler_has_failed(struct pc_sampler *sampler)
 {
     return has_context(sampler, PC_CONTEXT_FAILED) && !pc_sampler_is_sampling(sampler);
@@ -351,8 +356,11 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
             bool is_resting = atomic_load(&sampler->is_resting);
             gpufl_status started = pc_sampling_start(context->sampling, is_resting, problem);
             pc_context_begin(context);
-            if (started != GPUFL_OK && !is_resting)
+            if (started != GPUFL_OK && !is_resting) {
                 pc_sampler_note(sampler, problem);
+                atomic_fetch_add(&sampler->failed_count, 1);
+                atomic_store(&context->state, PC_CONTEXT_FAILED);
+            }
             status = status == GPUFL_OK ? started : status;
         }
         pthread_mutex_unlock(&context->mutex);

@@ -56,6 +56,7 @@ NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t wi
  * is then patched, and not the program's own. Contexts that are attached or resumed meanwhile have the longest period; so
  * it is paused before. Returns once the thread is out of CUPTI. */
 void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting);
+void pc_sampler_set_window(struct pc_sampler *sampler, uint32_t window_id); /* while no context is sampled */
 /* It failed for every context that there is. */
 bool pc_sampler_has_failed(struct pc_sampler *sampler);
 /* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the

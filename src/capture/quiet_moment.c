@@ -5,7 +5,8 @@
 
 enum {
     first_wait_ms = 100, /* for the GPU, at the first try; then it is known to be idle before launches are kept out */
-    rest_doublings_max = 6
+    rest_doublings_max = 6,
+    rest_first_max_ms = 2000 /* however long the stretch is: two minutes at most in the end */
 };
 
 /* This thread has passed the gate of that many-th moment. */
@@ -94,9 +95,10 @@ bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
  * become rare. */
 static void rest(struct quiet_moment *moment, uint32_t after_ms)
 {
+    uint32_t first_ms = after_ms < rest_first_max_ms ? after_ms : rest_first_max_ms;
     uint32_t doublings = moment->tries < rest_doublings_max ? moment->tries : rest_doublings_max;
     moment->tries++;
-    moment->rest_until_ns = clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * after_ms * INT64_C(1000000);
+    moment->rest_until_ns = clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * first_ms * INT64_C(1000000);
 }
 
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)

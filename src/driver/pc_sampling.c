@@ -266,10 +266,14 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
                               const struct pc_sampling_options *options, struct problem *problem)
 {
     struct pc_sampling *sampling = unpark(context);
-    if (sampling && sampling->options.is_serialized != options->is_serialized) {
+    const char *refusal = NULL;
+    if (sampling && sampling->options.is_serialized != options->is_serialized)
+        refusal = "an earlier session of this process samples in the other mode, which cannot be changed";
+    else if (sampling && sampling->is_rare && !options->is_rare)
+        refusal = "an earlier session of this process left sampling on for SASS counters, too rarely for samples";
+    if (refusal) {
         pc_sampling_park(sampling);
-        return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "an earlier session of this process samples in the other mode, which cannot be changed");
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s", refusal);
     }
     if (sampling) {
         *out = sampling;
@@ -463,8 +467,6 @@ void pc_sampling_abandon(void)
 
 void pc_sampling_park(struct pc_sampling *sampling)
 {
-    if (sampling->is_rare) /* as whoever takes it on will have it */
-        sampling->options.period_exponent = PC_SAMPLING_ABI_PERIOD_MAX;
     list_add(&parked, sampling);
 }
 

@@ -65,7 +65,8 @@ class Alternation(Deep):
         self.assert_sections(session, "STALLS", "INSTRUCTIONS", "DEEP DATA")
 
     def test_windows_grow_where_no_length_was_asked_for(self):
-        traced = self.trace("--launches", 40000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=DEEP)
+        traced = self.trace("--run-ms", 6000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 500,
+                            options=["--engine", "Deep", "--pc-period", 20])
         self.assert_whole(traced)
         windows = sorted(traced.session.records("deep_window_event"), key=lambda window: window["start_ns"])
         self.assertEqual([window["requested_duration_ms"] for window in windows[:4]], [500, 2000, 750, 3000])
@@ -209,9 +210,9 @@ class Degrading(Deep):
 class Switching(Deep):
     """A call that fails while Deep goes from one source to the other."""
 
-    def run_with(self, fault, options=DEEP):
-        traced = self.trace("--launches", 600, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=options,
-                            env=environment(**SHORT_WINDOWS, FAKE_FAULTS=fault),
+    def run_with(self, fault, options=DEEP, **variables):
+        traced = self.trace("--launches", 3000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=options,
+                            env=environment(**SHORT_WINDOWS, FAKE_FAULTS=fault, **variables),
                             directory=self.directory / fault.translate(str.maketrans("=@:; ", "-----")))
         self.assertEqual(traced.returncode, 0, traced.stderr)
         windows = sorted(traced.session.records("deep_window_event"), key=lambda window: window["start_ns"])
@@ -219,11 +220,19 @@ class Switching(Deep):
         return traced, [(window["source"], window["close_reason"]) for window in windows], losses
 
     def test_nothing_is_called_sampled_after_sampling_failed(self):
-        for fault in ("fail=cuptiPCSamplingDisable@2:1", "fail=cuptiPCSamplingDisable@3:1"):
-            with self.subTest(fault):
-                _, windows, losses = self.run_with(fault)
+        for call, count in (("Disable", 2), ("Disable", 3), ("GetData", 2), ("GetData", 4)):
+            with self.subTest(call, count=count):
+                _, windows, losses = self.run_with(f"fail=cuptiPCSampling{call}@{count}:1")
                 self.assertNotEqual(windows[-1], ("pc_sampling", "session_stop"))
                 self.assertIn("pc_sampling_failed", losses)
+
+    def test_a_break_that_cannot_end_is_not_called_sampled(self):
+        for call in ("Enable", "SetConfigurationAttribute"):
+            with self.subTest(call):
+                _, windows, losses = self.run_with(f"fail=cuptiPCSampling{call}@2:1", PC, GPUFL_PC_SAMPLING_SHARE=50,
+                                                   GPUFL_PC_SAMPLING_CYCLE_MS=40)
+                self.assertEqual(windows, [("pc_sampling", "deadline")])
+                self.assertEqual(losses, {"pc_sampling_failed"})
 
     def test_sampling_that_counters_need_loses_no_samples_when_it_fails(self):
         for call in ("Enable", "SetConfigurationAttribute"):
@@ -232,7 +241,7 @@ class Switching(Deep):
                 self.assertEqual(losses, set())
                 self.assertIn(("sass_metrics", "counting_failed"), windows)
                 self.assertEqual(windows[-1], ("pc_sampling", "session_stop"))
-                self.assertGreater(len(traced.session.rows("kernel_event_batch")), 300)
+                self.assertGreater(len(traced.session.rows("kernel_event_batch")), 1500)
 
     def test_counting_that_ends_early_is_in_the_log(self):
         _, windows, _ = self.run_with("fail=cuptiSassMetricsEnable@2:1")
@@ -243,7 +252,7 @@ class Switching(Deep):
         traced, _, losses = self.run_with("fail=cuptiActivityDisable@1:1; fail=cuptiPCSamplingEnable@1:1", SASS)
         self.assertEqual(losses, set())
         self.assertNotIn("PC sampling:", traced.stderr)
-        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 600)
+        self.assertEqual(len(traced.session.rows("kernel_event_batch")), 3000)
 
 
 class Life(Deep):
