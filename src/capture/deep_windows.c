@@ -131,7 +131,8 @@ static void give_up_counting(struct deep_windows *windows, const struct problem 
         status = sampling_begin(windows, 0, &problem);
     windows->is_over = status != GPUFL_OK;
     if (status != GPUFL_OK)
-        log_message(GPUFL_LOG_WARNING, "kernels are not traced any more: %s", problem.text);
+        log_message(GPUFL_LOG_WARNING, "%s any more: %s",
+                    atomic_load(&windows->is_tracing) ? "nothing is sampled" : "kernels are not traced", problem.text);
 }
 
 /* Under the mutex, once nothing is counted any more. */

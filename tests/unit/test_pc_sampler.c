@@ -3,6 +3,8 @@
 #include "pc_fixture.h"
 
 #include "../fakes/fake_client.h"
+#include "base/clock.h"
+#include "capture/pc_engine.h"
 #include "driver/cupti_table.h"
 
 #include <time.h>
@@ -147,6 +149,30 @@ static void while_it_rests_it_has_the_longest_period(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", rest);
+}
+
+static void begin_a_long_break(void)
+{
+    enum { cycle_ms = 600000 };
+    engine_make(false);
+    const struct gpu_context context = current_context();
+    CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
+    sampler->breaks.cycle_ms = cycle_ms; /* as after an hour */
+    sampler->breaks.sampling_ms = 1;
+    pc_sampler_launch(sampler, true);
+    pc_sampler_launch(sampler, false);
+    const int64_t before_ms = clock_wall_ns() / 1000000;
+    while (!sampler->breaks.is_break)
+        pc_breaks_turn(sampler);
+    int64_t late_ms = (before_ms + sampler->breaks.break_ms) % cycle_ms; /* by the clock on the wall, less the turns */
+    CHECK(late_ms == 0 || late_ms > cycle_ms - 5000);
+    pc_sampler_stop(sampler, true);
+    engine_close();
+}
+static void a_long_break_ends_by_the_clock(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", begin_a_long_break);
 }
 
 static void end_without_room(void)
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(the_period_gives_at_least_the_rate),
         cmocka_unit_test(samples_of_a_program_become_rows),
         cmocka_unit_test(while_it_rests_it_has_the_longest_period),
+        cmocka_unit_test(a_long_break_ends_by_the_clock),
         cmocka_unit_test(samples_that_do_not_fit_at_the_end_are_a_loss),
         cmocka_unit_test(serialized_samples_name_their_launch),
         cmocka_unit_test(nothing_is_sampled_during_a_pause),
