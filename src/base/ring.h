@@ -80,4 +80,13 @@ static inline void ring_release(struct ring *ring, const struct ring_record *rec
     atomic_store_explicit(&ring->tail, tail + record->size, memory_order_release);
 }
 
+/* Empty, and no producer at work (the caller holds what keeps it out); consumer: the next record begins at the start
+ * of the memory, so that no more of it is ever touched than was in use at once. */
+static inline void ring_rewind(struct ring *ring)
+{
+    atomic_store_explicit(&ring->head, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->tail, 0, memory_order_relaxed);
+    ring->seen_tail = 0;
+}
+
 #endif

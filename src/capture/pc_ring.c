@@ -193,6 +193,16 @@ static void write_config(struct pc_ring *ring, const struct config_record *recor
     recorder_end(ring->recorder, RECORD_PC_SAMPLING_CONFIG);
 }
 
+/* Else samples would touch page after page until the ring's end, which takes them an hour. */
+static void rewind_if_empty(struct pc_ring *ring)
+{
+    if (pthread_mutex_trylock(&ring->lock) != 0) /* somebody pushes */
+        return;
+    if (!ring_peek(&ring->ring))
+        ring_rewind(&ring->ring);
+    pthread_mutex_unlock(&ring->lock);
+}
+
 void pc_ring_read(struct pc_ring *ring, struct pc_attribution *attribution, int64_t complete_ns)
 {
     const struct ring_record *record;
@@ -214,4 +224,5 @@ void pc_ring_read(struct pc_ring *ring, struct pc_attribution *attribution, int6
         }
         ring_release(&ring->ring, record);
     }
+    rewind_if_empty(ring);
 }

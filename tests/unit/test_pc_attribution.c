@@ -175,6 +175,34 @@ static void a_full_ring_counts_what_it_cannot_take(void **state)
     assert_int_equal(lost(fixture, LOSS_PC_TABLE), missing);
 }
 
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%*s %ld", &pages), 1);
+    (void)fclose(statm);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void a_ring_that_is_read_in_time_touches_little_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pc_sample samples[256];
+    const struct pc_interval interval = {BEGIN_NS, BEGIN_NS + 1000, CONTEXT, 0, 0};
+    for (uint32_t i = 0; i < 256; i++)
+        samples[i] = (struct pc_sample){77, "_Z1aPf", i * 16, 1, STALL, 2, 0};
+    long early_kib = 0;
+    for (int i = 0; i < 1000; i++) { /* 7 MiB */
+        pc_ring_push_samples(fixture->ring, &interval, samples, 256);
+        pc_ring_read(fixture->ring, fixture->attribution, INT64_MAX);
+        if (i == 10)
+            early_kib = resident_kib();
+    }
+    assert_in_range(resident_kib() - early_kib + 2048, 0, 4096); /* it may shrink */
+    assert_int_equal(lost(fixture, LOSS_PC_TABLE), 0);
+}
+
 static void samples_wait_in_the_ring_until_their_kernels_are_known(void **state)
 {
     struct fixture *fixture = *state;
@@ -202,6 +230,7 @@ int main(void)
         WITH_FIXTURE(waiting_ends_after_half_a_minute),
         WITH_FIXTURE(full_tables_are_written_early_and_nothing_is_lost),
         WITH_FIXTURE(a_full_ring_counts_what_it_cannot_take),
+        WITH_FIXTURE(a_ring_that_is_read_in_time_touches_little_memory),
         WITH_FIXTURE(samples_wait_in_the_ring_until_their_kernels_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
