@@ -13,7 +13,6 @@
 enum {
     default_counting_ms = 500,
     default_sampling_ms = 2000,
-    longest_counting_ms = 10000,            /* then they grow no more; switches leave memory behind (ADR 13) */
     turn_wait_ms = 2 * QUIET_WAIT_MS + 5000 /* its own waits, and then CUPTI */
 };
 
@@ -25,7 +24,6 @@ struct deep_windows {
     _Atomic uint64_t launches;    /* that the open window covers */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct deep_window open;
-    bool is_growing;        /* its windows do */
     bool is_dead;           /* counting failed: kernels are traced to the end */
     bool is_over;           /* and nothing is sampled either */
     struct problem trouble; /* the first that counting had; "" none */
@@ -43,7 +41,6 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
     if (!windows)
         return GPUFL_E_NO_MEMORY;
     windows->options = *options;
-    windows->is_growing = !options->counting_ms && !options->sampling_ms;
     if (!windows->options.counting_ms)
         windows->options.counting_ms = default_counting_ms;
     if (!windows->options.sampling_ms)
@@ -266,22 +263,12 @@ static void count_to_sample(struct deep_windows *windows, const char *close_reas
     }
 }
 
-static void windows_lengthen(struct deep_windows *windows)
-{
-    struct deep_windows_options *options = &windows->options;
-    if (!windows->is_growing || options->counting_ms >= longest_counting_ms)
-        return;
-    options->counting_ms += options->counting_ms / 2;
-    options->sampling_ms += options->sampling_ms / 2;
-}
-
 /* Gate closed, mutex held, GPU idle. */
 static void sample_to_count(struct deep_windows *windows)
 {
     struct problem problem = {""};
     gpufl_status status = pc_sampler_pause(windows->options.sampler, &problem);
     sampling_end(windows, status == GPUFL_OK ? "deadline" : "sampling_failed");
-    windows_lengthen(windows);
     if (status == GPUFL_OK)
         status = trace_pause(windows, &problem);
     if (status == GPUFL_OK) {

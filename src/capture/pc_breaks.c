@@ -8,10 +8,9 @@
 enum {
     ALL_PERCENT = 100,
     SHARE_DEFAULT_PERCENT = 10,
-    CYCLE_FIRST_MS = 20000,    /* short programs are seen more than once */
-    CYCLE_EARLY_MS = 60000,    /* until then each is longer by the first one, and then half as long again as the last */
-    CYCLE_DEFAULT_MS = 600000, /* the longest: some 190 KiB stay behind in the process with each switch */
-    FIRST_SHARE_PERCENT = 15,  /* three seconds: those that are over by then have no switch */
+    CYCLE_FIRST_MS = 20000,   /* short programs are seen more than once; each is twice the one before */
+    CYCLE_DEFAULT_MS = 60000, /* the longest */
+    FIRST_SHARE_PERCENT = 15, /* three seconds: those that are over by then have no switch */
     FIRST_WINDOW = 1,
     BEATS_MIN = 4, /* of a window or a break */
     WAIT_MS = 500, /* for a quiet moment: samples are not worth a longer stop of the program */
@@ -43,8 +42,7 @@ void pc_breaks_init(struct pc_breaks *breaks, uint32_t share_percent, uint32_t c
 
 static uint32_t next_cycle_ms(const struct pc_breaks *breaks)
 {
-    uint32_t more_ms = breaks->cycle_ms < CYCLE_EARLY_MS ? CYCLE_FIRST_MS : breaks->cycle_ms / 2;
-    return more_ms < breaks->cycle_max_ms - breaks->cycle_ms ? breaks->cycle_ms + more_ms : breaks->cycle_max_ms;
+    return breaks->cycle_ms > breaks->cycle_max_ms / 2 ? breaks->cycle_max_ms : 2 * breaks->cycle_ms;
 }
 
 void pc_breaks_next_cycle(struct pc_breaks *breaks)
@@ -55,7 +53,7 @@ void pc_breaks_next_cycle(struct pc_breaks *breaks)
 void pc_breaks_align(struct pc_breaks *breaks, int64_t wall_ns)
 {
     int64_t now_ms = wall_ns / 1000000, cycle_ms = breaks->cycle_ms, usual_ms = cycle_ms - breaks->sampling_ms;
-    if (cycle_ms > CYCLE_EARLY_MS)
+    if (cycle_ms >= CYCLE_DEFAULT_MS)
         breaks->break_ms = (uint32_t)((now_ms + usual_ms / 2 + cycle_ms - 1) / cycle_ms * cycle_ms - now_ms);
 }
 

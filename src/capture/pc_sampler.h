@@ -22,7 +22,7 @@ struct pc_sampler_options {
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
     uint32_t drain_ms;            /* 0: 100; with breaks 500 */
     uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: 10 */
-    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 600,000 */
+    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 60,000 */
 };
 
 struct pc_sampler_totals {

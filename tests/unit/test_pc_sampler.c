@@ -153,11 +153,11 @@ static void while_it_rests_it_has_the_longest_period(void **state)
 
 static void begin_a_long_break(void)
 {
-    enum { cycle_ms = 600000 };
+    enum { cycle_ms = 60000 };
     engine_make(false);
     const struct gpu_context context = current_context();
     CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
-    sampler->breaks.cycle_ms = cycle_ms; /* as after an hour */
+    sampler->breaks.cycle_ms = cycle_ms; /* as after a minute */
     sampler->breaks.sampling_ms = 1;
     pc_sampler_launch(sampler, true);
     pc_sampler_launch(sampler, false);
