@@ -12,11 +12,23 @@ void row_counts_take(struct row_counts *counts, const struct json_value *shutdow
     for (const struct json_value *entry = rows->child; entry; entry = entry->next) {
         enum record_type type = record_type_of(entry->key, entry->key_size);
         /* Records of all channels are delivered once, however often they were written. */
-        if (entry->kind != JSON_INT || record_catalogue[type].channel == CHANNEL_COUNT)
+        if (entry->kind != JSON_INT || entry->integer < 0 || record_catalogue[type].channel == CHANNEL_COUNT)
             continue;
         counts->is_told[type] = true;
         counts->told[type] = entry->integer;
     }
+}
+
+bool row_counts_batches(const struct row_counts *counts, uint64_t *rows)
+{
+    bool is_told = false;
+    *rows = 0;
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
+        is_told |= counts->is_told[type];
+        if (counts->is_told[type] && record_catalogue[type].is_batch)
+            *rows += (uint64_t)counts->told[type];
+    }
+    return is_told;
 }
 
 static void tell(const char *what, uint64_t told, uint64_t found, log_issue_fn on_issue, void *user)
@@ -32,17 +44,10 @@ static void tell(const char *what, uint64_t told, uint64_t found, log_issue_fn o
 void row_counts_check(const struct row_counts *counts, const struct log_summary *summary, log_issue_fn on_issue,
                       void *user)
 {
-    uint64_t batch_rows = 0;
-    bool has_counts = false;
-    for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        if (!counts->is_told[type])
-            continue;
-        has_counts = true;
-        if (record_catalogue[type].is_batch)
-            batch_rows += (uint64_t)counts->told[type];
-        if (!summary->is_part)
-            tell(record_catalogue[type].name, (uint64_t)counts->told[type], summary->rows[type], on_issue, user);
-    }
-    if (summary->is_part && summary->has_batch_rows && has_counts)
+    uint64_t batch_rows;
+    if (row_counts_batches(counts, &batch_rows) && summary->is_part && summary->has_batch_rows)
         tell("all batches", batch_rows, summary->batch_rows, on_issue, user);
+    for (int type = 1; type < RECORD_TYPE_COUNT && !summary->is_part; type++)
+        if (counts->is_told[type])
+            tell(record_catalogue[type].name, (uint64_t)counts->told[type], summary->rows[type], on_issue, user);
 }

@@ -7,10 +7,11 @@
 const struct api_schema api_elements[] = {
     {"ErrorDetail", "code: a word for programs that does not change; message: for people", "code:s message:s"},
     {"CatalogEntry",
-     "a session as the catalog has it; times of the recording machine, created_ns and received_ns of the server's",
+     "a session as the catalog has it; times of the recording machine, created_ns and received_ns of the server's; "
+     "missing_rows: that its end counts and that have not come",
      "id:s app:s? host:s? kind:s? engine:s? state:s start_ns:i? end_ns:i? wall_ns:i? created_ns:i? received_ns:i? "
-     "kernels:i kernel_ns:i rows:i lines:i bytes:i lost:i lost_is_exact:b revision:i retention:s retention_ns:i? "
-     "tags:a=s gpus:a=CatalogGpu"},
+     "kernels:i kernel_ns:i rows:i lines:i bytes:i lost:i lost_is_exact:b missing_rows:i? revision:i retention:s "
+     "retention_ns:i? tags:a=s gpus:a=CatalogGpu"},
     {"CatalogGpu", "a GPU that a session has used", "device:i? uuid:s? name:s?"},
     {"Host", "metrics: the host's own latest",
      "host:s first_seen_ns:i? last_seen_ns:i? metrics:o?=Sample gpus:a=HostGpu"},

@@ -23,10 +23,10 @@ static const char writes_head[] =
     " min(if(w_ns >= started AND w_start != toInt64(-9223372036854775808), w_start, toInt64(9223372036854775807)))"
     " AS first_ns, max(w_end) AS end_ns, max(w_ns) AS written_ns, min(w_ns) AS created_ns, sum(w_kernels) AS kernels,"
     " if(sum(toFloat64(w_kernel_ns)) > 9e18, toInt64(9223372036854775806), sum(w_kernel_ns)) AS kernel_ns,"
-    " sum(w_rows) AS rows, sum(w_lines) AS lines, sum(w_bytes) AS bytes, countIf(w_lines > 0) AS write_count"
+    " sum(w_rows) AS rows, max(w_told) AS told, sum(w_lines) AS lines, sum(w_bytes) AS bytes, countIf(w_lines > 0) AS write_count"
     " FROM (SELECT session_id, generation, received_ns AS w_ns, app AS w_app, host AS w_host, kind AS w_kind,"
     " engine AS w_engine, session_state AS w_state, start_ns AS w_start, end_ns AS w_end, kernels AS w_kernels,"
-    " kernel_ns AS w_kernel_ns, rows AS w_rows, lines AS w_lines, bytes AS w_bytes, started FROM write ANY LEFT JOIN"
+    " kernel_ns AS w_kernel_ns, rows AS w_rows, rows_told AS w_told, lines AS w_lines, bytes AS w_bytes, started FROM write ANY LEFT JOIN"
     " (SELECT session_id, generation, maxIf(received_ns, has_start = 1) AS started FROM write WHERE state = 1";
 static const char writes_middle[] = " GROUP BY session_id, generation) USING (session_id, generation) WHERE state = 1";
 static const char writes_end[] = ") GROUP BY session_id, generation";
@@ -57,7 +57,7 @@ void ch_session_table(struct bytes *sql, const char *where)
         " if(has_ended AND written_state = 0, toUInt8(1), written_state) AS state,"
         " if(first_ns = " NEVER_NS ", " UNKNOWN_NS ", first_ns) AS start_ns, end_ns,"
         " if(has_ended AND ended_ns > written_ns, ended_ns, written_ns) AS received_ns, created_ns, kernels, kernel_ns,"
-        " rows, lines, lost, is_unknown, bytes, if(has_kept, kept_ns, " UNKNOWN_NS ") AS retention_ns,"
+        " rows, told, lines, lost, is_unknown, bytes, if(has_kept, kept_ns, " UNKNOWN_NS ") AS retention_ns,"
         " toInt64(write_count + end_count) AS revision, tags FROM (SELECT * FROM (";
     const char *const parts[] = {head,
                                  writes_head,
@@ -79,7 +79,7 @@ void ch_session_table(struct bytes *sql, const char *where)
 
 #define SESSION_COLUMNS                                                                             \
     "SELECT session_id, generation, app, host, kind, engine, state, start_ns, end_ns, received_ns," \
-    " created_ns, kernels, kernel_ns, rows, lines, lost, is_unknown, bytes, retention_ns, revision, tags"
+    " created_ns, kernels, kernel_ns, rows, told, lines, lost, is_unknown, bytes, retention_ns, revision, tags"
 
 struct session_row {
     struct store_session session;
@@ -100,9 +100,9 @@ static void session_take(struct ch_rows *rows, struct session_row *row)
     session->kind = ch_text(rows, NULL);
     session->engine = ch_text(rows, NULL);
     session->state = (enum store_session_state)ch_u8(rows);
-    int64_t *const numbers[] = {&session->start_ns,   &session->end_ns,  &session->received_ns,
-                                &session->created_ns, &session->kernels, &session->kernel_ns,
-                                &session->rows,       &session->lines,   &session->lost};
+    int64_t *const numbers[] = {&session->start_ns, &session->end_ns,    &session->received_ns, &session->created_ns,
+                                &session->kernels,  &session->kernel_ns, &session->rows,        &session->rows_told,
+                                &session->lines,    &session->lost};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = ch_i64(rows);
     session->has_unknown_loss = ch_u8(rows) != 0;

@@ -14,10 +14,10 @@ enum { COUNT_ROW = 10, GENERATION_ROW = 11 };
 enum { LOOK_MARGIN_S = 600, LOOKS_MAX = 40, LOOK_WAIT_MS = 50 };
 
 #define CLAIM_COLUMNS "session_id,write_id,state,generation,received_ns,channel,window_id,crc,ranges"
-#define COMMIT_COLUMNS                                                                                                \
-    CLAIM_COLUMNS                                                                                                     \
-    ",known,segments,segment_rows,kernel_rows,lines,rows,bytes,kernels,kernel_ns,app,host,kind,engine,session_state," \
-    "has_start,start_ns,end_ns,loss_reason,loss_is_total,loss_count,loss_is_unknown,gpu_device,"                      \
+#define COMMIT_COLUMNS                                                                                                          \
+    CLAIM_COLUMNS                                                                                                               \
+    ",known,segments,segment_rows,kernel_rows,lines,rows,rows_told,bytes,kernels,kernel_ns,app,host,kind,engine,session_state," \
+    "has_start,start_ns,end_ns,loss_reason,loss_is_total,loss_count,loss_is_unknown,gpu_device,"                                \
     "gpu_uuid,gpu_name"
 
 static void claim_put(const struct ch_write *write, enum ch_write_state state, struct bytes *out)
@@ -81,6 +81,7 @@ static void commit_put(const struct ch_write *write, struct bytes *out)
     ch_put_u32(out, write->kernel_rows);
     ch_put_i64(out, facts->lines);
     ch_put_i64(out, facts->rows);
+    ch_put_i64(out, facts->rows_told);
     ch_put_i64(out, write->bytes);
     ch_put_i64(out, facts->kernels);
     ch_put_i64(out, facts->kernel_ns);

@@ -67,6 +67,10 @@ static const struct table step_1[] = {
     {"schema", EVERYWHERE, "", "", "version UInt32, at DateTime DEFAULT now()", "ORDER BY version", ""},
 };
 
+/* A column that came later, of a table that is everywhere. Servers that do not know it write and read beside those that
+ * do, so it needs no new version. Unknown: the session's end does not say, or such a server wrote it. */
+static const char rows_told[] = "rows_told Int64 DEFAULT toInt64(-9223372036854775808)";
+
 static gpufl_status statement_run(struct ch_store *store, struct bytes *sql, struct problem *problem)
 {
     bytes_append_char(sql, '\0');
@@ -138,14 +142,14 @@ gpufl_status ch_schema_version(struct ch_store *store, int *version, struct prob
     return status;
 }
 
-static gpufl_status has_schema(struct ch_store *store, bool *is_there, struct problem *problem)
+/* Whether system.TABLE has such a row of our database. The database may not be there yet, so nothing is asked in it. */
+static gpufl_status is_listed(struct ch_store *store, const char *table, const char *where, bool *is_there,
+                              struct problem *problem)
 {
     struct bytes sql = {0};
     struct ch_rows rows = {0};
-    /* The database may not be there yet, so nothing is asked in it. */
-    bytes_append_format(&sql,
-                        "SELECT toUInt8(count() > 0) FROM system.tables WHERE database = '%s' AND name = 'schema'",
-                        store->database);
+    bytes_append_format(&sql, "SELECT toUInt8(count() > 0) FROM system.%s WHERE database = '%s' AND %s", table,
+                        store->database, where);
     gpufl_status status = ch_select_outside(store->client, &sql, &rows, problem);
     *is_there = !status && ch_rows_next(&rows) && ch_u8(&rows);
     if (!status)
@@ -155,30 +159,63 @@ static gpufl_status has_schema(struct ch_store *store, bool *is_there, struct pr
     return status;
 }
 
+static gpufl_status has_rows_told(struct ch_store *store, bool *is_there, struct problem *problem)
+{
+    return is_listed(store, "columns", "table = 'write' AND name = 'rows_told'", is_there, problem);
+}
+
+/* On one host: the others follow, also those that are down now. Another server may do the same at this moment. */
+static gpufl_status rows_told_add(struct ch_store *store, struct problem *problem)
+{
+    struct bytes sql = {0};
+    bool is_there;
+    gpufl_status status = has_rows_told(store, &is_there, problem);
+    if (status || is_there)
+        return status;
+    bytes_append_format(&sql, "ALTER TABLE %s.write ADD COLUMN %s AFTER rows", store->database, rows_told);
+    status = statement_run(store, &sql, problem);
+    bytes_free(&sql);
+    struct problem ignored;
+    return status && has_rows_told(store, &is_there, &ignored) == GPUFL_OK && is_there ? GPUFL_OK : status;
+}
+
+static gpufl_status tables_make(struct ch_store *store, struct problem *problem)
+{
+    struct bytes sql = {0};
+    bytes_append_format(&sql, "CREATE DATABASE IF NOT EXISTS %s", store->database);
+    cluster_append(store, &sql);
+    gpufl_status status = statement_run(store, &sql, problem);
+    for (size_t i = 0; i < sizeof step_1 / sizeof *step_1 && !status; i++)
+        status = table_make(store, &step_1[i], problem);
+    bytes_free(&sql);
+    return status;
+}
+
 gpufl_status ch_schema_prepare(struct ch_store *store, struct problem *problem)
 {
-    struct bytes sql = {0}, row = {0};
-    bool is_there = false;
+    struct bytes row = {0};
+    bool is_there = false, is_whole = false;
     int version = 0;
-    gpufl_status status = has_schema(store, &is_there, problem);
+    gpufl_status status = is_listed(store, "tables", "name = 'schema'", &is_there, problem);
     if (!status && is_there)
         status = ch_schema_version(store, &version, problem);
-    if (status || version == CH_SCHEMA_VERSION)
+    if (!status && version == CH_SCHEMA_VERSION)
+        status = has_rows_told(store, &is_whole, problem);
+    if (status || is_whole)
         return status;
     if (store->base.is_read_only)
         return problem_set(
             problem, GPUFL_E_NOT_FOUND,
             "there is no store in ClickHouse's database %s, or an older one; start gpufl serve on it once",
             store->database);
-    bytes_append_format(&sql, "CREATE DATABASE IF NOT EXISTS %s", store->database);
-    cluster_append(store, &sql);
-    status = statement_run(store, &sql, problem);
-    for (size_t i = 0; i < sizeof step_1 / sizeof *step_1 && !status; i++)
-        status = table_make(store, &step_1[i], problem);
+    if (version == CH_SCHEMA_VERSION)
+        return rows_told_add(store, problem);
+    status = tables_make(store, problem);
+    if (!status)
+        status = rows_told_add(store, problem);
     ch_put_u32(&row, CH_SCHEMA_VERSION);
     if (!status)
         status = ch_insert(store->client, "schema (version)", &row, problem);
-    bytes_free(&sql);
     bytes_free(&row);
     return status;
 }

@@ -12,8 +12,8 @@ enum { TAGS_MAX = 32, PAGE_DEFAULT = 100 };
 
 #define SESSION_COLUMNS                                                                                      \
     "SELECT session, session_id, app, host, kind, engine, state, start_ns, end_ns, received_ns, created_ns," \
-    " kernels, kernel_ns, rows, lines, lost, has_unknown_loss, bytes, retention_ns, revision"
-enum { SORT_VALUE_COLUMN = 20 };
+    " kernels, kernel_ns, rows, lines, lost, has_unknown_loss, bytes, retention_ns, revision, rows_told"
+enum { SORT_VALUE_COLUMN = 21 };
 
 #define SESSION_PAGE(column, direction, beyond)                                                               \
     SESSION_COLUMNS ", IFNULL(" column ", 0) FROM session WHERE (?1 IS NULL OR app=?1) AND"                   \
@@ -118,7 +118,8 @@ static gpufl_status session_deliver(struct connection *reader, sqlite3_stmt *sta
                                           .has_unknown_loss = sqlite3_column_int(statement, 16) != 0,
                                           .bytes = sqlite3_column_int64(statement, 17),
                                           .retention_ns = row_integer(statement, 18),
-                                          .revision = sqlite3_column_int64(statement, 19)};
+                                          .revision = sqlite3_column_int64(statement, 19),
+                                          .rows_told = row_integer(statement, 20)};
     gpufl_status status = belongings_read(reader, sqlite3_column_int64(statement, 0), row, problem);
     if (!status)
         *goes_on = on_session(user, &row->session);

@@ -77,7 +77,10 @@ static const char step_3[] =
  * while. NULL: as long as the session is there. */
 static const char step_4[] = "ALTER TABLE delivery ADD COLUMN numbered_ns INTEGER;";
 
-static const char *const steps[] = {step_1, step_2, step_3, step_4};
+/* What the session's end says that there should be. NULL: it does not say, or came before there was this column. */
+static const char step_5[] = "ALTER TABLE session ADD COLUMN rows_told INTEGER;";
+
+static const char *const steps[] = {step_1, step_2, step_3, step_4, step_5};
 _Static_assert(sizeof steps / sizeof *steps == SCHEMA_VERSION, "one step per version");
 
 static gpufl_status script_run(struct connection *connection, const char *sql, struct problem *problem)

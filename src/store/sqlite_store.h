@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-enum { SCHEMA_VERSION = 4, TILE_SHIFTS = 64, MADE_LAYOUTS_MAX = 256 };
+enum { SCHEMA_VERSION = 5, TILE_SHIFTS = 64, MADE_LAYOUTS_MAX = 256 };
 
 struct sqlite_store;
 

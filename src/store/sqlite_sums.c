@@ -45,10 +45,10 @@ static gpufl_status session_save(struct connection *connection, int64_t session,
         " state=MAX(state, ?6), start_ns=CASE WHEN ?7 THEN ?8 ELSE MIN(IFNULL(start_ns, ?8), IFNULL(?8, start_ns)) END,"
         " end_ns=MAX(IFNULL(end_ns, ?9), IFNULL(?9, end_ns)), kernels=kernels+?10,"
         " kernel_ns=MIN(kernel_ns, 4611686018427387903)+MIN(?11, 4611686018427387903), rows=rows+?12,"
-        " lines=lines+?13 WHERE session=?1",
-        "ittttiiiiiiii", session, facts->app, facts->host, facts->kind, facts->engine, state,
+        " lines=lines+?13, rows_told=MAX(IFNULL(rows_told, ?14), IFNULL(?14, rows_told)) WHERE session=?1",
+        "ittttiiiiiiiii", session, facts->app, facts->host, facts->kind, facts->engine, state,
         (int64_t)(facts->start_ns != CELL_UNKNOWN), start_ns, facts->last_ns, facts->kernels, facts->kernel_ns,
-        facts->rows, facts->lines);
+        facts->rows, facts->lines, facts->rows_told);
 }
 
 /* ---- kernels ---- */

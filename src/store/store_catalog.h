@@ -23,6 +23,7 @@ struct store_session {
     int64_t received_ns, created_ns;  /* server's clock: last and first delivery */
     int64_t kernels, kernel_ns;       /* kernel_ns: sum of durations, each of overlapping kernels counts */
     int64_t rows, lines, lost, bytes; /* bytes: in the store */
+    int64_t rows_told;                /* rows there should be, by the session's end; CELL_UNKNOWN: it does not say */
     bool has_unknown_loss;            /* more than `lost` is missing, how much is not known */
     int64_t retention_ns;             /* CELL_UNKNOWN: the server's rule; STORE_KEEP_FOREVER */
     int64_t revision;                 /* grows with every change of what the session holds */

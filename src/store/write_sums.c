@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/write_sums.h"
 
+#include "logfile/row_counts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 void write_sums_init(struct write_sums *sums)
 {
     *sums = (struct write_sums){0};
-    sums->facts.start_ns = sums->facts.first_ns = sums->facts.last_ns = CELL_UNKNOWN;
+    sums->facts.start_ns = sums->facts.first_ns = sums->facts.last_ns = sums->facts.rows_told = CELL_UNKNOWN;
 }
 
 void write_sums_free(struct write_sums *sums)
@@ -116,8 +118,18 @@ static void loss_add(struct session_facts *facts, const char *reason, int64_t co
         sum_add_ns(&loss->count, count);
 }
 
+static void rows_told_take(struct session_facts *facts, const struct json_value *object)
+{
+    struct row_counts counts = {0};
+    uint64_t rows;
+    row_counts_take(&counts, object);
+    if (row_counts_batches(&counts, &rows) && rows <= INT64_MAX && (int64_t)rows > facts->rows_told)
+        facts->rows_told = (int64_t)rows;
+}
+
 static void shutdown_take(struct session_facts *facts, const struct json_value *object)
 {
+    rows_told_take(facts, object);
     facts->has_ended = true;
     facts->has_crashed |= json_get_bool(object, "crashed", false) || json_get_bool(object, "signaled", false);
     const struct json_value *lost = json_member(object, "lost");

@@ -28,6 +28,7 @@ struct session_facts {
     int64_t first_ns, last_ns;                                          /* of anything; CELL_UNKNOWN */
     bool has_ended, has_crashed;
     int64_t kernels, kernel_ns, rows, lines;
+    int64_t rows_told; /* of the whole session, by its shutdown record; CELL_UNKNOWN */
     struct loss_fact losses[FACT_LOSSES_MAX];
     unsigned loss_count;
     struct gpu_fact *gpus; /* owned by the sums; at most FACT_GPUS_MAX */

@@ -146,6 +146,11 @@ class ServeTest(TestCase):
     def upload(self, session, url, key=None, **variables):
         return gpufl("upload", session, "--url", url, env=environment(GPUFL_API_KEY=key, **variables))
 
+    @staticmethod
+    def entry(server, session_id):
+        """The session in the list of all."""
+        return next(one for one in server.pages("/api/v1/sessions", "sessions") if one["id"] == session_id)
+
     def assert_holds(self, server, session):
         """The server has every kernel of the session, each once, and all the rest by count."""
         written = Session(session)

@@ -13,7 +13,7 @@ import uuid
 from clickhouse_cluster import Cluster, is_installed
 from harness import BUILD, SANITIZERS, SOURCE, main
 from route_answers import assert_same_answers
-from serve_process import STREAM, Serve, ServeTest, kernels, window
+from serve_process import STREAM, Serve, ServeTest, job_start, kernels, window
 
 sys.path.insert(0, str(SOURCE / "tests/golden"))
 from make_sessions import crc32c  # pylint: disable=wrong-import-position
@@ -188,6 +188,18 @@ class ClickHouse(ServeTest):
             self.assert_rows(server, session_id, 5, count=50)
         finally:
             server.stop()
+
+    def test_a_store_of_an_older_server_is_taken_forward(self):
+        """One column came later."""
+        old, new = "0192f300-0000-7000-8000-0000000000a1", "0192f300-0000-7000-8000-0000000000a2"
+        with self.serve("first") as server:
+            self.assertEqual(self.send(server, [job_start(old)], old, "system"), 202)
+        self.cluster.query(f"ALTER TABLE {self.database}.write DROP COLUMN rows_told")
+        end = {"version": 1, "type": "shutdown", "session_id": new, "ts_ns": 2, "rows": {"kernel_event_batch": 7}}
+        with self.serve("second") as server:
+            self.send_until_taken(server, [job_start(new), end], new, "system")
+            missing = {entry["id"]: entry["missing_rows"] for entry in server.pages("/api/v1/sessions", "sessions")}
+            self.assertEqual(missing, {old: None, new: 7})
 
     def test_the_password_is_in_no_message(self):
         secret = Cluster.password

@@ -61,6 +61,7 @@ class Delivery(ServeTest):
             for part in parts:
                 whole = server.get(f"/api/v1/sessions/{session.name}{part}")["completeness"]
                 self.assertEqual((whole["is_complete"], whole["missing_rows"]), (True, 0), part)
+            self.assertEqual(self.entry(server, session.name)["missing_rows"], 0)
         device = session / "device.log"
         lines = device.read_text().splitlines(keepends=True)
         hole = next(number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line)
@@ -73,6 +74,8 @@ class Delivery(ServeTest):
                 holed = server.get(f"/api/v1/sessions/{session.name}{part}")["completeness"]
                 self.assertEqual((holed["is_complete"], holed["missing_rows"], holed["lost_is_exact"]),
                                  (False, rows, False), part)
+            entry = self.entry(server, session.name)
+            self.assertEqual((entry["state"], entry["missing_rows"], entry["lost_is_exact"]), ("complete", rows, False))
 
     def test_what_a_killed_program_lost_is_not_known_to_the_server(self):
         session = self.trace("--launches", 100, "--crash", 9).sessions[0]

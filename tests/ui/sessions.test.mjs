@@ -93,3 +93,15 @@ pageTest(server, "the trend of an app has a point for each of its sessions", {},
     const points = page.getByRole("group", { name: /wall time of train\.py/ }).getByRole("button");
     await eventually(async () => (await points.count()) === sessions.length);
 });
+
+pageTest(server, "a session of which rows have not arrived is called incomplete", {}, async (page) => {
+    const id = "0192f300-0000-7000-8000-00000000a001";
+    const ts_ns = 1789000000000000000;
+    await server.send(id, [
+        { type: "job_start", app: "holed", hostname: "node1", pid: 1, session_kind: "trace", ts_ns },
+        { type: "shutdown", ts_ns: ts_ns + 1000000000, rows: { kernel_event_batch: 12 } },
+    ]);
+    await page.open("/sessions?app=holed");
+    const state = page.locator(`tr:has(a[href*="${id}"])`).getByText("incomplete");
+    assert.equal(await state.getAttribute("title"), "12 rows have not arrived");
+});

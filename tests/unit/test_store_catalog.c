@@ -21,8 +21,9 @@ static void session_add(struct store *store, const char *id, const char *app, co
     delivery_line(&delivery, CHANNEL_SYSTEM, text, strlen(text));
     if (is_complete) {
         snprintf(text, sizeof text,
-                 "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"ts_ns\":%lld,\"lost\":{\"ring_full\":%lld}}", id,
-                 (long long)start_ns + 100, (long long)start_ns % 7);
+                 "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"ts_ns\":%lld,\"lost\":{\"ring_full\":%lld},"
+                 "\"rows\":{\"kernel_event_batch\":40,\"memcpy_event_batch\":2,\"scope_event\":7}}",
+                 id, (long long)start_ns + 100, (long long)start_ns % 7);
         delivery_line(&delivery, CHANNEL_SYSTEM, text, strlen(text));
     }
     delivery_commit(&delivery);
@@ -96,6 +97,7 @@ static void one_session_has_tags_gpus_losses_and_state(void **state)
     assert_string_equal(seen.gpu, "GPU-node1");
     assert_int_equal(seen.last.state, STORE_SESSION_LIVE);
     assert_int_equal(seen.last.retention_ns, CELL_UNKNOWN);
+    assert_int_equal(seen.last.rows_told, CELL_UNKNOWN);
     assert_int_equal(seen.last.start_ns, 1003);
     int64_t revision = seen.last.revision;
     MUST(store_session_end(store, "a", &problem));
@@ -107,6 +109,7 @@ static void one_session_has_tags_gpus_losses_and_state(void **state)
     session_add(store, "b", "train", "node1", 1003, true);
     MUST(store_session(store, "b", see, &seen, &problem));
     assert_int_equal(seen.last.lost, 1003 % 7);
+    assert_int_equal(seen.last.rows_told, 42); /* batches only: that is what a store counts */
     struct problem problem = {""};
     assert_int_equal(store_session(store, "nobody", see, &seen, &problem), GPUFL_E_NOT_FOUND);
     assert_int_equal(store_session_tag(store, "nobody", tags, 1, &problem), GPUFL_E_NOT_FOUND);

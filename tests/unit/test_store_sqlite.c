@@ -409,7 +409,7 @@ static void a_database_of_schema_1_is_taken_forward(void **state)
     assert_int_equal(store_open(&store, *state, &read_only, &problem), GPUFL_E_VERSION);
     store = fixture_store(*state);
     MUST(store_stats(store, &stats, &problem));
-    assert_int_equal(stats.schema_version, 4);
+    assert_int_equal(stats.schema_version, 5);
     assert_int_equal(stats.sessions, 1);
     MUST(store_keys(store, take_key, &key, &problem));
     assert_string_equal(key.name, "ci");

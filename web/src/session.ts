@@ -31,6 +31,7 @@ export interface SessionEntry {
     bytes: number;
     lost: number;
     lost_is_exact: boolean;
+    missing_rows: number | null;
     revision: number;
     retention: string;
     retention_ns: number | null;

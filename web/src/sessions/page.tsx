@@ -58,6 +58,12 @@ export function StateWord({ session }: { session: SessionEntry }): JSX.Element {
                 live
             </span>
         );
+    if (session.state === "complete" && (session.missing_rows ?? 0) > 0)
+        return (
+            <span class="red" title={`${format.count(session.missing_rows)} rows have not arrived`}>
+                incomplete
+            </span>
+        );
     return <span class={session.state === "crashed" ? "red" : "dim"}>{session.state}</span>;
 }
 
