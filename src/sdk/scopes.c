@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scopes of the public API: from the caller's thread into its ring. */
 #include "capture/thread_log.h"
+#include "sdk/scope_listeners.h"
 #include "sdk/session.h"
 
 #include <string.h>
@@ -10,17 +11,17 @@ void scope_begin(const struct scope_text *text)
     if (!gpufl_is_recording())
         return;
     if (thread_log_scope_begin(text))
-        session_hold_sampler(true);
-    session_tell_scope(true, text->name, text->name_size);
+        scope_listeners_hold(true);
+    scope_listeners_tell(true, text->name, text->name_size);
 }
 
 void scope_end(void)
 {
     if (!gpufl_is_recording())
         return;
-    session_tell_scope(false, NULL, 0);
+    scope_listeners_tell(false, NULL, 0);
     if (thread_log_scope_end())
-        session_hold_sampler(false);
+        scope_listeners_hold(false);
 }
 
 void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)

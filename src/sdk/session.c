@@ -15,11 +15,11 @@
 #include "sdk/amd_session.h"
 #include "sdk/deep_options.h"
 #include "sdk/options.h"
+#include "sdk/scope_listeners.h"
 #include "sdk/session_mutex.h"
 #include "sdk/session_records.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +45,9 @@ static struct {
     struct log_writer *writer;
     struct collector *collector;
     struct system_sampler *sampler;
-    /* Scopes reach the sampler without the mutex: they announce themselves in
-     * `visitors`, and shutdown takes the pointer away and waits until none is inside. */
-    _Atomic(struct system_sampler *) scope_sampler;
-    _Atomic(struct deep *) scope_deep;
-    _Atomic int visitors;
-    _Atomic bool is_disabled;      /* said the last init */
-    _Atomic bool is_injection_due; /* `gpufl trace` wants the session: whoever has the mutex sees to it, see below */
+    _Atomic bool is_disabled; /* said the last init */
+    /* `gpufl trace` wants the session, HIP to be traced: whoever has the mutex sees to it, see below. */
+    _Atomic bool is_injection_due, is_hip_due;
 } session = {.grant_mutex = PTHREAD_MUTEX_INITIALIZER};
 
 const char *gpufl_version(void)
@@ -67,31 +63,6 @@ bool session_is_disabled(void)
 const char *gpufl_session_dir(void)
 {
     return session.dir;
-}
-
-void session_hold_sampler(bool is_hold)
-{
-    /* Usually sampling is off or continuous, and then a scope must not pay for this. */
-    if (!atomic_load_explicit(&session.scope_sampler, memory_order_relaxed))
-        return;
-    atomic_fetch_add(&session.visitors, 1);
-    struct system_sampler *sampler = atomic_load(&session.scope_sampler);
-    if (sampler && is_hold)
-        system_sampler_hold(sampler);
-    else if (sampler)
-        system_sampler_release(sampler);
-    atomic_fetch_sub(&session.visitors, 1);
-}
-
-void session_tell_scope(bool is_begin, const char *name, size_t name_size)
-{
-    if (!atomic_load_explicit(&session.scope_deep, memory_order_relaxed))
-        return;
-    atomic_fetch_add(&session.visitors, 1);
-    struct deep *deep = atomic_load(&session.scope_deep);
-    if (deep)
-        deep_scope(deep, is_begin, name, name_size);
-    atomic_fetch_sub(&session.visitors, 1);
 }
 
 /* The launcher's socket, if the descriptor named by the environment really is one. */
@@ -229,15 +200,7 @@ static void offer_scopes(void)
 {
     struct deep *deep = collector_deep(session.collector);
     if (deep && deep_wants_scopes(deep))
-        atomic_store(&session.scope_deep, deep);
-}
-
-static void take_scopes_back(void)
-{
-    atomic_store(&session.scope_sampler, NULL);
-    atomic_store(&session.scope_deep, NULL);
-    while (atomic_load(&session.visitors))
-        sched_yield();
+        scope_listeners_add_engine(deep);
 }
 
 /* With the mutex: one user leaves, and the last one ends the session. */
@@ -250,7 +213,7 @@ static void leave_session(void)
     if (!is_last)
         return;
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
-    take_scopes_back();
+    scope_listeners_remove();
     collector_stop(session.collector); /* its last overhead record still asks the sampler */
     system_sampler_stop(session.sampler);
     session.sampler = NULL;
@@ -285,9 +248,7 @@ static void after_fork_in_child(void)
     log_abandon();
     driver_abandon();
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
-    atomic_store(&session.scope_sampler, NULL);
-    atomic_store(&session.scope_deep, NULL);
-    atomic_store(&session.visitors, 0);
+    scope_listeners_abandon();
     if (is_whole && session.is_running) {
         log_writer_abandon(session.writer);
         system_sampler_abandon(session.sampler);
@@ -300,6 +261,7 @@ static void after_fork_in_child(void)
     session.is_running = session.is_injected = false;
     session.users = 0;
     atomic_store(&session.is_injection_due, false);
+    atomic_store(&session.is_hip_due, false);
     pthread_mutex_init(&session.grant_mutex, NULL);
 }
 
@@ -340,17 +302,17 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     offer_scopes();
     status = collector_start(session.collector);
     if (status == GPUFL_OK && (status = system_sampler_run(session.sampler)) != GPUFL_OK) {
-        take_scopes_back();
+        scope_listeners_remove();
         collector_stop(session.collector);
     }
     if (status != GPUFL_OK) {
-        take_scopes_back();
+        scope_listeners_remove();
         close_parts();
         return problem_set(problem, status, "gpufl's threads could not start");
     }
     install_handlers();
     if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)
-        atomic_store(&session.scope_sampler, session.sampler);
+        scope_listeners_add_sampler(session.sampler);
     session.is_running = true;
     __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELAXED);
     log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine),
@@ -372,32 +334,63 @@ static gpufl_status join_session(const gpufl_options *given, bool is_injected, s
     return status;
 }
 
+/* With the mutex. */
+static gpufl_status join_hip(struct problem *problem)
+{
+    if (!session.is_running)
+        return join_session(NULL, true, problem);
+    if (session.grant.amd.is_tried && session.grant.amd.status == GPUFL_OK)
+        return GPUFL_OK;
+    struct amd_grant grant = {0};
+    collector_trace_amd(session.collector, &grant);
+    amd_warn(session.options.profiling_engine, &grant);
+    pthread_mutex_lock(&session.grant_mutex);
+    session.grant.amd = grant;
+    pthread_mutex_unlock(&session.grant_mutex);
+    collector_tell_news(session.collector);
+    return GPUFL_OK;
+}
+
+static bool has_wishes(void)
+{
+    return atomic_load(&session.is_injection_due) || atomic_load(&session.is_hip_due);
+}
+
+/* With the mutex, which it gives back. */
+static gpufl_status fulfil_wishes(void)
+{
+    struct problem problem = {""};
+    gpufl_status status = GPUFL_OK;
+    if (atomic_exchange(&session.is_injection_due, false))
+        status = join_session(NULL, true, &problem);
+    if (atomic_exchange(&session.is_hip_due, false) && status == GPUFL_OK)
+        status = join_hip(&problem);
+    session_mutex_unlock();
+    if (problem.text[0])
+        log_message(GPUFL_LOG_ERROR, "%s", problem.text);
+    return status;
+}
+
 /* An injected start never waits for the mutex: the driver holds its own lock around it, and the thread that has the
  * mutex may be in CUPTI, waiting for the driver. It leaves its wish behind, and whoever has the mutex fulfils it. */
-static gpufl_status settle_injection(void)
+static gpufl_status settle_wishes(void)
 {
     gpufl_status status = GPUFL_OK;
-    while (atomic_load(&session.is_injection_due) && session_mutex_trylock()) {
-        struct problem problem = {""};
-        if (atomic_exchange(&session.is_injection_due, false))
-            status = join_session(NULL, true, &problem);
-        session_mutex_unlock();
-        if (problem.text[0])
-            log_message(GPUFL_LOG_ERROR, "%s", problem.text);
-    }
+    while (has_wishes() && session_mutex_trylock())
+        status = fulfil_wishes();
     return status;
 }
 
 static void unlock(void)
 {
     session_mutex_unlock();
-    (void)settle_injection();
+    (void)settle_wishes();
 }
 
 static void after_fork_in_parent(void)
 {
     if (session_mutex_after_fork_in_parent())
-        (void)settle_injection();
+        (void)settle_wishes();
 }
 
 static void attend_forks(void)
@@ -405,22 +398,30 @@ static void attend_forks(void)
     pthread_atfork(session_mutex_before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-gpufl_status session_start(const gpufl_options *given, bool is_injected)
+/* True: gpufl is not disabled. */
+static bool prepare(const gpufl_options *given)
 {
     static pthread_once_t is_attended = PTHREAD_ONCE_INIT;
+    atomic_store(&session.is_disabled, options_are_disabled(given));
+    if (atomic_load(&session.is_disabled))
+        return false;
+    pthread_once(&is_attended, attend_forks);
+    return true;
+}
+
+gpufl_status session_start(const gpufl_options *given, bool is_injected)
+{
     /* Starting CUPTI may initialize CUDA, which calls the injection entry point on this very thread. */
     if (session_mutex_is_own())
         return GPUFL_OK;
     struct problem problem = {""};
     (void)session_fail(GPUFL_OK, &problem); /* what failed before is forgotten */
-    atomic_store(&session.is_disabled, options_are_disabled(given));
-    if (atomic_load(&session.is_disabled))
+    if (!prepare(given))
         return session_fail(GPUFL_E_DISABLED,
                             &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
-    pthread_once(&is_attended, attend_forks);
     if (is_injected) {
         atomic_store(&session.is_injection_due, true);
-        return settle_injection();
+        return settle_wishes();
     }
     session_mutex_lock();
     gpufl_status status = join_session(given, false, &problem);
@@ -432,24 +433,16 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     return status;
 }
 
+/* rocprofiler wants to be told what to trace before this returns, so it does wait, but not for ever: HIP may hold its own
+ * lock, and the thread that has the mutex wait for that. */
 void session_join_hip(void)
 {
-    if (session_mutex_is_own())
+    if (session_mutex_is_own() || !prepare(NULL))
         return;
-    session_mutex_lock();
-    bool is_running = session.is_running;
-    if (is_running && (!session.grant.amd.is_tried || session.grant.amd.status != GPUFL_OK)) {
-        struct amd_grant grant = {0};
-        collector_trace_amd(session.collector, &grant);
-        amd_warn(session.options.profiling_engine, &grant);
-        pthread_mutex_lock(&session.grant_mutex);
-        session.grant.amd = grant;
-        pthread_mutex_unlock(&session.grant_mutex);
-        collector_tell_news(session.collector);
-    }
-    unlock();
-    if (!is_running)
-        (void)session_start(NULL, true);
+    atomic_store(&session.is_hip_due, true);
+    if (session_mutex_lock_in_time())
+        (void)fulfil_wishes();
+    (void)settle_wishes();
 }
 
 gpufl_status gpufl_init(const gpufl_options *options)

@@ -9,10 +9,6 @@
 gpufl_status session_fail(gpufl_status status, const struct problem *problem);
 /* Whether the last init said that gpufl is to do nothing: then no other call does anything either. */
 bool session_is_disabled(void);
-/* A thread entered (or left) its outermost scope: sampling is on while any is inside. */
-void session_hold_sampler(bool is_hold);
-/* Every edge of every scope, for an engine that counts by scope; costs a load when there is none. */
-void session_tell_scope(bool is_begin, const char *name, size_t name_size);
 /* Scopes of the public API and of NVTX: to the thread's ring, the sampler and the engine. */
 struct scope_text;
 void scope_begin(const struct scope_text *text);

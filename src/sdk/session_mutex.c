@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { fork_wait_s = 2 }; /* most starts and shutdowns are over by then */
+enum { wait_s = 2 }; /* most starts and shutdowns are over by then */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_own, is_for_fork;
@@ -13,6 +13,21 @@ void session_mutex_lock(void)
 {
     pthread_mutex_lock(&mutex);
     is_own = true;
+}
+
+static bool lock_in_time(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += wait_s;
+    return pthread_mutex_timedlock(&mutex, &until) == 0;
+}
+
+bool session_mutex_lock_in_time(void)
+{
+    bool is_taken = lock_in_time();
+    is_own |= is_taken;
+    return is_taken;
 }
 
 bool session_mutex_trylock(void)
@@ -35,10 +50,7 @@ bool session_mutex_is_own(void)
 
 void session_mutex_before_fork(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += fork_wait_s;
-    is_for_fork = !is_own && pthread_mutex_timedlock(&mutex, &until) == 0;
+    is_for_fork = !is_own && lock_in_time();
 }
 
 bool session_mutex_after_fork_in_parent(void)

@@ -10,6 +10,7 @@
 
 void session_mutex_lock(void);
 bool session_mutex_trylock(void);
+bool session_mutex_lock_in_time(void); /* false: somebody has held it for two seconds */
 void session_mutex_unlock(void);
 bool session_mutex_is_own(void); /* this thread holds it */
 

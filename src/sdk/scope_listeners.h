@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is told of scopes beside the thread's log: the sampler of the system,
+ * which may be on inside of scopes only, and an engine that counts by scope.
+ * Scopes reach them without the session's mutex, and never wait. */
+#ifndef GPUFL_SDK_SCOPE_LISTENERS_H
+#define GPUFL_SDK_SCOPE_LISTENERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct system_sampler;
+struct deep;
+
+void scope_listeners_add_sampler(struct system_sampler *sampler);
+void scope_listeners_add_engine(struct deep *deep);
+/* Returns when no scope is telling them anything any more: they may be freed. */
+void scope_listeners_remove(void);
+/* In the child of a fork. */
+void scope_listeners_abandon(void);
+
+/* A thread entered (or left) its outermost scope: sampling is on while any is inside. */
+void scope_listeners_hold(bool is_hold);
+/* Every edge of every scope, for an engine that counts by scope; costs a load when there is none. */
+void scope_listeners_tell(bool is_begin, const char *name, size_t name_size);
+
+#endif
