@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 /* Sessions whose commit rows go in one call: a statement has its limits, and the next call takes the next ones. */
-enum { ENDED_SESSIONS_MAX = 10000 };
+enum { ENDED_SESSIONS_MAX = 10000, FORGOTTEN_AT_ONCE = 20000, LEFTOVERS_MAX = 1000 };
+#define LEFTOVER_AGE_NS INT64_C(86400000000000)
 /* How much longer than the rule's age commit rows are kept, for clocks that differ. */
 #define COMMIT_MARGIN_NS (INT64_C(86400) * 1000000000)
 
@@ -112,7 +113,7 @@ gpufl_status ch_session_delete(struct store *base, const char *session_id, struc
 /* ---- retention ---- */
 
 struct doomed {
-    struct bytes changes, list; /* rows and names of those that go */
+    struct bytes changes; /* rows of those that go */
     uint64_t count, bytes;
 };
 
@@ -120,16 +121,14 @@ struct session_age {
     const char *session_id;
     uint32_t generation;
     int64_t bytes, received_ns, own_ns;
-    bool is_live;
+    bool is_live, is_doomed;
 };
 
-static void doomed_add(struct ch_store *store, struct doomed *doomed, const struct session_age *session)
+static void doomed_add(struct ch_store *store, struct doomed *doomed, struct session_age *session)
 {
     change_put(&doomed->changes, session->session_id, session->generation + 1, CHANGE_DELETE, ch_unique_ns(store), NULL,
                0, CELL_UNKNOWN);
-    if (doomed->list.size)
-        bytes_append_char(&doomed->list, ',');
-    ch_quote_text(&doomed->list, session->session_id);
+    session->is_doomed = true;
     doomed->count++;
     doomed->bytes += (uint64_t)session->bytes;
 }
@@ -143,7 +142,7 @@ static bool is_over_age(const struct session_age *session, const struct store_re
 }
 
 /* Oldest first; what is over its age goes anyway, then complete ones without a retention of their own by size. */
-static void doomed_find(struct ch_store *store, const struct session_age *sessions, size_t count,
+static void doomed_find(struct ch_store *store, struct session_age *sessions, size_t count,
                         const struct store_retention *policy, struct doomed *doomed)
 {
     uint64_t total = 0;
@@ -156,6 +155,53 @@ static void doomed_find(struct ch_store *store, const struct session_age *sessio
         if (!is_over_age(&sessions[i], policy) && sessions[i].own_ns == CELL_UNKNOWN && !sessions[i].is_live &&
             total - doomed->bytes > policy->bytes_max)
             doomed_add(store, doomed, &sessions[i]);
+}
+
+/* In lists of a length that every host takes: to the others the statement goes without our settings. */
+static void doomed_forget(struct ch_store *store, const struct session_age *sessions, size_t count)
+{
+    struct bytes list = {0};
+    size_t listed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!sessions[i].is_doomed)
+            continue;
+        if (list.size)
+            bytes_append_char(&list, ',');
+        ch_quote_text(&list, sessions[i].session_id);
+        if (++listed % FORGOTTEN_AT_ONCE == 0) {
+            sessions_forget(store, &list);
+            bytes_clear(&list);
+        }
+    }
+    sessions_forget(store, &list);
+    bytes_free(&list);
+}
+
+/* What was deleted a day ago and still has rows, as when no host answered then: asked for again, some at a time. */
+static gpufl_status leftovers_forget(struct ch_store *store, const char *table, int64_t now_ns, struct problem *problem)
+{
+    struct bytes sql = {0}, gone = {0};
+    struct ch_rows rows = {0};
+    bytes_append_format(&sql,
+                        "SELECT session_id, gone_ns FROM (SELECT session_id, min(received_ns) AS first_ns FROM %s GROUP"
+                        " BY session_id) ANY INNER JOIN (SELECT session_id, max(at_ns) AS gone_ns FROM change WHERE"
+                        " what = %d GROUP BY session_id) USING (session_id) WHERE first_ns <= gone_ns AND gone_ns <"
+                        " %" PRId64 " ORDER BY gone_ns LIMIT %d",
+                        table, CHANGE_DELETE, now_ns - LEFTOVER_AGE_NS, LEFTOVERS_MAX);
+    gpufl_status status = ch_select(store->client, &sql, &rows, problem);
+    while (!status && ch_rows_next(&rows)) {
+        bytes_append_text(&gone, gone.size ? " OR (session_id = " : "(session_id = ");
+        ch_quote_text(&gone, ch_text(&rows, NULL));
+        bytes_append_format(&gone, " AND received_ns <= %" PRId64 ")", ch_i64(&rows));
+    }
+    if (!status)
+        status = ch_rows_end(&rows, problem);
+    if (!status && gone.size)
+        ch_forget(store, table, false, bytes_text(&gone));
+    ch_rows_free(&rows);
+    bytes_free(&sql);
+    bytes_free(&gone);
+    return status;
 }
 
 static gpufl_status ages_read(struct ch_store *store, struct ch_rows *rows, struct session_age **sessions,
@@ -184,6 +230,7 @@ static gpufl_status ages_read(struct ch_store *store, struct ch_rows *rows, stru
         session->received_ns = ch_i64(rows);
         session->own_ns = ch_i64(rows);
         session->is_live = ch_u8(rows) == STORE_SESSION_LIVE;
+        session->is_doomed = false;
     }
     if (!status)
         status = ch_rows_end(rows, problem);
@@ -254,14 +301,16 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
     }
     if (!status) {
         *result = (struct store_retained){.sessions_deleted = doomed.count, .bytes_deleted = doomed.bytes};
-        sessions_forget(store, &doomed.list);
+        doomed_forget(store, sessions, count);
+        status = leftovers_forget(store, "segment", policy->now_ns, problem);
     }
+    if (!status)
+        status = leftovers_forget(store, "kernel", policy->now_ns, problem);
     if (!status && policy->age_ns)
         status = sums_forget(store, policy->now_ns - policy->age_ns, problem);
     free(sessions);
     ch_rows_free(&rows);
     bytes_free(&doomed.changes);
-    bytes_free(&doomed.list);
     return status;
 }
 

@@ -228,17 +228,64 @@ static void the_oldest_complete_sessions_make_room(void **state)
     store_close(store);
 }
 
-static uint64_t clickhouse_commits(struct store *store, const char *session_id)
+static uint64_t clickhouse_count(struct store *store, const char *from)
 {
     struct bytes sql = {0};
     struct ch_rows rows = {0};
-    bytes_append_format(&sql, "SELECT toUInt64(count()) FROM write WHERE state = 1 AND session_id = '%s'", session_id);
+    bytes_append_format(&sql, "SELECT toUInt64(count()) FROM %s", from);
     MUST(ch_select(ch_store_of(store)->client, &sql, &rows, &problem));
     assert_true(ch_rows_next(&rows));
     uint64_t count = ch_u64(&rows);
     ch_rows_free(&rows);
     bytes_free(&sql);
     return count;
+}
+
+static uint64_t clickhouse_commits(struct store *store, const char *session_id)
+{
+    char from[128];
+    snprintf(from, sizeof from, "write WHERE state = 1 AND session_id = '%s'", session_id);
+    return clickhouse_count(store, from);
+}
+
+static void what_clickhouse_did_not_delete_is_asked_for_again(void **state)
+{
+    const char *url = getenv("GPUFL_TEST_STORE");
+    if (!url || !*url)
+        skip(); /* the embedded store deletes at once, or not at all */
+    static const char of_gone[] = "segment WHERE session_id = 'gone'",
+                      of_other[] = "segment WHERE session_id = 'other'";
+    struct store *store = fixture_store(*state);
+    struct store_retained retained;
+    struct seen seen = {.count = 0};
+    session_add(store, "gone", "app", "node", 1000, true);
+    session_add(store, "other", "app", "node", 1000, true);
+    uint64_t segments = clickhouse_count(store, of_gone);
+    assert_true(segments > 0);
+    /* Deleted, as far as the catalog knows. */
+    char sql[512];
+    const char *database = ch_store_of(store)->database;
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO %s.change (session_id, generation, what, at_ns, tags, retention_ns) SELECT session_id,"
+        " toUInt32(max(generation) + 1), toUInt8(4), max(received_ns) + 1, emptyArrayString(), toInt64(-9223372036854775808)"
+        " FROM %s.write WHERE session_id = 'gone' GROUP BY session_id",
+        database, database);
+    MUST(ch_run(ch_store_of(store)->client, sql, "", &problem));
+    session_add(store, "gone", "app", "node", 1000, true);
+    assert_int_equal(clickhouse_count(store, of_gone), 2 * segments);
+    MUST(store_session(store, "gone", see, &seen, &problem));
+    struct store_retention policy = {.now_ns = seen.last.received_ns};
+    MUST(store_retain(store, &policy, &retained, &problem));
+    policy.now_ns += INT64_C(2) * 86400 * 1000000000;
+    MUST(store_retain(store, &policy, &retained, &problem));
+    for (int tries = 0; tries < 300 && clickhouse_count(store, of_gone) > segments; tries++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    assert_int_equal(clickhouse_count(store, of_gone), segments);
+    assert_int_equal(clickhouse_count(store, of_other), segments);
+    assert_int_equal(retained.sessions_deleted, 0);
+    MUST(store_session(store, "gone", see, &seen, &problem));
+    store_close(store);
 }
 
 static void clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone(void **state)
@@ -434,6 +481,7 @@ int main(void)
         TEST(a_deleted_session_leaves_nothing_behind),
         TEST(old_sessions_go_unless_they_are_kept),
         TEST(the_oldest_complete_sessions_make_room),
+        TEST(what_clickhouse_did_not_delete_is_asked_for_again),
         TEST(clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone),
         TEST(keys_are_found_by_hash_and_changed),
         TEST(a_revoked_key_stays_revoked_whoever_writes_at_the_same_time),
