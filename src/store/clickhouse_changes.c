@@ -7,7 +7,8 @@
 
 /* Sessions whose commit rows go in one call: a statement has its limits, and the next call takes the next ones. */
 enum { ENDED_SESSIONS_MAX = 10000, FORGOTTEN_AT_ONCE = 20000, LEFTOVERS_MAX = 1000 };
-#define LEFTOVER_AGE_NS INT64_C(86400000000000)
+#define LEFTOVER_AGE_NS (INT64_C(86400) * 1000000000)
+#define LEFTOVERS_EVERY_NS (LEFTOVER_AGE_NS / 4) /* it looks at every segment's name */
 /* How much longer than the rule's age commit rows are kept, for clocks that differ. */
 #define COMMIT_MARGIN_NS (INT64_C(86400) * 1000000000)
 
@@ -177,8 +178,9 @@ static void doomed_forget(struct ch_store *store, const struct session_age *sess
     bytes_free(&list);
 }
 
-/* What was deleted a day ago and still has rows, as when no host answered then: asked for again, some at a time. */
-static gpufl_status leftovers_forget(struct ch_store *store, const char *table, int64_t now_ns, struct problem *problem)
+/* What was deleted a day ago and still has rows, as when no host answered then. Some at a time. */
+static gpufl_status leftovers_forget_in(struct ch_store *store, const char *table, int64_t now_ns,
+                                        struct problem *problem)
 {
     struct bytes sql = {0}, gone = {0};
     struct ch_rows rows = {0};
@@ -201,6 +203,18 @@ static gpufl_status leftovers_forget(struct ch_store *store, const char *table, 
     ch_rows_free(&rows);
     bytes_free(&sql);
     bytes_free(&gone);
+    return status;
+}
+
+static gpufl_status leftovers_forget(struct ch_store *store, int64_t now_ns, struct problem *problem)
+{
+    if (now_ns - store->leftovers_ns < LEFTOVERS_EVERY_NS)
+        return GPUFL_OK;
+    gpufl_status status = leftovers_forget_in(store, "segment", now_ns, problem);
+    if (!status)
+        status = leftovers_forget_in(store, "kernel", now_ns, problem);
+    if (!status)
+        store->leftovers_ns = now_ns;
     return status;
 }
 
@@ -302,10 +316,8 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
     if (!status) {
         *result = (struct store_retained){.sessions_deleted = doomed.count, .bytes_deleted = doomed.bytes};
         doomed_forget(store, sessions, count);
-        status = leftovers_forget(store, "segment", policy->now_ns, problem);
+        status = leftovers_forget(store, policy->now_ns, problem);
     }
-    if (!status)
-        status = leftovers_forget(store, "kernel", policy->now_ns, problem);
     if (!status && policy->age_ns)
         status = sums_forget(store, policy->now_ns - policy->age_ns, problem);
     free(sessions);

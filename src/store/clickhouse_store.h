@@ -62,6 +62,7 @@ struct ch_store {
     struct store_options options;
     struct ch_client *client;
     char database[CH_NAME_MAX + 1], cluster[CH_NAME_MAX + 1];
+    _Atomic int64_t leftovers_ns; /* when what was deleted was last looked for */
 
     pthread_mutex_t mutex; /* everything below */
     pthread_cond_t changed, done;
