@@ -334,13 +334,11 @@ static gpufl_status join_session(const gpufl_options *given, bool is_injected, s
     return status;
 }
 
-/* With the mutex. */
-static gpufl_status join_hip(struct problem *problem)
+/* With the mutex, of a session that runs. */
+static void add_hip(void)
 {
-    if (!session.is_running)
-        return join_session(NULL, true, problem);
     if (session.grant.amd.is_tried && session.grant.amd.status == GPUFL_OK)
-        return GPUFL_OK;
+        return;
     struct amd_grant grant = {0};
     collector_trace_amd(session.collector, &grant);
     amd_warn(session.options.profiling_engine, &grant);
@@ -348,7 +346,6 @@ static gpufl_status join_hip(struct problem *problem)
     session.grant.amd = grant;
     pthread_mutex_unlock(&session.grant_mutex);
     collector_tell_news(session.collector);
-    return GPUFL_OK;
 }
 
 static bool has_wishes(void)
@@ -363,8 +360,11 @@ static gpufl_status fulfil_wishes(void)
     gpufl_status status = GPUFL_OK;
     if (atomic_exchange(&session.is_injection_due, false))
         status = join_session(NULL, true, &problem);
-    if (atomic_exchange(&session.is_hip_due, false) && status == GPUFL_OK)
-        status = join_hip(&problem);
+    bool is_hip = atomic_exchange(&session.is_hip_due, false) && status == GPUFL_OK;
+    if (is_hip && session.is_running)
+        add_hip();
+    else if (is_hip)
+        status = join_session(NULL, true, &problem);
     session_mutex_unlock();
     if (problem.text[0])
         log_message(GPUFL_LOG_ERROR, "%s", problem.text);
@@ -393,20 +393,15 @@ static void after_fork_in_parent(void)
         (void)settle_wishes();
 }
 
-static void attend_forks(void)
+static void handle_forks(void)
 {
     pthread_atfork(session_mutex_before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* True: gpufl is not disabled. */
-static bool prepare(const gpufl_options *given)
+static void attend_forks(void)
 {
     static pthread_once_t is_attended = PTHREAD_ONCE_INIT;
-    atomic_store(&session.is_disabled, options_are_disabled(given));
-    if (atomic_load(&session.is_disabled))
-        return false;
-    pthread_once(&is_attended, attend_forks);
-    return true;
+    pthread_once(&is_attended, handle_forks);
 }
 
 gpufl_status session_start(const gpufl_options *given, bool is_injected)
@@ -416,9 +411,11 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
         return GPUFL_OK;
     struct problem problem = {""};
     (void)session_fail(GPUFL_OK, &problem); /* what failed before is forgotten */
-    if (!prepare(given))
+    atomic_store(&session.is_disabled, options_are_disabled(given));
+    if (atomic_load(&session.is_disabled))
         return session_fail(GPUFL_E_DISABLED,
                             &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
+    attend_forks();
     if (is_injected) {
         atomic_store(&session.is_injection_due, true);
         return settle_wishes();
@@ -433,16 +430,24 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     return status;
 }
 
-/* rocprofiler wants to be told what to trace before this returns, so it does wait, but not for ever: HIP may hold its own
- * lock, and the thread that has the mutex wait for that. */
+/* rocprofiler is told what to trace on this thread or not at all, so it waits, but not for ever: HIP may hold its own lock,
+ * and the thread that has the mutex wait for that. That thread then writes down that it is too late. */
 void session_join_hip(void)
 {
-    if (session_mutex_is_own() || !prepare(NULL))
+    if (session_mutex_is_own())
         return;
-    atomic_store(&session.is_hip_due, true);
-    if (session_mutex_lock_in_time())
-        (void)fulfil_wishes();
-    (void)settle_wishes();
+    attend_forks();
+    if (!session_mutex_lock_in_time()) {
+        atomic_store(&session.is_hip_due, true);
+        (void)settle_wishes();
+        return;
+    }
+    bool is_running = session.is_running;
+    if (is_running)
+        add_hip();
+    unlock();
+    if (!is_running)
+        (void)session_start(NULL, true);
 }
 
 gpufl_status gpufl_init(const gpufl_options *options)

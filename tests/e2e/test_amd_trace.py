@@ -374,6 +374,9 @@ class Together(AmdCase):
         records = [line for line in session.lines["device"] if line["type"] == "capture_capabilities"]
         self.assertEqual(["rocprofiler_version" in record for record in records], [False, True])
 
+    def test_hip_that_starts_while_another_thread_is_in_gpufl_joins_too(self):
+        self.check_both("--cuda", "--late", "--launches", 40, "--gpufl", LIBRARY, "--ask")
+
     def check_both(self, *arguments):
         traced = self.hip(*arguments, env=self.mixed())
         self.assert_whole(traced)

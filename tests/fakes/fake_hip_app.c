@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 16, BYTES = 4096 };
+enum { THREADS_MAX = 16, BYTES = 4096, ASKING = 3 };
 
 static struct {
     int threads, launches, gpus;
-    int copies, ranges, cuda, fork_child, sessions, is_late;
+    int copies, ranges, cuda, fork_child, sessions, is_late, is_asking;
     const char *library, *init; /* libgpufl.so, and when gpufl_init is called: before or after HIP starts */
     const char *code;           /* a code object's file */
 } options = {.threads = 1, .launches = 10, .gpus = 1, .sessions = 1};
@@ -29,6 +29,8 @@ static struct fake_hip_kernel saxpy = {"_Z5saxpyPf.kd", 0}, scale = {"_Z5scalePf
 static atomic_int kernels, copies, syncs;
 static int (*gpufl_init)(const void *);
 static void (*gpufl_shutdown)(void);
+static int (*gpufl_active_engine)(void);
+static atomic_bool has_hip;
 
 static void hip_load(void)
 {
@@ -129,6 +131,7 @@ static void gpufl_load(void)
     if (library) {
         gpufl_init = __extension__(int (*)(const void *)) dlsym(library, "gpufl_init");
         gpufl_shutdown = __extension__(void (*)(void)) dlsym(library, "gpufl_shutdown");
+        gpufl_active_engine = __extension__(int (*)(void)) dlsym(library, "gpufl_active_engine");
     }
 }
 
@@ -136,6 +139,31 @@ static void init_when(const char *when)
 {
     if (gpufl_init && options.init && strcmp(options.init, when) == 0)
         printf("gpufl_init=%d\n", gpufl_init(NULL));
+}
+
+static void *ask(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&has_hip))
+        (void)gpufl_active_engine();
+    return NULL;
+}
+
+/* --ask: while HIP starts, other threads are in and out of gpufl. */
+static void start_hip(void)
+{
+    pthread_t asking[ASKING];
+    for (int i = 0; options.is_asking && i < ASKING; i++)
+        pthread_create(&asking[i], NULL, ask, NULL);
+    if (options.is_asking)
+        usleep(10000); /* until they are at it */
+    if (options.is_late)
+        hip_load();
+    init_when("before");
+    (void)hip.hipInit(0);
+    atomic_store(&has_hip, true);
+    for (int i = 0; options.is_asking && i < ASKING; i++)
+        pthread_join(asking[i], NULL);
 }
 
 static int parse(int argc, char **argv)
@@ -149,7 +177,8 @@ static int parse(int argc, char **argv)
                  {"--copies", NULL, &options.copies, NULL},     {"--ranges", NULL, &options.ranges, NULL},
                  {"--cuda", NULL, &options.cuda, NULL},         {"--fork", NULL, &options.fork_child, NULL},
                  {"--gpufl", NULL, NULL, &options.library},     {"--init", NULL, NULL, &options.init},
-                 {"--code", NULL, NULL, &options.code},         {"--late", NULL, &options.is_late, NULL}};
+                 {"--code", NULL, NULL, &options.code},         {"--late", NULL, &options.is_late, NULL},
+                 {"--ask", NULL, &options.is_asking, NULL}};
     for (int i = 1; i < argc; i++) {
         size_t at = 0;
         while (at < sizeof table / sizeof *table && strcmp(argv[i], table[at].name) != 0)
@@ -177,10 +206,7 @@ int main(int argc, char **argv)
         hip_load();
     if (options.cuda)
         run_cuda();
-    if (options.is_late)
-        hip_load();
-    init_when("before");
-    (void)hip.hipInit(0);
+    start_hip();
     init_when("after");
     load_kernels();
     for (int i = 0; i < options.sessions; i++) {
