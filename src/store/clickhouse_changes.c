@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Sessions whose commit rows go in one call: a statement has its limits, and the next call takes the next ones. */
-enum { ENDED_SESSIONS_MAX = 10000, FORGOTTEN_AT_ONCE = 20000, LEFTOVERS_MAX = 1000 };
+enum { ENDED_SESSIONS_MAX = 10000, FORGOTTEN_BYTES = 256 * 1024, LEFTOVERS_MAX = 1000 };
 #define LEFTOVER_AGE_NS (INT64_C(86400) * 1000000000)
 #define LEFTOVERS_EVERY_NS (LEFTOVER_AGE_NS / 4) /* it looks at every segment's name */
 /* How much longer than the rule's age commit rows are kept, for clocks that differ. */
@@ -85,13 +85,13 @@ gpufl_status ch_session_end(struct store *base, const char *session_id, struct p
 
 /* A deletion counts at once; the room comes back when ClickHouse rewrites its parts. The commit rows stay for as long as
  * the sums of metrics, which outlive the session: sums_forget. */
-static void sessions_forget(struct ch_store *store, const struct bytes *list)
+static void sessions_forget(struct ch_store *store, const struct bytes *list, int64_t until_ns)
 {
     struct bytes condition = {0};
     bytes_append_text(&condition, "session_id IN (");
     bytes_append(&condition, list->data, list->size);
     /* Another generation may have begun. */
-    bytes_append_format(&condition, ") AND received_ns <= %" PRId64, ch_unique_ns(store));
+    bytes_append_format(&condition, ") AND received_ns <= %" PRId64, until_ns);
     if (list->size) {
         ch_forget(store, "segment", false, bytes_text(&condition));
         ch_forget(store, "kernel", false, bytes_text(&condition));
@@ -105,7 +105,7 @@ gpufl_status ch_session_delete(struct store *base, const char *session_id, struc
     gpufl_status status = session_change(base, session_id, CHANGE_DELETE, NULL, 0, CELL_UNKNOWN, problem);
     if (!status) {
         ch_quote_text(&list, session_id);
-        sessions_forget(ch_store_of(base), &list);
+        sessions_forget(ch_store_of(base), &list, ch_unique_ns(ch_store_of(base)));
     }
     bytes_free(&list);
     return status;
@@ -158,38 +158,41 @@ static void doomed_find(struct ch_store *store, struct session_age *sessions, si
             doomed_add(store, doomed, &sessions[i]);
 }
 
-/* In lists of a length that every host takes: to the others the statement goes without our settings. */
-static void doomed_forget(struct ch_store *store, const struct session_age *sessions, size_t count)
+/* In lists of a size that every host takes, and ZooKeeper on the way to it. */
+static void doomed_forget(struct ch_store *store, const struct session_age *sessions, size_t count, int64_t until_ns)
 {
     struct bytes list = {0};
-    size_t listed = 0;
     for (size_t i = 0; i < count; i++) {
         if (!sessions[i].is_doomed)
             continue;
         if (list.size)
             bytes_append_char(&list, ',');
         ch_quote_text(&list, sessions[i].session_id);
-        if (++listed % FORGOTTEN_AT_ONCE == 0) {
-            sessions_forget(store, &list);
+        if (list.size > FORGOTTEN_BYTES) {
+            sessions_forget(store, &list, until_ns);
             bytes_clear(&list);
         }
     }
-    sessions_forget(store, &list);
+    sessions_forget(store, &list, until_ns);
     bytes_free(&list);
 }
 
-/* What was deleted a day ago and still has rows, as when no host answered then. Some at a time. */
+/* What was deleted a day ago and still has rows, as when no host answered then. Some at a time; not of a session that was
+ * sent again, whatever the clocks of the servers say. */
 static gpufl_status leftovers_forget_in(struct ch_store *store, const char *table, int64_t now_ns,
                                         struct problem *problem)
 {
     struct bytes sql = {0}, gone = {0};
     struct ch_rows rows = {0};
-    bytes_append_format(&sql,
-                        "SELECT session_id, gone_ns FROM (SELECT session_id, min(received_ns) AS first_ns FROM %s GROUP"
-                        " BY session_id) ANY INNER JOIN (SELECT session_id, max(at_ns) AS gone_ns FROM change WHERE"
-                        " what = %d GROUP BY session_id) USING (session_id) WHERE first_ns <= gone_ns AND gone_ns <"
-                        " %" PRId64 " ORDER BY gone_ns LIMIT %d",
-                        table, CHANGE_DELETE, now_ns - LEFTOVER_AGE_NS, LEFTOVERS_MAX);
+    bytes_append_format(
+        &sql,
+        "SELECT session_id, gone_ns FROM (SELECT session_id, min(received_ns) AS first_ns FROM %s GROUP BY session_id)"
+        " ANY INNER JOIN (SELECT session_id, max(at_ns) AS gone_ns FROM change WHERE what = %d GROUP BY session_id)"
+        " USING (session_id) WHERE first_ns <= gone_ns AND gone_ns < %" PRId64
+        " AND session_id NOT IN (SELECT session_id FROM (SELECT session_id, max(generation) AS written FROM write WHERE"
+        " state = 1 GROUP BY session_id) ANY LEFT JOIN (SELECT session_id, max(generation) AS current FROM change GROUP"
+        " BY session_id) USING (session_id) WHERE written >= current) ORDER BY gone_ns LIMIT %d",
+        table, CHANGE_DELETE, now_ns - LEFTOVER_AGE_NS, LEFTOVERS_MAX);
     gpufl_status status = ch_select(store->client, &sql, &rows, problem);
     while (!status && ch_rows_next(&rows)) {
         bytes_append_text(&gone, gone.size ? " OR (session_id = " : "(session_id = ");
@@ -210,11 +213,10 @@ static gpufl_status leftovers_forget(struct ch_store *store, int64_t now_ns, str
 {
     if (now_ns - store->leftovers_ns < LEFTOVERS_EVERY_NS)
         return GPUFL_OK;
+    store->leftovers_ns = now_ns; /* also where a shard is down */
     gpufl_status status = leftovers_forget_in(store, "segment", now_ns, problem);
     if (!status)
         status = leftovers_forget_in(store, "kernel", now_ns, problem);
-    if (!status)
-        store->leftovers_ns = now_ns;
     return status;
 }
 
@@ -307,19 +309,22 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
     struct session_age *sessions = NULL;
     struct doomed doomed = {0};
     size_t count = 0;
+    int64_t until_ns = 0;
     *result = (struct store_retained){0};
     gpufl_status status = ages_read(store, &rows, &sessions, &count, problem);
     if (!status) {
         doomed_find(store, sessions, count, policy, &doomed);
+        until_ns = ch_unique_ns(store); /* one of them that comes again from here on stays */
         status = changes_insert(store, &doomed.changes, problem);
     }
     if (!status) {
         *result = (struct store_retained){.sessions_deleted = doomed.count, .bytes_deleted = doomed.bytes};
-        doomed_forget(store, sessions, count);
-        status = leftovers_forget(store, policy->now_ns, problem);
+        doomed_forget(store, sessions, count, until_ns);
     }
     if (!status && policy->age_ns)
         status = sums_forget(store, policy->now_ns - policy->age_ns, problem);
+    if (!status)
+        status = leftovers_forget(store, policy->now_ns, problem);
     free(sessions);
     ch_rows_free(&rows);
     bytes_free(&doomed.changes);
