@@ -219,7 +219,7 @@ class ClickHouse(ServeTest):
         """The tests that every engine has to pass, on one host without a cluster."""
         host = self.cluster.hosts().split(",", maxsplit=1)[0]
         environment = {**os.environ, "GPUFL_TEST_STORE": f"clickhouse://{host}/"}
-        for name in ("test_store_contract", "test_store_catalog", "test_store_rollups"):
+        for name in ("test_store_contract", "test_store_catalog", "test_store_rollups", "test_store_clickhouse"):
             result = subprocess.run([BUILD / "tests" / name], env=environment, text=True, capture_output=True,
                                     timeout=300, check=False)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

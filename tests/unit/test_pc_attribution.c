@@ -152,16 +152,22 @@ static void full_tables_are_written_early_and_nothing_is_lost(void **state)
     assert_int_equal(lost(fixture, LOSS_PC_TABLE), 0);
 }
 
-static void a_full_ring_counts_what_it_cannot_take(void **state)
+/* 256 instructions, two samples each. */
+static void push_many(struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct pc_sample samples[256];
     const struct pc_interval interval = {BEGIN_NS, BEGIN_NS + 1000, CONTEXT, 0, 0};
     for (uint32_t i = 0; i < 256; i++)
         samples[i] = (struct pc_sample){77, "_Z1aPf", i * 16, 1, STALL, 2, 0};
+    pc_ring_push_samples(fixture->ring, &interval, samples, 256);
+}
+
+static void a_full_ring_counts_what_it_cannot_take(void **state)
+{
+    struct fixture *fixture = *state;
     uint64_t pushed = 0;
     for (int i = 0; i < 2000; i++, pushed += 512)
-        pc_ring_push_samples(fixture->ring, &interval, samples, 256);
+        push_many(fixture);
     uint64_t missing = lost(fixture, LOSS_PC_TABLE);
     assert_in_range(missing, 1, pushed);
     pc_ring_read(fixture->ring, fixture->attribution, INT64_MAX);
@@ -171,7 +177,7 @@ static void a_full_ring_counts_what_it_cannot_take(void **state)
         written += (uint64_t)row_at(fixture, i)[PROFILE_SAMPLE_METRIC_VALUE];
     assert_int_equal(written + missing, pushed);
     /* And there is room again. */
-    pc_ring_push_samples(fixture->ring, &interval, samples, 256);
+    push_many(fixture);
     assert_int_equal(lost(fixture, LOSS_PC_TABLE), missing);
 }
 
@@ -188,13 +194,9 @@ static long resident_kib(void)
 static void a_ring_that_is_read_in_time_touches_little_memory(void **state)
 {
     struct fixture *fixture = *state;
-    struct pc_sample samples[256];
-    const struct pc_interval interval = {BEGIN_NS, BEGIN_NS + 1000, CONTEXT, 0, 0};
-    for (uint32_t i = 0; i < 256; i++)
-        samples[i] = (struct pc_sample){77, "_Z1aPf", i * 16, 1, STALL, 2, 0};
     long early_kib = 0;
     for (int i = 0; i < 1000; i++) { /* 7 MiB */
-        pc_ring_push_samples(fixture->ring, &interval, samples, 256);
+        push_many(fixture);
         pc_ring_read(fixture->ring, fixture->attribution, INT64_MAX);
         if (i == 10)
             early_kib = resident_kib();

@@ -1,55 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalog of every engine: sessions with filters and pages, keys, configurations, the audit log, retention. */
-#include "store_fixture.h"
-
-#include "store/clickhouse_store.h"
-
-#include <time.h>
-
-static void session_add(struct store *store, const char *id, const char *app, const char *host, int64_t start_ns,
-                        bool is_complete)
-{
-    char text[1024];
-    struct delivery delivery = {.store = store, .has_identity = true};
-    snprintf(delivery.session_id, sizeof delivery.session_id, "%s", id);
-    delivery_begin(&delivery, CHANNEL_SYSTEM);
-    snprintf(text, sizeof text,
-             "{\"version\":1,\"type\":\"job_start\",\"session_id\":\"%s\",\"pid\":1,\"app\":\"%s\",\"ts_ns\":%lld,"
-             "\"hostname\":\"%s\",\"session_kind\":\"trace\",\"profiling_engine\":\"nvidia.trace\","
-             "\"devices\":[{\"id\":0,\"name\":\"NVIDIA H200\",\"uuid\":\"GPU-%s\"}]}",
-             id, app, (long long)start_ns, host, host);
-    delivery_line(&delivery, CHANNEL_SYSTEM, text, strlen(text));
-    if (is_complete) {
-        snprintf(text, sizeof text,
-                 "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"ts_ns\":%lld,\"lost\":{\"ring_full\":%lld},"
-                 "\"rows\":{\"kernel_event_batch\":40,\"memcpy_event_batch\":2,\"scope_event\":7}}",
-                 id, (long long)start_ns + 100, (long long)start_ns % 7);
-        delivery_line(&delivery, CHANNEL_SYSTEM, text, strlen(text));
-    }
-    delivery_commit(&delivery);
-    batch_view_free(&delivery.view);
-}
-
-struct seen {
-    char ids[64][64];
-    size_t count;
-    struct store_session last; /* its strings are gone */
-    char tags[128];
-    char gpu[64];
-};
-
-static bool see(void *user, const struct store_session *session)
-{
-    struct seen *seen = user;
-    assert_true(seen->count < 64);
-    snprintf(seen->ids[seen->count++], sizeof *seen->ids, "%s", session->session_id);
-    seen->last = *session;
-    seen->tags[0] = '\0';
-    for (size_t i = 0; i < session->tag_count; i++)
-        snprintf(seen->tags + strlen(seen->tags), sizeof seen->tags - strlen(seen->tags), "%s,", session->tags[i]);
-    snprintf(seen->gpu, sizeof seen->gpu, "%s", session->gpu_count ? session->gpus[0].uuid : "");
-    return true;
-}
+#include "catalog_fixture.h"
 
 static size_t count_of(struct store *store, struct store_session_filter filter)
 {
@@ -228,103 +179,6 @@ static void the_oldest_complete_sessions_make_room(void **state)
     store_close(store);
 }
 
-static uint64_t clickhouse_count(struct store *store, const char *from)
-{
-    struct bytes sql = {0};
-    struct ch_rows rows = {0};
-    bytes_append_format(&sql, "SELECT toUInt64(count()) FROM %s", from);
-    MUST(ch_select(ch_store_of(store)->client, &sql, &rows, &problem));
-    assert_true(ch_rows_next(&rows));
-    uint64_t count = ch_u64(&rows);
-    ch_rows_free(&rows);
-    bytes_free(&sql);
-    return count;
-}
-
-static uint64_t clickhouse_commits(struct store *store, const char *session_id)
-{
-    char from[128];
-    snprintf(from, sizeof from, "write WHERE state = 1 AND session_id = '%s'", session_id);
-    return clickhouse_count(store, from);
-}
-
-static void what_clickhouse_did_not_delete_is_asked_for_again(void **state)
-{
-    const char *url = getenv("GPUFL_TEST_STORE");
-    if (!url || !*url)
-        skip(); /* the embedded store deletes at once, or not at all */
-    static const char *const ids[] = {"gone", "again", "kept"};
-    static const char of_gone[] = "segment WHERE session_id = 'gone'",
-                      of_again[] = "segment WHERE session_id = 'again'",
-                      of_kept[] = "segment WHERE session_id = 'kept'";
-    struct store *store = fixture_store(*state);
-    struct store_retained retained;
-    struct seen seen = {.count = 0};
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        session_add(store, ids[i], "app", "node", 1000, true);
-    uint64_t segments = clickhouse_count(store, of_gone);
-    assert_true(segments > 0);
-    /* Deleted, as far as the catalog knows. */
-    char sql[512];
-    const char *database = ch_store_of(store)->database;
-    snprintf(sql, sizeof sql,
-             "INSERT INTO %s.change (session_id, generation, what, at_ns, tags, retention_ns) SELECT session_id,"
-             " toUInt32(max(generation) + 1), toUInt8(4), max(received_ns) + 1, emptyArrayString(),"
-             " toInt64(-9223372036854775808) FROM %s.write WHERE session_id IN ('gone', 'again') GROUP BY session_id",
-             database, database);
-    MUST(ch_run(ch_store_of(store)->client, sql, "", &problem));
-    session_add(store, "again", "app", "node", 1000, true);
-    assert_int_equal(clickhouse_count(store, of_again), 2 * segments);
-    MUST(store_session(store, "again", see, &seen, &problem));
-    struct store_retention policy = {.now_ns = seen.last.received_ns};
-    MUST(store_retain(store, &policy, &retained, &problem));
-    assert_int_equal(clickhouse_count(store, of_gone), segments);
-    policy.now_ns += INT64_C(2) * 86400 * 1000000000;
-    MUST(store_retain(store, &policy, &retained, &problem));
-    for (int tries = 0; tries < 300 && clickhouse_count(store, of_gone); tries++)
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-    assert_int_equal(clickhouse_count(store, of_gone), 0);
-    assert_int_equal(clickhouse_count(store, of_again), 2 * segments); /* whose clock is right is not known */
-    assert_int_equal(clickhouse_count(store, of_kept), segments);
-    assert_int_equal(retained.sessions_deleted, 0);
-    store_close(store);
-}
-
-static void clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone(void **state)
-{
-    const char *url = getenv("GPUFL_TEST_STORE");
-    if (!url || !*url)
-        skip(); /* the embedded store's rows go with their session */
-    struct store *store = fixture_store(*state);
-    struct store_retained retained;
-    struct seen seen = {.count = 0};
-    const int64_t day_ns = INT64_C(86400000000000);
-    session_add(store, "gone", "app", "node", 1000, true);
-    session_add(store, "again", "app", "node", 1000, true);
-    session_add(store, "kept", "app", "node", 1000, true);
-    MUST(store_session_keep(store, "kept", STORE_KEEP_FOREVER, &problem));
-    MUST(store_session(store, "gone", see, &seen, &problem));
-    uint64_t commits = clickhouse_commits(store, "gone");
-    assert_true(commits > 0);
-    MUST(store_session_delete(store, "gone", &problem));
-    MUST(store_session_delete(store, "again", &problem));
-    session_add(store, "again", "app", "node", 1000, true);
-    MUST(store_session_keep(store, "again", STORE_KEEP_FOREVER, &problem));
-    struct store_retention policy = {.age_ns = 7 * day_ns, .now_ns = seen.last.received_ns + 7 * day_ns};
-    MUST(store_retain(store, &policy, &retained, &problem));
-    policy.now_ns += 400 * day_ns;
-    assert_int_equal(clickhouse_commits(store, "gone"), commits);
-    MUST(store_retain(store, &policy, &retained, &problem));
-    for (int tries = 0;
-         tries < 300 && (clickhouse_commits(store, "gone") || clickhouse_commits(store, "again") != commits); tries++)
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-    assert_int_equal(clickhouse_commits(store, "gone"), 0);
-    assert_int_equal(clickhouse_commits(store, "again"), commits);
-    assert_int_equal(clickhouse_commits(store, "kept"), commits);
-    MUST(store_session(store, "again", see, &seen, &problem));
-    store_close(store);
-}
-
 /* ---- keys, configurations, audit ---- */
 
 static bool take_key(void *user, const struct store_key *key)
@@ -483,8 +337,6 @@ int main(void)
         TEST(a_deleted_session_leaves_nothing_behind),
         TEST(old_sessions_go_unless_they_are_kept),
         TEST(the_oldest_complete_sessions_make_room),
-        TEST(what_clickhouse_did_not_delete_is_asked_for_again),
-        TEST(clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone),
         TEST(keys_are_found_by_hash_and_changed),
         TEST(a_revoked_key_stays_revoked_whoever_writes_at_the_same_time),
         TEST(configurations_are_changed_by_who_saw_the_latest),
