@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is told of scopes beside the thread's log: the sampler of the system,
  * which may be on inside of scopes only, and an engine that counts by scope.
- * Scopes reach them without the session's mutex, and never wait. */
+ * Scopes reach them without the session's mutex. */
 #ifndef GPUFL_SDK_SCOPE_LISTENERS_H
 #define GPUFL_SDK_SCOPE_LISTENERS_H
 
