@@ -16,7 +16,7 @@ demo: ## a full report, then a server with that session and this host's live met
 	@tools/build.sh program
 	@build/bin/gpufl demo $(DEMO)
 
-test: ## everything that CI runs (FUZZ_SECONDS=45 per fuzzer; SECTIONS="check gcc": those alone)
+test: ## everything that CI runs (FUZZ_SECONDS=30 per fuzzer; SECTIONS="check gcc": those alone)
 	@tools/setup.sh build test check docs web packages deb
 	@tools/run_tests.sh $(SECTIONS)
 

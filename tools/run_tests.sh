@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
 # usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda asan tsan fuzz lint
-# Environment: FUZZ_SECONDS (45; for the readers of code a third more) per fuzzer, JOBS (number of cores).
+# Environment: FUZZ_SECONDS (30; for the readers of code twice as long) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-fuzz_seconds=${FUZZ_SECONDS:-45}
+fuzz_seconds=${FUZZ_SECONDS:-30}
 jobs=${JOBS:-$(nproc)}
 logs=$PWD/build/logs
 export PATH=$PWD/build/dashboard/node/node_modules/.bin:$PATH # where build_dashboard.sh puts Node.js when it is too old
@@ -187,7 +187,7 @@ fuzz_tmp=${TMPDIR:-/tmp}
 fuzz_seconds_of() {
     case $1 in
     fuzz_batch | fuzz_column_codec | fuzz_http_parse | fuzz_json) echo $(((fuzz_seconds + 2) / 3)) ;;
-    fuzz_cubin | fuzz_line_table) echo $((fuzz_seconds * 4 / 3)) ;;
+    fuzz_cubin | fuzz_line_table) echo $((fuzz_seconds * 2)) ;;
     *) echo "$fuzz_seconds" ;;
     esac
 }
