@@ -80,6 +80,7 @@ section_check() {
         step "tidy" tools/tidy.py &&
         step "generated files are fresh" tools/gen_schema.py --check &&
         step "the page of options is fresh" tools/gen_options.py --check &&
+        step "every vendor function is watched" tools/gen_watched_calls.py --check &&
         step "the book" tools/build_book.py --check &&
         step "the checks themselves" /usr/bin/python3 -B tests/tools/test_checks.py &&
         step "formatting" tools/format.sh --check &&

@@ -61,7 +61,7 @@ void watch_enter(const char *call)
     if (!own.slot)
         return;
     atomic_store_explicit(&own.slot->call, call, memory_order_relaxed);
-    atomic_store_explicit(&own.slot->since_ns, clock_mono_ns(), memory_order_relaxed);
+    atomic_store_explicit(&own.slot->since_ns, clock_read_ns(CLOCK_MONOTONIC_COARSE), memory_order_relaxed);
     atomic_store(&own.slot->state, state_of(pthread_self(), slot_in_call));
 }
 

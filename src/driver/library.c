@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/library.h"
 
+#include "driver/watched_calls.h"
+
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
@@ -170,7 +172,7 @@ gpufl_status library_open(struct library *library, const struct library_search *
 
 void *library_symbol(const struct library *library, const char *name)
 {
-    return library->handle ? dlsym(library->handle, name) : NULL;
+    return library->handle ? watched_call(name, dlsym(library->handle, name)) : NULL;
 }
 
 struct zero_data {

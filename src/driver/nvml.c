@@ -22,8 +22,7 @@ static gpufl_status bind_functions(struct nvml *nvml, struct problem *problem)
     nvml->call.error_string =
         __extension__(nvml_abi_error_string_fn *) library_symbol(&nvml->library, "nvmlErrorString");
     if (!nvml->call.throttle) /* its newer name */
-        nvml->call.throttle = __extension__(int (*)(void *, unsigned long long *))
-            library_symbol(&nvml->library, "nvmlDeviceGetCurrentClocksEventReasons");
+        nvml->call.throttle = nvml->call.clock_events;
     if (!nvml->call.init || !nvml->call.shutdown || !nvml->call.device_count || !nvml->call.device_handle)
         return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s lacks functions that every NVML has", nvml->library.path);
     return GPUFL_OK;

@@ -178,6 +178,7 @@ struct nvml_abi_gpm_support {
     X(link_width, nvmlDeviceGetCurrPcieLinkWidth, (void *device, unsigned *lanes))                                   \
     X(perf_state, nvmlDeviceGetPerformanceState, (void *device, unsigned *state))                                    \
     X(throttle, nvmlDeviceGetCurrentClocksThrottleReasons, (void *device, unsigned long long *reasons))              \
+    X(clock_events, nvmlDeviceGetCurrentClocksEventReasons, (void *device, unsigned long long *reasons))             \
     X(ecc, nvmlDeviceGetTotalEccErrors, (void *device, unsigned error, unsigned counter, unsigned long long *count)) \
     X(fields, nvmlDeviceGetFieldValues, (void *device, int count, struct nvml_abi_field *fields))                    \
     X(processes, nvmlDeviceGetComputeRunningProcesses_v3,                                                            \
