@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#define CHILD_VARIABLES_MAX 24
+#define CHILD_VARIABLES_MAX 32
 #define CHILD_VALUE_BYTES 4096
 
 struct child_variable {

@@ -11,6 +11,7 @@
 #include "cli/remote_config.h"
 #include "cli/upload.h"
 #include "driver/cuda.h"
+#include "driver/rocprofiler_lookup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,11 @@ static bool is_disabled(void)
     return false;
 }
 
+static bool has_amd_driver(void)
+{
+    return access("/dev/kfd", F_OK) == 0;
+}
+
 /* A flag of the command line beats the environment; without it the environment decides. */
 static bool set_switch(struct child_options *child, const char *variable, bool is_given, const char *value)
 {
@@ -100,9 +106,19 @@ static bool set_default(struct child_options *child, const char *variable, const
 }
 
 /* rocprofiler takes several tools: the user's own stay, before ours. The last name of a list counts only with a colon
- * behind it. */
-static bool set_rocprofiler_tools(struct child_options *child, const char *recorder)
+ * behind it. Where HIP would not find rocprofiler-sdk, a tool would make it abort the program: none is added. */
+static bool set_rocprofiler_tools(struct child_options *child, const struct trace_request *request,
+                                  const char *recorder)
 {
+    struct rocprofiler_lookup lookup = {""};
+    struct problem problem = {""};
+    if (rocprofiler_lookup_probe(&lookup, &problem) != GPUFL_OK) {
+        if (has_amd_driver() && !request->is_quiet)
+            command_error(request->command, "HIP programs are not recorded: %s", problem.text);
+        return true;
+    }
+    if (lookup.library[0] && !child_set(child, ROCPROFILER_REGISTER_LIBRARY, lookup.library, false))
+        return false;
     const char *own = getenv("ROCP_TOOL_LIBRARIES");
     char list[CHILD_VALUE_BYTES];
     if (!own || !*own || strcmp(own, recorder) == 0)
@@ -128,21 +144,21 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
     if (!realpath(dir, absolute))
         return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
-    bool fits = set_rocprofiler_tools(child, recorder) && child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
-                child_set(child, "NVTX_INJECTION64_PATH", recorder, false) &&
-                child_set(child, "GPUFL_INJECT", "1", false) && set_given(child, request) &&
-                child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
-                child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
-                set_default(child, "GPUFL_PROFILING_ENGINE", "profiling_engine", request->engine, "Trace") &&
-                set_default(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", "system_sample_rate_ms",
-                            request->sample_ms < 0 ? NULL : sample_ms, sample_ms) &&
-                set_default(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "continuous_system_sampling",
-                            request->sample_ms < 0 ? NULL : "1", "1") &&
-                set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
-                set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
-                set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
-                set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0") &&
-                engine_settings_apply(request->settings, child);
+    bool fits =
+        set_rocprofiler_tools(child, request, recorder) && child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
+        child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
+        set_given(child, request) && child_set(child, "GPUFL_APP_NAME", name, !request->name) &&
+        child_set(child, "GPUFL_LOG_DIR", absolute, false) &&
+        set_default(child, "GPUFL_PROFILING_ENGINE", "profiling_engine", request->engine, "Trace") &&
+        set_default(child, "GPUFL_SYSTEM_SAMPLE_RATE_MS", "system_sample_rate_ms",
+                    request->sample_ms < 0 ? NULL : sample_ms, sample_ms) &&
+        set_default(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "continuous_system_sampling",
+                    request->sample_ms < 0 ? NULL : "1", "1") &&
+        set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
+        set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
+        set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
+        set_switch(child, "GPUFL_ENABLE_SYNCHRONIZATION", request->has_no_sync, "0") &&
+        engine_settings_apply(request->settings, child);
     if (!fits)
         return problem_set(problem, GPUFL_E_LIMIT,
                            "cannot record into '%s': its path, the name or a setting is too long", dir);
@@ -175,9 +191,8 @@ static void explain_nothing_recorded(const struct trace_messages *messages, cons
     else if (messages->has_error)
         reason = "see the error above";
     else if (cuda_load(&cuda, true, &problem) != GPUFL_OK)
-        reason = access("/dev/kfd", F_OK) == 0
-                     ? "the program never initialized HIP, or rocprofiler-sdk is not installed"
-                     : problem.text;
+        reason =
+            has_amd_driver() ? "the program never initialized HIP, or rocprofiler-sdk is not installed" : problem.text;
     else if (result->has_left)
         reason = "what the program started still runs, and may do some yet";
     fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);

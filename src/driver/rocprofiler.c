@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding rocprofiler-sdk, registering with it, and the life of the one trace. */
-#include "driver/rocprofiler_table.h"
-
 #include "base/clock.h"
+#include "driver/rocprofiler_lookup.h"
+#include "driver/rocprofiler_table.h"
 
 #include <dirent.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,19 +24,6 @@ static struct problem *forced_problem;
 static gpufl_status forced_status;
 
 /* ---- loading ---- */
-
-static gpufl_status open_library(struct library *library, struct problem *problem)
-{
-    static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "librocprofiler-sdk.so",
-                                        NULL};
-    char given[512] = "";
-    const char *root = getenv("ROCM_PATH");
-    if (root && root[0] == '/')
-        snprintf(given, sizeof given, "%.500s/lib", root);
-    const char *const directories[] = {given[0] ? given : "/opt/rocm/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", NULL};
-    const struct library_search search = {"librocprofiler-sdk.so", "GPUFL_ROCPROFILER_PATH", directories, names};
-    return library_open(library, &search, problem);
-}
 
 static gpufl_status bind_functions(struct rocprofiler *rocprofiler, struct problem *problem)
 {
@@ -74,7 +60,7 @@ gpufl_status rocprofiler_load(struct rocprofiler **out, struct problem *problem)
     struct rocprofiler *rocprofiler = &the_rocprofiler;
     if (!rocprofiler->version) {
         if (!rocprofiler->library.handle)
-            status = open_library(&rocprofiler->library, problem);
+            status = rocprofiler_library_open(&rocprofiler->library, problem);
         if (status == GPUFL_OK)
             status = bind_functions(rocprofiler, problem);
     }
@@ -246,6 +232,9 @@ static gpufl_status force_registration(struct rocprofiler *rocprofiler, const st
                            too_late);
     if (has_hip_started())
         return problem_set(problem, GPUFL_E_BUSY, "%s", too_late);
+    gpufl_status status = rocprofiler_lookup_ensure(&rocprofiler->library, problem);
+    if (status != GPUFL_OK)
+        return status;
     forced_options = options;
     forced_problem = problem;
     forced_status = GPUFL_E_BUSY;

@@ -48,8 +48,8 @@ GOLDEN_REPORT = """
 
 def amd(library_path=ROCM, **variables):
     """A machine with AMD's libraries only; CUDA, CUPTI and NVML are looked for where they are not."""
-    return environment(library_path, LD_LIBRARY_PATH=f"{library_path}:{FAKES / 'hip'}", ROCP_TOOL_LIBRARIES=None,
-                       GPUFL_ROCPROFILER_PATH=library_path, **variables)
+    return environment(library_path, LD_LIBRARY_PATH=f"{library_path}:{FAKES / 'hip'}",
+                       **{"ROCP_TOOL_LIBRARIES": None, "GPUFL_ROCPROFILER_PATH": library_path, **variables})
 
 
 class AmdCase(TestCase):
@@ -432,7 +432,7 @@ class Together(AmdCase):
         own = "/somewhere/libtool.so"
         for value, wanted in ((None, str(RECORDER)), (own, f"{own}:{RECORDER}:"), (own + ":", f"{own}:{RECORDER}:"),
                               (str(RECORDER), str(RECORDER))):
-            env = environment(ROCP_TOOL_LIBRARIES=value)
+            env = amd(ROCP_TOOL_LIBRARIES=value)
             result = gpufl("trace", "-q", "-o", self.directory / "log", "--", "/usr/bin/env", env=env)
             found = re.search(r"^ROCP_TOOL_LIBRARIES=(.*)$", result.stdout, re.MULTILINE)
             self.assertEqual(found and os.path.normpath(found[1]), os.path.normpath(wanted), result.stderr)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-alike libamdhip64.so, with ROCTX in it. The first call starts it: as
- * with the real one, that loads rocprofiler-sdk when a tool is named in
- * ROCP_TOOL_LIBRARIES or the library is already there, and opens the compute
- * driver (the file FAKE_KFD names). A
- * launch takes 4 us, a kernel 20. */
+ * with the real one, that registers its table with librocprofiler-register and
+ * opens the compute driver (the file FAKE_KFD names). A launch takes 4 us, a
+ * kernel 20. */
 #include "hip_fake.h"
 #include "rocprofiler_fake.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,26 +17,17 @@ enum { LAUNCH_NS = 4000, KERNEL_NS = 20000, COPY_NS = 5000, GPUS = 8 };
 static struct {
     pthread_once_t once;
     pthread_mutex_t mutex;
-    uint64_t busy_until[GPUS]; /* rocprofiler's clock */
-#define FAKE_MEMBER(type, name, parameters) type(*name) parameters;
-    FAKE_ROCPROFILER_HOOKS(FAKE_MEMBER)
+    uint64_t busy_until[GPUS];   /* rocprofiler's clock */
+    struct fake_hip_table table; /* all NULL: no tool */
 } hip = {.once = PTHREAD_ONCE_INIT, .mutex = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local int current_device;
 
 static void start(void)
 {
-    const char *tools = getenv("ROCP_TOOL_LIBRARIES"), *kfd = getenv("FAKE_KFD");
-    void *rocprofiler = NULL;
-    static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0"};
-    for (int i = 0; i < 2 && !rocprofiler; i++)
-        rocprofiler = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
-    for (int i = 0; i < 2 && !rocprofiler && tools && *tools; i++)
-        rocprofiler = dlopen(names[i], RTLD_LAZY);
-    if (rocprofiler) {
-#define FAKE_BIND(type, name, parameters) hip.name = __extension__(type(*) parameters) dlsym(rocprofiler, #name);
-        FAKE_ROCPROFILER_HOOKS(FAKE_BIND)
-        hip.fake_rocprofiler_hip_started();
-    }
+    void *tables[] = {&hip.table};
+    uint64_t id = 0;
+    (void)rocprofiler_register_library_api_table("hip", NULL, 60300, tables, 1, &id);
+    const char *kfd = getenv("FAKE_KFD");
     if (kfd)
         (void)open(kfd, O_RDONLY);
 }
@@ -52,17 +41,17 @@ static struct call call_begin(const char *name)
 {
     struct call call = {name, 0, 0};
     pthread_once(&hip.once, start);
-    if (hip.fake_rocprofiler_call) {
-        call.start = hip.fake_rocprofiler_now();
-        call.correlation = hip.fake_rocprofiler_call(name);
+    if (hip.table.fake_rocprofiler_call) {
+        call.start = hip.table.fake_rocprofiler_now();
+        call.correlation = hip.table.fake_rocprofiler_call(name);
     }
     return call;
 }
 
 static int call_end(const struct call *call)
 {
-    if (hip.fake_rocprofiler_call)
-        hip.fake_rocprofiler_call_end(call->correlation, call->name, call->start);
+    if (hip.table.fake_rocprofiler_call)
+        hip.table.fake_rocprofiler_call_end(call->correlation, call->name, call->start);
     return 0;
 }
 
@@ -108,17 +97,19 @@ FAKE_API int hipMalloc(void **address, size_t bytes)
 {
     struct call call = call_begin("hipMalloc");
     *address = calloc(1, bytes);
-    if (hip.fake_rocprofiler_call)
-        hip.fake_rocprofiler_memory(call.correlation, ROCPROFILER_ABI_MEMORY_ALLOCATE,
-                                    FAKE_AMD_GPU + (uint64_t)current_device, (uint64_t)(uintptr_t)*address, bytes);
+    if (hip.table.fake_rocprofiler_call)
+        hip.table.fake_rocprofiler_memory(call.correlation, ROCPROFILER_ABI_MEMORY_ALLOCATE,
+                                          FAKE_AMD_GPU + (uint64_t)current_device, (uint64_t)(uintptr_t)*address,
+                                          bytes);
     return call_end(&call);
 }
 
 FAKE_API int hipFree(void *address)
 {
     struct call call = call_begin("hipFree");
-    if (hip.fake_rocprofiler_call)
-        hip.fake_rocprofiler_memory(call.correlation, ROCPROFILER_ABI_MEMORY_FREE, 0, (uint64_t)(uintptr_t)address, 0);
+    if (hip.table.fake_rocprofiler_call)
+        hip.table.fake_rocprofiler_memory(call.correlation, ROCPROFILER_ABI_MEMORY_FREE, 0,
+                                          (uint64_t)(uintptr_t)address, 0);
     free(address);
     return call_end(&call);
 }
@@ -128,13 +119,13 @@ static int copy(const char *name, void *destination, const void *source, size_t 
     struct call call = call_begin(name);
     uint64_t gpu = FAKE_AMD_GPU + (uint64_t)current_device;
     memcpy(destination, source, bytes);
-    if (hip.fake_rocprofiler_call) {
-        uint64_t begin = gpu_take(current_device, hip.fake_rocprofiler_now(), COPY_NS);
+    if (hip.table.fake_rocprofiler_call) {
+        uint64_t begin = gpu_take(current_device, hip.table.fake_rocprofiler_now(), COPY_NS);
         int operation = kind == FAKE_HIP_TO_DEVICE ? ROCPROFILER_ABI_COPY_HOST_TO_DEVICE
                         : kind == FAKE_HIP_TO_HOST ? ROCPROFILER_ABI_COPY_DEVICE_TO_HOST
                                                    : ROCPROFILER_ABI_COPY_DEVICE_TO_DEVICE;
-        hip.fake_rocprofiler_copy(call.correlation, operation, kind == FAKE_HIP_TO_DEVICE ? FAKE_AMD_CPU : gpu,
-                                  kind == FAKE_HIP_TO_HOST ? FAKE_AMD_CPU : gpu, bytes, begin, begin + COPY_NS);
+        hip.table.fake_rocprofiler_copy(call.correlation, operation, kind == FAKE_HIP_TO_DEVICE ? FAKE_AMD_CPU : gpu,
+                                        kind == FAKE_HIP_TO_HOST ? FAKE_AMD_CPU : gpu, bytes, begin, begin + COPY_NS);
     }
     return call_end(&call);
 }
@@ -153,8 +144,8 @@ FAKE_API int hipMemcpyAsync(void *destination, const void *source, size_t bytes,
 FAKE_API int hipFakeLoad(struct fake_hip_kernel *kernel, const void *code, size_t code_bytes)
 {
     pthread_once(&hip.once, start);
-    if (hip.fake_rocprofiler_call)
-        kernel->kernel_id = hip.fake_rocprofiler_load(kernel->name, code, code_bytes);
+    if (hip.table.fake_rocprofiler_call)
+        kernel->kernel_id = hip.table.fake_rocprofiler_load(kernel->name, code, code_bytes);
     return 0;
 }
 
@@ -162,8 +153,8 @@ FAKE_API int hipLaunchKernel(const struct fake_hip_kernel *kernel, const unsigne
                              size_t shared_bytes, void *stream)
 {
     struct call call = call_begin("hipLaunchKernel");
-    if (hip.fake_rocprofiler_call) {
-        uint64_t begin = gpu_take(current_device, hip.fake_rocprofiler_now(), KERNEL_NS);
+    if (hip.table.fake_rocprofiler_call) {
+        uint64_t begin = gpu_take(current_device, hip.table.fake_rocprofiler_now(), KERNEL_NS);
         struct fake_hip_launch launch = {.correlation = call.correlation,
                                          .kernel_id = kernel->kernel_id,
                                          .queue = 1 + (uint64_t)(uintptr_t)stream,
@@ -175,8 +166,8 @@ FAKE_API int hipLaunchKernel(const struct fake_hip_kernel *kernel, const unsigne
             launch.block[axis] = block[axis];
             launch.grid[axis] = grid[axis] * block[axis];
         }
-        hip.fake_rocprofiler_launch(&launch);
-        while (hip.fake_rocprofiler_now() - call.start < LAUNCH_NS) {
+        hip.table.fake_rocprofiler_launch(&launch);
+        while (hip.table.fake_rocprofiler_now() - call.start < LAUNCH_NS) {
         }
     }
     return call_end(&call);
@@ -185,8 +176,8 @@ FAKE_API int hipLaunchKernel(const struct fake_hip_kernel *kernel, const unsigne
 FAKE_API int hipDeviceSynchronize(void)
 {
     struct call call = call_begin("hipDeviceSynchronize");
-    if (hip.fake_rocprofiler_call) {
-        uint64_t now = hip.fake_rocprofiler_now(), end = gpu_take(current_device, 0, 0);
+    if (hip.table.fake_rocprofiler_call) {
+        uint64_t now = hip.table.fake_rocprofiler_now(), end = gpu_take(current_device, 0, 0);
         struct timespec pause = {0, end > now ? (long)(end - now) % 1000000000 : 0};
         nanosleep(&pause, NULL);
     }
@@ -198,8 +189,8 @@ FAKE_API int hipDeviceSynchronize(void)
 static void marker(int operation, const char *text, uint64_t *range_id)
 {
     pthread_once(&hip.once, start);
-    if (hip.fake_rocprofiler_marker)
-        hip.fake_rocprofiler_marker(operation, text, range_id);
+    if (hip.table.fake_rocprofiler_marker)
+        hip.table.fake_rocprofiler_marker(operation, text, range_id);
 }
 
 FAKE_API void roctxMarkA(const char *text)

@@ -114,9 +114,19 @@ static void initialize(void)
     atomic_store(&fake.init, 1);
 }
 
-FAKE_API void fake_rocprofiler_hip_started(void)
+FAKE_API int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables,
+                                       uint64_t count)
 {
+    (void)version, (void)instance;
+    if (strcmp(name, "hip") != 0 || count != 1)
+        return STATUS_ERROR;
     initialize();
+    *(struct fake_hip_table *)tables[0] = (struct fake_hip_table){
+#define FAKE_MEMBER(type, name, parameters) .name = name,
+        FAKE_ROCPROFILER_HOOKS(FAKE_MEMBER)
+#undef FAKE_MEMBER
+    };
+    return 0;
 }
 
 FAKE_API int rocprofiler_force_configure(rocprofiler_abi_configure configure)
@@ -126,6 +136,7 @@ FAKE_API int rocprofiler_force_configure(rocprofiler_abi_configure configure)
         return fault ? fault : STATUS_LOCKED;
     if (fault_number("rocprofiler_silent", 0))
         return 0;
+    setenv("ROCPROFILER_REGISTER_FORCE_LOAD", "1", 1); /* as the real one: HIP's start shall find it */
     fake.forced = configure;
     initialize();
     return 0;

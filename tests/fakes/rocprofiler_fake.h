@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the look-alike HIP runtime tells the look-alike rocprofiler-sdk, which
- * it finds at run time as the real one does, and what the parts of that library
- * say to each other. */
+/* What the look-alike HIP runtime reports to the look-alike rocprofiler-sdk, and
+ * what the parts of that library say to each other. As with the real ones, HIP
+ * registers a table with librocprofiler-register, which passes it on. */
 #ifndef FAKES_ROCPROFILER_FAKE_H
 #define FAKES_ROCPROFILER_FAKE_H
 
@@ -16,9 +16,8 @@ struct fake_hip_launch {
     uint64_t start, end;
 };
 
-/* X(return type, name, parameters): exported by the fake rocprofiler, called by the fake HIP */
+/* X(return type, name, parameters): of the fake rocprofiler, called by the fake HIP */
 #define FAKE_ROCPROFILER_HOOKS(X)                                                                                      \
-    X(void, fake_rocprofiler_hip_started, (void))                                                                      \
     X(uint64_t, fake_rocprofiler_now, (void))                                                                          \
     X(uint64_t, fake_rocprofiler_call, (const char *name))                                                             \
     X(void, fake_rocprofiler_call_end, (uint64_t correlation, const char *name, uint64_t start))                       \
@@ -30,9 +29,19 @@ struct fake_hip_launch {
       (uint64_t correlation, int operation, uint64_t agent, uint64_t address, uint64_t bytes))                         \
     X(void, fake_rocprofiler_marker, (int operation, const char *text, uint64_t *range_id))
 
-#define FAKE_DECLARE(type, name, parameters) FAKE_API type name parameters;
+struct fake_hip_table { /* what HIP registers: rocprofiler-sdk puts its functions into it */
+#define FAKE_MEMBER(type, name, parameters) type(*name) parameters;
+    FAKE_ROCPROFILER_HOOKS(FAKE_MEMBER)
+#undef FAKE_MEMBER
+};
+#define FAKE_DECLARE(type, name, parameters) type name parameters;
 FAKE_ROCPROFILER_HOOKS(FAKE_DECLARE)
 #undef FAKE_DECLARE
+FAKE_API int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables,
+                                       uint64_t count);
+/* import: a function of the library that registers, or NULL. */
+FAKE_API int rocprofiler_register_library_api_table(const char *name, uint32_t (*import)(void), uint32_t version,
+                                                    void **tables, uint64_t count, uint64_t *id);
 
 /* rocprofiler's own functions, declared by the product's list of them */
 #define FAKE_DECLARE(member, symbol, parameters) FAKE_API int symbol parameters;

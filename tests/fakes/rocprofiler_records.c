@@ -20,7 +20,7 @@ static uint64_t thread_id(void)
     return (uint64_t)syscall(SYS_gettid);
 }
 
-FAKE_API uint64_t fake_rocprofiler_now(void)
+uint64_t fake_rocprofiler_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
@@ -141,13 +141,13 @@ FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, co
 
 /* ---- calls and work ---- */
 
-FAKE_API uint64_t fake_rocprofiler_call(const char *name)
+uint64_t fake_rocprofiler_call(const char *name)
 {
     (void)name;
     return atomic_fetch_add(&next_correlation, 1);
 }
 
-FAKE_API void fake_rocprofiler_call_end(uint64_t correlation, const char *name, uint64_t start)
+void fake_rocprofiler_call_end(uint64_t correlation, const char *name, uint64_t start)
 {
     const uint32_t kind = ROCPROFILER_ABI_KIND_HIP_RUNTIME_API;
     uint64_t end = fake_rocprofiler_now();
@@ -161,7 +161,7 @@ FAKE_API void fake_rocprofiler_call_end(uint64_t correlation, const char *name, 
         fake_buffer_put((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &older, sizeof older);
 }
 
-FAKE_API uint64_t fake_rocprofiler_load(const char *kernel_name, const void *code, size_t code_bytes)
+uint64_t fake_rocprofiler_load(const char *kernel_name, const void *code, size_t code_bytes)
 {
     enum { CODE_OFFSET = 4096 };
     char uri[64];
@@ -199,7 +199,7 @@ FAKE_API uint64_t fake_rocprofiler_load(const char *kernel_name, const void *cod
     return kernel_id;
 }
 
-FAKE_API void fake_rocprofiler_launch(const struct fake_hip_launch *launch)
+void fake_rocprofiler_launch(const struct fake_hip_launch *launch)
 {
     const uint32_t kind = ROCPROFILER_ABI_KIND_KERNEL_DISPATCH;
     struct rocprofiler_abi_dispatch record = {.size = sizeof record,
@@ -222,8 +222,8 @@ FAKE_API void fake_rocprofiler_launch(const struct fake_hip_launch *launch)
     fake_buffer_put((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record);
 }
 
-FAKE_API void fake_rocprofiler_copy(uint64_t correlation, int operation, uint64_t src, uint64_t dst, uint64_t bytes,
-                                    uint64_t start, uint64_t end)
+void fake_rocprofiler_copy(uint64_t correlation, int operation, uint64_t src, uint64_t dst, uint64_t bytes,
+                           uint64_t start, uint64_t end)
 {
     const uint32_t kind = ROCPROFILER_ABI_KIND_MEMORY_COPY;
     struct { /* 1.0 tells the addresses, too */
@@ -235,8 +235,7 @@ FAKE_API void fake_rocprofiler_copy(uint64_t correlation, int operation, uint64_
     fake_buffer_put((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record);
 }
 
-FAKE_API void fake_rocprofiler_memory(uint64_t correlation, int operation, uint64_t agent, uint64_t address,
-                                      uint64_t bytes)
+void fake_rocprofiler_memory(uint64_t correlation, int operation, uint64_t agent, uint64_t address, uint64_t bytes)
 {
     int kind = memory_kind();
     uint64_t now = fake_rocprofiler_now();
@@ -252,7 +251,7 @@ FAKE_API void fake_rocprofiler_memory(uint64_t correlation, int operation, uint6
         fake_buffer_put(kind, ROCPROFILER_ABI_CATEGORY_TRACING, (uint32_t)kind, &older, sizeof older);
 }
 
-FAKE_API void fake_rocprofiler_marker(int operation, const char *text, uint64_t *range_id)
+void fake_rocprofiler_marker(int operation, const char *text, uint64_t *range_id)
 {
     const int kind = ROCPROFILER_ABI_CALLBACK_MARKER_CORE_API;
     struct rocprofiler_abi_marker marker = {.size = sizeof marker, .arguments.message = text};
