@@ -53,6 +53,20 @@ gpufl_status buffer_pool_setup(void)
     return status;
 }
 
+void buffer_pool_abandon(void)
+{
+    pthread_mutex_init(&pool.mutex, NULL);
+    if (!pool.is_set_up)
+        return;
+    queue_init(&pool.free_buffers, pool.free_slots, queue_slots);
+    queue_init(&pool.free_reserve, pool.reserve_slots, queue_slots);
+    queue_init(&pool.completed, pool.completed_slots, queue_slots);
+    atomic_store(&pool.pool_made, 0);
+    atomic_store(&pool.reserve_made, 0);
+    atomic_store(&pool.lent, 0);
+    atomic_store(&pool.sleepers, 0);
+}
+
 static struct buffer_head *fresh_buffer(void)
 {
     /* Recycled buffers come first, so memory grows only with what is in use at once. */

@@ -25,6 +25,8 @@ struct filled_buffer {
 };
 
 NODISCARD gpufl_status buffer_pool_setup(void); /* once per process */
+/* In a forked child: every buffer is free again, whatever threads of the parent were just doing with them. */
+void buffer_pool_abandon(void);
 /* For CUPTI, on any thread. */
 uint8_t *buffer_pool_request(size_t *size);
 void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid);

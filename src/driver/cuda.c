@@ -19,6 +19,8 @@ struct cuda {
 static struct cuda the_cuda;
 static atomic_bool is_loaded; /* and bound: from then on nobody needs the lock */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_initialized;  /* by this process, as far as was seen */
+static atomic_bool was_initialized; /* by a process that this one was forked from */
 
 static void bind_functions(struct cuda *cuda)
 {
@@ -61,6 +63,19 @@ gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem
 void cuda_abandon(void)
 {
     pthread_mutex_init(&load_lock, NULL); /* a thread of the parent may have held it */
+    if (atomic_exchange(&is_initialized, false))
+        atomic_store(&was_initialized, true);
+}
+
+void cuda_note_use(void)
+{
+    if (!atomic_load_explicit(&is_initialized, memory_order_relaxed)) /* mostly it is: no cache line is written */
+        atomic_store(&is_initialized, true);
+}
+
+bool cuda_is_of_parent(void)
+{
+    return atomic_load(&was_initialized);
 }
 
 static const char *result_text(const struct cuda *cuda, int result)
@@ -95,6 +110,7 @@ int cuda_device_count(const struct cuda *cuda)
     int count = 0;
     if (!cuda->device_count || cuda->device_count(&count) != CUDA_ABI_SUCCESS || count < 0)
         return 0;
+    cuda_note_use(); /* it answers only when it is initialized */
     return count;
 }
 

@@ -25,6 +25,10 @@ struct cuda; /* opaque, process-wide, never unloaded */
 /* Only a libcuda that is already mapped, unless may_load. */
 NODISCARD gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem);
 void cuda_abandon(void); /* in a forked child */
+/* CUDA was seen at work in this process. Any thread, also in a callback. */
+void cuda_note_use(void);
+/* CUDA was seen at work in a process that this one was forked from: here it cannot be used. */
+bool cuda_is_of_parent(void);
 /* For commands (info, doctor, demo), never in a user's process. */
 NODISCARD gpufl_status cuda_initialize(struct cuda *cuda, struct problem *problem);
 int cuda_driver_version(const struct cuda *cuda); /* 13000 = 13.0; 0 unknown */

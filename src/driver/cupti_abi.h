@@ -270,6 +270,7 @@ typedef void cupti_abi_callback_fn(void *user, uint32_t domain, uint32_t cbid, c
     X(get_stream_id, cuptiGetStreamIdEx, (void *context, void *stream, uint8_t is_per_thread, uint32_t *id))        \
     X(push_external, cuptiActivityPushExternalCorrelationId, (uint32_t kind, uint64_t id))                          \
     X(pop_external, cuptiActivityPopExternalCorrelationId, (uint32_t kind, uint64_t * id))                          \
-    X(get_cubin_crc, cuptiGetCubinCrc, (struct cupti_abi_cubin_crc_params * params))
+    X(get_cubin_crc, cuptiGetCubinCrc, (struct cupti_abi_cubin_crc_params * params))                                \
+    X(finalize, cuptiFinalize, (void))
 
 #endif

@@ -3,6 +3,7 @@
  * it also keeps a second profiler from taking our records. */
 #include "driver/cupti_events.h"
 
+#include "driver/cuda.h"
 #include "driver/cuda_abi.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_subscription.h"
@@ -174,6 +175,7 @@ static void on_callback(void *user, uint32_t domain, uint32_t cbid, const void *
     (void)user;
     if (!data)
         return;
+    cuda_note_use();
     if (domain == CUPTI_ABI_DOMAIN_RUNTIME || domain == CUPTI_ABI_DOMAIN_DRIVER) {
         on_api_call(domain, cbid, data);
     } else if (domain == CUPTI_ABI_DOMAIN_RESOURCE && gate_enter(&events.gate)) {
@@ -342,6 +344,12 @@ void cupti_release(struct cupti *cupti)
 void cupti_subscription_abandon(void)
 {
     gate_abandon(&events.gate);
+    events.subscriber = NULL;
+    events.has_resources = false;
+    atomic_store(&events.call_groups, 0);
+    atomic_store(&events.launch_groups, 0);
+    atomic_store(&events.on_call, NULL);
+    atomic_store(&events.listener, NULL);
 }
 
 uint64_t cupti_cubin_crc(const struct cupti *cupti, const void *cubin, size_t cubin_bytes)

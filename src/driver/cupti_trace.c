@@ -3,8 +3,10 @@
  * CUPTI's buffer functions carry no user pointer and may still be called while
  * or after a trace stops, so the state they use is process-wide and entered
  * through a gate that stop closes and then waits to be empty. */
+#include "driver/cuda.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_events.h"
+#include "driver/cupti_fork.h"
 #include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
 #include "driver/gate.h"
@@ -72,6 +74,7 @@ static void on_buffer_request(uint8_t **buffer, size_t *size, size_t *max_record
     size_t bytes = 0;
     if (gate_enter(&trace.gate)) {
         given = trace.buffer_request(&bytes);
+        cuda_note_use();
         gate_leave(&trace.gate);
     }
     if (!given)
@@ -243,7 +246,11 @@ static gpufl_status enable_kernels(struct cupti *cupti, struct problem *problem)
 static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options *options,
                           struct cupti_trace_result *result, struct problem *problem)
 {
-    gpufl_status status = cupti_claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
+    gpufl_status status = cupti_start_afresh(cupti, problem);
+    if (status != GPUFL_OK)
+        return status;
+    cupti_use_noted();
+    status = cupti_claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
     if (status != GPUFL_OK)
         return status;
     trace.buffer_request = options->buffer_request;
@@ -298,14 +305,18 @@ gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_opt
 
 void cupti_flush(struct cupti *cupti, bool forced)
 {
+    cupti_use_begin();
     cupti_note(cupti, "cuptiActivityFlushAll", cupti->call.flush_all(forced ? CUPTI_ABI_FLUSH_FORCED : 0));
+    cupti_use_end();
 }
 
 static void collect_dropped(struct cupti *cupti)
 {
     size_t dropped = 0;
+    cupti_use_begin();
     if (cupti->call.get_dropped && cupti->call.get_dropped(NULL, 0, &dropped) == CUPTI_ABI_SUCCESS)
         atomic_fetch_add(&trace.dropped, dropped);
+    cupti_use_end();
 }
 
 bool cupti_trace_is_stuck(void)
@@ -338,6 +349,12 @@ void cupti_trace_abandon(void)
 {
     pthread_mutex_init(&trace_lock, NULL); /* a thread of the parent may have held it */
     gate_abandon(&trace.gate);
+    trace.is_running = false;
+    trace.kinds = trace.record_groups = 0;
+    trace.api_way = API_UNDECIDED;
+    atomic_store(&trace.dropped, 0);
+    for (int i = 0; i < spare_count; i++)
+        atomic_flag_clear(&spares[i].is_lent);
     cupti_subscription_abandon();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/buffer_pool.h"
 #include "capture/collector.h"
 #include "capture/session_frame.h"
 #include "capture/thread_log.h"
@@ -246,7 +247,7 @@ static void after_fork_in_child(void)
 {
     bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */
     log_abandon();
-    driver_abandon();
+    driver_after_fork_in_child(is_whole);
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
     scope_listeners_abandon();
     if (is_whole && session.is_running) {
@@ -255,6 +256,7 @@ static void after_fork_in_child(void)
         collector_abandon(session.collector);
     }
     thread_logs_forget();
+    buffer_pool_abandon();
     session.writer = NULL;
     session.sampler = NULL;
     session.collector = NULL;
@@ -387,15 +389,22 @@ static void unlock(void)
     (void)settle_wishes();
 }
 
+static void before_fork(void)
+{
+    session_mutex_before_fork();
+    driver_before_fork();
+}
+
 static void after_fork_in_parent(void)
 {
+    driver_after_fork_in_parent();
     if (session_mutex_after_fork_in_parent())
         (void)settle_wishes();
 }
 
 static void handle_forks(void)
 {
-    pthread_atfork(session_mutex_before_fork, after_fork_in_parent, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void attend_forks(void)

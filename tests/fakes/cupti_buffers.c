@@ -265,12 +265,16 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-static void worker_start(void)
+static void worker_prepare(void)
 {
     drop_every = fault_number("drop_every", 0);
     absurd_every = fault_number("absurd_record_every", 0);
     has_storm = fault_number("storm", 0);
     pthread_key_create(&thread_key, thread_channel_release);
+}
+
+static void worker_start(void)
+{
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the application's */
@@ -282,10 +286,48 @@ static void worker_start(void)
 
 void buffers_register(cupti_abi_buffer_request_fn *request, cupti_abi_buffer_complete_fn *complete)
 {
-    static pthread_once_t started = PTHREAD_ONCE_INIT;
-    pthread_once(&started, worker_start);
+    static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+    static atomic_int worker_pid; /* a forked child has no worker until it registers afresh */
+    pthread_once(&prepared, worker_prepare);
+    if (atomic_exchange(&worker_pid, getpid()) != getpid())
+        worker_start();
     atomic_store(&client_complete, complete);
     atomic_store(&client_request, request);
+}
+
+void buffers_after_fork(void)
+{
+    pthread_mutex_init(&channels_lock, NULL);
+    pthread_mutex_init(&queue_lock, NULL);
+    pthread_mutex_init(&device_channel.lock, NULL);
+    for (struct channel *channel = channels; channel != NULL; channel = channel->next)
+        pthread_mutex_init(&channel->lock, NULL);
+    deliveries_running = 0;
+}
+
+static void channel_forget(struct channel *channel)
+{
+    pthread_mutex_lock(&channel->lock);
+    free(channel->filling);
+    channel->filling = NULL;
+    pthread_mutex_unlock(&channel->lock);
+}
+
+void buffers_forget(void)
+{
+    atomic_store(&client_request, NULL);
+    pthread_mutex_lock(&channels_lock);
+    for (struct channel *channel = channels; channel != NULL; channel = channel->next)
+        channel_forget(channel);
+    pthread_mutex_unlock(&channels_lock);
+    channel_forget(&device_channel);
+    while (queue_deliver_one()) { /* those were complete before */
+    }
+    pthread_mutex_lock(&queue_lock);
+    while (deliveries_running > 0 && !is_delivering)
+        pthread_cond_wait(&queue_changed, &queue_lock);
+    pthread_mutex_unlock(&queue_lock);
+    atomic_store(&dropped, 0);
 }
 
 void buffers_wake_worker(uint32_t period_ms)

@@ -21,6 +21,9 @@ void channel_complete(struct channel *channel);
 /* Hands all buffers over and returns when the client has them; with_empty also unused ones. */
 void buffers_flush(bool with_empty);
 size_t buffers_take_dropped(void);
+/* cuptiFinalize: no client any more. Buffers that are not full are never handed back, as on an H200 (CUPTI 13.0). */
+void buffers_forget(void);
+void buffers_after_fork(void); /* in the child: locks of the parent's threads */
 void buffers_wake_worker(uint32_t period_ms);
 
 #endif

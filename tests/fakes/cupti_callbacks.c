@@ -26,6 +26,10 @@ static pthread_mutex_t subscriber_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool has_subscriber;
 static atomic_uint calls_running; /* callbacks under way, which unsubscribing waits for */
 static _Thread_local unsigned calls_running_here;
+/* In a child forked from a process that is subscribed: the subscription is inherited, so that another is refused (39);
+ * after unsubscribing, subscribing hangs; cuptiFinalize makes a fresh start (H200, CUPTI 13.0, 2026-11-16). */
+static atomic_int subscriber_pid;
+static atomic_bool is_orphaned; /* unsubscribed, in such a child */
 static atomic_ullong wanted[DOMAIN_COUNT][CALL_ID_LIMIT / 64];
 
 static bool is_wanted(uint32_t domain, uint32_t cbid)
@@ -96,6 +100,8 @@ static int subscribe(void **handle, cupti_abi_callback_fn *callback, void *user,
     int result = cupti_attach();
     if (result != CUPTI_ABI_SUCCESS)
         return result;
+    while (atomic_load(&is_orphaned))
+        pause();
     int64_t delay_ms = fault_number("subscribe_starts_cuda_ms", -1);
     if (delay_ms >= 0)
         cuda_start_after(delay_ms);
@@ -110,6 +116,7 @@ static int subscribe(void **handle, cupti_abi_callback_fn *callback, void *user,
         subscriber.user = user;
         snprintf(subscriber.name, sizeof subscriber.name, "%s",
                  params != NULL && params->name != NULL ? params->name : "unnamed");
+        atomic_store(&subscriber_pid, getpid());
         atomic_store(&has_subscriber, true);
         *handle = &subscriber;
     }
@@ -131,6 +138,13 @@ int cuptiSubscribe_v2(void **handle, cupti_abi_callback_fn *callback, void *user
         (params->struct_size != sizeof *params || (params->name != NULL && strlen(params->name) > 53)))
         result = CUPTI_INVALID_PARAMETER;
     return result != CUPTI_ABI_SUCCESS ? result : subscribe(handle, callback, user, params);
+}
+
+void callbacks_after_fork(void)
+{
+    pthread_mutex_init(&subscriber_lock, NULL);
+    atomic_store(&calls_running, calls_running_here);
+    atomic_store(&is_orphaned, false);
 }
 
 void callbacks_reset(void)
@@ -157,8 +171,10 @@ static int handle_check(const char *function, const void *handle, uint32_t domai
 int cuptiUnsubscribe(void *handle)
 {
     int result = handle_check("cuptiUnsubscribe", handle, 0);
-    if (result == CUPTI_ABI_SUCCESS)
+    if (result == CUPTI_ABI_SUCCESS) {
+        atomic_store(&is_orphaned, atomic_load(&subscriber_pid) != getpid());
         callbacks_reset();
+    }
     return result;
 }
 

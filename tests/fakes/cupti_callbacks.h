@@ -13,5 +13,6 @@ void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descri
 void callbacks_context(uint32_t cbid, void *context, void *stream);
 /* Forgets the subscriber. */
 void callbacks_reset(void);
+void callbacks_after_fork(void); /* in the child, when it finalizes: what the parent's threads held is free */
 
 #endif

@@ -18,7 +18,6 @@ FAKE_API int cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id);
 FAKE_API int cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t *last_id);
 FAKE_API int cuptiActivityEnableLatencyTimestamps(uint8_t enable);
 FAKE_API int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **name);
-FAKE_API int cuptiFinalize(void);
 
 /* CUptiResult, beyond what the product names */
 enum { CUPTI_INVALID_PARAMETER = 1, CUPTI_INVALID_OPERATION = 7, CUPTI_NOT_COMPATIBLE = 14, CUPTI_QUEUE_EMPTY = 32 };

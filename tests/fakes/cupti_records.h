@@ -33,5 +33,7 @@ void record_sync(const struct fake_sync *sync);
 void record_memory(const struct fake_memory *memory);
 /* Writes out GPU work that has ended; with_running also the rest, with end 0. True: some is left. */
 bool records_reap(bool with_running);
+void works_forget(void);     /* cuptiFinalize: GPU work under way has no record */
+void works_after_fork(void); /* in the child: locks of the parent's threads */
 
 #endif

@@ -245,3 +245,16 @@ bool records_reap(bool with_running)
         pending_write(&pending, now_ns);
     }
 }
+
+void works_after_fork(void)
+{
+    pthread_mutex_init(&reap_lock, NULL);
+    pthread_mutex_init(&heap_lock, NULL);
+}
+
+void works_forget(void)
+{
+    pthread_mutex_lock(&heap_lock);
+    heap_count = 0;
+    pthread_mutex_unlock(&heap_lock);
+}

@@ -23,6 +23,8 @@ static atomic_int initialized_pid;         /* a forked child must not use the pa
 void fake_cuda_set_tracer(const struct fake_tracer *tracer)
 {
     atomic_store(&tracer_current, tracer);
+    if (tracer == NULL)
+        atomic_store(&correlation_count, 0); /* after cuptiFinalize ids begin at 1 again (H200, CUPTI 13.0) */
 }
 
 const struct fake_tracer *tracer_get(void)

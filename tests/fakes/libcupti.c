@@ -327,12 +327,21 @@ int cuptiFinalize(void)
     int result = fault_result("cuptiFinalize");
     if (result != CUPTI_ABI_SUCCESS)
         return result;
+    if (atomic_load(&attached_pid) != 0 && atomic_load(&attached_pid) != getpid()) {
+        pthread_mutex_init(&attach_lock, NULL);
+        callbacks_after_fork();
+        works_after_fork();
+        buffers_after_fork();
+    }
     for (uint32_t kind = 1; kind <= CUPTI_ABI_KIND_LAST_KNOWN; kind++)
         (void)cuptiActivityDisable(kind);
     callbacks_reset();
     pthread_mutex_lock(&attach_lock);
     if (driver_set_tracer != NULL)
         driver_set_tracer(NULL);
+    atomic_store(&attached_pid, 0);
     pthread_mutex_unlock(&attach_lock);
+    works_forget();
+    buffers_forget();
     return CUPTI_ABI_SUCCESS;
 }
