@@ -484,6 +484,7 @@ gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_r
     result->damaged_sessions = atomic_load(&agent->counters.sessions_damaged);
     result->left_out_windows = atomic_load(&agent->counters.windows_left_out);
     result->quarantined_windows = atomic_load(&agent->counters.windows_quarantined);
+    result->rejected_lines = atomic_load(&agent->counters.lines_rejected);
     result->dropped_lines = atomic_load(&agent->counters.lines_dropped);
     result->waiting_sessions = atomic_load(&agent->counters.sessions_waiting) - agent->duplicate_count;
     agent_close(agent);

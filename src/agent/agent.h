@@ -48,6 +48,7 @@ struct agent_options {
 struct agent_result {
     uint64_t sessions, windows, lines, bytes;
     uint64_t left_out_lines, missing_lines, left_out_windows, quarantined_windows, dropped_lines;
+    uint64_t rejected_lines;   /* in windows that the server took */
     uint64_t damaged_sessions; /* that have a file which could not be read whole */
     uint64_t waiting_sessions; /* not, or not as a whole, with the server */
 };

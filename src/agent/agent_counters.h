@@ -13,6 +13,7 @@
     X(sessions_tracked, "gpufl_agent_sessions", GAUGE, "Session directories that are followed.")                     \
     X(sessions_waiting, "gpufl_agent_sessions_waiting", GAUGE, "Sessions that are not wholly with the server.")      \
     X(spool_bytes, "gpufl_agent_spool_bytes", GAUGE, "Bytes of all session directories.")                            \
+    X(quarantine_bytes, "gpufl_agent_quarantine_bytes", GAUGE, "Bytes of windows in quarantine.")                    \
     X(backlog_bytes, "gpufl_agent_backlog_bytes", GAUGE, "Bytes of log files that are not with the server.")         \
     X(windows_sent, "gpufl_agent_windows_sent_total", COUNTER, "Windows that the server took.")                      \
     X(lines_sent, "gpufl_agent_lines_sent_total", COUNTER, "Lines that the server took.")                            \

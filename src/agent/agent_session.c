@@ -222,8 +222,7 @@ static void move_on(struct agent_session *session, const struct agent_work *work
                     session->dir, channel_names[channel], window->left_out_lines, window->missing_lines);
 }
 
-/* A file holds more than could be read; it is not deleted either. */
-static void note_damage(struct agent_session *session, const struct agent_work *work)
+void agent_session_note_damage(struct agent_session *session, const struct agent_work *work)
 {
     if (!session->has_damage)
         counter_add(&work->counters->sessions_damaged, 1);
@@ -246,8 +245,20 @@ static enum step_result put_aside(struct agent_session *session, const struct ag
     log_message(GPUFL_LOG_ERROR, "session %s: %s from %" PRIu64 ": put into quarantine: %s", session->sender.session_id,
                 channel_names[channel], work->window->first, reason);
     session->state.is_acknowledged = false;
+    session->state.refused_lines += work->window->window.lines;
     move_on(session, work, channel);
     return STEP_MORE;
+}
+
+/* The server has the window, but perhaps not every line of it: those are only here, and must be known to be so before
+ * anything else happens. */
+static enum step_result note_taken(struct agent_session *session, const struct agent_work *work, enum channel channel)
+{
+    uint64_t rejected = work->shipper->rejected_lines;
+    session->state.is_acknowledged &= work->shipper->is_acknowledged && !rejected;
+    session->state.refused_lines += rejected;
+    move_on(session, work, channel);
+    return !rejected || save_now(session, work) ? STEP_MORE : STEP_IDLE;
 }
 
 static enum step_result send_window(struct agent_session *session, const struct agent_work *work, enum channel channel)
@@ -277,13 +288,12 @@ static enum step_result send_window(struct agent_session *session, const struct 
     if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel]) {
         shipment = SHIPMENT_TAKEN;
         work->shipper->is_acknowledged = false; /* not in so many words */
+        work->shipper->rejected_lines = 0;
     }
     session->is_repeating[channel] |= shipment == SHIPMENT_RETRY || shipment == SHIPMENT_STOPPED;
     switch (shipment) {
     case SHIPMENT_TAKEN:
-        session->state.is_acknowledged &= work->shipper->is_acknowledged;
-        move_on(session, work, channel);
-        return STEP_MORE;
+        return note_taken(session, work, channel);
     case SHIPMENT_POISON:
         return put_aside(session, work, channel);
     case SHIPMENT_REFUSED:
@@ -317,7 +327,7 @@ static enum step_result step_channel(struct agent_session *session, const struct
         tell_once(session, GPUFL_LOG_WARNING, window->reason);
     *is_drained = result == STREAM_NOTHING;
     if (window->has_damage && result != STREAM_AGAIN)
-        note_damage(session, work);
+        agent_session_note_damage(session, work);
     switch (result) {
     case STREAM_WINDOW:
         session->backlog_bytes += window->window.raw_bytes;

@@ -17,6 +17,12 @@ struct agent_work {
     bool is_once;
 };
 
+/* What is not deleted because it is not proven to be the session's own, as long as nothing changes. */
+struct kept_files {
+    uint64_t bytes, foreign_bytes; /* of all files of the session then; of those that are no recording at all */
+    int64_t changed_wall_ns;
+};
+
 struct agent_session {
     char dir[512];
     struct sender sender;
@@ -38,6 +44,7 @@ struct agent_session {
     int64_t lock_gone_ns;    /* mono; when it was first seen without a writer; 0: it may have one */
     int64_t changed_wall_ns; /* the newest file's */
     uint64_t bytes, backlog_bytes;
+    struct kept_files kept;
     char said[256]; /* the last trouble told */
 };
 
@@ -62,6 +69,8 @@ void agent_session_take_over(struct agent_session *session, const struct agent_s
 enum step_result agent_session_step(struct agent_session *session, const struct agent_work *work);
 /* How much the files are, and when the newest of them changed (0: there is none). */
 void agent_session_measure(const struct session_files *files, uint64_t *bytes, int64_t *changed_wall_ns);
+/* A file holds something else than records of the session that can be read: nothing of it is deleted as sent. */
+void agent_session_note_damage(struct agent_session *session, const struct agent_work *work);
 /* Puts on the disk what the server acknowledged since the last time. */
 void agent_session_save(struct agent_session *session, const struct agent_work *work);
 

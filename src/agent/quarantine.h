@@ -10,4 +10,13 @@
 NODISCARD gpufl_status quarantine_add(const char *dir, const char *session_id, enum channel channel,
                                       const struct stream_window *window, const char *reason, struct problem *problem);
 
+/* How much the windows in quarantine take. Other files in the directory do not count. */
+uint64_t quarantine_bytes(const char *dir);
+
+struct quarantine_drop {
+    uint64_t windows, bytes;
+};
+/* Deletes the oldest windows until `wanted` bytes are free or none is left; other files stay. */
+void quarantine_make_room(const char *dir, uint64_t wanted, struct quarantine_drop *drop);
+
 #endif

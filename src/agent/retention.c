@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/retention.h"
 
+#include "agent/file_proof.h"
+#include "agent/quarantine.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "logfile/segment.h"
@@ -53,15 +55,61 @@ static bool is_unchanged(const struct agent_session *session, const struct sessi
     return bytes == session->bytes && changed_wall_ns == session->changed_wall_ns;
 }
 
-/* Whatever else somebody put there stays, and its directory with it. */
-static uint64_t remove_files(const struct session_files *files)
+/* What deletion of a whole session is for, and what it did. */
+struct removal {
+    bool is_unsent_too;
+    uint64_t bytes;              /* deleted */
+    uint64_t unsent, unnumbered; /* lines in them that the server does not have; that have no number */
+    uint64_t foreign_bytes;
+    bool is_gone; /* with its directory */
+};
+
+static bool has_recording(const struct file_proof *proofs, size_t count)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < files->count; i++)
-        bytes += remove_file(files->dir_fd, files->items[i].name);
+    for (size_t i = 0; i < count; i++)
+        if (proofs[i].is_recording)
+            return true;
+    return false;
+}
+
+/* Whether the file may go. Empty ones go with a recording. */
+static bool is_removable(const struct removal *removal, const struct file_proof *proof)
+{
+    return !proof->bytes || (proof->is_recording && (removal->is_unsent_too || !proof->unsent));
+}
+
+static void tell_kept(const struct agent_session *session, const char *name, const struct file_proof *proof)
+{
+    if (!session->kept.bytes)
+        log_message(GPUFL_LOG_WARNING, "%s/%s: kept: %s", session->dir, name,
+                    !proof->records        ? "it is no recording of this session"
+                    : !proof->is_recording ? "not every line of it is a record of this session"
+                                           : "the server does not have every line of it");
+}
+
+/* Removes what is proven to be the session's. Whatever else somebody put there stays, and its directory with it. */
+static void remove_files(const struct agent_session *session, const struct session_files *files,
+                         const struct file_proof *proofs, struct removal *removal)
+{
+    bool is_ours = has_recording(proofs, files->log_count), is_whole = true;
+    for (size_t i = 0; i < files->log_count; i++) {
+        bool is_removed = is_ours && is_removable(removal, &proofs[i]);
+        is_whole &= is_removed;
+        if (!is_removed) {
+            removal->foreign_bytes += proofs[i].records ? 0 : proofs[i].bytes;
+            tell_kept(session, files->items[i].name, &proofs[i]);
+            continue;
+        }
+        removal->bytes += remove_file(files->dir_fd, files->items[i].name);
+        removal->unsent += proofs[i].unsent;
+        removal->unnumbered += proofs[i].unnumbered;
+    }
+    if (!is_whole)
+        return;
+    for (size_t i = files->log_count; i < files->count; i++)
+        removal->bytes += remove_file(files->dir_fd, files->items[i].name);
     remove_notes(files->dir_fd);
     unlinkat(files->dir_fd, ".tmp", AT_REMOVEDIR);
-    return bytes;
 }
 
 /* The session's lock, so that nobody appends while it is deleted. False: somebody has it. *fd is -1 where the file system
@@ -72,29 +120,70 @@ static bool take_lock(const struct session_files *files, int *fd)
     return *fd >= 0 || errno == ENOLCK || errno == ENOTSUP;
 }
 
-/* False: nothing was removed, for somebody has it or wrote to it since the last look; it is looked at again. */
-static bool remove_session(struct agent_session *session, uint64_t *bytes, bool *is_gone)
+/* One for each log file; owned. NULL: no memory. */
+static struct file_proof *prove_files(const struct agent_session *session, const struct session_files *files)
+{
+    struct file_proof *proofs = calloc(files->log_count + 1, sizeof *proofs);
+    for (size_t i = 0; proofs && i < files->log_count; i++)
+        file_prove(&proofs[i], files, &files->items[i], &session->state);
+    return proofs;
+}
+
+/* What is left is not tried again until it changes. */
+static void note_kept(struct agent_session *session, const struct removal *removal)
+{
+    struct session_files files;
+    if (session_files_list(&files, session->dir, NULL))
+        return;
+    agent_session_measure(&files, &session->bytes, &session->changed_wall_ns);
+    session->kept = (struct kept_files){session->bytes, removal->foreign_bytes, session->changed_wall_ns};
+    session_files_free(&files);
+}
+
+/* With the session's lock: whether the files are still those that were proven. */
+static bool is_still_proven(const struct agent_session *session, const struct session_files *proven)
+{
+    struct session_files files;
+    if (session_files_list(&files, session->dir, NULL))
+        return false;
+    bool is_same = files.count == proven->count && is_unchanged(session, &files);
+    session_files_free(&files);
+    return is_same;
+}
+
+/* Nothing is removed where somebody has the session or wrote to it since the last look; it is looked at again. */
+static void remove_session(struct agent_session *session, struct removal *removal)
 {
     struct session_files files;
     int lock_fd = -1;
-    *is_gone = false;
-    *bytes = 0;
     if (session_files_list(&files, session->dir, NULL))
-        return false;
-    bool is_ours = take_lock(&files, &lock_fd);
-    if (is_ours) {
-        /* Once more with the lock: whoever appends had it until now. */
-        session_files_free(&files);
-        is_ours = !session_files_list(&files, session->dir, NULL) && is_unchanged(session, &files);
-    }
-    if (is_ours)
-        *bytes = remove_files(&files);
-    session->is_dirty |= !is_ours;
+        return;
+    struct file_proof *proofs = prove_files(session, &files);
+    /* To take the lock makes a file, which does not belong into somebody else's directory. */
+    bool is_ours = proofs && has_recording(proofs, files.log_count);
+    bool is_free = proofs && (!is_ours || take_lock(&files, &lock_fd)) && is_still_proven(session, &files);
+    if (is_free)
+        remove_files(session, &files, proofs, removal);
+    session->is_dirty |= !is_free;
+    free(proofs);
     session_files_free(&files);
     if (lock_fd >= 0)
         close(lock_fd);
-    *is_gone = is_ours && (rmdir(session->dir) == 0 || errno == ENOENT);
-    return is_ours;
+    removal->is_gone = removal->bytes && (rmdir(session->dir) == 0 || errno == ENOENT);
+    if (is_free && !removal->is_gone)
+        note_kept(session, removal);
+}
+
+/* What is there was looked at before, and may not be deleted. */
+static bool is_kept(const struct agent_session *session)
+{
+    return session->kept.bytes && session->kept.bytes == session->bytes &&
+           session->kept.changed_wall_ns == session->changed_wall_ns;
+}
+
+static uint64_t kept_foreign_bytes(const struct agent_session *session)
+{
+    return is_kept(session) ? session->kept.foreign_bytes : 0;
 }
 
 static void forget(const struct agent_work *work, struct agent_session **slot)
@@ -128,17 +217,16 @@ static void settle_duplicates(struct agent_session **sessions, size_t count, con
 static uint64_t delete_sent(const struct agent_work *work, struct agent_session **sessions, size_t count, size_t at)
 {
     struct agent_session *session = sessions[at];
-    bool is_gone;
-    uint64_t bytes;
-    if (!remove_session(session, &bytes, &is_gone))
+    struct removal removal = {.is_unsent_too = false};
+    remove_session(session, &removal);
+    if (!removal.bytes)
         return 0;
-    counter_add(&work->counters->bytes_deleted, bytes);
+    counter_add(&work->counters->bytes_deleted, removal.bytes);
     log_message(GPUFL_LOG_INFO, "%s: deleted, the server has it", session->dir);
-    session->bytes = session->bytes > bytes ? session->bytes - bytes : 0;
     settle_duplicates(sessions, count, session);
-    if (is_gone)
+    if (removal.is_gone)
         forget(work, &sessions[at]);
-    return bytes;
+    return removal.bytes;
 }
 
 /* Sealed segments of a session that is still written to, oldest first, until `wanted` bytes are free. Only what the
@@ -161,17 +249,21 @@ static uint64_t delete_segments(const struct agent_work *work, struct agent_sess
         bool is_with_server = has_footer && footer.last_seq < state->next_line && session->state.is_acknowledged;
         if (!has_footer || (!is_with_server && !is_unsent_too))
             continue;
+        struct file_proof proof;
+        file_prove(&proof, &files, file, &session->state);
+        if (!proof.is_recording || (is_with_server && proof.unsent)) {
+            agent_session_note_damage(session, work);
+            continue;
+        }
         uint64_t bytes = remove_file(files.dir_fd, file->name);
         freed += bytes;
         if (is_with_server) {
             counter_add(&work->counters->bytes_deleted, bytes);
         } else if (bytes) {
-            uint64_t first = footer.first_seq > state->next_line ? footer.first_seq : state->next_line;
-            uint64_t lines = footer.last_seq >= first ? footer.last_seq - first + 1 : 0;
             counter_add(&work->counters->bytes_dropped, bytes);
-            counter_add(&work->counters->lines_dropped, lines);
+            counter_add(&work->counters->lines_dropped, proof.unsent);
             log_message(GPUFL_LOG_ERROR, "%s/%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent",
-                        session->dir, file->name, lines);
+                        session->dir, file->name, proof.unsent);
         }
     }
     session->bytes = session->bytes > freed ? session->bytes - freed : 0;
@@ -179,61 +271,50 @@ static uint64_t delete_segments(const struct agent_work *work, struct agent_sess
     return freed;
 }
 
-/* Lines of the session that the server does not have. */
-static uint64_t count_unsent(const struct agent_session *session)
+/* A session of which the server does not have everything. */
+static uint64_t drop_session(const struct agent_work *work, struct agent_session **slot)
 {
-    struct session_files files;
-    uint64_t lines = 0;
-    if (session_files_list(&files, session->dir, NULL))
+    struct agent_session *session = *slot;
+    struct removal removal = {.is_unsent_too = true};
+    bool is_finished_one = is_finished(session);
+    uint64_t refused = session->state.refused_lines;
+    remove_session(session, &removal);
+    if (!removal.bytes)
         return 0;
-    for (size_t i = 0; i < files.log_count; i++) {
-        struct line_source source;
-        const struct channel_state *state = &session->state.channels[files.items[i].channel];
-        int fd = session_file_open(files.dir_fd, files.items[i].name);
-        if (fd < 0)
-            continue;
-        if (!line_source_open(&source, fd, session_file_coding(&files.items[i]), UINT64_MAX)) {
-            const char *text;
-            size_t size;
-            while (line_source_next(&source, &text, &size) == LINE_WHOLE) {
-                int64_t seq = line_end_read(text, size).seq;
-                lines += seq < 0 || (uint64_t)seq >= state->next_line;
-            }
-            line_source_close(&source);
-        }
-        close(fd);
-    }
-    session_files_free(&files);
-    return lines;
-}
-
-static uint64_t drop_unsent(const struct agent_work *work, struct agent_session **slot)
-{
-    bool is_gone;
-    uint64_t lines = count_unsent(*slot), bytes;
-    if (!remove_session(*slot, &bytes, &is_gone))
-        return 0;
-    counter_add(&work->counters->lines_dropped, lines);
-    counter_add(&work->counters->bytes_dropped, bytes);
-    log_message(GPUFL_LOG_ERROR, "%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent", (*slot)->dir,
-                lines);
-    (*slot)->bytes = (*slot)->bytes > bytes ? (*slot)->bytes - bytes : 0;
-    if (is_gone)
+    /* Of a session that is sent to its end, lines without numbers were sent, too. */
+    uint64_t lines = is_finished_one ? removal.unsent : removal.unsent + removal.unnumbered;
+    counter_add(&work->counters->lines_dropped, lines + refused);
+    counter_add(&work->counters->bytes_dropped, removal.bytes);
+    session->state.refused_lines = 0;
+    session->is_unsaved = true;
+    if (refused)
+        log_message(GPUFL_LOG_ERROR,
+                    "%s: deleted with %" PRIu64 " lines that the server refused and %" PRIu64
+                    " unsent lines: the disk budget is spent",
+                    session->dir, refused, lines);
+    else
+        log_message(GPUFL_LOG_ERROR, "%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent",
+                    session->dir, lines);
+    if (removal.is_gone)
         forget(work, slot);
-    return bytes;
+    return removal.bytes;
 }
 
-enum victim { VICTIM_SENT, VICTIM_SEGMENTS, VICTIM_UNSENT, VICTIM_UNSENT_SEGMENTS, VICTIM_COUNT };
+/* In the order in which they go: what the server has; what it refused; what it may still take. */
+enum victim { VICTIM_SENT, VICTIM_SEGMENTS, VICTIM_REFUSED, VICTIM_UNSENT, VICTIM_UNSENT_SEGMENTS, VICTIM_COUNT };
 
 static bool is_victim(const struct agent_session *session, enum victim victim)
 {
+    bool has_files = session->is_identified && session->bytes && !is_kept(session);
     switch (victim) {
     case VICTIM_SENT:
-        return is_sent(session);
+        return has_files && is_sent(session);
+    case VICTIM_REFUSED:
+        return has_files && is_finished(session) && session->state.refused_lines;
     case VICTIM_UNSENT:
-        return session->is_identified && !session->is_live && session->bytes;
+        return has_files && !session->is_live;
     default:
-        return session->is_identified && session->bytes;
+        return has_files;
     }
 }
 
@@ -249,25 +330,58 @@ static struct agent_session **find_oldest(struct agent_session **sessions, size_
     return oldest;
 }
 
-static void keep_budget(const struct retention *retention, const struct agent_work *work,
-                        struct agent_session **sessions, size_t count)
+static uint64_t delete_victim(const struct agent_work *work, struct agent_session **sessions, size_t count,
+                              struct agent_session **slot, enum victim victim, uint64_t wanted)
 {
-    uint64_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += sessions[i] ? sessions[i]->bytes : 0;
+    switch (victim) {
+    case VICTIM_SENT:
+        return delete_sent(work, sessions, count, (size_t)(slot - sessions));
+    case VICTIM_REFUSED:
+    case VICTIM_UNSENT:
+        return drop_session(work, slot);
+    default:
+        return delete_segments(work, *slot, victim == VICTIM_UNSENT_SEGMENTS, wanted);
+    }
+}
+
+/* The copies in quarantine go before the sessions that they come from. */
+static uint64_t drop_copies(const struct agent_work *work, uint64_t wanted)
+{
+    struct quarantine_drop drop;
+    quarantine_make_room(work->quarantine_dir, wanted, &drop);
+    if (drop.windows) {
+        counter_add(&work->counters->bytes_dropped, drop.bytes);
+        log_message(GPUFL_LOG_ERROR, "%s: %" PRIu64 " refused windows deleted: the disk budget is spent",
+                    work->quarantine_dir, drop.windows);
+    }
+    return drop.bytes;
+}
+
+static void keep_budget(const struct retention *retention, const struct agent_work *work,
+                        struct agent_session **sessions, size_t count, uint64_t total)
+{
+    const uint64_t max = retention->spool_bytes_max;
     for (enum victim victim = 0; victim < VICTIM_COUNT; victim++) {
         int64_t after_ns = INT64_MIN;
         struct agent_session **slot;
-        while (total > retention->spool_bytes_max && (slot = find_oldest(sessions, count, victim, after_ns)) != NULL) {
+        if (victim == VICTIM_REFUSED && total > max)
+            total -= drop_copies(work, total - max);
+        while (total > max && (slot = find_oldest(sessions, count, victim, after_ns)) != NULL) {
             after_ns = (*slot)->changed_wall_ns;
-            uint64_t wanted = total - retention->spool_bytes_max;
-            uint64_t freed = victim == VICTIM_SENT ? delete_sent(work, sessions, count, (size_t)(slot - sessions))
-                             : victim == VICTIM_UNSENT
-                                 ? drop_unsent(work, slot)
-                                 : delete_segments(work, *slot, victim != VICTIM_SEGMENTS, wanted);
+            uint64_t foreign_before = kept_foreign_bytes(*slot);
+            uint64_t freed = delete_victim(work, sessions, count, slot, victim, total - max);
+            freed += *slot ? kept_foreign_bytes(*slot) - foreign_before : 0;
             total = total > freed ? total - freed : 0;
         }
     }
+}
+
+static uint64_t spool_bytes(struct agent_session **sessions, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += sessions[i] ? sessions[i]->bytes - kept_foreign_bytes(sessions[i]) : 0;
+    return bytes;
 }
 
 void retention_run(const struct retention *retention, const struct agent_work *work, struct agent_session **sessions,
@@ -279,11 +393,13 @@ void retention_run(const struct retention *retention, const struct agent_work *w
             continue;
         bool is_old = retention->keep == AGENT_KEEP_UNACKNOWLEDGED ||
                       now_ns - sessions[i]->changed_wall_ns > (int64_t)retention->keep_days * day_ns;
-        if (is_sent(sessions[i]) && is_old)
+        if (is_sent(sessions[i]) && !is_kept(sessions[i]) && is_old)
             delete_sent(work, sessions, count, i);
         else if (!sessions[i]->state.is_complete && retention->keep == AGENT_KEEP_UNACKNOWLEDGED)
             delete_segments(work, sessions[i], false, UINT64_MAX);
     }
+    uint64_t copies = quarantine_bytes(work->quarantine_dir);
     if (retention->spool_bytes_max)
-        keep_budget(retention, work, sessions, count);
+        keep_budget(retention, work, sessions, count, spool_bytes(sessions, count) + copies);
+    atomic_store(&work->counters->quarantine_bytes, quarantine_bytes(work->quarantine_dir));
 }

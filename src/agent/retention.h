@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is deleted: what the server has, as told; and when the disk budget is spent, the oldest. Unsent lines go last,
- * and are counted. What is deleted was noted as sent before. One thread. */
+/* What is deleted: what the server has, where asked for; and when the disk budget is spent, the oldest. What the server
+ * refused and what it was not sent go last, and are counted. Only files that hold nothing but records of the session are
+ * deleted. One thread. */
 #ifndef GPUFL_AGENT_RETENTION_H
 #define GPUFL_AGENT_RETENTION_H
 

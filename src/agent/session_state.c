@@ -100,6 +100,7 @@ static gpufl_status state_read(const struct state_dir *dir, const struct json_va
         return GPUFL_E_NOT_FOUND;
     state->is_complete = json_get_bool(root, "is_complete", false);
     state->is_acknowledged = json_get_bool(root, "is_acknowledged", false);
+    (void)!read_number(root, "refused_lines", &state->refused_lines);
     for (int i = 0; i < CHANNEL_COUNT; i++) {
         const struct json_value *channel = json_member(channels, channel_names[i]);
         if (channel && !channel_read(&state->channels[i], channel))
@@ -177,6 +178,8 @@ gpufl_status session_state_save(const struct state_dir *dir, const struct sessio
     json_bool(&text, state->is_complete);
     json_key(&text, "is_acknowledged");
     json_bool(&text, state->is_acknowledged);
+    json_key(&text, "refused_lines");
+    json_uint(&text, state->refused_lines);
     json_key(&text, "channels");
     bytes_append_char(&text, '{');
     for (int i = 0; i < CHANNEL_COUNT; i++) {

@@ -26,8 +26,9 @@ struct channel_state {
 
 struct session_state {
     char session_id[65];
-    bool is_complete;     /* the server was told that no more comes */
-    bool is_acknowledged; /* everything so far was acknowledged as durable */
+    bool is_complete;       /* the server was told that no more comes */
+    bool is_acknowledged;   /* everything so far was acknowledged as durable */
+    uint64_t refused_lines; /* that the server was sent and did not keep: only this disk has them */
     struct channel_state channels[CHANNEL_COUNT];
 };
 

@@ -236,7 +236,8 @@ enum shipment shipper_send(struct shipper *shipper, const struct sender *sender,
     if (shipment != SHIPMENT_TAKEN)
         return shipment;
     char reason[120];
-    uint64_t rejected = answer_rejected_lines(shipper->client, &shipper->answer, reason, sizeof reason);
+    uint64_t rejected = shipper->rejected_lines =
+        answer_rejected_lines(shipper->client, &shipper->answer, reason, sizeof reason);
     if (rejected) {
         counter_add(&shipper->counters->lines_rejected, rejected);
         log_message(GPUFL_LOG_WARNING, "session %s: the server did not keep %" PRIu64 " lines%s%s", sender->session_id,

@@ -31,6 +31,7 @@ struct shipper {
     enum body_coding coding;         /* that the server takes */
     bool has_asked;                  /* which that is */
     bool is_acknowledged;            /* the last window taken is durable at the server */
+    uint64_t rejected_lines;         /* of the last window taken */
     unsigned failures;               /* in a row */
     int64_t not_before_ns;           /* mono; of the next request */
     double tokens;                   /* bytes that may go at once */

@@ -79,6 +79,7 @@ static void print_result(const struct agent_result *result, const struct problem
                    {"damaged_sessions", result->damaged_sessions},
                    {"left_out_windows", result->left_out_windows},
                    {"quarantined_windows", result->quarantined_windows},
+                   {"rejected_lines", result->rejected_lines},
                    {"dropped_lines", result->dropped_lines},
                    {"waiting_sessions", result->waiting_sessions}};
     if (!is_json) {
@@ -106,8 +107,9 @@ static int exit_code_of(gpufl_status status, const struct agent_options *options
         return EXIT_USAGE;
     if (status != GPUFL_OK)
         return EXIT_ENVIRONMENT;
-    bool is_whole = !result->quarantined_windows && !result->left_out_lines && !result->damaged_sessions &&
-                    !result->left_out_windows && !result->dropped_lines && !result->waiting_sessions;
+    bool is_whole = !result->quarantined_windows && !result->rejected_lines && !result->left_out_lines &&
+                    !result->damaged_sessions && !result->left_out_windows && !result->dropped_lines &&
+                    !result->waiting_sessions;
     return options->is_once && !is_whole ? EXIT_ANSWER_NO : EXIT_GOOD;
 }
 

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 bool log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document, const char *text,
                      size_t size, char reason[LINE_REASON_SIZE])
@@ -71,4 +72,17 @@ size_t log_line_identity(const struct log_line *line, char key[LINE_IDENTITY_MAX
                         json_get_text(line->object, "session_id", ""), json_get_int(line->object, "ts_ns", -1));
     }
     return (size_t)size;
+}
+
+enum line_session log_line_session(const struct log_line *line, const char *session_id)
+{
+    const struct json_value *member = line->batch ? NULL : json_member(line->object, "session_id");
+    const char *id = line->batch                             ? line->batch->session_id
+                     : member && member->kind == JSON_STRING ? member->text
+                                                             : NULL;
+    size_t size = line->batch ? line->batch->session_id_size : id ? member->text_size : 0;
+    if (!id)
+        return LINE_SESSION_UNNAMED;
+    bool is_same = size == strlen(session_id) && !memcmp(id, session_id, size);
+    return is_same ? LINE_SESSION_SAME : LINE_SESSION_OTHER;
 }

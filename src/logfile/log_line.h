@@ -17,4 +17,8 @@ bool log_line_decode(struct log_line *line, struct batch_view *view, struct json
  * repetitions, 0 for every other line. */
 size_t log_line_identity(const struct log_line *line, char key[LINE_IDENTITY_MAX]);
 
+enum line_session { LINE_SESSION_SAME, LINE_SESSION_OTHER, LINE_SESSION_UNNAMED };
+/* Whether a decoded line belongs to the session. Lines of wire v1 may name none. */
+enum line_session log_line_session(const struct log_line *line, const char *session_id);
+
 #endif

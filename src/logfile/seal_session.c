@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "logfile/line.h"
+#include "logfile/line_source.h"
 #include "logfile/segment.h"
 #include "logfile/session_dir.h"
 
@@ -39,7 +41,32 @@ gpufl_status session_live_retire(const struct session_files *files, struct sessi
     return GPUFL_OK;
 }
 
-/* A sealed file beside its plain one: sealing was interrupted before the unlink, or long before. */
+/* Whether the footer is that of the plain file's lines, all of which are whole. */
+static bool is_sealed_from(const struct segment_footer *footer, int plain_fd)
+{
+    struct stat info;
+    struct line_source lines;
+    if (fstat(plain_fd, &info) || (uint64_t)info.st_size != footer->plain_bytes ||
+        line_source_open(&lines, plain_fd, LINE_CODING_PLAIN, footer->plain_bytes))
+        return false;
+    const char *text;
+    size_t size;
+    uint64_t count = 0, last_seq = 0;
+    bool is_same = true;
+    enum line_result result;
+    while (is_same && (result = line_source_next(&lines, &text, &size)) != LINE_NO_MORE) {
+        struct line_end end = result == LINE_WHOLE ? line_end_read(text, size) : (struct line_end){.seq = -1};
+        is_same = end.crc == LINE_CRC_GOOD && end.seq >= 0;
+        last_seq = is_same ? (uint64_t)end.seq : last_seq;
+        is_same &= count++ || last_seq == footer->first_seq;
+    }
+    is_same &= count == footer->lines && last_seq == footer->last_seq;
+    line_source_close(&lines);
+    return is_same;
+}
+
+/* A sealed file beside its plain one: sealing was interrupted before the unlink, or long before. A plain file that has
+ * other lines stays. */
 static bool finish_interrupted(const struct session_files *files, const struct session_file *plain)
 {
     char name[64];
@@ -50,8 +77,12 @@ static bool finish_interrupted(const struct session_files *files, const struct s
     struct segment_footer footer;
     bool is_whole = !segment_footer_read(fd, &footer, NULL);
     close(fd);
-    if (is_whole)
-        unlinkat(files->dir_fd, plain->name, 0);
+    int plain_fd = is_whole ? session_file_open(files->dir_fd, plain->name) : -1;
+    if (plain_fd >= 0) {
+        if (is_sealed_from(&footer, plain_fd))
+            unlinkat(files->dir_fd, plain->name, 0);
+        close(plain_fd);
+    }
     return is_whole;
 }
 

@@ -29,8 +29,8 @@ struct ingest_body {
     struct ingest_head head;
     struct body_decoder decoder;
     struct store_write *write; /* NULL: the window is there already, or the write failed */
-    bool is_repeated;
-    bool has_failed; /* answer says how; the rest of the body is not looked at */
+    bool is_repeated; /* then its lines are only judged, so that the answer is the one that may have been lost */
+    bool has_failed;  /* answer says how; the rest of the body is not looked at */
     struct ingest_answer answer;
     struct batch_view view;
     struct bytes held;     /* the body's first bytes, should it be refused */
@@ -225,6 +225,12 @@ static void line_read(struct ingest_body *body, enum body_line kind, uint64_t nu
         json_free(&document);
         return;
     }
+    if (body->is_repeated) {
+        if (log_line_session(&line, body->head.session_id) == LINE_SESSION_OTHER)
+            line_reject(body, number, line.type_name, "a line of another session", text, size);
+        json_free(&document);
+        return;
+    }
     enum channel channel = record_catalogue[line.type].channel;
     line.channel = body->head.channel != CHANNEL_COUNT ? body->head.channel
                    : channel != CHANNEL_COUNT          ? channel
@@ -294,7 +300,7 @@ void ingest_body_data(struct ingest_body *body, const void *data, size_t size)
         sha256_add(&body->hash, data, size);
     size_t room = INGEST_HELD_BYTES_MAX - body->held.size;
     bytes_append(&body->held, data, size < room ? size : room);
-    if (body->has_failed || body->is_repeated) {
+    if (body->has_failed) {
         body->decoder.sent_bytes += size;
         return;
     }
@@ -385,7 +391,7 @@ static void commit(struct ingest_body *body)
 static void judge(struct ingest_body *body)
 {
     struct ingest_answer *answer = &body->answer;
-    if (!body->has_failed && !body->is_repeated)
+    if (!body->has_failed)
         take_result(body, body_decoder_finish(&body->decoder, line_take, body));
     if (body->has_failed)
         return;
@@ -394,7 +400,7 @@ static void judge(struct ingest_body *body)
                "the body's CRC32 is %" PRIu32 ", not %" PRIu32 " as X-GpuFlight-Window-CRC32 says", body->crc32,
                body->head.crc32);
     else if (body->is_repeated)
-        answer->status = 202;
+        answer->status = answer->rejected ? 200 : 202;
     else if (!answer->accepted && !answer->rejected)
         refuse(answer, 400, "body_empty", "the body holds no line");
     else if (!answer->accepted)
@@ -414,7 +420,7 @@ static void count(struct ingest_body *body)
     atomic_fetch_add(&counters->bodies_repeated, is_kept && body->is_repeated);
     atomic_fetch_add(&counters->bytes_sent, body->decoder.sent_bytes);
     atomic_fetch_add(&counters->bytes_plain, body->decoder.plain_bytes);
-    atomic_fetch_add(&counters->lines_rejected, answer->rejected);
+    atomic_fetch_add(&counters->lines_rejected, body->is_repeated ? 0 : answer->rejected);
     if (!is_kept)
         return;
     atomic_fetch_add(&counters->lines, answer->accepted);
@@ -429,7 +435,7 @@ void ingest_body_end(struct ingest_body *body, struct ingest_answer *answer)
     int status = body->answer.status;
     if (status >= 400 && status < 500)
         quarantine(body, "body", body->held.data, body->held.size);
-    else if (status == 200)
+    else if (status == 200 && !body->is_repeated)
         quarantine(body, "lines", body->rejected.data, body->rejected.size);
     if (status >= 400)
         body->answer.accepted = body->answer.repeated = 0;

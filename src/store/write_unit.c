@@ -321,16 +321,6 @@ static gpufl_status record_take(struct write_unit *unit, const struct log_line *
     return records->bytes.size > LINES_FLUSH_BYTES ? records_flush(unit, records) : GPUFL_OK;
 }
 
-static bool is_same_session(const struct write_unit *unit, const struct log_line *line)
-{
-    const struct json_value *member = line->batch ? NULL : json_member(line->object, "session_id");
-    const char *id = line->batch                             ? line->batch->session_id
-                     : member && member->kind == JSON_STRING ? member->text
-                                                             : NULL;
-    size_t size = line->batch ? line->batch->session_id_size : id ? member->text_size : 0;
-    return !id || (size == strlen(unit->session_id) && !memcmp(id, unit->session_id, size));
-}
-
 gpufl_status write_unit_line(struct write_unit *unit, const struct log_line *line, const char *text, size_t size,
                              bool *is_repeated, struct problem *problem)
 {
@@ -339,7 +329,7 @@ gpufl_status write_unit_line(struct write_unit *unit, const struct log_line *lin
     if (!line->batch == !line->object || (unsigned)line->channel >= CHANNEL_COUNT ||
         (line->object && (!size || memchr(text, '\n', size))))
         return problem_set(problem, GPUFL_E_INVALID, "not a line of a log");
-    if (!is_same_session(unit, line))
+    if (log_line_session(line, unit->session_id) == LINE_SESSION_OTHER)
         return problem_set(problem, GPUFL_E_INVALID, "a line of another session than %s", unit->session_id);
     uint64_t value;
     unsigned kind = line_sequence(unit, line, &value);

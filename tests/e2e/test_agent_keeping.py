@@ -97,6 +97,102 @@ class Unsent(AgentTest):
         self.assertFalse(session.exists())
 
 
+class Foreign(AgentTest):
+    """Files that only look like a recording by their names."""
+
+    NAME = "0190a5c7-5b1e-7cc3-98f4-5d3f4b6d8a11"
+
+    def foreign(self, **files):
+        directory = self.log / self.NAME
+        directory.mkdir(parents=True)
+        for name, content in files.items():
+            (directory / (name + ".log")).write_bytes(content)
+        return directory
+
+    @staticmethod
+    def contents(directory):
+        return {file.name: file.read_bytes() for file in directory.iterdir()}
+
+    def test_files_that_are_no_recording_are_not_deleted_to_stay_below_the_limit(self):
+        contents = {"system": b"Nov 16 kernel: somebody's own words\n" * 1000, "device": b"without a line's end",
+                    "scope": b'{"type":"note","text":"JSON of somebody else"}\n' * 50}
+        directory = self.foreign(**contents)
+        before = self.contents(directory)
+        for replies in ((), lambda path: Reply(503)):
+            with Server(replies) as server:
+                result, answer = self.once(server, "--spool-bytes", 1, "--delete-after-ack")
+            self.assertEqual(self.contents(directory), before, result.stderr)
+            self.assertEqual(answer["dropped_lines"], 0, result.stderr)
+
+    def test_a_recording_of_another_session_is_not_deleted(self):
+        session = self.record()
+        # Without a job_start the directory's name is the session's.
+        lines = [line for line in (session / "device.log").read_bytes().splitlines(True) if b'"job_start"' not in line]
+        directory = self.foreign(device=b"".join(lines))
+        shutil.rmtree(session)
+        before = self.contents(directory)
+        for replies in ((), lambda path: Reply(503)):
+            with Server(replies) as server:
+                result, _ = self.once(server, "--spool-bytes", 1)
+            self.assertEqual(self.contents(directory), before, result.stderr)
+
+    def test_a_foreign_file_in_a_session_stays_when_the_session_goes(self):
+        for options, replies in ((("--delete-after-ack",), ()), (("--spool-bytes", 1), lambda path: Reply(503))):
+            session = self.record()
+            note = session / "sass.log"
+            note.write_bytes(b"somebody's own words, without an end")
+            with Server(replies) as server:
+                result, _ = self.once(server, *options)
+            left = {name for name in self.contents(session) if not name.startswith(".gpufl-")}
+            self.assertEqual(left, {"sass.log"}, result.stderr)
+            self.assertIn("sass.log", result.stderr)
+            shutil.rmtree(session)
+
+
+class Rejected(AgentTest):
+    """Lines that the server took the window of, and did not keep."""
+
+    ANSWER = Reply(200, {"accepted_for_processing": True, "window_acknowledged": True, "accepted": 1, "rejected": 2,
+                         "errors": [{"line": 1, "type": "x", "reason": "too new"}]})
+
+    def test_a_session_with_rejected_lines_is_kept(self):
+        session = self.record()
+        files = sorted(file.name for file in session.iterdir())
+        with Server([self.ANSWER]) as server:
+            result, answer = self.once(server, "--delete-after-ack")
+            self.assertEqual((result.returncode, answer["rejected_lines"]), (1, 2), result.stderr)
+            self.assertIn("too new", result.stderr)
+            self.assertEqual(server.completed, [session.name])
+            self.once(server, "--delete-after-ack")
+        self.assertEqual(sorted(file.name for file in session.iterdir()), files)
+
+    def test_rejected_lines_go_before_unsent_ones_and_are_counted(self):
+        rejected = self.record()
+        with Server([self.ANSWER]) as server:
+            self.once(server)
+            unsent = self.record()
+            os.utime(unsent / "device.log", (1, 1))
+            size = sum(file.stat().st_size for file in unsent.iterdir())
+            server.replies = lambda path: Reply(503)
+            result, answer = self.once(server, "--spool-bytes", size + size // 2)
+        self.assertEqual((rejected.exists(), unsent.exists()), (False, True), result.stderr)
+        self.assertEqual(answer["dropped_lines"], 2, result.stderr)
+
+    def test_what_is_in_quarantine_counts_as_spool(self):
+        session = self.record()
+        with Server([Reply(402)] * 3) as server:
+            _, answer = self.once(server)
+            self.assertEqual(answer["quarantined_windows"], 3)
+            quarantine = self.state / "quarantine"
+            note = quarantine / "mine.json"
+            note.write_text("{}")
+            self.assertEqual(len(list(quarantine.iterdir())), 7)
+            result, answer = self.once(server, "--spool-bytes", sum(f.stat().st_size for f in session.iterdir()) + 10)
+        self.assertEqual([file.name for file in quarantine.iterdir()], ["mine.json"], result.stderr)
+        self.assertTrue(session.exists())
+        self.assertIn("the disk budget is spent", result.stderr)
+
+
 class Written(AgentTest):
     def test_where_locks_cannot_be_seen_a_running_program_keeps_its_files(self):
         with Server() as server:

@@ -346,6 +346,24 @@ static void bad_lines_are_told_and_the_rest_is_kept(void **state)
     bytes_free(&text);
 }
 
+static void a_window_that_comes_again_is_told_its_rejected_lines_again(void **state)
+{
+    struct ingest_fixture *fixture = *state;
+    struct bytes text = {0};
+    kernels_append(&text, 1, 10);
+    bytes_append_text(&text, "not a record\n{\"version\":1,\"type\":\"loss\",\"session_id\":\"another\"}\n");
+    struct ingest_head head = head_make("window", CONTENT_PLAIN, &text);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ingest_answer answer = deliver(fixture, &head, &text, 100);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer.rejected, 2);
+    }
+    assert_int_equal(kernels_kept(fixture), 10);
+    assert_int_equal(files_in_quarantine(fixture), 1);
+    assert_int_equal(atomic_load(&fixture->ingest.counters.lines_rejected), 2);
+    bytes_free(&text);
+}
+
 static void a_client_that_goes_away_leaves_nothing(void **state)
 {
     struct ingest_fixture *fixture = *state;
@@ -467,6 +485,7 @@ int main(void)
         WITH_STORE(a_line_with_more_values_than_text_is_rejected),
         WITH_STORE(what_a_large_line_may_take_is_counted_before_it_is_read),
         WITH_STORE(bad_lines_are_told_and_the_rest_is_kept),
+        WITH_STORE(a_window_that_comes_again_is_told_its_rejected_lines_again),
         WITH_STORE(a_client_that_goes_away_leaves_nothing),
         WITH_STORE(too_much_at_once_is_asked_to_come_again),
         WITH_STORE(the_recorded_training_comes_out_as_it_went_in),

@@ -205,6 +205,26 @@ static void interrupted_sealing_is_recovered_at_every_step(void **state)
     free(sealed);
 }
 
+static void a_plain_file_with_other_lines_than_the_sealed_one_of_its_number_is_kept(void **state)
+{
+    char dir[512];
+    make_session(*state, dir);
+    size_t size;
+    char *plain = fixture_read(dir, "device.000001.log", &size);
+    assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+    char *other = strdup(plain);
+    assert_non_null(other);
+    memset(other, 'x', strcspn(other, "\n"));
+    const char *const texts[] = {"somebody's own words\n", other};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fixture_write(dir, "device.000001.log", texts[i], strlen(texts[i]));
+        assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
+        assert_true(fixture_exists(dir, "device.000001.log"));
+    }
+    free(other);
+    free(plain);
+}
+
 static void a_truncated_sealed_file_gives_what_decodes_and_is_reported(void **state)
 {
     char dir[512];
@@ -270,6 +290,8 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_live_file_is_never_renamed_over_another_one, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_plain_file_with_other_lines_than_the_sealed_one_of_its_number_is_kept,
+                                        fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, fixture_setup,
