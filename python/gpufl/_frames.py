@@ -27,6 +27,12 @@ def frame_of(table: "Table") -> "pandas.DataFrame":
     def array(values: Any, kind: str) -> Any:
         return numpy.frombuffer(values, dtype=kind) if len(table) else numpy.empty(0, dtype=kind)
 
+    def mask(unknown: Any) -> Any:
+        """A mask that belongs to the frame: pandas before 2.0 groups, sorts and counts only with a writable one. Where
+        nothing is unknown it is a page of zeroes that takes no memory."""
+        shared = array(unknown, "bool")
+        return shared.copy() if shared.any() else numpy.zeros(len(table), dtype="bool")
+
     columns: Dict[str, Any] = {}
     for name in table.column_names:
         kind, values, unknown, words = table.column(name)
@@ -36,7 +42,7 @@ def frame_of(table: "Table") -> "pandas.DataFrame":
         elif unknown is None:
             columns[name] = data
         elif kind == "bool":
-            columns[name] = pandas.arrays.BooleanArray(data, array(unknown, "bool"))
+            columns[name] = pandas.arrays.BooleanArray(data, mask(unknown))
         else:
-            columns[name] = pandas.arrays.IntegerArray(data, array(unknown, "bool"))
+            columns[name] = pandas.arrays.IntegerArray(data, mask(unknown))
     return pandas.DataFrame(columns, copy=False)
