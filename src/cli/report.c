@@ -2,6 +2,7 @@
 #include "cli/report.h"
 
 #include "cli/command.h"
+#include "cli/session_operand.h"
 #include "cli/terminal.h"
 #include "export/output.h"
 
@@ -15,8 +16,12 @@ struct session_model *report_load(const char *command, const char *dir)
 {
     struct session_model *model = NULL;
     struct problem problem = {""};
-    struct progress *progress = progress_start("reading the session", directory_bytes(dir));
-    gpufl_status status = session_load(&model, dir, &problem);
+    struct newest_session newest;
+    const char *session = session_operand(command, dir, &newest);
+    if (!session)
+        return NULL;
+    struct progress *progress = progress_start("reading the session", directory_bytes(session));
+    gpufl_status status = session_load(&model, session, &problem);
     progress_finish(progress);
     if (status == GPUFL_OK)
         return model;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/quantity.h"
 #include "cli/command.h"
+#include "cli/session_operand.h"
 #include "cli/terminal.h"
-#include "logfile/reader.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -155,8 +155,12 @@ int command_verify(int argc, char **argv)
         return code;
     struct verify_report report;
     struct problem problem = {""};
-    struct progress *progress = progress_start("verifying", directory_bytes(arguments.operands[0]));
-    gpufl_status status = verify_session(arguments.operands[0], &report, &problem);
+    struct newest_session newest;
+    const char *session = session_operand("verify", arguments.operands[0], &newest);
+    if (!session)
+        return EXIT_ENVIRONMENT;
+    struct progress *progress = progress_start("verifying", directory_bytes(session));
+    gpufl_status status = verify_session(session, &report, &problem);
     progress_finish(progress);
     if (status != GPUFL_OK) {
         command_error("verify", "%s", problem.text);

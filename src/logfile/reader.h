@@ -61,17 +61,25 @@ void log_summary_add(struct log_summary *summary, const struct log_line *line);
 
 /* Reads all channels: job_start first, then per channel in file and seq order, system, scope, device, sass
  * (so that scopes are known before kernels). Records written to all channels are delivered once.
- * path: a session directory, or a directory holding exactly one (else GPUFL_E_NOT_FOUND / GPUFL_E_INVALID with a message that lists them). */
+ * path: a session directory, or a directory of them, of which the newest is read. GPUFL_E_NOT_FOUND: there is none. */
 NODISCARD gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_issue, void *user,
                                 struct log_summary *summary, struct problem *problem);
 
+#define SESSION_PATH_SIZE 512
 /* Session directories below a base directory, newest first; ids are 36-character UUIDs. */
 struct session_list {
-    char (*paths)[512];
+    char (*paths)[SESSION_PATH_SIZE];
     size_t count;
 };
 NODISCARD gpufl_status session_list_find(struct session_list *list, const char *base, struct problem *problem);
 void session_list_free(struct session_list *list);
+
+/* The session that is read where a directory of them is given. */
+struct newest_session {
+    char path[SESSION_PATH_SIZE];
+    size_t count; /* sessions in the directory; 0: the path is a session itself, and `path` is "" */
+};
+NODISCARD gpufl_status session_find_newest(const char *path, struct newest_session *newest, struct problem *problem);
 
 /* verify.c: everything log_read can see, plus dictionary references, row counts against the shutdown record, loss records. */
 struct verify_report {

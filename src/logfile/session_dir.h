@@ -45,7 +45,7 @@ struct session_files {
 /* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or nothing of a session in it. */
 NODISCARD gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem);
 void session_files_free(struct session_files *files);
-/* session_list.c: the same for a directory that is a session or holds exactly one. */
+/* session_list.c: the same for a directory that is a session, or the newest session in it. */
 NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
 
 /* session_id.c: a new UUID (version 7: sorts by time) as 36 characters and NUL. */

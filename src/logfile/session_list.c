@@ -11,20 +11,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LISTED_MAX = 5, SESSIONS_MAX = 1 << 20 };
+enum { SESSIONS_MAX = 1 << 20 };
 
 struct found {
     char id[SESSION_ID_SIZE + 1];
     struct timespec started;
 };
 
-/* The lock file is made when the session starts and never written to; a session without one goes by its directory. */
+/* The first 48 bits of an id of version 7 are the milliseconds of the wall clock at the start. They survive copying, which
+ * the times of files do not. */
+static bool id_read_start(const char *id, struct timespec *started)
+{
+    uint64_t ms = 0;
+    if (id[14] != '7')
+        return false;
+    for (const char *at = id; at < id + 13; at++)
+        if (*at != '-')
+            ms = ms << 4 | (uint64_t)(*at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10);
+    *started = (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    return true;
+}
+
+/* By the id; else the lock file is made when the session starts and never written to; a session without one goes by its
+ * directory. */
 static bool read_start(int base_fd, const char *id, struct timespec *started)
 {
     char lock[SESSION_ID_SIZE + sizeof "/" SESSION_LOCK_NAME];
     struct stat status;
     if (fstatat(base_fd, id, &status, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(status.st_mode))
         return false;
+    if (id_read_start(id, started))
+        return true;
     *started = status.st_mtim;
     snprintf(lock, sizeof lock, "%.36s/%s", id, SESSION_LOCK_NAME);
     if (!fstatat(base_fd, lock, &status, AT_SYMLINK_NOFOLLOW))
@@ -39,7 +56,7 @@ static int compare_newest_first(const void *left, const void *right)
         return a->started.tv_sec > b->started.tv_sec ? -1 : 1;
     if (a->started.tv_nsec != b->started.tv_nsec)
         return a->started.tv_nsec > b->started.tv_nsec ? -1 : 1;
-    return strcmp(a->id, b->id);
+    return strcmp(b->id, a->id);
 }
 
 static gpufl_status collect(DIR *dir, struct found **out, size_t *count, struct problem *problem)
@@ -99,34 +116,34 @@ void session_list_free(struct session_list *list)
     *list = (struct session_list){0};
 }
 
-gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem)
+gpufl_status session_find_newest(const char *path, struct newest_session *newest, struct problem *problem)
 {
+    *newest = (struct newest_session){0};
     struct problem why = {""};
-    gpufl_status status = session_files_list(files, path, &why);
+    struct session_files files;
+    gpufl_status status = session_files_list(&files, path, &why);
+    if (status == GPUFL_OK)
+        session_files_free(&files);
     struct stat directory;
-    if (status != GPUFL_E_NOT_FOUND || stat(path, &directory) || !S_ISDIR(directory.st_mode)) {
-        if (status)
-            problem_set(problem, status, "%s", why.text);
-        return status;
-    }
+    if (status != GPUFL_E_NOT_FOUND || stat(path, &directory) || !S_ISDIR(directory.st_mode))
+        return status ? problem_set(problem, status, "%s", why.text) : GPUFL_OK;
     struct session_list list;
     status = session_list_find(&list, path, problem);
     if (status)
         return status;
-    if (list.count == 1) {
-        status = session_files_list(files, list.paths[0], problem);
-    } else if (!list.count || !list.paths) {
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
+    if (list.count && list.paths) {
+        memcpy(newest->path, list.paths[0], sizeof newest->path);
+        newest->count = list.count;
     } else {
-        char names[LISTED_MAX * (SESSION_ID_SIZE + 3) + 1];
-        size_t used = 0;
-        for (size_t i = 0; i < list.count && i < LISTED_MAX; i++) {
-            const char *id = list.paths[i] + strlen(list.paths[i]) - SESSION_ID_SIZE;
-            used += (size_t)snprintf(names + used, sizeof names - used, "\n  %s", id);
-        }
-        status = problem_set(problem, GPUFL_E_INVALID, "there are %zu sessions in %.150s; name one. The newest:%s",
-                             list.count, path, names);
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
     }
     session_list_free(&list);
     return status;
+}
+
+gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem)
+{
+    struct newest_session newest;
+    gpufl_status status = session_find_newest(path, &newest, problem);
+    return status ? status : session_files_list(files, newest.count ? newest.path : path, problem);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpufl trace` on a program of the fake GPU: everything that it did is in the log, and nothing else."""
+import json
 import os
 import re
 import stat
@@ -334,13 +335,22 @@ class Processes(TestCase):
         self.assertEqual(line, "gpufl: no GPU work was recorded: what the program started still runs, and may do "
                                "some yet")
 
-    def test_a_directory_of_two_sessions_is_ambiguous_and_says_which_there_are(self):
+    def test_a_directory_of_two_sessions_means_the_newest_and_that_is_said(self):
         self.trace("--launches", 10)
-        traced = self.trace("--launches", 20)
-        result = gpufl("report", traced.directory)
-        self.assertEqual(result.returncode, 3)
-        for session in traced.sessions:
-            self.assertIn(session.name, result.stderr)
+        log = self.trace("--launches", 20).directory
+        old, new = sessions(log)
+        self.assertEqual(json.loads(gpufl("report", new, "--json").stdout)["completeness"]["kernels"], 20)
+        file = self.directory / "kernels.csv"
+        for command in (("report",), ("verify",), ("diff", new), ("export", "-o", file, "--table", "kernels")):
+            for json_option in ([], ["--json"])[:1 if command[0] == "export" else 2]:
+                result = gpufl(*command, log, *json_option)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(result.stderr.splitlines()[0],
+                                 f"gpufl {command[0]}: 2 sessions in {log}; taking the newest, {new.name}")
+                self.assertEqual(result.stdout, gpufl(*command, new, *json_option, *(
+                    ["--force"] if command[0] == "export" else [])).stdout)
+        self.assertEqual(len(file.read_text().splitlines()), 21)
+        self.assertEqual(gpufl("verify", old).stderr, "")
 
     def test_a_directory_of_one_session_is_that_session(self):
         traced = self.trace("--launches", 10)

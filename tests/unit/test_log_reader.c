@@ -239,10 +239,48 @@ static void several_sessions_are_listed_newest_first(void **state)
     for (int i = 0; i < 3; i++)
         assert_string_equal(strrchr(list.paths[i], '/') + 1, ids[2 - i]);
     session_list_free(&list);
-    struct log_summary summary;
-    assert_int_equal(log_read(*state, NULL, NULL, NULL, &summary, &problem), GPUFL_E_INVALID);
-    assert_non_null(strstr(problem.text, "name one"));
-    assert_non_null(strstr(problem.text, ids[0]));
+    struct newest_session newest;
+    assert_int_equal(session_find_newest(*state, &newest, &problem), GPUFL_OK);
+    assert_int_equal(newest.count, 3);
+    assert_string_equal(strrchr(newest.path, '/') + 1, ids[2]);
+}
+
+/* Copying gives files other times, and the start is in the id. */
+static void ids_that_hold_their_time_are_ordered_by_it(void **state)
+{
+    static const char *const newest_first[] = {
+        "019f0000-0001-7000-8000-000000000000", "019f0000-0000-7000-8000-000000000001",
+        "019f0000-0000-7000-8000-000000000000", "00000000-0000-4000-8000-000000000001"};
+    for (int i = 0; i < 4; i++) {
+        char path[512];
+        struct timespec times[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+        fixture_path(path, *state, newest_first[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+    struct session_list list;
+    struct problem problem = {""};
+    assert_int_equal(session_list_find(&list, *state, &problem), GPUFL_OK);
+    assert_int_equal(list.count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(strrchr(list.paths[i], '/') + 1, newest_first[i]);
+    session_list_free(&list);
+}
+
+static void of_several_sessions_the_newest_is_read(void **state)
+{
+    char dir[512];
+    make_session(*state, dir, 1);
+    assert_int_equal(fixture_see(*state).kernels, 4);
+    char old[512];
+    fixture_path(old, *state, "00000000-0000-7000-8000-000000000001");
+    assert_int_equal(mkdir(old, 0700), 0);
+    fixture_write(old, "device.log", "", 0);
+    assert_int_equal(fixture_see(*state).kernels, 4);
+    fixture_path(old, *state, "ffffffff-0000-7000-8000-000000000001");
+    assert_int_equal(mkdir(old, 0700), 0);
+    fixture_write(old, "device.log", "", 0);
+    assert_int_equal(fixture_see(*state).kernels, 0);
 }
 
 static void a_place_without_sessions_is_not_found(void **state)
@@ -387,6 +425,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fifo_in_place_of_a_file_does_not_hang, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_directory_with_one_session_stands_for_it, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(several_sessions_are_listed_newest_first, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(ids_that_hold_their_time_are_ordered_by_it, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(of_several_sessions_the_newest_is_read, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_place_without_sessions_is_not_found, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(reading_stops_when_told, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, fixture_setup,
