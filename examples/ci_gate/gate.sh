@@ -4,9 +4,9 @@
 # usage: gate.sh BASELINE CMD...
 #   BASELINE: a directory that CI keeps between runs, for example in a cache or as an artifact of the main branch. The
 #   first run, which finds none, makes it; GATE_UPDATE=1 makes it anew from this run, once a change is meant.
-# GATE_THRESHOLD (5): changes up to so many percent are none. GATE_REPORT: a file for the comparison as JSON.
+# GATE_THRESHOLD (5): ignore changes below this many percent. GATE_REPORT: a file for the comparison as JSON.
 # GPUFL (gpufl): the program. Exit status 0: no regression. 1: a regression, printed. 2: wrong usage. 3: nothing to
-# compare: the program failed, or its recording is not complete or without kernels and so proves nothing.
+# compare: the program failed, its recording is not complete or without kernels, or the baseline is of another program.
 set -u
 gpufl=${GPUFL:-gpufl}
 if [ $# -lt 2 ]; then
@@ -48,7 +48,7 @@ if [ -n "${GATE_REPORT:-}" ]; then
 fi
 "$gpufl" diff --threshold "${GATE_THRESHOLD:-5}" "$baseline" "$work/new"
 status=$?
-if [ "$status" -le 1 ] && [ -n "${GATE_UPDATE:-}" ]; then
+if [ "$status" -ne 2 ] && [ -n "${GATE_UPDATE:-}" ]; then
     keep || exit 3
     exit 0
 fi

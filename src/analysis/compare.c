@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/compare.h"
+#include "analysis/report_page.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -216,15 +217,45 @@ static bool has_shared_scope(const struct comparison *comparison)
     return false;
 }
 
-gpufl_status compare_make(struct comparison *comparison, const struct analysis *base, const struct analysis *fresh,
-                          double threshold)
+/* The part of a session's kernel time in kernels that both sessions have. Two kernels without a name are not the same. */
+static double common_share(const struct comparison *comparison, bool is_base)
 {
+    double common = 0, total = 0;
+    bool has_common = false;
+    for (size_t i = 0; i < comparison->kernel_count; i++) {
+        const struct compared_row *row = &comparison->kernels[i];
+        double time = (double)(is_base ? row->base.duration.total : row->fresh.duration.total);
+        bool is_common = row->name && row->base.duration.count && row->fresh.duration.count;
+        has_common |= is_common;
+        common += is_common ? time : 0;
+        total += time;
+    }
+    return total > 0 ? common / total : has_common;
+}
+
+static enum compare_verdict verdict_find(const struct comparison *comparison, const struct compare_options *options)
+{
+    const struct analysis *base = comparison->base, *fresh = comparison->fresh;
+    bool has_base = base->model->kernels.count != 0, has_fresh = fresh->model->kernels.count != 0;
+    if (kernel_times_missing(base, NULL) != kernel_times_missing(fresh, NULL) || has_base != has_fresh ||
+        (!has_base && !has_shared_scope(comparison)))
+        return COMPARE_TIMES_MISSING;
+    if (!options->allow_unrelated && comparison->base_common < COMPARE_COMMON_MIN &&
+        comparison->fresh_common < COMPARE_COMMON_MIN)
+        return COMPARE_UNRELATED;
+    bool is_complete = session_is_complete(base->model) && session_is_complete(fresh->model);
+    return is_complete || options->allow_incomplete ? COMPARE_JUDGED : COMPARE_INCOMPLETE;
+}
+
+gpufl_status compare_make(struct comparison *comparison, const struct analysis *base, const struct analysis *fresh,
+                          const struct compare_options *options)
+{
+    double threshold = options->threshold;
     memset(comparison, 0, sizeof *comparison);
     comparison->base = base;
     comparison->fresh = fresh;
     comparison->threshold = threshold;
-    bool is_base_missing = kernel_times_missing(base, NULL), is_fresh_missing = kernel_times_missing(fresh, NULL);
-    comparison->has_kernel_times = !is_base_missing && !is_fresh_missing;
+    comparison->has_kernel_times = !kernel_times_missing(base, NULL) && !kernel_times_missing(fresh, NULL);
     if ((comparison->has_kernel_times && !rows_make(comparison, kernel_values, &comparison->kernel_names,
                                                     &comparison->kernels, &comparison->kernel_count)) ||
         !rows_make(comparison, scope_values, &comparison->scope_names, &comparison->scopes, &comparison->scope_count)) {
@@ -239,9 +270,10 @@ gpufl_status compare_make(struct comparison *comparison, const struct analysis *
     gpu_fill(comparison->scopes, &comparison->scope_names, base, true);
     gpu_fill(comparison->scopes, &comparison->scope_names, fresh, false);
     rows_judge(comparison, comparison->scopes, comparison->scope_count, base->wall_ns, fresh->wall_ns);
-    bool has_base = base->model->kernels.count != 0, has_fresh = fresh->model->kernels.count != 0;
-    comparison->has_verdict =
-        is_base_missing == is_fresh_missing && has_base == has_fresh && (has_base || has_shared_scope(comparison));
+    bool has_kernels = base->model->kernels.count && fresh->model->kernels.count;
+    comparison->base_common = has_kernels ? common_share(comparison, true) : (double)NAN;
+    comparison->fresh_common = has_kernels ? common_share(comparison, false) : (double)NAN;
+    comparison->verdict = verdict_find(comparison, options);
     return GPUFL_OK;
 }
 

@@ -11,7 +11,9 @@
  * of its session's time, or kernel time that grew in all by more than the
  * threshold.
  * Where kernels were timed in one session only they are not compared, and there is no verdict; nor where only one of
- * them ran a kernel, nor where neither has one with a time and no scope is in both. */
+ * them ran a kernel, nor where neither has one with a time and no scope is in both.
+ * Nor is there one, unless it is asked for, where a session is not complete, or where the kernels that are in both take
+ * less than COMPARE_COMMON_MIN of the kernel time of either: two programs, not two versions of one. */
 #ifndef GPUFL_ANALYSIS_COMPARE_H
 #define GPUFL_ANALYSIS_COMPARE_H
 
@@ -21,6 +23,7 @@
 enum { COMPARE_COUNT_MIN = 5, COMPARE_ONCE_FACTOR = 2 };
 #define COMPARE_WEIGHT_MIN 0.01
 #define COMPARE_THRESHOLD 0.05
+#define COMPARE_COMMON_MIN 0.25
 
 enum change_verdict { CHANGE_NONE, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_NEW, CHANGE_VANISHED };
 
@@ -40,6 +43,14 @@ struct compared_row {
     bool is_regression;
 };
 
+struct compare_options {
+    double threshold;
+    bool allow_incomplete; /* judge also what is not complete, */
+    bool allow_unrelated;  /* and what has hardly a kernel in common */
+};
+
+enum compare_verdict { COMPARE_JUDGED, COMPARE_TIMES_MISSING, COMPARE_UNRELATED, COMPARE_INCOMPLETE };
+
 struct comparison {
     const struct analysis *base, *fresh;
     double threshold;
@@ -49,11 +60,13 @@ struct comparison {
     uint64_t regressions; /* rows, and 1 when kernel time grew in all */
     bool is_total_regression;
     bool has_kernel_times; /* in both sessions */
-    bool has_verdict;
+    /* What kernels of both sessions take of each one's kernel time; NaN: not both have kernels with a time. */
+    double base_common, fresh_common;
+    enum compare_verdict verdict; /* else why there is none */
 };
 
 NODISCARD gpufl_status compare_make(struct comparison *comparison, const struct analysis *base,
-                                    const struct analysis *fresh, double threshold);
+                                    const struct analysis *fresh, const struct compare_options *options);
 void compare_free(struct comparison *comparison);
 const char *change_verdict_name(enum change_verdict verdict); /* "same", "faster", ... */
 
@@ -62,6 +75,8 @@ const char *change_verdict_name(enum change_verdict verdict); /* "same", "faster
 bool kernel_times_missing(const struct analysis *analysis, struct bytes *why);
 /* "new: not recorded (engine Monitor)", for each session without a kernel that was timed; "" for none. */
 void compare_missing(const struct comparison *comparison, struct bytes *out);
+/* Why there is no verdict, one line without a full stop; "" where there is one. */
+void compare_refusal(const struct comparison *comparison, struct bytes *out);
 /* Both append to out. top: rows of a table, 0 all. */
 void compare_json(const struct comparison *comparison, struct bytes *out);
 void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out);

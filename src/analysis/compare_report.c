@@ -4,8 +4,10 @@
  *   compare_version 1
  *   base, new       session_id app host start_ns wall_ns kernels kernel_ns busy_ns kernel_times_missing lost
  *                   is_complete; kernel_times_missing: why kernels, kernel_ns and busy_ns are null, null where they are not
+ *                   common_share: what kernels of both take of its kernel time, null where not both have some
  *   threshold       as a fraction
  *   regressions, is_total_regression: null where there is no verdict
+ *   no_verdict      why: "times missing", "not comparable", "incomplete", and no_verdict_reason a sentence; else null
  *   kernels         [{name verdict is_regression change_ns share_of_change median_ratio base {..} new {..}}], largest
  *                   change first; a side: count total_ns mean_ns median_ns p25_ns p75_ns p90_ns p99_ns min_ns max_ns,
  *                   null where it has none; empty where a session has no kernel times
@@ -68,6 +70,33 @@ void compare_missing(const struct comparison *comparison, struct bytes *out)
     out->failed |= base.failed || fresh.failed;
     bytes_free(&base);
     bytes_free(&fresh);
+}
+
+void compare_refusal(const struct comparison *comparison, struct bytes *out)
+{
+    bool is_base_whole = session_is_complete(comparison->base->model);
+    bool is_fresh_whole = session_is_complete(comparison->fresh->model);
+    switch (comparison->verdict) {
+    case COMPARE_JUDGED:
+        break;
+    case COMPARE_TIMES_MISSING:
+        bytes_append_text(out, "kernel times are missing (");
+        compare_missing(comparison, out);
+        bytes_append_char(out, ')');
+        break;
+    case COMPARE_UNRELATED:
+        bytes_append_format(out,
+                            "the sessions are not comparable: kernels of both take %.0f %% of the kernel time of base "
+                            "and %.0f %% of new",
+                            comparison->base_common * 100, comparison->fresh_common * 100);
+        break;
+    case COMPARE_INCOMPLETE:
+        bytes_append_format(out, "%s not complete",
+                            is_base_whole    ? "new is"
+                            : is_fresh_whole ? "base is"
+                                             : "base and new are");
+        break;
+    }
 }
 
 static void side_json(struct bytes *out, const char *key, const struct compared_side *side, bool is_scope)
@@ -145,7 +174,7 @@ static int64_t kernel_time(const struct analysis *analysis)
     return kernel_times_missing(analysis, NULL) ? TIME_UNKNOWN : analysis->kernel_ns;
 }
 
-static void session_json(struct bytes *out, const char *key, const struct analysis *analysis)
+static void session_json(struct bytes *out, const char *key, const struct analysis *analysis, double common_share)
 {
     const struct session_model *model = analysis->model;
     bool is_exact;
@@ -168,18 +197,33 @@ static void session_json(struct bytes *out, const char *key, const struct analys
     member_uint(out, "lost", lost);
     member_bool(out, "lost_is_exact", is_exact);
     member_bool(out, "is_complete", session_is_complete(model));
+    member_double(out, "common_share", common_share);
     bytes_append_char(out, '}');
+}
+
+/* Both null where there is a verdict. */
+static void refusal_json(struct bytes *out, const struct comparison *comparison)
+{
+    static const char *const words[] = {NULL, "times missing", "not comparable", "incomplete"};
+    struct bytes why = {0};
+    compare_refusal(comparison, &why);
+    member_text(out, "no_verdict", words[comparison->verdict]);
+    member_text(out, "no_verdict_reason", bytes_text(&why));
+    out->failed |= why.failed;
+    bytes_free(&why);
 }
 
 void compare_json(const struct comparison *comparison, struct bytes *out)
 {
     bytes_append_text(out, "{\"compare_version\":1");
-    session_json(out, "base", comparison->base);
-    session_json(out, "new", comparison->fresh);
+    bool is_judged = comparison->verdict == COMPARE_JUDGED;
+    session_json(out, "base", comparison->base, comparison->base_common);
+    session_json(out, "new", comparison->fresh, comparison->fresh_common);
     member_double(out, "threshold", comparison->threshold);
-    member_int(out, "regressions", comparison->has_verdict ? (int64_t)comparison->regressions : CELL_UNKNOWN);
+    refusal_json(out, comparison);
+    member_int(out, "regressions", is_judged ? (int64_t)comparison->regressions : CELL_UNKNOWN);
     json_key(out, "is_total_regression");
-    if (comparison->has_verdict)
+    if (is_judged)
         json_bool(out, comparison->is_total_regression);
     else
         json_text(out, NULL);
@@ -298,13 +342,18 @@ static void rows_print(struct page *page, const char *title, const struct compar
 
 static void verdict_print(struct page *page, const struct comparison *comparison)
 {
-    char line[96] = " no verdict: kernel times are missing";
-    if (comparison->has_verdict)
+    static const char *const refusals[] = {"", " no verdict: kernel times are missing",
+                                           " no verdict: the sessions are not comparable",
+                                           " no verdict: a session is not complete"};
+    bool is_judged = comparison->verdict == COMPARE_JUDGED;
+    char line[96];
+    snprintf(line, sizeof line, "%s", refusals[comparison->verdict]);
+    if (is_judged)
         snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
                  (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
                  comparison->threshold * 100);
     bytes_append_char(page->out, '\n');
-    if (comparison->regressions || !comparison->has_verdict)
+    if (comparison->regressions || !is_judged)
         page_styled(page, STYLE_ALARM, line);
     else
         bytes_append_text(page->out, line);

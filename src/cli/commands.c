@@ -117,7 +117,9 @@ static const struct option_info report_options[] = {
     {0}};
 static const struct option_info diff_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0},
-    {"threshold", 0, OPTION_NUMBER, "PCT", "changes up to so many percent are none (default 5)", NULL, 0, 10000},
+    {"threshold", 0, OPTION_NUMBER, "PCT", "ignore changes below PCT % (default 5)", NULL, 0, 10000},
+    {"allow-incomplete", 0, OPTION_FLAG, NULL, "also judge sessions that are not complete", NULL, 0, 0},
+    {"allow-unrelated", 0, OPTION_FLAG, NULL, "also judge sessions with few kernels in common", NULL, 0, 0},
     {"top", 0, OPTION_NUMBER, "N", "rows per table (default 10)", NULL, 1, 100000},
     {"wide", 0, OPTION_FLAG, NULL, "do not cut names", NULL, 0, 0},
     {"color", 0, OPTION_CHOICE, "WHEN", "auto, always or never (default auto)", color_modes, 0, 0},
@@ -179,8 +181,8 @@ const struct command command_table[] = {
      .example = "gpufl report ./train",
      .about =
          "Prints time, kernels, scopes, copies, system metrics and losses of one session, and what the deep engines "
-         "recorded: stalls, hot lines, counters and metrics. DIR is a session directory, or a directory that holds "
-         "exactly one.\n\n"
+         "recorded: stalls, hot lines, counters and metrics. DIR is a session directory, or a directory of them, "
+         "of which the newest is reported.\n\n"
          "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. Instructions "
          "that the log holds as raw words are shown as text where nvdisasm, or for AMD llvm-objdump, is found.",
      .options = report_options,
@@ -194,10 +196,11 @@ const struct command command_table[] = {
      .example = "gpufl diff ./before ./after",
      .about =
          "Compares kernels by name and scopes by path: medians of the durations, calls, and what each adds to the "
-         "change. A change counts when it is larger than the threshold and larger than the noise of both sessions.\n\n"
+         "change. Of a directory with several sessions the newest is compared. A change counts when it is larger than the threshold and larger than the noise of both sessions.\n\n"
          "Exit status 1: there is a regression, that is a kernel or scope with at least 1 % of the time that became "
-         "slower, or kernel time that grew in all by more than the threshold. 3: no session, or no verdict, because kernels "
-         "were not timed in one of them (engine Monitor or SassMetrics).",
+         "slower, or kernel time that grew in all by more than the threshold. 3: no session, or no verdict: kernels "
+         "were not timed in one of them (engine Monitor or SassMetrics); a session is not complete; or the sessions are "
+         "not comparable, because the kernels that are in both take less than 25 % of the kernel time of either.",
      .options = diff_options,
      .operand = "DIR",
      .operand_min = 2,
@@ -208,7 +211,7 @@ const struct command command_table[] = {
      .usage = "DIR",
      .example = "gpufl export ./train -o train.pftrace",
      .about =
-         "Writes a session as chrome (Trace Event JSON), perfetto, sqlite, csv, pprof, speedscope, collapsed (flame "
+         "Writes a session (of a directory with several, the newest) as chrome (Trace Event JSON), perfetto, sqlite, csv, pprof, speedscope, collapsed (flame "
          "graphs) or otlp (OpenTelemetry's JSON lines). FILE's ending tells the format: .json, .pftrace, .sqlite, .csv, "
          ".pb.gz, .speedscope.json, .folded, .jsonl; .gz after it compresses. csv without --table fills a directory.\n\n"
          "Times are CLOCK_REALTIME nanoseconds unless the format has its own. What is not known is left out, never zero; "
@@ -225,7 +228,8 @@ const struct command command_table[] = {
      .example = "gpufl verify ./train",
      .about =
          "Checks sequence numbers, checksums, counts, dictionary references and the recorder's own loss records. Exit "
-         "status 0: complete. 1: something is missing, each hole with file, line, reason and count.",
+         "status 0: complete. 1: something is missing, each hole with file, line, reason and count. Of a directory with "
+         "several sessions the newest is checked.",
      .options = json_options,
      .operand = "DIR",
      .operand_min = 1,

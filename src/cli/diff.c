@@ -8,14 +8,25 @@
 
 static void verdict_refuse(const struct comparison *comparison)
 {
-    static const char *const advice[] = {
-        "record such a session again with `gpufl trace -e Trace`; `gpufl doctor` tells "
-        "whether a machine can time kernels",
-        "compare sessions of programs that use the GPU"};
+    const char *advice = "";
+    switch (comparison->verdict) {
+    case COMPARE_JUDGED:
+        return;
+    case COMPARE_TIMES_MISSING:
+        advice = comparison->has_kernel_times ? "compare sessions of programs that use the GPU"
+                                              : "record such a session again with `gpufl trace -e Trace`; `gpufl "
+                                                "doctor` shows whether a machine can time kernels";
+        break;
+    case COMPARE_UNRELATED:
+        advice = "compare two runs of one program, or give --allow-unrelated";
+        break;
+    case COMPARE_INCOMPLETE:
+        advice = "`gpufl verify DIR` lists what is missing; record it again, or give --allow-incomplete";
+        break;
+    }
     struct bytes why = {0};
-    compare_missing(comparison, &why);
-    command_error("diff", "no verdict without kernel times (%s): %s", bytes_text(&why),
-                  advice[comparison->has_kernel_times]);
+    compare_refusal(comparison, &why);
+    command_error("diff", "no verdict: %s: %s", bytes_text(&why), advice);
     bytes_free(&why);
 }
 
@@ -23,8 +34,11 @@ static int diff_print(const struct analysis *base, const struct analysis *fresh,
 {
     struct comparison comparison;
     struct bytes text = {0};
-    double threshold = (double)arguments_number(arguments, "threshold", (long)(COMPARE_THRESHOLD * 100)) / 100;
-    if (compare_make(&comparison, base, fresh, threshold) != GPUFL_OK) {
+    const struct compare_options judging = {
+        .threshold = (double)arguments_number(arguments, "threshold", (long)(COMPARE_THRESHOLD * 100)) / 100,
+        .allow_incomplete = arguments_has(arguments, "allow-incomplete"),
+        .allow_unrelated = arguments_has(arguments, "allow-unrelated")};
+    if (compare_make(&comparison, base, fresh, &judging) != GPUFL_OK) {
         command_error("diff", "out of memory");
         return EXIT_ENVIRONMENT;
     }
@@ -37,13 +51,14 @@ static int diff_print(const struct analysis *base, const struct analysis *fresh,
     } else {
         compare_text(&comparison, &options, &text);
     }
-    int code = !comparison.has_verdict ? EXIT_ENVIRONMENT : comparison.regressions ? EXIT_ANSWER_NO : EXIT_GOOD;
+    bool is_judged = comparison.verdict == COMPARE_JUDGED;
+    int code = !is_judged ? EXIT_ENVIRONMENT : comparison.regressions ? EXIT_ANSWER_NO : EXIT_GOOD;
     if (text.failed) {
         command_error("diff", "out of memory");
         code = EXIT_ENVIRONMENT;
     } else if (fwrite(text.data, 1, text.size, stdout) != text.size) {
         code = EXIT_ENVIRONMENT;
-    } else if (!comparison.has_verdict) {
+    } else if (!is_judged) {
         verdict_refuse(&comparison);
     }
     compare_free(&comparison);

@@ -116,7 +116,7 @@ const struct api_schema api_elements[] = {
     {"Insight", "something to try; impact_ns: how much time it is about", "rule:s severity:s impact_ns:i? text:s"},
     {"ComparedSession", "one of the two; kernel_times_missing: why kernels, kernel_ns and busy_ns are null",
      "session_id:s? app:s? host:s? start_ns:i? wall_ns:i? kernels:i? kernel_ns:i? busy_ns:i? kernel_times_missing:s? "
-     "lost:i lost_is_exact:b is_complete:b"},
+     "lost:i lost_is_exact:b is_complete:b common_share:n?"},
     {"ComparedKernel", "a kernel in both; base or new null: only in the other",
      "name:s? verdict:s is_regression:b change_ns:i share_of_change:n? median_ratio:n? base:o?=ComparedDurations "
      "new:o?=ComparedDurations"},

@@ -98,7 +98,7 @@ const struct api_schema api_schemas[] = {
     {"Insights", "what to try", "insights:a=Insight"},
     {"Losses", "what is missing and what recording cost", "completeness:o=Completeness overhead:o?=Overhead"},
     {"Comparison", "two sessions beside each other; regressions null: no verdict, kernel times are missing",
-     "compare_version:i base:o=ComparedSession new:o=ComparedSession threshold:n regressions:i? is_total_regression:b? kernels:a=ComparedKernel scopes:a=ComparedScope"},
+     "compare_version:i base:o=ComparedSession new:o=ComparedSession threshold:n no_verdict:s? no_verdict_reason:s? regressions:i? is_total_regression:b? kernels:a=ComparedKernel scopes:a=ComparedScope"},
     {"KernelSearch", "kernels of all sessions, newest session first", "kernels:a=FoundKernel"},
     {"Configs", "named configurations", "configs:a=ConfigEntry"},
     {"Config", "options by name; never paths, addresses or keys", "*:x"},

@@ -192,7 +192,8 @@ void query_compare(struct query_call *call)
     struct problem problem = {"no memory to compare the sessions"};
     if (!fresh)
         return;
-    gpufl_status status = compare_make(&comparison, &base->analysis, &fresh->analysis, (double)percent / 100);
+    gpufl_status status = compare_make(&comparison, &base->analysis, &fresh->analysis,
+                                       &(struct compare_options){.threshold = (double)percent / 100});
     if (status != GPUFL_OK) {
         query_fail_status(call, status, "session", &problem);
         return;

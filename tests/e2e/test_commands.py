@@ -87,7 +87,6 @@ class WrongUse(TestCase):
         for command in (["version"], ["version", "--json"], ["man"], ["man", "trace"], ["doctor", "--json"], ["info"], [],
                         ["verify", session], ["verify", "--json", session], ["report", session], ["trace", "--help"],
                         ["diff", session, session], ["completion", "bash"],
-                        ["diff", session, SOURCE / "tests" / "golden" / "launch_bound"],
                         ["export", session, "-o", "-", "--table", "kernels"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run([GPUFL, *command], stdout=full, stderr=subprocess.PIPE, env=environment(),

@@ -20,14 +20,14 @@ class Diff(TestCase):
             self.assertIn(" 0 regressions", result.stdout)
 
     def test_more_kernel_time_is_a_regression_and_less_is_none(self):
-        worse = gpufl("diff", session("two_gpus"), session("trace"))
+        worse = gpufl("diff", session("two_gpus"), session("trace"), "--allow-unrelated")
         self.assertEqual(worse.returncode, 1, worse.stderr)
         self.assertIn(" 1 regression ", worse.stdout)
-        better = gpufl("diff", session("trace"), session("two_gpus"))
+        better = gpufl("diff", session("trace"), session("two_gpus"), "--allow-unrelated")
         self.assertEqual(better.returncode, 0, better.stderr)
 
     def test_json_holds_the_numbers_of_both_reports(self):
-        answer = json.loads(gpufl("diff", session("two_gpus"), session("trace"), "--json").stdout)
+        answer = json.loads(gpufl("diff", session("two_gpus"), session("trace"), "--json", "--allow-unrelated").stdout)
         for side, name in (("base", "two_gpus"), ("new", "trace")):
             report = json.loads(gpufl("report", session(name), "--json").stdout)
             self.assertEqual(answer[side]["kernels"], report["completeness"]["kernels"])
@@ -50,7 +50,7 @@ class Diff(TestCase):
                     self.assertNotIn("0 ns", result.stdout)
                     self.assertNotIn("cutlass", result.stdout)
                     self.assertIn(f"{side}: {why}", result.stdout)
-                    self.assertIn(f"no verdict without kernel times ({side}: {why})", result.stderr)
+                    self.assertIn(f"no verdict: kernel times are missing ({side}: {why})", result.stderr)
                     self.assertIn("gpufl doctor", result.stderr)
                     self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
@@ -85,12 +85,43 @@ class Diff(TestCase):
         for side, sessions in (("new", ("trace", "empty")), ("base", ("empty", "trace"))):
             result = gpufl("diff", *map(session, sessions))
             self.assertEqual(result.returncode, 3, result.stdout)
-            self.assertIn(f"no verdict without kernel times ({side}: no kernel ran)", result.stderr)
+            self.assertIn(f"no verdict: kernel times are missing ({side}: no kernel ran)", result.stderr)
             answer = json.loads(gpufl("diff", *map(session, sessions), "--json").stdout)
             self.assertEqual((answer["regressions"], answer[side]["kernels"]), (None, 0))
         both = gpufl("diff", session("empty"), session("empty"))
         self.assertEqual(both.returncode, 3, both.stdout)
         self.assertIn("(base and new: no kernel ran): compare sessions of programs that use the GPU", both.stderr)
+
+    def test_an_incomplete_session_does_not_pass(self):
+        for side, sessions in (("new", ("trace", "killed")), ("base", ("killed", "trace")),
+                               ("base and new", ("killed", "killed"))):
+            with self.subTest(side=side):
+                result = gpufl("diff", *map(session, sessions), "--allow-unrelated")
+                self.assertEqual(result.returncode, 3, result.stdout)
+                self.assertIn("no verdict: a session is not complete", result.stdout)
+                self.assertNotIn("0 regressions", result.stdout)
+                self.assertIn(f"no verdict: {side} {'are' if ' ' in side else 'is'} not complete: ", result.stderr)
+                self.assertIn("--allow-incomplete", result.stderr)
+                answer = json.loads(gpufl("diff", *map(session, sessions), "--allow-unrelated", "--json").stdout)
+                self.assertEqual((answer["no_verdict"], answer["regressions"]), ("incomplete", None))
+        allowed = gpufl("diff", session("killed"), session("killed"), "--allow-incomplete")
+        self.assertEqual(allowed.returncode, 0, allowed.stderr)
+        self.assertIn(" 0 regressions", allowed.stdout)
+
+    def test_two_unrelated_programs_do_not_pass(self):
+        sessions = session("sync_loop"), session("launch_bound")
+        result = gpufl("diff", *sessions)
+        self.assertEqual(result.returncode, 3, result.stdout)
+        self.assertIn("no verdict: the sessions are not comparable", result.stdout)
+        self.assertIn("no verdict: the sessions are not comparable: kernels of both take 0 % of the kernel time of base",
+                      result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        answer = json.loads(gpufl("diff", *sessions, "--json").stdout)
+        self.assertEqual((answer["no_verdict"], answer["regressions"]), ("not comparable", None))
+        self.assertEqual((answer["base"]["common_share"], answer["new"]["common_share"]), (0, 0))
+        allowed = gpufl("diff", *sessions, "--allow-unrelated", "--json")
+        self.assertIsNone(json.loads(allowed.stdout)["no_verdict"])
+        self.assertIn(allowed.returncode, (0, 1))
 
     def test_what_is_no_session_is_an_error_of_the_environment(self):
         result = gpufl("diff", session("trace"), session("no_such_session"))

@@ -58,6 +58,7 @@ static struct made_session session_make(const struct made_kernel *made, size_t m
     }
     model->first_ns = 1000;
     model->last_ns = at_ns;
+    model->summary.has_shutdown = true;
     struct job_info *job = &model->job;
     job->app = job->session_id = job->hostname = job->command = job->kind = job->requested_engine = "";
     job->engine = "Trace";
@@ -71,6 +72,12 @@ static void session_drop(struct made_session *session)
 {
     analysis_free(&session->analysis);
     session_free(session->model);
+}
+
+static gpufl_status compare(struct comparison *comparison, const struct analysis *base, const struct analysis *fresh,
+                            double threshold)
+{
+    return compare_make(comparison, base, fresh, &(struct compare_options){.threshold = threshold});
 }
 
 static const struct compared_row *row_find(const struct comparison *comparison, const char *name)
@@ -87,7 +94,7 @@ static void a_session_compared_with_itself_has_no_change(void **state)
     (void)state;
     struct golden_session golden = golden_load("trace");
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &golden.analysis, &golden.analysis, 0), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &golden.analysis, &golden.analysis, 0), GPUFL_OK);
     assert_int_equal(comparison.regressions, 0);
     assert_true(comparison.kernel_count > 0 && comparison.scope_count > 0);
     for (size_t i = 0; i < comparison.kernel_count; i++) {
@@ -105,7 +112,7 @@ static void totals_of_a_comparison_are_those_of_the_report(void **state)
     (void)state;
     struct golden_session base = golden_load("trace"), fresh = golden_load("two_gpus");
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     for (size_t i = 0; i < base.analysis.hotspot_count; i++) {
         const struct hotspot *hotspot = &base.analysis.hotspots[i];
         if (!hotspot->name)
@@ -131,7 +138,7 @@ static void what_ran_once_must_differ_by_a_factor_of_two(void **state)
     const struct made_kernel after[] = {{"same", 19000, 0, 1}, {"double", 21000, 0, 4}, {"half", 4000, 0, 1}};
     struct made_session base = session_make(before, 3), fresh = session_make(after, 3);
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     assert_int_equal(row_find(&comparison, "same")->verdict, CHANGE_NONE);
     assert_int_equal(row_find(&comparison, "double")->verdict, CHANGE_SLOWER);
     assert_int_equal(row_find(&comparison, "half")->verdict, CHANGE_FASTER);
@@ -147,7 +154,7 @@ static void slower_new_and_vanished_kernels_are_told_apart(void **state)
     const struct made_kernel after[] = {{"gemm", 12000, 100, 200}, {"axpy", 1500, 20, 300}, {"fresh", 800, 0, 10}};
     struct made_session base = session_make(before, 3), fresh = session_make(after, 3);
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     assert_int_equal(row_find(&comparison, "gemm")->verdict, CHANGE_SLOWER);
     assert_true(row_find(&comparison, "gemm")->is_regression);
     assert_int_equal(row_find(&comparison, "axpy")->verdict, CHANGE_FASTER);
@@ -168,7 +175,7 @@ static void a_difference_within_the_noise_is_none(void **state)
     const struct made_kernel after[] = {{"noisy", 11500, 8000, 20}};
     struct made_session base = session_make(before, 1), fresh = session_make(after, 1);
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     const struct compared_row *row = row_find(&comparison, "noisy");
     assert_true(row->median_ratio > 1.05);
     assert_int_equal(row->verdict, CHANGE_NONE);
@@ -184,7 +191,7 @@ static void a_small_kernel_is_no_regression_however_slow(void **state)
     const struct made_kernel after[] = {{"large", 1000000, 0, 100}, {"small", 2000, 0, 100}};
     struct made_session base = session_make(before, 2), fresh = session_make(after, 2);
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     assert_int_equal(row_find(&comparison, "small")->verdict, CHANGE_SLOWER);
     assert_int_equal(comparison.regressions, 0);
     compare_free(&comparison);
@@ -198,7 +205,7 @@ static void more_calls_of_the_same_speed_are_a_regression_of_the_total(void **st
     const struct made_kernel before[] = {{"step", 1000, 0, 100}}, after[] = {{"step", 1000, 0, 120}};
     struct made_session base = session_make(before, 1), fresh = session_make(after, 1);
     struct comparison comparison;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     assert_int_equal(row_find(&comparison, "step")->verdict, CHANGE_NONE);
     assert_true(comparison.is_total_regression);
     assert_int_equal(comparison.regressions, 1);
@@ -215,7 +222,7 @@ static void text_and_json_of_hostile_names_are_harmless(void **state)
     struct report_options options = {.is_wide = true, .top = 1000};
     struct bytes text = {0}, json = {0};
     struct json_document document;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     compare_text(&comparison, &options, &text);
     for (size_t i = 0; i < text.size; i++)
         assert_true(text.data[i] == '\n' || (unsigned char)text.data[i] >= ' ');
@@ -261,7 +268,7 @@ static void a_scope_without_a_name_has_the_path_null(void **state)
         struct report_options options = {0};
         struct bytes text = {0}, json = {0};
         struct json_document document;
-        assert_int_equal(compare_make(&comparison, &session.analysis, &session.analysis, 0.05), GPUFL_OK);
+        assert_int_equal(compare(&comparison, &session.analysis, &session.analysis, 0.05), GPUFL_OK);
         compare_json(&comparison, &json);
         assert_int_equal(json_parse(&document, json.data, json.size, NULL), GPUFL_OK);
         const struct json_value *scopes = json_member(document.root, "scopes");
@@ -314,7 +321,7 @@ static void the_text_fits_into_100_columns_whatever_is_missing(void **state)
         struct comparison comparison;
         struct report_options options = {.columns = 100};
         struct bytes text = {0};
-        assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+        assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
         compare_text(&comparison, &options, &text);
         for (const char *line = bytes_text(&text); *line; line += strcspn(line, "\n") + 1)
             if (text_columns(line, strcspn(line, "\n")) > 100)
@@ -332,30 +339,102 @@ static void a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side(vo
     struct made_session base = scoped_session_make("step"), fresh = scoped_session_make("step");
     struct comparison comparison;
     fresh.model->scopes[0].end_ns = 9000;
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
-    assert_true(comparison.has_verdict);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(comparison.verdict, COMPARE_JUDGED);
     assert_int_equal(comparison.regressions, 1);
     compare_free(&comparison);
     fresh.model->job.engine = "Monitor";
     analysis_free(&fresh.analysis);
     assert_int_equal(analysis_make(&fresh.analysis, fresh.model), GPUFL_OK);
-    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
-    assert_false(comparison.has_verdict);
+    assert_int_equal(compare(&comparison, &base.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_int_equal(comparison.verdict, COMPARE_TIMES_MISSING);
     assert_int_equal(comparison.scopes[0].verdict, CHANGE_SLOWER);
     assert_true(comparison.scopes[0].fresh.gpu_ns == TIME_UNKNOWN);
     compare_free(&comparison);
     /* Neither timed kernels: what scopes say counts. */
-    assert_int_equal(compare_make(&comparison, &fresh.analysis, &fresh.analysis, 0.05), GPUFL_OK);
-    assert_true(comparison.has_verdict && !comparison.has_kernel_times);
+    assert_int_equal(compare(&comparison, &fresh.analysis, &fresh.analysis, 0.05), GPUFL_OK);
+    assert_true(comparison.verdict == COMPARE_JUDGED && !comparison.has_kernel_times);
     compare_free(&comparison);
     session_drop(&base);
     session_drop(&fresh);
+}
+
+static enum compare_verdict verdict_of_made(const struct made_kernel *before, const struct made_kernel *after,
+                                            size_t count, const struct compare_options *options, const char *refusal)
+{
+    struct made_session base = session_make(before, count), fresh = session_make(after, count);
+    struct comparison comparison;
+    struct bytes why = {0}, json = {0};
+    assert_int_equal(compare_make(&comparison, &base.analysis, &fresh.analysis, options), GPUFL_OK);
+    compare_refusal(&comparison, &why);
+    assert_string_equal(bytes_text(&why), refusal);
+    compare_json(&comparison, &json);
+    assert_int_equal(strstr(bytes_text(&json), "\"regressions\":null") != NULL, *refusal != 0);
+    enum compare_verdict verdict = comparison.verdict;
+    bytes_free(&why);
+    bytes_free(&json);
+    compare_free(&comparison);
+    session_drop(&base);
+    session_drop(&fresh);
+    return verdict;
+}
+
+static void sessions_with_few_kernels_in_common_are_not_comparable(void **state)
+{
+    (void)state;
+    const struct compare_options strict = {.threshold = 0.05}, lax = {.threshold = 0.05, .allow_unrelated = true};
+    const struct made_kernel before[] = {{"gemm", 9000, 0, 100}, {"fill", 1000, 0, 100}};
+    const struct made_kernel other[] = {{"sort", 8000, 0, 10}, {"fill", 1000, 0, 20}};
+    const char refusal[] = "the sessions are not comparable: kernels of both take 10 % of the kernel time of base and "
+                           "20 % of new";
+    assert_int_equal(verdict_of_made(before, other, 2, &strict, refusal), COMPARE_UNRELATED);
+    assert_int_equal(verdict_of_made(before, other, 2, &lax, ""), COMPARE_JUDGED);
+    /* A kernel that replaced the heaviest one: what is left of the program is still the same. */
+    const struct made_kernel fused[] = {{"fused", 1000, 0, 100}, {"fill", 1000, 0, 100}};
+    assert_int_equal(verdict_of_made(before, fused, 2, &strict, ""), COMPARE_JUDGED);
+    /* Kernels whose names were not recorded are not known to be the same. */
+    const struct made_kernel nameless[] = {{NULL, 9000, 0, 100}};
+    assert_int_equal(verdict_of_made(nameless, nameless, 1, &strict,
+                                     "the sessions are not comparable: kernels of both take 0 % of the kernel time of "
+                                     "base and 0 % of new"),
+                     COMPARE_UNRELATED);
+}
+
+static void an_incomplete_session_has_no_verdict_unless_it_is_asked_for(void **state)
+{
+    (void)state;
+    struct golden_session whole = golden_load("trace"), killed = golden_load("killed");
+    const struct compare_options strict = {.threshold = 0.05, .allow_unrelated = true};
+    const struct compare_options lax = {.threshold = 0.05, .allow_unrelated = true, .allow_incomplete = true};
+    struct {
+        const struct analysis *base, *fresh;
+        const char *refusal;
+    } cases[] = {{&whole.analysis, &killed.analysis, "new is not complete"},
+                 {&killed.analysis, &whole.analysis, "base is not complete"},
+                 {&killed.analysis, &killed.analysis, "base and new are not complete"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        struct bytes why = {0};
+        assert_int_equal(compare_make(&comparison, cases[i].base, cases[i].fresh, &strict), GPUFL_OK);
+        assert_int_equal(comparison.verdict, COMPARE_INCOMPLETE);
+        compare_refusal(&comparison, &why);
+        assert_string_equal(bytes_text(&why), cases[i].refusal);
+        bytes_free(&why);
+        compare_free(&comparison);
+        assert_int_equal(compare_make(&comparison, cases[i].base, cases[i].fresh, &lax), GPUFL_OK);
+        assert_int_equal(comparison.verdict, COMPARE_JUDGED);
+        compare_free(&comparison);
+    }
+    golden_unload(&whole);
+    golden_unload(&killed);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_compared_with_itself_has_no_change),
+        cmocka_unit_test(sessions_with_few_kernels_in_common_are_not_comparable),
+        cmocka_unit_test(an_incomplete_session_has_no_verdict_unless_it_is_asked_for),
         cmocka_unit_test(totals_of_a_comparison_are_those_of_the_report),
         cmocka_unit_test(what_ran_once_must_differ_by_a_factor_of_two),
         cmocka_unit_test(slower_new_and_vanished_kernels_are_told_apart),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { type ComparedRow, type ComparedSession, kernelChange, missingTimes, rowName } from "./answers";
+import { type ComparedRow, type ComparedSession, kernelChange, missingTimes, refusalOf, rowName } from "./answers";
 
 const row: ComparedRow = {
     verdict: "same",
@@ -25,6 +25,7 @@ const timed: ComparedSession = {
     lost: 0,
     lost_is_exact: true,
     is_complete: true,
+    common_share: 1,
 };
 const watched: ComparedSession = {
     ...timed,
@@ -43,6 +44,23 @@ describe("rows of a comparison", () => {
 });
 
 describe("sessions of a comparison", () => {
+    it("say why there is no verdict", () => {
+        const sides = { base: timed, new: timed, threshold: 0.05, regressions: null, is_total_regression: null };
+        const data = { ...sides, no_verdict: null, kernels: [], scopes: [] };
+        expect(refusalOf(data)).toBe("");
+        expect(refusalOf({ ...data, no_verdict: "times missing", new: watched })).toBe(
+            "without kernel times; after: not recorded (engine Monitor)",
+        );
+        const killed = { ...timed, is_complete: false };
+        expect(refusalOf({ ...data, no_verdict: "incomplete", base: killed })).toBe("not complete: before");
+        expect(refusalOf({ ...data, no_verdict: "incomplete", base: killed, new: killed })).toBe(
+            "not complete: before, after",
+        );
+        const other = { ...timed, common_share: 0.1 };
+        expect(refusalOf({ ...data, no_verdict: "not comparable", base: other, new: other })).toBe(
+            "the sessions are not comparable: kernels of both take 10.0 % of the kernel time before and 10.0 % after",
+        );
+    });
     it("have a change of kernel time where both recorded it", () => {
         expect(kernelChange(timed, { ...timed, kernel_ns: 75 })).toEqual({ ns: 25, fraction: 0.5 });
         expect(kernelChange({ ...timed, kernel_ns: 0 }, timed)).toEqual({ ns: 50, fraction: null });

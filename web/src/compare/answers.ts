@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server answers about two sessions.
+import * as format from "../format";
 
 export interface Side {
     count: number;
@@ -42,13 +43,15 @@ export interface ComparedSession {
     lost: number;
     lost_is_exact: boolean;
     is_complete: boolean;
+    common_share: number | null; // of its kernel time in kernels that both have
 }
 
 export interface Comparison {
     base: ComparedSession;
     new: ComparedSession;
     threshold: number;
-    regressions: number | null; // null: no verdict, one of them has no kernel with a time
+    no_verdict: "times missing" | "not comparable" | "incomplete" | null;
+    regressions: number | null; // null: no verdict
     is_total_regression: boolean | null;
     kernels: ComparedRow[];
     scopes: ComparedRow[];
@@ -75,6 +78,17 @@ export function missingTimes(before: ComparedSession, after: ComparedSession): s
         .filter(([, why]) => why !== null)
         .map(([title, why]) => `${title}: ${why}`)
         .join(", ");
+}
+
+// Why there is no verdict; "" where there is one.
+export function refusalOf({ no_verdict, base, new: after }: Comparison): string {
+    const share = (session: ComparedSession): string => format.percent(session.common_share);
+    if (no_verdict === "times missing") return `without kernel times; ${missingTimes(base, after)}`;
+    if (no_verdict === "not comparable")
+        return `the sessions are not comparable: kernels of both take ${share(base)} of the kernel time before and ${share(after)} after`;
+    if (no_verdict === "incomplete")
+        return `not complete: ${[...(base.is_complete ? [] : ["before"]), ...(after.is_complete ? [] : ["after"])].join(", ")}`;
+    return "";
 }
 
 // Interquartile range by the median: how much the middle half of the executions differ. null: nothing to divide by.

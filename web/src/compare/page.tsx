@@ -19,6 +19,7 @@ import {
     countByVerdict,
     kernelChange,
     missingTimes,
+    refusalOf,
     rowName,
     spreadOf,
     type Verdict,
@@ -249,7 +250,7 @@ function Judgement({ data }: { data: Comparison }): JSX.Element {
         return (
             <p data-testid="judgement">
                 <b class="amber">No verdict</b>{" "}
-                <span class="dim">without kernel times; {missingTimes(data.base, data.new)}</span>
+                <span class="dim">{refusalOf(data)}</span>
             </p>
         );
     return (
