@@ -224,6 +224,8 @@ gpufl_status loader_finish(struct session_loader *loader)
     for (size_t i = 0; i < model->kernels.count; i++)
         if (model->kernels.launch_id[i] > model->launch_count)
             model->kernels.launch_id[i] = 0;
+    if (!loader_merge(loader))
+        return GPUFL_E_NO_MEMORY;
     bool is_done = kernels_sort(&model->kernels) &&
                    rows_sort(model->copies, sizeof *model->copies, model->copy_count) &&
                    rows_sort(model->memsets, sizeof *model->memsets, model->memset_count) &&

@@ -100,7 +100,8 @@ void loader_device_limits(struct session_loader *loader, const struct json_value
 void loader_mig_device(struct session_loader *loader, const struct json_value *object);
 NODISCARD bool loader_devices_finish(struct session_loader *loader);
 void loader_devices_free(struct session_loader *loader);
-gpufl_status loader_finish(struct session_loader *loader); /* session_join.c */
+NODISCARD bool loader_merge(struct session_loader *loader); /* session_merge.c; false: no memory */
+gpufl_status loader_finish(struct session_loader *loader);  /* session_join.c */
 /* Scopes and their events. */
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */
 /* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */

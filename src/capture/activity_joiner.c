@@ -56,7 +56,7 @@ gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_
     return joiner->calls[source].slots ? GPUFL_OK : calls_open(&joiner->calls[source]);
 }
 
-gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, const struct stacks *stacks)
+gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, struct stacks *stacks)
 {
     return stacked_rows_make(&joiner->stacked, joiner->options.recorder, stacks);
 }

@@ -31,7 +31,7 @@ NODISCARD gpufl_status activity_joiner_make(struct activity_joiner **out,
                                             const struct activity_joiner_options *options);
 void activity_joiner_free(struct activity_joiner *joiner);
 /* Before the first stack; stacks is borrowed. */
-NODISCARD gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, const struct stacks *stacks);
+NODISCARD gpufl_status activity_joiner_take_stacks(struct activity_joiner *joiner, struct stacks *stacks);
 /* Before the first activity that is not CUPTI's. */
 NODISCARD gpufl_status activity_joiner_open(struct activity_joiner *joiner, enum activity_source source);
 void activity_joiner_read(struct activity_joiner *joiner, uint8_t *buffer, size_t valid_bytes); /* CUPTI's */

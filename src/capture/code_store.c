@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
-#include "base/intern.h"
+#include "base/intern_cache.h"
 #include "base/own_thread.h"
 #include "base/queue.h"
 #include "code/line_table.h"
@@ -63,9 +63,9 @@ struct code_store {
     _Atomic size_t bytes;
 
     /* Of the worker alone. */
-    struct intern keys;  /* code seen */
-    struct intern paths; /* source files seen; their ids are the source_file_ids */
-    char *directory;     /* where relative paths start: the session's; NULL: not known */
+    struct intern_cache keys;  /* code seen */
+    struct intern_cache paths; /* source files seen; their ids are the source_file_ids */
+    char *directory;           /* where relative paths start: the session's; NULL: not known */
     uint64_t bytes_kept, source_bytes_kept;
     struct bytes line;
 };
@@ -181,7 +181,7 @@ static bool source_read(struct code_store *store, const char *path, struct sourc
 static void source_store(struct code_store *store, const char *path)
 {
     bool is_new = false;
-    uint32_t id = intern_id(&store->paths, path, strlen(path), &is_new);
+    uint32_t id = intern_cache_id(&store->paths, path, strlen(path), &is_new);
     struct source_text source;
     gpufl_status status;
     if (!id)
@@ -219,8 +219,8 @@ static struct image_key key_of(const struct code_store *store, const struct wait
 static void image_store(struct code_store *store, const struct waiting_item *item)
 {
     struct image_key key = key_of(store, item);
-    bool is_new = true; /* also when there is no memory to know: better twice than never */
-    (void)intern_id(&store->keys, &key, sizeof key, &is_new);
+    bool is_new; /* also when there is no memory to know, or it was forgotten: better twice than never */
+    (void)intern_cache_id(&store->keys, &key, sizeof key, &is_new);
     if (!is_new)
         return;
     struct code_image image;
@@ -270,7 +270,8 @@ static bool work_round(struct code_store *store)
     }
     bool is_left = store->is_left;
     atomic_store(&store->cpu_ns, clock_thread_cpu_ns());
-    atomic_store(&store->bytes, intern_bytes(&store->keys) + intern_bytes(&store->paths) + store->line.capacity);
+    atomic_store(&store->bytes,
+                 intern_cache_bytes(&store->keys) + intern_cache_bytes(&store->paths) + store->line.capacity);
     pthread_mutex_unlock(&store->working);
     return !is_left;
 }
@@ -309,7 +310,7 @@ gpufl_status code_store_make(struct code_store **out, const struct code_store_op
     store->options.waiting_bytes_max = or_default(options->waiting_bytes_max, waiting_bytes_max_default);
     store->options.source_bytes_max = or_default(options->source_bytes_max, source_bytes_max_default);
     snprintf(store->session_id, sizeof store->session_id, "%s", options->session_id);
-    store->keys.text_bytes_max = store->paths.text_bytes_max = KEY_BYTES_MAX;
+    store->keys.bytes_max = store->paths.bytes_max = KEY_BYTES_MAX;
     queue_init(&store->waiting, store->slots, WAITING_COUNT_MAX);
     sem_init(&store->work, 0, 0);
     pthread_mutex_init(&store->working, NULL);
@@ -406,8 +407,8 @@ void code_store_free(struct code_store *store)
     waiting_free(store);
     sem_destroy(&store->work);
     pthread_mutex_destroy(&store->working);
-    intern_free(&store->keys);
-    intern_free(&store->paths);
+    intern_cache_free(&store->keys);
+    intern_cache_free(&store->paths);
     bytes_free(&store->line);
     free(store->directory);
     free(store);

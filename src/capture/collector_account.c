@@ -36,9 +36,8 @@ static size_t memory_bytes(const struct collector *collector)
             batches += (size_t)collector->recorder.batches[type].row_capacity * record_catalogue[type].column_count *
                        sizeof(int64_t);
     return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
-           scope_history_bytes(scope_tracker_history(collector->scopes)) +
-           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
-           (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
+           scope_tracker_bytes(collector->scopes) + (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) +
+           names_bytes(&collector->names) + (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
            (collector->code ? code_store_bytes(collector->code) : 0) +
            (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);

@@ -2,7 +2,7 @@
 #include "capture/launches.h"
 
 #include "base/demangle.h"
-#include "base/intern.h"
+#include "base/intern_cache.h"
 #include "capture/occupancy.h"
 #include "format/json.h"
 
@@ -12,7 +12,7 @@
 enum {
     name_cache_slots = 4096,
     text_bytes_max = 8 << 20,
-    config_bytes_max = 8 << 20, /* about 90,000 different configurations */
+    config_bytes_max = 8 << 20, /* about 65,000 configurations; a forgotten one is written again when it comes back */
     devices_max = 64
 };
 
@@ -33,7 +33,7 @@ struct name_slot { /* CUPTI gives one pointer per kernel: look at it before hash
 struct launches {
     struct recorder *recorder;
     struct cuda *cuda;
-    struct intern symbols, configs;
+    struct intern_cache symbols, configs;
     struct bytes text;
     struct device_limits devices[devices_max];
     bool has_limits;
@@ -46,8 +46,8 @@ gpufl_status launches_make(struct launches **out, struct recorder *recorder)
     if (!launches)
         return GPUFL_E_NO_MEMORY;
     launches->recorder = recorder;
-    launches->symbols.text_bytes_max = text_bytes_max;
-    launches->configs.text_bytes_max = config_bytes_max;
+    launches->symbols.bytes_max = text_bytes_max;
+    launches->configs.bytes_max = config_bytes_max;
     *out = launches;
     return GPUFL_OK;
 }
@@ -56,26 +56,24 @@ void launches_free(struct launches *launches)
 {
     if (!launches)
         return;
-    intern_free(&launches->symbols);
-    intern_free(&launches->configs);
+    intern_cache_free(&launches->symbols);
+    intern_cache_free(&launches->configs);
     bytes_free(&launches->text);
     free(launches);
 }
 
 size_t launches_bytes(const struct launches *launches)
 {
-    return sizeof *launches + launches->symbols.text_bytes + launches->configs.text_bytes +
-           (size_t)(launches->symbols.capacity + launches->configs.capacity) *
-               (sizeof(struct intern_entry) + 2 * sizeof(uint32_t));
+    return sizeof *launches + intern_cache_bytes(&launches->symbols) + intern_cache_bytes(&launches->configs);
 }
 
 uint32_t launches_name(struct launches *launches, const char *symbol)
 {
     bool is_new;
     size_t size = strlen(symbol);
-    uint32_t kernel_id = intern_id(&launches->symbols, symbol, size, &is_new);
+    uint32_t kernel_id = intern_cache_id(&launches->symbols, symbol, size, &is_new);
     if (!kernel_id) {
-        recorder_lose(launches->recorder, LOSS_NAMES, 1);
+        recorder_lose(launches->recorder, LOSS_KERNEL_NAMES, 1);
         return 0;
     }
     if (is_new) {
@@ -88,15 +86,18 @@ uint32_t launches_name(struct launches *launches, const char *symbol)
 
 const char *launches_symbol(const struct launches *launches, uint32_t kernel_id)
 {
-    return intern_text(&launches->symbols, kernel_id);
+    const struct intern_entry *symbol = intern_cache_entry(&launches->symbols, kernel_id);
+    return symbol ? symbol->text : "";
 }
 
 static struct name_slot *name_find(struct launches *launches, const char *name)
 {
     struct name_slot *slot = &launches->names[((uintptr_t)name >> 3) * 2654435761u % name_cache_slots];
     /* The text is compared too: after a module is unloaded its addresses are used again. */
-    if (slot->name == name && !strcmp(intern_text(&launches->symbols, slot->kernel_id), name))
+    if (slot->name == name && !strcmp(launches_symbol(launches, slot->kernel_id), name)) {
+        intern_cache_use(&launches->symbols, slot->kernel_id);
         return slot;
+    }
     uint32_t kernel_id = launches_name(launches, name);
     if (!kernel_id)
         return NULL;
@@ -241,14 +242,16 @@ void launches_identify(struct launches *launches, enum activity_source source, c
     key.cache_config = kernel->cache_requested | (uint32_t)kernel->cache_executed << 4;
     *kernel_id = slot->kernel_id;
     /* Most launches repeat the kernel's last configuration. */
-    if (slot->last_launch_id && !memcmp(launches->configs.entries[slot->last_launch_id - 1].text, &key, sizeof key)) {
+    const struct intern_entry *last = intern_cache_entry(&launches->configs, slot->last_launch_id);
+    if (last && !memcmp(last->text, &key, sizeof key)) {
+        intern_cache_use(&launches->configs, slot->last_launch_id);
         *launch_id = slot->last_launch_id;
         return;
     }
     bool is_new;
-    *launch_id = intern_id(&launches->configs, &key, sizeof key, &is_new);
+    *launch_id = intern_cache_id(&launches->configs, &key, sizeof key, &is_new);
     if (!*launch_id)
-        recorder_lose(launches->recorder, LOSS_NAMES, 1);
+        recorder_lose(launches->recorder, LOSS_LAUNCH_CONFIGS, 1);
     else if (is_new)
         write_config(launches, *launch_id, &key);
     slot->last_launch_id = *launch_id;

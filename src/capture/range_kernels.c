@@ -144,7 +144,7 @@ static const char *symbol_keep(struct range_counters *counters, const char *symb
     const char *text = id ? intern_text(&counters->symbols, id) : NULL;
     pthread_mutex_unlock(&counters->results_lock);
     if (!id)
-        recorder_lose(counters->recorder, LOSS_NAMES, 1);
+        recorder_lose(counters->recorder, LOSS_FUNCTION_NAMES, 1);
     return text;
 }
 

@@ -122,7 +122,7 @@ void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint
 {
     size_t room = waiting_bytes_max - waiting_bytes(recorder);
     if (!entry_append(&recorder->entries[dictionary], room, id, text, size)) {
-        recorder_lose(recorder, LOSS_NAMES, 1);
+        recorder_lose(recorder, LOSS_WAITING_NAMES, 1);
         return;
     }
     if (waiting_bytes(recorder) < recorder->waiting_tried + dictionary_line_bytes)

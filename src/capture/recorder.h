@@ -40,7 +40,15 @@
       "too many rows waited for the names in their call stack; they are written without the stack")                  \
     X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                   \
       "the call's scope is unknown: its thread's scope history was already forgotten or had no room")                \
-    X(LOSS_NAMES, "names_full", "kernel_dict", "no room left for names or launch configurations")                    \
+    X(LOSS_KERNEL_NAMES, "kernel_names_full", "kernel_dict", "no memory for the name of a kernel")                   \
+    X(LOSS_LAUNCH_CONFIGS, "launch_configs_full", "launch_config_batch", "no memory for a launch configuration")     \
+    X(LOSS_SCOPE_NAMES, "scope_names_full", "scope_name_dict",                                                       \
+      "no memory for the name of a scope or a tag, or the scopes open at once have more than 8 MiB of names")        \
+    X(LOSS_FUNCTION_NAMES, "function_names_full", "function_dict", "no memory for the name of a function or metric") \
+    X(LOSS_STACK_TEXTS, "stack_texts_full", "function_dict",                                                         \
+      "no memory for a call stack or a name in it, or more stacks waited to be spelled out than may wait")           \
+    X(LOSS_WAITING_NAMES, "waiting_names_full", "dictionary_update",                                                 \
+      "more than 32 MiB of names waited for a disk that took none")                                                  \
     X(LOSS_LAUNCH_RING, "launch_ring_full", "launch_event_batch",                                                    \
       "a thread's ring had no room for a launch while kernel tracing was paused")                                    \
     X(LOSS_CALL_RING, "call_ring_full", "api_time",                                                                  \

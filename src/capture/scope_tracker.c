@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/scope_tracker.h"
 
-#include "base/intern.h"
+#include "capture/scope_paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 struct open_scope {
     uint64_t id;
     int64_t start_ns;
-    uint32_t path_id, tag_id, repeat, warmup, source;
+    struct scope_place place;
+    uint32_t tag_id, repeat, warmup, source;
 };
 
 struct thread_scopes { /* the collector's picture of one thread's stack */
@@ -26,17 +27,6 @@ struct open_range {
     struct open_scope scope;
 };
 
-struct path_part { /* key of a scope path: where it hangs and what it is called */
-    uint32_t parent_path_id, name_id;
-};
-
-struct path {
-    struct path_part part;
-    uint32_t bytes; /* of its text */
-    uint16_t levels;
-    bool is_ellipsis; /* stands for all levels that were too many to be told apart */
-};
-
 struct scope_tracker {
     struct recorder *recorder;
     struct scope_history *history;
@@ -45,27 +35,22 @@ struct scope_tracker {
     bool by_thread_id, is_discarding;
     uint64_t next_id;
     uint64_t refused_seen;
-    struct intern names, tags, paths;
-    struct bytes path_text;
-    struct path *path_list; /* [path_id]: for spelling out new paths */
-    uint32_t path_capacity;
-    size_t path_bytes; /* of all texts */
+    struct scope_paths paths;
     struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
     uint32_t thread_count;
     struct open_range ranges[256];
     uint32_t range_count;
 };
 
-enum {
-    text_bytes_max = 4 << 20,
-    depth_max = 8192,
-    /* A path has its parent's text in it, so texts grow with the square of the depth. What lies below a path that has
-     * this much is told by its name alone: "outer|...|inner" with U+2026. */
-    path_levels_max = 250, /* readers tell 256 apart */
-    path_bytes_max = 4096,
-    paths_bytes_max = 16 << 20
-};
-static const char ellipsis[] = "\u2026";
+enum { depth_max = 8192 };
+
+static void use_open_paths(void *user)
+{
+    struct scope_tracker *tracker = user;
+    for (uint32_t i = 0; i < tracker->thread_count; i++)
+        for (uint32_t j = 0; j < tracker->threads[i].depth; j++)
+            scope_paths_use(&tracker->paths, &tracker->threads[i].open[j].place);
+}
 
 gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder, const struct thread_sink *sink)
 {
@@ -82,8 +67,7 @@ gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *rec
     tracker->by_thread_id = true;
     tracker->next_id = 1;
     tracker->refused_seen = thread_logs_refused();
-    tracker->names.text_bytes_max = tracker->tags.text_bytes_max = text_bytes_max;
-    tracker->paths.text_bytes_max = text_bytes_max;
+    scope_paths_open(&tracker->paths, recorder, use_open_paths, tracker);
     *out = tracker;
     return GPUFL_OK;
 }
@@ -94,11 +78,7 @@ void scope_tracker_free(struct scope_tracker *tracker)
         return;
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         free(tracker->threads[i].open);
-    intern_free(&tracker->names);
-    intern_free(&tracker->tags);
-    intern_free(&tracker->paths);
-    bytes_free(&tracker->path_text);
-    free(tracker->path_list);
+    scope_paths_close(&tracker->paths);
     scope_history_free(tracker->history);
     free(tracker);
 }
@@ -113,104 +93,18 @@ struct scope_history *scope_tracker_history(struct scope_tracker *tracker)
     return tracker->history;
 }
 
+size_t scope_tracker_bytes(const struct scope_tracker *tracker)
+{
+    size_t open = 0;
+    for (uint32_t i = 0; i < tracker->thread_count; i++)
+        open += tracker->threads[i].capacity;
+    return sizeof *tracker + scope_paths_bytes(&tracker->paths) + open * sizeof(struct open_scope) +
+           scope_history_bytes(tracker->history);
+}
+
 uint64_t scope_tracker_count(const struct scope_tracker *tracker)
 {
     return tracker->next_id - 1;
-}
-
-static void spell_path(struct scope_tracker *tracker, uint32_t path_id)
-{
-    const struct path_part *part = &tracker->path_list[path_id].part;
-    if (part->parent_path_id) {
-        spell_path(tracker, part->parent_path_id);
-        bytes_append_char(&tracker->path_text, '|');
-    }
-    bytes_append_text(&tracker->path_text, intern_text(&tracker->names, part->name_id));
-}
-
-/* Room for one more path in the list, of which ids count up. */
-static bool paths_reserve(struct scope_tracker *tracker)
-{
-    if (tracker->paths.count + 1 < tracker->path_capacity)
-        return true;
-    uint32_t capacity = tracker->path_capacity ? tracker->path_capacity * 2 : 256;
-    struct path *list = realloc(tracker->path_list, capacity * sizeof *list);
-    if (!list)
-        return false;
-    tracker->path_list = list;
-    tracker->path_capacity = capacity;
-    return true;
-}
-
-/* 0 when there is no room for one more. */
-static uint32_t path_make(struct scope_tracker *tracker, struct path_part part, size_t name_size)
-{
-    const struct path *parent = part.parent_path_id ? &tracker->path_list[part.parent_path_id] : NULL;
-    struct path path = {.part = part,
-                        .bytes = (uint32_t)(parent ? parent->bytes + 1 + name_size : name_size),
-                        .levels = (uint16_t)(parent ? parent->levels + 1 : 1)};
-    if (tracker->path_bytes + path.bytes > paths_bytes_max || !paths_reserve(tracker))
-        return 0;
-    uint32_t path_id = intern_id(&tracker->paths, &part, sizeof part, NULL);
-    if (!path_id)
-        return 0;
-    tracker->path_bytes += path.bytes;
-    tracker->path_list[path_id] = path;
-    bytes_clear(&tracker->path_text);
-    spell_path(tracker, path_id);
-    recorder_define(tracker->recorder, DICTIONARY_SCOPE_NAME, path_id, tracker->path_text.data,
-                    tracker->path_text.size);
-    return path_id;
-}
-
-/* The dictionary id of "<parent path>|<name>"; 0 when the tables are full. */
-static uint32_t path_find(struct scope_tracker *tracker, uint32_t parent_path_id, const char *name, size_t size)
-{
-    struct path_part part = {parent_path_id, intern_id(&tracker->names, name, size, NULL)};
-    if (!part.name_id)
-        return 0;
-    uint32_t path_id = intern_find(&tracker->paths, &part, sizeof part);
-    return path_id ? path_id : path_make(tracker, part, size);
-}
-
-/* Where the paths of the scopes inside a path hang: at itself, or at the ellipsis when it is deep. 0: no room. */
-static uint32_t path_inside(struct scope_tracker *tracker, uint32_t path_id)
-{
-    const struct path *path = &tracker->path_list[path_id];
-    uint32_t above_id = path->part.parent_path_id;
-    if (above_id && tracker->path_list[above_id].is_ellipsis)
-        return above_id;
-    if (path->levels < path_levels_max && path->bytes < path_bytes_max)
-        return path_id;
-    uint32_t ellipsis_id = path_find(tracker, path_id, ellipsis, sizeof ellipsis - 1);
-    if (ellipsis_id)
-        tracker->path_list[ellipsis_id].is_ellipsis = true;
-    return ellipsis_id;
-}
-
-/* The path of a scope; outer: the scope it is in, or NULL. 0, and counted, when it has no name. */
-static uint32_t path_of(struct scope_tracker *tracker, const struct open_scope *outer, const char *name, size_t size)
-{
-    uint32_t parent_path_id = 0, path_id = 0;
-    if (outer && outer->path_id)
-        parent_path_id = path_inside(tracker, outer->path_id);
-    /* Inside a nameless scope nothing has a name: it would stand at the outside. */
-    if (!outer || parent_path_id)
-        path_id = path_find(tracker, parent_path_id, name, size);
-    if (!path_id)
-        recorder_lose(tracker->recorder, LOSS_NAMES, 1);
-    return path_id;
-}
-
-static uint32_t tag_find(struct scope_tracker *tracker, const char *tag, size_t size)
-{
-    if (!size)
-        return 0;
-    bool is_new;
-    uint32_t tag_id = intern_id(&tracker->tags, tag, size, &is_new);
-    if (is_new)
-        recorder_define(tracker->recorder, DICTIONARY_TAG, tag_id, tag, size);
-    return tag_id;
 }
 
 static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id,
@@ -218,7 +112,7 @@ static void write_row(struct scope_tracker *tracker, const struct open_scope *sc
 {
     int64_t *row = recorder_row(tracker->recorder, RECORD_SCOPE_EVENT_BATCH, time_ns);
     row[SCOPE_SCOPE_INSTANCE_ID] = (int64_t)scope->id;
-    row[SCOPE_NAME_ID] = scope->path_id;
+    row[SCOPE_NAME_ID] = scope->place.path_id;
     row[SCOPE_EVENT_TYPE] = event_type;
     row[SCOPE_DEPTH] = depth;
     row[SCOPE_REPEAT] = scope->repeat;
@@ -265,15 +159,16 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
         .id = tracker->next_id++,
         .start_ns = tick_scale_wall_ns(tracker->scale, ((const struct thread_event *)record)->ticks),
     };
+    const struct scope_place *place = outer ? &outer->place : NULL;
     if (record->kind == THREAD_SCOPE_BEGIN) {
         const struct scope_event *event = (const struct scope_event *)record;
-        scope.path_id = path_of(tracker, outer, event->name, event->name_size);
+        scope.place = scope_paths_place(&tracker->paths, place, event->name, event->name_size);
         scope.source = event->source;
         return scope;
     }
     const struct scope_meta_event *event = (const struct scope_meta_event *)record;
-    scope.path_id = path_of(tracker, outer, event->text, event->name_size);
-    scope.tag_id = tag_find(tracker, event->text + event->name_size, event->tag_size);
+    scope.place = scope_paths_place(&tracker->paths, place, event->text, event->name_size);
+    scope.tag_id = scope_paths_tag(&tracker->paths, event->text + event->name_size, event->tag_size);
     scope.repeat = event->repeat;
     scope.warmup = event->warmup;
     scope.source = event->source;

@@ -38,6 +38,7 @@ void scope_tracker_discard(struct scope_tracker *tracker);
 /* Scopes still open get an end row: continuation close at the session's end. */
 void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns);
 struct scope_history *scope_tracker_history(struct scope_tracker *tracker);
+size_t scope_tracker_bytes(const struct scope_tracker *tracker); /* with the history */
 uint64_t scope_tracker_count(const struct scope_tracker *tracker);
 
 #endif

@@ -2,7 +2,7 @@
 #include "capture/stack_speller.h"
 
 #include "base/clock.h"
-#include "base/intern.h"
+#include "base/intern_cache.h"
 #include "base/own_thread.h"
 #include "base/stack_frame.h"
 #include "capture/code_store.h"
@@ -23,7 +23,7 @@ enum { file_bytes_max = 1 << 20 };
 struct stack_speller {
     struct symbols *symbols;    /* the thread's, as the next three */
     struct code_store *sources; /* NULL: nobody wants files */
-    struct intern files;        /* that it was told */
+    struct intern_cache files;  /* that it was told */
     struct bytes path;          /* scratch */
     pthread_t thread;
     pthread_mutex_t mutex;   /* all below but the last two */
@@ -105,7 +105,7 @@ static void tell_file(struct stack_speller *speller, const char *text, size_t si
     /* A relative name is of where the program was compiled, but for a script: that is run from where it lies. */
     if (!frame.line || (!is_python && *frame.file != '/'))
         return;
-    uint32_t id = intern_id(&speller->files, frame.file, frame.file_size, &is_new);
+    uint32_t id = intern_cache_id(&speller->files, frame.file, frame.file_size, &is_new);
     bytes_clear(&speller->path);
     bytes_append(&speller->path, frame.file, frame.file_size);
     const char *path = bytes_text(&speller->path);
@@ -146,7 +146,7 @@ static void *run(void *argument)
         pthread_mutex_unlock(&speller->mutex);
         spell(speller, spelling);
         atomic_store(&speller->cpu_ns, clock_thread_cpu_ns());
-        atomic_store(&speller->bytes, symbols_bytes(speller->symbols) + intern_bytes(&speller->files));
+        atomic_store(&speller->bytes, symbols_bytes(speller->symbols) + intern_cache_bytes(&speller->files));
         pthread_mutex_lock(&speller->mutex);
         list_append(&speller->spelled, spelling);
         pthread_cond_signal(&speller->is_spelled);
@@ -161,7 +161,7 @@ gpufl_status stack_speller_make(struct stack_speller **out, struct code_store *s
     if (!speller)
         return GPUFL_E_NO_MEMORY;
     speller->sources = sources;
-    speller->files.text_bytes_max = file_bytes_max;
+    speller->files.bytes_max = file_bytes_max;
     gpufl_status status = symbols_make(&speller->symbols);
     if (status != GPUFL_OK)
         goto no_symbols;
@@ -196,7 +196,7 @@ void stack_speller_free(struct stack_speller *speller)
     pthread_cond_destroy(&speller->is_spelled);
     pthread_mutex_destroy(&speller->mutex);
     symbols_free(speller->symbols);
-    intern_free(&speller->files);
+    intern_cache_free(&speller->files);
     bytes_free(&speller->path);
     free(speller);
 }

@@ -13,12 +13,12 @@ enum { rows_max = 32 * 1024 }; /* 5 MiB, touched only as needed; power of two */
 
 struct stacked_rows {
     struct recorder *recorder;
-    const struct stacks *stacks;
+    struct stacks *stacks;
     struct stacked_row *rows; /* ring: rows[(first + i) & (rows_max - 1)] */
     uint32_t first, count;
 };
 
-gpufl_status stacked_rows_make(struct stacked_rows **out, struct recorder *recorder, const struct stacks *stacks)
+gpufl_status stacked_rows_make(struct stacked_rows **out, struct recorder *recorder, struct stacks *stacks)
 {
     struct stacked_rows *rows = calloc(1, sizeof *rows);
     if (!rows)

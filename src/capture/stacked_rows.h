@@ -11,8 +11,7 @@
 struct stacked_rows; /* opaque */
 
 /* Both are borrowed. */
-NODISCARD gpufl_status stacked_rows_make(struct stacked_rows **out, struct recorder *recorder,
-                                         const struct stacks *stacks);
+NODISCARD gpufl_status stacked_rows_make(struct stacked_rows **out, struct recorder *recorder, struct stacks *stacks);
 void stacked_rows_free(struct stacked_rows *rows);
 /* Writes the row, or keeps a copy of both until its stack is known; call->stack_id is the stack's number. */
 void stacked_rows_add(struct stacked_rows *rows, const struct work *work, const struct call *call);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/stacks.h"
 
-#include "base/intern.h"
+#include "base/clock.h"
+#include "base/intern_cache.h"
 #include "capture/python_frames.h"
 #include "capture/stack_speller.h"
 
@@ -57,14 +58,17 @@ void stacks_capture(uint32_t correlation_id)
 struct stacks {
     struct names *names;
     struct stack_speller *speller;
-    struct intern hashes; /* of the distinct stacks; numbers are its ids */
-    size_t frame_bytes;   /* of all of them */
-    uint32_t *text_ids;   /* [number - 1] */
-    uint32_t capacity;
-    uint32_t spelled_count; /* numbers up to this have their text */
+    struct intern_cache hashes; /* of distinct stacks; numbers are its ids, its values the texts' ids */
+    size_t waiting_bytes;       /* of frames that are being spelled */
+    uint32_t spelled_number;    /* stacks up to this one are spelled */
+    uint64_t forgotten_seen;    /* stacks that threads must send again */
 };
 
-enum { frame_bytes_max = 4 << 20, line_bytes = 1 << 20 /* of texts, about */ };
+enum {
+    hash_bytes_max = 4 << 20, /* about 80,000 stacks */
+    waiting_bytes_max = 4 << 20,
+    line_bytes = 1 << 20 /* of texts, about */
+};
 
 gpufl_status stacks_make(struct stacks **out, struct names *names, struct code_store *sources)
 {
@@ -72,6 +76,7 @@ gpufl_status stacks_make(struct stacks **out, struct names *names, struct code_s
     if (!stacks)
         return GPUFL_E_NO_MEMORY;
     stacks->names = names;
+    stacks->hashes.bytes_max = hash_bytes_max;
     gpufl_status status = stack_speller_make(&stacks->speller, sources);
     if (status != GPUFL_OK) {
         free(stacks);
@@ -86,8 +91,7 @@ void stacks_free(struct stacks *stacks)
     if (!stacks)
         return;
     stack_speller_free(stacks->speller);
-    intern_free(&stacks->hashes);
-    free(stacks->text_ids);
+    intern_cache_free(&stacks->hashes);
     free(stacks);
 }
 
@@ -95,53 +99,65 @@ void stacks_free(struct stacks *stacks)
 static uint32_t number_make(struct stacks *stacks, const struct stack_event *event)
 {
     size_t bytes = event->frame_count * sizeof *event->frames;
-    if (stacks->frame_bytes + bytes > frame_bytes_max)
+    if (stacks->waiting_bytes + bytes > waiting_bytes_max)
         return 0;
-    if (stacks->hashes.count == stacks->capacity) {
-        uint32_t capacity = stacks->capacity ? stacks->capacity * 2 : 256;
-        uint32_t *text_ids = realloc(stacks->text_ids, capacity * sizeof *text_ids);
-        if (!text_ids)
-            return 0;
-        stacks->text_ids = text_ids;
-        stacks->capacity = capacity;
-    }
     struct stack_spelling *spelling = stack_spelling_make(event->frames, event->frame_count);
-    uint32_t number = spelling ? intern_id(&stacks->hashes, &event->hash, sizeof event->hash, NULL) : 0;
+    uint32_t number = spelling ? intern_cache_id(&stacks->hashes, &event->hash, sizeof event->hash, NULL) : 0;
     if (!number) {
         stack_spelling_free(spelling);
         return 0;
     }
-    stacks->frame_bytes += bytes;
+    stacks->waiting_bytes += bytes;
     stack_speller_give(stacks->speller, spelling);
     return number;
 }
 
+/* Threads send the frames of a stack once: those of forgotten ones are needed again. */
+static void ask_for_forgotten(struct stacks *stacks)
+{
+    if (stacks->hashes.forgotten == stacks->forgotten_seen)
+        return;
+    stacks->forgotten_seen = stacks->hashes.forgotten;
+    thread_logs_resend_stacks();
+}
+
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event)
 {
-    uint32_t number = intern_find(&stacks->hashes, &event->hash, sizeof event->hash);
-    if (!number && event->frame_count)
+    uint32_t number = 0;
+    if (intern_find(&stacks->hashes.table, &event->hash, sizeof event->hash))
+        number = intern_cache_id(&stacks->hashes, &event->hash, sizeof event->hash, NULL);
+    else if (event->frame_count)
         number = number_make(stacks, event);
-    if (!number)
-        recorder_lose(stacks->names->recorder, LOSS_NAMES, 1);
+    ask_for_forgotten(stacks);
+    if (!number) {
+        recorder_lose(stacks->names->recorder, LOSS_STACK_TEXTS, 1);
+        thread_logs_resend_stacks(); /* its frames are needed again, when there is room for them */
+    }
     return number;
 }
 
-bool stacks_find_text(const struct stacks *stacks, uint32_t number, uint32_t *text_id)
+bool stacks_find_text(struct stacks *stacks, uint32_t number, uint32_t *text_id)
 {
-    if (number > stacks->spelled_count)
+    if (number > stacks->spelled_number)
         return false;
-    *text_id = number ? stacks->text_ids[number - 1] : 0;
+    const uint32_t *text = number ? intern_cache_value(&stacks->hashes, number) : NULL;
+    if (number && !text) /* forgotten since the call */
+        recorder_lose(stacks->names->recorder, LOSS_STACK_TEXTS, 1);
+    *text_id = text ? *text : 0;
     return true;
 }
 
 void stacks_settle(struct stacks *stacks, bool is_end)
 {
     struct recorder *recorder = stacks->names->recorder;
+    int64_t now_ns = clock_mono_ns();
     for (struct stack_spelling *spelling; (spelling = stack_speller_take(stacks->speller, is_end));) {
         bool has_text = spelling->text.size && !spelling->text.failed;
-        stacks->text_ids[stacks->spelled_count++] =
-            has_text ? names_stack(stacks->names, spelling->text.data, spelling->text.size) : 0;
-        recorder_lose(recorder, LOSS_NAMES, spelling->nameless + spelling->text.failed);
+        uint32_t *text_id = intern_cache_value(&stacks->hashes, ++stacks->spelled_number);
+        if (text_id && has_text)
+            *text_id = names_stack(stacks->names, spelling->text.data, spelling->text.size, now_ns);
+        recorder_lose(recorder, LOSS_STACK_TEXTS, spelling->nameless + spelling->text.failed);
+        stacks->waiting_bytes -= spelling->frame_count * sizeof *spelling->frames;
         stack_spelling_free(spelling);
         if (recorder->entries[DICTIONARY_FUNCTION].size > line_bytes)
             recorder_write_dictionaries(recorder, CHANNEL_DEVICE);
@@ -155,6 +171,6 @@ int64_t stacks_cpu_ns(const struct stacks *stacks)
 
 size_t stacks_bytes(const struct stacks *stacks)
 {
-    return sizeof *stacks + intern_bytes(&stacks->hashes) + stacks->capacity * sizeof *stacks->text_ids +
+    return sizeof *stacks + intern_cache_bytes(&stacks->hashes) + stacks->waiting_bytes +
            stack_speller_bytes(stacks->speller);
 }

@@ -22,8 +22,8 @@ NODISCARD gpufl_status stacks_make(struct stacks **out, struct names *names, str
 void stacks_free(struct stacks *stacks);
 /* The stack's number; 0 when it could not be kept (counted). */
 uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event);
-/* The text's id in function_dict, 0 when it could not be kept; false: it is not known yet. */
-bool stacks_find_text(const struct stacks *stacks, uint32_t number, uint32_t *text_id);
+/* The text's id in function_dict, 0 when it could not be kept (counted); false: it is not known yet. */
+bool stacks_find_text(struct stacks *stacks, uint32_t number, uint32_t *text_id);
 /* Writes down the texts that are spelled by now; with is_end waits for all of them. */
 void stacks_settle(struct stacks *stacks, bool is_end);
 int64_t stacks_cpu_ns(const struct stacks *stacks); /* of the thread that spells */

@@ -93,7 +93,6 @@ gpufl_status symbols_make(struct symbols **out)
     if (!symbols)
         return GPUFL_E_NO_MEMORY;
     symbols->addresses.text_bytes_max = address_bytes_max;
-    symbols->texts.text_bytes_max = text_bytes_max;
     if (find_functions(symbols)) {
         symbols->dwfl = symbols->dw.begin(&symbols->callbacks);
         if (symbols->dwfl) {
@@ -105,6 +104,15 @@ gpufl_status symbols_make(struct symbols **out)
     return GPUFL_OK;
 }
 
+static void forget_places(struct symbols *symbols)
+{
+    intern_free(&symbols->addresses);
+    intern_free(&symbols->texts);
+    free(symbols->places);
+    symbols->places = NULL;
+    symbols->place_capacity = 0;
+}
+
 void symbols_free(struct symbols *symbols)
 {
     if (!symbols)
@@ -112,9 +120,7 @@ void symbols_free(struct symbols *symbols)
     if (symbols->dwfl)
         symbols->dw.end(symbols->dwfl);
     bytes_free(&symbols->name);
-    intern_free(&symbols->addresses);
-    intern_free(&symbols->texts);
-    free(symbols->places);
+    forget_places(symbols);
     free(symbols);
 }
 
@@ -124,11 +130,14 @@ size_t symbols_bytes(const struct symbols *symbols)
            symbols->place_capacity * sizeof *symbols->places;
 }
 
-/* NULL: no room to remember it. */
+/* NULL: no memory to remember it. */
 static struct place *place_of(struct symbols *symbols, uint64_t address)
 {
-    bool is_new;
-    uint32_t id = intern_id(&symbols->addresses, &address, sizeof address, &is_new);
+    uint32_t id = intern_id(&symbols->addresses, &address, sizeof address, NULL);
+    if (!id || symbols->texts.text_bytes >= text_bytes_max) { /* full: those that still matter come back */
+        forget_places(symbols);
+        id = intern_id(&symbols->addresses, &address, sizeof address, NULL);
+    }
     if (!id)
         return NULL;
     if (id > symbols->place_capacity) {

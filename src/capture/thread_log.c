@@ -22,6 +22,7 @@ static struct {
     struct thread_log *free_logs[THREAD_LOG_COUNT_MAX];
     uint32_t log_count, free_count, made_count;
     _Atomic uint32_t epoch;
+    _Atomic uint32_t stack_epoch; /* stacks that were sent before it are sent again with their frames */
     _Atomic uint64_t refused;
     void (*wake)(void);
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -48,6 +49,12 @@ gpufl_status thread_logs_setup(void (*wake)(void))
 void thread_logs_start(void)
 {
     atomic_fetch_add(&registry.epoch, 1);
+    thread_logs_resend_stacks();
+}
+
+void thread_logs_resend_stacks(void)
+{
+    atomic_fetch_add(&registry.stack_epoch, 1);
 }
 
 static struct thread_log *log_make(void)
@@ -264,12 +271,13 @@ static bool stacks_map(struct thread_log *log)
     return true;
 }
 
-/* The slot of a stack among those that were sent in this session. */
+/* The slot of a stack among those that the collector knows. */
 static uint64_t *sent_slot(struct thread_log *log, uint64_t hash)
 {
-    if (__builtin_expect(log->sent_epoch != log->epoch, 0)) {
+    uint32_t epoch = atomic_load_explicit(&registry.stack_epoch, memory_order_relaxed);
+    if (__builtin_expect(log->sent_epoch != epoch, 0)) {
         memset(log->sent_hashes, 0, sent_bytes);
-        log->sent_epoch = log->epoch;
+        log->sent_epoch = epoch;
     }
     return &log->sent_hashes[hash & (STACK_SENT_SLOTS - 1)];
 }

@@ -88,7 +88,7 @@ struct thread_log {
     uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
     uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
     _Atomic int is_exited;
-    uint32_t sent_epoch;   /* of the session the hashes belong to */
+    uint32_t sent_epoch;   /* in which the hashes were sent */
     uint64_t *sent_hashes; /* [STACK_SENT_SLOTS], by their low bits: stacks whose frames the collector has */
 };
 
@@ -114,6 +114,8 @@ void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t 
 /* Once per process. wake: called on a user's thread when its ring is half full; must not block. */
 NODISCARD gpufl_status thread_logs_setup(void (*wake)(void));
 void thread_logs_start(void); /* new epoch: what is in the rings is old */
+/* From now on each thread's next stack has its frames, also those that it sent before. */
+void thread_logs_resend_stacks(void);
 /* Calls fn for every log in turn and recycles those of exited threads once they are empty. */
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user);
 uint64_t thread_logs_refused(void); /* events of threads that got no ring */

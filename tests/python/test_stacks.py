@@ -282,7 +282,7 @@ while time.monotonic() < end and not any("??@python" in open(file).read() for fi
         self.assertIn("function_0@<string>:2", inner)
         self.assertIn("??@python", inner)
         session = harness.Session(harness.sessions(self.directory / "log")[0])
-        self.assertTrue([record for record in session.records("loss") if record["reason"] == "names_full"], inner[-1])
+        self.assertTrue([record for record in session.records("loss") if record["reason"] == "stack_texts_full"], inner[-1])
 
     @harness.needs(shutil.which("cc") and LIBRARY.exists(), "a C compiler and the interpreter as a library")
     def test_a_release_that_is_not_known_or_not_what_it_says_shows_c_alone(self):

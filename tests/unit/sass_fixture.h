@@ -106,7 +106,7 @@ static inline int64_t value_of(uint32_t window_id, uint32_t pc_offset, const cha
     for (uint32_t i = 0; i < rows()->row_count; i++) {
         const int64_t *row = row_at(i);
         if (row[PROFILE_SAMPLE_WINDOW_ID] != window_id || row[PROFILE_SAMPLE_PC_OFFSET] != pc_offset ||
-            strcmp(intern_text(&names.metrics, (uint32_t)row[PROFILE_SAMPLE_METRIC_ID]), metric) != 0)
+            strcmp(intern_text(&names.metrics.table, (uint32_t)row[PROFILE_SAMPLE_METRIC_ID]), metric) != 0)
             continue;
         CHECK(value == -1);
         value = row[PROFILE_SAMPLE_METRIC_VALUE];

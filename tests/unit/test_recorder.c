@@ -248,7 +248,7 @@ static void a_name_that_fits_no_line_is_counted_and_holds_no_other_up(void **sta
     define(fixture, 2, 10);
     recorder_flush(&fixture->recorder, 0);
     assert_int_equal(last_name_read(fixture), 2);
-    assert_int_equal(losses_read(fixture, "names_full").count, 1);
+    assert_int_equal(losses_read(fixture, "waiting_names_full").count, 1);
     assert_int_equal(losses_read(fixture, "disk").count, 0);
 }
 
@@ -258,7 +258,7 @@ static void names_wait_boundedly_for_a_full_disk_and_are_written_then(void **sta
     is_disk_full = true;
     for (uint32_t id = 1; id <= 70; id++)
         define(fixture, id, 1 << 20);
-    uint64_t dropped = atomic_load(&fixture->recorder.lost[LOSS_NAMES]);
+    uint64_t dropped = atomic_load(&fixture->recorder.lost[LOSS_WAITING_NAMES]);
     assert_in_range(dropped, 10, 60);
     assert_true(fixture->recorder.entries[DICTIONARY_KERNEL].size < 60 << 20);
     is_disk_full = false;

@@ -35,7 +35,7 @@ static void counts_body(void)
     CHECK(row[PROFILE_SAMPLE_SAMPLE_KIND] == 1 && row[PROFILE_SAMPLE_INSTANCES] == CELL_UNKNOWN);
     CHECK(row[PROFILE_SAMPLE_CONFIDENCE_BP] == CELL_UNKNOWN && row[PROFILE_SAMPLE_CUBIN_CRC] >> 16 == 0xc0b1);
     CHECK(row[PROFILE_SAMPLE_CONTEXT_ID] == primary_context(0)->id);
-    CHECK(strcmp(intern_text(&names.functions, (uint32_t)row[PROFILE_SAMPLE_FUNCTION_ID]), "_Z5shortPf") == 0);
+    CHECK(strcmp(intern_text(&names.functions.table, (uint32_t)row[PROFILE_SAMPLE_FUNCTION_ID]), "_Z5shortPf") == 0);
     CHECK(recorder_lost_total(&recorder) == 0);
     engine_end();
 }
@@ -374,9 +374,9 @@ static struct instruction_counts function_counts(const char *function, double *w
     *worst_conflict = 0;
     for (uint32_t i = 0; i < rows()->row_count; i++) {
         const int64_t *row = row_at(i), *next = i + 1 < rows()->row_count ? row_at(i + 1) : NULL;
-        if (strcmp(intern_text(&names.functions, (uint32_t)row[PROFILE_SAMPLE_FUNCTION_ID]), function) != 0)
+        if (strcmp(intern_text(&names.functions.table, (uint32_t)row[PROFILE_SAMPLE_FUNCTION_ID]), function) != 0)
             continue;
-        (void)instruction_counts_set(&one, intern_text(&names.metrics, (uint32_t)row[PROFILE_SAMPLE_METRIC_ID]),
+        (void)instruction_counts_set(&one, intern_text(&names.metrics.table, (uint32_t)row[PROFILE_SAMPLE_METRIC_ID]),
                                      (uint64_t)row[PROFILE_SAMPLE_METRIC_VALUE]);
         if (next && next[PROFILE_SAMPLE_PC_OFFSET] == row[PROFILE_SAMPLE_PC_OFFSET] &&
             next[PROFILE_SAMPLE_FUNCTION_ID] == row[PROFILE_SAMPLE_FUNCTION_ID])

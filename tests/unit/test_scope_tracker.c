@@ -177,7 +177,7 @@ static void long_names_are_kept_whole_and_their_paths_stay_bounded(void **state)
     assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
 }
 
-static void more_path_text_than_is_kept_is_counted_and_known_paths_keep_their_names(void **state)
+static void more_path_text_than_is_kept_costs_no_scope_its_name(void **state)
 {
     struct fixture *fixture = *state;
     enum { outer = 100, inner = 100, size = 3000 };
@@ -192,34 +192,74 @@ static void more_path_text_than_is_kept_is_counted_and_known_paths_keep_their_na
             begin(name);
             (void)thread_log_scope_end();
             drain(fixture);
+            assert_int_not_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
         }
         (void)thread_log_scope_end();
     }
     begin_often(fixture, "first", 1);
-    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 1);
-    struct written_names names = names_read(fixture, "first");
-    assert_int_equal(names.wanted_id, 1);
-    assert_true(names.bytes > 8 << 20 && names.bytes <= 16 << 20);
-    assert_int_equal(lost(fixture, LOSS_NAMES) + names.count, outer * inner + outer + 1);
+    int64_t name_id = last_row(fixture)[SCOPE_NAME_ID];
+    assert_true(name_id > 1); /* it was forgotten: it is written again */
+    assert_int_equal(names_read(fixture, "first").wanted_id, name_id);
+    assert_true(scope_tracker_bytes(fixture->tracker) < 64 << 20);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
+}
+
+static void an_open_scope_keeps_its_name_while_others_are_forgotten(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = 6000, size = 3000 };
+    static char name[size + 1];
+    begin_often(fixture, "server", 1);
+    int64_t server_name_id = last_row(fixture)[SCOPE_NAME_ID];
+    for (int i = 0; i < count; i++) {
+        name_number(name, size, i);
+        begin(name);
+        (void)thread_log_scope_end();
+        drain(fixture);
+    }
+    begin_often(fixture, "later", 1);
+    int64_t later_name_id = last_row(fixture)[SCOPE_NAME_ID];
+    end_often(fixture, 2);
+    assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], server_name_id);
+    assert_int_equal(names_read(fixture, "server|later").wanted_id, later_name_id);
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
 }
 
 static void what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside(void **state)
 {
     struct fixture *fixture = *state;
-    enum { count = 6000, size = 3000 };
+    enum { depth = 1500, size = 16000 }; /* open at once: more than the names that are kept */
     static char name[size + 1];
     begin_often(fixture, "known", 1);
     (void)thread_log_scope_end();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < depth; i++) {
         name_number(name, size, i);
         begin(name);
         drain(fixture);
-        if (i < count - 1)
-            (void)thread_log_scope_end();
     }
     assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
     begin_often(fixture, "known", 1);
     assert_int_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
+    assert_true(lost(fixture, LOSS_SCOPE_NAMES) > 0);
+    end_often(fixture, depth + 1);
+    begin_often(fixture, "known", 1);
+    assert_int_not_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
+}
+
+static void more_tags_than_are_kept_are_all_written(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = 3000, size = 3000 };
+    static char tag[size + 1];
+    for (int i = 0; i < count; i++) {
+        name_number(tag, size, i);
+        (void)thread_log_scope_begin(
+            &(struct scope_text){.name = "step", .name_size = 4, .tag = tag, .tag_size = strlen(tag)});
+        (void)thread_log_scope_end();
+        drain(fixture);
+        assert_int_equal(last_row(fixture)[SCOPE_TAG_ID], i + 1);
+    }
+    assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
 }
 
 static void the_end_of_a_scope_that_was_too_deep_closes_no_other(void **state)
@@ -246,7 +286,9 @@ int main(void)
         WITH_FIXTURE(a_deep_recursion_leaves_later_scopes_their_names),
         WITH_FIXTURE(what_lies_too_deep_is_told_by_its_name_below_an_ellipsis),
         WITH_FIXTURE(long_names_are_kept_whole_and_their_paths_stay_bounded),
-        WITH_FIXTURE(more_path_text_than_is_kept_is_counted_and_known_paths_keep_their_names),
+        WITH_FIXTURE(more_path_text_than_is_kept_costs_no_scope_its_name),
+        WITH_FIXTURE(an_open_scope_keeps_its_name_while_others_are_forgotten),
+        WITH_FIXTURE(more_tags_than_are_kept_are_all_written),
         WITH_FIXTURE(what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside),
         WITH_FIXTURE(the_end_of_a_scope_that_was_too_deep_closes_no_other),
     };

@@ -199,6 +199,31 @@ static void a_scope_whose_begin_was_lost_starts_where_its_end_says(void **state)
     session_free(model);
 }
 
+/* The recorder forgets names and configurations that it has not seen for long, and writes them again under new ids. */
+static void what_was_written_again_under_a_new_id_is_one(void **state)
+{
+    channel_write(
+        *state, "device",
+        JOB
+        "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"s\",\"kernel_dict\":{\"1\":\"gemm\",\"2\":"
+        "\"add\",\"3\":\"gemm\",\"4\":\"gemm\"},\"kernel_symbol_dict\":{\"1\":\"_gemm\",\"2\":\"_add\",\"3\":\"_gemm\","
+        "\"4\":\"_other_gemm\"}}\n"
+        "{\"version\":1,\"type\":\"launch_config_batch\",\"session_id\":\"s\",\"batch_id\":1,\"base_time_ns\":0,"
+        "\"columns\":[\"launch_id\",\"kernel_id\",\"grid_x\",\"block_x\"],\"rows\":[[1,1,64,128],[2,2,64,128],"
+        "[3,3,64,128],[4,3,65,128],[5,4,64,128]]}\n" KERNELS(
+            "\"dt_ns\",\"kernel_id\",\"duration_ns\",\"launch_id\"",
+            "[100,1,5,1],[200,2,5,2],[300,3,5,3],[400,3,5,4],[500,4,5,5]") END(1000000001000));
+    struct session_model *model = load(*state);
+    const uint32_t kernel_ids[] = {1, 2, 1, 1, 4}, launch_ids[] = {1, 2, 1, 4, 5};
+    assert_int_equal(model->kernels.count, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(model->kernels.kernel_id[i], kernel_ids[i]);
+        assert_int_equal(model->kernels.launch_id[i], launch_ids[i]);
+    }
+    assert_int_equal(model->launches[3].kernel_id, 1);
+    session_free(model);
+}
+
 static void a_missing_directory_is_an_error_that_names_it(void **state)
 {
     (void)state;
@@ -260,6 +285,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(losses_add_up_by_reason_and_unknown_counts_are_not_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_cause_of_a_loss_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(a_scope_whose_begin_was_lost_starts_where_its_end_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_written_again_under_a_new_id_is_one, setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_directory_is_an_error_that_names_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_kernel_takes_at_most_64_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_that_only_the_shutdown_record_knows_are_an_issue, setup, teardown),

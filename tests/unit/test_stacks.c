@@ -184,7 +184,38 @@ static void a_hash_without_its_frames_is_a_counted_loss(void **state)
     struct fixture *fixture = *state;
     const struct stack_event event = {.correlation_id = 1, .hash = 77};
     assert_int_equal(stacks_identify(fixture->stacks, &event), 0);
-    assert_int_equal(lost(fixture, LOSS_NAMES), 1);
+    assert_int_equal(lost(fixture, LOSS_STACK_TEXTS), 1);
+}
+
+/* As many different stacks as numbers, of 16 addresses: names are looked up quickly. */
+static void send_number(uint32_t correlation_id, uint32_t number)
+{
+    uint64_t frames[8];
+    for (uint32_t i = 0; i < 8; i++)
+        frames[i] = (uintptr_t)&open_fixture + 1 + (number >> 4 * i & 15);
+    thread_log_stack(correlation_id, frames, 8);
+}
+
+static void more_stacks_than_are_kept_are_all_spelled_and_come_back_with_their_frames(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = 100000, per_drain = 1000 };
+    for (uint32_t i = 0; i < count; i++) {
+        send_number(i + 1, i);
+        if ((i + 1) % per_drain)
+            continue;
+        fixture->seen_count = 0;
+        drain(fixture);
+        assert_int_equal(fixture->seen[per_drain - 1], i + 1);
+        stacks_settle(fixture->stacks, true);
+    }
+    assert_true(stacks_bytes(fixture->stacks) < 64 << 20);
+    fixture->frames_sent = fixture->seen_count = 0;
+    send_number(1, 0);
+    drain(fixture);
+    assert_int_equal(fixture->frames_sent, 8);
+    assert_int_equal(fixture->seen[0], count + 1);
+    assert_int_equal(lost_ever(fixture), 0);
 }
 
 static void rows_wait_for_the_names_in_their_stack_and_nothing_else_does(void **state)
@@ -269,6 +300,7 @@ int main(void)
         WITH_FIXTURE(a_stack_has_one_number_whichever_thread_it_is_of),
         WITH_FIXTURE(stacks_never_take_the_room_of_scopes),
         WITH_FIXTURE(a_hash_without_its_frames_is_a_counted_loss),
+        WITH_FIXTURE(more_stacks_than_are_kept_are_all_spelled_and_come_back_with_their_frames),
         WITH_FIXTURE(rows_wait_for_the_names_in_their_stack_and_nothing_else_does),
         WITH_FIXTURE(more_waiting_rows_than_fit_go_without_their_stack_and_are_counted),
         WITH_FIXTURE(an_address_is_looked_up_once),
