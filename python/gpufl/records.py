@@ -274,7 +274,7 @@ BATCHES: Dict[str, Batch] = {
         )),
     PROFILE_SAMPLE_BATCH: Batch(
         PROFILE_SAMPLE_BATCH, 1, 'scope',
-        'PC samples (one row per interval, function, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several',
+        'PC samples (one row per interval, function, scope, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several',
         (
             Column('dt_ns', 'i64', False, False, ''),
             Column('corr_id', 'u32', False, False, ''),
@@ -292,8 +292,8 @@ BATCHES: Dict[str, Batch] = {
             Column('context_id', 'u32', False, False, ''),
             Column('interval_ns', 'i64', False, False, 'the samples or counts were taken between dt_ns and dt_ns + interval_ns'),
             Column('instances', 'u32', True, False, 'executions of the function that overlap the interval; null: not known'),
-            Column('confidence_bp', 'u32', True, False, "share of those executions' time that scope_id holds; 10000: certain; null: not attributed"),
-            Column('scope_id', 'u64', False, False, 'scope instance, 0 none or not known'),
+            Column('confidence_bp', 'u32', True, False, "share of those executions' time that was in the scope: samples are split between scopes by it; 10000: certain; null: not attributed"),
+            Column('scope_id', 'u64', False, False, 'scope instance; 0: several of scope_name_id, none, or not known'),
             Column('window_id', 'u32', False, False, 'deep_window_event, 0: the whole run'),
         )),
     PM_SAMPLE_BATCH: Batch(

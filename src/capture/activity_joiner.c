@@ -148,6 +148,7 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
         .symbol_id = kernel_history_symbol(kernels, launches_symbol(joiner->launches, work->kernel_id)),
         .context_id = work->context_id,
         .correlation_id = work->correlation_id,
+        .path_id = call ? scope_history_path(joiner->options.history, call->scope_id) : 0,
     };
     kernel_history_add(kernels, &execution);
 }

@@ -11,7 +11,6 @@
 enum {
     CAPACITY_DEFAULT = 256 * 1024,
     SYMBOL_BYTES_MAX = 4 << 20,
-    SCOPES_MAX = 32,
     /* An execution of less than 2^(SHIFT + 3 * level) ns lies in the level's slot of that width in which it begins,
      * so that it overlaps an interval only from the slots of the interval and the one before. */
     LEVEL_COUNT = 8,
@@ -139,38 +138,47 @@ void kernel_history_add(struct kernel_history *history, const struct kernel_exec
         history->is_full = true;
 }
 
-struct scope_share {
-    uint64_t scope_id;
-    int64_t ns;
-};
+/* NULL: there is no room for one more. Executions of a scope follow each other, and scopes come round again in the same
+ * order, so the search begins at the last share found. */
+static struct kernel_share *share_find(struct kernel_overlap *overlap, const struct kernel_execution *execution,
+                                       uint32_t *last)
+{
+    for (uint32_t i = 0; i < overlap->share_count; i++) {
+        uint32_t at = (*last + i) % overlap->share_count;
+        struct kernel_share *share = &overlap->shares[at];
+        if (share->path_id != execution->path_id || (!share->path_id && share->scope_id != execution->scope_id))
+            continue;
+        if (share->scope_id != execution->scope_id)
+            share->scope_id = 0;
+        *last = at;
+        return share;
+    }
+    if (overlap->share_count == KERNEL_SHARES_MAX)
+        return NULL;
+    *last = overlap->share_count++;
+    overlap->shares[*last] = (struct kernel_share){0, execution->scope_id, execution->path_id};
+    return &overlap->shares[*last];
+}
 
-static void overlap_add(struct kernel_overlap *overlap, struct scope_share *scopes, uint32_t *scope_count,
-                        const struct kernel_execution *execution, int64_t from_ns, int64_t to_ns, int64_t later_ns)
+static void overlap_add(struct kernel_overlap *overlap, const struct kernel_execution *execution, int64_t from_ns,
+                        int64_t to_ns, uint32_t *last)
 {
     int64_t start_ns = execution->start_ns > from_ns ? execution->start_ns : from_ns;
     int64_t end_ns = execution->end_ns < to_ns ? execution->end_ns : to_ns;
     int64_t ns = end_ns > start_ns ? end_ns - start_ns : 1;
     overlap->correlation_id = overlap->instances ? 0 : execution->correlation_id;
     overlap->instances++;
-    overlap->later += execution->start_ns >= later_ns;
+    overlap->began += execution->start_ns >= from_ns;
     overlap->total_ns += ns;
-    if (execution->scope_id == KERNEL_SCOPE_UNKNOWN)
-        return;
-    uint32_t i = 0;
-    while (i < *scope_count && scopes[i].scope_id != execution->scope_id)
-        i++;
-    if (i == SCOPES_MAX)
-        return; /* its time counts in the total, so that no share is overstated */
-    if (i == *scope_count)
-        scopes[(*scope_count)++] = (struct scope_share){execution->scope_id, 0};
-    scopes[i].ns += ns;
+    bool is_known = execution->scope_id != KERNEL_SCOPE_UNKNOWN;
+    struct kernel_share *share = is_known ? share_find(overlap, execution, last) : NULL;
+    *(share ? &share->ns : &overlap->unknown_ns) += ns;
 }
 
 void kernel_history_overlap(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
-                            int64_t from_ns, int64_t to_ns, int64_t later_ns, struct kernel_overlap *overlap)
+                            int64_t from_ns, int64_t to_ns, struct kernel_overlap *overlap)
 {
-    struct scope_share scopes[SCOPES_MAX];
-    uint32_t scope_count = 0;
+    uint32_t last_share = 0;
     *overlap = (struct kernel_overlap){.is_complete = from_ns > history->forgotten_ns};
     for (uint32_t level = 0; level < LEVEL_COUNT; level++) {
         if (!history->level_counts[level])
@@ -187,15 +195,10 @@ void kernel_history_overlap(const struct kernel_history *history, uint32_t symbo
                 if (execution->symbol_id == symbol_id && execution->context_id == context_id && entry->level == level &&
                     slot_of(level, execution->start_ns) == slot && execution->start_ns <= to_ns &&
                     execution->end_ns >= from_ns)
-                    overlap_add(overlap, scopes, &scope_count, execution, from_ns, to_ns, later_ns);
+                    overlap_add(overlap, execution, from_ns, to_ns, &last_share);
             }
         }
     }
-    for (uint32_t i = 0; i < scope_count; i++)
-        if (scopes[i].ns > overlap->scope_ns) {
-            overlap->scope_id = scopes[i].scope_id;
-            overlap->scope_ns = scopes[i].ns;
-        }
 }
 
 bool kernel_history_find(const struct kernel_history *history, uint32_t correlation_id, uint32_t symbol_id,

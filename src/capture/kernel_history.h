@@ -19,6 +19,7 @@ struct kernel_execution {
     uint64_t scope_id;  /* 0 none, or KERNEL_SCOPE_UNKNOWN */
     uint32_t symbol_id; /* of kernel_history_symbol */
     uint32_t context_id, correlation_id;
+    uint32_t path_id; /* scope_name_dict: of the scope; 0 none, or not known */
 };
 
 /* Executions to remember, a power of two; 0: 256 Ki (14 MiB, touched only as they come). */
@@ -28,16 +29,27 @@ void kernel_history_free(struct kernel_history *history);
 uint32_t kernel_history_symbol(struct kernel_history *history, const char *symbol);
 void kernel_history_add(struct kernel_history *history, const struct kernel_execution *execution);
 
+/* Time inside an interval that executions of one scope path had, or those outside of scopes; a scope whose path is not
+ * known stands for itself. */
+struct kernel_share {
+    int64_t ns;
+    uint64_t scope_id; /* the only instance of the path; 0: several, or none */
+    uint32_t path_id;  /* 0 none, or not known */
+};
+enum { KERNEL_SHARES_MAX = 128 };
+
 struct kernel_overlap {
     uint32_t instances;      /* executions that overlap the interval */
-    uint32_t later;          /* those of them that began at or after later_ns */
+    uint32_t began;          /* those of them that began in it */
     uint32_t correlation_id; /* of the only one; 0: several or none */
-    uint64_t scope_id;       /* that most of their time inside the interval belongs to, as far as it is known */
-    int64_t scope_ns, total_ns;
-    bool is_complete; /* false: some that may have overlapped are forgotten */
+    uint32_t share_count;
+    int64_t total_ns;   /* of all of them */
+    int64_t unknown_ns; /* of those whose scope is not known, or for whose scope there was no share left */
+    bool is_complete;   /* false: some that may have overlapped are forgotten */
+    struct kernel_share shares[KERNEL_SHARES_MAX];
 };
 void kernel_history_overlap(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
-                            int64_t from_ns, int64_t to_ns, int64_t later_ns, struct kernel_overlap *overlap);
+                            int64_t from_ns, int64_t to_ns, struct kernel_overlap *overlap);
 /* The execution that a launch caused; false when it, or its scope, is not (or no longer) known. */
 bool kernel_history_find(const struct kernel_history *history, uint32_t correlation_id, uint32_t symbol_id,
                          struct kernel_execution *execution);

@@ -7,8 +7,10 @@
 #include <string.h>
 
 enum {
+    PORTIONS_MAX = KERNEL_SHARES_MAX + 1, /* and the time without a known scope */
     GROUPS_MAX = 4096,
     CELLS_MAX = 64 * 1024,
+    PARTS_MAX = 16 * 1024,
     INDEX_FACTOR = 2, /* slots of an index for each thing in it */
     DEVICES_MAX = 32,
     STALLS_MAX = 256 /* indexes of a device */
@@ -16,26 +18,42 @@ enum {
 #define ADD_UP_NS INT64_C(1000000000)
 #define WAIT_FOR_EXECUTION_NS INT64_C(30000000000)
 
+/* A part of the samples of a function and interval: one scope path's, as its time is of the executions' time. */
+struct part {
+    int64_t ns;
+    uint32_t group;
+};
+struct parts {
+    int64_t total_ns;
+    uint32_t first, count; /* in the table */
+};
+
 struct function {
     uint64_t cubin_crc;
     uint32_t symbol_id, function_id;
     /* The last interval looked up, since all samples of it and of the function share the answer. */
     int64_t interval_start_ns, interval_end_ns;
-    uint32_t context_id, group;
-    uint32_t generation; /* of the tables that `group` is in; 0: none */
+    struct parts parts;
+    uint32_t context_id;
+    uint32_t generation; /* of the tables that `parts` is in; 0: none */
 };
 
 /* Samples that share everything but pc and stall. */
 struct group {
     int64_t start_ns, end_ns;
-    uint64_t scope_id;
-    int64_t scope_ns, total_ns;
+    struct kernel_share share;
+    int64_t total_ns; /* that the share's time is a part of */
     uint32_t function, context_id, device_id, window_id;
     uint32_t correlation_id, instances;
-    uint32_t number;   /* its next place in the table, while that is tidied up */
-    bool is_known;     /* executions were found */
-    bool is_forgotten; /* they cannot be found any more */
-    bool is_waiting;   /* stays in the tables when others are written */
+    uint32_t number;    /* its next place in the table, while that is tidied up */
+    struct parts parts; /* GROUP_FOUND_LATE: in the table of late shares */
+    enum group_state {
+        GROUP_OF_SCOPE,      /* or of none: it is known */
+        GROUP_SCOPE_UNKNOWN, /* there were executions, but not in a scope that is known */
+        GROUP_AWAITS,        /* no execution was found yet: stays in the tables when others are written */
+        GROUP_FORGOTTEN,     /* none was found, and none will be */
+        GROUP_FOUND_LATE     /* between being found and being written */
+    } state;
 };
 struct cell {
     uint64_t samples, pc_offset;
@@ -50,6 +68,11 @@ struct pc_attribution {
     struct cell *cells;
     uint32_t group_count, cell_count;
     uint32_t *group_index, *cell_index; /* open addressing; number + 1, 0 empty */
+    struct part *parts;
+    uint32_t part_count;
+    struct kernel_share *late_shares; /* of groups found late, while they are written */
+    uint32_t late_count;
+    double phase; /* 0 to 1: who gets the samples that cannot be halved */
     uint32_t metric_ids[DEVICES_MAX][STALLS_MAX];
     int64_t since_ns; /* end of the first interval in the tables */
     uint64_t unattributed;
@@ -65,10 +88,12 @@ gpufl_status pc_attribution_make(struct pc_attribution **out, const struct pc_at
     attribution->functions = calloc(PC_FUNCTIONS_MAX, sizeof *attribution->functions);
     attribution->groups = calloc(GROUPS_MAX, sizeof *attribution->groups);
     attribution->cells = calloc(CELLS_MAX, sizeof *attribution->cells);
+    attribution->parts = calloc(PARTS_MAX, sizeof *attribution->parts);
+    attribution->late_shares = calloc(PARTS_MAX, sizeof *attribution->late_shares);
     attribution->group_index = calloc(GROUPS_MAX * INDEX_FACTOR, sizeof *attribution->group_index);
     attribution->cell_index = calloc(CELLS_MAX * INDEX_FACTOR, sizeof *attribution->cell_index);
-    if (!attribution->functions || !attribution->groups || !attribution->cells || !attribution->group_index ||
-        !attribution->cell_index) {
+    if (!attribution->functions || !attribution->groups || !attribution->cells || !attribution->parts ||
+        !attribution->late_shares || !attribution->group_index || !attribution->cell_index) {
         pc_attribution_free(attribution);
         return GPUFL_E_NO_MEMORY;
     }
@@ -83,6 +108,8 @@ void pc_attribution_free(struct pc_attribution *attribution)
     free(attribution->functions);
     free(attribution->groups);
     free(attribution->cells);
+    free(attribution->parts);
+    free(attribution->late_shares);
     free(attribution->group_index);
     free(attribution->cell_index);
     free(attribution);
@@ -91,7 +118,8 @@ void pc_attribution_free(struct pc_attribution *attribution)
 size_t pc_attribution_bytes(const struct pc_attribution *attribution)
 {
     return sizeof *attribution + PC_FUNCTIONS_MAX * sizeof(struct function) + GROUPS_MAX * sizeof(struct group) +
-           CELLS_MAX * sizeof(struct cell) + (GROUPS_MAX + CELLS_MAX) * INDEX_FACTOR * sizeof(uint32_t);
+           CELLS_MAX * sizeof(struct cell) + PARTS_MAX * (sizeof(struct part) + sizeof(struct kernel_share)) +
+           (GROUPS_MAX + CELLS_MAX) * INDEX_FACTOR * sizeof(uint32_t);
 }
 
 uint64_t pc_attribution_unattributed(const struct pc_attribution *attribution)
@@ -130,14 +158,16 @@ void pc_attribution_stall(struct pc_attribution *attribution, uint32_t device_id
 static bool group_is(const struct group *a, const struct group *b)
 {
     return a->function == b->function && a->context_id == b->context_id && a->window_id == b->window_id &&
-           a->correlation_id == b->correlation_id && a->scope_id == b->scope_id && a->is_known == b->is_known;
+           a->correlation_id == b->correlation_id && a->share.scope_id == b->share.scope_id &&
+           a->share.path_id == b->share.path_id && a->state == b->state;
 }
 
 /* The index's place of the group, or the empty one where it belongs. */
 static uint32_t *group_place(struct pc_attribution *attribution, const struct group *group)
 {
-    const uint64_t key[] = {group->scope_id, (uint64_t)group->function << 32 | group->context_id,
-                            (uint64_t)group->correlation_id << 32 | group->window_id, group->is_known};
+    const uint64_t key[] = {group->share.scope_id, (uint64_t)group->function << 32 | group->context_id,
+                            (uint64_t)group->correlation_id << 32 | group->window_id,
+                            (uint64_t)group->share.path_id << 32 | group->state};
     for (uint32_t at = crc32c(0, key, sizeof key);; at++) {
         uint32_t *place = &attribution->group_index[at % (GROUPS_MAX * INDEX_FACTOR)];
         if (!*place || group_is(&attribution->groups[*place - 1], group))
@@ -159,83 +189,122 @@ static uint32_t *cell_place(struct pc_attribution *attribution, const struct cel
     }
 }
 
-static void group_look_up(const struct pc_attribution *attribution, const struct group *group, int64_t later_ns,
+static void group_look_up(const struct pc_attribution *attribution, const struct group *group,
                           struct kernel_overlap *overlap)
 {
     kernel_history_overlap(attribution->options.history, attribution->functions[group->function - 1].symbol_id,
-                           group->context_id, group->start_ns, group->end_ns, later_ns, overlap);
+                           group->context_id, group->start_ns, group->end_ns, overlap);
 }
 
-static void group_attribute(const struct pc_attribution *attribution, struct group *group)
+/* The number of the group, added to the one like it. began: executions of the interval that none before it counted. */
+static uint32_t group_add(struct pc_attribution *attribution, const struct group *group, uint32_t began)
 {
-    struct kernel_overlap overlap;
-    group_look_up(attribution, group, INT64_MIN, &overlap);
-    group->is_forgotten = !overlap.is_complete;
-    if (!overlap.instances || !overlap.is_complete)
-        return;
-    group->is_known = true;
-    group->correlation_id = overlap.correlation_id;
-    group->scope_id = overlap.scope_id;
-    group->scope_ns = overlap.scope_ns;
-    group->total_ns = overlap.total_ns;
-    group->instances = overlap.instances;
-}
-
-/* Adds an interval's group to the one like it. */
-static void group_extend(const struct pc_attribution *attribution, struct group *known, const struct group *group)
-{
-    struct kernel_overlap overlap;
-    if (group->is_known && !group->correlation_id) {
-        /* What also overlaps the intervals before was counted with them. */
-        group_look_up(attribution, group, known->end_ns, &overlap);
-        known->instances += overlap.later;
-        known->scope_ns += group->scope_ns;
+    uint32_t *place = group_place(attribution, group);
+    if (!*place) {
+        attribution->groups[attribution->group_count++] = *group;
+        *place = attribution->group_count;
+        return *place - 1;
+    }
+    struct group *known = &attribution->groups[*place - 1];
+    if (!group->correlation_id) {
+        known->instances += group->start_ns <= known->end_ns ? began : group->instances;
+        known->share.ns += group->share.ns;
         known->total_ns += group->total_ns;
     }
     if (group->start_ns < known->start_ns)
         known->start_ns = group->start_ns;
     if (group->end_ns > known->end_ns)
         known->end_ns = group->end_ns;
-    known->is_forgotten |= group->is_forgotten;
-}
-
-/* Where the samples of a function and interval belong; there must be room for a group. correlation_id: of the samples
- * themselves (serialized mode), 0 none. */
-static uint32_t group_of(struct pc_attribution *attribution, uint32_t function, const struct pc_interval *in,
-                         uint32_t correlation_id)
-{
-    struct group group = {.start_ns = in->start_ns,
-                          .end_ns = in->end_ns,
-                          .function = function,
-                          .context_id = in->context_id,
-                          .device_id = in->device_id,
-                          .window_id = in->window_id};
-    struct kernel_execution execution;
-    if (correlation_id) {
-        group.correlation_id = correlation_id;
-        group.is_known = true;
-        group.instances = 1;
-        group.scope_ns = group.total_ns = 1;
-        if (kernel_history_find(attribution->options.history, correlation_id,
-                                attribution->functions[function - 1].symbol_id, &execution))
-            group.scope_id = execution.scope_id;
-    } else {
-        group_attribute(attribution, &group);
-    }
-    uint32_t *place = group_place(attribution, &group);
-    if (*place) {
-        group_extend(attribution, &attribution->groups[*place - 1], &group);
-    } else {
-        attribution->groups[attribution->group_count++] = group;
-        *place = attribution->group_count;
-    }
     return *place - 1;
 }
 
-static void write_cell(struct pc_attribution *attribution, const struct cell *cell)
+static void part_add(struct pc_attribution *attribution, struct parts *parts, const struct group *group, uint32_t began)
 {
-    const struct group *group = &attribution->groups[cell->group];
+    attribution->parts[attribution->part_count++] =
+        (struct part){group->share.ns, group_add(attribution, group, began)};
+    parts->count++;
+    parts->total_ns += group->share.ns;
+}
+
+/* Where the samples of a function and interval belong; there must be room for all parts and their groups.
+ * correlation_id: of the samples themselves (serialized mode), 0 none. */
+static struct parts parts_of(struct pc_attribution *attribution, uint32_t function, const struct pc_interval *in,
+                             uint32_t correlation_id)
+{
+    struct parts parts = {.first = attribution->part_count};
+    struct group group = {.start_ns = in->start_ns,
+                          .end_ns = in->end_ns,
+                          .share.ns = 1,
+                          .total_ns = 1,
+                          .function = function,
+                          .context_id = in->context_id,
+                          .device_id = in->device_id,
+                          .window_id = in->window_id,
+                          .correlation_id = correlation_id,
+                          .instances = 1};
+    if (correlation_id) {
+        struct kernel_execution execution;
+        if (kernel_history_find(attribution->options.history, correlation_id,
+                                attribution->functions[function - 1].symbol_id, &execution))
+            group.share = (struct kernel_share){1, execution.scope_id, execution.path_id};
+        part_add(attribution, &parts, &group, 0);
+        return parts;
+    }
+    struct kernel_overlap overlap;
+    group_look_up(attribution, &group, &overlap);
+    if (!overlap.instances || !overlap.is_complete) {
+        group.state = overlap.is_complete ? GROUP_AWAITS : GROUP_FORGOTTEN;
+        part_add(attribution, &parts, &group, 0);
+        return parts;
+    }
+    group.correlation_id = overlap.correlation_id;
+    group.instances = overlap.instances;
+    group.total_ns = overlap.total_ns;
+    for (uint32_t i = 0; i < overlap.share_count; i++) {
+        group.share = overlap.shares[i];
+        part_add(attribution, &parts, &group, overlap.began);
+    }
+    if (overlap.unknown_ns) {
+        group.share = (struct kernel_share){.ns = overlap.unknown_ns};
+        group.state = GROUP_SCOPE_UNKNOWN;
+        part_add(attribution, &parts, &group, overlap.began);
+    }
+    return parts;
+}
+
+/* Shares samples out as time is. Whole numbers only, all of them, and none favoured: what is left after rounding down
+ * goes to those in whose stretch of a line, as long as their remainders are, the phase and each 1 after it falls. */
+static void share_out(struct pc_attribution *attribution, uint64_t samples, const struct part *parts, uint32_t count,
+                      int64_t total_ns, uint64_t portions[PORTIONS_MAX])
+{
+    const double golden = 0.6180339887498949; /* its multiples fill the unit evenly, from any point on */
+    double remainders = 0, mark;
+    uint64_t given = 0;
+    attribution->phase += golden;
+    attribution->phase -= attribution->phase >= 1;
+    mark = attribution->phase;
+    for (uint32_t i = 0; i < count; i++) {
+        double exact = (double)samples * (double)parts[i].ns / (double)total_ns;
+        portions[i] = (uint64_t)exact;
+        remainders += exact - (double)portions[i];
+        while (remainders > mark) {
+            portions[i]++;
+            mark += 1;
+        }
+        given += portions[i];
+    }
+    /* By a rounding error there may be one too few or too many; the last one has at least that many, or there is none. */
+    uint32_t last = count - 1;
+    while (given > samples && last && !portions[last])
+        last--;
+    portions[last] += samples - given;
+}
+
+static void write_row(struct pc_attribution *attribution, const struct group *group, const struct cell *cell,
+                      const struct kernel_share *share, uint64_t samples)
+{
     const struct function *function = &attribution->functions[group->function - 1];
+    bool has_scope = share != NULL, is_executed = has_scope || group->state == GROUP_SCOPE_UNKNOWN;
     int64_t *row = recorder_row(attribution->options.recorder, RECORD_PROFILE_SAMPLE_BATCH, group->start_ns);
     row[PROFILE_SAMPLE_CORR_ID] = group->correlation_id;
     row[PROFILE_SAMPLE_DEVICE_ID] = group->device_id;
@@ -243,21 +312,62 @@ static void write_cell(struct pc_attribution *attribution, const struct cell *ce
     row[PROFILE_SAMPLE_PC_OFFSET] = (int64_t)cell->pc_offset;
     const uint32_t *metric = metric_id(attribution, group->device_id, cell->stall_index);
     row[PROFILE_SAMPLE_METRIC_ID] = metric ? *metric : 0;
-    row[PROFILE_SAMPLE_METRIC_VALUE] = (int64_t)cell->samples;
+    row[PROFILE_SAMPLE_METRIC_VALUE] = (int64_t)samples;
     row[PROFILE_SAMPLE_STALL_REASON] = cell->stall_index;
     row[PROFILE_SAMPLE_CUBIN_CRC] = (int64_t)function->cubin_crc;
     row[PROFILE_SAMPLE_CONTEXT_ID] = group->context_id;
     row[PROFILE_SAMPLE_INTERVAL_NS] = group->end_ns - group->start_ns;
-    row[PROFILE_SAMPLE_INSTANCES] = group->is_known ? group->instances : CELL_UNKNOWN;
+    row[PROFILE_SAMPLE_INSTANCES] = is_executed ? group->instances : CELL_UNKNOWN;
     row[PROFILE_SAMPLE_CONFIDENCE_BP] =
-        group->is_known ? (int64_t)(10000.0 * (double)group->scope_ns / (double)group->total_ns + 0.5) : CELL_UNKNOWN;
-    row[PROFILE_SAMPLE_SCOPE_ID] = (int64_t)group->scope_id;
+        has_scope ? (int64_t)(10000.0 * (double)share->ns / (double)group->total_ns + 0.5) : CELL_UNKNOWN;
+    row[PROFILE_SAMPLE_SCOPE_ID] = has_scope ? (int64_t)share->scope_id : 0;
+    row[PROFILE_SAMPLE_SCOPE_NAME_ID] = has_scope ? share->path_id : 0;
     row[PROFILE_SAMPLE_WINDOW_ID] = group->window_id;
-    if (group->scope_id && attribution->options.scope_name_id)
-        row[PROFILE_SAMPLE_SCOPE_NAME_ID] =
-            attribution->options.scope_name_id(attribution->options.scope_user, group->scope_id);
-    if (!group->is_known)
-        attribution->unattributed += cell->samples;
+    if (!has_scope)
+        attribution->unattributed += samples;
+}
+
+static void write_cell(struct pc_attribution *attribution, const struct cell *cell)
+{
+    const struct group *group = &attribution->groups[cell->group];
+    if (group->state != GROUP_FOUND_LATE) {
+        write_row(attribution, group, cell, group->state == GROUP_OF_SCOPE ? &group->share : NULL, cell->samples);
+        return;
+    }
+    const struct kernel_share *shares = &attribution->late_shares[group->parts.first];
+    struct part parts[PORTIONS_MAX];
+    uint64_t portions[PORTIONS_MAX];
+    int64_t unknown_ns = group->total_ns;
+    for (uint32_t i = 0; i < group->parts.count; i++) {
+        parts[i] = (struct part){.ns = shares[i].ns};
+        unknown_ns -= shares[i].ns;
+    }
+    parts[group->parts.count] = (struct part){.ns = unknown_ns};
+    share_out(attribution, cell->samples, parts, group->parts.count + (unknown_ns > 0), group->total_ns, portions);
+    for (uint32_t i = 0; i < group->parts.count + (unknown_ns > 0); i++)
+        if (portions[i])
+            write_row(attribution, group, cell, i < group->parts.count ? &shares[i] : NULL, portions[i]);
+}
+
+/* Looks again for the executions that a group awaits. Shares that find no room are time without a known scope. */
+static void group_find_late(struct pc_attribution *attribution, struct group *group)
+{
+    struct kernel_overlap overlap;
+    group_look_up(attribution, group, &overlap);
+    if (!overlap.is_complete)
+        group->state = GROUP_FORGOTTEN;
+    if (!overlap.instances || !overlap.is_complete)
+        return;
+    uint32_t room = PARTS_MAX - attribution->late_count;
+    group->state = overlap.share_count && room ? GROUP_FOUND_LATE : GROUP_SCOPE_UNKNOWN;
+    group->correlation_id = overlap.correlation_id;
+    group->instances = overlap.instances;
+    group->total_ns = overlap.total_ns;
+    group->parts = (struct parts){.first = attribution->late_count,
+                                  .count = overlap.share_count < room ? overlap.share_count : room};
+    memcpy(&attribution->late_shares[attribution->late_count], overlap.shares,
+           group->parts.count * sizeof *overlap.shares);
+    attribution->late_count += group->parts.count;
 }
 
 /* Takes the written out of both tables; groups keep their order, so they only move down. */
@@ -265,17 +375,17 @@ static void drop_written(struct pc_attribution *attribution)
 {
     uint32_t group_count = 0, cell_count = 0;
     for (uint32_t i = 0; i < attribution->group_count; i++)
-        if (attribution->groups[i].is_waiting)
+        if (attribution->groups[i].state == GROUP_AWAITS)
             attribution->groups[i].number = group_count++;
     for (uint32_t i = 0; i < attribution->cell_count; i++) {
         const struct group *group = &attribution->groups[attribution->cells[i].group];
-        if (!group->is_waiting)
+        if (group->state != GROUP_AWAITS)
             continue;
         attribution->cells[cell_count] = attribution->cells[i];
         attribution->cells[cell_count++].group = group->number;
     }
     for (uint32_t i = 0; i < attribution->group_count; i++)
-        if (attribution->groups[i].is_waiting)
+        if (attribution->groups[i].state == GROUP_AWAITS)
             attribution->groups[attribution->groups[i].number] = attribution->groups[i];
     attribution->group_count = group_count;
     attribution->cell_count = cell_count;
@@ -285,38 +395,76 @@ static void drop_written(struct pc_attribution *attribution)
         *group_place(attribution, &attribution->groups[i]) = i + 1;
     for (uint32_t i = 0; i < cell_count; i++)
         *cell_place(attribution, &attribution->cells[i]) = i + 1;
-    attribution->generation++;
+    attribution->part_count = 0;
+    attribution->generation++; /* an interval that is still read is looked up again */
 }
 
 static void write_tables(struct pc_attribution *attribution, int64_t now_ns, bool with_waiting)
 {
+    attribution->late_count = 0;
     for (uint32_t i = 0; i < attribution->group_count; i++) {
         struct group *group = &attribution->groups[i];
-        if (!group->is_known && !group->is_forgotten)
-            group_attribute(attribution, group);
-        group->is_waiting = !with_waiting && !group->is_known && !group->is_forgotten &&
-                            now_ns - group->start_ns < WAIT_FOR_EXECUTION_NS;
+        if (group->state == GROUP_AWAITS)
+            group_find_late(attribution, group);
+        if (group->state == GROUP_AWAITS && (with_waiting || now_ns - group->start_ns >= WAIT_FOR_EXECUTION_NS))
+            group->state = GROUP_FORGOTTEN;
     }
     for (uint32_t i = 0; i < attribution->cell_count; i++)
-        if (!attribution->groups[attribution->cells[i].group].is_waiting)
+        if (attribution->groups[attribution->cells[i].group].state != GROUP_AWAITS)
             write_cell(attribution, &attribution->cells[i]);
     drop_written(attribution);
     attribution->since_ns = now_ns;
 }
 
-/* Room for a group and a cell, whatever that takes. */
+/* Room for all parts of a sample, whatever that takes. */
 static void make_room(struct pc_attribution *attribution, int64_t now_ns)
 {
-    if (attribution->group_count < GROUPS_MAX && attribution->cell_count < CELLS_MAX)
+    if (attribution->part_count + PORTIONS_MAX <= PARTS_MAX && attribution->group_count + PORTIONS_MAX <= GROUPS_MAX &&
+        attribution->cell_count + PORTIONS_MAX <= CELLS_MAX)
         return;
     write_tables(attribution, now_ns, false);
     if (attribution->group_count >= GROUPS_MAX / 2 || attribution->cell_count >= CELLS_MAX / 2)
         write_tables(attribution, now_ns, true);
 }
 
+static struct parts parts_find(struct pc_attribution *attribution, const struct pc_interval *interval,
+                               const struct pc_count *sample)
+{
+    struct function *function = &attribution->functions[sample->function - 1];
+    if (!sample->correlation_id && function->generation == attribution->generation &&
+        function->context_id == interval->context_id && function->interval_start_ns == interval->start_ns &&
+        function->interval_end_ns == interval->end_ns)
+        return function->parts;
+    if (sample->correlation_id) {
+        struct parts parts = parts_of(attribution, sample->function, interval, sample->correlation_id);
+        attribution->part_count = parts.first; /* nobody asks for it again */
+        return parts;
+    }
+    function->parts = parts_of(attribution, sample->function, interval, 0);
+    function->generation = attribution->generation;
+    function->context_id = interval->context_id;
+    function->interval_start_ns = interval->start_ns;
+    function->interval_end_ns = interval->end_ns;
+    return function->parts;
+}
+
+static void cell_add(struct pc_attribution *attribution, const struct pc_count *sample, uint32_t group,
+                     uint64_t samples)
+{
+    const struct cell cell = {samples, sample->pc_offset, group, sample->stall_index};
+    uint32_t *place = cell_place(attribution, &cell);
+    if (*place) {
+        attribution->cells[*place - 1].samples += samples;
+    } else {
+        attribution->cells[attribution->cell_count++] = cell;
+        *place = attribution->cell_count;
+    }
+}
+
 void pc_attribution_add(struct pc_attribution *attribution, const struct pc_interval *interval,
                         const struct pc_count *counts, uint32_t count)
 {
+    uint64_t portions[PORTIONS_MAX];
     if (!attribution->cell_count)
         attribution->since_ns = interval->end_ns;
     for (uint32_t i = 0; i < count; i++) {
@@ -326,26 +474,12 @@ void pc_attribution_add(struct pc_attribution *attribution, const struct pc_inte
             continue;
         }
         make_room(attribution, interval->end_ns);
-        struct function *function = &attribution->functions[sample->function - 1];
-        uint32_t group = function->group;
-        if (sample->correlation_id || function->generation != attribution->generation ||
-            function->context_id != interval->context_id || function->interval_start_ns != interval->start_ns ||
-            function->interval_end_ns != interval->end_ns) {
-            group = group_of(attribution, sample->function, interval, sample->correlation_id);
-            function->group = group;
-            function->generation = sample->correlation_id ? 0 : attribution->generation;
-            function->context_id = interval->context_id;
-            function->interval_start_ns = interval->start_ns;
-            function->interval_end_ns = interval->end_ns;
-        }
-        const struct cell cell = {sample->samples, sample->pc_offset, group, sample->stall_index};
-        uint32_t *place = cell_place(attribution, &cell);
-        if (*place) {
-            attribution->cells[*place - 1].samples += sample->samples;
-        } else {
-            attribution->cells[attribution->cell_count++] = cell;
-            *place = attribution->cell_count;
-        }
+        struct parts parts = parts_find(attribution, interval, sample);
+        const struct part *part = &attribution->parts[parts.first];
+        share_out(attribution, sample->samples, part, parts.count, parts.total_ns, portions);
+        for (uint32_t j = 0; j < parts.count; j++)
+            if (portions[j])
+                cell_add(attribution, sample, part[j].group, portions[j]);
     }
 }
 

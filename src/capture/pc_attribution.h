@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From PC samples of an interval to rows. A sample names its function, not its
  * launch: the executions of that function inside the interval are looked up, and
- * the scope that holds most of their time is written together with its share of
- * it. What has the same function, scope and launch is added up for a second, so
- * that the log grows with what is different and not with time. A function whose
- * execution is not known yet (it still runs) waits for it, bounded.
+ * the samples are split between their scopes as the time of the executions is,
+ * which each row says (confidence_bp). What has the same function, scope and
+ * launch is added up for a second, so that the log grows with what is different
+ * and not with time. A function whose execution is not known yet (it still runs)
+ * waits for it, bounded. Time of executions whose scope is not known makes a row
+ * of its own, which is of no scope.
  * Collector thread only. */
 #ifndef GPUFL_CAPTURE_PC_ATTRIBUTION_H
 #define GPUFL_CAPTURE_PC_ATTRIBUTION_H
@@ -20,9 +22,6 @@ struct pc_attribution_options {
     struct recorder *recorder; /* borrowed, as are the next two */
     struct names *names;
     struct kernel_history *history;
-    /* Entry of scope_name_dict for a scope instance, 0 none; may be NULL. */
-    uint32_t (*scope_name_id)(void *user, uint64_t scope_id);
-    void *scope_user;
 };
 
 struct pc_interval {

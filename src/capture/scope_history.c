@@ -9,7 +9,8 @@ enum {
     steps_max = 64 * 1024,        /* per thread: 1 MiB */
     steps_total_max = 512 * 1024, /* all threads: 8 MiB */
     threads_max = 4096,
-    forget_steps = 1024 /* between two looks through all threads */
+    paths_max = 256 * 1024, /* scopes whose path is remembered, a power of two: 1 MiB, touched only as they come */
+    forget_steps = 1024     /* between two looks through all threads */
 };
 #define IDLE_NS INT64_C(10000000000) /* API records of a thread have come by then */
 
@@ -32,6 +33,8 @@ struct scope_history {
     uint32_t slot_count, thread_count;
     uint64_t steps_allocated, steps_since_relax;
     uint64_t step_count, next_forget; /* steps ever, and as many as they must be before idle threads are sought again */
+    uint32_t *paths;                  /* [id & (paths_max - 1)] */
+    uint64_t last_named;              /* scope id */
     int64_t forgotten_ns;             /* latest step of a thread that is no longer in the table */
     bool has_refused_threads;         /* the table was full */
 };
@@ -44,8 +47,9 @@ gpufl_status scope_history_make(struct scope_history **out)
     history->slot_count = threads_max * 2;
     history->forgotten_ns = INT64_MIN;
     history->threads = calloc(history->slot_count, sizeof *history->threads);
-    if (!history->threads) {
-        free(history);
+    history->paths = calloc(paths_max, sizeof *history->paths);
+    if (!history->threads || !history->paths) {
+        scope_history_free(history);
         return GPUFL_E_NO_MEMORY;
     }
     *out = history;
@@ -56,10 +60,23 @@ void scope_history_free(struct scope_history *history)
 {
     if (!history)
         return;
-    for (uint32_t i = 0; i < history->slot_count; i++)
+    for (uint32_t i = 0; history->threads && i < history->slot_count; i++)
         free(history->threads[i].steps);
     free(history->threads);
+    free(history->paths);
     free(history);
+}
+
+void scope_history_name(struct scope_history *history, uint64_t scope_id, uint32_t path_id)
+{
+    history->paths[scope_id & (paths_max - 1)] = path_id;
+    history->last_named = scope_id;
+}
+
+uint32_t scope_history_path(const struct scope_history *history, uint64_t scope_id)
+{
+    bool is_remembered = scope_id && scope_id <= history->last_named && history->last_named - scope_id < paths_max;
+    return is_remembered ? history->paths[scope_id & (paths_max - 1)] : 0;
 }
 
 static struct thread_steps *thread_slot(const struct scope_history *history, uint32_t thread_id)
@@ -184,6 +201,6 @@ void scope_history_relax(struct scope_history *history)
 
 size_t scope_history_bytes(const struct scope_history *history)
 {
-    return sizeof *history + history->slot_count * sizeof *history->threads +
+    return sizeof *history + history->slot_count * sizeof *history->threads + paths_max * sizeof *history->paths +
            history->steps_allocated * sizeof(struct step);
 }

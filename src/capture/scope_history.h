@@ -14,6 +14,10 @@ NODISCARD gpufl_status scope_history_make(struct scope_history **out);
 void scope_history_free(struct scope_history *history);
 /* From time_ns on, the innermost scope of the thread is scope_id (0: none). */
 void scope_history_step(struct scope_history *history, uint32_t thread_id, int64_t time_ns, uint64_t scope_id);
+/* Which scope_name_dict entry a scope has, told when it begins; ids count up. */
+void scope_history_name(struct scope_history *history, uint64_t scope_id, uint32_t path_id);
+/* 0: none, or the scope began too long ago. */
+uint32_t scope_history_path(const struct scope_history *history, uint64_t scope_id);
 /* False: that time was already forgotten, or there was no room for the thread. A thread never seen had no scope. */
 bool scope_history_find(struct scope_history *history, uint32_t thread_id, int64_t time_ns, uint64_t *scope_id);
 /* True when a thread's steps fill fast enough that API records should be fetched soon. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PC sampling, with and without breaks, and PM sampling on the fake GPU."""
+import collections
 import os
 
 from deep_fixture import CUBIN, DEEP, PC, PM, SHORT_WINDOWS, Deep, final_capabilities, function_word
@@ -25,8 +26,7 @@ class PcSampling(Deep):
         session, config = self.check()
         self.assertEqual(config["mode"], "continuous")
         functions, reasons = session.dictionary("function_dict"), set(config["stall_reasons"])
-        scopes = {row["scope_instance_id"]: session.dictionary("scope_name_dict")[row["name_id"]]
-                  for row in session.rows("scope_event_batch")}
+        paths = session.dictionary("scope_name_dict")
         rows = self.samples(session, 0)
         self.assertTrue(rows)
         for row in rows:
@@ -34,7 +34,27 @@ class PcSampling(Deep):
             self.assertGreater(row["metric_value"], 0)
             self.assertTrue(0 <= row["confidence_bp"] <= 10000)
             if row["confidence_bp"] == 10000:
-                self.assertEqual(scopes[row["scope_id"]].split("|")[-1], function_word(functions[row["function_id"]]))
+                self.assertEqual(paths[row["scope_name_id"]].split("|")[-1], function_word(functions[row["function_id"]]))
+
+    def test_samples_of_a_kernel_that_runs_in_several_scopes_are_split_by_its_time_in_each(self):
+        """range_0 is launched inside of three scopes, and outside of them."""
+        options = ["--engine", "PcSampling", "--pc-period", 15]  # few enough for the GPU's buffer, whenever it is read
+        _, session = self.run_engine(options, "--launches", 420, "--kernel-us", 50, "--sync-every", 20, "--scopes",
+                                     "--scopes-per-thread", 3, "--nvtx", GPUFL_PC_SAMPLING_DRAIN_MS=50)
+        functions, kernels = session.dictionary("function_dict"), session.dictionary("kernel_dict")
+        paths = session.dictionary("scope_name_dict")
+        path_of = {row["scope_instance_id"]: paths[row["name_id"]] for row in session.rows("scope_event_batch")}
+        time_ns, samples = collections.Counter(), collections.Counter()
+        for row in session.rows("kernel_event_batch"):
+            if function_word(kernels[row["kernel_id"]]) == "range_0":
+                time_ns[path_of[row["scope_id"]]] += row["duration_ns"]
+        for row in self.samples(session, 0):
+            if function_word(functions[row["function_id"]]) == "range_0":
+                samples[paths[row["scope_name_id"]] if row["scope_name_id"] else None] += row["metric_value"]
+        self.assertGreater(len(time_ns), 2)
+        self.assertEqual(set(samples) - {None}, set(time_ns))
+        for path, used_ns in time_ns.items():
+            self.assertAlmostEqual(samples[path] / samples.total(), used_ns / time_ns.total(), delta=0.05)
 
     def test_serialized_samples_name_their_launch(self):
         session, config = self.check("--pc-mode", "serialized")

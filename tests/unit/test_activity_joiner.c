@@ -368,13 +368,13 @@ static void a_kernel_without_its_call_makes_no_scope_of_its_samples_certain(void
     read_buffer(fixture);
     struct kernel_overlap overlap;
     uint32_t symbol_id = kernel_history_symbol(fixture->kernels, "_Z4axpyfPKfPfi");
-    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, INT64_MIN, &overlap);
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, &overlap);
     assert_int_equal(overlap.instances, 1);
     assert_int_equal(overlap.total_ns, 3500);
-    assert_int_equal(overlap.scope_ns, 0);
-    kernel_history_overlap(fixture->kernels, symbol_id, 0, 26000, 29500, INT64_MIN, &overlap);
-    assert_int_equal(overlap.scope_id, 77);
-    assert_int_equal(overlap.scope_ns, 3500);
+    assert_int_equal(overlap.unknown_ns, 3500);
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 26000, 29500, &overlap);
+    assert_int_equal(overlap.shares[0].scope_id, 77);
+    assert_int_equal(overlap.shares[0].ns, 3500);
 }
 
 static void a_kernel_whose_scope_is_forgotten_makes_no_scope_of_its_samples_certain(void **state)
@@ -387,8 +387,8 @@ static void a_kernel_whose_scope_is_forgotten_makes_no_scope_of_its_samples_cert
     read_buffer(fixture);
     struct kernel_overlap overlap;
     uint32_t symbol_id = kernel_history_symbol(fixture->kernels, "_Z4axpyfPKfPfi");
-    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, INT64_MIN, &overlap);
-    assert_int_equal(overlap.scope_ns, 0);
+    kernel_history_overlap(fixture->kernels, symbol_id, 0, 6000, 9500, &overlap);
+    assert_int_equal(overlap.share_count, 0);
     assert_int_equal(lost(fixture, LOSS_ATTRIBUTION), 1);
 }
 

@@ -31,15 +31,14 @@ static void add(struct kernel_history *history, const char *symbol, int64_t star
                 uint32_t correlation_id)
 {
     const struct kernel_execution execution = {
-        start_ns, end_ns, scope_id, kernel_history_symbol(history, symbol), CONTEXT, correlation_id};
+        start_ns, end_ns, scope_id, kernel_history_symbol(history, symbol), CONTEXT, correlation_id, 0};
     kernel_history_add(history, &execution);
 }
 
 static struct kernel_overlap overlap(struct kernel_history *history, const char *symbol, int64_t from_ns, int64_t to_ns)
 {
     struct kernel_overlap overlap;
-    kernel_history_overlap(history, kernel_history_symbol(history, symbol), CONTEXT, from_ns, to_ns, INT64_MIN,
-                           &overlap);
+    kernel_history_overlap(history, kernel_history_symbol(history, symbol), CONTEXT, from_ns, to_ns, &overlap);
     return overlap;
 }
 
@@ -51,8 +50,9 @@ static void the_only_execution_in_an_interval_is_certain(void **state)
     struct kernel_overlap found = overlap(history, "a", 1500, 4000);
     assert_int_equal(found.instances, 1);
     assert_int_equal(found.correlation_id, 42);
-    assert_int_equal(found.scope_id, 7);
-    assert_int_equal(found.scope_ns, found.total_ns);
+    assert_int_equal(found.share_count, 1);
+    assert_int_equal(found.shares[0].scope_id, 7);
+    assert_int_equal(found.shares[0].ns, found.total_ns);
     assert_true(found.is_complete);
 }
 
@@ -64,12 +64,13 @@ static void time_of_a_scope_that_is_not_known_makes_no_scope_certain(void **stat
     struct kernel_overlap found = overlap(history, "a", 1000, 5000);
     assert_int_equal(found.instances, 2);
     assert_int_equal(found.total_ns, 4000);
-    assert_int_equal(found.scope_ns, 1000);
+    assert_int_equal(found.shares[0].ns, 1000);
+    assert_int_equal(found.unknown_ns, 3000);
     struct kernel_execution execution;
     assert_false(kernel_history_find(history, 43, kernel_history_symbol(history, "a"), &execution));
 }
 
-static void several_executions_give_the_scope_with_most_of_their_time(void **state)
+static void several_executions_give_each_scope_its_time(void **state)
 {
     struct kernel_history *history = *state;
     add(history, "a", 0, 3000, 7, 1);
@@ -78,8 +79,9 @@ static void several_executions_give_the_scope_with_most_of_their_time(void **sta
     struct kernel_overlap found = overlap(history, "a", 1000, 6000);
     assert_int_equal(found.instances, 3);
     assert_int_equal(found.correlation_id, 0);
-    assert_int_equal(found.scope_id, 7);
-    assert_int_equal(found.scope_ns, 3000);
+    assert_int_equal(found.share_count, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(found.shares[i].ns, found.shares[i].scope_id == 7 ? 3000 : 1000);
     assert_int_equal(found.total_ns, 4000);
 }
 
@@ -90,7 +92,7 @@ static void other_functions_and_contexts_do_not_count(void **state)
     add(history, "b", 1000, 2000, 8, 2);
     assert_int_equal(overlap(history, "a", 0, 9000).instances, 1);
     struct kernel_overlap found;
-    kernel_history_overlap(history, kernel_history_symbol(history, "a"), CONTEXT + 1, 0, 9000, INT64_MIN, &found);
+    kernel_history_overlap(history, kernel_history_symbol(history, "a"), CONTEXT + 1, 0, 9000, &found);
     assert_int_equal(found.instances, 0);
     assert_int_equal(overlap(history, "c", 0, 9000).instances, 0);
 }
@@ -125,21 +127,21 @@ static void a_look_up_agrees_with_a_plain_scan(void **state)
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         int64_t start_ns = begin_ns + (int64_t)(random >> 32);
         int64_t length_ns = (int64_t)((random >> 20 & 0xffff) << (random >> 40 & 15));
-        all[i] = (struct kernel_execution){start_ns, start_ns + length_ns, 1, symbol, CONTEXT, (uint32_t)i + 1};
+        all[i] = (struct kernel_execution){start_ns, start_ns + length_ns, 1, symbol, CONTEXT, (uint32_t)i + 1, 0};
         kernel_history_add(history, &all[i]);
     }
     for (int64_t from_ns = begin_ns; from_ns < begin_ns + (INT64_C(1) << 32); from_ns += INT64_C(211111111)) {
-        uint32_t expected = 0, later = 0;
+        uint32_t expected = 0, began = 0;
         int64_t to_ns = from_ns + 20000000;
         for (int i = 0; i < 1000; i++)
             if (all[i].start_ns <= to_ns && all[i].end_ns >= from_ns) {
                 expected++;
-                later += all[i].start_ns >= from_ns + 5000000;
+                began += all[i].start_ns >= from_ns;
             }
         struct kernel_overlap found;
-        kernel_history_overlap(history, symbol, CONTEXT, from_ns, to_ns, from_ns + 5000000, &found);
+        kernel_history_overlap(history, symbol, CONTEXT, from_ns, to_ns, &found);
         assert_int_equal(found.instances, expected);
-        assert_int_equal(found.later, later);
+        assert_int_equal(found.began, began);
     }
 }
 
@@ -172,12 +174,32 @@ static void a_launch_is_found_until_it_is_forgotten(void **state)
 static void more_scopes_than_can_be_told_apart_do_not_overstate_a_share(void **state)
 {
     struct kernel_history *history = *state;
-    for (uint32_t i = 1; i <= 100; i++)
+    enum { count = KERNEL_SHARES_MAX + 100 };
+    for (uint32_t i = 1; i <= count; i++)
         add(history, "a", i * 1000, i * 1000 + 500, i, i);
     struct kernel_overlap found = overlap(history, "a", 0, 1000000);
-    assert_int_equal(found.instances, 100);
-    assert_int_equal(found.scope_ns, 500);
-    assert_int_equal(found.total_ns, 50000);
+    assert_int_equal(found.instances, count);
+    assert_int_equal(found.share_count, KERNEL_SHARES_MAX);
+    for (uint32_t i = 0; i < found.share_count; i++)
+        assert_int_equal(found.shares[i].ns, 500);
+    assert_int_equal(found.unknown_ns, 100 * 500);
+    assert_int_equal(found.total_ns, count * 500);
+}
+
+static void instances_of_a_path_are_one_share(void **state)
+{
+    struct kernel_history *history = *state;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct kernel_execution execution = {
+            i * 1000, i * 1000 + 100, i + 1, kernel_history_symbol(history, "a"), CONTEXT, i + 1, i % 3 ? 5 : 6};
+        kernel_history_add(history, &execution);
+    }
+    struct kernel_overlap found = overlap(history, "a", 3000, 9000); /* the last three: paths 6, 5, 5 */
+    assert_int_equal(found.share_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(found.shares[i].ns, found.shares[i].path_id == 5 ? 200 : 100);
+        assert_int_equal(found.shares[i].scope_id, found.shares[i].path_id == 5 ? 0 : 4);
+    }
 }
 
 int main(void)
@@ -185,12 +207,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_only_execution_in_an_interval_is_certain, make, unmake),
         cmocka_unit_test_setup_teardown(time_of_a_scope_that_is_not_known_makes_no_scope_certain, make, unmake),
-        cmocka_unit_test_setup_teardown(several_executions_give_the_scope_with_most_of_their_time, make, unmake),
+        cmocka_unit_test_setup_teardown(several_executions_give_each_scope_its_time, make, unmake),
         cmocka_unit_test_setup_teardown(other_functions_and_contexts_do_not_count, make, unmake),
         cmocka_unit_test_setup_teardown(executions_of_every_length_are_found_from_inside_them, make, unmake),
         cmocka_unit_test_setup_teardown(a_look_up_agrees_with_a_plain_scan, make, unmake),
         cmocka_unit_test_setup_teardown(what_is_forgotten_is_said, make_small, unmake),
         cmocka_unit_test_setup_teardown(a_launch_is_found_until_it_is_forgotten, make_small, unmake),
+        cmocka_unit_test_setup_teardown(instances_of_a_path_are_one_share, make, unmake),
         cmocka_unit_test_setup_teardown(more_scopes_than_can_be_told_apart_do_not_overstate_a_share, make, unmake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,18 +25,127 @@ static void one_execution_in_the_interval_is_certain(void **state)
     assert_int_equal(row[PROFILE_SAMPLE_SAMPLE_KIND], 0);
 }
 
-static void several_executions_name_the_scope_with_most_time_and_its_share(void **state)
+/* Samples of the rows with that path; their confidence, which is the same in all, in *confidence_bp. */
+static uint64_t samples_of(const struct fixture *fixture, uint32_t path_id, int64_t *confidence_bp)
+{
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < row_count(fixture); i++) {
+        const int64_t *row = row_at(fixture, i);
+        if (row[PROFILE_SAMPLE_SCOPE_NAME_ID] != path_id)
+            continue;
+        samples += (uint64_t)row[PROFILE_SAMPLE_METRIC_VALUE];
+        *confidence_bp = row[PROFILE_SAMPLE_CONFIDENCE_BP];
+    }
+    return samples;
+}
+
+static void samples_are_split_between_scopes_as_their_kernels_time_is(void **state)
 {
     struct fixture *fixture = *state;
+    int64_t confidence_bp;
     ran(fixture, "_Z1aPf", 1000, 4000, 7, 42);
     ran(fixture, "_Z1aPf", 5000, 6000, 8, 43);
-    sampled(fixture, 1, 0, 10000, 5, 0);
+    sampled(fixture, 1, 0, 10000, 400, 0);
     pc_attribution_write(fixture->attribution, INT64_MAX);
-    const int64_t *row = row_at(fixture, 0);
-    assert_int_equal(row[PROFILE_SAMPLE_CORR_ID], 0);
-    assert_int_equal(row[PROFILE_SAMPLE_SCOPE_ID], 7);
-    assert_int_equal(row[PROFILE_SAMPLE_CONFIDENCE_BP], 7500);
-    assert_int_equal(row[PROFILE_SAMPLE_INSTANCES], 2);
+    assert_int_equal(row_count(fixture), 2);
+    assert_int_equal(samples_of(fixture, 1007, &confidence_bp), 300);
+    assert_int_equal(confidence_bp, 7500);
+    assert_int_equal(samples_of(fixture, 1008, &confidence_bp), 100);
+    assert_int_equal(confidence_bp, 2500);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(row_at(fixture, i)[PROFILE_SAMPLE_CORR_ID], 0);
+        assert_int_equal(row_at(fixture, i)[PROFILE_SAMPLE_INSTANCES], 2);
+        assert_int_equal(row_at(fixture, i)[PROFILE_SAMPLE_SCOPE_ID],
+                         row_at(fixture, i)[PROFILE_SAMPLE_SCOPE_NAME_ID] - 1000);
+    }
+}
+
+static void many_instances_of_a_scope_are_one_row_without_an_instance(void **state)
+{
+    struct fixture *fixture = *state;
+    int64_t confidence_bp;
+    for (uint32_t i = 0; i < 190; i++) /* 18 of path 7, then one of path 8 that is twice as long, and so on */
+        ran(fixture, "_Z1aPf", i * 100, i * 100 + (i % 19 == 18 ? 20 : 10), i * 100 + (i % 19 == 18 ? 8 : 7), i + 1);
+    sampled(fixture, 1, 0, 20000, 2000, 0);
+    pc_attribution_write(fixture->attribution, INT64_MAX);
+    assert_int_equal(row_count(fixture), 2);
+    assert_int_equal(samples_of(fixture, 1007, &confidence_bp), 1800);
+    assert_int_equal(confidence_bp, 9000);
+    assert_int_equal(samples_of(fixture, 1008, &confidence_bp), 200);
+    assert_int_equal(row_at(fixture, 0)[PROFILE_SAMPLE_SCOPE_ID], 0);
+    assert_int_equal(row_at(fixture, 0)[PROFILE_SAMPLE_INSTANCES], 190);
+}
+
+static void single_samples_are_shared_out_fairly_and_none_is_lost(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t all = 0;
+    int64_t confidence_bp;
+    for (uint32_t i = 0; i < 20; i++) /* 5 % each */
+        ran(fixture, "_Z1aPf", i * 100, i * 100 + 50, i + 1, i + 1);
+    for (uint32_t i = 0; i < 2000; i++) { /* one at a time, never two of an instruction */
+        const struct pc_interval interval = {BEGIN_NS, BEGIN_NS + 3000, CONTEXT, 0, 0};
+        const struct pc_count count = {i * 16, 1, STALL, 1, 0};
+        pc_attribution_add(fixture->attribution, &interval, &count, 1);
+    }
+    pc_attribution_write(fixture->attribution, INT64_MAX);
+    for (uint32_t i = 0; i < 20; i++) {
+        uint64_t samples = samples_of(fixture, 1001 + i, &confidence_bp);
+        assert_in_range(samples, 95, 105);
+        assert_int_equal(confidence_bp, 500);
+        all += samples;
+    }
+    assert_int_equal(all, 2000);
+}
+
+static void time_of_unknown_scopes_is_given_to_none(void **state)
+{
+    struct fixture *fixture = *state;
+    int64_t confidence_bp;
+    ran(fixture, "_Z1aPf", 1000, 4000, KERNEL_SCOPE_UNKNOWN, 42);
+    ran(fixture, "_Z1aPf", 5000, 6000, 8, 43);
+    sampled(fixture, 1, 0, 10000, 400, 0);
+    pc_attribution_write(fixture->attribution, INT64_MAX);
+    assert_int_equal(samples_of(fixture, 1008, &confidence_bp), 100);
+    assert_int_equal(samples_of(fixture, 0, &confidence_bp), 300);
+    assert_int_equal(confidence_bp, CELL_UNKNOWN);
+    assert_int_equal(pc_attribution_unattributed(fixture->attribution), 300);
+}
+
+static void more_scopes_than_shares_leave_a_rest_that_is_given_to_none(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t all = 0;
+    int64_t confidence_bp;
+    for (uint32_t i = 0; i < 2 * KERNEL_SHARES_MAX; i++) {
+        const struct kernel_execution execution = {
+            BEGIN_NS + i, BEGIN_NS + i + 10, i + 1, kernel_history_symbol(fixture->history, "_Z1aPf"), CONTEXT, i + 1,
+            i + 1};
+        kernel_history_add(fixture->history, &execution);
+    }
+    sampled(fixture, 1, 0, 10000, 2560, 0);
+    pc_attribution_write(fixture->attribution, INT64_MAX);
+    for (uint32_t i = 0; i < row_count(fixture); i++)
+        all += (uint64_t)row_at(fixture, i)[PROFILE_SAMPLE_METRIC_VALUE];
+    assert_int_equal(row_count(fixture), KERNEL_SHARES_MAX + 1);
+    assert_int_equal(samples_of(fixture, 0, &confidence_bp), 1280);
+    assert_int_equal(all, 2560);
+}
+
+static void samples_that_were_early_are_split_when_their_kernels_come(void **state)
+{
+    struct fixture *fixture = *state;
+    int64_t confidence_bp;
+    sampled(fixture, 1, 0, 10000, 400, 0);
+    ran(fixture, "_Z1aPf", 1000, 3000, 7, 42);
+    ran(fixture, "_Z1aPf", 5000, 6000, 8, 43);
+    ran(fixture, "_Z1aPf", 7000, 8000, KERNEL_SCOPE_UNKNOWN, 44);
+    pc_attribution_write(fixture->attribution, BEGIN_NS + 2 * SECOND_NS);
+    assert_int_equal(samples_of(fixture, 1007, &confidence_bp), 200);
+    assert_int_equal(confidence_bp, 5000);
+    assert_int_equal(samples_of(fixture, 1008, &confidence_bp), 100);
+    assert_int_equal(samples_of(fixture, 0, &confidence_bp), 100);
+    assert_int_equal(confidence_bp, CELL_UNKNOWN);
 }
 
 static void without_an_execution_nothing_is_claimed(void **state)
@@ -223,7 +332,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
         WITH_FIXTURE(one_execution_in_the_interval_is_certain),
-        WITH_FIXTURE(several_executions_name_the_scope_with_most_time_and_its_share),
+        WITH_FIXTURE(samples_are_split_between_scopes_as_their_kernels_time_is),
+        WITH_FIXTURE(many_instances_of_a_scope_are_one_row_without_an_instance),
+        WITH_FIXTURE(single_samples_are_shared_out_fairly_and_none_is_lost),
+        WITH_FIXTURE(time_of_unknown_scopes_is_given_to_none),
+        WITH_FIXTURE(more_scopes_than_shares_leave_a_rest_that_is_given_to_none),
+        WITH_FIXTURE(samples_that_were_early_are_split_when_their_kernels_come),
         WITH_FIXTURE(without_an_execution_nothing_is_claimed),
         WITH_FIXTURE(a_forgotten_past_is_not_guessed_at),
         WITH_FIXTURE(samples_with_a_launch_of_their_own_are_exact),

@@ -78,7 +78,8 @@ static void run_kernels(int count, uint64_t scope_id)
     clock_gettime(CLOCK_REALTIME, &now);
     const struct kernel_execution execution = {start_ns, (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec,
                                                scope_id, kernel_history_symbol(engine->history, kernel.name),
-                                               1,        42};
+                                               1,        42,
+                                               0};
     kernel_history_add(engine->history, &execution);
 }
 

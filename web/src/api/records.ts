@@ -181,7 +181,7 @@ export interface ScopeRow {
   source: number; // enum scope_source
 }
 
-/** profile_sample_batch: PC samples (one row per interval, function, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several */
+/** profile_sample_batch: PC samples (one row per interval, function, scope, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several */
 export interface ProfileSampleRow {
   dt_ns: number;
   corr_id: number;
@@ -199,8 +199,8 @@ export interface ProfileSampleRow {
   context_id: number;
   interval_ns: number; // the samples or counts were taken between dt_ns and dt_ns + interval_ns
   instances: number | null; // executions of the function that overlap the interval; null: not known
-  confidence_bp: number | null; // share of those executions' time that scope_id holds; 10000: certain; null: not attributed
-  scope_id: number; // scope instance, 0 none or not known
+  confidence_bp: number | null; // share of those executions' time that was in the scope: samples are split between scopes by it; 10000: certain; null: not attributed
+  scope_id: number; // scope instance; 0: several of scope_name_id, none, or not known
   window_id: number; // deep_window_event, 0: the whole run
 }
 
