@@ -104,9 +104,9 @@ typedef struct gpufl_options {
     gpufl_switch continuous_system_sampling;  /* off */
     gpufl_switch flush_logs_always;           /* off */
     gpufl_switch enable_debug_output;         /* off */
-    int32_t system_sample_rate_ms;            /* 0: no system sampling; negative: force 0 */
-    int32_t kernel_sample_rate_ms;            /* deprecated, has no effect */
-    gpufl_log_fn log_fn;                      /* NULL: silent */
+    int32_t system_sample_rate_ms; /* 0: none, or every 100 ms where sampling is continuous; negative: none */
+    int32_t kernel_sample_rate_ms; /* deprecated, has no effect */
+    gpufl_log_fn log_fn;           /* NULL: one line on stderr where the session differs from the request */
     void *log_user;
     /* End of 1.0. Later fields are read only if struct_size covers them. */
 } gpufl_options;

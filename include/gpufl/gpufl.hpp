@@ -6,10 +6,7 @@
 
 #include <gpufl/gpufl.h>
 
-#include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -48,7 +45,7 @@ struct InitOptions {
     bool enable_cuda_graphs_tracking = false;
 
     // Sampling
-    int system_sample_rate_ms = 0; ///< 0 = no system metrics
+    int system_sample_rate_ms = 0; ///< 0 = no system metrics; every 100 ms where continuous_system_sampling is true
     int kernel_sample_rate_ms = 0; ///< deprecated, has no effect
     bool continuous_system_sampling = false;
 
@@ -75,19 +72,10 @@ inline const char *text_of(const std::string &text, const char *default_text = "
     return text == default_text ? nullptr : text.c_str();
 }
 
-inline std::atomic<bool> is_starting{false};
-
-/// What init() has to say is said once, on standard error; afterwards gpufl is silent.
-inline void startup_line(void *, gpufl_log_level level, const char *message)
-{
-    if (is_starting && level <= GPUFL_LOG_WARNING)
-        std::fprintf(stderr, "gpufl: %s\n", message);
-}
-
 } // namespace detail
 
 /// Starts the session. False: disabled or failed, and every later call is inert; gpufl_last_error() says why.
-/// Warnings, such as of an engine that this machine does not have, go to standard error.
+/// Where the session differs from the request, one line on standard error says how; GPUFL_QUIET=1 suppresses it.
 inline bool init(const InitOptions &opts)
 {
     const InitOptions defaults;
@@ -117,12 +105,7 @@ inline bool init(const InitOptions &opts)
 #undef GPUFL_COPY_SWITCH_
     c.system_sample_rate_ms = opts.system_sample_rate_ms;
     c.kernel_sample_rate_ms = opts.kernel_sample_rate_ms;
-    if (!opts.enable_debug_output && !std::getenv("GPUFL_DEBUG")) // else the library says everything itself
-        c.log_fn = detail::startup_line;
-    detail::is_starting = true;
-    bool is_recording = gpufl_init(&c) == GPUFL_OK;
-    detail::is_starting = false;
-    return is_recording;
+    return gpufl_init(&c) == GPUFL_OK;
 }
 
 inline void shutdown()

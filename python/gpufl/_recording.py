@@ -66,6 +66,19 @@ def _upload_at_exit() -> None:
             warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
 
 
+def _warn_of_differences(stacklevel: int) -> None:
+    """What the library reports where the session differs from the request: at the start, and at the end."""
+    for note in _native.take_warnings():
+        if _DEPRECATED not in note and not _options.is_true(os.environ.get("GPUFL_QUIET")):
+            warnings.warn(f"gpufl: {note}", RuntimeWarning, stacklevel=stacklevel)
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    """The session goes on until the interpreter is gone, and with it the means to warn."""
+    _warn_of_differences(2)
+
+
 def watch_when_traced() -> None:
     """Under `gpufl trace` the session begins with CUDA, without init(): importing gpufl is the program's only word."""
     is_traced = os.path.basename(os.environ.get("CUDA_INJECTION64_PATH", "")) == nvtx.RECORDER
@@ -81,7 +94,7 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     _warn_deprecated(options, stacklevel + 2)
     if options.get("system_sample_rate_ms") == 0:
         options["system_sample_rate_ms"] = -1  # 0 was said, not left out
-    status, message, notes = _native.init(options)
+    status, message = _native.init(options)
     _was_refused = status != _OK
     if status == _DISABLED:
         return False
@@ -90,9 +103,7 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     if status != _OK:
         warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
         return False
-    for note in notes:
-        if _DEPRECATED not in note:
-            warnings.warn(f"gpufl: {note}", RuntimeWarning, stacklevel=stacklevel + 1)
+    _warn_of_differences(stacklevel + 2)
     if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):
         watch.start()
     _destination.clear()
@@ -150,6 +161,7 @@ def shutdown() -> None:
     """Ends the session and writes everything out. Without a session it does nothing."""
     watch.stop()
     _native.shutdown()
+    _warn_of_differences(3)
 
 
 def system_start(name: str = "system") -> None:

@@ -176,63 +176,57 @@ static int fields_fill(const struct field *fields, void *target, PyObject *value
     return 0;
 }
 
-/* Warnings while a session starts; later ones, on any thread, are nobody's. */
+/* Warnings of the library, from any thread, until Python takes them. */
 static struct {
     pthread_mutex_t lock;
-    bool is_starting;
     size_t size;
     char text[4096]; /* one after the other, each with its NUL */
-} startup = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void startup_note(void *user, gpufl_log_level level, const char *message)
+static void note(void *user, gpufl_log_level level, const char *message)
 {
     (void)user;
     size_t size = strlen(message) + 1;
-    pthread_mutex_lock(&startup.lock);
-    if (startup.is_starting && level == GPUFL_LOG_WARNING && size <= sizeof startup.text - startup.size) {
-        memcpy(startup.text + startup.size, message, size);
-        startup.size += size;
+    pthread_mutex_lock(&notes.lock);
+    if (level == GPUFL_LOG_WARNING && size <= sizeof notes.text - notes.size) {
+        memcpy(notes.text + notes.size, message, size);
+        notes.size += size;
     }
-    pthread_mutex_unlock(&startup.lock);
+    pthread_mutex_unlock(&notes.lock);
 }
 
-static void startup_set(bool is_starting)
+static PyObject *sdk_take_warnings(PyObject *module, PyObject *unused)
 {
-    pthread_mutex_lock(&startup.lock);
-    startup.is_starting = is_starting;
-    if (is_starting)
-        startup.size = 0;
-    pthread_mutex_unlock(&startup.lock);
-}
-
-static PyObject *startup_list(void)
-{
+    (void)module, (void)unused;
+    char text[sizeof notes.text];
+    pthread_mutex_lock(&notes.lock);
+    size_t total = notes.size;
+    memcpy(text, notes.text, total);
+    notes.size = 0;
+    pthread_mutex_unlock(&notes.lock);
     PyObject *list = PyList_New(0);
-    for (size_t at = 0; list && at < startup.size; at += strlen(startup.text + at) + 1) {
-        PyObject *text = PyUnicode_DecodeUTF8(startup.text + at, (Py_ssize_t)strlen(startup.text + at), "replace");
-        if (!text || PyList_Append(list, text))
+    for (size_t at = 0; list && at < total; at += strlen(text + at) + 1) {
+        PyObject *one = PyUnicode_DecodeUTF8(text + at, (Py_ssize_t)strlen(text + at), "replace");
+        if (!one || PyList_Append(list, one))
             Py_CLEAR(list);
-        Py_XDECREF(text);
+        Py_XDECREF(one);
     }
     return list;
 }
 
-/* (status, message, warnings): what they mean for the program is decided in Python. */
+/* (status, message): what they mean for the program is decided in Python. */
 static PyObject *sdk_init(PyObject *module, PyObject *values)
 {
     (void)module;
     gpufl_options options = GPUFL_OPTIONS_INIT;
     if (fields_fill(init_fields, &options, values))
         return NULL;
-    options.log_fn = startup_note;
+    options.log_fn = note;
     int was_recording = gpufl_is_recording();
     gpufl_status status;
-    Py_BEGIN_ALLOW_THREADS startup_set(true);
-    status = gpufl_init(&options);
-    startup_set(false);
+    Py_BEGIN_ALLOW_THREADS status = gpufl_init(&options);
     Py_END_ALLOW_THREADS if (!was_recording && gpufl_is_recording()) scope_session_changed();
-    PyObject *notes = startup_list();
-    return notes ? Py_BuildValue("isN", (int)status, status == GPUFL_OK ? "" : gpufl_last_error(), notes) : NULL;
+    return Py_BuildValue("is", (int)status, status == GPUFL_OK ? "" : gpufl_last_error());
 }
 
 static PyObject *sdk_shutdown(PyObject *module, PyObject *unused)
@@ -323,6 +317,7 @@ static PyObject *sdk_version(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"init", sdk_init, METH_O, "init(options: dict) -> (status, message)"},
+    {"take_warnings", sdk_take_warnings, METH_NOARGS, "The library's warnings since the last call."},
     {"shutdown", sdk_shutdown, METH_NOARGS, "Ends the session."},
     {"system_start", sdk_system_start, METH_O, "Samples system metrics from here on."},
     {"system_stop", sdk_system_stop, METH_O, "Ends what system_start began."},

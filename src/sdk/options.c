@@ -96,6 +96,9 @@ static const char *const backend_names[] = {"Auto", "Nvidia", "Amd", "None", NUL
 static const char *const pc_mode_names[] = {"continuous", "serialized", NULL};
 static const char *const range_mode_names[] = {"auto", "scope", "kernel", NULL};
 
+/* What continuous sampling uses where nobody named a rate, as in `continuous_system_sampling = true` alone. */
+enum { rate_unset = -1, continuous_rate_ms = 100 };
+
 const char *engine_name(gpufl_engine engine)
 {
     return engine >= GPUFL_ENGINE_MONITOR && engine <= GPUFL_ENGINE_DEEP ? engine_names[engine - 1] : "none";
@@ -111,6 +114,7 @@ void options_set_defaults(struct options *options)
         .enable_source_collection = true,
         .enable_external_correlation = true,
         .enable_synchronization = true,
+        .system_sample_rate_ms = rate_unset,
     };
 }
 
@@ -392,8 +396,6 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
         options->profiling_engine = given->profiling_engine;
     if (given->backend != GPUFL_BACKEND_AUTO)
         options->backend = given->backend;
-    options->log_fn = given->log_fn;
-    options->log_user = given->log_user;
     return GPUFL_OK;
 }
 
@@ -440,10 +442,12 @@ static void default_log_path(struct options *options)
 gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem)
 {
     gpufl_options copy = GPUFL_OPTIONS_INIT;
+    options_set_defaults(options);
     gpufl_status status = given ? copy_given(&copy, given, problem) : GPUFL_OK;
     if (status != GPUFL_OK)
         return status;
-    options_set_defaults(options);
+    options->log_fn = copy.log_fn; /* hears of wrong options, too */
+    options->log_user = copy.log_user;
     const char *config_file = copy.config_file && *copy.config_file ? copy.config_file : getenv("GPUFL_CONFIG_FILE");
     if (config_file && *config_file)
         status = apply_file(options, config_file, false, problem);
@@ -459,6 +463,8 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
         status = apply_given(options, &copy, problem);
     if (status == GPUFL_OK)
         status = apply_command_line(options, problem);
+    if (options->system_sample_rate_ms == rate_unset)
+        options->system_sample_rate_ms = options->continuous_system_sampling ? continuous_rate_ms : 0;
     if (status == GPUFL_OK && !options->log_path[0])
         default_log_path(options);
     return status;

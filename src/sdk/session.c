@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/message_socket.h"
 #include "capture/buffer_pool.h"
 #include "capture/collector.h"
 #include "capture/session_frame.h"
@@ -15,7 +16,9 @@
 #include "logfile/writer.h"
 #include "sdk/amd_session.h"
 #include "sdk/deep_options.h"
+#include "sdk/engine_choice.h"
 #include "sdk/options.h"
+#include "sdk/python_exit.h"
 #include "sdk/scope_listeners.h"
 #include "sdk/session_mutex.h"
 #include "sdk/session_records.h"
@@ -25,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { close_deadline_ms = 10000 };
@@ -37,6 +39,7 @@ static struct {
     bool is_running, is_injected, has_handlers;
     int users;                   /* inits not yet matched by a shutdown */
     _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
+    gpufl_engine told_engine;    /* as it was last reported to the user */
     pthread_mutex_t grant_mutex; /* around AMD's part of the grant, which may come later */
     struct trace_grant grant;
     struct problem gpu_problem;
@@ -66,21 +69,6 @@ const char *gpufl_session_dir(void)
     return session.dir;
 }
 
-/* The launcher's socket, if the descriptor named by the environment really is one. */
-static int message_fd(void)
-{
-    const char *text = getenv("GPUFL_MESSAGE_FD");
-    char *end;
-    long fd = text && *text ? strtol(text, &end, 10) : -1;
-    int type = 0, domain = 0;
-    socklen_t type_size = sizeof type, domain_size = sizeof domain;
-    if (fd < 0 || fd > INT_MAX || *end || getsockopt((int)fd, SOL_SOCKET, SO_TYPE, &type, &type_size) < 0 ||
-        getsockopt((int)fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) < 0 || type != SOCK_DGRAM ||
-        domain != AF_UNIX)
-        return -1;
-    return (int)fd;
-}
-
 static int64_t sampler_cpu_ns(void *user)
 {
     return system_sampler_cpu_ns(user);
@@ -93,26 +81,24 @@ static bool is_before_cuda(bool is_injected)
     return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
 }
 
-static gpufl_engine granted_engine(const struct options *options, const struct trace_grant *grant)
+static void update_engine(struct trace_grant *grant)
 {
-    if (options->profiling_engine == GPUFL_ENGINE_MONITOR)
-        return GPUFL_ENGINE_MONITOR;
-    bool has_amd = grant->amd.is_tried && grant->amd.status == GPUFL_OK;
-    bool has_cupti = grant->status == GPUFL_OK && grant->cupti.granted;
-    struct deep *deep = collector_deep(session.collector);
-    if (has_cupti)
-        return deep ? deep_engine(deep) : GPUFL_ENGINE_TRACE;
-    return has_amd ? GPUFL_ENGINE_TRACE : GPUFL_ENGINE_MONITOR;
+    pthread_mutex_lock(&session.grant_mutex);
+    *grant = session.grant;
+    pthread_mutex_unlock(&session.grant_mutex);
+    session.engine = engine_granted(&session.options, grant, collector_deep(session.collector));
 }
 
 /* On the collector's thread: a context showed what its GPU grants, or HIP started. */
 static void on_news(void *user)
 {
     (void)user;
-    pthread_mutex_lock(&session.grant_mutex);
-    struct trace_grant grant = session.grant;
-    pthread_mutex_unlock(&session.grant_mutex);
-    session.engine = granted_engine(&session.options, &grant);
+    struct trace_grant grant;
+    update_engine(&grant);
+    if (session.engine < session.told_engine)
+        log_message(GPUFL_LOG_WARNING, "asked for %s, running %s", engine_name(session.options.profiling_engine),
+                    engine_name(session.engine));
+    session.told_engine = session.engine;
     write_capabilities(collector_recorder(session.collector), &session.options, session.engine, &grant,
                        collector_deep(session.collector), session.gpu_problem.text);
 }
@@ -178,25 +164,6 @@ static void close_parts(void)
     session.writer = NULL;
 }
 
-static gpufl_engine choose_engine(const struct options *options, struct trace_grant *grant)
-{
-    bool uses_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA;
-    gpufl_engine wanted = options->profiling_engine;
-    if (wanted == GPUFL_ENGINE_MONITOR)
-        return wanted;
-    if (options->backend == GPUFL_BACKEND_NONE)
-        grant->status =
-            problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend None has no %s engine", engine_name(wanted));
-    else if (!uses_nvidia) /* what became of CUPTI is what became of rocprofiler: there is nothing else */
-        grant->status = grant->amd.status, grant->problem = grant->amd.problem;
-    amd_warn(options->profiling_engine, &grant->amd);
-    gpufl_engine engine = granted_engine(options, grant);
-    if (engine == GPUFL_ENGINE_MONITOR)
-        log_message(GPUFL_LOG_WARNING, "%s; continuing with the Monitor engine: no kernels are recorded",
-                    grant->problem.text);
-    return engine;
-}
-
 static void offer_scopes(void)
 {
     struct deep *deep = collector_deep(session.collector);
@@ -218,8 +185,12 @@ static void leave_session(void)
     collector_stop(session.collector); /* its last overhead record still asks the sampler */
     system_sampler_stop(session.sampler);
     session.sampler = NULL;
-    session_frame_end(collector_recorder(session.collector), clock_wall_ns());
+    struct recorder *recorder = collector_recorder(session.collector);
+    session_frame_end(recorder, clock_wall_ns());
+    if (recorder_lost_total(recorder))
+        log_message(GPUFL_LOG_WARNING, "session %s has losses; run 'gpufl verify %s'", session.session_id, session.dir);
     close_parts();
+    log_print_held();
     session.is_running = false;
 }
 
@@ -273,6 +244,7 @@ static void install_handlers(void)
         return;
     session.has_handlers = true;
     attend_exit();
+    python_exit_attend(on_exit_of_process);
     profiler_host_on_use(attend_exit);
 }
 
@@ -280,8 +252,8 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
 {
     gpufl_status status = options_resolve(&session.options, given, problem);
     /* Messages must be able to leave even when the options are wrong. */
-    log_configure(given && status == GPUFL_OK ? session.options.log_fn : NULL, session.options.log_user,
-                  status == GPUFL_OK && session.options.enable_debug_output, message_fd());
+    log_configure(session.options.log_fn, session.options.log_user,
+                  status == GPUFL_OK && session.options.enable_debug_output, message_socket_find());
     if (status != GPUFL_OK)
         return status;
     if (!session.options.enabled)
@@ -298,7 +270,8 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     write_job_start(recorder, &session.options, session.sampler, session.dir, clock_wall_ns());
     memset(&session.grant, 0, sizeof session.grant);
     collector_trace(session.collector, &session.grant);
-    session.engine = choose_engine(&session.options, &session.grant);
+    session.engine = session.told_engine =
+        engine_choose(&session.options, &session.grant, collector_deep(session.collector));
     write_capabilities(recorder, &session.options, session.engine, &session.grant, collector_deep(session.collector),
                        session.gpu_problem.text);
     offer_scopes();
@@ -368,8 +341,9 @@ static gpufl_status fulfil_wishes(void)
     else if (is_hip)
         status = join_session(NULL, true, &problem);
     session_mutex_unlock();
-    if (problem.text[0])
-        log_message(GPUFL_LOG_ERROR, "%s", problem.text);
+    if (problem.text[0] && status != GPUFL_E_DISABLED)
+        log_message(GPUFL_LOG_ERROR, "not recording: %s", problem.text);
+    log_print_held();
     return status;
 }
 
@@ -433,9 +407,11 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     gpufl_status status = join_session(given, false, &problem);
     unlock();
     if (status != GPUFL_OK) {
-        log_message(GPUFL_LOG_ERROR, "%s", problem.text);
+        if (status != GPUFL_E_DISABLED)
+            log_message(GPUFL_LOG_ERROR, "not recording: %s", problem.text);
         session_fail(status, &problem);
     }
+    log_print_held();
     return status;
 }
 
@@ -473,7 +449,10 @@ void gpufl_shutdown(void)
 
 gpufl_engine gpufl_active_engine(void)
 {
+    struct trace_grant grant;
     session_mutex_lock();
+    if (session.is_running) /* the collector may not have heard of a refusal yet */
+        update_engine(&grant);
     gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
     unlock();
     return engine;

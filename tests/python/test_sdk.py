@@ -64,7 +64,8 @@ assert gpufl.active_engine() is None
         result = self.program("import gpufl\ngpufl.init('a', 'log', profiling_engine=gpufl.ProfilingEngine.Deep)\n"
                               "print(gpufl.active_engine().name)", GPUFL_CUPTI_PATH="/nonexistent")
         self.assertEqual((result.returncode, result.stdout), (0, "Monitor\n"), result.stderr)
-        self.assertRegex(result.stderr, "program.py:.*RuntimeWarning: gpufl: GPUFL_CUPTI_PATH=/nonexistent: cannot load it")
+        self.assertRegex(result.stderr, "program.py:.*RuntimeWarning: gpufl: asked for Deep, running Monitor .*: "
+                         "GPUFL_CUPTI_PATH=/nonexistent: cannot load it")
 
     def test_mistakes_are_type_errors_that_name_the_nearest_option(self):
         out = self.output(IMPORT + """

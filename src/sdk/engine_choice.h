@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which engine a session runs, given what was requested and what the GPU libraries granted. */
+#ifndef GPUFL_SDK_ENGINE_CHOICE_H
+#define GPUFL_SDK_ENGINE_CHOICE_H
+
+#include "capture/collector.h"
+#include "sdk/options.h"
+
+/* As of now; a part of `deep` (NULL: none) may still be refused when a context shows its GPU. */
+gpufl_engine engine_granted(const struct options *options, const struct trace_grant *grant, struct deep *deep);
+/* At the start: also completes the grant's reason and warns where kernels are not recorded. */
+gpufl_engine engine_choose(const struct options *options, struct trace_grant *grant, struct deep *deep);
+
+#endif
