@@ -198,7 +198,7 @@ static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread
     struct open_scope scope = scope_open(tracker, record, innermost(thread));
     write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0, thread->depth, innermost_id(thread));
     thread->open[thread->depth++] = scope;
-    scope_history_name(tracker->history, scope.id, scope.path_id);
+    scope_history_name(tracker->history, scope.id, scope.place.path_id);
     scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low,
                        scope.start_ns, scope.id);
 }
