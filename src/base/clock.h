@@ -15,6 +15,10 @@ static inline int64_t clock_read_ns(clockid_t id)
     clock_gettime(id, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+static inline struct timespec clock_timespec(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
 static inline int64_t clock_wall_ns(void)
 {
     return clock_read_ns(CLOCK_REALTIME);

@@ -26,7 +26,8 @@ enum {
     LINE_KEPT_BYTES = 1 << 20,
     KEY_BYTES_MAX = 8 << 20,
     SOURCE_LINES_MAX = 100000, /* readers take no line of more values than they can hold */
-    JOIN_GRACE_MS = 1000
+    JOIN_GRACE_MS = 1000,
+    DISK_LOOK_MS = 100
 };
 
 static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max_default = (uint64_t)64 << 20,
@@ -87,9 +88,17 @@ static struct bytes *line_begin(struct code_store *store, enum record_type type)
     return line;
 }
 
+/* Code is read faster than a slow disk takes it: this thread waits, so that its lines do not fill the writer's memory. */
+static void wait_for_disk(struct code_store *store)
+{
+    while (!log_writer_settle(store->options.writer, DISK_LOOK_MS) && !atomic_load(&store->is_stopping)) {
+    }
+}
+
 /* The writer counts lines that it could not write. */
 static void line_end(struct code_store *store, enum record_type type, enum channel channel)
 {
+    wait_for_disk(store);
     (void)log_writer_line(store->options.writer, channel, type, &store->line, 1);
 }
 

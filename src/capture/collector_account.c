@@ -35,9 +35,12 @@ static size_t memory_bytes(const struct collector *collector)
         if (collector->recorder.batches[type].cells)
             batches += (size_t)collector->recorder.batches[type].row_capacity * record_catalogue[type].column_count *
                        sizeof(int64_t);
-    return sizeof *collector + batches + collector->recorder.line.capacity + buffer_pool_bytes() + thread_logs_bytes() +
-           scope_tracker_bytes(collector->scopes) + (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) +
-           names_bytes(&collector->names) + (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
+    struct log_writer_stats stats;
+    log_writer_stats(collector->options.writer, &stats);
+    return sizeof *collector + stats.queue_bytes + batches + collector->recorder.line.capacity + buffer_pool_bytes() +
+           thread_logs_bytes() + scope_tracker_bytes(collector->scopes) +
+           (collector->joiner ? activity_joiner_bytes(collector->joiner) : 0) + names_bytes(&collector->names) +
+           (collector->stacks ? stacks_bytes(collector->stacks) : 0) +
            (collector->code ? code_store_bytes(collector->code) : 0) +
            (collector->kernels ? kernel_history_bytes(collector->kernels) : 0) +
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
@@ -62,7 +65,8 @@ void collector_write_overhead(struct collector *collector)
     } members[] = {
         {"ts_ns", clock_wall_ns()},
         {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
-        {"collector_cpu_ns", collector->cpu_ns + (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0) +
+        {"collector_cpu_ns", collector->cpu_ns + stats.write_cpu_ns +
+                                 (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0) +
                                  (collector->code ? code_store_cpu_ns(collector->code) : 0)},
         {"sampler_cpu_ns",
          collector->options.sampler_cpu_ns ? collector->options.sampler_cpu_ns(collector->options.sampler_user) : 0},

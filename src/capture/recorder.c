@@ -11,7 +11,7 @@ enum {
     batch_rows = 2048,
     usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM,
     dictionary_line_bytes = 1 << 20, /* of names, about */
-    waiting_bytes_max = 32 << 20     /* of all dictionaries: one line always holds them */
+    entry_bytes_max = 4 << 20        /* of one name: a line always holds what waits of all dictionaries */
 };
 
 /* The thread that takes a cause from NONE to TAKEN fills it in; the collector writes it when it is READY. */
@@ -23,6 +23,14 @@ static const struct {
 #define LOSS_WORDS(name, word, record, text) {word, record, text},
     LOSS_MAP(LOSS_WORDS)
 #undef LOSS_WORDS
+};
+
+static const struct {
+    const char *word, *text;
+} writer_loss_words[LOG_LOSS_COUNT] = {
+    [LOG_LOSS_DISK] = {"disk", "a line was too long for a reader, or there was no memory for it"},
+    [LOG_LOSS_QUEUE] = {"write_queue_full", "the disk was slower than the records came, and the memory for those that "
+                                            "wait to be written was full"},
 };
 
 static const enum record_type written_batches[] = {
@@ -95,23 +103,15 @@ void recorder_end(struct recorder *recorder, enum record_type type)
         (void)log_writer_line(recorder->writer, channel, type, &recorder->line, 1);
 }
 
-static size_t waiting_bytes(const struct recorder *recorder)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < DICTIONARY_COUNT; i++)
-        bytes += recorder->entries[i].size;
-    return bytes;
-}
-
-/* Whole or, when there is no room for it, not at all. */
-static bool entry_append(struct bytes *entries, size_t room, uint32_t id, const char *text, size_t size)
+/* Whole or, when no line has room for it, not at all. */
+static bool entry_append(struct bytes *entries, uint32_t id, const char *text, size_t size)
 {
     size_t before = entries->size;
-    if (size > room)
+    if (size > entry_bytes_max)
         return false;
     bytes_append_format(entries, "%s\"%u\":", before ? "," : "", id);
     json_string(entries, text, size);
-    if (!entries->failed && entries->size - before <= room)
+    if (!entries->failed && entries->size - before <= entry_bytes_max)
         return true;
     entries->size = before;
     entries->failed = false;
@@ -120,12 +120,11 @@ static bool entry_append(struct bytes *entries, size_t room, uint32_t id, const 
 
 void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint32_t id, const char *text, size_t size)
 {
-    size_t room = waiting_bytes_max - waiting_bytes(recorder);
-    if (!entry_append(&recorder->entries[dictionary], room, id, text, size)) {
-        recorder_lose(recorder, LOSS_WAITING_NAMES, 1);
+    if (!entry_append(&recorder->entries[dictionary], id, text, size)) {
+        recorder_lose(recorder, LOSS_LONG_NAMES, 1);
         return;
     }
-    if (waiting_bytes(recorder) < recorder->waiting_tried + dictionary_line_bytes)
+    if (recorder->entries[dictionary].size < dictionary_line_bytes)
         return;
     int channel = 0;
     while (!(dictionary_catalogue[dictionary].channels & 1u << channel))
@@ -141,26 +140,21 @@ void recorder_write_dictionaries(struct recorder *recorder, enum channel channel
     if (!has_entries)
         return;
     struct bytes *line = recorder_begin(recorder, RECORD_DICTIONARY_UPDATE);
-    unsigned channels = 0, dictionaries = 0;
+    unsigned channels = 0;
     for (int i = 0; i < DICTIONARY_COUNT; i++) {
-        const struct bytes *entries = &recorder->entries[i];
+        struct bytes *entries = &recorder->entries[i];
         if (!entries->size || !(dictionary_catalogue[i].channels & 1u << channel))
             continue;
         bytes_append_format(line, ",\"%s\":{", dictionary_catalogue[i].name);
         bytes_append(line, entries->data, entries->size);
         bytes_append_char(line, '}');
         channels |= dictionary_catalogue[i].channels;
-        dictionaries |= 1u << i;
+        bytes_clear(entries);
     }
-    bool is_written = !line->failed;
-    for (int i = 0; i < CHANNEL_COUNT && !line->failed; i++)
+    /* The writer keeps them until they are written: without its names all that follows is nameless. */
+    for (int i = 0; i < CHANNEL_COUNT; i++)
         if (channels & 1u << i)
-            is_written &= !log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
-    /* Without its names all that follows is nameless: they wait until there is room. */
-    for (int i = 0; i < DICTIONARY_COUNT && is_written; i++)
-        if (dictionaries & 1u << i)
-            bytes_clear(&recorder->entries[i]);
-    recorder->waiting_tried = waiting_bytes(recorder);
+            (void)log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
 }
 
 static void write_batch(struct recorder *recorder, enum record_type type)
@@ -207,56 +201,87 @@ void recorder_lose_because(struct recorder *recorder, enum loss_reason reason, u
     atomic_fetch_add_explicit(&recorder->lost[reason], count, memory_order_release);
 }
 
-/* count 0: how much was lost is not known; cause NULL: not told. Returns false when there was no room for the record. */
-static bool write_loss(struct recorder *recorder, const char *reason, const char *record_type, uint64_t count,
-                       const char *text, const char *cause)
+struct loss_record {
+    const char *reason, *record_type, *message;
+    const char *cause;        /* NULL: not told */
+    uint64_t count;           /* 0: how much was lost is not known */
+    int64_t start_ns, end_ns; /* 0: when is not known */
+};
+
+/* False when there was no room for the record. */
+static bool write_loss(struct recorder *recorder, const struct loss_record *loss)
 {
     struct bytes *line = recorder_begin(recorder, RECORD_LOSS);
     bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":",
-                        (long long)clock_wall_ns(), reason, record_type);
-    if (count)
-        json_uint(line, count);
+                        (long long)clock_wall_ns(), loss->reason, loss->record_type);
+    if (loss->count)
+        json_uint(line, loss->count);
     else
         bytes_append_text(line, "null");
     json_key(line, "message");
-    json_text(line, text);
-    if (cause) {
+    json_text(line, loss->message);
+    if (loss->cause) {
         json_key(line, "cause");
-        json_text(line, cause);
+        json_text(line, loss->cause);
     }
+    if (loss->start_ns)
+        bytes_append_format(line, ",\"start_ns\":%lld,\"end_ns\":%lld", (long long)loss->start_ns,
+                            (long long)loss->end_ns);
     return !line->failed &&
            !log_writer_line(recorder->writer, record_catalogue[RECORD_LOSS].channel, RECORD_LOSS, line, 1);
 }
 
-static void write_losses(struct recorder *recorder)
+/* What the log's writer could not write. */
+static void write_writer_losses(struct recorder *recorder, const struct log_writer_stats *stats)
 {
+    for (int why = 0; why < LOG_LOSS_COUNT; why++)
+        for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
+            uint64_t lost = stats->lost_rows[why][type], *told = &recorder->writer_lost_told[why][type];
+            if (lost == *told || type == RECORD_LOSS)
+                continue; /* what a lost loss record said is said again */
+            bool is_disk = why == LOG_LOSS_DISK && stats->last_errno;
+            const struct loss_record loss = {
+                .reason = writer_loss_words[why].word,
+                .record_type = record_catalogue[type].name,
+                .message = is_disk ? strerror(stats->last_errno) : writer_loss_words[why].text,
+                .count = lost - *told,
+                .start_ns = stats->lost_since_ns[why],
+                .end_ns = stats->lost_until_ns[why],
+            };
+            if (!write_loss(recorder, &loss))
+                return;
+            *told = lost;
+        }
+    log_writer_told(recorder->writer);
+}
+
+/* is_last: also while lines are being lost; else a loss record per round would wait for the disk. */
+static void write_losses(struct recorder *recorder, bool is_last)
+{
+    struct log_writer_stats stats;
+    log_writer_stats(recorder->writer, &stats);
+    if (stats.is_in_trouble && !is_last)
+        return;
     for (int i = 0; i < LOSS_REASON_COUNT; i++) {
         uint64_t lost = atomic_load(&recorder->lost[i]);
         if (lost == recorder->lost_written[i])
             continue;
         struct loss_cause *cause = &recorder->causes[i];
         bool has_cause = atomic_load(&cause->state) == CAUSE_READY;
-        if (!write_loss(recorder, loss_words[i].word, loss_words[i].record_type,
-                        is_counted(i) ? lost - recorder->lost_written[i] : 0, loss_words[i].text,
-                        has_cause ? cause->problem.text : NULL))
+        const struct loss_record loss = {
+            .reason = loss_words[i].word,
+            .record_type = loss_words[i].record_type,
+            .message = loss_words[i].text,
+            .cause = has_cause ? cause->problem.text : NULL,
+            .count = is_counted(i) ? lost - recorder->lost_written[i] : 0,
+        };
+        if (!write_loss(recorder, &loss))
             return; /* no room; say it again next time */
         recorder->lost_written[i] = lost;
         if (has_cause)
             atomic_store(&cause->state, CAUSE_WRITTEN);
     }
-    struct log_writer_stats stats;
-    log_writer_stats(recorder->writer, &stats);
-    for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        uint64_t lost = stats.lost_rows[type];
-        if (lost == recorder->disk_lost_written[type] || type == RECORD_LOSS)
-            continue;
-        if (!write_loss(recorder, "disk", record_catalogue[type].name, lost - recorder->disk_lost_written[type],
-                        stats.last_errno ? strerror(stats.last_errno)
-                                         : "a line was too long for a reader, or there was no memory for it",
-                        NULL))
-            return;
-        recorder->disk_lost_written[type] = lost;
-    }
+    write_writer_losses(recorder, &stats);
 }
 
 void recorder_flush(struct recorder *recorder, int64_t age_ms)
@@ -270,7 +295,7 @@ void recorder_flush(struct recorder *recorder, int64_t age_ms)
     if (!age_ms)
         for (int channel = 0; channel < CHANNEL_COUNT; channel++)
             recorder_write_dictionaries(recorder, (enum channel)channel);
-    write_losses(recorder);
+    write_losses(recorder, !age_ms);
 }
 
 void recorder_append_totals(struct recorder *recorder, struct bytes *out)
@@ -289,12 +314,14 @@ void recorder_append_totals(struct recorder *recorder, struct bytes *out)
             json_key(out, loss_words[i].word);
             json_uint(out, atomic_load(&recorder->lost[i]));
         }
-    uint64_t disk_lost = 0;
-    for (int type = 1; type < RECORD_TYPE_COUNT; type++)
-        disk_lost += type == RECORD_LOSS ? 0 : stats.lost_rows[type]; /* those are said again */
-    if (disk_lost) {
-        json_key(out, "disk");
-        json_uint(out, disk_lost);
+    for (int why = 0; why < LOG_LOSS_COUNT; why++) {
+        uint64_t lost = 0;
+        for (int type = 1; type < RECORD_TYPE_COUNT; type++)
+            lost += type == RECORD_LOSS ? 0 : stats.lost_rows[why][type];
+        if (lost) {
+            json_key(out, writer_loss_words[why].word);
+            json_uint(out, lost);
+        }
     }
     bytes_append_char(out, '}');
 }

@@ -47,8 +47,7 @@
     X(LOSS_FUNCTION_NAMES, "function_names_full", "function_dict", "no memory for the name of a function or metric") \
     X(LOSS_STACK_TEXTS, "stack_texts_full", "function_dict",                                                         \
       "no memory for a call stack or a name in it, or more stacks waited to be spelled out than may wait")           \
-    X(LOSS_WAITING_NAMES, "waiting_names_full", "dictionary_update",                                                 \
-      "more than 32 MiB of names waited for a disk that took none")                                                  \
+    X(LOSS_LONG_NAMES, "name_too_long", "dictionary_update", "a name of more than 4 MiB, or no memory for it")       \
     X(LOSS_LAUNCH_RING, "launch_ring_full", "launch_event_batch",                                                    \
       "a thread's ring had no room for a launch while kernel tracing was paused")                                    \
     X(LOSS_CALL_RING, "call_ring_full", "api_time",                                                                  \
@@ -121,12 +120,11 @@ struct recorder {
     struct batch batches[RECORD_TYPE_COUNT];
     int64_t batch_since_mono_ns[RECORD_TYPE_COUNT];
     struct bytes entries[DICTIONARY_COUNT]; /* "id":"text",... not yet written */
-    size_t waiting_tried;                   /* of their bytes could not be written yet, or wait for another channel */
     struct bytes line;
     _Atomic uint64_t lost[LOSS_REASON_COUNT];
     uint64_t lost_written[LOSS_REASON_COUNT];
     struct loss_cause causes[LOSS_REASON_COUNT];
-    uint64_t disk_lost_written[RECORD_TYPE_COUNT];
+    uint64_t writer_lost_told[LOG_LOSS_COUNT][RECORD_TYPE_COUNT];
     unsigned channels; /* bit mask: those that a line for all of them opens */
 };
 
@@ -139,8 +137,8 @@ void recorder_close(struct recorder *recorder); /* frees; flush first */
 
 /* A zeroed row of the type at that time (column 0 is set); never NULL after a good open. */
 int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t time_ns);
-/* Writes `text` as the dictionary's entry `id` before the next batch that could use it, and counts it as a loss when
- * there is no room for it to wait; not between recorder_begin and recorder_end. */
+/* Writes `text` as the dictionary's entry `id` before the next batch that could use it, and counts it as a loss when it
+ * fits no line; not between recorder_begin and recorder_end. */
 void recorder_define(struct recorder *recorder, enum dictionary dictionary, uint32_t id, const char *text, size_t size);
 /* All waiting entries of the dictionaries that live in the channel, where so many come that they should not wait for
  * a batch; not between recorder_begin and recorder_end. */

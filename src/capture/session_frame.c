@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { settle_ms = 1000 };
+
 static void append_text(struct bytes *line, const char *key, const char *text)
 {
     json_key(line, key);
@@ -67,6 +69,9 @@ void session_frame_start(struct recorder *recorder, const struct session_frame *
 
 void session_frame_end(struct recorder *recorder, int64_t now_ns)
 {
+    /* What the disk refused until now is in the loss records, and the totals are final. */
+    (void)log_writer_settle(recorder->writer, settle_ms);
+    recorder_flush(recorder, 0);
     struct bytes totals = {0};
     recorder_append_totals(recorder, &totals);
     struct bytes *line = recorder_begin(recorder, RECORD_SHUTDOWN);

@@ -377,6 +377,7 @@ struct record_info {
     int version;
     enum channel channel; /* CHANNEL_COUNT: all */
     bool is_batch;
+    bool is_kept; /* later records refer to it: it outlives the rows around it */
     const struct column_info *columns;
     unsigned column_count;
 };

@@ -143,8 +143,7 @@ void sealer_get_stats(struct sealer *sealer, struct sealer_stats *stats)
 /* With the mutex held: waits for the thread's end, at most wait_ms. */
 static void wait_for_end(struct sealer *sealer, unsigned wait_ms)
 {
-    int64_t until_ns = clock_mono_ns() + (int64_t)wait_ms * 1000000;
-    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    struct timespec until = clock_timespec(clock_mono_ns() + (int64_t)wait_ms * 1000000);
     while (!sealer->has_thread_ended)
         if (pthread_cond_timedwait(&sealer->changed, &sealer->mutex, &until))
             break;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes one session directory. Thread-safe; one mutex per channel, taken per
- * line (a line is a whole batch), never by the user's threads.
+/* Writes one session directory. Thread-safe; never called by the user's threads.
  *
  *   <base>/<session_id>/<channel>.log              live, one write(2) per line
  *   <base>/<session_id>/<channel>.NNNNNN.log       rotated, waiting for the sealer
@@ -9,9 +8,15 @@
  *
  * Directories 0700, files 0600, opened with O_NOFOLLOW|O_CLOEXEC relative to
  * the directory's descriptor. A channel's file is made when its first line is.
+ *
+ * In the background: a line is copied into a bounded queue (line_queue.h), and a
+ * separate thread writes it, so that no caller ever waits for the disk. What does
+ * not fit the queue is lost and counted. Without a thread the caller writes.
+ *
  * A failed write (ENOSPC, EIO, EDQUOT, ...) is cut back to the last whole line,
- * counted, reported once through base/log.h, and retried at most once a second;
- * the caller's data is dropped meanwhile. */
+ * counted, reported once through base/log.h, and retried at most once a second.
+ * Rows are lost meanwhile. Records that later ones refer to (record_info.is_kept)
+ * wait in memory and are written, in order, before anything else of their channel. */
 #ifndef GPUFL_LOGFILE_WRITER_H
 #define GPUFL_LOGFILE_WRITER_H
 
@@ -28,29 +33,50 @@ struct log_writer_options {
     uint64_t rotate_age_ms; /* 0: no rotation by age */
     bool fsync_always;      /* fsync after every line */
     bool seal;              /* seal rotated segments on a background thread */
+    bool in_background;     /* write on a separate thread; see above */
+    size_t queue_bytes;     /* of rows that wait to be written; 0: 32 MiB */
 };
 
 NODISCARD gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_options *options,
                                        struct problem *problem);
 /* line: one JSON object without its closing brace, without LF. The writer adds
  * ,"seq":N,"crc":"xxxxxxxx"} and LF and writes it with one write(2). rows: how many records
- * the line carries (for the counts in the shutdown record and for loss). Returns GPUFL_E_IO when it was dropped. */
+ * the line carries (for the counts in the shutdown record and for loss). GPUFL_OK: it is written, or waits to be;
+ * GPUFL_E_IO: it is lost, and counted. */
 gpufl_status log_writer_line(struct log_writer *writer, enum channel channel, enum record_type type,
                              const struct bytes *line, uint64_t rows);
 /* Same line to every channel that has a file, and to `always` (bit mask of 1u << channel). */
 gpufl_status log_writer_line_all(struct log_writer *writer, unsigned always, enum record_type type,
                                  const struct bytes *line);
 
+/* Why a line was not written. */
+enum log_loss {
+    LOG_LOSS_DISK,  /* a write failed; last_errno (0: the line was too long, or there was no memory for it) */
+    LOG_LOSS_QUEUE, /* the disk was slower than the lines came */
+    LOG_LOSS_COUNT
+};
+
 struct log_writer_stats {
-    uint64_t lines, bytes, rows[RECORD_TYPE_COUNT];
-    uint64_t lost_lines, lost_rows[RECORD_TYPE_COUNT]; /* could not be written */
+    uint64_t lines, bytes;            /* written */
+    uint64_t rows[RECORD_TYPE_COUNT]; /* written, or waiting to be */
+    uint64_t lost_lines, lost_rows[LOG_LOSS_COUNT][RECORD_TYPE_COUNT];
+    /* When losses of that kind began and ended since log_writer_told; CLOCK_REALTIME, 0: there were none. */
+    int64_t lost_since_ns[LOG_LOSS_COUNT], lost_until_ns[LOG_LOSS_COUNT];
+    bool is_in_trouble; /* lines are being lost: what is said now may have to wait in memory */
     uint64_t sealed_segments, sealed_plain_bytes, sealed_bytes;
-    int64_t seal_cpu_ns;
+    int64_t write_cpu_ns, seal_cpu_ns;
+    size_t queue_bytes; /* of lines in memory */
     int last_errno;
 };
 void log_writer_stats(struct log_writer *writer, struct log_writer_stats *stats);
+uint64_t log_writer_lost(const struct log_writer_stats *stats, enum record_type type); /* for whatever reason */
+/* The losses so far are in the log: the next span begins with the next loss. */
+void log_writer_told(struct log_writer *writer);
+/* Waits until every line so far is written or lost, at most deadline_ms; false: it is not. */
+bool log_writer_settle(struct log_writer *writer, unsigned deadline_ms);
 const char *log_writer_dir(const struct log_writer *writer);
-/* Finishes sealing of rotated segments (bounded: deadline_ms), closes, frees. NULL is a no-op. */
+/* Writes what waits, finishes sealing of rotated segments, closes, frees; all of it within deadline_ms. A thread that is
+ * stuck in the disk is left behind: it goes on when the disk does, and frees. NULL is a no-op. */
 void log_writer_close(struct log_writer *writer, unsigned deadline_ms);
 /* After fork, in the child: forget without touching files or joining threads. */
 void log_writer_abandon(struct log_writer *writer);

@@ -114,7 +114,8 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     char session_id[SESSION_ID_SIZE + 1];
     struct log_writer *writer;
     session_id_make(session_id);
-    const struct log_writer_options options = {.base_dir = monitor->dir, .session_id = session_id, .seal = true};
+    const struct log_writer_options options = {
+        .base_dir = monitor->dir, .session_id = session_id, .seal = true, .in_background = true};
     gpufl_status status = log_writer_open(&writer, &options, problem);
     if (status != GPUFL_OK)
         return status;
@@ -276,7 +277,7 @@ void monitor_beat(struct monitor *monitor)
     if (now_ns >= monitor->flush_ns) {
         monitor->flush_ns = now_ns + flush_ns;
         system_records_flush(&monitor->records, INT64_MAX);
-        recorder_flush(&monitor->recorder, 0);
+        recorder_flush(&monitor->recorder, 1); /* 0 would be the last one */
     }
 }
 

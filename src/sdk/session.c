@@ -13,7 +13,6 @@
 #include "driver/fork.h"
 #include "driver/profiler_host.h"
 #include "logfile/session_dir.h"
-#include "logfile/writer.h"
 #include "sdk/amd_session.h"
 #include "sdk/deep_options.h"
 #include "sdk/engine_choice.h"
@@ -22,6 +21,7 @@
 #include "sdk/scope_listeners.h"
 #include "sdk/session_mutex.h"
 #include "sdk/session_records.h"
+#include "sdk/writer_options.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { close_deadline_ms = 10000 };
+enum { close_deadline_ms = 2000 }; /* for what still waits to be written, and to be sealed */
 
 int gpufl_recording;
 
@@ -106,14 +106,7 @@ static void on_news(void *user)
 static gpufl_status open_parts(bool is_injected, struct problem *problem, struct problem *gpu_problem)
 {
     const struct options *options = &session.options;
-    const struct log_writer_options writer = {
-        .base_dir = options->log_path,
-        .session_id = session.session_id,
-        .rotate_bytes = (uint64_t)options->log_rotate_bytes,
-        .rotate_age_ms = (uint64_t)options->log_rotate_after_ms,
-        .fsync_always = options->flush_logs_always,
-        .seal = true,
-    };
+    const struct log_writer_options writer = writer_options_of(options, session.session_id);
     gpufl_status status = log_writer_open(&session.writer, &writer, problem);
     if (status != GPUFL_OK)
         return status;

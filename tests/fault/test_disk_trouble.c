@@ -89,11 +89,12 @@ static void wait_for_retry(void)
 static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
-    static const char line[] = "{\"type\":\"loss\",\"reason\":\"0123456789012345678901234567890123456789\"";
-    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
+    static const char line[] = "{\"type\":\"overhead\",\"reason\":\"0123456789012345678901234567890123456789\"";
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
     disk_room = 40; /* the next line is cut in the middle */
     for (int i = 0; i < 50; i++)
-        assert_int_equal(fixture_line(writer, i % 2 ? CHANNEL_SYSTEM : CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_E_IO);
+        assert_int_equal(fixture_line(writer, i % 2 ? CHANNEL_SYSTEM : CHANNEL_DEVICE, RECORD_OVERHEAD, line),
+                         GPUFL_E_IO);
     assert_int_equal(told.errors, 1);
     assert_non_null(strstr(told.last_error, "device.log"));
     assert_non_null(strstr(told.last_error, strerror(ENOSPC)));
@@ -102,8 +103,8 @@ static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
     log_writer_stats(writer, &stats);
     assert_int_equal(stats.lines, 1);
     assert_int_equal(stats.lost_lines, 50);
-    assert_int_equal(stats.lost_rows[RECORD_LOSS], 50);
-    assert_int_equal(stats.rows[RECORD_LOSS], 1);
+    assert_int_equal(stats.lost_rows[LOG_LOSS_DISK][RECORD_OVERHEAD], 50);
+    assert_int_equal(stats.rows[RECORD_OVERHEAD], 1);
     assert_int_equal(stats.last_errno, ENOSPC);
     /* The half line was cut away. */
     size_t size;
@@ -112,26 +113,26 @@ static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
     free(text);
     log_writer_close(writer, 1000);
     struct fixture_seen seen = fixture_see(*state);
-    assert_int_equal(seen.summary.rows[RECORD_LOSS], 1);
+    assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], 1);
     assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE] + seen.issues[LOG_ISSUE_TORN_TAIL], 0);
 }
 
 static void recording_continues_when_there_is_space_again(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
-    static const char line[] = "{\"type\":\"loss\",\"reason\":\"x\"";
-    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
+    static const char line[] = "{\"type\":\"overhead\",\"reason\":\"x\"";
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
     disk_room = 10;
     for (int i = 0; i < 7; i++)
-        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_E_IO);
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_E_IO);
     disk_room = -1;
     wait_for_retry();
-    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
     assert_int_equal(told.errors, 1);
     assert_int_equal(told.infos, 1);
     log_writer_close(writer, 1000);
     struct fixture_seen seen = fixture_see(*state);
-    assert_int_equal(seen.summary.rows[RECORD_LOSS], 2);
+    assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], 2);
     /* The hole shows in the file itself. */
     assert_int_equal(seen.summary.missing_lines, 7);
     assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE], 0);
@@ -140,17 +141,17 @@ static void recording_continues_when_there_is_space_again(void **state)
 static void each_episode_is_told_once(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
-    static const char line[] = "{\"type\":\"loss\",\"reason\":\"x\"";
+    static const char line[] = "{\"type\":\"overhead\",\"reason\":\"x\"";
     for (int episode = 0; episode < 2; episode++) {
         disk_error = episode ? EIO : EDQUOT;
         disk_room = 0;
         for (int i = 0; i < 3; i++)
-            assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_E_IO);
+            assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_E_IO);
         assert_int_equal(told.errors, episode + 1);
         assert_non_null(strstr(told.last_error, strerror(disk_error)));
         disk_room = -1;
         wait_for_retry();
-        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line), GPUFL_OK);
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
     }
     log_writer_close(writer, 1000);
 }
@@ -158,14 +159,14 @@ static void each_episode_is_told_once(void **state)
 static void short_lines_that_still_fit_do_not_make_new_episodes(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
-    static const char short_line[] = "{\"type\":\"loss\"",
-                      long_line[] = "{\"type\":\"loss\",\"reason\":\"0123456789012345\"";
+    static const char short_line[] = "{\"type\":\"overhead\"",
+                      long_line[] = "{\"type\":\"overhead\",\"reason\":\"0123456789012345\"";
     for (int round = 0; round < 2; round++) {
         disk_room = 60;
-        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, long_line), GPUFL_E_IO);
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, long_line), GPUFL_E_IO);
         disk_room = 60;
         wait_for_retry();
-        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, short_line), GPUFL_OK);
+        assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, short_line), GPUFL_OK);
     }
     assert_int_equal(told.errors, 1);
     log_writer_close(writer, 1000);
@@ -177,9 +178,9 @@ static void a_file_size_limit_never_raises_its_signal(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small.rlim_max = before.rlim_max;
     struct log_writer *writer = fixture_open(*state, 0, false);
-    static const char line[] = "{\"type\":\"loss\",\"reason\":\"x\"";
+    static const char line[] = "{\"type\":\"overhead\",\"reason\":\"x\"";
     struct bytes huge = {0};
-    bytes_append_text(&huge, "{\"type\":\"loss\",\"reason\":\"");
+    bytes_append_text(&huge, "{\"type\":\"overhead\",\"reason\":\"");
     for (int i = 0; i < 300; i++)
         bytes_append_char(&huge, 'x');
     bytes_append_char(&huge, '"');
@@ -187,8 +188,8 @@ static void a_file_size_limit_never_raises_its_signal(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     gpufl_status results[9], huge_result;
     for (int i = 0; i < 9; i++)
-        results[i] = fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, line);
-    huge_result = log_writer_line(writer, CHANNEL_SCOPE, RECORD_LOSS, &huge, 1);
+        results[i] = fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line);
+    huge_result = log_writer_line(writer, CHANNEL_SCOPE, RECORD_OVERHEAD, &huge, 1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     for (int i = 0; i < 9; i++)
         assert_int_equal(results[i], GPUFL_OK); /* in several files */
@@ -197,7 +198,7 @@ static void a_file_size_limit_never_raises_its_signal(void **state)
     assert_non_null(strstr(told.last_error, "ulimit -f"));
     assert_true(fixture_exists(log_writer_dir(writer), "device.000001.log"));
     log_writer_close(writer, 1000);
-    assert_int_equal(fixture_see(*state).summary.rows[RECORD_LOSS], 9);
+    assert_int_equal(fixture_see(*state).summary.rows[RECORD_OVERHEAD], 9);
     bytes_free(&huge);
 }
 
@@ -269,7 +270,7 @@ static void a_link_in_place_of_a_file_is_not_written_through(void **state)
     fixture_path(target, *state, "victim");
     fixture_path(link, log_writer_dir(writer), "device.log");
     assert_int_equal(symlink(target, link), 0);
-    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\""), GPUFL_E_IO);
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, "{\"type\":\"overhead\""), GPUFL_E_IO);
     assert_int_equal(told.errors, 1);
     size_t size;
     char *text = fixture_read(*state, "victim", &size);
@@ -290,11 +291,11 @@ static void losing_the_directory_does_not_stop_the_program(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 200, true);
     for (int i = 0; i < 3; i++)
-        fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\"");
+        fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, "{\"type\":\"overhead\"");
     fixture_remove(log_writer_dir(writer));
     for (int i = 0; i < 20; i++)
-        fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\"");
-    assert_int_equal(fixture_line(writer, CHANNEL_SCOPE, RECORD_LOSS, "{\"type\":\"loss\""), GPUFL_E_IO);
+        fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, "{\"type\":\"overhead\"");
+    assert_int_equal(fixture_line(writer, CHANNEL_SCOPE, RECORD_OVERHEAD, "{\"type\":\"overhead\""), GPUFL_E_IO);
     assert_int_equal(told.errors, 1);
     log_writer_close(writer, 1000);
 }

@@ -183,7 +183,7 @@ static void a_line_that_could_not_be_built_is_counted_as_lost(void **state)
     struct log_writer_stats stats;
     log_writer_stats(writer, &stats);
     assert_int_equal(stats.lost_lines, 1);
-    assert_int_equal(stats.lost_rows[RECORD_KERNEL_EVENT_BATCH], 12);
+    assert_int_equal(stats.lost_rows[LOG_LOSS_DISK][RECORD_KERNEL_EVENT_BATCH], 12);
     bytes_free(&line);
     log_writer_close(writer, 1000);
 }

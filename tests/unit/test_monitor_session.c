@@ -221,6 +221,13 @@ static void a_directory_that_cannot_be_made_is_told(void **state)
     assert_null(monitor);
 }
 
+static uint64_t device_rows_of(const char *dir)
+{
+    struct log_summary summary;
+    struct content content = {0};
+    return log_read(dir, line_take, NULL, &content, &summary, NULL) == GPUFL_OK ? (uint64_t)content.device_rows : 0;
+}
+
 static void what_a_killed_monitor_left_is_ended(void **state)
 {
     (void)state;
@@ -228,6 +235,8 @@ static void what_a_killed_monitor_left_is_ended(void **state)
     if (!child) {
         struct monitor *monitor = monitor_make();
         monitor_beat(monitor);
+        while (!device_rows_of(monitor_session_dir(monitor))) /* the writer's thread sees to it */
+            usleep(1000);
         raise(SIGKILL);
     }
     int status;

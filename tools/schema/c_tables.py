@@ -13,6 +13,10 @@ def prefix(batch_type):
     raise SystemExit(f"records.json: batch type '{batch_type}' must end in _batch")
 
 
+def kept(record):
+    return "true" if record.get("kept") else "false"
+
+
 def c_header(schema):
     out = ["/* SPDX-License-Identifier: Apache-2.0 */", f"/* {NOTE} */",
            "#ifndef GPUFL_FORMAT_CATALOGUE_H", "#define GPUFL_FORMAT_CATALOGUE_H", "",
@@ -33,6 +37,7 @@ def c_header(schema):
             "    bool is_nullable; /* null = unknown */", "    bool is_optional; /* left out of a batch when no row has a value */", "};", "",
             "struct record_info {", "    const char *name;", "    enum record_type type;", "    int version;",
             "    enum channel channel; /* CHANNEL_COUNT: all */", "    bool is_batch;",
+            "    bool is_kept; /* later records refer to it: it outlives the rows around it */",
             "    const struct column_info *columns;", "    unsigned column_count;", "};", "",
             "struct dictionary_info {", "    const char *name;", "    unsigned channels; /* bit mask of 1u << channel */", "};", "",
             "extern const struct record_info record_catalogue[RECORD_TYPE_COUNT];",
@@ -56,16 +61,16 @@ def c_source(schema):
             out += [f'    {{"{name}", CELL_{kind.rstrip("?").upper()}, {nullable}, {optional}}},']
         out += ["};"]
     out += ["", "const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {",
-            '    [RECORD_UNKNOWN] = {"", RECORD_UNKNOWN, 0, CHANNEL_COUNT, false, NULL, 0},']
+            '    [RECORD_UNKNOWN] = {"", RECORD_UNKNOWN, 0, CHANNEL_COUNT, false, false, NULL, 0},']
     channels = set(schema["channels"])
     for batch in schema["batches"]:
         t = batch["type"]
-        out += [f'    [RECORD_{t.upper()}] = {{"{t}", RECORD_{t.upper()}, {batch["version"]}, CHANNEL_{batch["channel"].upper()}, true,',
+        out += [f'    [RECORD_{t.upper()}] = {{"{t}", RECORD_{t.upper()}, {batch["version"]}, CHANNEL_{batch["channel"].upper()}, true, {kept(batch)},',
                 f"                     {t}_columns, {prefix(t)}_COLUMN_COUNT}},"]
     for event in schema["events"]:
         t = event["type"]
         channel = "CHANNEL_" + event["channel"].upper() if event["channel"] in channels else "CHANNEL_COUNT"
-        out += [f'    [RECORD_{t.upper()}] = {{"{t}", RECORD_{t.upper()}, {event.get("version", 1)}, {channel}, false, NULL, 0}},']
+        out += [f'    [RECORD_{t.upper()}] = {{"{t}", RECORD_{t.upper()}, {event.get("version", 1)}, {channel}, false, {kept(event)}, NULL, 0}},']
     out += ["};", "", "const struct dictionary_info dictionary_catalogue[DICTIONARY_COUNT] = {"]
     for d in schema["dictionaries"]:
         mask = " | ".join(f"1u << CHANNEL_{c.upper()}" for c in d["channels"])

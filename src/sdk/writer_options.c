@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sdk/writer_options.h"
+
+struct log_writer_options writer_options_of(const struct options *options, const char *session_id)
+{
+    return (struct log_writer_options){
+        .base_dir = options->log_path,
+        .session_id = session_id,
+        .rotate_bytes = (uint64_t)options->log_rotate_bytes,
+        .rotate_age_ms = (uint64_t)options->log_rotate_after_ms,
+        .fsync_always = options->flush_logs_always,
+        .seal = true,
+        .in_background = true,
+    };
+}
