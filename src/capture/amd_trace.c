@@ -152,6 +152,11 @@ void amd_trace_stop(struct amd_trace *trace)
     for (int i = 0; i < ROCPROFILER_LANES; i++)
         lane_complete(&trace->lanes[i]);
     recorder_lose(trace->recorder, LOSS_ROCPROFILER_DROPPED, rocprofiler_take_dropped(trace->rocprofiler));
+    static const enum loss_reason late[ROCPROFILER_AWAITED_KINDS] = {
+        LOSS_ROCPROFILER_KERNELS_LATE, LOSS_ROCPROFILER_COPIES_LATE, LOSS_ROCPROFILER_COUNTERS_LATE};
+    for (int kind = 0; kind < ROCPROFILER_AWAITED_KINDS; kind++)
+        recorder_lose(trace->recorder, late[kind],
+                      rocprofiler_late(trace->rocprofiler, (enum rocprofiler_awaited_kind)kind));
     uint64_t unknown = rocprofiler_take_unknown(trace->rocprofiler);
     if (unknown)
         log_message(GPUFL_LOG_DEBUG, "rocprofiler sent %llu records of kinds that gpufl does not know",

@@ -23,6 +23,12 @@
       "CUPTI had no buffer to write them to, or dropped them on its own")                                            \
     X(LOSS_ROCPROFILER_DROPPED, "rocprofiler_dropped", "unknown",                                                    \
       "rocprofiler-sdk dropped them on its own, or no buffer was free to keep them")                                 \
+    X(LOSS_ROCPROFILER_KERNELS_LATE, "rocprofiler_kernels_late", "kernel_event_batch",                               \
+      "kernels that still ran when the session ended, or whose records rocprofiler-sdk had not handed over")         \
+    X(LOSS_ROCPROFILER_COPIES_LATE, "rocprofiler_copies_late", "memcpy_event_batch",                                 \
+      "copies that still ran when the session ended, or whose records rocprofiler-sdk had not handed over")          \
+    X(LOSS_ROCPROFILER_COUNTERS_LATE, "rocprofiler_counters_late", "kernel_perf_metric_event",                       \
+      "dispatches whose counters rocprofiler-sdk had not handed over, or not all, when the session ended")           \
     X(LOSS_COUNTERS_FULL, "dispatch_counters_full", "kernel_perf_metric_event",                                      \
       "counters of dispatches came faster than they could be written")                                               \
     X(LOSS_BAD_RECORD, "bad_record", "unknown",                                                                      \

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { last_flush_tries = 250 };
-
 static struct rocprofiler the_rocprofiler = {.memory_kind = -1};
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_registering;
@@ -155,28 +153,13 @@ static int on_initialize(rocprofiler_abi_finalize finalize, void *tool_data)
     return 0; /* the program must run whether or not it can be traced */
 }
 
-/* At the end a buffer that is busy must be waited for: its records would find nobody later. */
-static void flush_last(struct rocprofiler *rocprofiler)
-{
-    for (int lane = 0; lane < ROCPROFILER_LANES; lane++) {
-        int result = rocprofiler->buffers[lane].handle ? ROCPROFILER_ABI_SUCCESS + 1 : ROCPROFILER_ABI_SUCCESS;
-        for (int i = 0; i < last_flush_tries && result != ROCPROFILER_ABI_SUCCESS; i++) {
-            result = rocprofiler->call.flush_buffer(rocprofiler->buffers[lane]);
-            if (result != ROCPROFILER_ABI_SUCCESS)
-                nanosleep(&(struct timespec){0, 1000000}, NULL);
-        }
-        if (result != ROCPROFILER_ABI_SUCCESS)
-            atomic_fetch_add(&rocprofiler->dropped, 1); /* at least */
-    }
-}
-
-/* rocprofiler ends, at the program's exit: what its buffers hold it has flushed or does so now. */
+/* rocprofiler ends, at the program's exit: it has waited for all work, and hands over what its buffers hold. */
 static void on_finalize(void *tool_data)
 {
     (void)tool_data;
     struct rocprofiler *rocprofiler = &the_rocprofiler;
-    if (rocprofiler->granted)
-        flush_last(rocprofiler);
+    if (rocprofiler->granted && !rocprofiler_await(rocprofiler))
+        atomic_fetch_add(&rocprofiler->dropped, 1); /* at least */
     atomic_store(&rocprofiler->state, ROCPROFILER_FINALIZED);
 }
 
@@ -255,6 +238,7 @@ static gpufl_status start_contexts(struct rocprofiler *rocprofiler, unsigned fea
     rocprofiler->granted = rocprofiler->configured & (features | ROCPROFILER_KERNELS | ROCPROFILER_COPIES |
                                                       ROCPROFILER_CALLS | ROCPROFILER_RANGES | ROCPROFILER_CODE);
     clock_update(rocprofiler);
+    rocprofiler_awaited_begin(rocprofiler);
     gate_open(&rocprofiler->gate);
     const struct rocprofiler_table *call = &rocprofiler->call;
     if (rocprofiler_status(rocprofiler, "rocprofiler_start_context", call->start_context(rocprofiler->context),
@@ -325,10 +309,11 @@ void rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
         if (rocprofiler->granted & ROCPROFILER_COUNTERS)
             (void)rocprofiler->call.stop_context(rocprofiler->counter_context);
         (void)rocprofiler->call.stop_context(rocprofiler->context);
-        flush_last(rocprofiler);
+        if (!rocprofiler_await(rocprofiler))
+            atomic_fetch_add(&rocprofiler->dropped, 1); /* at least: what the buffer held finds nobody later */
     }
     gate_close(&rocprofiler->gate);
-    rocprofiler_counting_end(rocprofiler);
+    rocprofiler_counting_end();
     rocprofiler->granted = 0;
 }
 

@@ -89,8 +89,17 @@ NODISCARD gpufl_status rocprofiler_trace_start(struct rocprofiler *rocprofiler,
                                                struct rocprofiler_trace_result *result, struct problem *problem);
 /* Hands over what the buffers hold, and reads the clock again. */
 void rocprofiler_flush(struct rocprofiler *rocprofiler);
-/* Stops and flushes; no function of the sink is called after it returned. */
+/* Stops, and waits at most two seconds for the records of work that was started; no function of the sink is called after
+ * it returned. */
 void rocprofiler_trace_stop(struct rocprofiler *rocprofiler);
+enum rocprofiler_awaited_kind {
+    ROCPROFILER_AWAITED_KERNELS,
+    ROCPROFILER_AWAITED_COPIES,
+    ROCPROFILER_AWAITED_COUNTERS, /* of dispatches */
+    ROCPROFILER_AWAITED_KINDS
+};
+/* After the stop: how many of them were started in the trace and had no record. */
+uint64_t rocprofiler_late(const struct rocprofiler *rocprofiler, enum rocprofiler_awaited_kind kind);
 /* Since the last call: records dropped by rocprofiler, and records of kinds that we do not know. */
 uint64_t rocprofiler_take_dropped(struct rocprofiler *rocprofiler);
 uint64_t rocprofiler_take_unknown(struct rocprofiler *rocprofiler);

@@ -35,6 +35,8 @@ enum {
     ROCPROFILER_ABI_KIND_LAST_ASKED = 63, /* up to here names are asked for */
     ROCPROFILER_ABI_CALLBACK_MARKER_CORE_API = 7,
     ROCPROFILER_ABI_CALLBACK_CODE_OBJECT = 10,
+    ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH = 12,
+    ROCPROFILER_ABI_CALLBACK_MEMORY_COPY = 13,
     ROCPROFILER_ABI_COUNTER_DISPATCH_HEADER = 1,
     ROCPROFILER_ABI_COUNTER_VALUE = 2
 };
@@ -51,6 +53,7 @@ enum {
     ROCPROFILER_ABI_MEMORY_VMEM_FREE,
     ROCPROFILER_ABI_CODE_OBJECT_LOAD = 1,
     ROCPROFILER_ABI_KERNEL_SYMBOL_REGISTER = 2,
+    ROCPROFILER_ABI_DISPATCH_ENQUEUE = 1, /* by callback, on the thread that launches */
     ROCPROFILER_ABI_MARK = 0,
     ROCPROFILER_ABI_RANGE_PUSH,
     ROCPROFILER_ABI_RANGE_POP,
@@ -193,6 +196,10 @@ struct rocprofiler_abi_code_object {
             uint64_t base, size;
         } memory;
     } storage;
+};
+struct rocprofiler_abi_dispatch_data {
+    uint64_t size, start, end;
+    struct rocprofiler_abi_dispatch_info info;
 };
 struct rocprofiler_abi_kernel_symbol { /* 1.0 adds two members at the end */
     uint64_t size, kernel_id, code_object_id;

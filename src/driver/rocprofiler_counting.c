@@ -166,10 +166,12 @@ static void on_dispatch(struct rocprofiler_abi_counting_data data, struct rocpro
                         union rocprofiler_abi_user_data *user_data, void *user)
 {
     (void)user_data;
-    const struct rocprofiler *rocprofiler = user;
+    struct rocprofiler *rocprofiler = user;
     uint32_t agent = rocprofiler_agent_index(rocprofiler, data.info.agent_id);
-    if (agent < ROCPROFILER_AGENTS_MAX && rocprofiler->counting.agents[agent].config.handle)
-        *config = rocprofiler->counting.agents[agent].config;
+    if (agent == ROCPROFILER_AGENTS_MAX || !rocprofiler->counting.agents[agent].config.handle)
+        return;
+    *config = rocprofiler->counting.agents[agent].config;
+    rocprofiler_awaited_start(&rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS], data.info.dispatch_id);
 }
 
 static int configure_service(const struct rocprofiler *rocprofiler)
@@ -235,6 +237,7 @@ static void finish(struct rocprofiler *rocprofiler, struct pending *item)
 {
     struct activity activity = {.kind = ACTIVITY_COUNTERS, .u.counters = item->counters};
     rocprofiler->sink.on_activities(LANE_COUNTERS, &activity, 1);
+    (void)rocprofiler_awaited_deliver(&rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS], 0);
     item->left = 0;
 }
 
@@ -242,12 +245,14 @@ static void on_header(struct rocprofiler *rocprofiler, const struct rocprofiler_
 {
     if (header->size < offsetof(struct rocprofiler_abi_counting_header, info.reserved)) {
         atomic_fetch_add(&rocprofiler->dropped, 1);
+        (void)rocprofiler_awaited_deliver(&rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS], 0);
         return;
     }
     uint32_t agent = rocprofiler_agent_index(rocprofiler, header->info.agent_id);
     struct pending *item = &pending[header->info.dispatch_id % pending_max];
-    if (item->left) /* 256 dispatches later: the rest of its values never came */
-        finish(rocprofiler, item);
+    if (header->info.dispatch_id <= rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS].earlier_id)
+        return;
+    item->left = 0; /* was it not: 256 dispatches later values still lack, and a part of a sum is none */
     if (!header->num_records || agent == ROCPROFILER_AGENTS_MAX)
         return;
     const struct rocprofiler_kernel *kernel = rocprofiler_kernel_find(rocprofiler, header->info.kernel_id);
@@ -267,10 +272,8 @@ static void on_value(struct rocprofiler *rocprofiler, const struct rocprofiler_a
 {
     struct pending *item = &pending[value->dispatch_id % pending_max];
     struct rocprofiler_abi_id counter = {0};
-    if (!item->left || item->counters.dispatch_id != value->dispatch_id) {
-        atomic_fetch_add(&rocprofiler->dropped, 1);
-        return;
-    }
+    if (!item->left || item->counters.dispatch_id != value->dispatch_id)
+        return; /* without its header, or of an earlier trace: its dispatch is counted as one whose counters lack */
     if (rocprofiler->call.record_counter(value->id, &counter) == ROCPROFILER_ABI_SUCCESS) {
         for (uint32_t i = 0; i < rocprofiler->counting.count; i++)
             if ((rocprofiler->counting.agents[item->agent].known >> i & 1) &&
@@ -302,10 +305,8 @@ void rocprofiler_counting_records(struct rocprofiler *rocprofiler, struct rocpro
     rocprofiler->sink.on_activities(LANE_COUNTERS, NULL, 0);
 }
 
-void rocprofiler_counting_end(struct rocprofiler *rocprofiler)
+void rocprofiler_counting_end(void)
 {
-    for (int i = 0; i < pending_max; i++) {
-        atomic_fetch_add(&rocprofiler->dropped, pending[i].left);
+    for (int i = 0; i < pending_max; i++)
         pending[i].left = 0;
-    }
 }

@@ -150,6 +150,20 @@ static unsigned decode_memory(const struct rocprofiler *rocprofiler, const void 
     return 1;
 }
 
+/* The record of awaited work; false: it belongs to an earlier trace. Of a short record the work is not known. */
+static bool deliver(struct rocprofiler *rocprofiler, int kind, const void *payload, bool is_whole)
+{
+    const struct rocprofiler_abi_dispatch *dispatch = payload;
+    const struct rocprofiler_abi_copy *copy = payload;
+    if (kind == ROCPROFILER_ABI_KIND_KERNEL_DISPATCH)
+        return rocprofiler_awaited_deliver(&rocprofiler->awaited[ROCPROFILER_AWAITED_KERNELS],
+                                           is_whole ? dispatch->info.dispatch_id : 0);
+    if (kind == ROCPROFILER_ABI_KIND_MEMORY_COPY)
+        return rocprofiler_awaited_deliver(&rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES],
+                                           is_whole ? copy->correlation.internal : 0);
+    return true;
+}
+
 unsigned rocprofiler_decode(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_header *header,
                             struct activity out[2])
 {
@@ -169,6 +183,8 @@ unsigned rocprofiler_decode(struct rocprofiler *rocprofiler, const struct rocpro
         atomic_fetch_add(&rocprofiler->unknown, 1);
         return 0;
     }
+    if (!deliver(rocprofiler, kind, header->payload, size >= needed))
+        return 0;
     if (size < needed) {
         out->kind = ACTIVITY_BAD;
         return 1;

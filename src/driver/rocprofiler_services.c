@@ -109,32 +109,61 @@ static void on_marker(const struct rocprofiler *rocprofiler, int32_t operation, 
         sink->on_range(ROCPROFILER_RANGE_STOP, NULL, marker->arguments.range_id);
 }
 
-static void on_callback(struct rocprofiler *rocprofiler, uint32_t kind, int32_t operation, uint32_t phase,
-                        const void *payload)
+/* What a callback gets, of either release. */
+struct callback {
+    uint32_t kind, phase;
+    int32_t operation;
+    uint64_t correlation;
+    const void *payload;
+};
+
+/* Work that is started, so that its record can be waited for. */
+static void on_work(struct rocprofiler *rocprofiler, const struct callback *callback)
 {
-    bool is_loaded = kind == ROCPROFILER_ABI_CALLBACK_CODE_OBJECT && phase == ROCPROFILER_ABI_PHASE_ENTER && payload;
-    if (is_loaded && operation == ROCPROFILER_ABI_KERNEL_SYMBOL_REGISTER)
-        rocprofiler_kernel_add(rocprofiler, payload);
+    if (callback->phase != ROCPROFILER_ABI_PHASE_ENTER)
+        return;
+    if (callback->kind == ROCPROFILER_ABI_CALLBACK_MEMORY_COPY) {
+        rocprofiler_awaited_start(&rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES], callback->correlation);
+        return;
+    }
+    const struct rocprofiler_abi_dispatch_data *dispatch = callback->payload;
+    const size_t needed = offsetof(struct rocprofiler_abi_dispatch_data, info.private_segment_size);
+    if (callback->operation == ROCPROFILER_ABI_DISPATCH_ENQUEUE && dispatch && dispatch->size >= needed)
+        rocprofiler_awaited_start(&rocprofiler->awaited[ROCPROFILER_AWAITED_KERNELS], dispatch->info.dispatch_id);
+}
+
+static void on_callback(struct rocprofiler *rocprofiler, const struct callback *callback)
+{
+    if (callback->kind == ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH ||
+        callback->kind == ROCPROFILER_ABI_CALLBACK_MEMORY_COPY) {
+        on_work(rocprofiler, callback);
+        return;
+    }
+    bool is_loaded = callback->kind == ROCPROFILER_ABI_CALLBACK_CODE_OBJECT &&
+                     callback->phase == ROCPROFILER_ABI_PHASE_ENTER && callback->payload;
+    if (is_loaded && callback->operation == ROCPROFILER_ABI_KERNEL_SYMBOL_REGISTER)
+        rocprofiler_kernel_add(rocprofiler, callback->payload);
     if (!gate_enter(&rocprofiler->gate))
         return;
-    if (is_loaded && operation == ROCPROFILER_ABI_CODE_OBJECT_LOAD)
-        on_code_object(rocprofiler, payload);
-    else if (kind == ROCPROFILER_ABI_CALLBACK_MARKER_CORE_API)
-        on_marker(rocprofiler, operation, phase, payload);
+    if (is_loaded && callback->operation == ROCPROFILER_ABI_CODE_OBJECT_LOAD)
+        on_code_object(rocprofiler, callback->payload);
+    else if (callback->kind == ROCPROFILER_ABI_CALLBACK_MARKER_CORE_API)
+        on_marker(rocprofiler, callback->operation, callback->phase, callback->payload);
     gate_leave(&rocprofiler->gate);
 }
 
-static void on_callback_0(struct rocprofiler_abi_callback_0 record, union rocprofiler_abi_user_data *data, void *user)
-{
-    (void)data;
-    on_callback(user, record.kind, record.operation, record.phase, record.payload);
-}
-
-static void on_callback_1(struct rocprofiler_abi_callback_1 record, union rocprofiler_abi_user_data *data, void *user)
-{
-    (void)data;
-    on_callback(user, record.kind, record.operation, record.phase, record.payload);
-}
+#define ON_CALLBACK(release)                                                                                        \
+    static void on_callback_##release(struct rocprofiler_abi_callback_##release record,                             \
+                                      union rocprofiler_abi_user_data *data, void *user)                            \
+    {                                                                                                               \
+        (void)data;                                                                                                 \
+        const struct callback callback = {record.kind, record.phase, record.operation, record.correlation.internal, \
+                                          record.payload};                                                          \
+        on_callback(user, &callback);                                                                               \
+    }
+ON_CALLBACK(0)
+ON_CALLBACK(1)
+#undef ON_CALLBACK
 
 /* ---- buffers, on rocprofiler's threads ---- */
 
@@ -156,10 +185,23 @@ static void read_lane(struct rocprofiler *rocprofiler, unsigned lane, struct roc
     rocprofiler->sink.on_activities(lane, NULL, 0);
 }
 
+static void count_dropped(struct rocprofiler *rocprofiler, unsigned lane, uint64_t dropped)
+{
+    uint64_t before = rocprofiler->dropped_before[lane], more = dropped > before ? dropped - before : 0;
+    rocprofiler->dropped_before[lane] = dropped;
+    atomic_fetch_add(&rocprofiler->dropped, more);
+    /* They are counted as such, so they are not waited for. */
+    struct rocprofiler_awaited *awaited = lane == LANE_KERNELS  ? &rocprofiler->awaited[ROCPROFILER_AWAITED_KERNELS]
+                                          : lane == LANE_COPIES ? &rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES]
+                                                                : NULL;
+    if (awaited)
+        atomic_fetch_add(&awaited->delivered, more);
+}
+
 static void on_buffer(struct rocprofiler *rocprofiler, unsigned lane, struct rocprofiler_abi_header **headers,
                       size_t count, uint64_t dropped)
 {
-    atomic_fetch_add(&rocprofiler->dropped, dropped);
+    count_dropped(rocprofiler, lane, dropped);
     if (!headers || !count || !gate_enter(&rocprofiler->gate))
         return;
     if (lane == LANE_COUNTERS)
@@ -398,6 +440,12 @@ gpufl_status rocprofiler_configure_services(struct rocprofiler *rocprofiler,
     if (configure_callback(rocprofiler, rocprofiler->code_context, ROCPROFILER_ABI_CALLBACK_CODE_OBJECT) &&
         call->start_context(rocprofiler->code_context) == ROCPROFILER_ABI_SUCCESS)
         configured |= ROCPROFILER_CODE;
+    rocprofiler->awaited[ROCPROFILER_AWAITED_KERNELS].is_reported =
+        configure_callback(rocprofiler, rocprofiler->context, ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH);
+    rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES].is_reported =
+        !(configured & ROCPROFILER_COPIES) ||
+        configure_callback(rocprofiler, rocprofiler->context, ROCPROFILER_ABI_CALLBACK_MEMORY_COPY);
+    rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS].is_reported = true; /* we choose the counters of each */
     rocprofiler->configured = configured;
     if (options->features & ROCPROFILER_COUNTERS)
         rocprofiler_configure_counting(rocprofiler, options->counters ? options->counters : "");

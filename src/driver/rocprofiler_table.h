@@ -58,6 +58,12 @@ struct rocprofiler_counting {
     } agents[ROCPROFILER_AGENTS_MAX];
 };
 
+struct rocprofiler_awaited { /* in the running trace; ids grow, and are rocprofiler's */
+    _Atomic uint64_t started, delivered, last_id;
+    uint64_t earlier_id; /* records up to this one belong to an earlier trace, which has counted them as lost */
+    bool is_reported;    /* starts are */
+};
+
 struct rocprofiler {
     struct rocprofiler_table call;
     struct library library;
@@ -71,6 +77,8 @@ struct rocprofiler {
     struct rocprofiler_abi_id code_context, context, counter_context, buffers[ROCPROFILER_LANES];
     _Atomic int64_t clock_offset_ns; /* CLOCK_REALTIME minus rocprofiler's clock */
     _Atomic uint64_t dropped, unknown;
+    uint64_t dropped_before[ROCPROFILER_LANES]; /* rocprofiler counts from the buffer's start */
+    struct rocprofiler_awaited awaited[ROCPROFILER_AWAITED_KINDS];
     int memory_kind;                           /* its number in this release; -1: none */
     uint8_t calls[ROCPROFILER_OPERATIONS_MAX]; /* enum rocprofiler_call */
     struct rocprofiler_agent agents[ROCPROFILER_AGENTS_MAX];
@@ -103,7 +111,14 @@ bool rocprofiler_make_buffer(struct rocprofiler *rocprofiler, struct rocprofiler
 void rocprofiler_configure_counting(struct rocprofiler *rocprofiler, const char *names);
 void rocprofiler_counting_records(struct rocprofiler *rocprofiler, struct rocprofiler_abi_header **headers,
                                   size_t count);
-/* After the last of them: values that never came are dropped ones. */
-void rocprofiler_counting_end(struct rocprofiler *rocprofiler);
+void rocprofiler_counting_end(void); /* after the last of them */
+
+void rocprofiler_awaited_begin(struct rocprofiler *rocprofiler);
+/* On the thread that starts the work. */
+void rocprofiler_awaited_start(struct rocprofiler_awaited *awaited, uint64_t id);
+/* A record came; id 0: not known of which. False: it belongs to an earlier trace. */
+bool rocprofiler_awaited_deliver(struct rocprofiler_awaited *awaited, uint64_t id);
+/* Flushes until every record is there, boundedly. False: a buffer could not be flushed. */
+bool rocprofiler_await(struct rocprofiler *rocprofiler);
 
 #endif

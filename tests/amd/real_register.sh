@@ -55,4 +55,7 @@ for release in rocm rocm6; do
   export LD_LIBRARY_PATH=$register:$fakes/$release:$fakes/hip
   check "rocprofiler-sdk of fakes/$release" 0 20 trace
 done
+for late_us in 100 1000 10000 50000; do
+  check "records $late_us us late" 0 20 with FAKE_FAULTS="rocprofiler_late_us=$late_us" trace
+done
 exit $((failures > 0))

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTEXTS = 8, BUFFERS = 8, SERVICES = 16, BUFFER_RECORDS = 4096, RECORD_BYTES = 256 };
+enum { CONTEXTS = 8, BUFFERS = 8, SERVICES = 16, BUFFER_RECORDS = 4096 };
 /* rocprofiler_status_t of 1.0; earlier ones are one lower from 13 on */
 enum {
     STATUS_ERROR = 1,
@@ -23,7 +23,7 @@ enum {
 
 struct slot {
     struct rocprofiler_abi_header header;
-    _Alignas(8) uint8_t record[RECORD_BYTES];
+    _Alignas(8) uint8_t record[FAKE_RECORD_BYTES];
 };
 struct buffer {
     pthread_mutex_t put, deliver;
@@ -245,11 +245,11 @@ static void buffer_flush(uint64_t id)
     uint64_t dropped = buffer->dropped;
     buffer->slots = buffer->spare;
     buffer->spare = full;
-    buffer->count = buffer->dropped = 0;
+    buffer->count = 0; /* drops are counted from the start, as by the real one */
     pthread_mutex_unlock(&buffer->put);
     for (size_t i = 0; i < count; i++)
         headers[i] = &full[i].header;
-    if (count || dropped)
+    if (count) /* an empty buffer is not handed over, whatever was dropped */
         buffer->callback((struct rocprofiler_abi_id){buffer->context}, (struct rocprofiler_abi_id){id}, headers, count,
                          buffer->user, dropped);
     pthread_mutex_unlock(&buffer->deliver);
@@ -355,17 +355,29 @@ static bool is_every(const char *fault, uint64_t number)
 static void buffer_append(struct buffer *buffer, uint32_t category, uint32_t kind, const void *record, size_t size)
 {
     struct slot *slot = &buffer->slots[buffer->count++];
-    memcpy(slot->record, record, size < RECORD_BYTES ? size : RECORD_BYTES);
+    memcpy(slot->record, record, size < FAKE_RECORD_BYTES ? size : FAKE_RECORD_BYTES);
     slot->header = (struct rocprofiler_abi_header){category, kind, slot->record};
+}
+
+uint64_t fake_service_of(int kind)
+{
+    const struct service *service = service_find(kind, false);
+    return service && service->buffer ? (uint64_t)(service - fake.services) + 1 : 0;
 }
 
 void fake_buffer_put(int kind, uint32_t category, uint32_t record_kind, const void *record, size_t size)
 {
+    fake_buffer_put_to(fake_service_of(kind), category, record_kind, record, size);
+}
+
+void fake_buffer_put_to(uint64_t number_of_service, uint32_t category, uint32_t record_kind, const void *record,
+                        size_t size)
+{
     static atomic_ullong numbers;
-    struct service *service = service_find(kind, false);
-    if (!service || !service->buffer)
+    if (!number_of_service)
         return;
-    if (kind == ROCPROFILER_ABI_KIND_HIP_RUNTIME_API && service->has_operations &&
+    const struct service *service = &fake.services[number_of_service - 1];
+    if (service->kind == ROCPROFILER_ABI_KIND_HIP_RUNTIME_API && service->has_operations &&
         !service->is_operation[((const struct rocprofiler_abi_call_0 *)record)->operation & 1023])
         return;
     struct buffer *buffer = &fake.buffers[service->buffer - 1];
@@ -391,7 +403,7 @@ void fake_buffer_put(int kind, uint32_t category, uint32_t record_kind, const vo
         buffer_flush(service->buffer);
 }
 
-void fake_callback(int kind, int32_t operation, uint32_t phase, void *payload)
+void fake_callback(int kind, int32_t operation, uint32_t phase, uint64_t correlation, void *payload)
 {
     struct service *service = service_find(kind, true);
     if (!service)
@@ -399,6 +411,7 @@ void fake_callback(int kind, int32_t operation, uint32_t phase, void *payload)
     union rocprofiler_abi_user_data data = {0};
     if (fake_release() >= 10000) {
         const struct rocprofiler_abi_callback_1 record = {.context_id = service->context,
+                                                          .correlation = {correlation, {0}},
                                                           .kind = (uint32_t)kind,
                                                           .operation = operation,
                                                           .phase = phase,
@@ -407,6 +420,7 @@ void fake_callback(int kind, int32_t operation, uint32_t phase, void *payload)
             record, &data, service->user);
     } else {
         const struct rocprofiler_abi_callback_0 record = {.context_id = service->context,
+                                                          .correlation = {correlation, {0}},
                                                           .kind = (uint32_t)kind,
                                                           .operation = operation,
                                                           .phase = phase,

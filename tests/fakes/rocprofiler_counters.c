@@ -79,13 +79,13 @@ void fake_count(const struct rocprofiler_abi_dispatch_info *info, uint64_t corre
     size_t count = configs[config.handle - 1].count;
     const struct rocprofiler_abi_counting_header header = {sizeof header, count * PARTS, {correlation, {0}},
                                                            start,         end,           *info};
-    fake_buffer_put(FAKE_KIND_COUNTING, ROCPROFILER_ABI_CATEGORY_COUNTERS, ROCPROFILER_ABI_COUNTER_DISPATCH_HEADER,
-                    &header, sizeof header);
+    fake_buffer_put_at(FAKE_KIND_COUNTING, ROCPROFILER_ABI_CATEGORY_COUNTERS, ROCPROFILER_ABI_COUNTER_DISPATCH_HEADER,
+                       &header, sizeof header, end);
     for (size_t i = 0; i < count * PARTS; i++) {
         uint64_t counter = configs[config.handle - 1].counters[i / PARTS];
         const struct rocprofiler_abi_counter_value value = {
             counter << 8 | i % PARTS, (double)(info->dispatch_id * (counter - 9)) / PARTS, info->dispatch_id, {0}};
-        fake_buffer_put(FAKE_KIND_COUNTING, ROCPROFILER_ABI_CATEGORY_COUNTERS, ROCPROFILER_ABI_COUNTER_VALUE, &value,
-                        sizeof value);
+        fake_buffer_put_at(FAKE_KIND_COUNTING, ROCPROFILER_ABI_CATEGORY_COUNTERS, ROCPROFILER_ABI_COUNTER_VALUE, &value,
+                           sizeof value, end);
     }
 }

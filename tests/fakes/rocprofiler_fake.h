@@ -52,9 +52,16 @@ FAKE_API const char *rocprofiler_get_status_name(int status);
 /* ---- inside the fake rocprofiler ---- */
 
 uint32_t fake_release(void); /* 500, 600 or 10000 */
-/* Puts a record into the buffer of that service. */
+enum { FAKE_RECORD_BYTES = 256 };
+/* Puts a record into the buffer of that kind's service, if its context is active. */
 void fake_buffer_put(int kind, uint32_t category, uint32_t record_kind, const void *record, size_t size);
-void fake_callback(int kind, int32_t operation, uint32_t phase, void *payload);
+/* The same for work on the GPU that ends then (rocprofiler's clock). */
+void fake_buffer_put_at(int kind, uint32_t category, uint32_t record_kind, const void *record, size_t size,
+                        uint64_t end);
+/* In two steps: the number of the service, 0: none is active; and the record. */
+uint64_t fake_service_of(int kind);
+void fake_buffer_put_to(uint64_t service, uint32_t category, uint32_t record_kind, const void *record, size_t size);
+void fake_callback(int kind, int32_t operation, uint32_t phase, uint64_t correlation, void *payload);
 /* The counters of a dispatch: asks the tool which, and puts their values. */
 void fake_count(const struct rocprofiler_abi_dispatch_info *info, uint64_t correlation, uint64_t start, uint64_t end);
 bool fake_counting_config(const struct rocprofiler_abi_counting_data *data, struct rocprofiler_abi_id *config);

@@ -183,7 +183,7 @@ uint64_t fake_rocprofiler_load(const char *kernel_name, const void *code, size_t
     }
     if (code_bytes)
         fake_callback(ROCPROFILER_ABI_CALLBACK_CODE_OBJECT, ROCPROFILER_ABI_CODE_OBJECT_LOAD,
-                      ROCPROFILER_ABI_PHASE_ENTER, &object);
+                      ROCPROFILER_ABI_PHASE_ENTER, 0, &object);
     struct rocprofiler_abi_kernel_symbol symbol = {.size = sizeof symbol,
                                                    .kernel_id = kernel_id,
                                                    .code_object_id = kernel_id,
@@ -193,7 +193,7 @@ uint64_t fake_rocprofiler_load(const char *kernel_name, const void *code, size_t
                                                    .arch_vgpr_count = 64,
                                                    .accum_vgpr_count = 4};
     fake_callback(ROCPROFILER_ABI_CALLBACK_CODE_OBJECT, ROCPROFILER_ABI_KERNEL_SYMBOL_REGISTER,
-                  ROCPROFILER_ABI_PHASE_ENTER, &symbol);
+                  ROCPROFILER_ABI_PHASE_ENTER, 0, &symbol);
     if (file >= 0)
         close(file);
     return kernel_id;
@@ -218,8 +218,13 @@ void fake_rocprofiler_launch(const struct fake_hip_launch *launch)
                                                        .group_segment_size = launch->shared_bytes}};
     memcpy(record.info.grid_size, launch->grid, sizeof launch->grid);
     memcpy(record.info.workgroup_size, launch->block, sizeof launch->block);
+    struct rocprofiler_abi_dispatch_data data = {sizeof data, 0, 0, record.info};
+    fake_callback(ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH, ROCPROFILER_ABI_DISPATCH_ENQUEUE,
+                  ROCPROFILER_ABI_PHASE_ENTER, launch->correlation, &data);
     fake_count(&record.info, launch->correlation, launch->start, launch->end);
-    fake_buffer_put((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record);
+    fake_buffer_put_at((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record, launch->end);
+    fake_callback(ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH, ROCPROFILER_ABI_DISPATCH_ENQUEUE,
+                  ROCPROFILER_ABI_PHASE_EXIT, launch->correlation, &data);
 }
 
 void fake_rocprofiler_copy(uint64_t correlation, int operation, uint64_t src, uint64_t dst, uint64_t bytes,
@@ -232,7 +237,9 @@ void fake_rocprofiler_copy(uint64_t correlation, int operation, uint64_t src, ui
     } record = {{sizeof record, kind, operation, {correlation, {0}}, thread_id(), start, end, dst, src, bytes}, {0}};
     if (fake_release() < 10000)
         record.copy.size = sizeof record.copy;
-    fake_buffer_put((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record);
+    fake_callback(ROCPROFILER_ABI_CALLBACK_MEMORY_COPY, operation, ROCPROFILER_ABI_PHASE_ENTER, correlation,
+                  &record.copy.size);
+    fake_buffer_put_at((int)kind, ROCPROFILER_ABI_CATEGORY_TRACING, kind, &record, sizeof record, end);
 }
 
 void fake_rocprofiler_memory(uint64_t correlation, int operation, uint64_t agent, uint64_t address, uint64_t bytes)
@@ -257,8 +264,8 @@ void fake_rocprofiler_marker(int operation, const char *text, uint64_t *range_id
     struct rocprofiler_abi_marker marker = {.size = sizeof marker, .arguments.message = text};
     if (operation == ROCPROFILER_ABI_RANGE_STOP)
         marker.arguments.range_id = *range_id;
-    fake_callback(kind, operation, ROCPROFILER_ABI_PHASE_ENTER, &marker);
+    fake_callback(kind, operation, ROCPROFILER_ABI_PHASE_ENTER, 0, &marker);
     if (operation == ROCPROFILER_ABI_RANGE_START)
         marker.result.range_id = *range_id = atomic_fetch_add(&next_range, 1);
-    fake_callback(kind, operation, ROCPROFILER_ABI_PHASE_EXIT, &marker);
+    fake_callback(kind, operation, ROCPROFILER_ABI_PHASE_EXIT, 0, &marker);
 }

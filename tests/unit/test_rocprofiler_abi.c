@@ -56,6 +56,8 @@ static void work_has_one_layout(void **state)
     assert_at(dispatch_info, reserved, 72);
     assert_size(dispatch, 184);
     assert_at(dispatch, info, 56);
+    assert_size(dispatch_data, 152);
+    assert_at(dispatch_data, info, 24);
     assert_size(copy, 80);
     assert_at(copy, dst_agent_id, 56);
     assert_at(copy, bytes, 72);
