@@ -8,7 +8,11 @@ packages=""
 for job in "$@"; do
     case $job in
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
-    test) packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
+    test)
+        packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless"
+        # For a current ClickHouse: tests/clickhouse/install.sh.
+        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
+        ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     docs) packages="$packages cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
     format) packages="$packages clang-format python3" ;;

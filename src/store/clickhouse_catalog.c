@@ -28,8 +28,9 @@ static const char writes_head[] =
     " engine AS w_engine, session_state AS w_state, start_ns AS w_start, end_ns AS w_end, kernels AS w_kernels,"
     " kernel_ns AS w_kernel_ns, rows AS w_rows, rows_told AS w_told, lines AS w_lines, bytes AS w_bytes, started FROM write ANY LEFT JOIN"
     " (SELECT session_id, generation, maxIf(received_ns, has_start = 1) AS started FROM write WHERE state = 1";
-static const char writes_middle[] = " GROUP BY session_id, generation) USING (session_id, generation) WHERE state = 1";
-static const char writes_end[] = ") GROUP BY session_id, generation";
+static const char writes_middle[] =
+    " GROUP BY session_id, generation) AS starts USING (session_id, generation) WHERE state = 1";
+static const char writes_end[] = ") AS parts GROUP BY session_id, generation";
 
 /* The shutdown record's sums fill in for loss records that were themselves lost. */
 static const char losses_head[] =
@@ -40,8 +41,8 @@ static const char losses_head[] =
     " FROM (SELECT session_id, generation, reason, is_total, part, unknown FROM write ARRAY JOIN loss_reason AS reason,"
     " loss_is_total AS is_total, loss_count AS part, loss_is_unknown AS unknown WHERE state = 1";
 static const char losses_end[] =
-    ") GROUP BY session_id, generation, reason, is_total) GROUP BY session_id, generation, reason)"
-    " GROUP BY session_id, generation";
+    ") AS told GROUP BY session_id, generation, reason, is_total) AS totals GROUP BY session_id, generation, reason)"
+    " AS reasons GROUP BY session_id, generation";
 
 /* A deletion (what = 4) has no tags, no retention and is no end: being later, it ends what was before. */
 static const char changes_head[] =
@@ -65,14 +66,15 @@ void ch_session_table(struct bytes *sql, const char *where)
                                  writes_middle,
                                  where,
                                  writes_end,
-                                 ") ANY LEFT JOIN (",
+                                 ") AS writes ANY LEFT JOIN (",
                                  losses_head,
                                  where,
                                  losses_end,
-                                 ") USING (session_id, generation)) ANY LEFT JOIN (",
+                                 ") AS losses USING (session_id, generation)) AS both ANY LEFT JOIN (",
                                  changes_head,
                                  where,
-                                 " GROUP BY session_id) USING (session_id) WHERE generation = current)"};
+                                 " GROUP BY session_id) AS changes USING (session_id) WHERE generation = current)"
+                                 " AS sessions"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         bytes_append_text(sql, parts[i]);
 }
@@ -133,7 +135,7 @@ static gpufl_status gpus_read(struct ch_store *store, struct session_row *page, 
         bytes_append_text(&sql, i ? "," : "");
         ch_quote_text(&sql, page[i].session.session_id);
     }
-    bytes_append_text(&sql, ")) GROUP BY session_id, generation, device ORDER BY session_id, device");
+    bytes_append_text(&sql, ")) AS gpus GROUP BY session_id, generation, device ORDER BY session_id, device");
     gpufl_status status = count ? ch_select(store->client, &sql, rows, problem) : GPUFL_OK;
     while (!status && ch_rows_next(rows)) {
         const char *session_id = ch_text(rows, NULL);

@@ -187,11 +187,11 @@ static gpufl_status leftovers_forget_in(struct ch_store *store, const char *tabl
     bytes_append_format(
         &sql,
         "SELECT session_id, gone_ns FROM (SELECT session_id, min(received_ns) AS first_ns FROM %s GROUP BY session_id)"
-        " ANY INNER JOIN (SELECT session_id, max(at_ns) AS gone_ns FROM change WHERE what = %d GROUP BY session_id)"
-        " USING (session_id) WHERE first_ns <= gone_ns AND gone_ns < %" PRId64
+        " AS kept ANY INNER JOIN (SELECT session_id, max(at_ns) AS gone_ns FROM change WHERE what = %d GROUP BY session_id)"
+        " AS deleted USING (session_id) WHERE first_ns <= gone_ns AND gone_ns < %" PRId64
         " AND session_id NOT IN (SELECT session_id FROM (SELECT session_id, max(generation) AS written FROM write WHERE"
-        " state = 1 GROUP BY session_id) ANY LEFT JOIN (SELECT session_id, max(generation) AS current FROM change GROUP"
-        " BY session_id) USING (session_id) WHERE written >= current) ORDER BY gone_ns LIMIT %d",
+        " state = 1 GROUP BY session_id) AS writes ANY LEFT JOIN (SELECT session_id, max(generation) AS current FROM change"
+        " GROUP BY session_id) AS changes USING (session_id) WHERE written >= current) ORDER BY gone_ns LIMIT %d",
         table, CHANGE_DELETE, now_ns - LEFTOVER_AGE_NS, LEFTOVERS_MAX);
     gpufl_status status = ch_select(store->client, &sql, &rows, problem);
     while (!status && ch_rows_next(&rows)) {
@@ -259,12 +259,13 @@ static gpufl_status ended_list(struct ch_store *store, int64_t oldest_ns, struct
 {
     struct bytes sql = {0};
     struct ch_rows rows = {0};
-    bytes_append_format(&sql,
-                        "SELECT session_id, generation FROM (SELECT DISTINCT session_id, generation FROM write WHERE"
-                        " state = 1 AND received_ns < %" PRId64 ") ANY LEFT JOIN (SELECT session_id, max(generation)"
-                        " AS current FROM change GROUP BY session_id) USING (session_id) WHERE generation < current"
-                        " LIMIT %d",
-                        oldest_ns, ENDED_SESSIONS_MAX);
+    bytes_append_format(
+        &sql,
+        "SELECT session_id, generation FROM (SELECT DISTINCT session_id, generation FROM write WHERE"
+        " state = 1 AND received_ns < %" PRId64 ") AS writes ANY LEFT JOIN (SELECT session_id,"
+        " max(generation) AS current FROM change GROUP BY session_id) AS changes USING (session_id) WHERE generation < current"
+        " LIMIT %d",
+        oldest_ns, ENDED_SESSIONS_MAX);
     gpufl_status status = ch_select(store->client, &sql, &rows, problem);
     while (!status && ch_rows_next(&rows)) {
         bytes_append_text(list, list->size ? ",(" : "(");
@@ -376,8 +377,8 @@ gpufl_status ch_stats(struct store *base, struct store_stats *stats, struct prob
         "SELECT toUInt64(count()), toUInt64(sum(segment_count)), toUInt64(sum(row_count)),"
         " toUInt64(sum(byte_count)) FROM (SELECT session_id, generation, sum(segments) AS segment_count,"
         " sum(segment_rows) AS row_count, sum(bytes) AS byte_count FROM write WHERE state = 1 GROUP BY session_id,"
-        " generation) ANY LEFT JOIN (SELECT session_id, max(generation) AS current FROM change GROUP"
-        " BY session_id) USING (session_id) WHERE generation = current");
+        " generation) AS writes ANY LEFT JOIN (SELECT session_id, max(generation) AS current FROM change GROUP"
+        " BY session_id) AS changes USING (session_id) WHERE generation = current");
     gpufl_status status = ch_schema_version(store, &stats->schema_version, problem);
     if (!status)
         status = ch_select(store->client, &sql, &rows, problem);

@@ -6,6 +6,7 @@
 #include "store/clickhouse_error.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,8 +24,9 @@ enum {
 struct ch_client {
     struct ch_location location;
     struct ch_connections *connections;
-    pthread_mutex_t mutex; /* everything below */
-    unsigned host;         /* where requests go */
+    atomic_bool lacks_types; /* a host is older than answers that say their types */
+    pthread_mutex_t mutex;   /* everything below */
+    unsigned host;           /* where requests go */
     uint64_t host_changes;
     bool has_tables;
     unsigned synced;        /* the host, and one more, that is known not to lag behind; 0: none */
@@ -173,20 +175,30 @@ static gpufl_status select_in(struct ch_client *client, const char *database, st
 {
     struct ch_reply reply;
     char parameters[512];
+    size_t size = sql->size;
+    bool has_types = !atomic_load(&client->lacks_types);
     /* The whole answer is made before its first byte is sent: an error is told by the HTTP status. */
     snprintf(parameters, sizeof parameters,
              "database=%s&wait_end_of_query=1&max_query_size=67108864&max_ast_elements=1000000&"
              "max_expanded_ast_elements=2000000%s",
              database,
              client->location.cluster[0] ? "&load_balancing=in_order&max_replica_delay_for_distributed_queries=5" : "");
-    rows->at = 0;
+    rows->at = rows->begin = rows->column_count = 0;
     rows->is_damaged = false;
-    bytes_append_text(sql, " FORMAT RowBinary");
+    ch_rows_rewind(rows);
+    bytes_append_text(sql, has_types ? " FORMAT RowBinaryWithNamesAndTypes" : " FORMAT RowBinary");
     if (sql->failed)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a question to ClickHouse");
     const struct ch_request request = {
         .parameters = parameters, .body = sql->data, .size = sql->size, .timeout_ms = REQUEST_TIMEOUT_MS};
     gpufl_status status = ask(client, &request, &rows->body, &reply, problem);
+    if (!status && reply.code == CODE_UNKNOWN_FORMAT && has_types) {
+        atomic_store(&client->lacks_types, true);
+        sql->size = size;
+        return select_in(client, database, sql, rows, problem);
+    }
+    if (!status && reply.http_status == 200 && has_types)
+        ch_rows_describe(rows);
     return status || reply.http_status == 200 ? status
                                               : ch_error_status(reply.code, reply.http_status, &rows->body, problem);
 }

@@ -22,14 +22,29 @@ void ch_client_close(struct ch_client *client); /* NULL is a no-op */
 /* The tables are there: from now on a host is only used once it has caught up with the others. */
 void ch_client_ready(struct ch_client *client);
 
-/* Rows of an answer, read from front to back, in the order of the columns. What does not fit sets is_damaged and reads
- * as nothing from there on. */
+/* How a column's values are written. */
+struct ch_column {
+    enum { CH_UNSIGNED, CH_SIGNED, CH_FLOAT, CH_TEXT } kind;
+    uint8_t size; /* of a number */
+    bool is_nullable, is_array;
+};
+enum { CH_COLUMNS_MAX = 64 };
+
+/* Rows of an answer, read from front to back, in the order of the columns. Numbers are read as the answer says that they
+ * are written, whatever their size; where it does not say (column_count 0: servers before 19.14), as they are asked for.
+ * What does not fit, and a NULL, sets is_damaged and reads as nothing from there on. */
 struct ch_rows {
     struct bytes body; /* owned */
-    size_t at;
+    size_t at, begin;  /* begin: of the first row */
+    struct ch_column columns[CH_COLUMNS_MAX];
+    unsigned column_count, column; /* column: of the next value */
+    size_t elements_left;          /* of the array that is being read */
     bool is_damaged;
 };
 void ch_rows_free(struct ch_rows *rows);
+/* The body begins with the names and types of its columns. */
+void ch_rows_describe(struct ch_rows *rows);
+void ch_rows_rewind(struct ch_rows *rows);
 bool ch_rows_next(const struct ch_rows *rows); /* there is another row */
 uint8_t ch_u8(struct ch_rows *rows);
 uint32_t ch_u32(struct ch_rows *rows);
@@ -38,7 +53,7 @@ int64_t ch_i64(struct ch_rows *rows);
 double ch_f64(struct ch_rows *rows);
 /* Lives as long as the rows; NUL-terminated, size may be NULL. */
 const char *ch_text(struct ch_rows *rows, size_t *size);
-/* The same as it stands there, not terminated: rows that are read a second time (at = 0) are read so. */
+/* The same as it is there, not terminated: rows that are read a second time (ch_rows_rewind) are read so. */
 const char *ch_peek(struct ch_rows *rows, size_t *size);
 size_t ch_count(struct ch_rows *rows); /* of the array's elements that follow */
 

@@ -9,6 +9,7 @@
 /* ClickHouse's own numbers, the same in every version. */
 enum {
     CODE_EOF = 32,
+    CODE_UNKNOWN_FORMAT = 73,
     CODE_TIMEOUT = 159,
     CODE_TOO_MANY_QUERIES = 202,
     CODE_NETWORK_FIRST = 209,

@@ -19,7 +19,7 @@ static const char kernel_sums[] =
     " any(name) AS name, any(count) AS count, any(total_ns) AS total_ns, any(min_ns) AS min_ns, any(max_ns) AS max_ns,"
     " any(sum_squares) AS sum_squares, any(histogram) AS histogram FROM kernel WHERE ";
 static const char kernel_sums_end[] =
-    " GROUP BY session_id, write_id, received_ns, number, kernel_id, is_name) GROUP BY session_id, kernel_id"
+    " GROUP BY session_id, write_id, received_ns, number, kernel_id, is_name) AS parts GROUP BY session_id, kernel_id"
     " HAVING calls > 0";
 
 static gpufl_status kernel_take(struct ch_rows *rows, bool has_session, store_kernel_fn on_kernel, void *user,
@@ -134,11 +134,11 @@ gpufl_status ch_kernel_search(struct store *base, const char *text, unsigned lim
     name_append(&sql, " AND", text);
     bytes_append_text(&sql, ") AND (session_id, write_id) GLOBAL IN (SELECT session_id, write_id FROM write ANY LEFT"
                             " JOIN (SELECT session_id, max(generation) AS current FROM change GROUP BY session_id)"
-                            " USING (session_id) WHERE state = 1 AND generation = current)");
+                            " AS changes USING (session_id) WHERE state = 1 AND generation = current)");
     bytes_append_text(&sql, kernel_sums_end);
-    bytes_append_char(&sql, ')');
+    bytes_append_text(&sql, ") AS sums");
     name_append(&sql, " WHERE", text); /* the name may have been another before */
-    bytes_append_text(&sql, ") ANY LEFT JOIN ");
+    bytes_append_text(&sql, ") AS found ANY LEFT JOIN ");
     ch_session_table(&sql, "");
     bytes_append_format(&sql, " USING (session_id) ORDER BY start_ns DESC, total DESC, session_id, kernel_id LIMIT %u",
                         limit);

@@ -58,7 +58,7 @@ static gpufl_status known_take(struct ch_write *write, struct ch_rows *rows, enu
 {
     struct write_unit *unit = &write->unit;
     gpufl_status status = GPUFL_OK;
-    for (rows->at = 0; ch_rows_next(rows) && !status;) {
+    for (ch_rows_rewind(rows); ch_rows_next(rows) && !status;) {
         const struct known_row row = known_next(rows);
         bool is_ours = !row.now_s && row.generation == write->generation;
         gpus_next(rows, is_ours ? &write->machine : NULL);

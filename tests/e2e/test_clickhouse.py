@@ -4,21 +4,17 @@ line once whatever dies, and any number of servers are one."""
 import concurrent.futures
 import json
 import os
-import shutil
-import subprocess
 import sys
 import unittest
 import uuid
 
+from clickhouse_answers import StoreAnswers
 from clickhouse_cluster import Cluster, is_installed
-from harness import BUILD, SANITIZERS, SOURCE, main
-from route_answers import assert_same_answers
+from harness import SANITIZERS, SOURCE, main
 from serve_process import STREAM, Serve, ServeTest, job_start, kernels, window
 
 sys.path.insert(0, str(SOURCE / "tests/golden"))
 from make_sessions import crc32c  # pylint: disable=wrong-import-position
-
-GOLDEN = ("monitor", "two_gpus", "deep_v1", "v1", "range_metrics", "killed")
 
 
 def numbered(line, number):
@@ -27,7 +23,7 @@ def numbered(line, number):
     return (text + ',"crc":"%08x"}' % crc32c(text.encode())).encode()
 
 
-class ClickHouse(ServeTest):
+class ClickHouse(StoreAnswers, ServeTest):
     """One cluster for all tests; each has a database of its own."""
 
     @classmethod
@@ -47,6 +43,10 @@ class ClickHouse(ServeTest):
 
     def serve(self, name, first=(0, 0), **variables):
         return Serve(self.directory / name, "--store", self.cluster.url(self.database, first), **variables)
+
+    def store_url(self):
+        """On one host without a cluster."""
+        return f"clickhouse://{self.cluster.hosts().split(',', maxsplit=1)[0]}/"
 
     def send(self, server, lines, session_id, channel="device", sequence=1):
         body, headers = window(lines, session_id, channel, sequence)
@@ -70,26 +70,6 @@ class ClickHouse(ServeTest):
         self.assertEqual(kernel["count"], windows * count)
         instances = server.pages(f"{path}/kernels/{kernel['kernel_id']}/instances", "instances", limit=1000)
         self.assertEqual(len(instances), windows * count)
-
-    def test_every_route_answers_as_on_the_embedded_store(self):
-        sessions = [self.record(2000)]
-        for name in GOLDEN:
-            shutil.copytree(SOURCE / "tests/golden" / name, self.directory / "golden" / name)
-            sessions.append(self.directory / "golden" / name)
-        # More rows than a tile of the timeline waits for: it is answered from sums.
-        shutil.copytree(SOURCE / "examples/recorded/h200-training", self.directory / "h200",
-                        ignore=shutil.ignore_patterns(".gpufl-*"))
-        sessions.append(self.directory / "h200")
-        with Serve(self.directory / "embedded") as embedded, self.serve("fleet") as fleet:
-            for session in sessions:
-                for server in (embedded, fleet):
-                    (session / ".gpufl-uploaded.json").unlink(missing_ok=True)
-                    self.assertEqual(self.upload(session, server.url).returncode, 0, session)
-            ids = [entry["id"] for entry in embedded.pages("/api/v1/sessions", "sessions")]
-            self.assertEqual(len(ids), len(sessions))
-            count = assert_same_answers(self, embedded, fleet, ids)
-            print(f"{len(ids)} sessions, {count} questions, the same answers")
-            self.assert_holds(fleet, sessions[0])
 
     @unittest.skipIf(any(SANITIZERS), "a kill tells a sanitizer nothing")
     def test_a_replica_may_die_in_the_middle(self):
@@ -214,15 +194,6 @@ class ClickHouse(ServeTest):
                 Serve(self.directory / name, "--store", store, **variables).start()
             self.assertIn(reason, str(failure.exception))
             self.assertNotIn("wrong-secret", str(failure.exception))
-
-    def test_the_store_keeps_its_contract(self):
-        """The tests that every engine has to pass, on one host without a cluster."""
-        host = self.cluster.hosts().split(",", maxsplit=1)[0]
-        environment = {**os.environ, "GPUFL_TEST_STORE": f"clickhouse://{host}/"}
-        for name in ("test_store_contract", "test_store_catalog", "test_store_rollups", "test_store_clickhouse"):
-            result = subprocess.run([BUILD / "tests" / name], env=environment, text=True, capture_output=True,
-                                    timeout=300, check=False)
-            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,97 @@ static void an_answer_that_ends_early_is_damage_wherever_it_ends(void **state)
     bytes_free(&out);
 }
 
+/* The head of an answer that says the types of its columns. */
+static void describe(struct bytes *out, const char *const *types, unsigned count)
+{
+    ch_put_u8(out, (uint8_t)count);
+    for (unsigned i = 0; i < count; i++)
+        ch_put_text(out, "a name");
+    for (unsigned i = 0; i < count; i++)
+        ch_put_text(out, types[i]);
+}
+
+static void values_are_read_as_the_answer_says_that_they_are_written(void **state)
+{
+    static const char *const types[] = {"Nullable(UInt32)", "Int8",           "LowCardinality(String)",
+                                        "Array(UInt16)",    "Array(String)",  "Nullable(String)",
+                                        "Float64",          "Array(Float64)", "UInt64"};
+    const uint16_t small[] = {1, UINT16_MAX};
+    const double fraction = 0.25;
+    struct bytes out = {0};
+    (void)state;
+    describe(&out, types, sizeof types / sizeof *types);
+    for (int i = 0; i < 3; i++) {
+        ch_put_u8(&out, 0);
+        ch_put_u32(&out, UINT32_MAX);
+        ch_put_u8(&out, (uint8_t)-5);
+        ch_put_text(&out, "name");
+        ch_put_u8(&out, 2);
+        ch_put(&out, small, sizeof small);
+        ch_put_u8(&out, 1);
+        ch_put_text(&out, "tag");
+        ch_put_u8(&out, 0);
+        ch_put_text(&out, "perhaps");
+        ch_put(&out, &fraction, sizeof fraction);
+        ch_put_u8(&out, 0);
+        ch_put_u64(&out, UINT64_MAX);
+    }
+    struct ch_rows rows = rows_of(&out);
+    ch_rows_describe(&rows);
+    for (int i = 0; i < 3; i++) {
+        assert_true(ch_rows_next(&rows));
+        assert_true(ch_u64(&rows) == UINT32_MAX);
+        assert_true(ch_i64(&rows) == -5);
+        assert_string_equal(ch_text(&rows, NULL), "name");
+        assert_int_equal(ch_count(&rows), 2);
+        assert_int_equal(ch_u32(&rows), 1);
+        assert_int_equal(ch_u64(&rows), UINT16_MAX);
+        assert_int_equal(ch_count(&rows), 1);
+        assert_string_equal(ch_text(&rows, NULL), "tag");
+        assert_string_equal(ch_text(&rows, NULL), "perhaps");
+        assert_true(ch_f64(&rows) == 0.25);
+        assert_int_equal(ch_count(&rows), 0);
+        assert_true(ch_u64(&rows) == UINT64_MAX);
+        assert_false(rows.is_damaged);
+    }
+    assert_false(ch_rows_next(&rows));
+    ch_rows_rewind(&rows);
+    assert_true(ch_rows_next(&rows));
+    assert_true(ch_u64(&rows) == UINT32_MAX);
+    ch_rows_free(&rows);
+    for (size_t cut = 1; cut < 60; cut++) {
+        rows = (struct ch_rows){0};
+        bytes_append(&rows.body, out.data, cut);
+        ch_rows_describe(&rows);
+        assert_true(rows.is_damaged);
+        assert_false(ch_rows_next(&rows));
+        ch_rows_free(&rows);
+    }
+    bytes_free(&out);
+}
+
+static void a_value_that_is_not_what_was_asked_for_is_damage(void **state)
+{
+    static const struct {
+        const char *type, *value;
+        size_t size;
+    } cases[] = {
+        {"Nullable(UInt64)", "\1", 1}, {"String", "\0", 1},        {"Int64", "\377\377\377\377\377\377\377\377", 8},
+        {"Array(UInt64)", "\0", 1},    {"Decimal(9, 2)", "\0", 1}, {"Float64", "\0\0\0\0\0\0\0\0", 8}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes out = {0};
+        describe(&out, &cases[i].type, 1);
+        ch_put(&out, cases[i].value, cases[i].size);
+        struct ch_rows rows = rows_of(&out);
+        ch_rows_describe(&rows);
+        assert_int_equal(ch_u64(&rows), 0);
+        assert_true(rows.is_damaged);
+        ch_rows_free(&rows);
+        bytes_free(&out);
+    }
+}
+
 static void a_quoted_text_cannot_end_its_literal(void **state)
 {
     struct bytes sql = {0};
@@ -115,6 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back_as_they_were_put),
         cmocka_unit_test(an_answer_that_ends_early_is_damage_wherever_it_ends),
+        cmocka_unit_test(values_are_read_as_the_answer_says_that_they_are_written),
+        cmocka_unit_test(a_value_that_is_not_what_was_asked_for_is_damage),
         cmocka_unit_test(a_quoted_text_cannot_end_its_literal),
         cmocka_unit_test(line_numbers_meet_only_where_they_are_the_same),
     };
