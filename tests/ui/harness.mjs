@@ -3,7 +3,7 @@
 import { axeSource, chromium } from "./browser.mjs";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { cp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
@@ -36,6 +36,12 @@ export const recordings = {
     killed: "tests/golden/killed",
     empty: "tests/golden/empty",
 };
+
+// The names of all sessions in tests/golden: those that have a report beside them.
+const GOLDEN = join(SOURCE, "tests", "golden");
+export const goldenSessions = readdirSync(GOLDEN).filter(
+    (name) => statSync(join(GOLDEN, name)).isDirectory() && existsSync(join(GOLDEN, `${name}.txt`)),
+);
 
 export class Server {
     constructor(options = []) {
@@ -106,9 +112,11 @@ export class Server {
             // A copy: what was sent is noted beside it by the server's address, and ports come back.
             const copy = join(this.directory, "sent", name);
             const isNote = (path) => basename(path).startsWith(".gpufl-");
-            await cp(join(SOURCE, recordings[name]), copy, { recursive: true, filter: (path) => !isNote(path) });
+            await cp(join(SOURCE, recordings[name] ?? `tests/golden/${name}`), copy, { recursive: true, filter: (path) => !isNote(path) });
             await run(GPUFL, ["upload", copy, "--url", this.url], {
                 env: { ...process.env, ...(this.key ? { GPUFL_API_KEY: this.key } : {}) },
+            }).catch((error) => {
+                if (!/damaged line could not be sent/.test(error.stderr)) throw error; // the rest of it was
             });
             const { sessions } = await this.get("sessions", { limit: 500 });
             this.ids[name] = sessions.find((session) => !before.has(session.id)).id;

@@ -13,6 +13,7 @@ import { href, navigate, onLinkClick, route } from "./route";
 import { Search } from "./search";
 import type { SessionSummary } from "./session";
 import { isDark, themeSet } from "./theme";
+import { Guard } from "./ui/guard";
 import { Empty, Failed, Loading } from "./ui/states";
 import { tipHide, TooltipLayer } from "./ui/tooltip";
 
@@ -280,7 +281,9 @@ export function App(): JSX.Element {
                 <a class="product" href="/sessions">
                     gpufl
                 </a>
-                <Crumbs page={page} />
+                <Guard what="where you are">
+                    <Crumbs page={page} />
+                </Guard>
                 <Search />
                 <LiveDot />
                 <button
@@ -297,7 +300,9 @@ export function App(): JSX.Element {
             <main class="main" id="main" tabIndex={-1}>
                 <Banner />
                 {page ? (
-                    <PageView key={`${page.isOfSession} ${page.name}`} page={page} />
+                    <Guard what="this page" key={`${page.isOfSession} ${page.name} ${session}`}>
+                        <PageView page={page} />
+                    </Guard>
                 ) : (
                     <Page_>
                         <Empty title="There is no such page.">

@@ -6,7 +6,7 @@ import * as format from "../format";
 import { Table, type Column } from "../ui/table";
 
 export interface CopyGroup {
-    kind: string;
+    kind: string | null; // null: a kind that the log does not name
     host_memory: string | null;
     calls: number;
     bytes: number;
@@ -28,8 +28,8 @@ const columns: Column<CopyGroup>[] = [
         value: (row) => row.kind,
         cell: (row) => (
             <>
-                <i class="swatch" style={row.kind === "memset" ? {} : { background: copyColour(row.kind) }} />
-                {row.kind}
+                <i class="swatch" style={row.kind === "memset" ? {} : { background: copyColour(row.kind ?? "") }} />
+                {row.kind ?? "unknown"}
             </>
         ),
     },

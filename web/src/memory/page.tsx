@@ -14,7 +14,7 @@ import { Table, type Column } from "../ui/table";
 import { CopiesTable, type Copies } from "./copies";
 
 interface MemoryGroup {
-    kind: string;
+    kind: string | null;
     allocs: number;
     frees: number;
     unmatched_frees: number;
@@ -24,7 +24,7 @@ interface MemoryGroup {
     never_freed: number;
 }
 interface KeptBlock {
-    kind: string;
+    kind: string | null;
     bytes: number;
     time_ns: number;
     device: number | null;
@@ -36,12 +36,12 @@ export interface Allocations {
     from_ns: number;
     to_ns: number;
     step_ns: number;
-    history: { kind: string; held_bytes: number[] }[];
+    history: { kind: string | null; held_bytes: number[] }[];
     kept: KeptBlock[];
     kept_left_out: number;
 }
 interface SyncGroup {
-    type: string;
+    type: string | null;
     calls: number;
     total_ns: number;
     max_ns: number;
@@ -57,7 +57,7 @@ interface Syncs {
 }
 
 const groupColumns: Column<MemoryGroup>[] = [
-    { id: "kind", title: "memory", isKept: true, value: (row) => row.kind },
+    { id: "kind", title: "memory", isKept: true, value: (row) => row.kind ?? "unknown" },
     {
         id: "peak_bytes",
         title: "most held",
@@ -135,7 +135,7 @@ function keptColumns(fromNs: number, session: string): Column<KeptBlock>[] {
             value: (row) => row.time_ns - fromNs,
             text: (row) => format.time(row.time_ns - fromNs),
         },
-        { id: "kind", title: "memory", width: 96, value: (row) => row.kind },
+        { id: "kind", title: "memory", width: 96, value: (row) => row.kind ?? "unknown" },
         { id: "device", title: "GPU", width: 56, value: (row) => row.device },
         {
             id: "thread_id",
@@ -184,7 +184,7 @@ function Held({ data, session }: { data: Allocations; session: string }): JSX.El
     const series = useMemo(
         () =>
             data.history.map((each, index) => ({
-                name: each.kind,
+                name: each.kind ?? "unknown",
                 values: each.held_bytes,
                 colour: css({ l: dark ? 0.74 : 0.58, c: 0.12, h: HUES[index % HUES.length] ?? 250 }),
             })),
@@ -206,7 +206,7 @@ function Held({ data, session }: { data: Allocations; session: string }): JSX.El
                 label="memory by kind"
                 rows={data.memory}
                 columns={groupColumns}
-                rowKey={(row) => row.kind}
+                rowKey={(row) => row.kind ?? ""}
                 sort={{ id: "peak_bytes", isDescending: true }}
                 heightMax="none"
                 isBare
@@ -235,7 +235,7 @@ function Held({ data, session }: { data: Allocations; session: string }): JSX.El
 }
 
 const syncColumns: Column<SyncGroup>[] = [
-    { id: "type", title: "call", isKept: true, value: (row) => row.type },
+    { id: "type", title: "call", isKept: true, value: (row) => row.type ?? "unknown" },
     { id: "calls", title: "calls", width: 88, value: (row) => row.calls, text: (row) => format.count(row.calls) },
     {
         id: "total_ns",
@@ -307,7 +307,7 @@ function SyncSection({ session, version }: { session: string; version: number })
                             label="waits by call"
                             rows={data.syncs}
                             columns={syncColumns}
-                            rowKey={(row) => row.type}
+                            rowKey={(row) => row.type ?? ""}
                             sort={{ id: "total_ns", isDescending: true }}
                             heightMax="none"
                             isBare

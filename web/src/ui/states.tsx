@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { isKeyNeeded, keyWrite, type Problem } from "../api";
 import * as format from "../format";
 import type { Answer } from "../query";
+import { Drawn, Guard } from "./guard";
 
 export function Loading({ what = "" }: { what?: string }): JSX.Element {
     return (
@@ -163,7 +164,8 @@ export function Answered<T>(props: {
     children: (data: T) => ComponentChildren;
 }): JSX.Element {
     const { answer } = props;
-    if (answer.data === null)
+    const { data } = answer;
+    if (data === null)
         return answer.problem ? (
             <Failed problem={answer.problem} reload={answer.reload} />
         ) : (
@@ -176,7 +178,9 @@ export function Answered<T>(props: {
                     This is not the newest: {answer.problem.message}
                 </div>
             ) : null}
-            {props.isEmpty?.(answer.data) ? props.empty : props.children(answer.data)}
+            <Guard what="this part of the page" of={data}>
+                <Drawn draw={() => (props.isEmpty?.(data) ? props.empty : props.children(data))} />
+            </Guard>
         </>
     );
 }
