@@ -221,7 +221,7 @@ void live_metrics_changed(struct live *live, const char *session_id, const char 
             continue;
         seen[seen_count++] = devices->cells[row];
         char key[KEY_SIZE];
-        snprintf(key, sizeof key, "%.120s/%" PRId64, host, devices->cells[row]);
+        snprintf(key, sizeof key, "%.120s/%" PRId64, session_id, devices->cells[row]);
         struct live_entry *entry = table_entry(&live->gpus, key);
         if (entry)
             row_write(&entry->json, session_id, host, view, row);

@@ -30,7 +30,8 @@ struct live_change {
     int64_t at_ns; /* wall clock */
 };
 void live_session_changed(struct live *live, const struct live_change *change);
-/* The last row of each device in a device_metric_batch. */
+/* The last row of each device in a device_metric_batch. A device's number is that of its session: another session's may
+ * be another GPU. */
 void live_metrics_changed(struct live *live, const char *session_id, const char *host, const struct batch_view *view);
 
 /* Sends what changed since the last beat. */

@@ -136,7 +136,7 @@ export class Server {
     }
 
     // Lines of one session, as an agent sends them.
-    async send(sessionId, lines) {
+    async send(sessionId, lines, host = "node1") {
         const body = lines
             .map((line) => `${JSON.stringify({ version: 1, session_id: sessionId, ...line })}\n`)
             .join("");
@@ -145,7 +145,7 @@ export class Server {
             headers: {
                 "Content-Type": "application/x-ndjson",
                 "X-GpuFlight-Session-Id": sessionId,
-                "X-GpuFlight-Hostname": "node1",
+                "X-GpuFlight-Hostname": host,
             },
             body,
         });

@@ -75,6 +75,38 @@ pageTest(server, "the fleet shows a GPU's sample as it comes", {}, async (page) 
     await host.getByText("87 %").waitFor();
 });
 
+pageTest(server, "GPUs of two sessions that share a number keep their own values", {}, async (page) => {
+    // Each session sees one GPU of the host, as with CUDA_VISIBLE_DEVICES, and calls it 0.
+    const gpus = [
+        { id: "0192f300-0000-7000-8000-00000000a006", uuid: "GPU-aaaa", util: 31, power: 400_000 },
+        { id: "0192f300-0000-7000-8000-00000000a007", uuid: "GPU-bbbb", util: 52, power: 104_000 },
+    ];
+    const sample = (batch, { util, power }) => ({
+        type: "device_metric_batch",
+        batch_id: batch,
+        base_time_ns: Number(nowNs()),
+        columns: ["dt_ns", "device_id", "gpu_util", "power_mw"],
+        rows: [[0, 0, util, power]],
+    });
+    const start = (gpu) => ({
+        ...jobStart("shares"),
+        hostname: "node4",
+        devices: [{ id: 0, name: "NVIDIA H200", uuid: gpu.uuid }],
+    });
+    for (const gpu of gpus) await server.send(gpu.id, [start(gpu), sample(1, gpu)], "node4");
+    await page.open("/fleet");
+    const host = page.getByRole("group", { name: "node4", exact: true });
+    await host.getByText("power 504 W").waitFor();
+    await host.getByText("GPU0 …aaaa").waitFor();
+    for (const [index, gpu] of gpus.entries()) {
+        await server.send(gpu.id, [sample(2, { util: 60 + index, power: gpu.power + 5000 })], "node4");
+        await host.getByText(`${60 + index} %`).waitFor();
+    }
+    await host.getByText("power 514 W").waitFor();
+    assert.equal(await host.getByText("60 %").count(), 1);
+    assert.equal(await host.getByText("61 %").count(), 1);
+});
+
 pageTest(server, "a host with GPUs of two vendors says of each what it has", {}, async (page) => {
     const id = "0192f300-0000-7000-8000-00000000a005";
     const devices = [

@@ -84,10 +84,15 @@ function deliver(name: string, text: string): void {
     } catch {
         return;
     }
-    const { session_id, host, device_id } = value as Partial<LiveGpu>;
+    const { session_id, device_id } = value as Partial<LiveGpu>;
     const seen = latest[name];
-    const key = name === "session" ? `${session_id}` : `${host}/${device_id}`;
-    if (seen.size < LATEST_MAX || seen.has(key)) seen.set(key, value);
+    const key = name === "session" ? `${session_id}` : `${session_id}/${device_id}`;
+    seen.delete(key);
+    for (const oldest of seen.keys()) {
+        if (seen.size < LATEST_MAX) break;
+        seen.delete(oldest);
+    }
+    seen.set(key, value);
     for (const listener of listeners[name]) listener(value as never);
 }
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import {
+    gpuLabel,
     gpuProblems,
     hostsInOrder,
     metricsPath,
     problemsOf,
     stepsOf,
     stretchOf,
+    sumOf,
     usersOf,
     withLive,
     type Gpu,
     type Host,
 } from "./fleet/fleet";
 import { keyName } from "./keys";
+import type { LiveGpu } from "./live";
 import { binsOf, partsOf } from "./overview/time-use";
 import { rowsOf, unfolded, type Scope } from "./scopes/tree";
 import type { SessionEntry } from "./session";
@@ -59,18 +62,45 @@ describe("the fleet", () => {
         expect(hostsInOrder(hosts, problems, NOW_MS).map((each) => each.host)).toEqual(["b", "c", "a"]);
         expect(problemsOf(hosts, NOW_MS + 3_600_000)).toEqual([]);
     });
-    it("takes live samples by host and number, and only newer ones", () => {
+    it("takes live samples by the UUID that the session knows, and only newer ones", () => {
         const hosts = [host("a", gpu(0, { gpu_util: 10 }))];
+        const session = (id: string, uuid: string | null): SessionEntry =>
+            ({ id, host: null, gpus: uuid ? [{ device: 0, uuid, name: null }] : [] }) as unknown as SessionEntry;
         const event = { host: "a", session_id: "s2", ts_ns: NOW_MS * 1e6 + 1e9, device_id: 0, gpu_util: 90 };
-        expect(withLive(hosts, new Map([["a/0", event]]))[0]!.gpus[0]).toMatchObject({
+        const utilOf = (events: LiveGpu[], sessions: SessionEntry[], of = hosts): number | null | undefined =>
+            withLive(of, events, sessions)[0]!.gpus[0]!.metrics!["gpu_util"];
+        expect(withLive(hosts, [event], [session("s2", "GPU-0")])[0]!.gpus[0]).toMatchObject({
             session_id: "s2",
             metrics: { gpu_util: 90 },
         });
-        expect(withLive(hosts, new Map([["a/0", { ...event, ts_ns: 5 }]]))[0]!.gpus[0]).toMatchObject({
-            session_id: "s1",
-            metrics: { gpu_util: 10 },
+        expect(utilOf([{ ...event, ts_ns: 5 }], [session("s2", "GPU-0")])).toBe(10);
+        expect(utilOf([{ ...event, host: "b" }], [session("s2", "GPU-0")])).toBe(10);
+        // Number 0 of that session is another GPU, is not known, or has no UUID.
+        expect(utilOf([event], [session("s2", "GPU-7")])).toBe(10);
+        expect(utilOf([event], [])).toBe(10);
+        expect(utilOf([event], [session("s2", null)])).toBe(10);
+        const nameless = [host("a", { ...gpu(0, { gpu_util: 10 }), uuid: "device-0" })];
+        expect(utilOf([event], [session("s2", null)], nameless)).toBe(90);
+        // Two sessions sample one GPU: the newer sample counts.
+        const later = { ...event, session_id: "s3", ts_ns: event.ts_ns + 1e9, gpu_util: 95 };
+        for (const events of [
+            [event, later],
+            [later, event],
+        ])
+            expect(utilOf(events, [session("s2", "GPU-0"), session("s3", "GPU-0")])).toBe(95);
+    });
+    it("adds up what GPUs draw now, each once, also where two have the same number", () => {
+        const power = (device: number, uuid: string, mw: number, ageMs = 0): Gpu => ({
+            ...gpu(device, { power_mw: mw, sample_ns: (NOW_MS - ageMs) * 1e6 }),
+            uuid,
         });
-        expect(withLive(hosts, new Map([["a/1", event]]))[0]!.gpus[0]!.metrics!["gpu_util"]).toBe(10);
+        const shared = host("a", power(0, "GPU-aaaa", 400_000), power(0, "GPU-bbbb", 104_000));
+        expect(sumOf(shared, "power_mw", NOW_MS)).toBe(504_000);
+        expect(shared.gpus.map((each) => gpuLabel(shared, each))).toEqual(["GPU0 …aaaa", "GPU0 …bbbb"]);
+        const stale = host("a", power(0, "GPU-aaaa", 400_000), power(1, "GPU-bbbb", 104_000, 3_600_000));
+        expect(sumOf(stale, "power_mw", NOW_MS)).toBe(400_000);
+        expect(sumOf(stale, "power_mw", NOW_MS + 3_600_000)).toBeNull();
+        expect(gpuLabel(stale, stale.gpus[0]!)).toBe("GPU0");
     });
     it("says who uses a GPU: live sessions, else the latest", () => {
         const session = (id: string, state: string): SessionEntry =>

@@ -104,12 +104,35 @@ export function hostsInOrder(hosts: readonly Host[], problems: readonly Problem[
     );
 }
 
-// The hosts with a live sample put into its place. Events carry the device's number, not its UUID.
-export function withLive(hosts: readonly Host[], live: ReadonlyMap<string, LiveGpu>): Host[] {
+const gpuKey = (host: string, uuid: string): string => `${host}/${uuid}`;
+
+// The newest event of each GPU. An event names the GPU by its number in a session, and two sessions may number the GPUs
+// of a host differently: only the session knows which GPU is meant. Of sessions that are not known yet, nothing is taken.
+function liveByGpu(live: Iterable<LiveGpu>, sessions: readonly SessionEntry[]): Map<string, LiveGpu> {
+    const known = new Map(sessions.map((session) => [session.id, session]));
+    const newest = new Map<string, LiveGpu>();
+    for (const event of live) {
+        const session = known.get(event.session_id);
+        if (!session) continue;
+        // "device-N": what the server calls a GPU whose UUID the log does not tell.
+        const uuid = session.gpus.find((gpu) => gpu.device === event.device_id)?.uuid ?? `device-${event.device_id}`;
+        const key = gpuKey(session.host ?? event.host, uuid);
+        if ((event.ts_ns ?? 0) >= (newest.get(key)?.ts_ns ?? 0)) newest.set(key, event);
+    }
+    return newest;
+}
+
+// The hosts with each GPU's live sample put into its place.
+export function withLive(
+    hosts: readonly Host[],
+    live: Iterable<LiveGpu>,
+    sessions: readonly SessionEntry[],
+): Host[] {
+    const newest = liveByGpu(live, sessions);
     return hosts.map((host) => ({
         ...host,
         gpus: host.gpus.map((gpu) => {
-            const event = live.get(`${host.host}/${gpu.device}`);
+            const event = newest.get(gpuKey(host.host, gpu.uuid));
             if (!event || event.ts_ns === null || (gpu.metrics?.sample_ns ?? 0) >= event.ts_ns) return gpu;
             const { host: _host, session_id, ts_ns, device_id: _device, ...values } = event;
             return {
@@ -119,6 +142,21 @@ export function withLive(hosts: readonly Host[], live: ReadonlyMap<string, LiveG
             };
         }),
     }));
+}
+
+// Over the GPUs that were sampled lately: what one drew last week is not part of what the host draws now. Null: none.
+export function sumOf(host: Host, metric: string, nowMs: number): number | null {
+    const values = host.gpus
+        .filter((gpu) => isFresh(gpu.metrics, nowMs))
+        .map((gpu) => gpu.metrics?.[metric])
+        .filter((value): value is number => value != null);
+    return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) : null;
+}
+
+// "GPU0"; where GPUs of the host share a number, with the end of the UUID.
+export function gpuLabel(host: Host, gpu: Gpu): string {
+    const isShared = host.gpus.some((other) => other !== gpu && other.device === gpu.device);
+    return isShared ? `GPU${gpu.device} …${gpu.uuid.slice(-4)}` : `GPU${gpu.device}`;
 }
 
 // Live sessions of a GPU, or the latest that it was seen in.

@@ -11,6 +11,7 @@ import { Bar, held, Sparkline } from "../ui/charts";
 import { Answered, Empty } from "../ui/states";
 import { Facts, tip } from "../ui/tooltip";
 import {
+    gpuLabel,
     gpuProblems,
     hostsInOrder,
     isBusy,
@@ -23,6 +24,7 @@ import {
     ranges,
     stepsOf,
     stretchOf,
+    sumOf,
     usersOf,
     withLive,
     type Gpu,
@@ -38,16 +40,19 @@ import "./fleet.css";
 const EVERY_MS = 10_000;
 const SPARK_STEPS = 60;
 
-function useLiveGpus(): ReadonlyMap<string, LiveGpu> {
-    const [live, setLive] = useState<ReadonlyMap<string, LiveGpu>>(new Map());
+// The latest event of each GPU of each session, as far as they are of the present.
+function useLiveGpus(): readonly LiveGpu[] {
+    const [live, setLive] = useState<readonly LiveGpu[]>([]);
     useEffect(() => {
         const latest = new Map<string, LiveGpu>();
         let timer = 0;
         const stop = liveSubscribe("gpu", (event) => {
-            latest.set(`${event.host}/${event.device_id}`, event);
+            latest.set(`${event.session_id}/${event.device_id}`, event);
             timer ||= window.setTimeout(() => {
                 timer = 0;
-                setLive(new Map(latest));
+                for (const [key, { ts_ns }] of latest)
+                    if (!isFresh({ sample_ns: ts_ns }, Date.now())) latest.delete(key);
+                setLive([...latest.values()]);
             }, 250);
         });
         return () => {
@@ -104,20 +109,20 @@ function GpuCell({
     seconds,
     isOn,
 }: {
-    host: string;
+    host: Host;
     gpu: Gpu;
     seconds: number;
     isOn: boolean;
 }): JSX.Element {
     const nowMs = Date.now();
     const stretch = stretchOf(gpu.metrics, seconds, nowMs);
-    const answer = useAnswer<HostMetrics>(metricsPath(host), {
+    const answer = useAnswer<HostMetrics>(metricsPath(host.host), {
         gpu: gpu.uuid,
         metric: "gpu_util",
         from_ns: stretch.fromNs,
         to_ns: stretch.toNs,
     });
-    const problems = gpuProblems(host, gpu);
+    const problems = gpuProblems(host.host, gpu);
     const worst = problems.reduce((most, problem) => Math.max(most, problem.severity), 0);
     const fresh = isFresh(gpu.metrics, nowMs);
     const util = gpu.metrics?.["gpu_util"] ?? null;
@@ -133,22 +138,17 @@ function GpuCell({
             class={`gpu-cell${isOn ? " is-on" : ""}${fresh ? "" : " is-old"}`}
             {...tip(<GpuTip gpu={gpu} problems={fresh ? problems : []} />, false)}
             onClick={() =>
-                setParams(isOn ? { host: null, gpu: null } : { host, gpu: gpu.uuid, from: null, to: null }, false)
+                setParams(isOn ? { host: null, gpu: null } : { host: host.host, gpu: gpu.uuid, from: null, to: null }, false)
             }
             aria-pressed={isOn}
         >
-            <span class="dim">GPU{gpu.device}</span>
+            <span class="dim nowrap">{gpuLabel(host, gpu)}</span>
             <Sparkline values={values} min={0} max={100} label={`utilization of GPU ${gpu.device} over the range`} />
             <span class={`nowrap ${fresh && worst === 2 ? "red" : fresh && worst === 1 ? "amber" : ""}`}>
                 {util === null ? "–" : `${util} %`}
             </span>
         </button>
     );
-}
-
-function sumOf(host: Host, metric: string): number | null {
-    const values = host.gpus.map((gpu) => gpu.metrics?.[metric]).filter((value): value is number => value != null);
-    return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) : null;
 }
 
 // The machine's own CPU and memory, where a monitor samples it.
@@ -177,15 +177,16 @@ function HostRow({
     seconds: number;
     chosen: string;
 }): JSX.Element {
-    const used = sumOf(host, "used_mib");
-    const total = sumOf(host, "total_mib");
-    const power = sumOf(host, "power_mw");
+    const nowMs = Date.now();
+    const [used, total, power] = (["used_mib", "total_mib", "power_mw"] as const).map((name) =>
+        sumOf(host, name, nowMs),
+    ) as [number | null, number | null, number | null];
     const users = [
         ...new Map(
             host.gpus.flatMap((gpu) => usersOf(host.host, gpu, sessions)).map((session) => [session.id, session]),
         ).values(),
     ];
-    const isLive = isHeard(host, Date.now());
+    const isLive = isHeard(host, nowMs);
     return (
         <div class="host" role="group" aria-label={host.host}>
             <div class="host-name">
@@ -198,7 +199,7 @@ function HostRow({
             </div>
             <div class="host-gpus">
                 {host.gpus.map((gpu) => (
-                    <GpuCell key={gpu.uuid} host={host.host} gpu={gpu} seconds={seconds} isOn={chosen === gpu.uuid} />
+                    <GpuCell key={gpu.uuid} host={host} gpu={gpu} seconds={seconds} isOn={chosen === gpu.uuid} />
                 ))}
                 {host.gpus.length === 0 ? <span class="dim">no GPU was seen</span> : null}
             </div>
@@ -241,13 +242,13 @@ function Fleet({
     sessions,
 }: {
     data: Hosts;
-    live: ReadonlyMap<string, LiveGpu>;
+    live: readonly LiveGpu[];
     sessions: readonly SessionEntry[];
 }): JSX.Element {
     const nowMs = Date.now();
     const [range] = useParam("range", "1h");
     const { host: chosenHost, gpu: chosenGpu = "" } = route.value.params;
-    const hosts = useMemo(() => withLive(data.hosts, live), [data, live]);
+    const hosts = useMemo(() => withLive(data.hosts, live, sessions), [data, live, sessions]);
     const problems = problemsOf(hosts, nowMs);
     const gpus = hosts.flatMap((host) => host.gpus);
     const chosen = hosts.find((host) => host.host === chosenHost)?.gpus.find((gpu) => gpu.uuid === chosenGpu);
