@@ -65,13 +65,21 @@ static double value_of(const struct amd_counters *counters, const struct counter
     return __builtin_nan("");
 }
 
+/* Of the level 2 cache, which is TCC up to gfx9 and GL2C from gfx10 on. */
+static double cache_value(const struct amd_counters *counters, const struct counters_activity *activity,
+                          const char *older, const char *newer)
+{
+    double value = value_of(counters, activity, older);
+    return value >= 0 ? value : value_of(counters, activity, newer);
+}
+
 static double wire_value(const struct amd_counters *counters, const struct counters_activity *activity,
                          const char *member)
 {
     double value = __builtin_nan("");
     if (!strcmp(member, "l2_hit_rate_pct")) {
-        double hits = value_of(counters, activity, "TCC_HIT_sum");
-        double all = hits + value_of(counters, activity, "TCC_MISS_sum");
+        double hits = cache_value(counters, activity, "TCC_HIT_sum", "GL2C_HIT_sum");
+        double all = hits + cache_value(counters, activity, "TCC_MISS_sum", "GL2C_MISS_sum");
         value = all > 0 ? 100 * hits / all : value;
     } else if (!strcmp(member, "dram_read_bytes")) {
         value = 1024 * value_of(counters, activity, "FETCH_SIZE"); /* rocprofiler tells kilobytes */

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters by dispatch: which of the wanted ones the GPU has and one pass
- * holds, and the values that come back, added up over the GPU's parts. */
+ * holds, and the values that come back, combined over the GPU's parts. */
 #include "driver/rocprofiler_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { pending_max = 256 };
+enum { pending_max = 256, gfx10 = 10 };
 
+/* A block counts a few events at a time: GRBM 2, SQ 8, TCP 4, TCC and its successor GL2C 4 (aqlprofile's block tables).
+ * FETCH_SIZE takes two or three of TCC's and all of GL2C's, WRITE_SIZE two, hits and misses one each. */
 static const struct {
-    const char *set, *names;
+    const char *set, *gfx9, *gfx10;
 } sets[] = {
-    {"overview",
-     "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,TCC_HIT_sum,TCC_MISS_sum,FETCH_SIZE,WRITE_SIZE"},
-    {"compute", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,SQ_INSTS_SALU,SQ_INSTS_LDS,SQ_INSTS_SMEM"},
-    {"memory", "TCC_HIT_sum,TCC_MISS_sum,FETCH_SIZE,WRITE_SIZE,TCP_TOTAL_CACHE_ACCESSES_sum"},
-    {"occupancy", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_WAVE_CYCLES"},
+    {"overview", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,TCC_HIT_sum,TCC_MISS_sum",
+     "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,GL2C_HIT_sum,GL2C_MISS_sum"},
+    {"compute", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,SQ_INSTS_SALU,SQ_INSTS_LDS,SQ_INSTS_SMEM",
+     "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_INSTS_VALU,SQ_INSTS_SALU,SQ_INSTS_LDS,SQ_INSTS_SMEM"},
+    {"memory", "GRBM_GUI_ACTIVE,FETCH_SIZE,TCP_TOTAL_CACHE_ACCESSES_sum", "GRBM_GUI_ACTIVE,FETCH_SIZE"},
+    {"occupancy", "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_WAVE_CYCLES",
+     "GRBM_GUI_ACTIVE,SQ_WAVES,SQ_BUSY_CYCLES,SQ_WAVE_CYCLES"},
 };
 
 uint32_t rocprofiler_counter_count(const struct rocprofiler *rocprofiler)
@@ -56,34 +60,38 @@ static void leave_out(struct rocprofiler *rocprofiler, const char *name, size_t 
         memcpy(text + used, more, sizeof more);
 }
 
-static void want(struct rocprofiler *rocprofiler, const char *name, size_t size)
+static void want(struct rocprofiler *rocprofiler, uint32_t agent, const char *name, size_t size)
 {
     struct rocprofiler_counting *counting = &rocprofiler->counting;
+    uint32_t index = 0;
     if (!size)
         return;
-    if (counting->count == DISPATCH_COUNTERS_MAX || size >= sizeof counting->names[0]) {
+    while (index < counting->count &&
+           (strlen(counting->names[index]) != size || memcmp(counting->names[index], name, size) != 0))
+        index++;
+    if (index == DISPATCH_COUNTERS_MAX || size >= sizeof counting->names[0]) {
         leave_out(rocprofiler, name, size);
         return;
     }
-    for (uint32_t i = 0; i < counting->count; i++)
-        if (strlen(counting->names[i]) == size && !memcmp(counting->names[i], name, size))
-            return;
-    snprintf(counting->names[counting->count++], sizeof counting->names[0], "%.*s", (int)size, name);
+    if (index == counting->count)
+        snprintf(counting->names[counting->count++], sizeof counting->names[0], "%.*s", (int)size, name);
+    counting->agents[agent].wanted |= 1u << index;
 }
 
-static void want_list(struct rocprofiler *rocprofiler, const char *list, bool with_sets)
+static void want_list(struct rocprofiler *rocprofiler, uint32_t agent, const char *list, bool with_sets)
 {
+    bool is_newer = rocprofiler->agents[agent].gfx_target_version / 10000 >= gfx10;
     while (*list) {
         list += strspn(list, ", ");
         size_t size = strcspn(list, ", ");
         const char *names = NULL;
         for (size_t i = 0; with_sets && i < sizeof sets / sizeof *sets; i++)
             if (strlen(sets[i].set) == size && !memcmp(sets[i].set, list, size))
-                names = sets[i].names;
+                names = is_newer ? sets[i].gfx10 : sets[i].gfx9;
         if (names)
-            want_list(rocprofiler, names, false);
+            want_list(rocprofiler, agent, names, false);
         else
-            want(rocprofiler, list, size);
+            want(rocprofiler, agent, list, size);
         list += size;
     }
 }
@@ -104,7 +112,7 @@ static int on_counters(struct rocprofiler_abi_id agent, struct rocprofiler_abi_i
             !info.name)
             continue;
         for (uint32_t wanted = 0; wanted < counting->count; wanted++)
-            if (!strcmp(info.name, counting->names[wanted])) {
+            if ((counting->agents[search->agent].wanted >> wanted & 1) && !strcmp(info.name, counting->names[wanted])) {
                 counting->agents[search->agent].counters[wanted] = counters[i];
                 counting->agents[search->agent].known |= 1u << wanted;
             }
@@ -145,6 +153,8 @@ static void plan_agent(struct rocprofiler *rocprofiler, uint32_t agent, struct p
     size_t count = 0;
     for (uint32_t i = 0; i < counting->count; i++) {
         struct rocprofiler_abi_id wider = {0};
+        if (!(counting->agents[agent].wanted >> i & 1))
+            continue;
         if (known >> i & 1) {
             taken[count] = counting->agents[agent].counters[i];
             if (!rocprofiler_status(rocprofiler, "rocprofiler_create_counter_config",
@@ -200,8 +210,9 @@ void rocprofiler_configure_counting(struct rocprofiler *rocprofiler, const char 
         problem_set(problem, GPUFL_E_UNSUPPORTED, "%s has no dispatch counting service", rocprofiler->library.path);
         return;
     }
-    want_list(rocprofiler, *names ? names : "overview", true);
     bool has_config = false;
+    for (uint32_t i = 0; i < rocprofiler->agent_count; i++)
+        want_list(rocprofiler, i, *names ? names : "overview", true);
     for (uint32_t i = 0; i < rocprofiler->agent_count; i++) {
         plan_agent(rocprofiler, i, problem);
         has_config |= rocprofiler->counting.agents[i].config.handle != 0;
@@ -268,6 +279,22 @@ static void on_header(struct rocprofiler *rocprofiler, const struct rocprofiler_
     };
 }
 
+/* Each XCC of an MI300 has a GRBM, and all count the same cycles: AMD's own formulas say reduce(GRBM_GUI_ACTIVE,max).
+ * What else comes in parts (by shader engine, by channel of the cache) is summed up there, and here. */
+static bool is_maximum(const char *name)
+{
+    static const char block[] = "GRBM_";
+    return !strncmp(name, block, strlen(block));
+}
+
+static void combine(struct counters_activity *counters, uint32_t index, const char *name, double value)
+{
+    double *sum = &counters->values[index];
+    bool is_first = !(counters->known >> index & 1);
+    *sum = is_first || (is_maximum(name) && value > *sum) ? value : is_maximum(name) ? *sum : *sum + value;
+    counters->known |= 1u << index;
+}
+
 static void on_value(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_counter_value *value)
 {
     struct pending *item = &pending[value->dispatch_id % pending_max];
@@ -277,10 +304,8 @@ static void on_value(struct rocprofiler *rocprofiler, const struct rocprofiler_a
     if (rocprofiler->call.record_counter(value->id, &counter) == ROCPROFILER_ABI_SUCCESS) {
         for (uint32_t i = 0; i < rocprofiler->counting.count; i++)
             if ((rocprofiler->counting.agents[item->agent].known >> i & 1) &&
-                rocprofiler->counting.agents[item->agent].counters[i].handle == counter.handle) {
-                item->counters.values[i] += value->value;
-                item->counters.known |= 1u << i;
-            }
+                rocprofiler->counting.agents[item->agent].counters[i].handle == counter.handle)
+                combine(&item->counters, i, rocprofiler->counting.names[i], value->value);
     }
     if (--item->left == 0)
         finish(rocprofiler, item);

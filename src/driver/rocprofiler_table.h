@@ -54,7 +54,7 @@ struct rocprofiler_counting {
     char names[DISPATCH_COUNTERS_MAX][64];
     struct { /* by agent: which counters, as its handles, and the one pass that holds them */
         struct rocprofiler_abi_id counters[DISPATCH_COUNTERS_MAX], config;
-        uint32_t known; /* bit per name */
+        uint32_t wanted, known; /* bit per name; known: wanted, and in the pass */
     } agents[ROCPROFILER_AGENTS_MAX];
 };
 

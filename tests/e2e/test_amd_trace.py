@@ -26,18 +26,18 @@ GOLDEN_REPORT = """
    mean  min  max  metric
      16    2   30  GRBM_GUI_ACTIVE
      32    4   60  SQ_WAVES
+    128   16  240  SQ_BUSY_CYCLES
      48    6   90  SQ_INSTS_VALU
      64    8  120  TCC_HIT_sum
      80   10  150  TCC_MISS_sum
-     96   12  180  FETCH_SIZE
    scale(float*) · 10 executions · amd_dispatch · 1 pass
    mean  min  max  metric
    14.5    1   28  GRBM_GUI_ACTIVE
      29    2   56  SQ_WAVES
+    116    8  224  SQ_BUSY_CYCLES
    43.5    3   84  SQ_INSTS_VALU
      58    4  112  TCC_HIT_sum
    72.5    5  140  TCC_MISS_sum
-     87    6  168  FETCH_SIZE
 
  COPIES
          bytes    time  throughput  calls
@@ -151,7 +151,7 @@ class Engines(AmdCase):
                                     env=amd(library_path), app=HIP_APP, directory=self.directory / engine)
                 self.assert_whole(traced)
                 self.assertIn(f"engine {engine} is for NVIDIA GPUs: on AMD GPUs kernels are traced and counted by "
-                              "dispatch; not on this GPU, or not in one pass: SQ_BUSY_CYCLES, WRITE_SIZE", traced.stderr)
+                              "dispatch\n", traced.stderr)
                 self.assert_counted(traced.session, engine)
 
     def assert_counted(self, session, engine):
@@ -159,28 +159,60 @@ class Engines(AmdCase):
         self.assertEqual((record["requested_engine"], record["selected_engine"]), (engine, "Trace"))
         capabilities = session.capabilities()
         self.assertEqual(capabilities["dispatch_counters"]["status"], "collected")
-        self.assertEqual(capabilities["dispatch_counters_left_out"]["message"], "SQ_BUSY_CYCLES, WRITE_SIZE")
+        self.assertEqual(capabilities["dispatch_counters_left_out"]["message"], "")
         self.assertIn("NVIDIA", " ".join(entry["message"] for entry in record["capabilities"]))
         events = session.records("kernel_perf_metric_event")
         self.assertEqual(len(events), len(session.rows("kernel_event_batch")))
         for number, event in enumerate(sorted(events, key=lambda event: event["corr_id"]), 1):
             metrics = event["metrics"]
             self.assertEqual((metrics["GRBM_GUI_ACTIVE"], metrics["SQ_WAVES"], metrics["SQ_BUSY_CYCLES"]),
-                             (number, 2 * number, None))
-            self.assertEqual(event["dram_read_bytes"], 1024 * 6 * number)
+                             (number, 2 * number, 8 * number))
+            self.assertEqual(event["dram_read_bytes"], -1)
             self.assertAlmostEqual(event["l2_hit_rate_pct"], 100 * 4 / 9)
             self.assertEqual(event["sm_throughput_pct"], -1)
             self.assertRegex(event["kernel_name"], r"^(saxpy|scale)\(float\*\)$")
             self.assertGreater(event["scope_id"], 0)
 
-    def test_counters_that_do_not_fit_one_pass_are_named(self):
-        traced = self.hip("--launches", 4, env=amd(FAKE_FAULTS="rocprofiler_counters_max=2"),
-                          options=["--engine", "RangeProfiler", "--no-disassemble",
-                                   "--range-metrics", "SQ_WAVES,TCC_HIT_sum,FETCH_SIZE,NOPE"])
+    def counted(self, metrics, name="log", **variables):
+        traced = self.trace("--launches", 4, "--threads", 2, "--gpus", variables.get("FAKE_AMD_GPU_COUNT", 1),
+                            env=amd(**variables), app=HIP_APP, directory=self.directory / name,
+                            options=["--engine", "RangeProfiler", "--no-disassemble", "--range-metrics", metrics])
         self.assert_whole(traced)
+        return traced
+
+    def test_counters_that_do_not_fit_one_pass_are_named(self):
+        # A level 2 cache channel counts four events, and FETCH_SIZE takes three.
+        traced = self.counted("SQ_WAVES,TCC_HIT_sum,TCC_MISS_sum,FETCH_SIZE,WRITE_SIZE,NOPE")
         self.assertIn("FETCH_SIZE, NOPE", traced.stderr)
-        self.assertEqual(traced.session.first("kernel_perf_metric_event")["metrics"],
-                         {"SQ_WAVES": 2, "TCC_HIT_sum": 4, "FETCH_SIZE": None, "NOPE": None})
+        first = min(traced.session.records("kernel_perf_metric_event"), key=lambda event: event["metrics"]["SQ_WAVES"])
+        self.assertEqual(first["metrics"], {"SQ_WAVES": 2, "TCC_HIT_sum": 4, "TCC_MISS_sum": 5, "FETCH_SIZE": None,
+                                            "WRITE_SIZE": 7, "NOPE": None})
+
+    def test_every_set_fits_one_pass_on_either_generation(self):
+        for number, metrics in enumerate(("overview", "compute", "memory", "occupancy")):
+            for architecture in ("gfx942", "gfx1100"):
+                with self.subTest(metrics=metrics, architecture=architecture):
+                    traced = self.counted(metrics, f"{number}_{architecture}", FAKE_AMD_ARCHITECTURES=architecture)
+                    self.assertEqual(traced.session.capabilities()["dispatch_counters_left_out"]["message"], "")
+                    for event in traced.session.records("kernel_perf_metric_event"):
+                        self.assertNotIn(None, event["metrics"].values())
+                        self.assertEqual(event["dram_read_bytes"] > 0, metrics == "memory")
+                        self.assertEqual(event["l2_hit_rate_pct"] > 0, metrics == "overview")
+
+    def test_gpus_of_two_generations_are_each_counted_with_their_own_names(self):
+        traced = self.counted("overview", FAKE_AMD_GPU_COUNT=2, FAKE_AMD_ARCHITECTURES="gfx942,gfx1100")
+        self.assertEqual(traced.session.capabilities()["dispatch_counters_left_out"]["message"], "")
+        for event in traced.session.records("kernel_perf_metric_event"):
+            metrics = event["metrics"]
+            self.assertEqual([metrics["TCC_HIT_sum"] is None, metrics["GL2C_HIT_sum"] is None],
+                             [event["device_id"] == 1, event["device_id"] == 0])
+            self.assertAlmostEqual(event["l2_hit_rate_pct"], 100 * 4 / 9)
+
+    def test_cycles_of_several_dies_are_not_added_up(self):
+        # The parts of GRBM_GUI_ACTIVE are the value and half of it; those of SQ_WAVES add up to theirs.
+        traced = self.counted("GRBM_GUI_ACTIVE,SQ_WAVES")
+        for event in traced.session.records("kernel_perf_metric_event"):
+            self.assertEqual(event["metrics"]["SQ_WAVES"], 2 * event["metrics"]["GRBM_GUI_ACTIVE"])
 
     def test_more_counters_than_can_be_named_are_not_cut_in_silence(self):
         names = [f"SQ_NOT_ON_THIS_GPU_{number}" for number in range(40)] + ["SQ_WAVES"]

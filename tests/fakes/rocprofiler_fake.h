@@ -8,7 +8,7 @@
 #include "driver/rocprofiler_abi.h"
 #include "fake_gpu.h"
 
-enum { FAKE_AMD_CPU = 100, FAKE_AMD_GPU = 200 /* + its number */, FAKE_AMD_COUNTERS = 6 };
+enum { FAKE_AMD_CPU = 100, FAKE_AMD_GPU = 200 /* + its number */ };
 
 struct fake_hip_launch {
     uint64_t correlation, kernel_id, queue;
@@ -51,7 +51,8 @@ FAKE_API const char *rocprofiler_get_status_name(int status);
 
 /* ---- inside the fake rocprofiler ---- */
 
-uint32_t fake_release(void); /* 500, 600 or 10000 */
+uint32_t fake_release(void);             /* 500, 600 or 10000 */
+uint32_t fake_gfx_version(uint32_t gpu); /* 90402 is gfx942; of FAKE_AMD_ARCHITECTURES */
 enum { FAKE_RECORD_BYTES = 256 };
 /* Puts a record into the buffer of that kind's service, if its context is active. */
 void fake_buffer_put(int kind, uint32_t category, uint32_t record_kind, const void *record, size_t size);

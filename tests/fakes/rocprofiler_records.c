@@ -105,6 +105,24 @@ static uint32_t gpu_count(void)
     return text ? (uint32_t)strtoul(text, NULL, 10) : 1;
 }
 
+/* FAKE_AMD_ARCHITECTURES=gfx942,gfx1100: by number; the last counts for all that follow. */
+static const char *architecture(uint32_t gpu)
+{
+    static _Thread_local char name[16];
+    const char *list = getenv("FAKE_AMD_ARCHITECTURES");
+    if (!list)
+        return "gfx942";
+    for (const char *comma; gpu > 0 && (comma = strchr(list, ',')); gpu--)
+        list = comma + 1;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(list, ","), list);
+    return strcmp(name, "gfx1100") == 0 ? "gfx1100" : "gfx942";
+}
+
+uint32_t fake_gfx_version(uint32_t gpu)
+{
+    return strcmp(architecture(gpu), "gfx942") == 0 ? 90402 : 110000;
+}
+
 FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, const void **, size_t, void *),
                                                 size_t agent_bytes, void *user)
 {
@@ -121,7 +139,7 @@ FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, co
             agents[i] = (struct rocprofiler_abi_agent){.size = sizeof agents[i],
                                                        .id = FAKE_AMD_GPU + i - 1,
                                                        .type = ROCPROFILER_ABI_AGENT_GPU,
-                                                       .name = "gfx942",
+                                                       .name = architecture(i - 1),
                                                        .product_name = "AMD Instinct MI300X",
                                                        .vendor_name = "AMD",
                                                        .model_name = "",
@@ -130,7 +148,7 @@ FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, co
                                                        .max_waves_per_simd = 8,
                                                        .wave_front_size = 64,
                                                        .lds_size_in_kb = 64,
-                                                       .gfx_target_version = 90402,
+                                                       .gfx_target_version = fake_gfx_version(i - 1),
                                                        .vendor_id = 0x1002,
                                                        .location_id = (0xc0 + i) << 8,
                                                        .local_mem_size = (uint64_t)192 << 30};
