@@ -161,7 +161,7 @@ GPUFL_API void gpufl_scope_pop(void);
 static inline int gpufl_is_recording(void)
 {
 #if defined(__GNUC__)
-    return __atomic_load_n(&gpufl_recording, __ATOMIC_RELAXED);
+    return __atomic_load_n(&gpufl_recording, __ATOMIC_ACQUIRE);
 #else
     return gpufl_recording;
 #endif

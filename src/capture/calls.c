@@ -29,7 +29,7 @@ static bool has_later(const struct calls *calls, uint32_t correlation_id)
 void missing_calls_add(struct missing_calls *missing, struct recorder *recorder, const struct calls *calls,
                        uint32_t correlation_id, bool is_gpu_work)
 {
-    uint64_t counted = atomic_load(&recorder->lost[LOSS_CALL_RING]) + atomic_load(&recorder->lost[LOSS_SCOPE_THREADS]);
+    uint64_t counted = atomic_load(&recorder->lost[LOSS_CALL_RING]) + atomic_load(&recorder->lost[LOSS_CALL_THREADS]);
     bool is_lost = is_gpu_work ? calls->is_told : has_later(calls, correlation_id);
     if (!is_lost || !correlation_id || correlation_id == missing->last_excused_id)
         return; /* a graph's call has many rows */

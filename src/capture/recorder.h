@@ -40,7 +40,15 @@
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
     X(LOSS_SCOPE_DEPTH, "scope_too_deep", "scope_event_batch",                                                       \
       "scopes inside 8192 others of their thread; their work belongs to the innermost scope that was kept")          \
-    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch", "more threads with scopes than rings")            \
+    X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch",                                                   \
+      "scopes of threads that got no ring, because 1024 others had one")                                             \
+    X(LOSS_CALL_THREADS, "call_threads", "api_time",                                                                 \
+      "calls of threads that got no ring, because 1024 others had one: their time, thread and scope are unknown, "   \
+      "and waits are missing")                                                                                       \
+    X(LOSS_STACK_THREADS, "stack_threads", "stack_id",                                                               \
+      "call stacks of threads that got no ring, because 1024 others had one")                                        \
+    X(LOSS_LAUNCH_THREADS, "launch_threads", "launch_event_batch",                                                   \
+      "launches while kernel tracing was paused, of threads that got no ring, because 1024 others had one")          \
     X(LOSS_STACK_RING, "stack_ring_full", "function_dict", "a thread's ring had no room for a call stack")           \
     X(LOSS_STACK_LATE, "stack_late", "stack_id",                                                                     \
       "too many rows waited for the names in their call stack; they are written without the stack")                  \

@@ -34,7 +34,7 @@ struct scope_tracker {
     struct thread_sink sink;
     bool by_thread_id, is_discarding;
     uint64_t next_id;
-    uint64_t refused_seen;
+    uint64_t refused_seen[THREAD_LOSS_COUNT];
     struct scope_paths paths;
     struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
     uint32_t thread_count;
@@ -66,7 +66,8 @@ gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *rec
     tracker->sink = *sink;
     tracker->by_thread_id = true;
     tracker->next_id = 1;
-    tracker->refused_seen = thread_logs_refused();
+    for (int i = 0; i < THREAD_LOSS_COUNT; i++)
+        tracker->refused_seen[i] = thread_logs_refused((enum thread_loss)i);
     scope_paths_open(&tracker->paths, recorder, use_open_paths, tracker);
     *out = tracker;
     return GPUFL_OK;
@@ -126,19 +127,14 @@ static void write_row(struct scope_tracker *tracker, const struct open_scope *sc
 
 static struct thread_scopes *thread_of(struct scope_tracker *tracker, const struct thread_log *log)
 {
-    for (uint32_t i = 0; i < tracker->thread_count; i++) {
-        struct thread_scopes *thread = &tracker->threads[i];
-        if (thread->log != log)
-            continue;
-        if (thread->thread_id != log->thread_id) { /* the ring went to another thread */
-            thread->thread_id = log->thread_id;
-            thread->depth = thread->dropped_depth = 0;
-        }
-        return thread;
+    struct thread_scopes *thread = &tracker->threads[log->number];
+    if (log->number >= tracker->thread_count)
+        tracker->thread_count = log->number + 1;
+    if (thread->log != log || thread->thread_id != log->thread_id) { /* the ring went to another thread */
+        thread->log = log;
+        thread->thread_id = log->thread_id;
+        thread->depth = thread->dropped_depth = 0;
     }
-    /* As many slots as rings exist, so there is always one left. */
-    struct thread_scopes *thread = &tracker->threads[tracker->thread_count++];
-    *thread = (struct thread_scopes){.log = log, .thread_id = log->thread_id};
     return thread;
 }
 
@@ -220,6 +216,13 @@ static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, 
                        innermost_id(thread));
 }
 
+static void on_exit_of_thread(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
+{
+    thread->dropped_depth = 0;
+    while (thread->depth)
+        on_end(tracker, thread, ticks);
+}
+
 static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct ring_record *record)
 {
     if (tracker->range_count == sizeof tracker->ranges / sizeof *tracker->ranges) {
@@ -267,6 +270,9 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         break;
     case THREAD_SCOPE_END:
         on_end(tracker, thread, ((const struct thread_event *)record)->ticks);
+        break;
+    case THREAD_EXIT:
+        on_exit_of_thread(tracker, thread, ((const struct thread_event *)record)->ticks);
         break;
     case THREAD_RANGE_START:
         on_range_start(tracker, thread->thread_id, record);
@@ -330,9 +336,13 @@ void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale 
 {
     tracker->scale = scale;
     thread_logs_visit(visit, tracker);
-    uint64_t refused = thread_logs_refused();
-    recorder_lose(tracker->recorder, LOSS_SCOPE_THREADS, refused - tracker->refused_seen);
-    tracker->refused_seen = refused;
+    static const enum loss_reason reasons[THREAD_LOSS_COUNT] = {LOSS_SCOPE_THREADS, LOSS_STACK_THREADS,
+                                                                LOSS_LAUNCH_THREADS, LOSS_CALL_THREADS};
+    for (int i = 0; i < THREAD_LOSS_COUNT; i++) {
+        uint64_t refused = thread_logs_refused((enum thread_loss)i);
+        recorder_lose(tracker->recorder, reasons[i], refused - tracker->refused_seen[i]);
+        tracker->refused_seen[i] = refused;
+    }
 }
 
 void scope_tracker_discard(struct scope_tracker *tracker)

@@ -12,33 +12,53 @@
 /* Initial-exec: one load instead of a call per scope; one pointer fits the
  * static TLS reserve that glibc keeps for libraries opened later. */
 static _Thread_local struct thread_log *own_log __attribute__((tls_model("initial-exec")));
-static _Thread_local bool is_refused __attribute__((tls_model("initial-exec")));
+/* When the thread was refused a ring: as many had been given back so far, plus one. 0: it was not. */
+static _Thread_local uint32_t refused_at __attribute__((tls_model("initial-exec")));
 
 static struct {
     pthread_mutex_t mutex; /* registration and recycling only */
     pthread_key_t exit_key;
     bool is_set_up;
     struct thread_log *logs[THREAD_LOG_COUNT_MAX];
-    struct thread_log *free_logs[THREAD_LOG_COUNT_MAX];
-    uint32_t log_count, free_count, made_count;
+    struct log_pile {
+        struct thread_log *logs[THREAD_LOG_COUNT_MAX];
+        uint32_t count;
+    } free_large, free_small;
+    uint32_t log_count, made_count;
+    _Atomic uint32_t given_back; /* rings of exited threads so far */
     _Atomic uint32_t epoch;
     _Atomic uint32_t stack_epoch; /* stacks that were sent before it are sent again with their frames */
-    _Atomic uint64_t refused;
-    void (*wake)(void);
+    _Atomic uint64_t refused[THREAD_LOSS_COUNT];
+    void (*_Atomic wake)(void);
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 enum { end_bytes = sizeof(struct thread_event), sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
 
-static void on_thread_exit(void *log)
+/* The scopes that the thread leaves open end now. Room for their ends was kept, so there is some for this. */
+static void end_open_scopes(struct thread_log *log)
 {
+    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_acquire);
+    struct ring_record *record =
+        log->depth && log->epoch == epoch ? ring_reserve(&log->ring, sizeof(struct thread_event), 0) : NULL;
+    if (!record)
+        return;
+    record->kind = THREAD_EXIT;
+    ((struct thread_event *)record)->ticks = clock_ticks();
+    ring_commit(&log->ring, record);
+}
+
+static void on_thread_exit(void *argument)
+{
+    struct thread_log *log = argument;
     own_log = NULL;
-    atomic_store_explicit(&((struct thread_log *)log)->is_exited, 1, memory_order_release);
+    end_open_scopes(log);
+    atomic_store_explicit(&log->is_exited, 1, memory_order_release);
 }
 
 gpufl_status thread_logs_setup(void (*wake)(void))
 {
     pthread_mutex_lock(&registry.mutex);
-    registry.wake = wake;
+    atomic_store_explicit(&registry.wake, wake, memory_order_release);
     if (!registry.is_set_up)
         registry.is_set_up = pthread_key_create(&registry.exit_key, on_thread_exit) == 0;
     bool is_good = registry.is_set_up;
@@ -57,51 +77,81 @@ void thread_logs_resend_stacks(void)
     atomic_fetch_add(&registry.stack_epoch, 1);
 }
 
-static struct thread_log *log_make(void)
+static size_t ring_bytes(uint32_t number)
 {
-    size_t size = sizeof(struct thread_log) + THREAD_LOG_BYTES;
+    return number < THREAD_LOG_LARGE_MAX ? THREAD_LOG_BYTES : THREAD_LOG_SMALL_BYTES;
+}
+
+static size_t stack_ring_bytes(uint32_t number)
+{
+    return number < THREAD_LOG_LARGE_MAX ? STACK_LOG_BYTES : STACK_LOG_SMALL_BYTES;
+}
+
+static struct thread_log *log_make(uint32_t number)
+{
+    size_t size = sizeof(struct thread_log) + ring_bytes(number);
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
     struct thread_log *log = memory;
+    log->number = number;
     log->ring.data = (uint8_t *)memory + sizeof *log;
-    log->ring.capacity = THREAD_LOG_BYTES;
+    log->ring.capacity = ring_bytes(number);
     return log;
+}
+
+/* With the mutex. A large ring if one is left. */
+static struct thread_log *log_take(void)
+{
+    struct log_pile *large = &registry.free_large, *small = &registry.free_small;
+    if (large->count)
+        return large->logs[--large->count];
+    if (small->count && registry.made_count >= THREAD_LOG_LARGE_MAX)
+        return small->logs[--small->count];
+    struct thread_log *log = registry.made_count < THREAD_LOG_COUNT_MAX ? log_make(registry.made_count) : NULL;
+    registry.made_count += log != NULL;
+    return log;
+}
+
+/* With the mutex. */
+static void log_give_back(struct thread_log *log)
+{
+    struct log_pile *pile = log->number < THREAD_LOG_LARGE_MAX ? &registry.free_large : &registry.free_small;
+    pile->logs[pile->count++] = log;
+    atomic_fetch_add_explicit(&registry.given_back, 1, memory_order_release);
 }
 
 static struct thread_log *log_register(void)
 {
-    if (is_refused)
-        return NULL;
+    uint32_t given_back = atomic_load_explicit(&registry.given_back, memory_order_acquire);
+    if (refused_at == given_back + 1)
+        return NULL; /* nothing has changed since */
     pthread_mutex_lock(&registry.mutex);
-    struct thread_log *log = NULL;
-    if (registry.free_count)
-        log = registry.free_logs[--registry.free_count];
-    else if (registry.made_count < THREAD_LOG_COUNT_MAX && (log = log_make()))
-        registry.made_count++;
+    struct thread_log *log = registry.is_set_up ? log_take() : NULL;
     if (log) {
         log->thread_id = (uint32_t)syscall(SYS_gettid);
         log->pthread_low = (uint32_t)(uintptr_t)pthread_self();
         log->epoch = 0;
+        log->depth = log->dropped_depth = 0;
         atomic_store(&log->is_exited, 0);
         registry.logs[registry.log_count++] = log;
         pthread_setspecific(registry.exit_key, log);
-    } else {
-        is_refused = true;
     }
     pthread_mutex_unlock(&registry.mutex);
+    refused_at = log ? 0 : given_back + 1;
     own_log = log;
     return log;
 }
 
-static inline struct thread_log *log_of_thread(void)
+static inline struct thread_log *log_of_thread(enum thread_loss loss)
 {
     struct thread_log *log = own_log;
     if (__builtin_expect(!log, 0) && !(log = log_register())) {
-        atomic_fetch_add_explicit(&registry.refused, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&registry.refused[loss], 1, memory_order_relaxed);
         return NULL;
     }
-    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_relaxed);
+    /* Acquire: what the session set up before it began is seen. */
+    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_acquire);
     if (__builtin_expect(log->epoch != epoch, 0)) {
         log->epoch = epoch;
         log->depth = log->dropped_depth = 0;
@@ -119,7 +169,8 @@ static inline void commit(struct ring *ring, uint64_t *alarm_tail, const struct 
     ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
     if (head - ring->seen_tail >= ring->capacity / 2 && *alarm_tail != ring->seen_tail + 1) {
         *alarm_tail = ring->seen_tail + 1; /* + 1: never equal to the initial 0 */
-        registry.wake();
+        void (*wake)(void) = atomic_load_explicit(&registry.wake, memory_order_acquire);
+        wake();
     }
 }
 
@@ -168,7 +219,7 @@ static void fill_meta(struct ring_record *record, enum thread_event_kind kind, c
 
 bool thread_log_scope_begin(const struct scope_text *text)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
     if (!log)
         return false;
     bool is_outermost = log->depth + log->dropped_depth == 0;
@@ -195,7 +246,7 @@ bool thread_log_scope_begin(const struct scope_text *text)
 bool thread_log_scope_end(void)
 {
     struct thread_log *log = own_log;
-    if (!log || log->epoch != atomic_load_explicit(&registry.epoch, memory_order_relaxed))
+    if (!log || log->epoch != atomic_load_explicit(&registry.epoch, memory_order_acquire))
         return false; /* begun before this session, or never */
     if (log->dropped_depth) {
         log->dropped_depth--;
@@ -216,7 +267,7 @@ bool thread_log_scope_end(void)
 
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
     if (!log)
         return;
     size_t spare = (size_t)(log->depth + 1) * end_bytes, size = text->name_size + text->tag_size;
@@ -232,7 +283,7 @@ void thread_log_range_start(const struct scope_text *text, uint64_t range_id)
 
 void thread_log_range_end(uint64_t range_id)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
     if (!log)
         return;
     struct ring_record *record =
@@ -262,12 +313,13 @@ static uint64_t hash_of(const uint64_t *frames, uint32_t frame_count)
 /* For the thread's first stack ever; stays with the log. */
 static bool stacks_map(struct thread_log *log)
 {
-    void *memory = mmap(NULL, sent_bytes + STACK_LOG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t ring_size = stack_ring_bytes(log->number);
+    void *memory = mmap(NULL, sent_bytes + ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
     log->sent_hashes = memory;
     log->stacks.data = (uint8_t *)memory + sent_bytes;
-    log->stacks.capacity = STACK_LOG_BYTES;
+    log->stacks.capacity = ring_size;
     return true;
 }
 
@@ -284,7 +336,7 @@ static uint64_t *sent_slot(struct thread_log *log, uint64_t hash)
 
 void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_STACK);
     if (!log)
         return;
     if (frame_count > STACK_FRAMES_MAX)
@@ -313,7 +365,7 @@ void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t 
 
 void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_LAUNCH);
     if (!log)
         return;
     size_t symbol_size = symbol ? strnlen(symbol, SCOPE_TEXT_BYTES_MAX) : 0;
@@ -336,14 +388,14 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
 
 void thread_log_call(const struct user_call *call, uint64_t start_ticks)
 {
-    struct thread_log *log = log_of_thread();
+    struct thread_log *log = log_of_thread(THREAD_LOSS_CALL);
     if (!log)
         return;
     bool is_plain = !call->wait_type && !call->external_kind;
     /* Calls are many: a quarter of the ring is left to the scopes. */
     struct ring_record *record =
         ring_reserve(&log->ring, is_plain ? sizeof(struct call_event) : sizeof(struct wait_event),
-                     THREAD_LOG_BYTES / 4 + (size_t)(log->depth + 1) * end_bytes);
+                     log->ring.capacity / 4 + (size_t)(log->depth + 1) * end_bytes);
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_calls, 1, memory_order_relaxed);
         return;
@@ -375,16 +427,16 @@ void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *use
         for (uint32_t j = 0; j < registry.log_count; j++)
             if (registry.logs[j] == logs[i]) {
                 registry.logs[j] = registry.logs[--registry.log_count];
-                registry.free_logs[registry.free_count++] = logs[i];
+                log_give_back(logs[i]);
                 break;
             }
         pthread_mutex_unlock(&registry.mutex);
     }
 }
 
-uint64_t thread_logs_refused(void)
+uint64_t thread_logs_refused(enum thread_loss loss)
 {
-    return atomic_load(&registry.refused);
+    return atomic_load(&registry.refused[loss]);
 }
 
 void thread_logs_forget(void)
@@ -392,21 +444,30 @@ void thread_logs_forget(void)
     /* The parent's rings stay mapped in the child: unmapping could race nothing, but other
      * threads' memory is not ours to judge here, and exec usually follows. */
     pthread_mutex_init(&registry.mutex, NULL);
-    registry.log_count = registry.free_count = registry.made_count = 0;
+    registry.log_count = registry.free_large.count = registry.free_small.count = registry.made_count = 0;
     own_log = NULL;
-    is_refused = false;
+    refused_at = 0;
     if (registry.is_set_up)
         pthread_setspecific(registry.exit_key, NULL);
+}
+
+static size_t stack_memory_bytes(struct thread_log *const *logs, uint32_t count)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (atomic_load_explicit(&logs[i]->stacks.head, memory_order_relaxed))
+            bytes += sent_bytes + stack_ring_bytes(logs[i]->number);
+    return bytes;
 }
 
 size_t thread_logs_bytes(void)
 {
     pthread_mutex_lock(&registry.mutex);
-    size_t bytes = (size_t)registry.made_count * (sizeof(struct thread_log) + THREAD_LOG_BYTES);
-    for (uint32_t i = 0; i < registry.log_count + registry.free_count; i++) {
-        struct thread_log *log = i < registry.log_count ? registry.logs[i] : registry.free_logs[i - registry.log_count];
-        bytes += atomic_load_explicit(&log->stacks.head, memory_order_relaxed) ? sent_bytes + STACK_LOG_BYTES : 0;
-    }
+    size_t bytes = stack_memory_bytes(registry.logs, registry.log_count) +
+                   stack_memory_bytes(registry.free_large.logs, registry.free_large.count) +
+                   stack_memory_bytes(registry.free_small.logs, registry.free_small.count);
+    for (uint32_t number = 0; number < registry.made_count; number++)
+        bytes += sizeof(struct thread_log) + ring_bytes(number);
     pthread_mutex_unlock(&registry.mutex);
     return bytes;
 }

@@ -19,10 +19,11 @@ enum thread_event_kind {
     THREAD_CALL_STACK,
     THREAD_LAUNCH, /* while kernel tracing is paused */
     THREAD_CALL,
-    THREAD_WAIT /* or a call of which there is more to say */
+    THREAD_WAIT, /* or a call of which there is more to say */
+    THREAD_EXIT  /* with scopes that are still open */
 };
 
-struct thread_event { /* SCOPE_END: only this */
+struct thread_event { /* SCOPE_END and EXIT: only this */
     struct ring_record record;
     uint64_t ticks;
 };
@@ -71,15 +72,19 @@ struct wait_event { /* likewise; also of a call with an external id */
 
 enum {
     THREAD_LOG_BYTES = 256 * 1024,
-    THREAD_LOG_COUNT_MAX = 128, /* 32 MiB in all; further threads are counted as lost */
+    THREAD_LOG_LARGE_MAX = 128,         /* threads at once with such a ring: 32 MiB in all */
+    THREAD_LOG_SMALL_BYTES = 16 * 1024, /* of the threads beyond them: 14 MiB in all */
+    THREAD_LOG_COUNT_MAX = 1024,        /* what further threads do is lost and counted, until another one exits */
     SCOPE_TEXT_BYTES_MAX = 16 * 1024,
-    STACK_FRAMES_MAX = 128,       /* of C and Python */
-    STACK_LOG_BYTES = 256 * 1024, /* made with the thread's first stack */
+    STACK_FRAMES_MAX = 128,            /* of C and Python */
+    STACK_LOG_BYTES = 256 * 1024,      /* made with the thread's first stack */
+    STACK_LOG_SMALL_BYTES = 16 * 1024, /* beside a small ring */
     STACK_SENT_SLOTS = 1024
 };
 
 struct thread_log {
     struct ring ring, stacks;
+    uint32_t number;                 /* of the ring, below THREAD_LOG_COUNT_MAX */
     uint32_t thread_id, pthread_low; /* gettid(), and the low half of pthread_self() for old CUPTI */
     uint32_t epoch;                  /* of the session the two counts below belong to */
     uint32_t depth;                  /* open scopes whose end must still fit */
@@ -118,8 +123,10 @@ void thread_logs_start(void); /* new epoch: what is in the rings is old */
 void thread_logs_resend_stacks(void);
 /* Calls fn for every log in turn and recycles those of exited threads once they are empty. */
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user);
-uint64_t thread_logs_refused(void); /* events of threads that got no ring */
-void thread_logs_forget(void);      /* in a forked child */
+/* Events of threads that got no ring. */
+enum thread_loss { THREAD_LOSS_SCOPE, THREAD_LOSS_STACK, THREAD_LOSS_LAUNCH, THREAD_LOSS_CALL, THREAD_LOSS_COUNT };
+uint64_t thread_logs_refused(enum thread_loss loss);
+void thread_logs_forget(void); /* in a forked child */
 size_t thread_logs_bytes(void);
 
 #endif

@@ -173,7 +173,7 @@ static void leave_session(void)
         session.users--;
     if (!is_last)
         return;
-    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELEASE);
     scope_listeners_remove();
     collector_stop(session.collector); /* its last overhead record still asks the sampler */
     system_sampler_stop(session.sampler);
@@ -212,7 +212,7 @@ static void after_fork_in_child(void)
     bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */
     log_abandon();
     driver_after_fork_in_child(is_whole);
-    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELEASE);
     scope_listeners_abandon();
     if (is_whole && session.is_running) {
         log_writer_abandon(session.writer);
@@ -282,7 +282,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)
         scope_listeners_add_sampler(session.sampler);
     session.is_running = true;
-    __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELEASE);
     log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine),
                 session.dir);
     return GPUFL_OK;

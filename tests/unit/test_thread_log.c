@@ -207,6 +207,97 @@ static void rings_of_finished_threads_are_used_again(void **state)
     assert_int_equal(lost(fixture, LOSS_SCOPE_THREADS), 0);
 }
 
+struct crowd {
+    pthread_barrier_t is_full, is_over; /* all threads have had their first scope; those that stay may go on */
+    bool stays[THREAD_LOG_COUNT_MAX + 8];
+};
+struct member {
+    struct crowd *crowd;
+    int number;
+};
+
+static void *be_one_of_many(void *argument)
+{
+    struct member *member = argument;
+    struct crowd *crowd = member->crowd;
+    begin("first");
+    thread_log_scope_end();
+    pthread_barrier_wait(&crowd->is_full);
+    if (!crowd->stays[member->number])
+        return NULL;
+    pthread_barrier_wait(&crowd->is_over);
+    open_and_close("later");
+    return NULL;
+}
+
+static void threads_that_got_no_ring_get_one_when_others_exit(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = THREAD_LOG_COUNT_MAX + 8, staying = 8 };
+    static struct crowd crowd;
+    static pthread_t threads[count];
+    static struct member members[count];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * 1024);
+    pthread_barrier_init(&crowd.is_full, NULL, count + 1);
+    pthread_barrier_init(&crowd.is_over, NULL, staying + 1);
+    for (int i = 0; i < count; i++) {
+        members[i] = (struct member){&crowd, i};
+        crowd.stays[i] = i >= count - staying;
+        assert_int_equal(pthread_create(&threads[i], &attributes, be_one_of_many, &members[i]), 0);
+    }
+    pthread_barrier_wait(&crowd.is_full);
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    uint64_t refused = lost(fixture, LOSS_SCOPE_THREADS);
+    assert_true(refused >= 8); /* this thread may have a ring, too */
+    assert_int_equal(scope_tracker_count(fixture->tracker) + refused, count);
+    for (int i = 0; i < count - staying; i++)
+        pthread_join(threads[i], NULL);
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    pthread_barrier_wait(&crowd.is_over);
+    for (int i = count - staying; i < count; i++)
+        pthread_join(threads[i], NULL);
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    assert_int_equal(lost(fixture, LOSS_SCOPE_THREADS), refused);
+    assert_int_equal(scope_tracker_count(fixture->tracker) + refused + lost(fixture, LOSS_SCOPE_RING),
+                     count + staying * 400);
+    assert_true(thread_logs_bytes() <= 48 << 20);
+    pthread_attr_destroy(&attributes);
+}
+
+static void *leave_two_open(void *argument)
+{
+    (void)argument;
+    begin("request");
+    begin("step");
+    return NULL;
+}
+
+static void the_scopes_that_a_thread_leaves_open_end_when_it_exits(void **state)
+{
+    struct fixture *fixture = *state;
+    pthread_t thread;
+    int64_t before_ns = clock_wall_ns();
+    assert_int_equal(pthread_create(&thread, NULL, leave_two_open, NULL), 0);
+    pthread_join(thread, NULL);
+    int64_t after_ns = clock_wall_ns();
+    tick_scale_update(&fixture->scale);
+    scope_tracker_drain(fixture->tracker, &fixture->scale);
+    const struct batch *batch = &fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH];
+    assert_int_equal(batch->row_count, 4);
+    for (uint32_t i = 2; i < 4; i++) {
+        int64_t time_ns = batch->base_time_ns + row(fixture, i)[SCOPE_DT_NS];
+        assert_int_equal(row(fixture, i)[SCOPE_EVENT_TYPE], 1);
+        assert_int_equal(row(fixture, i)[SCOPE_SCOPE_INSTANCE_ID], row(fixture, 3 - i)[SCOPE_SCOPE_INSTANCE_ID]);
+        assert_in_range(time_ns, before_ns - 1000000, after_ns + 1000000); /* two clocks */
+    }
+    uint64_t scope_id;
+    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), (uint32_t)row(fixture, 0)[SCOPE_THREAD_ID],
+                                   after_ns + 1000000, &scope_id));
+    assert_int_equal(scope_id, 0);
+}
+
 static void many_threads_at_once_keep_their_stacks_apart(void **state)
 {
     struct fixture *fixture = *state;
@@ -274,6 +365,8 @@ int main(void)
         WITH_FIXTURE(the_end_of_a_dropped_scope_leaves_the_scope_around_it_open),
         WITH_FIXTURE(scopes_begun_before_the_session_do_not_end_in_it),
         WITH_FIXTURE(rings_of_finished_threads_are_used_again),
+        WITH_FIXTURE(threads_that_got_no_ring_get_one_when_others_exit),
+        WITH_FIXTURE(the_scopes_that_a_thread_leaves_open_end_when_it_exits),
         WITH_FIXTURE(many_threads_at_once_keep_their_stacks_apart),
         cmocka_unit_test(history_answers_with_the_innermost_scope_of_that_thread),
         cmocka_unit_test(history_says_unknown_for_time_it_has_forgotten),
