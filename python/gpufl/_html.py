@@ -51,10 +51,11 @@ def _count(value: Optional[int]) -> str:
 
 
 def lost_text(completeness: Dict[str, Any]) -> str:
-    """How many records were lost, as far as that is known."""
+    """How many records were lost, as far as that is known; those that only lack a detail are not among them."""
+    lost = completeness["lost"] - completeness.get("lost_details", 0)
     if completeness["lost_is_exact"]:
-        return _count(completeness["lost"])
-    return f"at least {_count(completeness['lost'])}" if completeness["lost"] else "an unknown number"
+        return _count(lost)
+    return f"at least {_count(lost)}" if lost else "an unknown number"
 
 
 def _percent(fraction: Optional[float]) -> str:

@@ -7,7 +7,7 @@
  *                   gpufl_version start_ns end_ns wall_ns
  *   gpus            [{device name uuid compute_capability multiprocessors}]
  *   completeness    is_complete has_shutdown is_live has_torn_tail signal lines bytes damaged_lines missing_lines
- *                   missing_rows invalid_rows kernels lost lost_is_exact losses [{reason record_type count
+ *                   missing_rows invalid_rows kernels lost lost_details lost_is_exact losses [{reason record_type count
  *                   count_is_exact message cause}]
  *   overhead        cupti_fraction gpufl_fraction (of wall_ns) and the raw sums
  *   time            [{device busy_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns queued_ns no_work_ns
@@ -82,6 +82,7 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
     member_uint(out, "invalid_rows", model->invalid_rows);
     member_int(out, "kernels", kernels);
     member_uint(out, "lost", lost);
+    member_uint(out, "lost_details", session_lost_details(model));
     member_bool(out, "lost_is_exact", is_exact);
     list_open(out, "losses");
     for (size_t i = 0; i < model->loss_count; i++) {

@@ -119,6 +119,8 @@ void section_header(struct page *page)
     else
         page_list_add(&list, "%s GPU sample%s recorded, %s lost", quantity_count(model->device_metrics.count).text,
                       model->device_metrics.count == 1 ? "" : "s", lost_text(model).text);
+    if (session_lost_details(model))
+        page_list_add(&list, "%s without call, scope, stack or name", quantity_count(session_lost_details(model)).text);
     if (model->deep.untimed_count)
         page_list_add(&list, "%s more launched, not timed", quantity_count(model->deep.untimed_count).text);
     ending_items(&list, model);

@@ -184,6 +184,16 @@ static void record_word(struct bytes *out, const char *type)
         bytes_append_char(out, ' ');
 }
 
+/* What a record that is in the log lacks. */
+static const char *detail_word(const char *type)
+{
+    if (!strcmp(type, "scope_id"))
+        return "their scope";
+    if (!strcmp(type, "stack_id"))
+        return "their call stack";
+    return strstr(type, "_dict") ? "a name or call stack" : "their API call";
+}
+
 static void loss_lines(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -197,8 +207,14 @@ static void loss_lines(struct page *page)
             bytes_append_format(&line, "%s%s", loss->has_unknown_count ? "at least " : "",
                                 quantity_count(loss->count).text);
         bytes_append_char(&line, ' ');
-        record_word(&line, loss->record_type);
-        bytes_append_text(&line, "records lost: ");
+        if (loss_is_of_detail(loss)) {
+            bytes_append_text(&line, "records without ");
+            bytes_append_text(&line, detail_word(loss->record_type));
+            bytes_append_text(&line, ": ");
+        } else {
+            record_word(&line, loss->record_type);
+            bytes_append_text(&line, "records lost: ");
+        }
         text_escape(&line, loss->reason, strlen(loss->reason));
         if (*loss->message) {
             bytes_append_text(&line, ", ");

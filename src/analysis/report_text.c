@@ -13,7 +13,7 @@ bool session_is_complete(const struct session_model *model)
 struct lost_words lost_text(const struct session_model *model)
 {
     bool is_exact;
-    uint64_t lost = session_lost(model, &is_exact);
+    uint64_t lost = session_lost(model, &is_exact) - session_lost_details(model);
     struct lost_words words = {"an unknown number"};
     if (is_exact || lost)
         snprintf(words.text, sizeof words.text, "%s%s", is_exact ? "" : "at least ", quantity_count(lost).text);

@@ -76,12 +76,12 @@ static bool instances_add(struct tree *tree)
     const struct session_model *model = analysis->model;
     for (size_t i = 0; i < model->scope_count; i++) {
         const struct scope_instance *scope = &model->scopes[i];
+        if (scope->is_attribution_only)
+            continue; /* in the tree where work names it */
         uint32_t at = node_of(tree, scope->path_id);
         if (at == ID_UNKNOWN)
             return false;
         struct scope_node *node = &analysis->scopes[at];
-        if (scope->is_attribution_only)
-            continue;
         node->calls++;
         int64_t end_ns = scope->end_ns;
         if (end_ns == TIME_UNKNOWN) {

@@ -287,6 +287,27 @@ uint64_t session_missing_rows(const struct session_model *model)
     return model->issues_by_kind[LOG_ISSUE_COUNT_MISMATCH];
 }
 
+bool loss_is_of_detail(const struct session_loss *loss)
+{
+    static const char *const details[] = {"api_time", "api_lead_ns", "scope_id", "stack_id"};
+    for (size_t i = 0; i < sizeof details / sizeof *details; i++)
+        if (!strcmp(loss->record_type, details[i]))
+            return true;
+    for (int i = 0; i < DICTIONARY_COUNT; i++)
+        if (!strcmp(loss->record_type, dictionary_catalogue[i].name))
+            return true;
+    return false;
+}
+
+uint64_t session_lost_details(const struct session_model *model)
+{
+    uint64_t lost = 0;
+    for (size_t i = 0; i < model->loss_count; i++)
+        if (loss_is_of_detail(&model->losses[i]))
+            lost = sum_saturated_u64(lost, model->losses[i].count);
+    return lost;
+}
+
 uint64_t session_lost(const struct session_model *model, bool *is_exact)
 {
     uint64_t lost = 0;

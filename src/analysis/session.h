@@ -214,5 +214,8 @@ bool session_has_gap(const struct session_model *model);
 uint64_t session_missing_rows(const struct session_model *model);
 /* Known lost records; *is_exact is false when some loss had no count, and where something of the log itself is missing. */
 uint64_t session_lost(const struct session_model *model, bool *is_exact);
+/* Of those, what is missing from records that are there: the API call, scope, stack or name of a kernel, not the kernel. */
+uint64_t session_lost_details(const struct session_model *model);
+bool loss_is_of_detail(const struct session_loss *loss);
 
 #endif

@@ -100,7 +100,8 @@ static uint32_t row_path(struct session_loader *loader, const struct batch_view 
     if (path_id)
         return path_id;
     uint32_t scope = loader_row_scope(loader, view, PROFILE_SAMPLE_SCOPE_ID, row);
-    return scope == ID_UNKNOWN ? 0 : loader->model->scopes[scope].path_id;
+    bool is_known = scope != ID_UNKNOWN && scope + 1 != loader->unknown_scope;
+    return is_known ? loader->model->scopes[scope].path_id : 0;
 }
 
 static void profile_rows(struct session_loader *loader, const struct batch_view *view)

@@ -44,6 +44,7 @@ struct session_loader {
     size_t scope_slot_count, scope_slots_used;
     uint64_t last_scope_id; /* rows come in runs of one scope */
     uint32_t last_scope;
+    uint32_t unknown_scope; /* its index + 1; 0: not made */
     struct kernel_detail *details;
     size_t detail_count, detail_capacity;
     struct intern detail_contents; /* struct launch_config without kernel_id */
@@ -69,6 +70,7 @@ bool loader_times_ok(struct session_loader *loader, int64_t base_ns, int64_t dt_
                      int64_t *start_ns);
 /* The index of a scope instance, ID_UNKNOWN when there is none of that id. */
 uint32_t loader_scope_find(struct session_loader *loader, uint64_t id);
+uint32_t loader_unknown_scope(struct session_loader *loader);
 struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t id);
 bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
                    size_t size);
@@ -82,6 +84,7 @@ uint32_t object_u32(const struct json_value *object, const char *key);
 bool object_time(const struct json_value *object, const char *key, int64_t *time_ns);
 bool object_u64(const struct json_value *object, const char *key, uint64_t *value); /* a number, or one in quotes */
 /* The scope instance that a row names, ID_UNKNOWN for none or one that is not in the log (counted). */
+/* The index of the scope, ID_UNKNOWN: none. Where it is not known, that of a scope called "(unknown)". */
 uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row);
 
 void loader_batch(struct session_loader *loader, const struct batch_view *view); /* session_rows.c */

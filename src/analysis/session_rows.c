@@ -100,14 +100,17 @@ static uint32_t api_duration(int64_t duration_ns)
 uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row)
 {
     uint64_t id = cell_u64(view, column, row);
-    if (!id)
-        return ID_UNKNOWN;
+    if (!id) /* null: which one is not known; a column that is missing tells nothing */
+        return view->columns[column].present && cell(view, column, row) == CELL_UNKNOWN ? loader_unknown_scope(loader)
+                                                                                        : ID_UNKNOWN;
     if (id != loader->last_scope_id) {
         loader->last_scope = loader_scope_find(loader, id);
         loader->last_scope_id = id;
     }
-    loader->model->unresolved_rows += loader->last_scope == ID_UNKNOWN;
-    return loader->last_scope;
+    if (loader->last_scope != ID_UNKNOWN)
+        return loader->last_scope;
+    loader->model->unresolved_rows++;
+    return loader_unknown_scope(loader);
 }
 
 /* Times of the rows that have good ones go to the model's columns, their numbers to loader->kept; how many. */

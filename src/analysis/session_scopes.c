@@ -72,6 +72,23 @@ struct scope_instance *loader_scope_add(struct session_loader *loader, uint64_t 
     return scope;
 }
 
+uint32_t loader_unknown_scope(struct session_loader *loader)
+{
+    static const char name[] = "(unknown)";
+    if (loader->unknown_scope)
+        return loader->unknown_scope - 1;
+    uint32_t path = intern_id(&loader->paths, name, sizeof name - 1, NULL);
+    struct scope_instance *scope = path ? loader_scope_add(loader, 0) : NULL;
+    if (!scope) {
+        loader->status = loader->status ? loader->status : GPUFL_E_NO_MEMORY;
+        return ID_UNKNOWN;
+    }
+    scope->path_id = path | V1_PATH; /* gets its id in the dictionary when all of that is read */
+    scope->is_attribution_only = true;
+    loader->unknown_scope = (uint32_t)loader->model->scope_count;
+    return loader->unknown_scope - 1;
+}
+
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view)
 {
     struct session_model *model = loader->model;

@@ -144,7 +144,7 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
     const struct kernel_execution execution = {
         .start_ns = work->start_ns,
         .end_ns = work->start_ns + work->duration_ns,
-        .scope_id = call && !call->is_scope_unknown ? call->scope_id : KERNEL_SCOPE_UNKNOWN,
+        .scope_id = call ? call->scope_id : SCOPE_UNKNOWN,
         .symbol_id = kernel_history_symbol(kernels, launches_symbol(joiner->launches, work->kernel_id)),
         .context_id = work->context_id,
         .correlation_id = work->correlation_id,
@@ -290,7 +290,7 @@ void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_
     row[LAUNCH_CORR_ID] = event->correlation_id;
     row[LAUNCH_CONTEXT_ID] = event->context_id;
     row[LAUNCH_THREAD_ID] = thread_id;
-    row[LAUNCH_SCOPE_ID] = (int64_t)scope_id;
+    row[LAUNCH_SCOPE_ID] = scope_id == SCOPE_UNKNOWN ? CELL_UNKNOWN : (int64_t)scope_id;
     row[LAUNCH_WINDOW_ID] = event->window_id;
     joiner->totals.launches++;
 }
@@ -415,10 +415,11 @@ static void on_call(struct activity_joiner *joiner, enum activity_source source,
     call->is_async = api->is_async;
     call->has_times = true;
     /* The middle of the call is well inside its scope even if the two clocks differ a little. */
-    call->is_scope_unknown = !scope_history_find(joiner->options.history, api->thread_id,
-                                                 api->start_ns + call->duration_ns / 2, &call->scope_id);
-    if (call->is_scope_unknown)
-        recorder_lose(joiner->options.recorder, LOSS_ATTRIBUTION, 1);
+    if (scope_history_find(joiner->options.history, api->thread_id, api->start_ns + call->duration_ns / 2,
+                           &call->scope_id))
+        return;
+    call->scope_id = SCOPE_UNKNOWN;
+    recorder_lose(joiner->options.recorder, LOSS_ATTRIBUTION, 1);
 }
 
 static void on_overhead(struct activity_joiner *joiner, const struct overhead_activity *overhead)

@@ -128,7 +128,10 @@ static void write_one(struct amd_counters *counters, const struct counters_activ
     json_key(line, "corr_id");
     json_uint(line, activity->correlation_id);
     json_key(line, "scope_id");
-    json_uint(line, call ? call->scope_id : 0);
+    if (call && call->scope_id != SCOPE_UNKNOWN)
+        json_uint(line, call->scope_id);
+    else
+        json_text(line, NULL);
     for (size_t i = 0; i < COUNTER_MEMBER_COUNT; i++) {
         json_key(line, counter_members[i]);
         json_double(line, wire_value(counters, activity, counter_members[i]));

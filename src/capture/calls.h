@@ -11,13 +11,13 @@
 
 struct call {
     int64_t start_ns, duration_ns;
-    uint64_t scope_id, external_id;
+    uint64_t scope_id; /* or SCOPE_UNKNOWN */
+    uint64_t external_id;
     uint32_t correlation_id, thread_id;
     uint32_t stack_id; /* stacks_identify */
     uint8_t external_kind;
-    bool has_times;        /* the API record was seen */
-    bool is_async;         /* its name says so (HIP) */
-    bool is_scope_unknown; /* forgotten before the API record came */
+    bool has_times; /* the API record was seen */
+    bool is_async;  /* its name says so (HIP) */
 };
 
 enum { CALL_SLOTS = 128 * 1024 };

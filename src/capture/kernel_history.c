@@ -170,7 +170,7 @@ static void overlap_add(struct kernel_overlap *overlap, const struct kernel_exec
     overlap->instances++;
     overlap->began += execution->start_ns >= from_ns;
     overlap->total_ns += ns;
-    bool is_known = execution->scope_id != KERNEL_SCOPE_UNKNOWN;
+    bool is_known = execution->scope_id != SCOPE_UNKNOWN;
     struct kernel_share *share = is_known ? share_find(overlap, execution, last) : NULL;
     *(share ? &share->ns : &overlap->unknown_ns) += ns;
 }
@@ -209,7 +209,7 @@ bool kernel_history_find(const struct kernel_history *history, uint32_t correlat
     for (; entry; entry = entry_at(history, entry->older_by_launch, &age))
         if (entry->execution.correlation_id == correlation_id && entry->execution.symbol_id == symbol_id) {
             *execution = entry->execution;
-            return execution->scope_id != KERNEL_SCOPE_UNKNOWN;
+            return execution->scope_id != SCOPE_UNKNOWN;
         }
     return false;
 }

@@ -6,17 +6,16 @@
 #define GPUFL_CAPTURE_KERNEL_HISTORY_H
 
 #include "base/status.h"
+#include "capture/scope_history.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct kernel_history; /* opaque */
 
-#define KERNEL_SCOPE_UNKNOWN UINT64_MAX /* its time is of no scope, not even of none */
-
 struct kernel_execution {
     int64_t start_ns, end_ns;
-    uint64_t scope_id;  /* 0 none, or KERNEL_SCOPE_UNKNOWN */
+    uint64_t scope_id;  /* 0 none, or SCOPE_UNKNOWN */
     uint32_t symbol_id; /* of kernel_history_symbol */
     uint32_t context_id, correlation_id;
     uint32_t path_id; /* scope_name_dict: of the scope; 0 none, or not known */

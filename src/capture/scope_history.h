@@ -8,6 +8,8 @@
 
 #include "base/status.h"
 
+#define SCOPE_UNKNOWN UINT64_MAX /* instead of a scope's id: which one is not known; 0 is none */
+
 struct scope_history; /* opaque; collector's */
 
 NODISCARD gpufl_status scope_history_make(struct scope_history **out);

@@ -256,7 +256,7 @@ static void on_call(struct scope_tracker *tracker, const struct thread_scopes *t
     const struct user_call *call = record->kind == THREAD_CALL ? &plain : &((const struct wait_event *)record)->user;
     const struct call_time time = {.start_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks),
                                    .end_ns = tick_scale_wall_ns(tracker->scale, event->end_ticks),
-                                   .scope_id = innermost_id(thread),
+                                   .scope_id = event->is_scope_lost ? SCOPE_UNKNOWN : innermost_id(thread),
                                    .thread_id = thread->thread_id};
     tracker->sink.on_call(tracker->sink.user, call, &time);
 }
@@ -290,7 +290,7 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     case THREAD_LAUNCH: {
         const struct launch_event *launch = (const struct launch_event *)record;
         tracker->sink.on_launch(tracker->sink.user, launch, tick_scale_wall_ns(tracker->scale, launch->event.ticks),
-                                thread->thread_id, innermost_id(thread));
+                                thread->thread_id, launch->is_scope_lost ? SCOPE_UNKNOWN : innermost_id(thread));
         break;
     }
     default:

@@ -13,7 +13,7 @@ struct scope_tracker; /* opaque */
 
 struct call_time {
     int64_t start_ns, end_ns;
-    uint64_t scope_id;
+    uint64_t scope_id;  /* or SCOPE_UNKNOWN */
     uint32_t thread_id; /* gettid() */
 };
 

@@ -381,6 +381,7 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
     event->correlation_id = correlation_id;
     event->context_id = context_id;
     event->window_id = window_id;
+    event->is_scope_lost = log->dropped_depth > 0;
     event->symbol_size = (uint32_t)symbol_size;
     memcpy(event->symbol, symbol_size ? symbol : "", symbol_size);
     log_commit(log, record);
@@ -406,6 +407,7 @@ void thread_log_call(const struct user_call *call, uint64_t start_ticks)
     event->end_ticks = clock_ticks();
     event->correlation_id = call->correlation_id;
     event->has_kernel = call->has_kernel;
+    event->is_scope_lost = log->dropped_depth > 0;
     if (!is_plain)
         ((struct wait_event *)record)->user = *call;
     log_commit(log, record);

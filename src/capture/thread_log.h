@@ -57,13 +57,16 @@ struct launch_event {
     struct thread_event event;
     uint32_t correlation_id, context_id, window_id;
     uint32_t symbol_size; /* 0: a graph */
+    uint32_t is_scope_lost;
     char symbol[];
 };
 
 struct call_event { /* written when it returns */
     struct thread_event event;
     uint64_t end_ticks;
-    uint32_t correlation_id, has_kernel;
+    uint32_t correlation_id;
+    uint16_t has_kernel;
+    uint16_t is_scope_lost; /* made inside of a scope that had no room in the ring */
 };
 struct wait_event { /* likewise; also of a call with an external id */
     struct call_event call;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/work_rows.h"
 
+#include "capture/scope_history.h"
+
 /* The columns that every row with an API call shares, wherever its type keeps them. */
 struct call_columns {
     int api_lead, api_duration, thread, scope;
@@ -13,7 +15,7 @@ static void fill_call(int64_t *row, const struct call_columns *at, const struct 
     if (at->api_duration >= 0)
         row[at->api_duration] = call ? call->duration_ns : CELL_UNKNOWN;
     row[at->thread] = call && call->thread_id ? call->thread_id : CELL_UNKNOWN;
-    row[at->scope] = call ? (int64_t)call->scope_id : 0;
+    row[at->scope] = call && call->scope_id != SCOPE_UNKNOWN ? (int64_t)call->scope_id : CELL_UNKNOWN;
 }
 
 static void write_kernel(struct recorder *recorder, const struct work *work, const struct call *call)

@@ -23,7 +23,7 @@ static const struct column_info kernel_event_batch_columns[] = {
     {"api_lead_ns", CELL_I64, true, false},
     {"api_duration_ns", CELL_I64, true, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
     {"graph_id", CELL_U32, false, true},
     {"graph_node_id", CELL_U64, false, true},
     {"stack_id", CELL_U32, false, true},
@@ -64,7 +64,7 @@ static const struct column_info launch_event_batch_columns[] = {
     {"corr_id", CELL_U32, false, false},
     {"context_id", CELL_U32, false, false},
     {"thread_id", CELL_U32, false, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
     {"window_id", CELL_U32, false, false},
 };
 static const struct column_info memcpy_event_batch_columns[] = {
@@ -84,7 +84,7 @@ static const struct column_info memcpy_event_batch_columns[] = {
     {"api_lead_ns", CELL_I64, true, false},
     {"api_duration_ns", CELL_I64, true, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
     {"graph_id", CELL_U32, false, true},
     {"graph_node_id", CELL_U64, false, true},
 };
@@ -101,7 +101,7 @@ static const struct column_info memset_event_batch_columns[] = {
     {"api_lead_ns", CELL_I64, true, false},
     {"api_duration_ns", CELL_I64, true, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
     {"graph_id", CELL_U32, false, true},
     {"graph_node_id", CELL_U64, false, true},
 };
@@ -118,7 +118,7 @@ static const struct column_info graph_launch_batch_columns[] = {
     {"api_lead_ns", CELL_I64, true, false},
     {"api_duration_ns", CELL_I64, true, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
 };
 static const struct column_info synchronization_event_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
@@ -130,7 +130,7 @@ static const struct column_info synchronization_event_batch_columns[] = {
     {"corr_id", CELL_U32, false, false},
     {"function_id", CELL_U32, false, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
 };
 static const struct column_info memory_alloc_event_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
@@ -145,7 +145,7 @@ static const struct column_info memory_alloc_event_batch_columns[] = {
     {"context_id", CELL_U32, false, false},
     {"is_async", CELL_U8, false, false},
     {"thread_id", CELL_U32, true, false},
-    {"scope_id", CELL_U64, false, false},
+    {"scope_id", CELL_U64, true, false},
 };
 static const struct column_info scope_event_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},

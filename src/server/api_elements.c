@@ -28,7 +28,7 @@ const struct api_schema api_elements[] = {
      "feature:s requested:b status:s reason_code:s? message:s?"},
     {"Completeness", "whether anything is missing",
      "is_complete:b has_shutdown:b is_live:b has_torn_tail:b signal:i? lines:i bytes:i damaged_lines:i missing_lines:i "
-     "missing_rows:i invalid_rows:i kernels:i lost:i lost_is_exact:b losses:a=Loss"},
+     "missing_rows:i invalid_rows:i kernels:i lost:i lost_details:i lost_is_exact:b losses:a=Loss"},
     {"Loss", "something that was not recorded or cannot be read",
      "reason:s? record_type:s? count:i? count_is_exact:b message:s? cause:s?"},
     {"Overhead", "what recording cost",

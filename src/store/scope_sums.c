@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { INSTANCES_MAX = 8 << 20, PATH_ID_MAX = 4 * 1024 * 1024 };
+enum { INSTANCES_MAX = 8 << 20, PATH_ID_MAX = 4 * 1024 * 1024, PATH_UNKNOWN = PATH_ID_MAX };
 enum { EVENT_BEGIN, EVENT_END, EVENT_CONTINUATION_OPEN, EVENT_CONTINUATION_CLOSE };
 
 struct scope_entry {
@@ -72,7 +72,8 @@ static struct store_scope *scope_of(struct scope_reading *reading, uint32_t path
         return NULL;
     }
     if (is_new)
-        sums->items[sums->count++] = (struct store_scope){.path_id = path_id, .path = ""};
+        sums->items[sums->count++] =
+            (struct store_scope){.path_id = path_id, .path = path_id == PATH_UNKNOWN ? "(unknown)" : ""};
     return &sums->items[index - 1];
 }
 
@@ -112,6 +113,17 @@ static void scope_rows(struct scope_reading *reading, const struct batch_view *v
     }
 }
 
+/* 0: outside of scopes. Where the column is missing (v1) nothing is known of any scope. */
+static uint32_t path_of_kernel(const struct scope_reading *reading, const struct batch_view *view, int64_t id)
+{
+    if (!id || !view->columns[KERNEL_SCOPE_ID].present)
+        return 0;
+    if (id == CELL_UNKNOWN || !reading->slot_count)
+        return PATH_UNKNOWN;
+    const struct scope_entry *entry = &reading->entries[slot_of(reading->entries, reading->slot_count, (uint64_t)id)];
+    return entry->id ? entry->path_id : PATH_UNKNOWN;
+}
+
 static void kernel_rows(struct scope_reading *reading, const struct batch_view *view)
 {
     int64_t last_id = 0;
@@ -122,11 +134,7 @@ static void kernel_rows(struct scope_reading *reading, const struct batch_view *
         if (!view_time(view, KERNEL_DT_NS, row, &start_ns) || duration_ns < 0 || duration_ns >= ROW_TIME_MAX_NS)
             continue;
         if (id != last_id) { /* rows come in runs of one scope */
-            size_t slot = reading->slot_count && id != CELL_UNKNOWN && id
-                              ? slot_of(reading->entries, reading->slot_count, (uint64_t)id)
-                              : SIZE_MAX;
-            scope =
-                scope_of(reading, slot == SIZE_MAX || !reading->entries[slot].id ? 0 : reading->entries[slot].path_id);
+            scope = scope_of(reading, path_of_kernel(reading, view, id));
             last_id = id;
         }
         if (!scope)

@@ -64,7 +64,7 @@ static inline int close_fixture(void **state)
 /* Instances 7, 107, 207, ... are of one path. */
 static inline uint32_t path_of(uint64_t scope_id)
 {
-    return scope_id && scope_id != KERNEL_SCOPE_UNKNOWN ? (uint32_t)(scope_id % 100) + 1000 : 0;
+    return scope_id && scope_id != SCOPE_UNKNOWN ? (uint32_t)(scope_id % 100) + 1000 : 0;
 }
 
 static inline void ran(struct fixture *fixture, const char *symbol, int64_t start_ns, int64_t end_ns, uint64_t scope_id,

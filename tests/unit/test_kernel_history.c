@@ -60,7 +60,7 @@ static void time_of_a_scope_that_is_not_known_makes_no_scope_certain(void **stat
 {
     struct kernel_history *history = *state;
     add(history, "a", 1000, 2000, 0, 42);
-    add(history, "a", 2000, 5000, KERNEL_SCOPE_UNKNOWN, 43);
+    add(history, "a", 2000, 5000, SCOPE_UNKNOWN, 43);
     struct kernel_overlap found = overlap(history, "a", 1000, 5000);
     assert_int_equal(found.instances, 2);
     assert_int_equal(found.total_ns, 4000);

@@ -102,7 +102,7 @@ static void time_of_unknown_scopes_is_given_to_none(void **state)
 {
     struct fixture *fixture = *state;
     int64_t confidence_bp;
-    ran(fixture, "_Z1aPf", 1000, 4000, KERNEL_SCOPE_UNKNOWN, 42);
+    ran(fixture, "_Z1aPf", 1000, 4000, SCOPE_UNKNOWN, 42);
     ran(fixture, "_Z1aPf", 5000, 6000, 8, 43);
     sampled(fixture, 1, 0, 10000, 400, 0);
     pc_attribution_write(fixture->attribution, INT64_MAX);
@@ -139,7 +139,7 @@ static void samples_that_were_early_are_split_when_their_kernels_come(void **sta
     sampled(fixture, 1, 0, 10000, 400, 0);
     ran(fixture, "_Z1aPf", 1000, 3000, 7, 42);
     ran(fixture, "_Z1aPf", 5000, 6000, 8, 43);
-    ran(fixture, "_Z1aPf", 7000, 8000, KERNEL_SCOPE_UNKNOWN, 44);
+    ran(fixture, "_Z1aPf", 7000, 8000, SCOPE_UNKNOWN, 44);
     pc_attribution_write(fixture->attribution, BEGIN_NS + 2 * SECOND_NS);
     assert_int_equal(samples_of(fixture, 1007, &confidence_bp), 200);
     assert_int_equal(confidence_bp, 5000);

@@ -101,6 +101,29 @@ static void kernels_are_sorted_with_all_their_columns(void **state)
     session_free(model);
 }
 
+static void a_kernel_whose_scope_was_lost_is_not_outside_of_scopes(void **state)
+{
+    channel_write(*state, "device",
+                  JOB KERNELS("\"dt_ns\",\"kernel_id\",\"stream_id\",\"duration_ns\",\"scope_id\"",
+                              "[1,1,7,10,0],[20,1,7,20,null],[50,1,7,40,99]") /* 99 is in no row */
+                  "{\"version\":1,\"type\":\"loss\",\"session_id\":\"s\",\"ts_ns\":" TIME0
+                  ",\"reason\":\"call_ring_full\",\"record_type\":\"api_time\",\"count\":5}\n" END(1000000001000));
+    struct session_model *model = load(*state);
+    struct analysis analysis;
+    bool is_exact;
+    assert_int_equal(analysis_make(&analysis, model), GPUFL_OK);
+    assert_int_equal(analysis.scopes[0].kernels_self, 1);
+    assert_int_equal(analysis.scope_count, 2);
+    assert_int_equal(analysis.scopes[1].kernels_self, 2);
+    assert_int_equal(analysis.scopes[1].gpu_self_ns, 60);
+    assert_int_equal(analysis.scopes[1].calls, 0);
+    assert_memory_equal(analysis.scopes[1].name, "(unknown)", analysis.scopes[1].name_size);
+    assert_int_equal(session_lost(model, &is_exact), 5);
+    assert_int_equal(session_lost_details(model), 5); /* no kernel is */
+    analysis_free(&analysis);
+    session_free(model);
+}
+
 static void optional_columns_that_appear_late_leave_earlier_rows_without(void **state)
 {
     channel_write(*state, "device",
@@ -279,6 +302,7 @@ static void rows_that_only_the_shutdown_record_knows_are_an_issue(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_kernel_whose_scope_was_lost_is_not_outside_of_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_are_sorted_with_all_their_columns, setup, teardown),
         cmocka_unit_test_setup_teardown(optional_columns_that_appear_late_leave_earlier_rows_without, setup, teardown),
         cmocka_unit_test_setup_teardown(impossible_rows_are_left_out_and_counted, setup, teardown),

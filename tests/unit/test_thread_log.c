@@ -168,6 +168,39 @@ static void the_end_of_a_dropped_scope_leaves_the_scope_around_it_open(void **st
     assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 2);
 }
 
+static void take_scope(void *user, const struct user_call *call, const struct call_time *time)
+{
+    ((uint64_t *)user)[call->correlation_id] = time->scope_id;
+}
+
+static void the_scope_of_a_call_inside_a_dropped_scope_is_unknown_and_not_the_one_around_it(void **state)
+{
+    struct fixture *fixture = *state;
+    static char name[SCOPE_TEXT_BYTES_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    uint64_t scopes[4];
+    struct scope_tracker *tracker;
+    assert_int_equal(
+        scope_tracker_make(&tracker, &fixture->recorder, &(struct thread_sink){scopes, no_stack, take_scope, NULL}),
+        GPUFL_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        if (i == 1)
+            begin("outer");
+        if (i == 2)
+            begin(name); /* dropped */
+        if (i == 3)
+            thread_log_scope_end();
+        thread_log_call(&(struct user_call){.correlation_id = i, .has_kernel = true}, clock_ticks());
+    }
+    thread_log_scope_end();
+    scope_tracker_drain(tracker, &fixture->scale);
+    scope_tracker_free(tracker);
+    assert_int_equal(scopes[0], 0);
+    assert_true(scopes[1] && scopes[1] != SCOPE_UNKNOWN);
+    assert_true(scopes[2] == SCOPE_UNKNOWN);
+    assert_int_equal(scopes[3], scopes[1]);
+}
+
 static void scopes_begun_before_the_session_do_not_end_in_it(void **state)
 {
     struct fixture *fixture = *state;
@@ -363,6 +396,7 @@ int main(void)
         WITH_FIXTURE(tag_repeat_and_warmup_reach_the_begin_row),
         WITH_FIXTURE(a_name_longer_than_the_limit_is_counted_and_its_end_dropped),
         WITH_FIXTURE(the_end_of_a_dropped_scope_leaves_the_scope_around_it_open),
+        WITH_FIXTURE(the_scope_of_a_call_inside_a_dropped_scope_is_unknown_and_not_the_one_around_it),
         WITH_FIXTURE(scopes_begun_before_the_session_do_not_end_in_it),
         WITH_FIXTURE(rings_of_finished_threads_are_used_again),
         WITH_FIXTURE(threads_that_got_no_ring_get_one_when_others_exit),

@@ -26,7 +26,7 @@ export interface KernelRow {
   api_lead_ns: number | null; // GPU start minus API call start
   api_duration_ns: number | null; // time inside the launching API call
   thread_id: number | null; // OS thread of the API call
-  scope_id: number; // scope_instance_id of the innermost scope at the call, 0 none
+  scope_id: number | null; // scope_instance_id of the innermost scope at the call; 0: none; null: not known, a loss record says why
   graph_id?: number; // CUDA graph, 0 none
   graph_node_id?: number;
   stack_id?: number; // function_dict, 0 none
@@ -71,7 +71,7 @@ export interface LaunchRow {
   corr_id: number;
   context_id: number;
   thread_id: number;
-  scope_id: number;
+  scope_id: number | null;
   window_id: number; // deep_window_event
 }
 
@@ -93,7 +93,7 @@ export interface MemcpyRow {
   api_lead_ns: number | null;
   api_duration_ns: number | null;
   thread_id: number | null;
-  scope_id: number;
+  scope_id: number | null;
   graph_id?: number;
   graph_node_id?: number;
 }
@@ -112,7 +112,7 @@ export interface MemsetRow {
   api_lead_ns: number | null;
   api_duration_ns: number | null;
   thread_id: number | null;
-  scope_id: number;
+  scope_id: number | null;
   graph_id?: number;
   graph_node_id?: number;
 }
@@ -131,7 +131,7 @@ export interface GraphLaunchRow {
   api_lead_ns: number | null;
   api_duration_ns: number | null;
   thread_id: number | null;
-  scope_id: number;
+  scope_id: number | null;
 }
 
 /** synchronization_event_batch: one row per call in which the host waited for the GPU */
@@ -145,7 +145,7 @@ export interface SynchronizationRow {
   corr_id: number;
   function_id: number; // function_dict, 0 none
   thread_id: number | null;
-  scope_id: number;
+  scope_id: number | null;
 }
 
 /** memory_alloc_event_batch: one row per device memory allocation or release (enable_memory_tracking) */
@@ -162,7 +162,7 @@ export interface MemoryAllocRow {
   context_id: number;
   is_async: number;
   thread_id: number | null;
-  scope_id: number;
+  scope_id: number | null;
 }
 
 /** scope_event_batch: scope begin and end, host time */

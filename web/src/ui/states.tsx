@@ -128,6 +128,7 @@ export interface Completeness {
     invalid_rows: number;
     kernels: number;
     lost: number;
+    lost_details?: number; // of those: records that are there, without their call, scope, stack or name
     lost_is_exact: boolean;
     losses: { reason: string; what?: string; count: number; [more: string]: unknown }[];
 }
@@ -135,8 +136,12 @@ export interface Completeness {
 // The one line that says what is missing; "" when nothing is.
 export function completenessText(state: Completeness): string {
     const parts: string[] = [];
-    if (state.lost > 0)
-        parts.push(`${state.lost_is_exact ? "" : "at least "}${format.count(state.lost)} events were not recorded`);
+    const details = state.lost_details ?? 0;
+    if (state.lost > details)
+        parts.push(
+            `${state.lost_is_exact ? "" : "at least "}${format.count(state.lost - details)} events were not recorded`,
+        );
+    if (details > 0) parts.push(`${format.count(details)} events lack their call, scope, stack or name`);
     if (state.missing_lines > 0) parts.push(`${format.count(state.missing_lines)} lines are missing`);
     if (state.missing_rows > 0) parts.push(`${format.count(state.missing_rows)} rows are missing`);
     if (state.damaged_lines > 0) parts.push(`${format.count(state.damaged_lines)} lines are damaged`);
