@@ -150,12 +150,11 @@ static uint64_t value_read(const uint8_t *bytes, unsigned width)
     return value;
 }
 
-/* False when the chip does not have the value. */
-static bool field_read(const struct field_source *source, const uint8_t *bytes, uint64_t *value)
+/* Adds the values of a source to *value, or keeps the highest; false when the chip has none of them. */
+static bool values_combine(const struct field_source *source, const uint8_t *bytes, uint64_t *value)
 {
     const uint64_t absent = source->width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * source->width) - 1;
     bool is_known = false;
-    *value = 0;
     for (unsigned i = 0; i < source->count; i++) {
         uint64_t one = value_read(bytes + source->offset + (size_t)i * source->width, source->width);
         if (one == absent)
@@ -166,6 +165,14 @@ static bool field_read(const struct field_source *source, const uint8_t *bytes, 
         else if (__builtin_add_overflow(*value, one, value))
             return false;
     }
+    return is_known;
+}
+
+/* False when the chip does not have the value. */
+static bool field_read(const struct field_source *source, const uint8_t *bytes, uint64_t *value)
+{
+    *value = 0;
+    bool is_known = values_combine(source, bytes, value);
     /* First whole parts, so that a large counter does not overflow. */
     uint64_t whole = *value / source->divisor, rest = *value % source->divisor;
     return is_known && !__builtin_mul_overflow(whole, (uint64_t)source->multiplier, &whole) &&
@@ -187,14 +194,96 @@ static bool is_sane(enum amd_metrics_field field, uint64_t value)
     }
 }
 
+static void field_take(struct amd_metrics *metrics, const struct field_source *source, const uint8_t *bytes)
+{
+    uint64_t value;
+    if (!field_read(source, bytes, &value) || !is_sane(source->field, value))
+        return;
+    /* More than one attribute can be a part of a sum. */
+    uint64_t before = metrics->known >> source->field & 1 && source->is_sum ? metrics->values[source->field] : 0;
+    if (__builtin_add_overflow(value, before, &value))
+        return;
+    metrics->known |= 1u << source->field;
+    metrics->values[source->field] = value;
+}
+
+/* 1.9: an attribute that is not here is skipped over; one of another unit, too. */
+static const struct {
+    uint16_t attribute;
+    uint8_t unit, field, is_sum;
+    uint32_t multiplier, divisor;
+} attributes[] = {
+    {AMD_ABI_ATTRIBUTE_TEMP_HOTSPOT, AMD_ABI_UNIT_CELSIUS, AMD_FIELD_TEMP_HOTSPOT_C, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_TEMP_MEM, AMD_ABI_UNIT_CELSIUS, AMD_FIELD_TEMP_MEM_C, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_SOCKET_POWER, AMD_ABI_UNIT_WATT, AMD_FIELD_POWER_MW, 0, 1000, 1},
+    {AMD_ABI_ATTRIBUTE_GFX_ACTIVITY, AMD_ABI_UNIT_PERCENT, AMD_FIELD_GFX_ACTIVITY_PCT, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_MEMORY_ACTIVITY, AMD_ABI_UNIT_PERCENT, AMD_FIELD_MEM_ACTIVITY_PCT, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_ENERGY, AMD_ABI_UNIT_NONE, AMD_FIELD_ENERGY_UJ, 0, 15625, 1024},
+    {AMD_ABI_ATTRIBUTE_RESIDENCY_PROCHOT, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_PROCHOT, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_RESIDENCY_POWER, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_POWER, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_RESIDENCY_SOCKET_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
+    {AMD_ABI_ATTRIBUTE_RESIDENCY_REGULATOR_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
+    {AMD_ABI_ATTRIBUTE_RESIDENCY_HBM_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
+    {AMD_ABI_ATTRIBUTE_PCIE_BANDWIDTH, AMD_ABI_UNIT_BANDWIDTH, AMD_FIELD_PCIE_MBPS, 0, 1, 1}, /* the value of 1.8 */
+    {AMD_ABI_ATTRIBUTE_XGMI_READ, AMD_ABI_UNIT_KB, AMD_FIELD_XGMI_READ_KB, 1, 1, 1},
+    {AMD_ABI_ATTRIBUTE_XGMI_WRITE, AMD_ABI_UNIT_KB, AMD_FIELD_XGMI_WRITE_KB, 1, 1, 1},
+    {AMD_ABI_ATTRIBUTE_GFX_CLOCK, AMD_ABI_UNIT_MHZ, AMD_FIELD_GFX_MHZ, 0, 1, 1},
+    {AMD_ABI_ATTRIBUTE_MEMORY_CLOCK, AMD_ABI_UNIT_MHZ, AMD_FIELD_MEM_MHZ, 0, 1, 1},
+};
+
+static void attribute_take(struct amd_metrics *metrics, uint64_t encoding, const uint8_t *values, unsigned width,
+                           unsigned count)
+{
+    uint64_t id = encoding >> AMD_ABI_ATTRIBUTE_ID_SHIFT & AMD_ABI_ATTRIBUTE_ID_MASK;
+    uint64_t unit = encoding >> AMD_ABI_ATTRIBUTE_UNIT_SHIFT & AMD_ABI_ATTRIBUTE_UNIT_MASK;
+    /* Types with odd numbers are signed; none of ours is. */
+    bool is_signed = encoding >> AMD_ABI_ATTRIBUTE_TYPE_SHIFT & 1;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        if (attributes[i].attribute != id || attributes[i].unit != unit || is_signed || count > UINT8_MAX)
+            continue;
+        const struct field_source source = {
+            attributes[i].field,      (uint8_t)width,       (uint8_t)count, attributes[i].is_sum, 0,
+            attributes[i].multiplier, attributes[i].divisor};
+        field_take(metrics, &source, values);
+    }
+}
+
+static gpufl_status attributes_decode(struct amd_metrics *metrics, const uint8_t *bytes, size_t size,
+                                      struct problem *problem)
+{
+    const size_t encoding_bytes = sizeof(uint64_t);
+    struct amd_abi_v1_9 table;
+    size_t at = sizeof table;
+    memcpy(&table, bytes, sizeof table < size ? sizeof table : size);
+    *metrics = (struct amd_metrics){.format = table.header.format, .content = table.header.content};
+    for (int32_t i = 0; size >= sizeof table && i < table.attribute_count; i++) {
+        uint64_t encoding = size - at >= encoding_bytes ? value_read(bytes + at, encoding_bytes) : 0;
+        unsigned type = encoding >> AMD_ABI_ATTRIBUTE_TYPE_SHIFT & AMD_ABI_ATTRIBUTE_TYPE_MASK;
+        unsigned width = 1u << type / 2, count = encoding & AMD_ABI_ATTRIBUTE_COUNT_MASK;
+        if (!count || type >= AMD_ABI_TYPE_COUNT || size - at - encoding_bytes < (size_t)width * count)
+            return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                               "gpu_metrics version 1.%u: attribute %d of %d, at byte %zu of %zu, cannot be read",
+                               table.header.content, i + 1, table.attribute_count, at, size);
+        attribute_take(metrics, encoding, bytes + at + encoding_bytes, width, count);
+        at += encoding_bytes + (size_t)width * count;
+    }
+    if (at != size)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                           "gpu_metrics version 1.%u says %zu bytes, and its %d attributes take %zu",
+                           table.header.content, size, table.attribute_count, at);
+    return GPUFL_OK;
+}
+
 gpufl_status amd_metrics_decode(struct amd_metrics *metrics, const void *bytes, size_t size, struct problem *problem)
 {
     struct amd_abi_header header;
     if (size < sizeof header)
         return problem_set(problem, GPUFL_E_UNSUPPORTED, "gpu_metrics has %zu bytes, less than a header", size);
     memcpy(&header, bytes, sizeof header);
+    if (header.format == 1 && header.content == 9 && header.size <= size)
+        return attributes_decode(metrics, bytes, header.size, problem);
     const struct layout *layout = NULL;
-    bool is_version_known = false;
+    bool is_version_known = header.format == 1 && header.content == 9;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts && !layout; i++) {
         if (layouts[i].format != header.format || layouts[i].content != header.content)
             continue;
@@ -211,12 +300,8 @@ gpufl_status amd_metrics_decode(struct amd_metrics *metrics, const void *bytes, 
     *metrics = (struct amd_metrics){.format = header.format, .content = header.content};
     for (size_t i = 0; i < layout->field_count; i++) {
         const struct field_source *source = &layout->fields[i];
-        uint64_t value;
-        if ((size_t)source->offset + (size_t)source->width * source->count > layout->size ||
-            !field_read(source, bytes, &value) || !is_sane(source->field, value))
-            continue;
-        metrics->known |= 1u << source->field;
-        metrics->values[source->field] = value;
+        if ((size_t)source->offset + (size_t)source->width * source->count <= layout->size)
+            field_take(metrics, source, bytes);
     }
     return GPUFL_OK;
 }

@@ -12,6 +12,45 @@ struct amd_abi_header {
     uint8_t format, content;
 };
 
+/* From 1.9 on the table of an Instinct is a list: for each value its encoding (64 bits: unit, type, number of the
+ * attribute, how many values), and then the values, without padding. */
+struct amd_abi_v1_9 {
+    struct amd_abi_header header;
+    int32_t attribute_count;
+};
+enum { AMD_ABI_ATTRIBUTE_UNIT_SHIFT = 24, AMD_ABI_ATTRIBUTE_TYPE_SHIFT = 20, AMD_ABI_ATTRIBUTE_ID_SHIFT = 10 };
+enum { AMD_ABI_ATTRIBUTE_UNIT_MASK = 0xff, AMD_ABI_ATTRIBUTE_TYPE_MASK = 0xf, AMD_ABI_ATTRIBUTE_ID_MASK = 0x3ff };
+enum { AMD_ABI_ATTRIBUTE_COUNT_MASK = 0x3ff };
+enum { AMD_ABI_TYPE_U8, AMD_ABI_TYPE_U16 = 2, AMD_ABI_TYPE_U32 = 4, AMD_ABI_TYPE_U64 = 6, AMD_ABI_TYPE_COUNT = 8 };
+/* of an attribute */
+enum amd_abi_unit {
+    AMD_ABI_UNIT_NONE,
+    AMD_ABI_UNIT_MHZ,
+    AMD_ABI_UNIT_CELSIUS,
+    AMD_ABI_UNIT_WATT,
+    AMD_ABI_UNIT_BANDWIDTH = 8,
+    AMD_ABI_UNIT_KB,
+    AMD_ABI_UNIT_PERCENT
+};
+enum amd_abi_attribute {
+    AMD_ABI_ATTRIBUTE_TEMP_HOTSPOT,
+    AMD_ABI_ATTRIBUTE_TEMP_MEM,
+    AMD_ABI_ATTRIBUTE_SOCKET_POWER = 3,
+    AMD_ABI_ATTRIBUTE_GFX_ACTIVITY,
+    AMD_ABI_ATTRIBUTE_MEMORY_ACTIVITY,
+    AMD_ABI_ATTRIBUTE_ENERGY = 7,
+    AMD_ABI_ATTRIBUTE_RESIDENCY_PROCHOT = 10,
+    AMD_ABI_ATTRIBUTE_RESIDENCY_POWER,
+    AMD_ABI_ATTRIBUTE_RESIDENCY_SOCKET_THERMAL,
+    AMD_ABI_ATTRIBUTE_RESIDENCY_REGULATOR_THERMAL,
+    AMD_ABI_ATTRIBUTE_RESIDENCY_HBM_THERMAL,
+    AMD_ABI_ATTRIBUTE_PCIE_BANDWIDTH = 23,
+    AMD_ABI_ATTRIBUTE_XGMI_READ = 29,
+    AMD_ABI_ATTRIBUTE_XGMI_WRITE,
+    AMD_ABI_ATTRIBUTE_GFX_CLOCK = 33,
+    AMD_ABI_ATTRIBUTE_MEMORY_CLOCK = 37
+};
+
 struct amd_abi_v1_0 {
     struct amd_abi_header header;
     uint64_t driver_time_ns;

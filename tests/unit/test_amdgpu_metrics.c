@@ -88,7 +88,7 @@ static void another_size_or_version_is_refused_and_said(void **state)
         table_begin(versions[i].size, versions[i].format, versions[i].content);
         assert_int_equal(amd_metrics_decode(&metrics, table, versions[i].size - 1u, &problem), GPUFL_E_UNSUPPORTED);
     }
-    static const uint8_t others[][2] = {{0, 0}, {1, 9}, {2, 5}, {3, 1}, {4, 0}, {255, 255}};
+    static const uint8_t others[][2] = {{0, 0}, {1, 10}, {2, 5}, {3, 1}, {4, 0}, {255, 255}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         table_begin(120, others[i][0], others[i][1]);
         assert_int_equal(amd_metrics_decode(&metrics, table, sizeof table, &problem), GPUFL_E_UNSUPPORTED);
@@ -96,6 +96,123 @@ static void another_size_or_version_is_refused_and_said(void **state)
     }
     for (size_t size = 0; size < 4; size++)
         assert_int_equal(amd_metrics_decode(&metrics, table, size, &problem), GPUFL_E_UNSUPPORTED);
+}
+
+/* ---- 1.9: unit, type, number and count in 64 bits, and then the values; numbers as in kgd_pp_interface.h ---- */
+
+static size_t list_end;
+
+static void list_begin(int32_t count)
+{
+    table_begin(0, 1, 9);
+    memcpy(table + 4, &count, sizeof count);
+    list_end = 8;
+}
+
+static void list_add(uint64_t unit, uint64_t type, uint64_t id, const uint64_t *values, uint64_t count)
+{
+    uint64_t encoding = unit << 24 | type << 20 | id << 10 | count;
+    memcpy(table + list_end, &encoding, 8);
+    list_end += 8;
+    const size_t width = type < 8 ? (size_t)1 << type / 2 : 8;
+    for (uint64_t i = 0; i < count; i++, list_end += width)
+        memcpy(table + list_end, &values[i], width);
+    uint16_t size = (uint16_t)list_end;
+    memcpy(table, &size, sizeof size);
+}
+
+#define LIST(unit, type, id, ...)                                         \
+    do {                                                                  \
+        const uint64_t values[] = {__VA_ARGS__};                          \
+        list_add(unit, type, id, values, sizeof values / sizeof *values); \
+    } while (0)
+
+static void a_list_of_attributes_gives_its_values(void **state)
+{
+    (void)state;
+    list_begin(18);
+    LIST(2, 2, 0, 61);        /* hotspot, U16, degrees */
+    LIST(2, 2, 1, 54);        /* memory */
+    LIST(2, 2, 2, 40);        /* regulator: not ours */
+    LIST(3, 2, 3, 553);       /* W */
+    LIST(10, 2, 4, 87);       /* gfx activity */
+    LIST(10, 2, 5, 0xffff);   /* memory activity: the chip has none */
+    LIST(8, 6, 6, 5300);      /* largest bandwidth */
+    LIST(0, 6, 7, 65536 * 2); /* energy */
+    LIST(0, 4, 10, 11);       /* prochot */
+    LIST(0, 4, 11, 12);       /* power */
+    LIST(0, 4, 12, 100);      /* thermal: socket, regulator, HBM */
+    LIST(0, 4, 13, 20);
+    LIST(0, 4, 14, 0xffffffff);
+    LIST(8, 6, 23, 4000); /* PCIe */
+    LIST(9, 6, 29, 1, 2, 3, UINT64_MAX, 5, 6, 7, 8);
+    LIST(9, 6, 30, 10, 20);
+    LIST(1, 2, 33, 2100, 0xffff, 2094); /* gfx clocks */
+    LIST(1, 2, 37, 1300);
+    struct amd_metrics metrics = decode(list_end);
+    assert_int_equal(metrics.content, 9);
+    assert_field(&metrics, AMD_FIELD_TEMP_HOTSPOT_C, 61);
+    assert_field(&metrics, AMD_FIELD_TEMP_MEM_C, 54);
+    assert_field(&metrics, AMD_FIELD_POWER_MW, 553000);
+    assert_field(&metrics, AMD_FIELD_GFX_ACTIVITY_PCT, 87);
+    assert_false(amd_metrics_has(&metrics, AMD_FIELD_MEM_ACTIVITY_PCT));
+    assert_field(&metrics, AMD_FIELD_ENERGY_UJ, 2000000);
+    assert_field(&metrics, AMD_FIELD_RESIDENCY_PROCHOT, 11);
+    assert_field(&metrics, AMD_FIELD_RESIDENCY_POWER, 12);
+    assert_field(&metrics, AMD_FIELD_RESIDENCY_THERMAL, 120);
+    assert_field(&metrics, AMD_FIELD_PCIE_MBPS, 4000);
+    assert_field(&metrics, AMD_FIELD_XGMI_READ_KB, 32);
+    assert_field(&metrics, AMD_FIELD_XGMI_WRITE_KB, 30);
+    assert_field(&metrics, AMD_FIELD_GFX_MHZ, 2100);
+    assert_field(&metrics, AMD_FIELD_MEM_MHZ, 1300);
+}
+
+static void an_attribute_of_another_unit_or_sign_is_unknown_and_the_rest_is_read(void **state)
+{
+    (void)state;
+    list_begin(4);
+    LIST(7, 2, 0, 61);   /* in a unit that is not known */
+    LIST(2, 3, 1, 54);   /* signed */
+    LIST(0, 6, 1000, 1); /* an attribute that is not known */
+    LIST(3, 4, 3, 700);  /* wider than today */
+    struct amd_metrics metrics = decode(list_end);
+    assert_int_equal(metrics.known, 1u << AMD_FIELD_POWER_MW);
+    assert_field(&metrics, AMD_FIELD_POWER_MW, 700000);
+}
+
+static void assert_list_is_refused(const char *why)
+{
+    struct amd_metrics metrics;
+    struct problem problem = {""};
+    assert_int_equal(amd_metrics_decode(&metrics, table, list_end, &problem), GPUFL_E_UNSUPPORTED);
+    assert_non_null(strstr(problem.text, why));
+}
+
+static void a_list_that_does_not_add_up_is_refused(void **state)
+{
+    (void)state;
+    list_begin(2); /* one is not there */
+    LIST(2, 2, 0, 61);
+    assert_list_is_refused("attribute 2 of 2");
+    list_begin(1);
+    LIST(2, 2, 0, 61);
+    LIST(2, 2, 1, 54); /* one too many */
+    assert_list_is_refused("its 1 attributes take 18");
+    list_begin(-1);
+    LIST(2, 2, 0, 61);
+    assert_list_is_refused("its -1 attributes");
+    list_begin(1);
+    LIST(2, 9, 0, 61); /* no such type */
+    assert_list_is_refused("attribute 1 of 1");
+    list_begin(1);
+    list_add(2, 2, 0, NULL, 0);
+    assert_list_is_refused("attribute 1 of 1");
+    table_begin(6, 1, 9);
+    list_end = 6;
+    assert_list_is_refused("says 6 bytes");
+    table_begin(400, 1, 9);
+    list_end = 300; /* cut off */
+    assert_list_is_refused("says 400 bytes and has 300");
 }
 
 static void radeon_tables_give_their_values(void **state)
@@ -252,6 +369,12 @@ static void random_bytes_do_no_harm(void **state)
             bytes[2] = versions[version].format;
             bytes[3] = versions[version].content;
         }
+        if (round % 5 == 0) { /* as a list, whose first attributes can be read */
+            bytes[2] = 1;
+            bytes[3] = 9;
+            for (size_t at = 8; at + 16 < size && at < 80; at += 16)
+                memcpy(bytes + at, (const uint8_t[8]){1, 0x0c, 0x60, (uint8_t)round}, 8);
+        }
         if (amd_metrics_decode(&metrics, bytes, size, NULL) == GPUFL_OK &&
             amd_metrics_has(&metrics, AMD_FIELD_GFX_ACTIVITY_PCT))
             assert_in_range(metrics.values[AMD_FIELD_GFX_ACTIVITY_PCT], 0, 100);
@@ -277,6 +400,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_without_values_is_all_unknown),
         cmocka_unit_test(another_size_or_version_is_refused_and_said),
+        cmocka_unit_test(a_list_of_attributes_gives_its_values),
+        cmocka_unit_test(an_attribute_of_another_unit_or_sign_is_unknown_and_the_rest_is_read),
+        cmocka_unit_test(a_list_that_does_not_add_up_is_refused),
         cmocka_unit_test(radeon_tables_give_their_values),
         cmocka_unit_test(instinct_tables_give_their_values),
         cmocka_unit_test(apu_tables_give_what_is_certain),
