@@ -89,8 +89,7 @@ static void note_hung(const char *call)
         atomic_store(&hung_calls[index], call);
 }
 
-/* False: the thread is in no call. */
-static bool abandon(pthread_t thread, const char **call)
+bool watch_abandon(pthread_t thread, const char **call)
 {
     for (uint32_t i = 0; i < slot_count; i++) {
         uintptr_t expected = state_of(thread, slot_in_call);
@@ -98,19 +97,22 @@ static bool abandon(pthread_t thread, const char **call)
             continue;
         *call = atomic_load(&slots[i].call);
         note_hung(*call);
+        pthread_detach(thread);
         return true;
     }
     return false;
 }
 
-enum watch_end watch_join(pthread_t thread, int64_t deadline_ns, const char **call)
+enum watch_end watch_join(pthread_t thread, int64_t hung_ns, int64_t busy_ns, const char **call)
 {
     useconds_t step_us = 20;
     while (pthread_tryjoin_np(thread, NULL)) {
-        if (clock_mono_ns() >= deadline_ns) {
-            enum watch_end end = abandon(thread, call) ? WATCH_HUNG : WATCH_BUSY;
+        int64_t now_ns = clock_mono_ns();
+        if (now_ns >= hung_ns && watch_abandon(thread, call))
+            return WATCH_HUNG;
+        if (now_ns >= busy_ns) {
             pthread_detach(thread);
-            return end;
+            return WATCH_BUSY;
         }
         usleep(step_us);
         step_us = step_us < join_step_us_max ? step_us * 2 : join_step_us_max;

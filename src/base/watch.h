@@ -25,9 +25,11 @@ enum watch_end {
     WATCH_HUNG,  /* abandoned inside of a call: it never runs our code again */
     WATCH_BUSY,  /* at the deadline in our own code: everything that it uses must stay, and it may go on */
 };
-/* Waits for the end of a thread of ours until the deadline (CLOCK_MONOTONIC), and detaches it if it did not end.
- * `call`, only where hung: the call. */
-enum watch_end watch_join(pthread_t thread, int64_t deadline_ns, const char **call);
+/* Waits for the end of a thread of ours (CLOCK_MONOTONIC): until hung_ns while it is in a call, until busy_ns while it is
+ * elsewhere. Detaches it if it did not end. `call`, only where hung: the call. */
+enum watch_end watch_join(pthread_t thread, int64_t hung_ns, int64_t busy_ns, const char **call);
+/* Abandons and detaches a thread of ours that is in a call; false: it is in none. */
+bool watch_abandon(pthread_t thread, const char **call);
 
 /* The first call of an abandoned thread, ever, whose name begins with the prefix; NULL: none. What the prefix stands for
  * ("nvml") must not be called again in this process. Any thread. */

@@ -25,6 +25,7 @@ struct amd_trace {
     struct code_store *code, *own_code;
     struct amd_counters *counters; /* NULL: none are collected */
     bool are_limits_written;
+    bool is_left; /* one of rocprofiler's threads may be in it for ever */
 };
 
 /* rocprofiler's callbacks say only what happened: they find the one trace here, while the driver's gate is open. */
@@ -147,8 +148,10 @@ void amd_trace_stop(struct amd_trace *trace)
 {
     if (!atomic_exchange(&trace->is_tracing, false))
         return;
-    rocprofiler_trace_stop(trace->rocprofiler);
+    trace->is_left = !rocprofiler_trace_stop(trace->rocprofiler);
     atomic_store(&current, NULL);
+    if (trace->is_left)
+        return;
     for (int i = 0; i < ROCPROFILER_LANES; i++)
         lane_complete(&trace->lanes[i]);
     recorder_lose(trace->recorder, LOSS_ROCPROFILER_DROPPED, rocprofiler_take_dropped(trace->rocprofiler));
@@ -245,7 +248,7 @@ size_t amd_trace_bytes(const struct amd_trace *trace)
 
 void amd_trace_free(struct amd_trace *trace)
 {
-    if (!trace)
+    if (!trace || trace->is_left)
         return;
     if (trace->own_code)
         code_store_stop(trace->own_code, 0);

@@ -5,6 +5,8 @@
 #include "base/crc32c.h"
 #include "base/intern_cache.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "base/queue.h"
 #include "code/line_table.h"
 #include "code/source_text.h"
@@ -59,7 +61,7 @@ struct code_store {
     /* Held by the worker while it works, but not while it reads a file, which may take for ever where the file lies on
      * another machine. Then it is left alone, and touches nothing that is not its own when it comes back. */
     pthread_mutex_t working;
-    bool is_left;
+    _Atomic bool is_left;
     _Atomic int64_t cpu_ns;
     _Atomic size_t bytes;
 
@@ -382,31 +384,40 @@ size_t code_store_bytes(const struct code_store *store)
     return sizeof *store + atomic_load(&store->waiting_bytes) + atomic_load(&store->bytes);
 }
 
-/* It may be in the middle of reading a file. */
+/* It may be in the middle of reading a file. The mutex is free then; else it is in a write, and goes on with it. */
 static void worker_leave(struct code_store *store)
 {
-    pthread_mutex_lock(&store->working);
-    store->is_left = true;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    bool is_locked = pthread_mutex_timedlock(&store->working, &until) == 0;
+    atomic_store(&store->is_left, true);
     recorder_lose_because(store->options.recorder, LOSS_SOURCE_LIMIT, 1, "a source file could not be read in time");
-    pthread_detach(store->thread);
-    pthread_mutex_unlock(&store->working);
+    if (is_locked)
+        pthread_mutex_unlock(&store->working);
 }
 
 void code_store_stop(struct code_store *store, unsigned deadline_ms)
 {
     if (!store->has_thread)
         return;
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t until_ns = (uint64_t)until.tv_nsec + (deadline_ms + (uint64_t)JOIN_GRACE_MS) * 1000000;
-    until.tv_sec += (time_t)(until_ns / 1000000000);
-    until.tv_nsec = (long)(until_ns % 1000000000);
-    atomic_store(&store->deadline_mono_ns, clock_mono_ns() + (int64_t)deadline_ms * 1000000);
+    const char *call;
+    int64_t now_ns = clock_mono_ns();
+    int64_t wait_ns = stages_until_ns((deadline_ms + INT64_C(1) * JOIN_GRACE_MS) * 1000000) - now_ns;
+    int64_t until_ns = now_ns + wait_ns;
+    /* Of a short wait, too, something is left for the file that is being read. */
+    int64_t grace_ns = JOIN_GRACE_MS * INT64_C(1000000) < wait_ns / 3 ? JOIN_GRACE_MS * INT64_C(1000000) : wait_ns / 3;
+    atomic_store(&store->deadline_mono_ns, deadline_ms ? until_ns - grace_ns : now_ns);
     atomic_store(&store->is_stopping, true);
     sem_post(&store->work);
     store->has_thread = false;
-    if (pthread_timedjoin_np(store->thread, NULL, &until))
+    enum watch_end end = watch_join(store->thread, until_ns, until_ns, &call);
+    if (end == WATCH_HUNG) { /* with the mutex, for ever */
+        atomic_store(&store->is_left, true);
+        recorder_lose_because(store->options.recorder, LOSS_CODE_UNWRITTEN, 1, call);
+    } else if (end == WATCH_BUSY) {
         worker_leave(store);
+    }
 }
 
 void code_store_free(struct code_store *store)

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "capture/buffer_pool.h"
 #include "capture/user_calls.h"
 
@@ -19,6 +21,8 @@ enum {
     buffers_per_round = 64,
     code_deadline_ms = 5000 /* for what waits to be kept at the end */
 };
+
+static const int64_t join_wait_ns = 10 * INT64_C(1000000000); /* where no session limits it */
 
 static void on_stack(void *user, const struct stack_event *event)
 {
@@ -153,6 +157,7 @@ static void flush(struct collector *collector)
 {
     int64_t began_ns = clock_mono_ns(), flushed_ns = clock_wall_ns();
     struct amd_trace *amd = atomic_load(&collector->amd);
+    atomic_store(&collector->doing, COLLECTOR_FLUSHING);
     if (amd)
         amd_trace_flush(amd);
     if (collector->cupti && (!collector->deep || deep_flush_begin(collector->deep))) {
@@ -162,6 +167,7 @@ static void flush(struct collector *collector)
         collector->complete_ns = flushed_ns;
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
+    atomic_store(&collector->doing, COLLECTOR_WORKING);
     collector->flush_ns += clock_mono_ns() - began_ns;
 }
 
@@ -335,40 +341,49 @@ gpufl_status collector_start(struct collector *collector)
 {
     collector->has_thread =
         own_thread_start(&collector->thread, "gpufl-collector", OWN_THREAD_STACK_LARGE, run, collector);
-    if (collector->has_thread)
-        return GPUFL_OK;
-    if (collector->deep)
-        deep_stop(collector->deep);
-    if (atomic_load(&collector->amd))
-        amd_trace_stop(atomic_load(&collector->amd));
-    if (collector->cupti)
-        cupti_trace_stop(collector->cupti);
-    return GPUFL_E_NO_MEMORY;
+    return collector->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
-void collector_stop(struct collector *collector)
+void collector_stop_deep(struct collector *collector)
 {
     if (collector->deep)
         deep_stop(collector->deep);
+}
+
+void collector_stop_amd(struct collector *collector)
+{
     struct amd_trace *amd = atomic_load(&collector->amd);
     if (amd)
         amd_trace_stop(amd);
-    if (collector->cupti) {
-        cupti_trace_stop(collector->cupti);
-        /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
-        if (buffer_pool_lent() > collector->lent_before)
-            recorder_lose(&collector->recorder, cupti_trace_is_stuck() ? LOSS_CUPTI_LEFT : LOSS_TAKEN_OVER, 1);
-    }
-    if (collector->has_thread) {
-        atomic_store(&collector->is_stopping, 1);
-        buffer_pool_wake();
-        pthread_join(collector->thread, NULL);
-        collector->has_thread = false;
-    }
+}
+
+void collector_stop_cupti(struct collector *collector)
+{
+    if (!collector->cupti)
+        return;
+    cupti_trace_stop(collector->cupti);
+    /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
+    if (buffer_pool_lent() > collector->lent_before)
+        recorder_lose(&collector->recorder, cupti_trace_is_stuck() ? LOSS_CUPTI_LEFT : LOSS_TAKEN_OVER, 1);
+}
+
+void collector_leave_engines(struct collector *collector)
+{
+    atomic_store(&collector->are_engines_left, true);
+    cupti_trace_damaged(CUPTI_STUCK);
+    cupti_listen_no_more();
+    if (collector->deep)
+        deep_give_up(collector->deep);
+}
+
+/* Reads and writes everything that is left, where the thread does so no more. */
+static void finish(struct collector *collector)
+{
+    struct amd_trace *amd = atomic_load(&collector->amd);
     tick_scale_update(&collector->scale);
     while (read_round(collector)) {
     }
-    if (collector->cupti)
+    if (collector->cupti && !cupti_trace_is_stuck())
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     if (collector->stacks)
         stacks_settle(collector->stacks, true);
@@ -378,7 +393,7 @@ void collector_stop(struct collector *collector)
         amd_trace_finish(amd, collector->joiner);
     if (collector->code)
         code_store_stop(collector->code, code_deadline_ms);
-    if (collector->deep)
+    if (collector->deep && !atomic_load(&collector->are_engines_left))
         deep_finish(collector->deep);
     tell_news(collector);
     scope_tracker_close_open(collector->scopes, clock_wall_ns());
@@ -387,11 +402,31 @@ void collector_stop(struct collector *collector)
     collector_write_overhead(collector);
 }
 
+enum watch_end collector_finish(struct collector *collector)
+{
+    enum watch_end end = WATCH_ENDED;
+    if (collector->has_thread) {
+        const char *call;
+        atomic_store(&collector->is_stopping, 1);
+        buffer_pool_wake();
+        collector->has_thread = false;
+        end = watch_join(collector->thread, stages_until_ns(join_wait_ns), INT64_MAX, &call);
+    }
+    if (end == WATCH_HUNG)
+        cupti_trace_damaged(CUPTI_STUCK);
+    /* Abandoned in a flush, the thread has left everything in order, and somebody else can go on. */
+    if (end == WATCH_HUNG && atomic_load(&collector->doing) == COLLECTOR_FLUSHING)
+        end = WATCH_ENDED;
+    if (end == WATCH_ENDED)
+        finish(collector);
+    return end;
+}
+
 void collector_free(struct collector *collector)
 {
     if (!collector)
         return;
-    if (!deep_free(collector->deep))
+    if (atomic_load(&collector->are_engines_left) || !deep_free(collector->deep))
         return; /* threads that are left in CUPTI have our recorder, names and kernels */
     amd_trace_free(atomic_load(&collector->amd));
     activity_joiner_free(collector->joiner);

@@ -5,6 +5,7 @@
 #ifndef GPUFL_CAPTURE_COLLECTOR_H
 #define GPUFL_CAPTURE_COLLECTOR_H
 
+#include "base/watch.h"
 #include "capture/amd_trace.h"
 #include "capture/deep.h"
 #include "driver/cupti.h"
@@ -49,9 +50,16 @@ void collector_tell_news(struct collector *collector);
 struct deep *collector_deep(struct collector *collector);
 /* Starts the thread. Afterwards only it writes through the recorder until collector_stop returned. */
 NODISCARD gpufl_status collector_start(struct collector *collector);
-/* Stops CUPTI, reads and writes everything, joins the thread. */
-void collector_stop(struct collector *collector);
-void collector_free(struct collector *collector);
+/* The end, one after the other: stops the engines above Trace, rocprofiler, CUPTI; then joins the thread, reads and writes
+ * everything. Each may hang in a vendor's library, except where base/stages.h bounds it. */
+void collector_stop_deep(struct collector *collector);
+void collector_stop_amd(struct collector *collector);
+void collector_stop_cupti(struct collector *collector);
+/* Where one of those three was given up: nothing of them is called or freed any more. Any thread. */
+void collector_leave_engines(struct collector *collector);
+/* WATCH_HUNG: the thread was abandoned in a call, and what it held is lost. Never WATCH_BUSY: it waits. */
+enum watch_end collector_finish(struct collector *collector);
+void collector_free(struct collector *collector); /* keeps what threads that were left may still use */
 /* In a forked child: nothing of it may be touched again. */
 void collector_abandon(struct collector *collector);
 

@@ -28,7 +28,10 @@ struct collector {
     pthread_t thread;
     bool has_thread;
     _Atomic int is_stopping;
-    int64_t complete_ns; /* kernel records until then were read */
+    /* Of the thread: where it may be abandoned without losing what the collector holds. */
+    _Atomic enum collector_doing { COLLECTOR_WORKING, COLLECTOR_FLUSHING } doing;
+    _Atomic bool are_engines_left; /* one did not stop in time, and its threads may go on */
+    int64_t complete_ns;           /* kernel records until then were read */
     int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
     int64_t flush_ns, cpu_ns;
     uint32_t lent_before; /* buffers that never came back from an earlier session */

@@ -281,6 +281,16 @@ void deep_stop(struct deep *deep)
         pm_sampler_stop(deep->pm);
 }
 
+void deep_give_up(struct deep *deep)
+{
+    if (deep->windows)
+        deep_windows_give_up(deep->windows);
+    if (deep->sampler)
+        pc_sampler_give_up(deep->sampler);
+    if (deep->ranges)
+        range_counters_give_up(deep->ranges);
+}
+
 void deep_finish(struct deep *deep)
 {
     deep_round(deep, INT64_MAX);
@@ -293,7 +303,7 @@ bool deep_free(struct deep *deep)
 {
     if (!deep)
         return true;
-    if (deep_windows_are_left(deep->windows) || pc_sampler_is_stuck(deep->sampler))
+    if (deep_windows_are_left(deep->windows) || pc_sampler_is_stuck(deep->sampler) || pm_sampler_is_left(deep->pm))
         return false; /* CUPTI and threads may still use it */
     deep_windows_free(deep->windows);
     sass_counters_free(deep->counters);

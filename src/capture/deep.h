@@ -58,6 +58,8 @@ bool deep_flush_begin(struct deep *deep);
 void deep_flush_end(struct deep *deep);
 /* Before the trace stops: ends counting and sampling. */
 void deep_stop(struct deep *deep);
+/* Where deep_stop does not return: lets launches pass that wait for it. Any thread, does not block. */
+void deep_give_up(struct deep *deep);
 /* After the last record was read: writes the rest. */
 void deep_finish(struct deep *deep);
 bool deep_free(struct deep *deep);    /* NULL is a no-op; false: threads are left that use it, so it stays */

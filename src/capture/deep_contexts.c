@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/deep_contexts.h"
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/stages.h"
 
 void deep_contexts_init(struct deep_contexts *contexts)
 {
@@ -101,7 +101,7 @@ static void waiter_set(struct deep_contexts *contexts, struct gpu_waiter *waiter
 
 bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
 {
-    int64_t until_ns = clock_mono_ns() + wait_ms * INT64_C(1000000);
+    int64_t until_ns = stages_until_ns(wait_ms * INT64_C(1000000));
     struct gpu_waiter *waiter = waiter_of(contexts);
     bool has_refused = false;
     contexts->has_refused = false;

@@ -459,6 +459,11 @@ bool deep_windows_are_left(const struct deep_windows *windows)
     return windows && windows->is_left;
 }
 
+void deep_windows_give_up(struct deep_windows *windows)
+{
+    launch_gate_give_up(&windows->quiet.gate);
+}
+
 void deep_windows_release(struct deep_windows *windows)
 {
     quiet_moment_end(&windows->quiet);

@@ -50,6 +50,7 @@ void deep_windows_write(struct deep_windows *windows);
  * must follow before the trace stops. False: one of both did not end in time. */
 bool deep_windows_stop(struct deep_windows *windows);
 void deep_windows_release(struct deep_windows *windows);
+void deep_windows_give_up(struct deep_windows *windows); /* launches that wait pass; any thread */
 /* After such a stop: CUPTI was left counting. Then neither counters nor sampler may be stopped, and they must stay. */
 bool deep_windows_are_left(const struct deep_windows *windows); /* NULL: no */
 void deep_windows_free(struct deep_windows *windows);           /* after stop; NULL is a no-op */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stages.h"
 
 #include <errno.h>
 #include <time.h>
@@ -40,7 +41,7 @@ static void wake(struct launch_gate *gate)
 /* Waits until the gate is open (is_entering) or empty; false: not in time. */
 static bool await(struct launch_gate *gate, bool is_entering, uint32_t wait_ms)
 {
-    int64_t until_ns = clock_mono_ns() + wait_ms * INT64_C(1000000);
+    int64_t until_ns = stages_until_ns(wait_ms * INT64_C(1000000));
     const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     bool is_in_time = true;
     pthread_mutex_lock(&gate->lock);

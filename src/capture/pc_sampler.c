@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
 
@@ -92,7 +94,12 @@ static bool last_samples_await(struct pc_sampler *sampler)
     if (sampler->breaks.has_breaks && quiet_moment_begin_last(&sampler->breaks.quiet))
         return true;
     quiet_moment_end(&sampler->breaks.quiet);
-    uint64_t wait_ns = (uint64_t)pc_sampler_worker_ms(sampler) * 1250000; /* a round, and what it takes */
+    int64_t round_ns = (int64_t)pc_sampler_worker_ms(sampler) * 1250000; /* and what it takes */
+    int64_t left_ns = stages_until_ns(INT64_MAX / 2) - clock_mono_ns(), most_ns = left_ns / 4 * 3;
+    int64_t wait_ns = round_ns < most_ns ? round_ns : most_ns > 0 ? most_ns : 0;
+    if (wait_ns < round_ns)
+        recorder_lose_because(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1,
+                              "the session had too little time to end (exit_timeout_ms) to wait for the last samples");
     const struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
     return false;
@@ -382,16 +389,15 @@ static int join_wait_s(const struct pc_sampler *sampler)
     return JOIN_WAIT_S + (sampler->breaks.has_breaks ? (QUIET_GATE_LAST_MS + 2 * QUIET_WAIT_MS) / 1000 : 0);
 }
 
-/* The thread is in CUPTI and does not come back; the program must end all the same. */
-static void sampler_give_up(struct pc_sampler *sampler)
+/* The thread is in CUPTI and does not come back; the program must end all the same. call: NULL where unknown. */
+static void sampler_give_up(struct pc_sampler *sampler, const char *call)
 {
     struct problem problem;
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                      "CUPTI did not come back from %s within %d s, so it is left alone; what it still had, kernel "
+                      "CUPTI did not come back from %s in time (%s), so it is left alone; what it still had, kernel "
                       "records among it, is missing",
-                      atomic_load(&sampler->activity), join_wait_s(sampler));
+                      atomic_load(&sampler->activity), call ? call : "call unknown");
     atomic_store(&sampler->is_stuck, true);
-    pthread_detach(sampler->thread);
     launch_gate_give_up(&sampler->breaks.quiet.gate); /* it may have closed it */
     pc_sampler_note(sampler, &problem);
     pc_breaks_stop(sampler);
@@ -405,12 +411,18 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     sampler->is_stop_quiet = is_quiet;
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
-    const struct timespec until = in_seconds(join_wait_s(sampler));
+    const char *call = NULL;
+    int64_t until_ns = stages_until_ns(join_wait_s(sampler) * INT64_C(1000000000));
     if (!sampler->has_thread)
         contexts_end(sampler, is_quiet); /* launches need not be told any more: there is no quiet moment */
-    else if (pthread_timedjoin_np(sampler->thread, NULL, &until))
-        sampler_give_up(sampler);
+    else if (watch_join(sampler->thread, until_ns, until_ns, &call) != WATCH_ENDED)
+        sampler_give_up(sampler, call);
     sampler->has_thread = false;
+}
+
+void pc_sampler_give_up(struct pc_sampler *sampler)
+{
+    launch_gate_give_up(&sampler->breaks.quiet.gate);
 }
 
 bool pc_sampler_is_stuck(const struct pc_sampler *sampler)

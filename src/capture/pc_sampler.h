@@ -65,6 +65,7 @@ void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns);
 /* Takes the last samples of all contexts and joins the thread. is_quiet: no launch is or will be under way while it
  * runs, so that sampling can be switched off; else it goes on unread, for the next session of the process. */
 void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet);
+void pc_sampler_give_up(struct pc_sampler *sampler); /* launches that wait pass; any thread */
 /* After stop: its thread was left in CUPTI, and may use what it was given if it comes back. NULL: no. */
 bool pc_sampler_is_stuck(const struct pc_sampler *sampler);
 void pc_sampler_free(struct pc_sampler *sampler);    /* stops, not quietly, what runs; NULL is a no-op */

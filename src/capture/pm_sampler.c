@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "capture/pm_device.h"
 #include "format/json.h"
 
@@ -18,6 +20,9 @@ enum {
     ring_bytes = 8 << 20,
     wanted_max = 64 /* bits of a mask */
 };
+
+static const int64_t join_wait_ns =
+    10 * INT64_C(1000000000); /* where no session limits it; a decode takes milliseconds */
 
 /* What the collector writes about a device; filled before is_ready. */
 struct pm_config {
@@ -45,7 +50,7 @@ struct pm_sampler {
     bool is_stopping;
 
     pthread_t thread;
-    bool has_thread, has_metric_ids;
+    bool has_thread, has_metric_ids, is_left;
     uint32_t metric_ids[METRICS_MAX]; /* the collector's */
     _Atomic uint32_t devices_used, devices_failed;
     _Atomic int64_t cpu_ns;
@@ -318,6 +323,8 @@ void pm_sampler_write(struct pm_sampler *sampler)
 
 void pm_sampler_stop(struct pm_sampler *sampler)
 {
+    if (sampler->is_left)
+        return;
     if (!sampler->has_thread) {
         (void)decode_all(sampler, true);
         return;
@@ -326,8 +333,19 @@ void pm_sampler_stop(struct pm_sampler *sampler)
     sampler->is_stopping = true;
     pthread_cond_signal(&sampler->wake);
     pthread_mutex_unlock(&sampler->wake_mutex);
-    pthread_join(sampler->thread, NULL);
+    const char *call;
+    int64_t until_ns = stages_until_ns(join_wait_ns);
     sampler->has_thread = false;
+    if (watch_join(sampler->thread, until_ns, until_ns, &call) == WATCH_ENDED)
+        return;
+    sampler->is_left = true; /* its thread may still use it */
+    cupti_trace_damaged(CUPTI_STUCK);
+    pm_feed_lose(&sampler->feed, &sampler->feed.overflows, LOSS_PM_OVERFLOW, 1);
+}
+
+bool pm_sampler_is_left(const struct pm_sampler *sampler)
+{
+    return sampler && sampler->is_left;
 }
 
 static void release(struct pm_sampler *sampler)
@@ -341,6 +359,8 @@ void pm_sampler_free(struct pm_sampler *sampler)
     if (!sampler)
         return;
     pm_sampler_stop(sampler);
+    if (sampler->is_left)
+        return;
     pthread_cond_destroy(&sampler->wake);
     pthread_mutex_destroy(&sampler->wake_mutex);
     pthread_mutex_destroy(&sampler->feed_mutex);
@@ -359,7 +379,8 @@ void pm_sampler_abandon(struct pm_sampler *sampler)
 bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem)
 {
     bool is_found = false;
-    pthread_mutex_lock(&sampler->feed_mutex);
+    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* its thread is in CUPTI, perhaps for ever: asked again later */
+        return false;
     for (uint32_t i = 0; i < sampler->device_count && !is_found; i++) {
         is_found = sampler->devices[i].status != GPUFL_OK || sampler->devices[i].has_failed;
         if (is_found)
@@ -386,7 +407,8 @@ gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *prob
 size_t pm_sampler_bytes(struct pm_sampler *sampler)
 {
     size_t bytes = sizeof *sampler + ring_bytes;
-    pthread_mutex_lock(&sampler->feed_mutex);
+    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* a moment's error is better than waiting for CUPTI */
+        return bytes;
     for (uint32_t i = 0; i < sampler->device_count; i++)
         if (sampler->devices[i].sampling)
             bytes += pm_sampling_facts(sampler->devices[i].sampling)->image_bytes +

@@ -46,8 +46,9 @@ NODISCARD gpufl_status pm_sampler_start(struct pm_sampler *sampler, struct probl
 void pm_sampler_write(struct pm_sampler *sampler);
 /* Takes the last samples and joins the thread. */
 void pm_sampler_stop(struct pm_sampler *sampler);
-void pm_sampler_free(struct pm_sampler *sampler);    /* stops; NULL is a no-op */
-void pm_sampler_abandon(struct pm_sampler *sampler); /* after fork in the child */
+bool pm_sampler_is_left(const struct pm_sampler *sampler); /* after stop: its thread hangs in CUPTI. NULL: no */
+void pm_sampler_free(struct pm_sampler *sampler);          /* stops; NULL is a no-op */
+void pm_sampler_abandon(struct pm_sampler *sampler);       /* after fork in the child */
 /* Why the first device that failed, or could once not be read, did; false: none has. */
 bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem);
 /* After the stop: GPUFL_OK, or why there is not one sample. */

@@ -384,6 +384,11 @@ void range_counters_stop(struct range_counters *counters)
     }
 }
 
+void range_counters_give_up(struct range_counters *counters)
+{
+    launch_gate_give_up(&counters->gate);
+}
+
 void range_counters_free(struct range_counters *counters)
 {
     if (!counters)

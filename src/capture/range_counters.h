@@ -56,6 +56,7 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
 void range_counters_write(struct range_counters *counters);
 /* Ends all contexts; afterwards write once more, then free. No other function may be running or follow. */
 void range_counters_stop(struct range_counters *counters);
+void range_counters_give_up(struct range_counters *counters); /* launches that wait pass; any thread */
 void range_counters_free(struct range_counters *counters);
 /* In a forked child: nothing of it may be touched again. */
 void range_counters_abandon(struct range_counters *counters);

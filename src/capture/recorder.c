@@ -46,7 +46,7 @@ enum { written_batch_count = sizeof written_batches / sizeof *written_batches };
 static bool is_counted(int reason)
 {
     return reason != LOSS_TAKEN_OVER && reason != LOSS_PM_OVERFLOW && reason != LOSS_PC_BUFFER_FULL &&
-           reason != LOSS_PC_FAILED && reason != LOSS_DRIVER_GONE;
+           reason != LOSS_PC_FAILED && reason != LOSS_DRIVER_GONE && reason != LOSS_HUNG_CALL;
 }
 
 void recorder_open_plain(struct recorder *recorder, struct log_writer *writer, const char *session_id,
@@ -80,6 +80,15 @@ void recorder_close(struct recorder *recorder)
     for (int i = 0; i < DICTIONARY_COUNT; i++)
         bytes_free(&recorder->entries[i]);
     bytes_free(&recorder->line);
+}
+
+void recorder_take_losses(struct recorder *recorder, const struct recorder *abandoned)
+{
+    for (int i = 0; i < LOSS_REASON_COUNT; i++) {
+        atomic_store(&recorder->lost[i], atomic_load(&abandoned->lost[i]));
+        recorder->lost_written[i] = abandoned->lost_written[i];
+    }
+    recorder->channels |= abandoned->channels;
 }
 
 struct bytes *recorder_begin(struct recorder *recorder, enum record_type type)

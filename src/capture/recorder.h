@@ -112,6 +112,8 @@
       "which launch the counters belong to is not known; they are written without its name")                         \
     X(LOSS_DRIVER_GONE, "driver_gone", "device_metric_batch",                                                        \
       "NVML stopped answering; GPUs are not sampled until it answers again")                                         \
+    X(LOSS_HUNG_CALL, "hung_call", "unknown",                                                                        \
+      "a call to a GPU library or to the disk did not return in time; its thread was abandoned")                     \
     X(LOSS_PENDING, "pending_full", "api_lead_ns",                                                                   \
       "too many records waited for their API call; they are written without its time, thread and scope")
 
@@ -148,6 +150,8 @@ NODISCARD gpufl_status recorder_open(struct recorder *recorder, struct log_write
 void recorder_open_plain(struct recorder *recorder, struct log_writer *writer, const char *session_id,
                          const char *app_name, unsigned channels);
 void recorder_close(struct recorder *recorder); /* frees; flush first */
+/* Takes the losses of a recorder whose thread was abandoned, so that they are written. */
+void recorder_take_losses(struct recorder *recorder, const struct recorder *abandoned);
 
 /* A zeroed row of the type at that time (column 0 is set); never NULL after a good open. */
 int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t time_ns);

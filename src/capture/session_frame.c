@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/session_frame.h"
 
+#include "base/clock.h"
+#include "base/stages.h"
 #include "capture/host_metrics.h"
 #include "format/json.h"
 
@@ -70,7 +72,8 @@ void session_frame_start(struct recorder *recorder, const struct session_frame *
 void session_frame_end(struct recorder *recorder, int64_t now_ns)
 {
     /* What the disk refused until now is in the loss records, and the totals are final. */
-    (void)log_writer_settle(recorder->writer, settle_ms);
+    int64_t wait_ns = stages_until_ns(settle_ms * INT64_C(1000000)) - clock_mono_ns();
+    (void)log_writer_settle(recorder->writer, wait_ns > 0 ? (unsigned)(wait_ns / 1000000) : 0);
     recorder_flush(recorder, 0);
     struct bytes totals = {0};
     recorder_append_totals(recorder, &totals);

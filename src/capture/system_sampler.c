@@ -13,11 +13,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
 #include "base/queue.h"
 #include "capture/system_records.h"
 
 #define HOLD_ENTERED (UINT64_C(1) << 32)
 #define HOLD_COUNT_MASK (HOLD_ENTERED - 1)
+
+static const int64_t join_wait_ns = 10 * INT64_C(1000000000); /* where no session limits it */
 
 enum { WINDOW_COUNT_MAX = 64, WINDOW_NAME_SIZE = 256 };
 
@@ -225,18 +228,23 @@ gpufl_status system_sampler_run(struct system_sampler *sampler)
     return sampler->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
-void system_sampler_stop(struct system_sampler *sampler)
+enum watch_end system_sampler_stop(struct system_sampler *sampler)
 {
     if (!sampler)
-        return;
+        return WATCH_ENDED;
     if (sampler->has_thread) {
         atomic_store(&sampler->is_stopping, true);
         futex_wake(sampler);
-        pthread_join(sampler->thread, NULL);
+        const char *call;
+        int64_t until_ns = stages_until_ns(join_wait_ns);
+        enum watch_end end = watch_join(sampler->thread, until_ns, until_ns, &call);
+        if (end != WATCH_ENDED)
+            return end;
     }
     system_records_close(&sampler->records);
     pthread_mutex_destroy(&sampler->records_mutex);
     free(sampler);
+    return WATCH_ENDED;
 }
 
 void system_sampler_abandon(struct system_sampler *sampler)
@@ -316,7 +324,7 @@ bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain
                              uint32_t *device_id)
 {
     bool is_found = false;
-    pthread_mutex_lock(&sampler->records_mutex);
+    /* Without the mutex, which the thread holds while it is in a driver: what is read here does not change. */
     const struct gpu_telemetry *gpu = &sampler->records.gpu;
     *device_id = gpu->device_count;
     for (uint32_t i = 0; i < gpu->device_count && !is_found; i++) {
@@ -327,6 +335,5 @@ bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain
         if (is_found)
             *device_id = gpu->devices[i].info.index;
     }
-    pthread_mutex_unlock(&sampler->records_mutex);
     return is_found;
 }

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "base/watch.h"
 #include "logfile/writer.h"
 
 struct system_sampler; /* opaque */
@@ -24,7 +25,9 @@ NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const s
                                             struct problem *gpu_problem);
 /* Starts the thread. To be called when job_start is written: before it nothing is, and windows and holds wait. */
 NODISCARD gpufl_status system_sampler_run(struct system_sampler *sampler);
-void system_sampler_stop(struct system_sampler *sampler);    /* last sample, flush, join, free; NULL is a no-op */
+/* Last sample, flush, join, free; NULL is a no-op. WATCH_HUNG: its thread was abandoned in a call, WATCH_BUSY: it may still
+ * use the writer; then nothing is freed. */
+enum watch_end system_sampler_stop(struct system_sampler *sampler);
 void system_sampler_abandon(struct system_sampler *sampler); /* after fork in the child */
 /* A named window: writes system_start/system_stop and keeps sampling on between. Any thread. */
 void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start);

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/own_thread.h"
+#include "base/stages.h"
+#include "base/watch.h"
 
 #include <errno.h>
 #include <time.h>
@@ -42,20 +44,16 @@ bool turn_thread_start(struct turn_thread *thread)
 
 bool turn_thread_end(struct turn_thread *thread, uint32_t wait_ms)
 {
-    struct timespec until;
+    const char *call;
     if (!thread->has_thread)
         return true;
     pthread_mutex_lock(&thread->mutex);
     thread->is_ending = true;
     pthread_cond_signal(&thread->wake);
     pthread_mutex_unlock(&thread->mutex);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_ms / 1000;
     thread->has_thread = false;
-    if (!pthread_timedjoin_np(thread->thread, NULL, &until))
-        return true;
-    pthread_detach(thread->thread);
-    return false;
+    int64_t until_ns = stages_until_ns(wait_ms * INT64_C(1000000));
+    return watch_join(thread->thread, until_ns, until_ns, &call) == WATCH_ENDED;
 }
 
 void turn_thread_destroy(struct turn_thread *thread)

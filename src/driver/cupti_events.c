@@ -4,6 +4,7 @@
 #include "driver/cupti_events.h"
 
 #include "driver/cuda.h"
+#include "base/stages.h"
 #include "driver/cuda_abi.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_subscription.h"
@@ -332,13 +333,15 @@ void cupti_silence(struct cupti *cupti)
     atomic_store(&events.on_call, NULL);
 }
 
-void cupti_release(struct cupti *cupti)
+bool cupti_release(struct cupti *cupti)
 {
+    const int64_t wait_ns = 1000000000; /* callbacks take microseconds, but for a context up to a second */
     if (events.subscriber)
         cupti_note(cupti, "cuptiUnsubscribe", cupti->call.unsubscribe(events.subscriber));
     events.subscriber = NULL;
-    gate_close(&events.gate);
+    bool is_empty = gate_close_until(&events.gate, stages_until_ns(wait_ns));
     atomic_store(&events.listener, NULL);
+    return is_empty;
 }
 
 void cupti_subscription_abandon(void)

@@ -13,8 +13,9 @@ NODISCARD gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, si
 bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
                         void (*on_call)(const struct user_call *call, bool is_enter));
 void cupti_silence(struct cupti *cupti); /* no callback any more */
-void cupti_release(struct cupti *cupti); /* nothing is called after it returns */
-void cupti_subscription_abandon(void);   /* in a forked child: the listener is the parent's */
+/* Nothing is called after it returned true; false: a callback is still under way, perhaps for ever. */
+bool cupti_release(struct cupti *cupti);
+void cupti_subscription_abandon(void); /* in a forked child: the listener is the parent's */
 /* What a failed call means and what to do about it. */
 gpufl_status cupti_refusal(struct cupti *cupti, const char *function, int result, struct problem *problem);
 

@@ -4,6 +4,8 @@
  * or after a trace stops, so the state they use is process-wide and entered
  * through a gate that stop closes and then waits to be empty. */
 #include "driver/cuda.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_events.h"
 #include "driver/cupti_fork.h"
@@ -27,6 +29,7 @@ static struct trace {
     enum { API_UNDECIDED, API_BY_CALL, API_BY_KIND } api_way; /* for the life of the process, see below */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
+static const int64_t gate_wait_ns = 1000000000; /* for callbacks that are under way: they take microseconds */
 
 /* Before 12.9 CUPTI can crash when it gets no buffer. It gets one of these
  * instead, and what it writes there is counted as dropped. */
@@ -229,9 +232,10 @@ static void undo(struct cupti *cupti)
 
 static void release(struct cupti *cupti)
 {
-    if (atomic_load(&trace.damage) != CUPTI_STUCK)
-        cupti_release(cupti);
-    gate_close(&trace.gate);
+    if (atomic_load(&trace.damage) != CUPTI_STUCK && !cupti_release(cupti))
+        cupti_trace_damaged(CUPTI_STUCK); /* a thread of the program is still in a callback */
+    if (!gate_close_until(&trace.gate, stages_until_ns(gate_wait_ns)))
+        cupti_trace_damaged(CUPTI_STUCK);
 }
 
 static gpufl_status enable_kernels(struct cupti *cupti, struct problem *problem)
@@ -286,6 +290,10 @@ gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_opt
     *result = (struct cupti_trace_result){0};
     if (!options->buffer_request || !options->buffer_complete)
         return problem_set(problem, GPUFL_E_INVALID, "a trace needs both buffer functions");
+    const char *hung = watch_hung("cu");
+    if (hung)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                           "%s did not return in an earlier session of this process; CUPTI is not used again", hung);
     pthread_mutex_lock(&trace_lock);
     gpufl_status status;
     if (trace.is_running)
@@ -330,7 +338,7 @@ void cupti_trace_stop(struct cupti *cupti)
     if (!is_stuck) {
         pthread_mutex_lock(&trace_lock);
     } else if (pthread_mutex_trylock(&trace_lock)) {
-        gate_close(&trace.gate); /* a thread is in CUPTI with the lock, perhaps for good */
+        (void)gate_close_until(&trace.gate, stages_until_ns(gate_wait_ns)); /* a thread is in CUPTI with the lock */
         return;
     }
     if (trace.is_running) {

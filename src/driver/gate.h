@@ -4,6 +4,8 @@
 #ifndef GPUFL_DRIVER_GATE_H
 #define GPUFL_DRIVER_GATE_H
 
+#include "base/clock.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,6 +40,19 @@ static inline void gate_close(struct gate *gate)
     atomic_store(&gate->is_open, false);
     while (atomic_load(&gate->inside))
         sched_yield();
+}
+
+/* The same, until then at most (CLOCK_MONOTONIC); false: somebody is still inside, and what is used there must stay. For
+ * functions that call a vendor's library, which may hang. */
+static inline bool gate_close_until(struct gate *gate, int64_t until_ns)
+{
+    atomic_store(&gate->is_open, false);
+    while (atomic_load(&gate->inside)) {
+        if (clock_mono_ns() >= until_ns)
+            return false;
+        sched_yield();
+    }
+    return true;
 }
 
 /* In a forked child: whoever was inside is a thread of the parent. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding rocprofiler-sdk, registering with it, and the life of the one trace. */
 #include "base/clock.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "driver/rocprofiler_lookup.h"
 #include "driver/rocprofiler_table.h"
 
@@ -158,7 +160,7 @@ static void on_finalize(void *tool_data)
 {
     (void)tool_data;
     struct rocprofiler *rocprofiler = &the_rocprofiler;
-    if (rocprofiler->granted && !rocprofiler_await(rocprofiler))
+    if (rocprofiler->granted && !watch_hung("rocprofiler") && !rocprofiler_await(rocprofiler))
         atomic_fetch_add(&rocprofiler->dropped, 1); /* at least */
     atomic_store(&rocprofiler->state, ROCPROFILER_FINALIZED);
 }
@@ -259,6 +261,11 @@ static gpufl_status start_contexts(struct rocprofiler *rocprofiler, unsigned fea
 gpufl_status rocprofiler_trace_start(struct rocprofiler *rocprofiler, const struct rocprofiler_trace_options *options,
                                      struct rocprofiler_trace_result *result, struct problem *problem)
 {
+    const char *hung = watch_hung("rocprofiler");
+    if (hung)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED,
+                           "%s did not return in an earlier session of this process; rocprofiler is not used again",
+                           hung);
     gpufl_status status = GPUFL_OK;
     switch (atomic_load(&rocprofiler->state)) {
     case ROCPROFILER_UNREGISTERED:
@@ -301,10 +308,11 @@ void rocprofiler_flush(struct rocprofiler *rocprofiler)
     }
 }
 
-void rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
+bool rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
 {
+    const int64_t gate_wait_ns = 1000000000; /* for callbacks that are under way */
     if (!rocprofiler->granted)
-        return;
+        return true;
     if (atomic_load(&rocprofiler->state) == ROCPROFILER_READY) {
         if (rocprofiler->granted & ROCPROFILER_COUNTERS)
             (void)rocprofiler->call.stop_context(rocprofiler->counter_context);
@@ -312,9 +320,11 @@ void rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
         if (!rocprofiler_await(rocprofiler))
             atomic_fetch_add(&rocprofiler->dropped, 1); /* at least: what the buffer held finds nobody later */
     }
-    gate_close(&rocprofiler->gate);
-    rocprofiler_counting_end();
+    bool is_empty = gate_close_until(&rocprofiler->gate, stages_until_ns(gate_wait_ns));
+    if (is_empty)
+        rocprofiler_counting_end();
     rocprofiler->granted = 0;
+    return is_empty;
 }
 
 uint64_t rocprofiler_take_dropped(struct rocprofiler *rocprofiler)

@@ -90,8 +90,8 @@ NODISCARD gpufl_status rocprofiler_trace_start(struct rocprofiler *rocprofiler,
 /* Hands over what the buffers hold, and reads the clock again. */
 void rocprofiler_flush(struct rocprofiler *rocprofiler);
 /* Stops, and waits at most two seconds for the records of work that was started; no function of the sink is called after
- * it returned. */
-void rocprofiler_trace_stop(struct rocprofiler *rocprofiler);
+ * it returned true. False: one is under way, perhaps for ever. */
+bool rocprofiler_trace_stop(struct rocprofiler *rocprofiler);
 enum rocprofiler_awaited_kind {
     ROCPROFILER_AWAITED_KERNELS,
     ROCPROFILER_AWAITED_COPIES,

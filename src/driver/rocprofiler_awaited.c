@@ -5,6 +5,7 @@
  * trace each piece of work that was started is waited for, boundedly, and what
  * does not come is counted. */
 #include "base/clock.h"
+#include "base/stages.h"
 #include "driver/rocprofiler_table.h"
 
 #include <time.h>
@@ -71,7 +72,7 @@ static uint64_t delivered_of_unreported(const struct rocprofiler *rocprofiler, b
 
 bool rocprofiler_await(struct rocprofiler *rocprofiler)
 {
-    const int64_t begin_ns = clock_mono_ns(), deadline_ns = begin_ns + (int64_t)wait_ms * 1000000;
+    const int64_t begin_ns = clock_mono_ns(), deadline_ns = stages_until_ns((int64_t)wait_ms * 1000000);
     int64_t quiet_since_ns = begin_ns;
     uint64_t seen = 0;
     for (long pause_us = first_pause_us;;

@@ -5,9 +5,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message_socket.h"
+#include "base/stages.h"
+#include "base/watch.h"
 #include "capture/buffer_pool.h"
 #include "capture/collector.h"
-#include "capture/session_frame.h"
 #include "capture/thread_log.h"
 #include "driver/cuda.h"
 #include "driver/fork.h"
@@ -20,6 +21,7 @@
 #include "sdk/python_exit.h"
 #include "sdk/scope_listeners.h"
 #include "sdk/session_mutex.h"
+#include "sdk/session_end.h"
 #include "sdk/session_records.h"
 #include "sdk/writer_options.h"
 
@@ -29,8 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { close_deadline_ms = 2000 }; /* for what still waits to be written, and to be sealed */
 
 int gpufl_recording;
 
@@ -147,14 +147,32 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
     return GPUFL_OK;
 }
 
-static void close_parts(void)
+static void forget_parts(void)
 {
-    system_sampler_stop(session.sampler);
-    collector_free(session.collector);
-    log_writer_close(session.writer, close_deadline_ms);
     session.sampler = NULL;
     session.collector = NULL;
     session.writer = NULL;
+}
+
+/* Of a session that did not begin. */
+static void close_parts(void)
+{
+    (void)system_sampler_stop(session.sampler);
+    collector_free(session.collector);
+    log_writer_close(session.writer, (unsigned)session.options.exit_timeout_ms);
+    forget_parts();
+}
+
+static void end_parts(void)
+{
+    struct session_parts parts = {.writer = session.writer,
+                                  .collector = session.collector,
+                                  .sampler = session.sampler,
+                                  .timeout_ms = (uint32_t)session.options.exit_timeout_ms};
+    memcpy(parts.session_id, session.session_id, sizeof parts.session_id);
+    memcpy(parts.app_name, session.options.app_name, sizeof parts.app_name);
+    session_end(&parts);
+    forget_parts();
 }
 
 static void offer_scopes(void)
@@ -174,15 +192,7 @@ static void leave_session(void)
     if (!is_last)
         return;
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELEASE);
-    scope_listeners_remove();
-    collector_stop(session.collector); /* its last overhead record still asks the sampler */
-    system_sampler_stop(session.sampler);
-    session.sampler = NULL;
-    struct recorder *recorder = collector_recorder(session.collector);
-    session_frame_end(recorder, clock_wall_ns());
-    if (recorder_lost_total(recorder))
-        log_message(GPUFL_LOG_WARNING, "session %s has losses; run 'gpufl verify %s'", session.session_id, session.dir);
-    close_parts();
+    end_parts();
     log_print_held();
     session.is_running = false;
 }
@@ -211,6 +221,9 @@ static void after_fork_in_child(void)
 {
     bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */
     log_abandon();
+    watch_after_fork_in_child();
+    stages_after_fork_in_child();
+    session_end_after_fork_in_child();
     driver_after_fork_in_child(is_whole);
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELEASE);
     scope_listeners_abandon();
@@ -221,9 +234,7 @@ static void after_fork_in_child(void)
     }
     thread_logs_forget();
     buffer_pool_abandon();
-    session.writer = NULL;
-    session.sampler = NULL;
-    session.collector = NULL;
+    forget_parts();
     session.is_running = session.is_injected = false;
     session.users = 0;
     atomic_store(&session.is_injection_due, false);
@@ -255,6 +266,8 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     session_id_make(session.session_id);
     session.gpu_problem = (struct problem){""};
     status = open_parts(is_injected, problem, &session.gpu_problem);
+    if (status == GPUFL_OK && !session_keeper_start())
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "gpufl's threads could not start");
     if (status != GPUFL_OK) {
         close_parts();
         return status;
@@ -269,13 +282,10 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
                        session.gpu_problem.text);
     offer_scopes();
     status = collector_start(session.collector);
-    if (status == GPUFL_OK && (status = system_sampler_run(session.sampler)) != GPUFL_OK) {
-        scope_listeners_remove();
-        collector_stop(session.collector);
-    }
+    if (status == GPUFL_OK)
+        status = system_sampler_run(session.sampler);
     if (status != GPUFL_OK) {
-        scope_listeners_remove();
-        close_parts();
+        end_parts();
         return problem_set(problem, status, "gpufl's threads could not start");
     }
     install_handlers();

@@ -18,12 +18,16 @@ WORKLOADS = [["--threads", "2", "--streams", "4", "--scopes", "--sync-every", "5
 
 
 def child_of(pid):
-    """The one child of a process, once it has been made."""
+    """The program that `gpufl trace` starts, once it runs; other children only look for libraries."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if children:
-            return int(children[0])
+        for child in children:
+            try:
+                if pathlib.Path(f"/proc/{child}/comm").read_text() == "fake_app\n":
+                    return int(child)
+            except (FileNotFoundError, ProcessLookupError):
+                pass  # it has ended
         time.sleep(0.001)
     raise AssertionError("gpufl started no program")
 

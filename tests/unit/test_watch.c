@@ -79,7 +79,7 @@ static void a_call_returns_what_it_returned(void **state)
     start(run_one_call);
     release();
     const char *call = NULL;
-    assert_int_equal(watch_join(hung.thread, INT64_MAX, &call), WATCH_ENDED);
+    assert_int_equal(watch_join(hung.thread, INT64_MAX, INT64_MAX, &call), WATCH_ENDED);
     assert_int_equal(atomic_load(&hung.got), result);
     assert_null(call);
 }
@@ -90,7 +90,7 @@ static void a_thread_whose_call_hangs_is_abandoned_and_the_call_is_named(void **
     const char *call = NULL;
     start(run_one_call);
     assert_null(watch_hung("out"));
-    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), &call), WATCH_HUNG);
+    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), clock_mono_ns(), &call), WATCH_HUNG);
     assert_string_equal(call, "outer");
     assert_string_equal(watch_hung("out"), "outer");
     assert_null(watch_hung("nvml"));
@@ -115,7 +115,7 @@ static void an_abandoned_thread_does_nothing_when_its_call_returns(void **state)
     (void)state;
     const char *call = NULL;
     start(run_one_call);
-    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), &call), WATCH_HUNG);
+    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), clock_mono_ns(), &call), WATCH_HUNG);
     release();
     while (!atomic_load(&hung.is_returning) || state_of_thread() != 'S')
         usleep(100);
@@ -127,7 +127,7 @@ static void the_innermost_call_is_named(void **state)
     (void)state;
     const char *call = NULL;
     start(run_nested_calls);
-    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), &call), WATCH_HUNG);
+    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), clock_mono_ns(), &call), WATCH_HUNG);
     assert_string_equal(call, "inner");
 }
 
@@ -142,7 +142,7 @@ static void the_outer_call_is_named_again_after_the_inner_one(void **state)
     assert_string_equal(watch_longest(INT64_MAX), "inner");
     assert_null(watch_longest(0));
     release();
-    assert_int_equal(watch_join(hung.thread, INT64_MAX, &(const char *){NULL}), WATCH_ENDED);
+    assert_int_equal(watch_join(hung.thread, INT64_MAX, INT64_MAX, &(const char *){NULL}), WATCH_ENDED);
     assert_null(watch_longest(INT64_MAX));
 }
 
@@ -152,7 +152,7 @@ static void a_thread_in_our_own_code_is_not_abandoned(void **state)
     const char *call = NULL;
     uint32_t before = watch_hung_count();
     start(run_outside_of_calls);
-    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), &call), WATCH_BUSY);
+    assert_int_equal(watch_join(hung.thread, clock_mono_ns(), clock_mono_ns(), &call), WATCH_BUSY);
     assert_null(call);
     assert_int_equal(watch_hung_count(), before);
     release();
@@ -179,7 +179,7 @@ static void a_forked_child_has_only_its_own_calls(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_string_equal(watch_longest(INT64_MAX), "outer");
     release();
-    assert_int_equal(watch_join(hung.thread, INT64_MAX, &(const char *){NULL}), WATCH_ENDED);
+    assert_int_equal(watch_join(hung.thread, INT64_MAX, INT64_MAX, &(const char *){NULL}), WATCH_ENDED);
 }
 
 int main(void)
