@@ -7,6 +7,7 @@
 
 #include "analysis/deep_use.h"
 #include "analysis/hot_code.h"
+#include "analysis/slowdown.h"
 #include "analysis/statistics.h"
 
 /* Where one GPU's wall time went. The parts add up to the session's wall time:
@@ -25,8 +26,15 @@
  *                 may have been busy */
 #define LAUNCH_LATE_NS 100000
 enum { TIME_BINS = 100 };
+/* Kernels by what their GPU did before. */
+struct kernel_starts {
+    uint64_t awaited;     /* the GPU was idle when the launching call returned */
+    uint64_t queued;      /* it had other work until then */
+    uint64_t graph_nodes; /* of the same launch as the kernel before */
+};
 struct time_use {
     uint16_t device;
+    struct kernel_starts starts; /* of the whole session only, not of bins */
     int64_t busy_ns, compute_ns, copies_only_ns;
     int64_t wait_launch_ns, wait_sync_ns, queued_ns, no_work_ns, unknown_ns;
 };
@@ -155,6 +163,7 @@ struct analysis {
     struct time_use *time_bins; /* [device_count * TIME_BINS]: the same over time, time_bin_ns each from start_ns on */
     int64_t time_bin_ns;
     struct launch_bound launch_bound;
+    struct slowdown slowdown;
     struct hotspot *hotspots; /* most time first */
     size_t hotspot_count;
     int64_t kernel_ns;         /* sum of durations; more than the GPUs' compute time where kernels overlap */

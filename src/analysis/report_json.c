@@ -9,7 +9,7 @@
  *   completeness    is_complete has_shutdown is_live has_torn_tail signal lines bytes damaged_lines missing_lines
  *                   missing_rows invalid_rows kernels lost lost_details lost_is_exact losses [{reason record_type count
  *                   count_is_exact message cause}]
- *   overhead        cupti_fraction gpufl_fraction (of wall_ns) and the raw sums
+ *   overhead        cupti_fraction gpufl_fraction (of wall_ns), the raw sums, and slowdown: how much longer the program took
  *   time            [{device busy_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns queued_ns no_work_ns
  *                   unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
  *   kernels         every kernel, most time first: [{name kernel_id count total_ns mean_ns median_ns p90_ns p99_ns
@@ -60,6 +60,23 @@ void json_session(const struct analysis *analysis, struct bytes *out)
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
+}
+
+static void json_slowdown(const struct slowdown *slowdown, bool is_whole, struct bytes *out)
+{
+    json_key(out, "slowdown");
+    if (!slowdown->is_known || !is_whole) {
+        json_text(out, NULL);
+        return;
+    }
+    bytes_append_char(out, '{');
+    json_key(out, "fraction");
+    json_double(out, slowdown->fraction);
+    member_bool(out, "is_least", slowdown->is_least);
+    member_bool(out, "is_default_cost", slowdown->is_default);
+    for (int i = 0; i < SLOWDOWN_PART_COUNT; i++)
+        member_int(out, slowdown_part_name((enum slowdown_part)i), slowdown->parts_ns[i]);
+    bytes_append_char(out, '}');
 }
 
 void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out)
@@ -115,6 +132,8 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
     member_int(out, "seal_cpu_ns", overhead->seal_cpu_ns);
     member_int(out, "flush_ns", overhead->flush_ns);
     member_int(out, "memory_peak_bytes", overhead->memory_peak_bytes);
+    /* Kernels that are counted and not loaded would be missing from the estimate. */
+    json_slowdown(&analysis->slowdown, (uint64_t)kernels == model->kernels.count, out);
     bytes_append_char(out, '}');
 }
 

@@ -87,6 +87,9 @@ struct lost_words {
 struct lost_words lost_text(const struct session_model *model);
 /* False where kernels ran and none was timed, because counters need tracing paused. */
 bool session_has_kernel_times(const struct session_model *model);
-struct quantity cost_text(const struct analysis *analysis); /* "0.4 %", "" when nothing is known */
+struct slowdown_words {
+    char text[64]; /* "slowed down by about 16 %", "" when it is not known */
+};
+struct slowdown_words slowdown_words(const struct analysis *analysis);
 
 #endif

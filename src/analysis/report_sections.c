@@ -106,6 +106,28 @@ static void ending_items(struct page_list *list, const struct session_model *mod
                       session_missing_rows(model) == 1 ? "" : "s");
 }
 
+/* "slowed down by about 16 % (CUPTI 14.9, callbacks 0.8; CUPTI's cost not calibrated)" */
+static void slowdown_item(struct page_list *list, const struct analysis *analysis)
+{
+    const struct slowdown *slowdown = &analysis->slowdown;
+    if (!slowdown->is_known) {
+        page_list_add(list, "slowdown not recorded");
+        return;
+    }
+    struct bytes parts = {0};
+    double unit = slowdown->fraction / (double)(slowdown_ns(slowdown) ? slowdown_ns(slowdown) : 1);
+    for (int i = 0; i < SLOWDOWN_PART_COUNT && slowdown->fraction >= SLOWDOWN_SHOWN; i++)
+        if (slowdown->parts_ns[i] && (double)slowdown->parts_ns[i] * unit >= 0.0005)
+            bytes_append_format(&parts, "%s%s %.1f", parts.size ? ", " : " (",
+                                slowdown_part_words((enum slowdown_part)i), (double)slowdown->parts_ns[i] * unit * 100);
+    if (parts.size)
+        bytes_append_text(&parts,
+                          slowdown->is_default && slowdown->parts_ns[SLOWDOWN_CUPTI] ? "; not calibrated)" : ")");
+    page_list_add(list, "%s%s", slowdown_words(analysis).text, parts.size ? bytes_text(&parts) : "");
+    list->page->out->failed |= parts.failed;
+    bytes_free(&parts);
+}
+
 void section_header(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -124,17 +146,7 @@ void section_header(struct page *page)
     if (model->deep.untimed_count)
         page_list_add(&list, "%s more launched, not timed", quantity_count(model->deep.untimed_count).text);
     ending_items(&list, model);
-    const struct profiling_cost *cost = &analysis->cost;
-    if (cost->cupti >= 0 && cost->gpufl >= 0)
-        page_list_add(&list, "profiling cost %s (CUPTI %.2f, gpufl %.2f)", cost_text(analysis).text, cost->cupti * 100,
-                      cost->gpufl * 100);
-    else if (cost->gpufl >= 0)
-        page_list_add(&list, "profiling cost %s (gpufl; %s)", cost_text(analysis).text,
-                      !analysis->has_kernel_engine ? "CUPTI not used"
-                      : model->job.has_rocprofiler ? "rocprofiler does not tell its own"
-                                                   : "CUPTI did not report its own");
-    else
-        page_list_add(&list, "profiling cost not recorded");
+    slowdown_item(&list, analysis);
     page_list_end(&list);
 }
 

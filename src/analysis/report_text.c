@@ -25,12 +25,19 @@ bool session_has_kernel_times(const struct session_model *model)
     return model->kernels.count || !model->deep.untimed_count;
 }
 
-struct quantity cost_text(const struct analysis *analysis)
+struct slowdown_words slowdown_words(const struct analysis *analysis)
 {
-    const struct profiling_cost *cost = &analysis->cost;
-    if (cost->cupti < 0 && cost->gpufl < 0)
-        return (struct quantity){""};
-    return quantity_percent((cost->cupti > 0 ? cost->cupti : 0) + (cost->gpufl > 0 ? cost->gpufl : 0));
+    const struct slowdown *slowdown = &analysis->slowdown;
+    struct slowdown_words words = {""};
+    const char *about = slowdown->is_least ? "at least" : "about";
+    if (slowdown->is_known && slowdown->fraction < SLOWDOWN_SHOWN)
+        snprintf(words.text, sizeof words.text, "slowed down by less than 0.1 %%");
+    else if (slowdown->is_known && slowdown->fraction < 2)
+        snprintf(words.text, sizeof words.text, "slowed down by %s %.2g %%", about, slowdown->fraction * 100);
+    else if (slowdown->is_known)
+        snprintf(words.text, sizeof words.text, "slowed down by a factor of %s %.*f", about,
+                 slowdown->fraction < 9 ? 1 : 0, slowdown->fraction + 1);
+    return words;
 }
 
 struct page page_make(const struct analysis *analysis, const struct report_options *options, struct bytes *out)
@@ -87,8 +94,8 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
         bytes_append_format(out, ", killed by signal %lld: the end is missing", (long long)model->job.signal);
     else if (session_lacks_end(model))
         bytes_append_text(out, ", not closed: the end is missing");
-    if (*cost_text(analysis).text)
-        bytes_append_format(out, ", cost %s", cost_text(analysis).text);
+    if (analysis->slowdown.is_known)
+        bytes_append_format(out, ", %s", slowdown_words(analysis).text);
 }
 
 gpufl_status report_headline(const char *session_dir, struct bytes *out, struct problem *problem)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single records: who ran, on what, what was granted, lost and spent. */
 #include "analysis/session_loader.h"
+
+#include "base/record_cost.h"
 #include "analysis/statistics.h"
 
 #include <stdio.h>
@@ -214,6 +216,25 @@ static void capabilities(struct session_loader *loader, const struct json_value 
     }
 }
 
+/* A log may hold any number: what cannot be is unknown. */
+static int64_t bounded_ns(const struct json_value *object, const char *key, int64_t most_ns, int64_t unknown)
+{
+    int64_t ns = object && object->kind == JSON_OBJECT ? json_get_int(object, key, unknown) : unknown;
+    return ns < 0 || ns > most_ns ? unknown : ns;
+}
+
+static void user_time(struct session_overhead *overhead, const struct json_value *object)
+{
+    const int64_t decade_ns = INT64_C(315576000) * 1000000000;
+    const struct json_value *user = json_member(object, "user_ns"), *cost = json_member(object, "cupti_cost");
+    for (int i = 0; i < USER_TIME_COUNT; i++)
+        overhead->user_ns[i] = bounded_ns(user, user_time_name((enum user_time)i), decade_ns, CELL_UNKNOWN);
+    overhead->record_host_ns = bounded_ns(cost, "host_ns", RECORD_COST_NS_MAX, RECORD_COST_HOST_NS);
+    overhead->record_gpu_ns = bounded_ns(cost, "gpu_ns", RECORD_COST_NS_MAX, RECORD_COST_GPU_NS);
+    overhead->record_graph_node_ns = bounded_ns(cost, "graph_node_ns", RECORD_COST_NS_MAX, RECORD_COST_GRAPH_NODE_NS);
+    overhead->is_default_cost = !cost || cost->kind != JSON_OBJECT || json_get_bool(cost, "is_default", false);
+}
+
 static void overhead(struct session_loader *loader, const struct json_value *object)
 {
     loader->model->overhead = (struct session_overhead){
@@ -226,6 +247,7 @@ static void overhead(struct session_loader *loader, const struct json_value *obj
         .cupti_ns = json_get_int(object, "cupti_ns", CELL_UNKNOWN),
         .memory_peak_bytes = json_get_int(object, "memory_peak_bytes", CELL_UNKNOWN),
     };
+    user_time(&loader->model->overhead, object);
 }
 
 static void clock_sync(struct session_loader *loader, const struct json_value *object)

@@ -38,11 +38,11 @@ struct launch_run {
 
 struct sweep {
     struct analysis *analysis;
-    struct intervals host_waits;           /* the program sat in a synchronizing call */
-    struct intervals pauses;               /* kernel tracing was off: what the GPU did is not known */
-    uint16_t *device_index;                /* device id -> index */
-    int64_t *busy_end_ns, *compute_end_ns; /* by device index */
-    size_t last_bin;                       /* time goes on: the next stretch is mostly in the same one */
+    struct intervals host_waits;                         /* the program sat in a synchronizing call */
+    struct intervals pauses;                             /* kernel tracing was off: what the GPU did is not known */
+    uint16_t *device_index;                              /* device id -> index */
+    int64_t *busy_end_ns, *compute_end_ns, *last_api_ns; /* by device index */
+    size_t last_bin;                                     /* time goes on: the next stretch is mostly in the same one */
     struct launch_run *runs;
     uint32_t path_count;
     bool has_failed;
@@ -264,6 +264,21 @@ static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t s
     run->waits[run->wait_count++] = (struct path_wait){path_id, wait_ns};
 }
 
+/* busy_end_ns: of the GPU's earlier work. last_api_ns: when the kernel before was launched. */
+static void start_count(struct kernel_starts *starts, const struct work *work, int64_t busy_end_ns,
+                        int64_t *last_api_ns)
+{
+    bool is_known = work->api_start_ns != TIME_UNKNOWN;
+    int64_t duration_ns = work->api_duration_ns == API_DURATION_UNKNOWN ? 0 : work->api_duration_ns;
+    if (is_known && work->api_start_ns == *last_api_ns)
+        starts->graph_nodes++;
+    else if (is_known && work->api_start_ns + duration_ns > busy_end_ns)
+        starts->awaited++;
+    else
+        starts->queued++;
+    *last_api_ns = is_known ? work->api_start_ns : *last_api_ns;
+}
+
 static void work_add(struct sweep *sweep, struct work work)
 {
     struct analysis *analysis = sweep->analysis;
@@ -290,6 +305,7 @@ static void work_add(struct sweep *sweep, struct work work)
     }
     if (!work.is_kernel)
         return;
+    start_count(&sweep->analysis->devices[at].starts, &work, busy_end_ns, &sweep->last_api_ns[at]);
     bool is_short = work.end_ns - work.start_ns < LAUNCH_SHORT_NS;
     if (!is_short || gap_ns - launch_ns > LAUNCH_LATE_NS)
         run_end(run);
@@ -390,9 +406,10 @@ gpufl_status time_use_make(struct analysis *analysis)
     sweep.device_index = calloc(DEVICE_UNKNOWN + 1, sizeof *sweep.device_index);
     sweep.busy_end_ns = malloc(count * sizeof *sweep.busy_end_ns);
     sweep.compute_end_ns = malloc(count * sizeof *sweep.compute_end_ns);
+    sweep.last_api_ns = calloc(count, sizeof *sweep.last_api_ns);
     sweep.runs = calloc(count, sizeof *sweep.runs);
     if (!host_waits_find(&sweep) || !pauses_find(&sweep) || !analysis->launch_bound.wait_by_path ||
-        !sweep.device_index || !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.runs)
+        !sweep.device_index || !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.last_api_ns || !sweep.runs)
         goto cleanup;
     for (size_t i = 0; i < analysis->device_count; i++)
         sweep.device_index[analysis->devices[i].device] = (uint16_t)i;
@@ -409,5 +426,6 @@ cleanup:
     free(sweep.device_index);
     free(sweep.busy_end_ns);
     free(sweep.compute_end_ns);
+    free(sweep.last_api_ns);
     return status;
 }

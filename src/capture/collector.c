@@ -73,6 +73,8 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
         return status;
     }
     clock_setup();
+    for (int i = 0; i < USER_TIME_COUNT; i++)
+        collector->user_ticks_before[i] = user_time_ticks((enum user_time)i);
     tick_scale_start(&collector->scale);
     scope_tracker_discard(collector->scopes);
     thread_logs_start();

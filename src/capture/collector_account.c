@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "capture/buffer_pool.h"
+#include "driver/cuda.h"
 #include "format/json.h"
 
 void collector_write_clock_sync(struct collector *collector)
@@ -46,6 +47,37 @@ static size_t memory_bytes(const struct collector *collector)
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
 }
 
+/* Not at the start: inside of cuInit, where injection runs, the driver must not be asked. */
+static void find_cupti_cost(struct collector *collector)
+{
+    struct cuda *cuda;
+    struct cupti_cost_key key;
+    int cuda_version = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_driver_version(cuda) : 0;
+    cupti_cost_key_fill(&key, cuda_version, cupti_version(collector->cupti));
+    cupti_cost_find(&collector->cupti_cost, &key);
+}
+
+/* What the program's threads paid: measured, and what CUPTI's records are known to cost. */
+static void append_user_time(struct collector *collector, struct bytes *line)
+{
+    bytes_append_text(line, ",\"user_ns\":{");
+    for (int i = 0; i < USER_TIME_COUNT; i++) {
+        uint64_t ticks = user_time_ticks((enum user_time)i) - collector->user_ticks_before[i];
+        json_key(line, user_time_name((enum user_time)i));
+        json_int(line, (int64_t)((double)ticks * collector->scale.ns_per_tick));
+    }
+    bytes_append_char(line, '}');
+    if (!collector->cupti)
+        return;
+    const struct cupti_cost *cost = &collector->cupti_cost;
+    if (!cost->host_ns)
+        find_cupti_cost(collector);
+    bytes_append_format(line,
+                        ",\"cupti_cost\":{\"host_ns\":%lld,\"gpu_ns\":%lld,\"graph_node_ns\":%lld,\"is_default\":%s}",
+                        (long long)cost->host_ns, (long long)cost->gpu_ns, (long long)cost->graph_node_ns,
+                        cost->is_default ? "true" : "false");
+}
+
 void collector_write_overhead(struct collector *collector)
 {
     static const struct activity_totals none;
@@ -87,6 +119,7 @@ void collector_write_overhead(struct collector *collector)
         bytes_append_text(line, "null");
     else
         json_int(line, cupti_ns);
+    append_user_time(collector, line);
     bytes_append_text(line, ",\"cupti\":{");
     for (int i = 0; i < 16 && totals->cupti_overhead_kind[i]; i++) {
         json_key(line, overhead_kind_name(totals->cupti_overhead_kind[i]));

@@ -3,9 +3,11 @@
 #ifndef GPUFL_CAPTURE_COLLECTOR_STATE_H
 #define GPUFL_CAPTURE_COLLECTOR_STATE_H
 
+#include "base/user_time.h"
 #include "capture/activity_joiner.h"
 #include "capture/code_store.h"
 #include "capture/collector.h"
+#include "capture/cupti_cost.h"
 #include "capture/scope_tracker.h"
 #include "capture/stacks.h"
 
@@ -36,6 +38,8 @@ struct collector {
     int64_t flush_ns, cpu_ns;
     uint32_t lent_before; /* buffers that never came back from an earlier session */
     size_t memory_peak_bytes;
+    uint64_t user_ticks_before[USER_TIME_COUNT]; /* of earlier sessions */
+    struct cupti_cost cupti_cost;                /* while `cupti` is there */
 };
 
 void collector_write_clock_sync(struct collector *collector);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stages.h"
+#include "base/user_time.h"
 
 #include <errno.h>
 #include <time.h>
@@ -64,7 +65,10 @@ void launch_gate_enter(struct launch_gate *gate)
         if (__builtin_expect(!atomic_load(&gate->is_closed), 1))
             return;
         launch_gate_leave(gate);
-        if (!await(gate, true, gate->enter_wait_ms)) {
+        uint64_t start_ticks = clock_ticks();
+        bool is_open = await(gate, true, gate->enter_wait_ms);
+        user_time_since(USER_TIME_GATE, start_ticks);
+        if (!is_open) {
             if (atomic_exchange(&gate->is_closed, false)) /* the others need not wait as long again */
                 log_message(GPUFL_LOG_WARNING, "launches were held for %u ms: CUPTI did not come back from a switch",
                             gate->enter_wait_ms);

@@ -139,6 +139,7 @@ struct range_thread {
     uint64_t generation;
     uint32_t depth, open_depth;
     bool is_launching;
+    uint64_t entered_ticks;               /* of the launch under way */
     struct range_context *scope_context;  /* of the measured scope that is open here, with a reference */
     struct range_context *launch_context; /* of the launch under way, with a reference */
 };

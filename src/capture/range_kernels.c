@@ -8,7 +8,7 @@
  * of that reading stay nameless. */
 #include "capture/range_engine.h"
 
-#include "base/clock.h"
+#include "base/user_time.h"
 
 #include <errno.h>
 
@@ -210,6 +210,7 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
     if (is_enter == thread->is_launching)
         return; /* a launch that calls another launch (runtime and driver) is one */
     if (is_enter) {
+        thread->entered_ticks = clock_ticks();
         if (is_counted && call->context && (thread->launch_context = range_context_take(counters, call->context)))
             launch_enter(thread->launch_context, call, thread_id, now_ns);
         launch_gate_enter(&counters->gate);
@@ -222,6 +223,7 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
         launch_exit(thread->launch_context, call->is_graph);
         range_context_give(thread->launch_context);
         thread->launch_context = NULL;
+        user_time_since(USER_TIME_REPLAY, thread->entered_ticks);
     } else if (is_counted) {
         launch_first(counters, call, thread_id, now_ns);
     }

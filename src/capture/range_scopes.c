@@ -6,7 +6,7 @@
  * again loses the focus: its passes are finished empty and thrown away. */
 #include "capture/range_engine.h"
 
-#include "base/clock.h"
+#include "base/user_time.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,9 +330,11 @@ static void scope_begin(struct range_counters *counters, struct range_thread *th
             recorder_lose(counters->recorder, LOSS_RANGE_NO_CONTEXT, 1);
         return;
     }
+    uint64_t start_ticks = clock_ticks();
     pthread_mutex_lock(&context->lock);
     bool is_open = scope_open(context, path, depth, scope_key);
     pthread_mutex_unlock(&context->lock);
+    user_time_since(USER_TIME_SWITCHES, start_ticks);
     if (!is_open) {
         range_context_give(context);
         return;
@@ -355,8 +357,10 @@ void range_counters_scope(struct range_counters *counters, bool is_begin, const 
         return; /* begun before this engine, or not measured */
     struct range_context *context = thread->scope_context;
     thread->scope_context = NULL;
+    uint64_t start_ticks = clock_ticks();
     pthread_mutex_lock(&context->lock);
     scope_close(context);
     pthread_mutex_unlock(&context->lock);
+    user_time_since(USER_TIME_SWITCHES, start_ticks);
     range_context_give(context);
 }

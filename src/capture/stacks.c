@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/stacks.h"
 
-#include "base/clock.h"
 #include "base/intern_cache.h"
+#include "base/user_time.h"
 #include "capture/python_frames.h"
 #include "capture/stack_speller.h"
 
@@ -40,7 +40,7 @@ enum { native_frames_max = STACK_FRAMES_MAX / 2, python_frames_max = STACK_FRAME
 void stacks_capture(uint32_t correlation_id)
 {
     void *addresses[native_frames_max];
-    uint64_t frames[STACK_FRAMES_MAX], python[python_frames_max];
+    uint64_t frames[STACK_FRAMES_MAX], python[python_frames_max], start_ticks = clock_ticks();
     int native_count = unwind(addresses, native_frames_max);
     uint32_t python_count = python_frames_walk(python, python_frames_max), count = 0;
     for (int i = 0; i < native_count; i++) {
@@ -53,6 +53,7 @@ void stacks_capture(uint32_t correlation_id)
     count += python_count;
     if (count)
         thread_log_stack(correlation_id, frames, count);
+    user_time_since(USER_TIME_STACKS, start_ticks);
 }
 
 struct stacks {

@@ -33,7 +33,11 @@ const struct api_schema api_elements[] = {
      "reason:s? record_type:s? count:i? count_is_exact:b message:s? cause:s?"},
     {"Overhead", "what recording cost",
      "cupti_fraction:n? gpufl_fraction:n? wall_ns:i? cupti_ns:i? collector_cpu_ns:i? sampler_cpu_ns:i? seal_cpu_ns:i? "
-     "flush_ns:i? memory_peak_bytes:i?"},
+     "flush_ns:i? memory_peak_bytes:i? slowdown:o?=Slowdown"},
+    {"Slowdown",
+     "how much longer the program took because it was recorded: an estimate, with its parts of the wall time",
+     "fraction:n is_least:b is_default_cost:b cupti_ns:i callbacks_ns:i stacks_ns:i gate_ns:i replay_ns:i switches_ns:i "
+     "counting_ns:i"},
     {"DeviceTime", "parts of one GPU's wall time",
      "device:i? busy_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? wait_sync_ns:i? queued_ns:i? no_work_ns:i? "
      "unknown_ns:i?"},

@@ -49,12 +49,15 @@ export interface DeviceTime {
     no_work_ns: number;
     unknown_ns: number;
 }
+export interface Slowdown {
+    fraction: number;
+    is_least: boolean;
+    is_default_cost: boolean;
+}
 export interface Overhead {
-    cupti_fraction: number | null;
-    gpufl_fraction: number | null;
     wall_ns: number | null;
     memory_peak_bytes: number | null;
-    [more: string]: number | null;
+    slowdown: Slowdown | null;
 }
 export interface Capability {
     feature: string;

@@ -68,14 +68,22 @@ function recordedWords(kernels: number, untimed: number): string {
     return `${format.count(kernels)} kernels, ${format.count(untimed)} more launched, not timed`;
 }
 
+// How much longer the program took because it was recorded.
+export function slowdownText(overhead: SessionSummary["overhead"]): string {
+    const slowdown = overhead?.slowdown ?? null;
+    if (slowdown === null) return "the slowdown is not known";
+    if (slowdown.fraction < 0.001) return "the program was slowed down by less than 0.1 %";
+    const about = slowdown.is_least ? "at least" : "about";
+    return slowdown.fraction < 2
+        ? `the program was slowed down by ${about} ${format.percent(slowdown.fraction)}`
+        : `the program was slowed down by a factor of ${about} ${(slowdown.fraction + 1).toFixed(slowdown.fraction < 9 ? 1 : 0)}`;
+}
+
 // Complete or not, and what recording cost: always one line.
 export function Completeness({ summary, untimed }: { summary: SessionSummary; untimed: number }): JSX.Element {
     const { completeness, overhead } = summary;
     const missing = completenessText(completeness);
-    const cost =
-        overhead && overhead.cupti_fraction !== null && overhead.gpufl_fraction !== null
-            ? `recording took ${format.percent(overhead.gpufl_fraction)} of a CPU and CUPTI ${format.percent(overhead.cupti_fraction)} of the wall time`
-            : "what recording cost is not known";
+    const cost = slowdownText(overhead);
     return (
         <div class={missing === "" ? "notice is-calm" : completeness.lost > 0 ? "notice is-red" : "notice"}>
             {completeness.is_live ? "Still being recorded: " : missing === "" ? "Complete: " : "Not complete: "}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/user_time.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint64_t totals[USER_TIME_COUNT];
+static _Thread_local uint64_t slow_ticks;
+
+void user_time_add(enum user_time purpose, uint64_t ticks)
+{
+    atomic_fetch_add_explicit(&totals[purpose], ticks, memory_order_relaxed);
+    if (purpose != USER_TIME_CALLBACKS)
+        slow_ticks += ticks;
+}
+
+uint64_t user_time_slow_ticks(void)
+{
+    return slow_ticks;
+}
+
+uint64_t user_time_ticks(enum user_time purpose)
+{
+    return atomic_load_explicit(&totals[purpose], memory_order_relaxed);
+}
+
+const char *user_time_name(enum user_time purpose)
+{
+    static const char *const names[USER_TIME_COUNT] = {"callbacks", "stacks", "gate", "replay", "switches"};
+    return names[purpose];
+}

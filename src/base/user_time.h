@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time that gpufl takes on the program's own threads, by purpose: what profiling costs them. Sums of the process, in
+ * ticks (base/clock.h); a session subtracts what they were at its start. Any thread. */
+#ifndef GPUFL_BASE_USER_TIME_H
+#define GPUFL_BASE_USER_TIME_H
+
+#include "base/clock.h"
+
+enum user_time {
+    USER_TIME_CALLBACKS, /* our part of CUPTI's callbacks, by samples of it */
+    USER_TIME_STACKS,    /* walking the call stack */
+    USER_TIME_GATE,      /* held at the launch gate while an engine switches */
+    USER_TIME_REPLAY,    /* launches that are replayed for counters, from entry to exit */
+    USER_TIME_SWITCHES,  /* starting an engine on a context, and range counters at scope edges */
+    USER_TIME_COUNT
+};
+enum { USER_TIME_SAMPLED_ONE_IN = 64 }; /* callbacks: timing each would cost a tenth of what it measures */
+
+void user_time_add(enum user_time purpose, uint64_t ticks);
+/* What the calling thread has added under other purposes than callbacks. */
+uint64_t user_time_slow_ticks(void);
+uint64_t user_time_ticks(enum user_time purpose);
+/* As the overhead record spells it. */
+const char *user_time_name(enum user_time purpose);
+
+static inline void user_time_since(enum user_time purpose, uint64_t start_ticks)
+{
+    user_time_add(purpose, clock_ticks() - start_ticks);
+}
+
+#endif
