@@ -320,8 +320,7 @@ int system_sampler_cuda_version(const struct system_sampler *sampler)
     return sampler->records.gpu.nvml ? nvml_cuda_driver_version(sampler->records.gpu.nvml) : 0;
 }
 
-bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain, uint32_t pci_bus, uint32_t pci_device,
-                             uint32_t *device_id)
+bool system_sampler_find_amd(struct system_sampler *sampler, const struct amd_place *place, uint32_t *device_id)
 {
     bool is_found = false;
     /* Without the mutex, which the thread holds while it is in a driver: what is read here does not change. */
@@ -331,7 +330,8 @@ bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain
         unsigned domain = 0, bus = 0, device = 0;
         is_found = gpu->devices[i].info.vendor == GPU_VENDOR_AMD &&
                    sscanf(gpu->devices[i].info.pci_bus_id, "%x:%x:%x", &domain, &bus, &device) == 3 &&
-                   domain == pci_domain && bus == pci_bus && device == pci_device;
+                   domain == place->domain && bus == place->bus && device == place->device &&
+                   gpu->devices[i].info.partition == place->partition;
         if (is_found)
             *device_id = gpu->devices[i].info.index;
     }

@@ -42,9 +42,11 @@ void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
 int system_sampler_cuda_version(const struct system_sampler *sampler); /* 13000 = 13.0; 0 unknown */
 /* NVIDIA's, where there is none AMD's; "" unknown. */
 const char *system_sampler_driver_version(const struct system_sampler *sampler);
-/* The number of AMD's GPU at this place on the bus; false: telemetry does not show one, and
+/* The number of AMD's GPU, or partition of one, at this place on the bus; false: telemetry does not show one, and
  * device_id is the first number that is free. */
-bool system_sampler_find_amd(struct system_sampler *sampler, uint32_t pci_domain, uint32_t pci_bus, uint32_t pci_device,
-                             uint32_t *device_id);
+struct amd_place {
+    uint32_t domain, bus, device, partition;
+};
+bool system_sampler_find_amd(struct system_sampler *sampler, const struct amd_place *place, uint32_t *device_id);
 
 #endif

@@ -162,7 +162,10 @@ static bool is_card(const char *name)
 
 static int slot_compare(const void *a, const void *b)
 {
-    return strcmp(((const struct amd_device *)a)->info.pci_bus_id, ((const struct amd_device *)b)->info.pci_bus_id);
+    const struct gpu_device_info *left = &((const struct amd_device *)a)->info;
+    const struct gpu_device_info *right = &((const struct amd_device *)b)->info;
+    int order = strcmp(left->pci_bus_id, right->pci_bus_id);
+    return order ? order : (left->partition > right->partition) - (left->partition < right->partition);
 }
 
 /* The order of their places on the bus is that of every boot; the numbers of the cards are not. */
@@ -190,7 +193,8 @@ static gpufl_status devices_find(struct amdgpu *amdgpu, struct problem *problem)
     qsort(amdgpu->devices, amdgpu->device_count, sizeof *amdgpu->devices, slot_compare);
     for (uint32_t i = 0; i < amdgpu->device_count; i++) {
         amdgpu->devices[i].info.index = amdgpu->devices[i].info.driver_index = i;
-        files_open(&amdgpu->devices[i]);
+        if (!amdgpu->devices[i].info.partition)
+            files_open(&amdgpu->devices[i]);
     }
     return GPUFL_OK;
 }

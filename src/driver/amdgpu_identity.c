@@ -98,45 +98,103 @@ static void properties_take(struct amd_device *device, const char *text)
         device->info.lds_bytes = (uint32_t)value * 1024;
 }
 
-/* KFD names a place by domain and by bus, device and function in one number. */
-static bool is_at_slot(const char *text, const char *slot)
+/* KFD names a place by domain and by bus, device and function in one number. A GPU that is divided has a node for each
+ * partition, whose number is in bits 28 to 31, in other kernels in place of the function (kfd_topology_add_device). */
+static bool is_at_slot(const char *text, const char *slot, uint32_t *partition)
 {
     uint64_t domain, location;
-    char place[32];
-    if (!amd_property_find(text, "location_id", &location) || location > 0xffff)
+    unsigned slot_domain, slot_bus, slot_device, function;
+    if (sscanf(slot, "%x:%x:%x.%x", &slot_domain, &slot_bus, &slot_device, &function) != 4 ||
+        !amd_property_find(text, "location_id", &location) || (location & 0xfffffff) > 0xffff || location > UINT32_MAX)
         return false;
     if (!amd_property_find(text, "domain", &domain))
         domain = 0;
-    snprintf(place, sizeof place, "%04x:%02x:%02x.%x", (unsigned)domain, (unsigned)location >> 8,
-             (unsigned)location >> 3 & 31, (unsigned)location & 7);
-    return !strcmp(place, slot);
+    *partition = (uint32_t)(location >> 28 ? location >> 28 : (location & 7) ^ function);
+    return domain == slot_domain && (location >> 8 & 0xff) == slot_bus && (location >> 3 & 31) == slot_device;
 }
 
-void amd_topology_take(const struct amdgpu *amdgpu, struct amd_device *device)
+/* What a node of KFD says, if it is a GPU at that place. */
+struct node {
+    uint32_t gpu_id, partition;
+    uint64_t memory_bytes; /* of its banks; 0: not told */
+    char text[4096];
+};
+
+static bool node_read(const char *directory, const char *slot, struct node *node)
 {
-    char directory[AMD_PATH_MAX], node[AMD_PATH_MAX + 288], path[AMD_PATH_MAX + 320], text[4096];
+    char path[AMD_PATH_MAX + 320], text[1024];
+    uint64_t gpu_id;
+    /* A node with the number 0 is a CPU. */
+    if (!amd_number_read(directory, "gpu_id", &gpu_id) || !gpu_id || gpu_id > UINT32_MAX)
+        return false;
+    snprintf(path, sizeof path, "%s/properties", directory);
+    int fd = amd_file_open(path);
+    if (fd < 0)
+        return false;
+    amd_file_read(fd, node->text, sizeof node->text);
+    close(fd);
+    node->gpu_id = (uint32_t)gpu_id;
+    node->memory_bytes = 0;
+    snprintf(path, sizeof path, "%s/mem_banks/0/properties", directory);
+    fd = amd_file_open(path);
+    if (fd >= 0) {
+        if (amd_file_read(fd, text, sizeof text) <= 0 || !amd_property_find(text, "size_in_bytes", &node->memory_bytes))
+            node->memory_bytes = 0;
+        close(fd);
+    }
+    return is_at_slot(node->text, slot, &node->partition);
+}
+
+/* Shows nothing but what KFD says: the sensors are those of the whole GPU, and its first partition has them. */
+static void partition_add(struct amdgpu *amdgpu, const struct amd_device *whole, const struct node *node)
+{
+    if (amdgpu->device_count + 1 >= AMD_DEVICE_MAX) /* the whole one is counted after this */
+        return;
+    struct amd_device *device = &amdgpu->devices[++amdgpu->device_count];
+    *device = *whole;
+    device->info.is_partition = true;
+    device->info.partition = node->partition;
+    device->info.memory_total_bytes = node->memory_bytes;
+    device->info.pcie_lanes = device->info.pcie_lanes_max = 0;
+    device->kfd_gpu_id = node->gpu_id;
+    properties_take(device, node->text);
+}
+
+static void partition_name(struct amd_device *device, const char *name, const char *uuid)
+{
+    snprintf(device->info.name, sizeof device->info.name, "%.70s, partition %u", name,
+             (unsigned)device->info.partition);
+    if (device->info.partition)
+        snprintf(device->info.uuid, sizeof device->info.uuid, "%.80s/%u", uuid, (unsigned)device->info.partition);
+}
+
+void amd_topology_take(struct amdgpu *amdgpu, struct amd_device *device)
+{
+    char directory[AMD_PATH_MAX], path[AMD_PATH_MAX + 288];
     snprintf(directory, sizeof directory, "%s/sys/class/kfd/kfd/topology/nodes", amdgpu->root);
     DIR *entries = opendir(directory);
     if (!entries)
         return;
-    for (struct dirent *entry; !device->kfd_gpu_id && (entry = readdir(entries));) {
-        uint64_t gpu_id;
+    uint32_t first = amdgpu->device_count;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        struct node node;
         if (entry->d_name[0] == '.')
             continue;
-        snprintf(node, sizeof node, "%s/%s", directory, entry->d_name);
-        /* A node with the number 0 is a CPU. */
-        if (!amd_number_read(node, "gpu_id", &gpu_id) || !gpu_id || gpu_id > UINT32_MAX)
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        if (!node_read(path, device->info.pci_bus_id, &node))
             continue;
-        snprintf(path, sizeof path, "%s/properties", node);
-        int fd = amd_file_open(path);
-        if (fd < 0)
-            continue;
-        amd_file_read(fd, text, sizeof text);
-        close(fd);
-        if (!is_at_slot(text, device->info.pci_bus_id))
-            continue;
-        device->kfd_gpu_id = (uint32_t)gpu_id;
-        properties_take(device, text);
+        if (node.partition) {
+            partition_add(amdgpu, device, &node);
+        } else if (!device->kfd_gpu_id) {
+            device->kfd_gpu_id = node.gpu_id;
+            properties_take(device, node.text);
+        }
     }
     closedir(entries);
+    if (amdgpu->device_count == first)
+        return;
+    const struct gpu_device_info whole = device->info;
+    device->info.is_partition = true;
+    for (uint32_t i = first; i <= amdgpu->device_count; i++)
+        partition_name(&amdgpu->devices[i], whole.name, whole.uuid);
 }

@@ -206,6 +206,7 @@ int amdgpu_device_processes(struct amdgpu *amdgpu, uint32_t index, struct gpu_pr
     struct process_list list = {.processes = processes, .capacity = capacity};
     clients_search(amdgpu);
     kfd_processes_add(amdgpu, &amdgpu->devices[index], &list);
-    drm_processes_add(amdgpu, &amdgpu->devices[index], &list);
+    if (!amdgpu->devices[index].info.partition) /* an open file names the whole GPU */
+        drm_processes_add(amdgpu, &amdgpu->devices[index], &list);
     return list.count;
 }

@@ -176,7 +176,8 @@ static struct rocm_smi *smi_of(struct amdgpu *amdgpu, struct amd_device *device)
         if (rocm_smi_open(&amdgpu->smi, NULL) != GPUFL_OK)
             amdgpu->smi = NULL;
         for (uint32_t i = 0; amdgpu->smi && i < amdgpu->device_count; i++)
-            amdgpu->devices[i].smi_index = rocm_smi_find(amdgpu->smi, amdgpu->devices[i].info.pci_bus_id);
+            if (!amdgpu->devices[i].info.partition) /* it tells of the whole GPU */
+                amdgpu->devices[i].smi_index = rocm_smi_find(amdgpu->smi, amdgpu->devices[i].info.pci_bus_id);
     }
     return device->smi_index >= 0 ? amdgpu->smi : NULL;
 }

@@ -83,7 +83,8 @@ bool amd_ras_parse(const char *text, uint64_t *corrected, uint64_t *uncorrected)
 
 /* The market name of a GPU, from the board or from the lists that distributions ship. */
 void amd_name_find(const struct amdgpu *amdgpu, struct amd_device *device);
-/* Compute units, gfx version and the like from KFD's topology. */
-void amd_topology_take(const struct amdgpu *amdgpu, struct amd_device *device);
+/* Compute units, gfx version and the like from KFD's topology. For each further partition of the GPU a device is added
+ * behind it. */
+void amd_topology_take(struct amdgpu *amdgpu, struct amd_device *device);
 
 #endif

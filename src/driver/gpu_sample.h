@@ -101,6 +101,9 @@ struct gpu_device_info { /* unknown: 0 or "" */
     uint32_t lds_bytes;                  /* shared memory of a multiprocessor */
     uint32_t pcie_lanes, pcie_lanes_max; /* in use when it was described, and what card and slot can; NVML: not asked */
     bool is_mig;
+    /* Of an AMD GPU that is divided: each partition is a device. The first has the telemetry of the whole GPU. */
+    bool is_partition;
+    uint32_t partition; /* 0 also where it is not divided */
 };
 
 /* The same GPU: by uuid, and where the driver tells none, by place. */

@@ -35,6 +35,7 @@ void *rocprofiler_register(uint32_t version, void *client_id, void (*begin)(void
 struct rocprofiler_agent {      /* a GPU */
     char name[64], product[96]; /* "gfx942", "AMD Instinct MI300X" */
     uint32_t pci_domain, pci_bus, pci_device;
+    uint32_t partition;          /* of a GPU that is divided, each of which is an agent */
     uint32_t gfx_target_version; /* 90402 = gfx942 */
     uint32_t compute_units, wave_size, simds_per_unit, waves_per_simd_max, lds_bytes;
     uint64_t memory_bytes;

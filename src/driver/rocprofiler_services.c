@@ -269,6 +269,8 @@ static int on_agents(int version, const void **agents, size_t count, void *user)
             .pci_domain = agent->domain,
             .pci_bus = agent->location_id >> 8 & 0xff,
             .pci_device = agent->location_id >> 3 & 0x1f,
+            /* KFD's number: in bits 28 to 31, in other kernels in place of the function. */
+            .partition = agent->location_id >> 28 ? agent->location_id >> 28 : agent->location_id & 7,
             .gfx_target_version = agent->gfx_target_version,
             .compute_units = agent->cu_count,
             .wave_size = agent->wave_front_size,

@@ -11,7 +11,8 @@ static uint32_t device_of_agent(void *user, const struct rocprofiler_agent *agen
 {
     uint32_t device_id = 0;
     struct cuda *cuda;
-    if (system_sampler_find_amd(user, agent->pci_domain, agent->pci_bus, agent->pci_device, &device_id))
+    const struct amd_place place = {agent->pci_domain, agent->pci_bus, agent->pci_device, agent->partition};
+    if (system_sampler_find_amd(user, &place, &device_id))
         return device_id;
     int count = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_device_count(cuda) : 0;
     return (count > (int)device_id ? (uint32_t)count : device_id) + ordinal;

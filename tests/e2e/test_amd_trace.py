@@ -460,6 +460,18 @@ class Together(AmdCase):
         self.assertEqual({record["device_id"]: record["name"] for record in session.records("device_limits")},
                          {0: devices[0], 2: "AMD Instinct MI300X", 3: "AMD Instinct MI300X"})
 
+    def test_partitions_of_a_gpu_are_devices_in_kernels_and_telemetry(self):
+        root = self.directory / "host"
+        run(FAKES / "fake_amd_tree", root, "mi300x@0000:c1:00.0/4")
+        env = amd(FAKE_AMD_GPU_COUNT=4, FAKE_AMD_PARTITIONS=4, GPUFL_SYSFS_ROOT=root)
+        traced = self.hip("--gpus", 4, "--threads", 4, "--launches", 3, env=env)
+        self.assert_whole(traced)
+        devices = traced.session.first("job_start")["gpu_static_devices"]
+        self.assertEqual([(device["id"], device["name"]) for device in devices],
+                         [(number, f"AMD Instinct MI300X OAM, partition {number}") for number in range(4)])
+        counts = [row["device_id"] for row in traced.session.rows("kernel_event_batch")]
+        self.assertEqual({number: counts.count(number) for number in range(4)}, dict.fromkeys(range(4), 3))
+
     def test_the_users_own_tools_stay(self):
         own = "/somewhere/libtool.so"
         for value, wanted in ((None, str(RECORDER)), (own, f"{own}:{RECORDER}:"), (own + ":", f"{own}:{RECORDER}:"),

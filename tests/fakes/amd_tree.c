@@ -113,6 +113,11 @@ uint32_t amd_tree_gpu_id(unsigned card)
     return 40000 + card;
 }
 
+uint32_t amd_tree_partition_id(unsigned card, unsigned partition)
+{
+    return amd_tree_gpu_id(card) + 100 * partition;
+}
+
 static bool parents_make(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -204,24 +209,46 @@ static bool metrics_write(const char *root, enum amd_tree_kind kind, const char 
     return device_write(root, slot, "gpu_metrics", garbage, sizeof garbage);
 }
 
-static bool kfd_write(const char *root, enum amd_tree_kind kind, unsigned card, const char *slot)
+/* Of the GPU's compute units and memory a partition has its share. */
+static bool node_write(const char *root, enum amd_tree_kind kind, unsigned node, uint32_t gpu_id, const char *slot,
+                       uint32_t location_bits, unsigned partitions)
 {
     unsigned domain, bus, device, function;
     char path[256], text[512];
     if (sscanf(slot, "%4x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4)
         return false;
-    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/gpu_id", card + 1);
-    snprintf(text, sizeof text, "%" PRIu32 "\n", amd_tree_gpu_id(card));
+    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/gpu_id", node);
+    snprintf(text, sizeof text, "%" PRIu32 "\n", gpu_id);
     if (!amd_tree_text(root, path, text))
         return false;
-    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/properties", card + 1);
+    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/mem_banks/0/properties", node);
+    snprintf(text, sizeof text, "heap_type 1\nsize_in_bytes %llu\nflags 0\n", 206141652992ull / partitions);
+    if (!amd_tree_text(root, path, text))
+        return false;
+    snprintf(path, sizeof path, "sys/class/kfd/kfd/topology/nodes/%u/properties", node);
     snprintf(text, sizeof text,
              "cpu_cores_count 0\nsimd_count %u\nmem_banks_count 1\nlds_size_in_kb 64\nwave_front_size %u\n"
-             "simd_per_cu %u\ngfx_target_version %u\nvendor_id 4098\nlocation_id %u\ndomain %u\n",
-             kind == AMD_TREE_MI300X ? 1216 : 192, kind == AMD_TREE_MI300X ? 64 : 32, kind == AMD_TREE_MI300X ? 4 : 2,
-             kind == AMD_TREE_MI300X ? 90402 : 110000, bus << 8 | device << 3 | function, domain);
-    return amd_tree_text(root, path, text) && amd_tree_text(root, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n") &&
+             "simd_per_cu %u\ngfx_target_version %u\nvendor_id 4098\nlocation_id %" PRIu32 "\ndomain %u\n",
+             (kind == AMD_TREE_MI300X ? 1216 : 192) / partitions, kind == AMD_TREE_MI300X ? 64 : 32,
+             kind == AMD_TREE_MI300X ? 4 : 2, kind == AMD_TREE_MI300X ? 90402 : 110000,
+             (bus << 8 | device << 3 | function) | location_bits, domain);
+    return amd_tree_text(root, path, text);
+}
+
+static bool kfd_write(const char *root, enum amd_tree_kind kind, unsigned card, const char *slot)
+{
+    return node_write(root, kind, card + 1, amd_tree_gpu_id(card), slot, 0, 1) &&
+           amd_tree_text(root, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n") &&
            amd_tree_text(root, "sys/class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 64\nsimd_count 0\n");
+}
+
+bool amd_tree_divide(const char *root, unsigned card, const char *slot, unsigned partitions, bool in_function)
+{
+    bool is_written = node_write(root, AMD_TREE_MI300X, card + 1, amd_tree_gpu_id(card), slot, 0, partitions);
+    for (unsigned i = 1; is_written && i < partitions; i++)
+        is_written = node_write(root, AMD_TREE_MI300X, 100 * (card + 1) + i, amd_tree_partition_id(card, i), slot,
+                                in_function ? i : (uint32_t)i << 28, partitions);
+    return is_written;
 }
 
 /* Files that cannot be what they should: a directory, a loop, one that may not be read, one far too long, a pipe. */

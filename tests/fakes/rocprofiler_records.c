@@ -123,6 +123,14 @@ uint32_t fake_gfx_version(uint32_t gpu)
     return strcmp(architecture(gpu), "gfx942") == 0 ? 90402 : 110000;
 }
 
+/* A GPU at c1, c2 and so on; with FAKE_AMD_PARTITIONS=N so many agents of each, as KFD numbers them. */
+static uint32_t location(uint32_t agent)
+{
+    const char *text = getenv("FAKE_AMD_PARTITIONS");
+    uint32_t partitions = text ? (uint32_t)strtoul(text, NULL, 10) : 1;
+    return (0xc1 + agent / partitions) << 8 | (agent % partitions) << 28;
+}
+
 FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, const void **, size_t, void *),
                                                 size_t agent_bytes, void *user)
 {
@@ -150,7 +158,7 @@ FAKE_API int rocprofiler_query_available_agents(int version, int (*each)(int, co
                                                        .lds_size_in_kb = 64,
                                                        .gfx_target_version = fake_gfx_version(i - 1),
                                                        .vendor_id = 0x1002,
-                                                       .location_id = (0xc0 + i) << 8,
+                                                       .location_id = location(i - 1),
                                                        .local_mem_size = (uint64_t)192 << 30};
         pointers[i] = &agents[i];
     }

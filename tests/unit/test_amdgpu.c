@@ -260,15 +260,62 @@ static void rocm_smi_is_asked_for_what_the_files_lack(void **state)
     assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ));
 }
 
+/* Each partition is a device: the first has what the files of the GPU say, the others what KFD says of them. */
+static void check_partitions(bool in_function)
+{
+    struct gpu_sample sample;
+    struct gpu_process processes[4];
+    assert_true(amd_tree_add(root, AMD_TREE_MI300X, 0, MI300X));
+    assert_true(amd_tree_add(root, AMD_TREE_RX7900, 1, RX7900));
+    assert_true(amd_tree_divide(root, 0, MI300X, 4, in_function));
+    assert_true(amd_tree_kfd_process(root, 77, amd_tree_partition_id(0, 2), 1 << 20));
+    open_tree();
+    assert_int_equal(amdgpu_device_count(amdgpu), 5); /* the Radeon comes first on the bus */
+    for (uint32_t i = 0; i < 4; i++) {
+        struct gpu_device_info info;
+        char name[64], uuid[64];
+        assert_true(amdgpu_device_describe(amdgpu, 1 + i, &info));
+        snprintf(name, sizeof name, "AMD Instinct MI300X OAM, partition %u", i);
+        snprintf(uuid, sizeof uuid, i ? "GPU-6b7be00c63c4b000/%u" : "GPU-6b7be00c63c4b000", i);
+        assert_string_equal(info.name, name);
+        assert_string_equal(info.uuid, uuid);
+        assert_string_equal(info.pci_bus_id, MI300X);
+        assert_string_equal(info.architecture, "gfx942");
+        assert_int_equal(info.multiprocessors, 76);
+        assert_true(info.is_partition);
+        assert_int_equal(info.partition, i);
+        amdgpu_device_sample(amdgpu, 1 + i, true, &sample);
+        assert_false(sample.is_lost);
+        assert_int_equal(gpu_sample_knows(&sample, GPU_POWER_MW), i == 0);
+        assert_int_equal(gpu_sample_knows(&sample, GPU_UTIL_PCT), i == 0);
+        assert_int_equal(gpu_sample_knows(&sample, GPU_ECC_CORRECTED), i == 0);
+        assert_metric(&sample, GPU_MEM_TOTAL_BYTES, i ? 206141652992ull / 4 : 206141652992ull);
+        assert_string_equal(amdgpu_device_metrics_problem(amdgpu, 1 + i), "");
+        assert_int_equal(amdgpu_device_processes(amdgpu, 1 + i, processes, 4), i == 2);
+    }
+}
+
+static void partitions_are_devices(void **state)
+{
+    (void)state;
+    check_partitions(false);
+}
+
+static void partitions_that_are_numbered_as_functions_are_devices(void **state)
+{
+    (void)state;
+    check_partitions(true);
+}
+
 static void a_table_of_another_version_costs_only_itself(void **state)
 {
     (void)state;
     struct gpu_sample sample;
     assert_true(amd_tree_add(root, AMD_TREE_RX7900, 0, RX7900));
-    assert_true(amd_tree_write(root, "sys/class/drm/card0/device/gpu_metrics", "\x78\x00\x01\x09", 4));
+    assert_true(amd_tree_write(root, "sys/class/drm/card0/device/gpu_metrics", "\x78\x00\x01\x0a", 4));
     open_tree();
     amdgpu_device_sample(amdgpu, 0, false, &sample);
-    assert_string_equal(amdgpu_device_metrics_problem(amdgpu, 0), "gpu_metrics has version 1.9, which is not known");
+    assert_string_equal(amdgpu_device_metrics_problem(amdgpu, 0), "gpu_metrics has version 1.10, which is not known");
     assert_metric(&sample, GPU_POWER_MW, 98000);
     assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ));
     assert_metric(&sample, GPU_CLOCK_MEM_MHZ, 1249); /* from the list of the steps */
@@ -371,6 +418,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_radeon_tells_its_fan_voltage_and_three_temperatures, setup, teardown),
         cmocka_unit_test_setup_teardown(an_apu_tells_what_it_has, setup, teardown),
         cmocka_unit_test_setup_teardown(rocm_smi_is_asked_for_what_the_files_lack, setup, teardown),
+        cmocka_unit_test_setup_teardown(partitions_are_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(partitions_that_are_numbered_as_functions_are_devices, setup, teardown),
         cmocka_unit_test_setup_teardown(a_table_of_another_version_costs_only_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_gpu_is_lost_and_a_sleeping_one_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(what_no_driver_shows_does_no_harm, setup, teardown),
