@@ -232,7 +232,7 @@ static gpufl_status audit_apply(struct sqlite_store *store, struct connection *c
 gpufl_status sqlite_audit_add(struct store *base, const struct store_audit *entry, struct problem *problem)
 {
     struct store_audit copy = *entry;
-    return store_change(sqlite_store_of(base), audit_apply, &copy, 0, problem);
+    return store_change_reserved(sqlite_store_of(base), audit_apply, &copy, problem);
 }
 
 gpufl_status sqlite_audits(struct store *base, int64_t before_id, unsigned limit, store_audit_fn on_entry, void *user,

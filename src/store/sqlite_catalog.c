@@ -246,7 +246,7 @@ static gpufl_status delete_apply(struct sqlite_store *store, struct connection *
 gpufl_status sqlite_session_delete(struct store *base, const char *session_id, struct problem *problem)
 {
     struct session_change change = {.session_id = session_id};
-    gpufl_status status = store_change(sqlite_store_of(base), delete_apply, &change, 0, problem);
+    gpufl_status status = store_change_reserved(sqlite_store_of(base), delete_apply, &change, problem);
     background_wake(sqlite_store_of(base));
     return status;
 }

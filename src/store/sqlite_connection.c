@@ -5,12 +5,13 @@
 
 #include <stdarg.h>
 
-enum { BUSY_WAIT_MS = 5000 };
+enum { BUSY_WAIT_MS = 5000, CHECKPOINT_WAIT_MS = 50 };
 
 gpufl_status connection_fail(struct connection *connection, int code, const char *what, struct problem *problem)
 {
     gpufl_status status = GPUFL_E_IO;
     const char *advice = "";
+    connection->was_full |= (code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMMAP;
     switch (code & 0xff) {
     case SQLITE_NOMEM:
         status = GPUFL_E_NO_MEMORY;
@@ -56,6 +57,13 @@ gpufl_status connection_open(struct connection *connection, const char *path, in
     gpufl_status status = connection_fail(connection, code, path, problem);
     connection_close(connection);
     return status;
+}
+
+void connection_checkpoint(struct connection *connection)
+{
+    sqlite3_busy_timeout(connection->db, CHECKPOINT_WAIT_MS);
+    sqlite3_wal_checkpoint_v2(connection->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(connection->db, BUSY_WAIT_MS);
 }
 
 void connection_close(struct connection *connection)

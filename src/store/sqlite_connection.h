@@ -20,6 +20,7 @@ struct connection {
     } cache[STATEMENTS_MAX];
     unsigned cached;
     bool has_size_limit;     /* of our own, not the disk's */
+    bool was_full;           /* something failed for want of room on the disk since this was last cleared */
     struct connection *next; /* in the pool */
 };
 
@@ -27,6 +28,8 @@ struct connection {
 NODISCARD gpufl_status connection_open(struct connection *connection, const char *path, int flags,
                                        struct problem *problem);
 void connection_close(struct connection *connection);
+/* Brings what was committed into the database and cuts the log of changes back, as far as readers and the disk allow. */
+void connection_checkpoint(struct connection *connection);
 /* The status for SQLite's code, with a message about `what`. */
 gpufl_status connection_fail(struct connection *connection, int code, const char *what, struct problem *problem);
 

@@ -109,16 +109,17 @@ gpufl_status schema_version(struct connection *connection, int *version, struct 
 
 gpufl_status schema_prepare(struct connection *connection, struct problem *problem)
 {
-    /* Page size and vacuum mode count only before the first table. */
-    gpufl_status status = script_run(connection,
-                                     "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
-                                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
-                                     "PRAGMA wal_autocheckpoint=8000; PRAGMA journal_size_limit=67108864;"
-                                     "PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;",
-                                     problem);
     int version = 0;
+    gpufl_status status = schema_version(connection, &version, problem);
+    /* Page size and vacuum mode count only before the first table. Set later they would be written, on a full disk too. */
+    if (!status && !version)
+        status = script_run(connection, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;", problem);
     if (!status)
-        status = schema_version(connection, &version, problem);
+        status = script_run(connection,
+                            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;"
+                            "PRAGMA journal_size_limit=67108864;"
+                            "PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY;",
+                            problem);
     for (; !status && version < SCHEMA_VERSION; version++) {
         char finish[96];
         snprintf(finish, sizeof finish, "PRAGMA application_id=" APPLICATION_ID "; PRAGMA user_version=%d; COMMIT;",

@@ -67,6 +67,46 @@ static gpufl_status group_commit(struct sqlite_store *store, struct change *firs
     return status;
 }
 
+/* What gives room back is made on its own: on a full disk a second time, in the room of the reserve. */
+static gpufl_status reserved_commit(struct sqlite_store *store, struct change *change, struct problem *problem)
+{
+    store->writer.was_full = false;
+    gpufl_status status = group_commit(store, change, problem);
+    if (store->writer.was_full && reserve_spend(store)) {
+        change->status = GPUFL_OK;
+        *problem = (struct problem){""};
+        status = group_commit(store, change, problem);
+    }
+    if (!status)
+        reserve_restore(store);
+    return status;
+}
+
+/* On a full disk the log of changes may have room to give, for whoever tries again. */
+static gpufl_status delivered_commit(struct sqlite_store *store, struct change *first, struct problem *problem)
+{
+    store->writer.was_full = false;
+    gpufl_status status = group_commit(store, first, problem);
+    if (store->writer.was_full)
+        connection_checkpoint(&store->writer);
+    return status;
+}
+
+static gpufl_status group_write(struct sqlite_store *store, struct change *first, struct problem *problem)
+{
+    if (first->may_use_reserve)
+        return reserved_commit(store, first, problem);
+    if (store->reserve == RESERVE_SPENT)
+        reserve_take(store);
+    if (store->reserve != RESERVE_SPENT)
+        return delivered_commit(store, first, problem);
+    gpufl_status status = problem_set(problem, GPUFL_E_IO,
+                                      "the disk is full; delete sessions or free some room: writing goes on by"
+                                      " itself then");
+    group_fail(first, status, problem);
+    return status;
+}
+
 /* A disk that is full can undo one change and take the group without it: that is no good commit either. */
 static void commit_note(struct sqlite_store *store, const struct change *first, gpufl_status status,
                         const struct problem *problem)
@@ -93,6 +133,11 @@ static void others_await(struct sqlite_store *store, int64_t next_ns)
     pthread_mutex_lock(&store->mutex);
 }
 
+static bool is_same_group(const struct change *first, const struct change *next, uint64_t bytes)
+{
+    return next && !first->may_use_reserve && !next->may_use_reserve && bytes + next->bytes <= GROUP_BYTES_MAX;
+}
+
 static void *writer_main(void *arg)
 {
     struct sqlite_store *store = arg;
@@ -107,8 +152,11 @@ static void *writer_main(void *arg)
         /* What came while the last group was written forms the next one. */
         struct change *first = store->first, *last = first;
         uint64_t bytes = first->bytes, count = 1;
-        for (; last->next && bytes + last->next->bytes <= GROUP_BYTES_MAX; last = last->next, count++)
-            bytes += last->next->bytes;
+        while (is_same_group(first, last->next, bytes)) {
+            last = last->next;
+            bytes += last->bytes;
+            count++;
+        }
         store->first = last->next;
         if (!store->first)
             store->last = NULL;
@@ -116,7 +164,7 @@ static void *writer_main(void *arg)
         pthread_mutex_unlock(&store->mutex);
         next_ns = count >= CROWD ? clock_mono_ns() + COMMIT_EVERY_NS : 0;
         struct problem problem = {""};
-        gpufl_status status = group_commit(store, first, &problem);
+        gpufl_status status = group_write(store, first, &problem);
         pthread_mutex_lock(&store->mutex);
         store->queue_count -= count;
         store->queue_bytes -= bytes;
@@ -147,26 +195,38 @@ static void change_queue(struct sqlite_store *store, struct change *change)
     store->queue_bytes += change->bytes;
 }
 
-gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes, struct problem *problem)
+/* Queues the change and waits for it. */
+static gpufl_status change_make(struct sqlite_store *store, struct change *change, struct problem *problem)
 {
-    struct change change = {.run = run, .arg = arg, .bytes = bytes};
     if (store->base.is_read_only)
         return problem_set(problem, GPUFL_E_PERMISSION, "the store was opened for reading only");
     pthread_mutex_lock(&store->mutex);
-    if (store->queue_count && store->queue_bytes + bytes > store->options.queue_bytes_max) {
+    if (store->queue_count && store->queue_bytes + change->bytes > store->options.queue_bytes_max) {
         pthread_mutex_unlock(&store->mutex);
         return problem_set(problem, GPUFL_E_BUSY, "too many writes wait for the disk; try again");
     }
-    pthread_cond_init(&change.done, NULL);
-    change_queue(store, &change);
+    pthread_cond_init(&change->done, NULL);
+    change_queue(store, change);
     pthread_cond_signal(&store->changed);
-    while (!change.is_done)
-        pthread_cond_wait(&change.done, &store->mutex);
+    while (!change->is_done)
+        pthread_cond_wait(&change->done, &store->mutex);
     pthread_mutex_unlock(&store->mutex);
-    pthread_cond_destroy(&change.done);
-    if (change.status && problem)
-        *problem = change.problem;
-    return change.status;
+    pthread_cond_destroy(&change->done);
+    if (change->status && problem)
+        *problem = change->problem;
+    return change->status;
+}
+
+gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes, struct problem *problem)
+{
+    struct change change = {.run = run, .arg = arg, .bytes = bytes};
+    return change_make(store, &change, problem);
+}
+
+gpufl_status store_change_reserved(struct sqlite_store *store, change_fn run, void *arg, struct problem *problem)
+{
+    struct change change = {.run = run, .arg = arg, .may_use_reserve = true};
+    return change_make(store, &change, problem);
 }
 
 /* ---- readers ---- */
@@ -268,12 +328,27 @@ static gpufl_status size_limit(struct sqlite_store *store, struct problem *probl
     return code == SQLITE_OK ? GPUFL_OK : connection_fail(&store->writer, code, "limiting the store's size", problem);
 }
 
-static gpufl_status writer_open(struct sqlite_store *store, struct problem *problem)
+static gpufl_status writer_connect(struct sqlite_store *store, struct problem *problem)
 {
     gpufl_status status =
         connection_open(&store->writer, store->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, problem);
     if (!status)
         status = schema_prepare(&store->writer, problem);
+    return status;
+}
+
+static gpufl_status writer_open(struct sqlite_store *store, struct problem *problem)
+{
+    gpufl_status status = writer_connect(store, problem);
+    if (status && store->writer.was_full && reserve_spend(store)) {
+        connection_close(&store->writer);
+        status = writer_connect(store, problem);
+    }
+    if (!status) {
+        reserve_plan(store);
+        store->reserve = RESERVE_SPENT; /* the file may be of another size */
+        reserve_restore(store);
+    }
     if (!status)
         status = size_limit(store, problem);
     if (!status)

@@ -11,6 +11,7 @@
 #include "store/write_unit.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 
 enum { SCHEMA_VERSION = 5, TILE_SHIFTS = 64, MADE_LAYOUTS_MAX = 256 };
 
@@ -23,11 +24,19 @@ struct change {
     change_fn run;
     void *arg;
     uint64_t bytes;
+    bool may_use_reserve;
     gpufl_status status;
     struct problem problem;
     bool is_done;
     pthread_cond_t done; /* its owner waits: one wake-up for each, not all for all */
     struct change *next;
+};
+
+/* Room on the disk that is kept for deletions. */
+enum reserve_state {
+    RESERVE_NONE, /* the file system, or a limit, allows none */
+    RESERVE_HELD,
+    RESERVE_SPENT /* the disk was full: only deletions are made until it can be held again */
 };
 
 struct made_layout {
@@ -42,6 +51,8 @@ struct sqlite_store {
     char path[4096]; /* of the database */
     int lock_fd;
     struct connection writer;
+    off_t reserve_bytes;
+    enum reserve_state reserve;                        /* the writer's */
     int64_t next_position;                             /* of segments; the writer's */
     struct made_layout made_layouts[MADE_LAYOUTS_MAX]; /* the writer's: found or made since the last undone change */
     unsigned made_layout_count;
@@ -78,6 +89,18 @@ NODISCARD gpufl_status schema_prepare(struct connection *connection, struct prob
 /* Hands a change to the writer thread and waits until it is on disk. */
 NODISCARD gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes,
                                     struct problem *problem);
+/* The same for what gives room back, and for the record of it: it is also made on a full disk. */
+NODISCARD gpufl_status store_change_reserved(struct sqlite_store *store, change_fn run, void *arg,
+                                             struct problem *problem);
+
+/* sqlite_reserve.c, the writer's. How large the reserve is to be on this disk, and how large the log of changes may be. */
+void reserve_plan(struct sqlite_store *store);
+/* Holds the reserve if there is room for it. */
+void reserve_take(struct sqlite_store *store);
+/* Gives the reserve up; false: there is none. */
+bool reserve_spend(struct sqlite_store *store);
+/* Gives free pages back to the disk until the reserve can be held again. */
+void reserve_restore(struct sqlite_store *store);
 /* A reader's connection inside a read transaction, and back. */
 NODISCARD gpufl_status reader_begin(struct sqlite_store *store, struct connection **out, struct problem *problem);
 void reader_end(struct sqlite_store *store, struct connection *reader);

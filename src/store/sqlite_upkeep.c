@@ -101,14 +101,14 @@ gpufl_status sqlite_retain(struct store *base, const struct store_retention *pol
     reader_end(store, reader);
     /* One change each: a long list must not hold up deliveries. */
     for (size_t i = 0; i < doomed.count && !status; i++) {
-        status = store_change(store, drop_apply, &doomed.sessions[i], 0, problem);
+        status = store_change_reserved(store, drop_apply, &doomed.sessions[i], problem);
         result->sessions_deleted += !status;
     }
     if (!status) {
         int64_t minute = policy->age_ns ? (policy->now_ns - policy->age_ns) / MINUTE_NS : 0;
         result->bytes_deleted = doomed.bytes;
         if (policy->age_ns || doomed.count)
-            status = store_change(store, metrics_drop_apply, &minute, 0, problem);
+            status = store_change_reserved(store, metrics_drop_apply, &minute, problem);
     }
     if (doomed.count)
         background_wake(store);
@@ -140,7 +140,7 @@ gpufl_status store_give_back(struct sqlite_store *store, unsigned kept_percent, 
     reader_end(store, reader);
     if (status || !free_pages || free_pages <= pages / 100 * kept_percent)
         return status;
-    status = store_change(store, vacuum_apply, NULL, 0, problem);
+    status = store_change_reserved(store, vacuum_apply, NULL, problem);
     if (!status)
         status = reader_begin(store, &reader, problem);
     if (status)

@@ -3,8 +3,13 @@
  * been written to regular files below GPUFL_TEST_DISK_DIR, writing fails with
  * ENOSPC, the last write being a short one as on a real disk. With
  * GPUFL_TEST_DISK_RECOVER_MS there is space again that long after the first
- * failure. Everything else goes through unchanged. */
+ * failure.
+ * With GPUFL_TEST_DISK_CAPACITY instead, the files directly in GPUFL_TEST_DISK_DIR may
+ * together be that large: what is deleted or cut back makes room, and what is
+ * written over needs none. Everything else goes through unchanged. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -65,6 +70,43 @@ static ssize_t take_space(int fd, size_t wanted)
     return -1;
 }
 
+/* The sizes of the files on the disk. */
+static long long bytes_used(void)
+{
+    DIR *dir = opendir(getenv("GPUFL_TEST_DISK_DIR"));
+    long long bytes = 0;
+    struct dirent *entry;
+    struct stat status;
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (!fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) && S_ISREG(status.st_mode))
+            bytes += status.st_size;
+    if (dir)
+        closedir(dir);
+    return bytes;
+}
+
+/* Whether the file can grow to `end`. */
+static bool can_grow(int fd, off_t end)
+{
+    const char *capacity = getenv("GPUFL_TEST_DISK_CAPACITY");
+    struct stat status;
+    if (!capacity || !is_on_the_disk(fd) || fstat(fd, &status) || end <= status.st_size ||
+        bytes_used() + (end - status.st_size) <= atoll(capacity))
+        return true;
+    errno = ENOSPC;
+    return false;
+}
+
+EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
+{
+    return can_grow(fd, offset + size) ? syscall(SYS_fallocate, fd, 0, offset, size) ? errno : 0 : ENOSPC;
+}
+
+EXPORT int posix_fallocate64(int fd, off_t offset, off_t size)
+{
+    return posix_fallocate(fd, offset, size);
+}
+
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
     ssize_t room = take_space(fd, size);
@@ -73,7 +115,7 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
 
 EXPORT ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
 {
-    ssize_t room = take_space(fd, size);
+    ssize_t room = can_grow(fd, offset + (off_t)size) ? take_space(fd, size) : -1;
     return room < 0 ? -1 : (ssize_t)syscall(SYS_pwrite64, fd, data, (size_t)room, offset);
 }
 
