@@ -157,6 +157,7 @@ typedef struct gpufl_scope_meta {
 GPUFL_API extern int gpufl_recording;
 GPUFL_API void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta);
 GPUFL_API void gpufl_scope_pop(void);
+GPUFL_API void gpufl_scope_pop_counted(uint32_t iterations);
 
 static inline int gpufl_is_recording(void)
 {
@@ -180,6 +181,14 @@ static inline void gpufl_scope_end(void)
 {
     if (gpufl_is_recording())
         gpufl_scope_pop();
+}
+/* The same for a benchmark that may end early, after a break or an exception:
+ * averages are taken over the measured iterations that began, instead of over
+ * `repeat`. */
+static inline void gpufl_scope_end_counted(uint32_t iterations)
+{
+    if (gpufl_is_recording())
+        gpufl_scope_pop_counted(iterations);
 }
 
 /* Samples GPU and host metrics between the two calls, whatever the sampling

@@ -113,10 +113,15 @@ inline void shutdown()
     gpufl_shutdown();
 }
 
-/// Writes the text report of the last session to the file, or to standard output when the path is empty.
-inline void generateReport(const std::string &output_path = "")
+/// Writes the text report of the last session to the file, or to standard output when the path is empty. False: it could
+/// not be written, and one line on standard error says why; or gpufl is disabled.
+inline bool generateReport(const std::string &output_path = "")
 {
-    (void)gpufl_generate_report(output_path.c_str());
+    const gpufl_status status = gpufl_generate_report(output_path.c_str());
+    if (status == GPUFL_OK || status == GPUFL_E_DISABLED)
+        return status == GPUFL_OK;
+    std::fprintf(stderr, "gpufl: %s\n", gpufl_last_error());
+    return false;
 }
 
 /// A field left at its default lets environment and config file decide; any other value wins over both.
@@ -240,6 +245,30 @@ decltype(auto) monitor(const std::string &name, const std::string &tag, Function
 
 namespace detail {
 
+/// The scope of a benchmark: averages are over the iterations that began, also when one throws.
+class BenchmarkScope {
+public:
+    BenchmarkScope(const std::string &name, const ScopeMeta &meta)
+    {
+        const gpufl_scope_meta c = {sizeof(gpufl_scope_meta), meta.repeat, meta.warmup,
+                                    meta.tag.empty() ? nullptr : meta.tag.c_str()};
+        gpufl_scope_begin_meta(name.c_str(), &c);
+    }
+    ~BenchmarkScope()
+    {
+        gpufl_scope_end_counted(begun_);
+    }
+    BenchmarkScope(const BenchmarkScope &) = delete;
+    BenchmarkScope &operator=(const BenchmarkScope &) = delete;
+    void begin_iteration()
+    {
+        begun_++;
+    }
+
+private:
+    std::uint32_t begun_ = 0;
+};
+
 struct Benchmark {
     std::string name;
     ScopeMeta meta;
@@ -248,9 +277,16 @@ struct Benchmark {
     {
         for (std::uint32_t i = 0; i < meta.warmup; i++)
             body();
-        ScopedMonitor scope(name, meta);
-        for (std::uint32_t i = 0; i < (meta.repeat ? meta.repeat : 1); i++)
+        if (meta.repeat == 0) {
+            ScopedMonitor scope(name, meta);
             body();
+            return;
+        }
+        BenchmarkScope scope(name, meta);
+        for (std::uint32_t i = 0; i < meta.repeat; i++) {
+            scope.begin_iteration();
+            body();
+        }
     }
 };
 
@@ -270,7 +306,8 @@ struct Benchmark {
 #define GFL_SCOPE_TAGGED(name, tag) GPUFL_SCOPED_(name, tag)
 
 /// GFL_BENCH("name", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3)) { ... };
-/// Warm-up runs come before the scope opens; `return` in the body ends one run.
+/// Warm-up runs come before the scope opens; `return` in the body ends one run. An exception ends them all, and averages
+/// are over those that began.
 #define GFL_BENCH(name, meta) ::gpufl::detail::Benchmark{name, meta} + [&]()
 
 #endif

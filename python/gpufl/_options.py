@@ -140,6 +140,11 @@ def is_true(text: Optional[str]) -> bool:
     return (text or "").strip().lower() in ("1", "true", "yes", "on")
 
 
+def is_disabled() -> bool:
+    """GPUFL_DISABLED: whatever does not say no, as in the library."""
+    return os.environ.get("GPUFL_DISABLED", "").lower() not in ("", "0", "false", "no", "off")
+
+
 def _in_file(name: str, options: Dict[str, Any]) -> Any:
     """What the config file says; None: nothing, and what is wrong with the file has been said by then."""
     path = options.get("config_file") or os.environ.get("GPUFL_CONFIG_FILE")

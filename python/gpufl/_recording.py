@@ -82,7 +82,7 @@ def _warn_at_exit() -> None:
 def watch_when_traced() -> None:
     """Under `gpufl trace` the session begins with CUDA, without init(): importing gpufl is the program's only word."""
     is_traced = os.path.basename(os.environ.get("CUDA_INJECTION64_PATH", "")) == nvtx.RECORDER
-    is_off = _options.is_true(os.environ.get("GPUFL_DISABLED")) or \
+    is_off = _options.is_disabled() or \
         os.environ.get("GPUFL_PROFILING_ENGINE", "").lower() == "monitor"
     if is_traced and not is_off and _options.is_wanted("enable_external_correlation", {}):
         watch.start()
@@ -97,6 +97,7 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     status, message = _native.init(options)
     _was_refused = status != _OK
     if status == _DISABLED:
+        _warn_of_differences(stacklevel + 2)  # where GPUFL_DISABLED is neither on nor off
         return False
     if status == _INVALID:
         raise ValueError(f"{function}(): {message}")

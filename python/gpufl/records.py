@@ -264,7 +264,7 @@ BATCHES: Dict[str, Batch] = {
             Column('name_id', 'u32', False, False, 'scope_name_dict'),
             Column('event_type', 'u8', False, False, 'enum scope_event'),
             Column('depth', 'i32', False, False, '0 = outermost'),
-            Column('repeat', 'u32', False, False, ''),
+            Column('repeat', 'u32', False, False, 'iterations of a benchmark: when it begins, how many are planned; at the end, how many began'),
             Column('warmup', 'u32', False, False, ''),
             Column('original_start_ns', 'i64', False, False, 'absolute start of the scope'),
             Column('thread_id', 'u32', False, False, ''),

@@ -141,8 +141,19 @@ static void open_scopes_trim(struct open_scopes *open)
     }
 }
 
-/* Ends the innermost opening of the scope on this thread; does nothing when there is none. */
-static void scope_close(struct scope *scope)
+enum { NOT_A_LOOP = -1 };
+
+static void scope_pop(int64_t iterations)
+{
+    if (iterations == NOT_A_LOOP)
+        gpufl_scope_end();
+    else
+        gpufl_scope_end_counted((uint32_t)iterations);
+}
+
+/* Ends the innermost opening of the scope on this thread; does nothing when there is none. iterations: how many of a
+ * loop began. */
+static void scope_close(struct scope *scope, int64_t iterations)
 {
     struct open_scopes *open = own_scopes;
     if (!open || !open->count || open->session != session_number)
@@ -155,8 +166,9 @@ static void scope_close(struct scope *scope)
     }
     scope->open_count--;
     size_t end = open->count;
-    for (size_t i = at; i < end; i++)
+    for (size_t i = at + 1; i < end; i++)
         gpufl_scope_end();
+    scope_pop(iterations);
     open->count = at;
     for (size_t i = at + 1; i < end; i++) {
         struct scope *inner = open->scopes[i];
@@ -173,7 +185,7 @@ static void scope_abandon(struct scope *scope)
 {
     while (scope->open_count) {
         uint32_t before = scope->open_count;
-        scope_close(scope);
+        scope_close(scope, NOT_A_LOOP);
         if (scope->open_count == before)
             break;
     }
@@ -269,7 +281,7 @@ static PyObject *scope_exit(PyObject *self, PyObject *const *args, Py_ssize_t co
 {
     (void)args, (void)count;
     if (((struct scope *)self)->open_count)
-        scope_close((struct scope *)self);
+        scope_close((struct scope *)self, NOT_A_LOOP);
     Py_RETURN_NONE;
 }
 
@@ -294,7 +306,7 @@ static PyObject *scope_iter(PyObject *self)
 static void iterator_end(struct scope_iterator *iterator)
 {
     if (iterator->is_open)
-        scope_close(iterator->scope);
+        scope_close(iterator->scope, iterator->next);
     iterator->is_open = false;
 }
 

@@ -114,6 +114,9 @@ void loader_scope_rows(struct session_loader *loader, const struct batch_view *v
             int64_t original_ns = cell(view, SCOPE_ORIGINAL_START_NS, row);
             if (scope->begin_ns == TIME_UNKNOWN && original_ns > 0 && original_ns <= time_ns)
                 scope->begin_ns = original_ns;
+            /* Our end row has the iterations that began; GPUFlight's, which has no thread, says nothing new. */
+            if (view->columns[SCOPE_THREAD_ID].present)
+                scope->repeat = cell_u32(view, SCOPE_REPEAT, row, scope->repeat);
         }
         if (is_opening || !scope->path_id) {
             scope->path_id = cell_u32(view, SCOPE_NAME_ID, row, 0);

@@ -2,6 +2,7 @@
 #include "base/environment.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -81,6 +82,24 @@ bool word_is_true(const char *word)
         if (!strcasecmp(word, words[i]))
             return true;
     return false;
+}
+
+bool word_is_false(const char *word)
+{
+    static const char *const words[] = {"0", "false", "no", "off"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcasecmp(word, words[i]))
+            return true;
+    return false;
+}
+
+bool environment_is_disabled(const char **invalid)
+{
+    const char *value = getenv("GPUFL_DISABLED");
+    bool is_set = value && *value && !word_is_false(value);
+    if (invalid)
+        *invalid = is_set && !word_is_true(value) ? value : NULL;
+    return is_set;
 }
 
 static unsigned smaller(unsigned a, unsigned b)

@@ -14,6 +14,10 @@ extern const char *const environment_names[];
 bool environment_is_known(const char *entry);
 /* 1, true, yes or on, in any case. */
 bool word_is_true(const char *word);
+bool word_is_false(const char *word); /* 0, false, no or off */
+/* GPUFL_DISABLED: the one switch that must work for whoever is in trouble, so any value that does not say no counts.
+ * *invalid, which may be NULL: the value where it is neither yes nor no, else NULL. */
+bool environment_is_disabled(const char **invalid);
 /* The word that `word` most likely was meant to be, by edit distance without regard to case; NULL when none is near
  * enough to be worth suggesting. words: NULL-terminated. */
 const char *nearest_word(const char *word, const char *const *words);

@@ -216,6 +216,14 @@ static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, 
                        innermost_id(thread));
 }
 
+static void on_counted_end(struct scope_tracker *tracker, struct thread_scopes *thread,
+                           const struct counted_end_event *event)
+{
+    if (!thread->dropped_depth && thread->depth)
+        thread->open[thread->depth - 1].repeat = event->iterations;
+    on_end(tracker, thread, event->event.ticks);
+}
+
 static void on_exit_of_thread(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
 {
     thread->dropped_depth = 0;
@@ -270,6 +278,9 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         break;
     case THREAD_SCOPE_END:
         on_end(tracker, thread, ((const struct thread_event *)record)->ticks);
+        break;
+    case THREAD_SCOPE_END_COUNTED:
+        on_counted_end(tracker, thread, (const struct counted_end_event *)record);
         break;
     case THREAD_EXIT:
         on_exit_of_thread(tracker, thread, ((const struct thread_event *)record)->ticks);

@@ -32,7 +32,8 @@ static struct {
     void (*_Atomic wake)(void);
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-enum { end_bytes = sizeof(struct thread_event), sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
+/* end_bytes: the longer kind of end. */
+enum { end_bytes = sizeof(struct counted_end_event), sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
 
 /* The scopes that the thread leaves open end now. Room for their ends was kept, so there is some for this. */
 static void end_open_scopes(struct thread_log *log)
@@ -243,7 +244,7 @@ bool thread_log_scope_begin(const struct scope_text *text)
     return is_outermost;
 }
 
-bool thread_log_scope_end(void)
+static bool scope_end(const uint32_t *iterations)
 {
     struct thread_log *log = own_log;
     if (!log || log->epoch != atomic_load_explicit(&registry.epoch, memory_order_acquire))
@@ -254,15 +255,28 @@ bool thread_log_scope_end(void)
         if (!log->depth)
             return false;
         uint64_t ticks = clock_ticks();
-        struct ring_record *record = ring_reserve(&log->ring, end_bytes, 0);
+        struct ring_record *record =
+            ring_reserve(&log->ring, iterations ? sizeof(struct counted_end_event) : sizeof(struct thread_event), 0);
         if (record) {
-            record->kind = THREAD_SCOPE_END;
+            record->kind = iterations ? THREAD_SCOPE_END_COUNTED : THREAD_SCOPE_END;
             ((struct thread_event *)record)->ticks = ticks;
+            if (iterations)
+                ((struct counted_end_event *)record)->iterations = *iterations;
             log_commit(log, record);
         }
         log->depth--;
     }
     return log->depth + log->dropped_depth == 0;
+}
+
+bool thread_log_scope_end(void)
+{
+    return scope_end(NULL);
+}
+
+bool thread_log_scope_end_counted(uint32_t iterations)
+{
+    return scope_end(&iterations);
 }
 
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id)

@@ -14,6 +14,7 @@ enum thread_event_kind {
     THREAD_SCOPE_BEGIN = 1,  /* a plain scope: struct scope_event */
     THREAD_SCOPE_BEGIN_META, /* with tag or counts: struct scope_meta_event */
     THREAD_SCOPE_END,
+    THREAD_SCOPE_END_COUNTED,
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
     THREAD_CALL_STACK,
@@ -40,6 +41,10 @@ struct scope_meta_event { /* BEGIN_META and RANGE_START: name, then tag */
     uint32_t name_size, tag_size;
     uint32_t source;
     char text[];
+};
+struct counted_end_event { /* SCOPE_END_COUNTED: of a benchmark that may have ended early */
+    struct thread_event event;
+    uint32_t iterations; /* that began */
 };
 struct range_end_event {
     struct thread_event event;
@@ -110,6 +115,7 @@ struct scope_text {
  * its outermost scope / left it (for the sampler's auto-bracketing). */
 bool thread_log_scope_begin(const struct scope_text *text);
 bool thread_log_scope_end(void);
+bool thread_log_scope_end_counted(uint32_t iterations); /* of a benchmark: how many began, whatever its begin said */
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
 /* symbol: mangled name, or NULL for a graph. */

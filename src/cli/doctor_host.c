@@ -170,11 +170,16 @@ void check_variables(const struct machine *machine, struct finding *finding)
 void check_disabled(const struct machine *machine, struct finding *finding)
 {
     (void)machine;
-    const char *value = getenv("GPUFL_DISABLED");
-    if (!value || !word_is_true(value)) {
+    const char *invalid;
+    if (!environment_is_disabled(&invalid)) {
         finding_set(finding, FINDING_OK, "yes");
         return;
     }
-    finding_set(finding, FINDING_PROBLEM, "no: GPUFL_DISABLED is set, so that nothing is recorded");
+    if (invalid)
+        finding_set(finding, FINDING_PROBLEM,
+                    "no: GPUFL_DISABLED is '%.60s', which is neither on nor off and counts as on: nothing is recorded",
+                    invalid);
+    else
+        finding_set(finding, FINDING_PROBLEM, "no: GPUFL_DISABLED is set, so that nothing is recorded");
     finding_fix(finding, "unset GPUFL_DISABLED");
 }

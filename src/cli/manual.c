@@ -96,13 +96,14 @@ static void print_main_page(void)
         put_text(command->summary);
         putchar('\n');
     }
-    fputs(".SH EXIT STATUS\n0: good. 1: the answer is no. 2: the command line is wrong. 3: the environment is. "
-          "\\fBgpufl trace\\fR returns the status of the program that it ran.\n"
-          ".SH ENVIRONMENT\n.TP\nGPUFL_DISABLED\nset to 1, true, yes or on: record nothing.\n"
-          ".TP\nGPUFL_INJECT_LIB\nthe recorder to load, when it is not where it was installed.\n"
-          ".TP\nNO_COLOR\nset to anything: no colour.\n"
-          ".SH EXAMPLES\n.nf\n",
-          stdout);
+    fputs(
+        ".SH EXIT STATUS\n0: good. 1: the answer is no. 2: the command line is wrong. 3: the environment is. "
+        "\\fBgpufl trace\\fR returns the status of the program that it ran.\n"
+        ".SH ENVIRONMENT\n.TP\nGPUFL_DISABLED\nrecord nothing. Off: 0, false, no, off, or not set. Any other value than 1, true, yes or on is reported, and counts as on.\n"
+        ".TP\nGPUFL_INJECT_LIB\nthe recorder to load, when it is not where it was installed.\n"
+        ".TP\nNO_COLOR\nset to anything: no colour.\n"
+        ".SH EXAMPLES\n.nf\n",
+        stdout);
     for (const struct command *command = command_table; command->name; command++) {
         put_text(command->example);
         putchar('\n');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace.h"
 
+#include "base/environment.h"
 #include "base/intern.h"
 #include "cli/child.h"
 #include "cli/command.h"
@@ -74,17 +75,6 @@ static void default_directory(char *out, size_t size, const char *name)
     struct stat state;
     if (stat(out, &state) == 0 && !S_ISDIR(state.st_mode))
         snprintf(out, size, "./%.*s.gpufl", (int)length, name);
-}
-
-static bool is_disabled(void)
-{
-    static const char *const words[] = {"1", "true", "yes", "on"};
-    const char *value = getenv("GPUFL_DISABLED");
-    for (size_t i = 0; value && i < sizeof words / sizeof words[0]; i++) {
-        if (strcasecmp(value, words[i]) == 0)
-            return true;
-    }
-    return false;
 }
 
 static bool has_amd_driver(void)
@@ -186,7 +176,7 @@ static void explain_nothing_recorded(const struct trace_messages *messages, cons
     struct cuda *cuda;
     struct problem problem = {""};
     const char *reason = "the program never initialized CUDA";
-    if (is_disabled())
+    if (environment_is_disabled(NULL))
         reason = "GPUFL_DISABLED is set";
     else if (messages->has_error)
         reason = "see the error above";
@@ -215,7 +205,7 @@ static bool prepare(const struct trace_request *request, const char *recorder, c
 {
     /* A program that is not there must fail as itself: its directory could bear the name that it was called by. */
     bool is_missing = strchr(request->argv[0], '/') && access(request->argv[0], F_OK) != 0;
-    if (is_disabled() || is_missing)
+    if (environment_is_disabled(NULL) || is_missing)
         return false;
     struct problem problem = {""};
     gpufl_status status = recording_prepare(recording, dir, &problem);
@@ -278,7 +268,8 @@ int trace_run(const struct trace_request *request, char *session_dir)
             snprintf(session_dir, PATH_MAX, "%s", recording.found.paths[0]);
     }
     upload_recording(request, &recording);
-    if (status == GPUFL_OK && !recording.found.count && !request->is_quiet && (is_recording || is_disabled()))
+    if (status == GPUFL_OK && !recording.found.count && !request->is_quiet &&
+        (is_recording || environment_is_disabled(NULL)))
         explain_nothing_recorded(&messages, &recording, &result);
     recording_free(&recording);
     intern_free(&messages.seen);

@@ -133,9 +133,8 @@ int command_upload(int argc, char **argv)
     options.api_path = arguments_text(&arguments, "api-path", environment_text("GPUFL_API_PATH"));
     options.api_key = key_file ? key : environment_text("GPUFL_API_KEY");
     options.timeout_ms = (int32_t)arguments_number(&arguments, "timeout-ms", 0);
-    const char *disabled = environment_text("GPUFL_DISABLED");
     gpufl_status status = GPUFL_OK;
-    if (disabled && word_is_true(disabled)) {
+    if (environment_is_disabled(NULL)) {
         result.success = 1;
         snprintf(result.message, sizeof result.message, "GPUFL_DISABLED is set; nothing was sent");
     } else if (!options.backend_url) {

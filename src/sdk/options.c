@@ -4,6 +4,7 @@
 #include "base/directory.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/message_socket.h"
 #include "base/remote_config.h"
 #include "format/json.h"
 
@@ -185,11 +186,6 @@ static gpufl_status set_word(const struct option_info *info, struct options *opt
     return GPUFL_OK;
 }
 
-static bool word_is_false(const char *text)
-{
-    return !strcasecmp(text, "0") || !strcasecmp(text, "false") || !strcasecmp(text, "no") || !strcasecmp(text, "off");
-}
-
 static gpufl_status set_from_environment(const struct option_info *info, struct options *options, const char *text,
                                          struct problem *problem)
 {
@@ -342,11 +338,25 @@ static bool list_has(const char *names, const char *name)
 
 bool options_are_disabled(const gpufl_options *given)
 {
-    const char *text = getenv("GPUFL_DISABLED");
-    if (text && word_is_true(text))
+    if (environment_is_disabled(NULL))
         return true;
     return given && given->struct_size >= offsetof(gpufl_options, enabled) + sizeof given->enabled &&
            given->enabled == GPUFL_OFF;
+}
+
+void options_warn_disabled(const gpufl_options *given)
+{
+    const char *invalid;
+    if (!environment_is_disabled(&invalid) || !invalid)
+        return;
+    bool has_listener = given && given->struct_size >= offsetof(gpufl_options, log_user) + sizeof given->log_user;
+    log_configure(has_listener ? given->log_fn : NULL, has_listener ? given->log_user : NULL, false,
+                  message_socket_find());
+    log_message(GPUFL_LOG_WARNING,
+                "not recording: GPUFL_DISABLED: '%.60s' is neither on (1, true, yes, on) nor off (0, false, no, off), "
+                "and counts as on",
+                invalid);
+    log_print_held();
 }
 
 static gpufl_status apply_given(struct options *options, const gpufl_options *given, struct problem *problem)

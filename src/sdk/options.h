@@ -49,6 +49,8 @@ struct options {
 
 /* GPUFL_DISABLED, then `enabled` in code: nothing else needs to be looked at. */
 bool options_are_disabled(const gpufl_options *given);
+/* Reports a GPUFL_DISABLED that disables although it is neither yes nor no. */
+void options_warn_disabled(const gpufl_options *given);
 /* given may be NULL. GPUFL_E_INVALID or GPUFL_E_VERSION with a message that names the option and the nearest valid one. */
 NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem);
 /* Applies one JSON object of options; file_name is for messages. */

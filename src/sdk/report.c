@@ -26,6 +26,8 @@ gpufl_status gpufl_generate_report(const char *path)
 {
     struct problem problem = {""};
     const char *dir = gpufl_session_dir();
+    if (!*dir && session_is_disabled())
+        return session_fail(GPUFL_E_DISABLED, &(struct problem){"gpufl is disabled; there is nothing to report"});
     if (!*dir)
         return session_fail(GPUFL_E_NOT_RUNNING,
                             &(struct problem){"there was no session to report; call gpufl_init first"});
@@ -43,11 +45,14 @@ gpufl_status gpufl_generate_report(const char *path)
             fflush(stdout); /* what the program printed before comes first */
         int fd = to_file ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDOUT_FILENO;
         if (fd < 0)
-            status = problem_set(&problem, GPUFL_E_IO, "report %.300s: %s", path, strerror(errno));
+            status =
+                problem_set(&problem, GPUFL_E_IO, "cannot write the report to '%.300s': %s", path, strerror(errno));
         else if ((status = write_all(fd, &text)) != GPUFL_OK)
-            problem_set(&problem, status, "report %.300s: %s", to_file ? path : "to standard output", strerror(errno));
-        if (to_file && fd >= 0)
-            close(fd);
+            problem_set(&problem, status, "cannot write the report to '%.300s': %s", to_file ? path : "standard output",
+                        strerror(errno));
+        if (to_file && fd >= 0 && close(fd) && status == GPUFL_OK)
+            status =
+                problem_set(&problem, GPUFL_E_IO, "cannot write the report to '%.300s': %s", path, strerror(errno));
     }
     bytes_free(&text);
     return status == GPUFL_OK ? status : session_fail(status, &problem);

@@ -40,3 +40,12 @@ void gpufl_scope_pop(void)
 {
     scope_end();
 }
+
+void gpufl_scope_pop_counted(uint32_t iterations)
+{
+    if (!gpufl_is_recording())
+        return;
+    scope_listeners_tell(false, NULL, 0);
+    if (thread_log_scope_end_counted(iterations))
+        scope_listeners_hold(false);
+}

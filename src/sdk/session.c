@@ -398,9 +398,11 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     struct problem problem = {""};
     (void)session_fail(GPUFL_OK, &problem); /* what failed before is forgotten */
     atomic_store(&session.is_disabled, options_are_disabled(given));
-    if (atomic_load(&session.is_disabled))
+    if (atomic_load(&session.is_disabled)) {
+        options_warn_disabled(given);
         return session_fail(GPUFL_E_DISABLED,
                             &(struct problem){"gpufl is disabled (GPUFL_DISABLED, or enabled = false)"});
+    }
     attend_forks();
     if (is_injected) {
         atomic_store(&session.is_injection_due, true);

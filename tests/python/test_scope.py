@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Scope in all its forms, and what becomes of scopes that do not nest."""
+import json
+
 import fixture
+import harness
 
 START = """
 import gpufl
@@ -170,6 +173,40 @@ for i in gpufl.Scope("loop", repeat=10):
         break
 gpu.launch("k")
 """), ["loop", "loop", None])
+
+    def iterations(self, text):
+        """Planned and begun iterations of the one scope, and what the report divides by."""
+        session = self.recorded(START + text + END)
+        rows = session.rows("scope_event_batch")
+        scope, = json.loads(harness.gpufl("report", session.path, "--json").stdout)["scopes"]
+        self.assertAlmostEqual(scope["per_iteration_ns"] * scope["repeat"], scope["wall_ns"], delta=1)
+        return [row["repeat"] for row in rows if row["event_type"] == 0] + [
+            row["repeat"] for row in rows if row["event_type"] == 1] + [scope["repeat"]]
+
+    def test_averages_are_over_the_iterations_that_ran(self):
+        self.assertEqual(self.iterations("""
+for i in gpufl.Scope("whole", repeat=10, warmup=3):
+    gpu.launch("k")
+"""), [10, 10, 10])
+
+    def test_averages_of_a_loop_that_breaks_are_over_the_iterations_that_ran(self):
+        self.assertEqual(self.iterations("""
+for i in gpufl.Scope("early", repeat=10):
+    gpu.launch("k")
+    if i == 1:
+        break
+"""), [10, 2, 2])
+
+    def test_averages_of_a_loop_that_raises_are_over_the_iterations_that_ran(self):
+        self.assertEqual(self.iterations("""
+try:
+    for i in gpufl.Scope("raises", repeat=10, warmup=2):
+        gpu.launch("k")
+        if i == 3:
+            raise KeyError
+except KeyError:
+    pass
+"""), [10, 4, 4])
 
     def test_a_scope_that_is_dropped_while_it_is_open_ends(self):
         self.assertEqual(self.paths("""

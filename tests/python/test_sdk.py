@@ -193,6 +193,20 @@ class Reports(fixture.TestCase):
         self.assertEqual(self.output(IMPORT + "raised(gpufl.generate_report)"),
                          "RuntimeError: there was no session to report; call gpufl.init() first\n")
 
+    def test_a_report_to_an_invalid_path_raises_and_names_it(self):
+        self.assertEqual(self.output(IMPORT + """
+gpufl.init("app", "log"); gpufl.shutdown()
+raised(gpufl.generate_report, "nowhere/report.txt")
+raised(gpufl.generate_report, ".")
+"""), "OSError: cannot write the report to 'nowhere/report.txt': No such file or directory\n"
+      "OSError: cannot write the report to '.': Is a directory\n")
+
+    def test_a_switch_that_is_neither_on_nor_off_disables_with_a_warning(self):
+        result = self.program("import gpufl\nprint(gpufl.init('a', 'log'))", GPUFL_DISABLED="maybe")
+        self.assertEqual((result.returncode, result.stdout), (0, "False\n"), result.stderr)
+        self.assertIn("RuntimeWarning: gpufl: not recording: GPUFL_DISABLED: 'maybe' is neither on", result.stderr)
+        self.assertFalse((self.directory / "log").exists())
+
     def test_a_printed_report_goes_where_the_program_prints_and_in_its_turn(self):
         out = self.output("""
 import contextlib, gpufl, io

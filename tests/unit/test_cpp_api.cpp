@@ -91,6 +91,18 @@ try {
     }
 } catch (const std::runtime_error &) {
 }
+int thrown = 0;
+try {
+    GFL_BENCH("throws", gpufl::ScopeMeta{}.setRepeat(100))
+    {
+        if (++thrown == 7)
+            throw std::runtime_error("x");
+    };
+} catch (const std::runtime_error &) {
+}
+const gpufl_scope_meta planned = {sizeof planned, 100, 0, nullptr};
+gpufl_scope_begin_meta("breaks", &planned);
+gpufl_scope_end_counted(5);
 gpufl::systemStart("phase_name");
 gpufl::systemStop("phase_name");
 gpufl::UploadOptions upload;
@@ -111,10 +123,12 @@ for (const char *path : {"\"training\"", "\"training|forward_pass\"", "\"trainin
     check(has(log, path), path);
 
 std::string report = std::string(dir) + "/report.txt";
-gpufl::generateReport(report);
+check(gpufl::generateReport(report), "a report is written");
 std::ifstream file(report);
 std::string text(std::istreambuf_iterator<char>(file), {});
 check(has(text, "matmul"), "the report names the benchmark");
+check(has(text, " x 7"), "a benchmark that threw is averaged over what began");
+check(has(text, " x 5"), "and so is one that C ended early");
 
 gpufl::InitOptions off;
 off.enabled = false;
@@ -132,6 +146,12 @@ gpufl::shutdown();
 std::fflush(stderr);
 std::ifstream said_file(said);
 std::string line(std::istreambuf_iterator<char>(said_file), {});
+check(!gpufl::generateReport(std::string(dir) + "/nowhere/report.txt"), "a report to an invalid path fails");
+std::fflush(stderr);
+said_file.clear();
+std::string refusal(std::istreambuf_iterator<char>(said_file), {});
+check(has(refusal, "gpufl: cannot write the report to '") && has(refusal, "/nowhere/report.txt': No such file"),
+      "and one line on standard error says why");
 check(has(line, "gpufl: remote_upload is deprecated") && std::count(line.begin(), line.end(), '\n') == 1,
       "and is told of once, on standard error");
 check(!gpufl::uploadLogs(upload).success, "and uploads are real again");

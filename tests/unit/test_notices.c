@@ -126,6 +126,36 @@ static int line_count(const char *text)
     return lines;
 }
 
+static void with_a_switch_that_is_neither_on_nor_off(const char *dir)
+{
+    setenv("GPUFL_DISABLED", "maybe", 1);
+    record_nothing(dir);
+    assert_int_equal(gpufl_is_recording(), 0);
+}
+
+static void with_a_switch_that_is_off(const char *dir)
+{
+    setenv("GPUFL_DISABLED", "No", 1);
+    record_nothing(dir);
+    setenv("GPUFL_DISABLED", "", 1);
+    record_nothing(dir);
+}
+
+static void with_a_switch_that_is_on(const char *dir)
+{
+    setenv("GPUFL_DISABLED", "YES", 1);
+    record_nothing(dir);
+}
+
+static void GPUFL_DISABLED_that_is_neither_on_nor_off_disables_and_is_one_line(void **state)
+{
+    assert_string_equal(stderr_of(with_a_switch_that_is_neither_on_nor_off, *state),
+                        "gpufl: not recording: GPUFL_DISABLED: 'maybe' is neither on (1, true, yes, on) nor off (0, "
+                        "false, no, off), and counts as on\n");
+    assert_string_equal(stderr_of(with_a_switch_that_is_on, *state), "");
+    assert_string_equal(stderr_of(with_a_switch_that_is_off, *state), "");
+}
+
 static void a_request_that_is_fulfilled_prints_nothing(void **state)
 {
     assert_string_equal(stderr_of(record_nothing, *state), "");
@@ -192,6 +222,7 @@ int main(void)
     unsetenv("GPUFL_QUIET");
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+        TEST(GPUFL_DISABLED_that_is_neither_on_nor_off_disables_and_is_one_line),
         TEST(a_request_that_is_fulfilled_prints_nothing),
         TEST(a_wrong_engine_name_is_one_line),
         TEST(GPUFL_QUIET_silences_it),

@@ -93,6 +93,21 @@ static const int64_t *last_row(const struct fixture *fixture)
     return &batch->cells[(batch->row_count - 1) * SCOPE_COLUMN_COUNT];
 }
 
+static void an_end_that_counts_iterations_writes_them(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct scope_text text = {.name = "bench", .name_size = 5, .repeat = 100};
+    for (int is_counted = 0; is_counted < 2; is_counted++) {
+        (void)thread_log_scope_begin(&text);
+        drain(fixture);
+        assert_int_equal(last_row(fixture)[SCOPE_REPEAT], 100);
+        assert_true(is_counted ? thread_log_scope_end_counted(3) : thread_log_scope_end());
+        drain(fixture);
+        assert_int_equal(last_row(fixture)[SCOPE_EVENT_TYPE], 1);
+        assert_int_equal(last_row(fixture)[SCOPE_REPEAT], is_counted ? 3 : 100);
+    }
+}
+
 /* The scope names in the log's scope channel. */
 struct written_names {
     const char *wanted;
@@ -283,6 +298,7 @@ int main(void)
 {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(an_end_that_counts_iterations_writes_them),
         WITH_FIXTURE(a_deep_recursion_leaves_later_scopes_their_names),
         WITH_FIXTURE(what_lies_too_deep_is_told_by_its_name_below_an_ellipsis),
         WITH_FIXTURE(long_names_are_kept_whole_and_their_paths_stay_bounded),

@@ -367,6 +367,11 @@ static void the_report_is_written_to_the_file_that_was_asked_for(void **state)
     fclose(file);
     assert_non_null(strstr(text, "work"));
     assert_int_equal(gpufl_generate_report("/nonexistent/report.txt"), GPUFL_E_IO);
+    assert_string_equal(gpufl_last_error(),
+                        "cannot write the report to '/nonexistent/report.txt': No such file or directory");
+    assert_int_equal(gpufl_generate_report("/dev/full"), GPUFL_E_IO);
+    assert_string_equal(gpufl_last_error(), "cannot write the report to '/dev/full': No space left on device");
+    assert_int_equal(gpufl_generate_report(dir), GPUFL_E_IO);
 }
 
 int main(void)

@@ -172,7 +172,7 @@ export interface ScopeRow {
   name_id: number; // scope_name_dict
   event_type: number; // enum scope_event
   depth: number; // 0 = outermost
-  repeat: number;
+  repeat: number; // iterations of a benchmark: when it begins, how many are planned; at the end, how many began
   warmup: number;
   original_start_ns: number; // absolute start of the scope
   thread_id: number;
