@@ -8,11 +8,12 @@ build: ## build everything into build/ (build/bin/gpufl, build/lib/libgpufl.so)
 	@tools/build.sh all
 
 dashboard: ## build the server with the dashboard, or say why that is not possible (needs Node.js 20.19 or newer and npm)
-	@tools/setup.sh build
+	@tools/setup.sh build dashboard
 	@tools/build.sh dashboard
 
 demo: ## a full report, then a server with that session and this host's live metrics (DEMO="--stay": also without a terminal)
 	@tools/setup.sh build
+	@tools/setup.sh --optional dashboard
 	@tools/build.sh program
 	@build/bin/gpufl demo $(DEMO)
 

@@ -21,6 +21,12 @@ if [ "$what" = dashboard ]; then
     rm -f build/dashboard/dashboard_files.c # may be the empty one
 fi
 
+# A table that was made where Node.js was missing is made again where it is not.
+if [ -f build/dashboard/dashboard_files.c ] && grep -q 'dashboard_missing\[\] = "there is no ' build/dashboard/dashboard_files.c &&
+    command -v npm >/dev/null 2>&1; then
+    rm -f build/dashboard/dashboard_files.c
+fi
+
 mkdir -p build/logs
 if ! cmake -S . -B build -G Ninja -DGPUFL_TESTS=$tests -DGPUFL_DASHBOARD=$dashboard >build/logs/configure.log 2>&1; then
     cat build/logs/configure.log >&2

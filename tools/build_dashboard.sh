@@ -23,6 +23,8 @@ without() {
 const struct http_static_file dashboard_files[] = {{0}};
 const size_t dashboard_file_count = 0;
 TABLE
+    [ -n "$1" ] || set -- "it was switched off (GPUFL_DASHBOARD=OFF)"
+    printf 'const char dashboard_missing[] = "%s";\n' "$(printf %s "$1" | tr -d '\\\\"')" >>"$out/dashboard_files.c"
     exit 0
 }
 

@@ -1,13 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|docs|format|web|packages|deb ...
+# usage: setup.sh [--optional] build|dashboard|test|check|docs|format|web|packages|deb ...
+# --optional: what cannot be installed is named, and that is no error.
 set -eu
 
+failure=3
+if [ "${1:-}" = --optional ]; then
+    failure=0
+    shift
+fi
 packages=""
 for job in "$@"; do
     case $job in
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
+    dashboard) command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm" ;;
     test)
         packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless"
         # For a current ClickHouse: tests/clickhouse/install.sh.
@@ -29,12 +36,13 @@ for job in "$@"; do
         command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
         ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, packages, deb" >&2
+        echo "setup: no job '$job'; jobs are build, dashboard, test, check, docs, format, web, packages, deb" >&2
         exit 2
         ;;
     esac
 done
 
+[ -n "$packages" ] || exit 0
 if ! command -v dpkg-query >/dev/null 2>&1; then
     # Not Debian: the names differ, the tools do not. The build names what it lacks.
     exit 0
@@ -59,7 +67,7 @@ done
 if [ "$(id -u)" != 0 ]; then
     echo "setup: these packages are missing; install them and run make again:" >&2
     echo "  sudo apt-get install -y --no-install-recommends$missing" >&2
-    exit 3
+    exit $failure
 fi
 
 echo "setup: installing$missing" >&2
@@ -73,5 +81,5 @@ if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missi
     tail -n 20 "$log" >&2
     echo "setup: apt-get could not install:$missing" >&2
     echo "  check the network and the package sources, then run make again" >&2
-    exit 3
+    exit $failure
 fi

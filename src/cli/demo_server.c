@@ -230,10 +230,25 @@ static bool health_check(struct demo *demo, const struct json_value *answer)
     return true;
 }
 
+static bool dashboard_check(struct demo *demo, const struct json_value *answer)
+{
+    (void)demo;
+    const char *missing = json_get_text(answer, "dashboard_missing", "");
+    if (*missing)
+        printf(
+            "No dashboard there: this build has none, because %s.\n  To get it, install Node.js 20.19 or newer and npm, "
+            "then run `make dashboard` and the demo again.\n",
+            missing);
+    else
+        printf("The dashboard is there; open the address in a browser.\n");
+    fflush(stdout);
+    return true;
+}
+
 static bool demo_run(struct demo *demo)
 {
     return server_start(demo) && answer_await(demo, "/healthz", health_check, "the server's health") &&
-           senders_start(demo) &&
+           answer_await(demo, "/api/v1/server", dashboard_check, "the server's description") && senders_start(demo) &&
            answer_await(demo, "/api/v1/sessions", sessions_check, "all sessions in the server") &&
            answer_await(demo, "/api/v1/hosts", hosts_check, "this host's metrics in the server");
 }

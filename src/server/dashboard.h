@@ -8,6 +8,8 @@
 
 extern const struct http_static_file dashboard_files[]; /* by path */
 extern const size_t dashboard_file_count;
+extern const char dashboard_missing[]; /* why there are none; "" where there are */
+#define DASHBOARD_ADVICE "install Node.js 20.19 or newer and npm, then run `make dashboard` in the source directory"
 
 /* Open to everybody: they hold no data. */
 const struct http_route *dashboard_routes(size_t *count);

@@ -49,5 +49,6 @@ paths.forEach((path, index) => {
     );
 });
 parts.push(`const struct http_static_file dashboard_files[] = {\n${rows.join("\n")}\n};`);
-parts.push(`const size_t dashboard_file_count = ${rows.length};\n`);
+parts.push(`const size_t dashboard_file_count = ${rows.length};`);
+parts.push('const char dashboard_missing[] = "";\n');
 writeFileSync(out, parts.join("\n"));

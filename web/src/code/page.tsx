@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import "./code.css";
 import { stallColour } from "../colour";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { useKeys } from "../keys";
 import type { StallsAnswer } from "../kernels/answers";
@@ -275,7 +276,7 @@ function NoCode({ stalls, summary }: { stalls: StallsAnswer | null; summary: Ses
     return (
         <Empty
             title={`No instruction was sampled or counted${engine ? ` (engine ${engine})` : ""}.`}
-            command="gpufl trace --engine Deep -- ./program"
+            command={traceCommand("--engine Deep")}
         >
             {refused.map((entry) => (
                 <p class="dim" key={entry.feature}>
@@ -283,8 +284,8 @@ function NoCode({ stalls, summary }: { stalls: StallsAnswer | null; summary: Ses
                 </p>
             ))}
             <p class="dim">Deep takes samples and counters by turns; these take one of them:</p>
-            <Command text="gpufl trace --engine PcSampling -- ./program" />
-            <Command text="gpufl trace --engine SassMetrics -- ./program" />
+            <Command text={traceCommand("--engine PcSampling")} />
+            <Command text={traceCommand("--engine SassMetrics")} />
         </Empty>
     );
 }

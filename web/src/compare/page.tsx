@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import "../kernels/kernels.css";
 import "./compare.css";
+import { diffCommand } from "../commands";
 import * as format from "../format";
 import { NameCell } from "../kernels/name-cell";
 import { useAnswer } from "../query";
@@ -392,7 +393,7 @@ export default function ComparePage(): JSX.Element {
             ) : (
                 <Empty
                     title="Choose two sessions, or tick two in the list of sessions."
-                    command="gpufl diff BEFORE AFTER"
+                    command={diffCommand()}
                 >
                     <a href={href("sessions")}>sessions</a>
                 </Empty>

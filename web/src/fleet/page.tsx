@@ -2,6 +2,7 @@
 // The fleet: every GPU's present and last hour, problems first, and who uses what.
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { watchCommand } from "../commands";
 import * as format from "../format";
 import { liveSubscribe, type LiveGpu } from "../live";
 import { useAnswer } from "../query";
@@ -333,7 +334,7 @@ export default function FleetPage(): JSX.Element {
                 empty={
                     <Empty
                         title="No host has sent anything yet. On each machine with GPUs:"
-                        command={`gpufl monitor --dir ./gpufl-monitor & gpufl agent --root ./gpufl-monitor --server ${window.location.origin}`}
+                        command={watchCommand()}
                     />
                 }
             >

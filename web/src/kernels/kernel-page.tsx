@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import "./kernels.css";
 import { kernelColour } from "../colour";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { useKeys } from "../keys";
 import { type Answer, useSession } from "../query";
@@ -175,7 +176,7 @@ function StallsSection({
                             <p class="dim">
                                 {all ? "no sample fell into this kernel" : "not recorded: no engine took PC samples"}
                             </p>
-                            <Command text="gpufl trace --engine PcSampling -- ./program" />
+                            <Command text={traceCommand("--engine PcSampling")} />
                         </>
                     )
                 }
@@ -341,7 +342,7 @@ export default function KernelPage(): JSX.Element {
                     {isUntimed ? (
                         <Section title="Durations">
                             <p class="dim">not recorded: its launches were not timed</p>
-                            <Command text="gpufl trace -- ./program" />
+                            <Command text={traceCommand()} />
                         </Section>
                     ) : (
                         <DurationSections

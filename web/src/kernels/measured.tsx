@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Range metrics of a kernel, and its roofline.
 import type { JSX } from "preact";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { Command } from "../ui/states";
 import { type Column, Table } from "../ui/table";
@@ -10,7 +11,8 @@ import { Plot, XAxis, YAxis } from "./charts";
 import { metricText } from "./measures";
 import { roofAt, type Roofline, rooflineOf } from "./roofline";
 
-const COMMAND = "gpufl trace --engine RangeProfiler --range-mode kernel --range-metrics";
+const rangeCommand = (set: string): string =>
+    traceCommand(`--engine RangeProfiler --range-mode kernel --range-metrics ${set}`);
 
 interface MetricRow {
     name: string;
@@ -51,7 +53,7 @@ export function RangeMetrics({ groups }: { groups: readonly MetricGroup[] }): JS
         return (
             <>
                 <p class="dim">not recorded: no range profiler saw this kernel</p>
-                <Command text={`${COMMAND} overview -- ./program`} />
+                <Command text={rangeCommand("overview")} />
             </>
         );
     return (
@@ -184,7 +186,7 @@ export function RooflinePart(props: {
                     {results.find((result) => typeof result === "string") ??
                         "no range metrics of this kernel were recorded"}
                 </p>
-                <Command text={`${COMMAND} roofline -- ./program`} />
+                <Command text={rangeCommand("roofline")} />
             </>
         );
     const bound = roofAt(roofline);

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import "./kernels.css";
 import { getJson } from "../api";
 import { kernelColour } from "../colour";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { useSession } from "../query";
 import { href, type Params, route, sessionId, setParams } from "../route";
@@ -277,7 +278,7 @@ export default function KernelsPage(): JSX.Element {
                                     ? "No kernel began there."
                                     : `No kernel times were recorded${engine ? ` (engine ${engine})` : ""}.`
                             }
-                            command="gpufl trace -- ./program"
+                            command={traceCommand()}
                         />
                     )
                 }

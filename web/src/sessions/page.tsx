@@ -2,6 +2,7 @@
 // All sessions: find one, compare two, see how an app changes over weeks.
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { liveSubscribe } from "../live";
 import { useAnswer } from "../query";
@@ -346,7 +347,7 @@ export default function SessionsPage(): JSX.Element {
                     ) : (
                         <Empty
                             title="No session has been sent here yet. Record a program and send it:"
-                            command={`gpufl trace -- ./program && gpufl upload ./gpufl-logs --url ${window.location.origin}`}
+                            command={traceCommand()}
                         />
                     )
                 }

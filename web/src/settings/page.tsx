@@ -127,8 +127,11 @@ function Keys(): JSX.Element {
                     )}
                 </Answered>
             )}
-            <p>A key is made, changed and revoked on the server's machine, where its text is shown once:</p>
-            <Command text="gpufl serve keys create --scope read --name NAME --data DIR" />
+            <p>
+                A key is made, changed and revoked on the server's machine, where its text is shown once. Add{" "}
+                <code>--data DIR</code> where the server was started with it:
+            </p>
+            <Command text="gpufl serve keys create --scope read --name dashboard" />
         </section>
     );
 }

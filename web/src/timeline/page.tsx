@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { connection } from "../api";
+import { traceCommand } from "../commands";
 import * as format from "../format";
 import { useKeys, type Key } from "../keys";
 import { liveSubscribe } from "../live";
@@ -278,7 +279,7 @@ export default function TimelinePage(): JSX.Element {
             {model.problem.value ? (
                 <Failed problem={model.problem.value} reload={() => void model.load()} />
             ) : model.state.value === "empty" ? (
-                <Empty title="This session has no events on a time axis." command="gpufl trace -- ./your_program" />
+                <Empty title="This session has no events on a time axis." command={traceCommand()} />
             ) : (
                 <Loading what="the timeline" />
             )}
