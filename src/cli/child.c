@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/child.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -160,6 +162,7 @@ static gpufl_status run_blocked(const struct child_options *options, const sigse
     if (status != GPUFL_OK)
         return status;
     fflush(NULL);
+    int64_t began_ns = clock_mono_ns();
     result->pid = fork();
     if (result->pid == 0)
         become_program(options, &pipes, mask);
@@ -181,6 +184,7 @@ static gpufl_status run_blocked(const struct child_options *options, const sigse
                              options->argv[0], strerror(error));
     } else {
         wait_for_end(options, &pipes, result);
+        result->wall_ns = clock_mono_ns() - began_ns;
     }
     close_pipes(&pipes);
     return status;

@@ -30,9 +30,10 @@ struct child_options {
 
 struct child_result {
     pid_t pid;
-    int exit_code; /* -1 when a signal ended it */
-    int signal;    /* 0: none */
-    bool has_left; /* a program that it started runs on, and has the message socket */
+    int exit_code;   /* -1 when a signal ended it */
+    int signal;      /* 0: none */
+    int64_t wall_ns; /* from its start to its end */
+    bool has_left;   /* a program that it started runs on, and has the message socket */
 };
 
 /* Adds NAME=value; values of CHILD_VALUE_BYTES and more do not fit: false. */

@@ -154,6 +154,16 @@ static const struct option_info demo_options[] = {
     {"no-server", 0, OPTION_FLAG, NULL, "show the report only", NULL, 0, 0},
     {0}};
 static const struct option_info json_options[] = {{"json", 0, OPTION_FLAG, NULL, "for machines", NULL, 0, 0}, {0}};
+static const struct option_info doctor_options[] = {
+    {"calibrate", 0, OPTION_FLAG, NULL, "measure what CUPTI costs on this host, and keep it", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
+    {0}};
+static const struct option_info cost_options[] = {
+    {"pairs", 'n', OPTION_NUMBER, "N", "run the program N times alone and N times recorded (default 5)", NULL, 1, 100},
+    {"engine", 'e', OPTION_CHOICE, "ENGINE", "record with ENGINE (default Trace)", engines, 0, 0},
+    {"stacks", 0, OPTION_FLAG, NULL, "record the CPU stack of each launch", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
+    {0}};
 static const struct option_info no_options[] = {{0}};
 
 const struct command command_table[] = {
@@ -175,6 +185,20 @@ const struct command command_table[] = {
      .operand_max = -1,
      .stops_at_operand = true,
      .run = command_trace},
+    {.name = "cost",
+     .summary = "measure how much recording slows a program down",
+     .usage = "-- CMD [ARG]...",
+     .example = "gpufl cost --pairs 5 -- python train.py --steps 50",
+     .about =
+         "Runs the program alone and recorded, by turns, and compares the times from its start to its end. What the "
+         "program prints to standard output is discarded. Also prints the sessions' own estimate. Exit status: that "
+         "of the program when it fails.",
+     .options = cost_options,
+     .operand = "CMD",
+     .operand_min = 1,
+     .operand_max = -1,
+     .stops_at_operand = true,
+     .run = command_cost},
     {.name = "report",
      .summary = "where the time went in a recorded session",
      .usage = "DIR",
@@ -361,8 +385,11 @@ const struct command command_table[] = {
      .example = "gpufl doctor",
      .about =
          "Tries what each engine needs and explains each refusal with what to do about it. Exit status 1: something "
-         "needs attention.",
-     .options = json_options,
+         "needs attention.\n\n"
+         "--calibrate measures what CUPTI's record of a kernel costs on this host: it launches small kernels alone and "
+         "traced, by turns, for some seconds, and keeps the result in ~/.cache/gpufl/calibration.json "
+         "(GPUFL_CALIBRATION_FILE). Reports use it to estimate how much recording slowed a program down.",
+     .options = doctor_options,
      .run = command_doctor},
     {.name = "demo",
      .summary = "show a report and a server: live with a GPU, else of a recorded session",

@@ -4,11 +4,11 @@
 #include "cli/demo_server.h"
 #include "cli/installation.h"
 #include "cli/report.h"
+#include "cli/temporary.h"
 #include "cli/trace.h"
 #include "driver/cuda.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,31 +29,6 @@ static int print_report(struct session_model *model)
                       fwrite(text.data, 1, text.size, stdout) == text.size;
     bytes_free(&text);
     return is_printed ? EXIT_GOOD : EXIT_ENVIRONMENT;
-}
-
-static bool directory_open(char dir[256])
-{
-    const char *base = getenv("TMPDIR");
-    base = base && *base ? base : "/tmp";
-    int size = snprintf(dir, 256, "%s/gpufl-demo-XXXXXX", base);
-    if (size > 0 && size < 256 && mkdtemp(dir))
-        return true;
-    command_error("demo", "cannot make a directory in %s: %s", base,
-                  size < 256 ? strerror(errno) : "its name is too long");
-    return false;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    return remove(path);
-}
-
-static void directory_close(const char *dir)
-{
-    enum { DESCRIPTORS_MAX = 16 };
-    if (nftw(dir, remove_one, DESCRIPTORS_MAX, FTW_DEPTH | FTW_PHYS))
-        command_error("demo", "%s could not be removed: %s", dir, strerror(errno));
 }
 
 /* session: PATH_MAX bytes, where the trace is. */
@@ -163,11 +138,11 @@ int command_demo(int argc, char **argv)
         command_error("demo", "nothing to trace (%s), and nothing to show: %s", reason, problem.text);
         return EXIT_ENVIRONMENT;
     }
-    if (!directory_open(dir))
+    if (!temporary_directory_make("demo", dir))
         return EXIT_ENVIRONMENT;
     code = is_live ? show_live(program, dir, live) : show_recorded(recordings.paths[0], reason);
     if (code == EXIT_GOOD && !arguments_has(&arguments, "no-server"))
         code = show_sessions(&arguments, &recordings, live, dir);
-    directory_close(dir);
+    temporary_directory_remove("demo", dir);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
+#include "cli/calibrate.h"
 #include "cli/command.h"
 #include "format/json.h"
 
@@ -118,6 +119,8 @@ int command_doctor(int argc, char **argv)
     int code = command_parse("doctor", argc, argv, &arguments);
     if (code >= 0)
         return code;
+    if (arguments_has(&arguments, "calibrate"))
+        return calibrate();
     struct machine machine;
     machine_open(&machine);
     struct finding findings[CHECK_COUNT];

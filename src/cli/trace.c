@@ -256,6 +256,8 @@ int trace_run(const struct trace_request *request, char *session_dir)
     struct child_result result = {0};
     struct problem problem = {""};
     gpufl_status status = child_run(&child, &result, &problem);
+    if (request->result)
+        *request->result = result;
     if (status != GPUFL_OK) {
         command_error(request->command, "%s", problem.text);
     } else if (is_recording) {

@@ -4,6 +4,7 @@
 #define GPUFL_CLI_TRACE_H
 
 #include "cli/arguments.h"
+#include "cli/child.h"
 
 struct trace_request {
     const char *command;              /* name of the gpufl command, for messages */
@@ -14,6 +15,7 @@ struct trace_request {
     long sample_ms;                   /* -1: the environment's, else 100 */
     const char *upload_url;           /* NULL: no upload */
     const struct arguments *settings; /* with those of the deep engines, see engine_settings.h; NULL: none */
+    struct child_result *result;      /* of the program, when it has ended; NULL: nobody asks */
     bool has_stacks, has_memory, has_graphs, has_no_sync, has_no_disassembly, is_quiet;
 };
 
