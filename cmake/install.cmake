@@ -13,7 +13,7 @@ install(TARGETS gpufl_cli RUNTIME DESTINATION bin COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/bin/gpufl-monitor ${CMAKE_BINARY_DIR}/bin/gpufl-agent DESTINATION bin COMPONENT runtime)
 # The links without a version are for programs, too: libraries are loaded by these names.
 install(TARGETS gpufl EXPORT gpuflTargets LIBRARY DESTINATION lib COMPONENT runtime INCLUDES DESTINATION include)
-install(TARGETS gpufl_inject LIBRARY DESTINATION lib COMPONENT runtime)
+install(TARGETS gpufl_inject gpufl_preload LIBRARY DESTINATION lib COMPONENT runtime)
 if(GPUFL_UPLOAD)
   install(TARGETS gpufl_upload_so LIBRARY DESTINATION lib COMPONENT runtime)
 endif()

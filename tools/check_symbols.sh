@@ -24,7 +24,11 @@ strange=$(exported "$library" | grep -v '^gpufl_' || true)
 [ "$(exported "$inject" | tr '\n' ' ')" = "InitializeInjection InitializeInjectionNvtx2 rocprofiler_configure " ] ||
     fail "libgpufl_inject.so must export InitializeInjection, InitializeInjectionNvtx2 and rocprofiler_configure only: $(exported "$inject" | tr '\n' ' ')"
 
-for file in "$library" "$inject"; do
+preload=$directory/libgpufl_preload.so
+strange=$(exported "$preload" | grep -vE '^(cupti[A-Z].*|dlsym|gpufl_preload_listen)$' || true)
+[ -z "$strange" ] || fail "libgpufl_preload.so exports more than CUPTI's functions, dlsym and gpufl_preload_listen: $(echo "$strange" | tr '\n' ' ')"
+
+for file in "$library" "$inject" "$preload"; do
     wanted=$(nm -D --undefined-only "$file" | awk '$1 == "U" { print $2 }' |
         grep -E '^(ZSTD_|deflate|inflate|gz[a-z]+$|crc32$|curl_|SSL_|sqlite3_|cu[A-Z]|cupti|nvml|hip[A-Z]|hsa_|roctx|rocprofiler_)' || true)
     [ -z "$wanted" ] || fail "$file wants symbols it must bring itself or look up at run time: $(echo "$wanted" | tr '\n' ' ')"

@@ -18,7 +18,7 @@ import sys
 import uuid
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-BUILT = ("bin/gpufl", "lib/libgpufl.so.*.*.*", "lib/libgpufl_inject.so", "lib/libgpufl-upload.so.*.*.*",
+BUILT = ("bin/gpufl", "lib/libgpufl.so.*.*.*", "lib/libgpufl_inject.so", "lib/libgpufl_preload.so", "lib/libgpufl-upload.so.*.*.*",
          "lib/libgpufl-server.so.*.*.*", "python/gpufl/*.abi3.so")
 # By the name of Debian's source package, whose own files do not say it in one word.
 LICENCES = {"libzstd": "BSD-3-Clause OR GPL-2.0-only", "zlib": "Zlib", "glibc": "LGPL-2.1-or-later", "curl": "curl",

@@ -130,6 +130,14 @@ GPUFL_API gpufl_status gpufl_init(const gpufl_options *options);
  * threads. Without a session it does nothing. */
 GPUFL_API void gpufl_shutdown(void);
 
+/* Lets another profiler of this process use CUPTI, which takes one at a time:
+ * returns when gpufl has let it go, at most three seconds later. The session
+ * goes on without GPU activity until gpufl_resume, and says so: the gap and the
+ * profiler's name are in the log. Calls nest and may come from any thread, also
+ * without a session. GPUFL_E_BUSY: CUPTI is not free, or the session is exclusive. */
+GPUFL_API gpufl_status gpufl_yield(const char *profiler);
+GPUFL_API void gpufl_resume(void);
+
 /* The engine that really runs; GPUFL_ENGINE_DEFAULT when no session does. */
 GPUFL_API gpufl_engine gpufl_active_engine(void);
 

@@ -201,6 +201,13 @@ static void loss_lines(struct page *page)
     for (size_t i = 0; i < model->loss_count; i++) {
         const struct session_loss *loss = &model->losses[i];
         bytes_clear(&line);
+        if (loss->is_gap) {
+            text_escape(&line, loss->message, strlen(loss->message));
+            bytes_append_text(&line, "; what ran meanwhile is not in the log");
+            bytes_append_text(page->out, "   ");
+            page_wrapped(page, 5, bytes_text(&line));
+            continue;
+        }
         if (loss->has_unknown_count && !loss->count)
             bytes_append_text(&line, "an unknown number of");
         else

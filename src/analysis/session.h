@@ -127,6 +127,7 @@ struct session_loss {
     const char *reason, *record_type, *message, *cause; /* cause: the first that was told */
     uint64_t count;
     bool has_unknown_count; /* more was lost, how much is not known */
+    bool is_gap;            /* nothing was recorded for a time: another profiler of the program was at work */
 };
 
 struct session_capability {

@@ -132,11 +132,14 @@ static void loss_record(struct session_loader *loader, const struct json_value *
 {
     const char *reason = loader_member_text(loader, object, "reason");
     const char *record_type = loader_member_text(loader, object, "record_type");
-    struct session_loss *loss = loss_find(loader, reason, record_type);
+    /* Each gap is told by itself: when it was, and because of whom. */
+    bool is_gap = *loader_member_text(loader, object, "profiler") != '\0';
+    struct session_loss *loss = is_gap ? NULL : loss_find(loader, reason, record_type);
     if (!loss)
         loss = loss_add(loader, reason, record_type);
     if (!loss)
         return;
+    loss->is_gap = is_gap;
     loader_keep_text(loader, object, "message", &loss->message);
     if (!*loss->cause)
         loader_keep_text(loader, object, "cause", &loss->cause);

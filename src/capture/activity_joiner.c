@@ -81,6 +81,11 @@ const struct activity_totals *activity_joiner_totals(const struct activity_joine
     return &joiner->totals;
 }
 
+uint32_t activity_joiner_highest_id(const struct activity_joiner *joiner)
+{
+    return joiner->calls[ACTIVITY_FROM_CUPTI].highest_id;
+}
+
 size_t activity_joiner_bytes(const struct activity_joiner *joiner)
 {
     size_t calls = 0;
@@ -218,19 +223,17 @@ void activity_joiner_beat(struct activity_joiner *joiner)
     write_old_graphs(joiner, beats_to_wait);
 }
 
-/* Kernels of which neither a record came, nor a launch without time, nor CUPTI's word that it dropped them. */
-static void count_missing(struct activity_joiner *joiner)
+uint64_t activity_joiner_missing(const struct activity_joiner *joiner)
 {
     const struct activity_totals *totals = &joiner->totals;
     uint64_t known =
         totals->launched_kernels + totals->launches + atomic_load(&joiner->options.recorder->lost[LOSS_CUPTI_DROPPED]);
-    if (totals->launched > known)
-        recorder_lose(joiner->options.recorder, LOSS_KERNELS_MISSING, totals->launched - known);
+    return totals->launched > known ? totals->launched - known : 0;
 }
 
 void activity_joiner_finish(struct activity_joiner *joiner)
 {
-    count_missing(joiner);
+    recorder_lose(joiner->options.recorder, LOSS_KERNELS_MISSING, activity_joiner_missing(joiner));
     write_waiting(joiner, 0);
     write_old_graphs(joiner, 0);
     if (joiner->stacked)
@@ -422,19 +425,6 @@ static void on_call(struct activity_joiner *joiner, enum activity_source source,
     recorder_lose(joiner->options.recorder, LOSS_ATTRIBUTION, 1);
 }
 
-static void on_overhead(struct activity_joiner *joiner, const struct overhead_activity *overhead)
-{
-    if (overhead->end_ns < overhead->start_ns)
-        return;
-    struct activity_totals *totals = &joiner->totals;
-    for (int i = 0; i < 16; i++)
-        if (totals->cupti_overhead_kind[i] == overhead->kind || !totals->cupti_overhead_kind[i]) {
-            totals->cupti_overhead_kind[i] = overhead->kind;
-            totals->cupti_overhead_ns[i] += overhead->end_ns - overhead->start_ns;
-            return;
-        }
-}
-
 const struct call *activity_joiner_call(const struct activity_joiner *joiner, enum activity_source source,
                                         uint32_t correlation_id)
 {
@@ -475,7 +465,7 @@ bool activity_joiner_accept(struct activity_joiner *joiner, enum activity_source
         on_memory(joiner, source, &activity->u.memory);
         break;
     case ACTIVITY_OVERHEAD:
-        on_overhead(joiner, &activity->u.overhead);
+        activity_totals_add_overhead(&joiner->totals, &activity->u.overhead);
         break;
     case ACTIVITY_BAD:
         recorder_lose(joiner->options.recorder, LOSS_BAD_RECORD, 1);

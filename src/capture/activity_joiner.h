@@ -66,6 +66,11 @@ struct activity_totals {
     int64_t cupti_overhead_ns[16]; /* by overhead slot: see overhead_slot in the source */
     uint32_t cupti_overhead_kind[16];
 };
+void activity_totals_add_overhead(struct activity_totals *totals, const struct overhead_activity *overhead);
+/* Kernels of which neither a record came, nor a launch without time, nor CUPTI's word that it dropped them. */
+uint64_t activity_joiner_missing(const struct activity_joiner *joiner);
+/* The highest correlation id of CUPTI's calls so far. */
+uint32_t activity_joiner_highest_id(const struct activity_joiner *joiner);
 const struct activity_totals *activity_joiner_totals(const struct activity_joiner *joiner);
 size_t activity_joiner_bytes(const struct activity_joiner *joiner);
 

@@ -17,7 +17,8 @@ enum { queue_slots = 1024 }; /* more than all buffers together, so a push cannot
 struct buffer_head {
     size_t valid_bytes;
     bool is_reserve, is_decoded;
-    char pad[64 - sizeof(size_t) - 2 * sizeof(bool)];
+    _Atomic bool is_lent;
+    char pad[64 - sizeof(size_t) - 3 * sizeof(bool)];
 };
 
 static struct {
@@ -26,6 +27,7 @@ static struct {
     struct queue free_buffers, free_reserve, completed;
     struct queue_slot free_slots[queue_slots], reserve_slots[queue_slots], completed_slots[queue_slots];
     _Atomic uint32_t pool_made, reserve_made, lent;
+    struct buffer_head *_Atomic reserves[RESERVE_BUFFER_COUNT];
     uint8_t *memory;         /* address space of the pool; pages come as they are touched */
     _Atomic uint32_t events; /* futex word: bumped by every completion */
     _Atomic uint32_t sleepers;
@@ -82,10 +84,12 @@ static struct buffer_head *reserve_buffer(void)
     struct buffer_head *head = queue_pop(&pool.free_reserve);
     if (head)
         return head;
-    if (atomic_fetch_add(&pool.reserve_made, 1) < RESERVE_BUFFER_COUNT) {
+    uint32_t index = atomic_fetch_add(&pool.reserve_made, 1);
+    if (index < RESERVE_BUFFER_COUNT) {
         head = aligned_alloc(64, RESERVE_BUFFER_BYTES + sizeof *head);
         if (head) {
             head->is_reserve = true;
+            atomic_store(&pool.reserves[index], head);
             return head;
         }
     }
@@ -105,6 +109,7 @@ uint8_t *buffer_pool_request(size_t *size)
         return NULL;
     }
     atomic_fetch_add_explicit(&pool.lent, 1, memory_order_relaxed);
+    atomic_store_explicit(&head->is_lent, true, memory_order_relaxed);
     *size = head->is_reserve ? RESERVE_BUFFER_BYTES : POOL_BUFFER_BYTES;
     return (uint8_t *)(head + 1);
 }
@@ -120,6 +125,7 @@ static void complete(uint8_t *buffer, size_t valid, bool is_decoded)
 {
     atomic_fetch_sub_explicit(&pool.lent, 1, memory_order_relaxed);
     struct buffer_head *head = (struct buffer_head *)(void *)buffer - 1;
+    atomic_store_explicit(&head->is_lent, false, memory_order_relaxed);
     if (!valid) {
         buffer_pool_return(buffer);
         return;
@@ -130,10 +136,21 @@ static void complete(uint8_t *buffer, size_t valid, bool is_decoded)
     buffer_pool_wake();
 }
 
+/* CUPTI hands buffers to whoever registered last, also those of another profiler. */
+static bool is_own(const uint8_t *buffer)
+{
+    if (buffer > pool.memory && buffer < pool.memory + stride * POOL_BUFFER_COUNT)
+        return true;
+    for (uint32_t i = 0; i < RESERVE_BUFFER_COUNT; i++)
+        if (buffer == (uint8_t *)(atomic_load_explicit(&pool.reserves[i], memory_order_relaxed) + 1))
+            return true;
+    return false;
+}
+
 void buffer_pool_complete(uint8_t *buffer, size_t size, size_t valid)
 {
     (void)size;
-    if (buffer)
+    if (buffer && is_own(buffer))
         complete(buffer, valid, false);
 }
 
@@ -157,6 +174,23 @@ void buffer_pool_return(uint8_t *buffer)
 {
     struct buffer_head *head = (struct buffer_head *)(void *)buffer - 1;
     queue_push(head->is_reserve ? &pool.free_reserve : &pool.free_buffers, head);
+}
+
+static void take_back(struct buffer_head *head)
+{
+    if (!head || !atomic_exchange(&head->is_lent, false))
+        return;
+    atomic_fetch_sub_explicit(&pool.lent, 1, memory_order_relaxed);
+    buffer_pool_return((uint8_t *)(head + 1));
+}
+
+void buffer_pool_take_back(void)
+{
+    uint32_t made = atomic_load(&pool.pool_made);
+    for (uint32_t i = 0; i < made && i < POOL_BUFFER_COUNT; i++)
+        take_back((struct buffer_head *)(void *)(pool.memory + (size_t)i * stride));
+    for (uint32_t i = 0; i < RESERVE_BUFFER_COUNT; i++)
+        take_back(atomic_load(&pool.reserves[i]));
 }
 
 void buffer_pool_wait(int64_t timeout_ns)

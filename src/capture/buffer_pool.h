@@ -34,6 +34,8 @@ void buffer_pool_complete_decoded(uint8_t *buffer, size_t valid);
 /* For the collector. */
 bool buffer_pool_take(struct filled_buffer *filled);
 void buffer_pool_return(uint8_t *buffer);
+/* Buffers that CUPTI had when it was detached are free again: it never hands them back. */
+void buffer_pool_take_back(void);
 /* Sleeps until a buffer is completed, buffer_pool_wake is called, or the time is over. */
 void buffer_pool_wait(int64_t timeout_ns);
 void buffer_pool_wake(void);

@@ -24,6 +24,7 @@ enum { CALL_SLOTS = 128 * 1024 };
 
 struct calls {
     struct call *slots;
+    uint32_t highest_id;
     bool is_told; /* there was one: else a missing call is not a lost one */
 };
 
@@ -35,6 +36,8 @@ static inline struct call *calls_slot(struct calls *calls, uint32_t correlation_
     struct call *call = &calls->slots[correlation_id & (CALL_SLOTS - 1)];
     if (call->correlation_id != correlation_id)
         *call = (struct call){.correlation_id = correlation_id};
+    if (correlation_id > calls->highest_id)
+        calls->highest_id = correlation_id;
     return call;
 }
 /* The call if its API record was seen, else NULL. */

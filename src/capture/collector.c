@@ -57,6 +57,7 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
     if (!collector)
         return GPUFL_E_NO_MEMORY;
     collector->options = *options;
+    yielding_init(&collector->yielding);
     gpufl_status status = recorder_open(&collector->recorder, options->writer, options->session_id, options->app_name);
     names_open(&collector->names, &collector->recorder);
     if (deep_is_wanted(&options->deep) || keeps_sources_of_stacks(options))
@@ -162,15 +163,23 @@ static void flush(struct collector *collector)
     atomic_store(&collector->doing, COLLECTOR_FLUSHING);
     if (amd)
         amd_trace_flush(amd);
-    if (collector->cupti && (!collector->deep || deep_flush_begin(collector->deep))) {
+    bool is_deep = collector->deep && !collector->is_deep_over;
+    if (collector->cupti && !yielding_is_yielded(&collector->yielding) &&
+        (!is_deep || deep_flush_begin(collector->deep))) {
         cupti_flush(collector->cupti, false);
-        if (collector->deep)
+        if (is_deep)
             deep_flush_end(collector->deep);
         collector->complete_ns = flushed_ns;
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     }
     atomic_store(&collector->doing, COLLECTOR_WORKING);
     collector->flush_ns += clock_mono_ns() - began_ns;
+}
+
+void collector_read_all(struct collector *collector)
+{
+    while (read_round(collector)) {
+    }
 }
 
 static void tell_news(struct collector *collector)
@@ -200,8 +209,10 @@ static void do_round(struct collector *collector)
     struct amd_trace *amd = readable_amd(collector);
     if (is_beat && amd)
         amd_trace_beat(amd, collector->joiner);
-    if (collector->deep)
+    if (collector->deep && !collector->is_deep_over)
         deep_round(collector->deep, collector->complete_ns);
+    if (collector->cupti)
+        yielding_round(collector);
     tell_news(collector);
     recorder_flush(&collector->recorder, batch_age_ms);
     if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
@@ -266,9 +277,9 @@ static void make_code(struct collector *collector)
         collector->code = NULL;
 }
 
-static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti, struct trace_grant *grant)
+void collector_trace_options(struct collector *collector, struct cupti_trace_options *options)
 {
-    const struct cupti_trace_options options = {
+    *options = (struct cupti_trace_options){
         /* Graph launches always: their nodes are attributed by the launch. */
         .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
         .is_before_cuda = collector->options.is_before_cuda,
@@ -276,10 +287,20 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
         .buffer_complete = buffer_pool_complete,
         .on_call = collector->options.with_stacks ? user_call_note_with_stack : user_call_note,
     };
+}
+
+static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti, struct trace_grant *grant)
+{
+    struct cupti_trace_options options;
+    collector_trace_options(collector, &options);
     if (collector->options.with_stacks)
         stacks_setup();
     collector->lent_before = buffer_pool_lent();
-    gpufl_status status = cupti_trace_start(cupti, &options, &grant->cupti, &grant->problem);
+    gpufl_status status = GPUFL_OK;
+    if (collector->options.other_profiler)
+        yielding_begin_yielded(collector, &options, &grant->cupti);
+    else
+        status = cupti_trace_start(cupti, &options, &grant->cupti, &grant->problem);
     if (status != GPUFL_OK)
         return status;
     collector->cupti = cupti;
@@ -333,7 +354,7 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
             grant->cupti_version = cupti_version(cupti);
             grant->status = start_cupti(collector, cupti, grant);
         }
-        if (grant->status == GPUFL_OK && deep_is_wanted(&collector->options.deep))
+        if (grant->status == GPUFL_OK && deep_is_wanted(&collector->options.deep) && !collector->options.other_profiler)
             start_deep(collector);
     }
     collector_trace_amd(collector, &grant->amd);
@@ -348,7 +369,8 @@ gpufl_status collector_start(struct collector *collector)
 
 void collector_stop_deep(struct collector *collector)
 {
-    if (collector->deep)
+    yielding_close(collector);
+    if (collector->deep && !collector->is_deep_over)
         deep_stop(collector->deep);
 }
 
@@ -385,8 +407,9 @@ static void finish(struct collector *collector)
     tick_scale_update(&collector->scale);
     while (read_round(collector)) {
     }
-    if (collector->cupti && !cupti_trace_is_stuck())
+    if (collector->cupti && !cupti_trace_is_stuck() && !yielding_is_yielded(&collector->yielding))
         recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
+    yielding_finish(collector);
     if (collector->stacks)
         stacks_settle(collector->stacks, true);
     if (collector->joiner)
@@ -440,6 +463,7 @@ void collector_free(struct collector *collector)
     scope_tracker_free(collector->scopes);
     names_close(&collector->names);
     recorder_close(&collector->recorder);
+    yielding_destroy(&collector->yielding);
     free(collector);
 }
 

@@ -19,6 +19,8 @@ struct collector_options {
     bool with_trace;         /* Trace engine: start CUPTI */
     struct amd_settings amd; /* and rocprofiler */
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
+    /* Another profiler of the program uses CUPTI right now; NULL: none does. The trace starts when it is done. */
+    const char *other_profiler;
     bool with_stacks;
     bool with_graphs;          /* write a row per graph launch */
     struct deep_settings deep; /* engines above Trace */

@@ -13,7 +13,8 @@ void collector_write_clock_sync(struct collector *collector)
     bytes_append_format(line, ",\"ts_ns\":%lld,\"mono_ns\":%lld,\"ticks\":%llu,\"tick_hz\":%.0f,\"cupti_ns\":",
                         (long long)scale->last.wall_ns, (long long)scale->last.mono_ns,
                         (unsigned long long)scale->last.ticks, 1e9 / scale->ns_per_tick);
-    int64_t cupti_ns = collector->cupti ? cupti_now_ns(collector->cupti) : 0;
+    bool has_cupti = collector->cupti && !yielding_is_yielded(&collector->yielding);
+    int64_t cupti_ns = has_cupti ? cupti_now_ns(collector->cupti) : 0;
     if (cupti_ns)
         json_int(line, cupti_ns);
     else

@@ -10,6 +10,7 @@
 #include "capture/cupti_cost.h"
 #include "capture/scope_tracker.h"
 #include "capture/stacks.h"
+#include "capture/yielding.h"
 
 #include <pthread.h>
 
@@ -23,7 +24,9 @@ struct collector {
     struct code_store *code;        /* cubins, and source files; NULL: neither is kept */
     struct deep *deep;              /* NULL: nothing above Trace */
     struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
+    bool is_deep_over;              /* it has stopped before the session's end */
     struct cupti *cupti;            /* NULL: not tracing with it */
+    struct yielding yielding;       /* to other profilers that use CUPTI */
     struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may come while the thread runs, and then stays */
     _Atomic bool has_news;
     struct tick_scale scale;
@@ -42,6 +45,10 @@ struct collector {
     struct cupti_cost cupti_cost;                /* while `cupti` is there */
 };
 
+/* How the trace is to be started. */
+void collector_trace_options(struct collector *collector, struct cupti_trace_options *options);
+/* Reads all buffers that were handed over. */
+void collector_read_all(struct collector *collector);
 void collector_write_clock_sync(struct collector *collector);
 void collector_write_overhead(struct collector *collector);
 

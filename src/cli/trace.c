@@ -8,6 +8,7 @@
 #include "cli/disassemble.h"
 #include "cli/engine_settings.h"
 #include "cli/installation.h"
+#include "cli/preloading.h"
 #include "cli/recording.h"
 #include "cli/remote_config.h"
 #include "cli/upload.h"
@@ -144,6 +145,7 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
                     request->sample_ms < 0 ? NULL : sample_ms, sample_ms) &&
         set_default(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "continuous_system_sampling",
                     request->sample_ms < 0 ? NULL : "1", "1") &&
+        preloading_set(child, recorder, request->is_exclusive) &&
         set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
         set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
         set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
@@ -299,6 +301,7 @@ int command_trace(int argc, char **argv)
         .has_no_sync = arguments_has(&arguments, "no-sync"),
         .has_no_disassembly = arguments_has(&arguments, "no-disassemble"),
         .is_quiet = arguments_has(&arguments, "quiet"),
+        .is_exclusive = arguments_has(&arguments, "exclusive"),
     };
     struct problem problem = {""};
     if (engine_settings_check(&arguments, request.engine, &problem) != GPUFL_OK) {

@@ -16,7 +16,7 @@ struct trace_request {
     const char *upload_url;           /* NULL: no upload */
     const struct arguments *settings; /* with those of the deep engines, see engine_settings.h; NULL: none */
     struct child_result *result;      /* of the program, when it has ended; NULL: nobody asks */
-    bool has_stacks, has_memory, has_graphs, has_no_sync, has_no_disassembly, is_quiet;
+    bool has_stacks, has_memory, has_graphs, has_no_sync, has_no_disassembly, is_quiet, is_exclusive;
 };
 
 /* Runs the program and prints what there is to say; returns the exit code for gpufl. session_dir (may be NULL, else

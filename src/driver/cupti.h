@@ -33,6 +33,9 @@ struct cupti_trace_options {
     /* CUDA is not initialized yet: API records, where it comes to them, can then be had call by call, which spares the
      * program CUPTI's hook on every other call (a PyTorch step makes ten cheap calls for each launch). */
     bool is_before_cuda;
+    /* Added to every correlation id. CUPTI begins at 1 again after cupti_trace_detach: with the highest id so far they
+     * stay unique. */
+    uint32_t id_offset;
     /* Gives CUPTI an 8-byte aligned buffer, or NULL to drop its records (then counted by CUPTI). */
     uint8_t *(*buffer_request)(size_t *size);
     /* Takes it back, filled with `valid` bytes (0: nothing). */
@@ -68,6 +71,11 @@ NODISCARD gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti
 void cupti_flush(struct cupti *cupti, bool forced);
 /* Disables everything and flushes; no buffer function is called after it returns. */
 void cupti_trace_stop(struct cupti *cupti);
+/* Disables everything, so that nothing new is recorded; records of what was launched before still come. */
+void cupti_trace_quiet(struct cupti *cupti);
+/* As stop, and CUPTI itself goes (cuptiFinalize): another profiler finds it as if it had never been used. Buffers that
+ * it still had do not come back. */
+void cupti_trace_detach(struct cupti *cupti);
 void cupti_trace_abandon(void); /* in a forked child: nothing of the parent's trace is called there */
 /* What a failure of one of CUPTI's profilers left behind, for the life of the process: after FAILED disabling crashes,
  * while reading what there is works; STUCK: a thread does not come back, so nothing is called any more. */

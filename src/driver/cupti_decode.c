@@ -185,6 +185,27 @@ static enum activity_kind decode(const void *record, uint32_t kind, struct activ
     }
 }
 
+static uint32_t *id_of(struct activity *activity)
+{
+    switch (activity->kind) {
+    case ACTIVITY_KERNEL:
+        return &activity->u.kernel.correlation_id;
+    case ACTIVITY_COPY:
+    case ACTIVITY_MEMSET:
+        return &activity->u.copy.correlation_id;
+    case ACTIVITY_SYNC:
+        return &activity->u.sync.correlation_id;
+    case ACTIVITY_API:
+        return &activity->u.api.correlation_id;
+    case ACTIVITY_EXTERNAL:
+        return &activity->u.external.correlation_id;
+    case ACTIVITY_MEMORY:
+        return &activity->u.memory.correlation_id;
+    default:
+        return NULL;
+    }
+}
+
 /* Whether the library's answer is a place in the buffer that lies after the last one. */
 static bool is_plausible(const struct activity_cursor *cursor, const void *previous)
 {
@@ -213,6 +234,9 @@ bool activity_next(struct activity_cursor *cursor, struct activity *activity)
         }
         if (kind != CUPTI_ABI_KIND_INVALID && left >= cupti->record_bytes[kind]) {
             activity->kind = decode(cursor->record, kind, activity);
+            uint32_t *id = id_of(activity);
+            if (id)
+                *id = cupti_unique_id(cupti, *id);
             return true;
         }
     }

@@ -64,7 +64,7 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
     }
     const struct launch_call launch = {.context = call->context,
                                        .context_id = call->context_uid,
-                                       .correlation_id = call->correlation_id,
+                                       .correlation_id = cupti_unique_id(events.cupti, call->correlation_id),
                                        .symbol = group & CUPTI_CALL_LAUNCH ? call->symbol_name : NULL,
                                        .is_graph = (group & CUPTI_CALL_GRAPH) != 0};
     listener->on_launch(listener->user, &launch, is_enter);
@@ -105,7 +105,7 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
     bool is_runtime = domain == CUPTI_ABI_DOMAIN_RUNTIME;
     struct cupti *cupti = events.cupti;
     call_fn *on_call = atomic_load_explicit(&events.on_call, memory_order_relaxed);
-    struct user_call user = {.correlation_id = call->correlation_id,
+    struct user_call user = {.correlation_id = cupti_unique_id(events.cupti, call->correlation_id),
                              .context_id = call->context_uid,
                              .wait_type = group & CUPTI_CALL_SYNC ? cupti_call_sync_type(is_runtime, cbid) : 0,
                              .is_launch = (group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)) != 0};

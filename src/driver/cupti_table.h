@@ -20,11 +20,20 @@ struct cupti {
     struct cupti_table call;
     struct library library;
     uint32_t version;
+    atomic_uint id_offset; /* of the running trace, see cupti_trace_options */
     /* Least bytes of a record of each kind as this version writes it; 0: a kind we do not read. */
     uint16_t record_bytes[CUPTI_ABI_KIND_LAST_KNOWN + 1];
     atomic_int failure_state; /* 0 none, 1 being written, 2 readable */
     char failure[192];
 };
+
+/* A correlation id as it is told upward; 0 stays "nobody called". */
+static inline uint32_t cupti_unique_id(const struct cupti *cupti, uint32_t correlation_id)
+{
+    return correlation_id
+               ? correlation_id + atomic_load_explicit(&((struct cupti *)cupti)->id_offset, memory_order_relaxed)
+               : 0;
+}
 
 /* Sets the version and with it the sizes of the records. */
 void cupti_set_version(struct cupti *cupti, uint32_t version);

@@ -257,6 +257,7 @@ static gpufl_status start(struct cupti *cupti, const struct cupti_trace_options 
     status = cupti_claim(cupti, result->other_profiler, sizeof result->other_profiler, problem);
     if (status != GPUFL_OK)
         return status;
+    atomic_store(&cupti->id_offset, options->id_offset);
     trace.buffer_request = options->buffer_request;
     trace.buffer_complete = options->buffer_complete;
     atomic_store(&trace.cupti, cupti);
@@ -350,6 +351,26 @@ void cupti_trace_stop(struct cupti *cupti)
         release(cupti);
         trace.is_running = false;
     }
+    pthread_mutex_unlock(&trace_lock);
+}
+
+void cupti_trace_quiet(struct cupti *cupti)
+{
+    if (cupti_trace_is_stuck())
+        return;
+    pthread_mutex_lock(&trace_lock);
+    if (trace.is_running)
+        undo(cupti);
+    pthread_mutex_unlock(&trace_lock);
+}
+
+void cupti_trace_detach(struct cupti *cupti)
+{
+    cupti_trace_stop(cupti);
+    pthread_mutex_lock(&trace_lock);
+    if (!trace.is_running && atomic_load(&trace.damage) == CUPTI_SOUND && cupti->call.finalize &&
+        cupti_note(cupti, "cuptiFinalize", cupti->call.finalize()) == CUPTI_ABI_SUCCESS)
+        trace.api_way = API_UNDECIDED;
     pthread_mutex_unlock(&trace_lock);
 }
 

@@ -61,6 +61,7 @@ static const struct option_info option_table[] = {
      GIVEN(enable_memory_tracking), 0, 0},
     {"enable_cuda_graphs_tracking", "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", OPTION_SWITCH,
      FIELD(enable_cuda_graphs_tracking), GIVEN(enable_cuda_graphs_tracking), 0, 0},
+    {"exclusive", "GPUFL_EXCLUSIVE", OPTION_SWITCH, FIELD(exclusive), -1, 0, 0},
     {"continuous_system_sampling", "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", OPTION_SWITCH, FIELD(continuous_system_sampling),
      GIVEN(continuous_system_sampling), 0, 0},
     {"flush_logs_always", "GPUFL_FLUSH_LOGS_ALWAYS", OPTION_SWITCH, FIELD(flush_logs_always), GIVEN(flush_logs_always),

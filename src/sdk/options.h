@@ -26,6 +26,7 @@ struct options {
     bool enable_synchronization;
     bool enable_memory_tracking;
     bool enable_cuda_graphs_tracking;
+    bool exclusive;
     bool continuous_system_sampling;
     bool flush_logs_always;
     bool enable_debug_output;

@@ -18,6 +18,7 @@
 #include "sdk/deep_options.h"
 #include "sdk/engine_choice.h"
 #include "sdk/options.h"
+#include "sdk/other_profilers.h"
 #include "sdk/python_exit.h"
 #include "sdk/scope_listeners.h"
 #include "sdk/session_mutex.h"
@@ -133,6 +134,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .trace_features = features,
         .with_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE && sampler.use_nvidia,
         .is_before_cuda = is_before_cuda(is_injected),
+        .other_profiler = other_profilers_current(),
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
         .deep = deep_settings_of(options, is_injected),
@@ -225,6 +227,7 @@ static void after_fork_in_child(void)
     stages_after_fork_in_child();
     session_end_after_fork_in_child();
     driver_after_fork_in_child(is_whole);
+    other_profilers_abandon();
     __atomic_store_n(&gpufl_recording, 0, __ATOMIC_RELEASE);
     scope_listeners_abandon();
     if (is_whole && session.is_running) {
@@ -263,6 +266,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     if (!session.options.enabled)
         return problem_set(problem, GPUFL_E_DISABLED, "gpufl is disabled by its config file");
     options_warn(&session.options);
+    other_profilers_attend(session.options.exclusive);
     session_id_make(session.session_id);
     session.gpu_problem = (struct problem){""};
     status = open_parts(is_injected, problem, &session.gpu_problem);
@@ -443,6 +447,16 @@ void session_join_hip(void)
 gpufl_status gpufl_init(const gpufl_options *options)
 {
     return session_start(options, false);
+}
+
+bool session_with_collector(void (*function)(struct collector *collector, void *user), void *user)
+{
+    if (session_mutex_is_own() || !session_mutex_lock_in_time())
+        return false;
+    if (session.is_running)
+        function(session.collector, user);
+    unlock();
+    return true;
 }
 
 void gpufl_shutdown(void)

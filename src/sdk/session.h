@@ -18,6 +18,10 @@ void scope_end(void);
  * own init and shutdown only join and leave. An injected start does not wait for what another thread does with the
  * session: GPUFL_OK then, and that thread sees to it. */
 gpufl_status session_start(const gpufl_options *given, bool is_injected);
+/* Calls the function with the collector of the running session, if there is one; it stays while the function runs.
+ * False: the session was not to be had within two seconds, or this thread is just starting or ending it. */
+struct collector;
+bool session_with_collector(void (*function)(struct collector *collector, void *user), void *user);
 /* HIP starts in a program traced from outside: starts the session, or adds AMD's part to it. */
 void session_join_hip(void);
 

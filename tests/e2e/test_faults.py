@@ -33,7 +33,7 @@ class Driver(TestCase):
         self.assert_monitored(self.faulty("subscriber=Nsight Systems"), "Nsight Systems")
 
     def test_a_profiler_that_takes_the_buffers_away_costs_kernels_that_are_counted(self):
-        traced = self.trace(*self.ARGUMENTS, "--take-over")
+        traced = self.trace(*self.ARGUMENTS, "--take-over", options=["--exclusive"])
         self.assertEqual(traced.returncode, 0)
         losses = {loss["reason"]: loss["count"] for loss in traced.session.records("loss")}
         self.assertLessEqual(set(losses), {"kernel_missing", "taken_over"})  # the latter if a buffer was lent just then

@@ -20,7 +20,7 @@ def dynamic(name):
 
 class Prefix(unittest.TestCase):
     def test_everything_is_in_its_place(self):
-        wanted = {"bin/gpufl", "bin/gpufl-monitor", "bin/gpufl-agent", "lib/libgpufl_inject.so", "include/gpufl/gpufl.h",
+        wanted = {"bin/gpufl", "bin/gpufl-monitor", "bin/gpufl-agent", "lib/libgpufl_inject.so", "lib/libgpufl_preload.so", "include/gpufl/gpufl.h",
                   "include/gpufl/gpufl.hpp", "lib/pkgconfig/gpufl.pc", "lib/cmake/gpufl/gpuflConfig.cmake",
                   "share/bash-completion/completions/gpufl", "share/zsh/site-functions/_gpufl",
                   "share/fish/vendor_completions.d/gpufl.fish", "share/doc/gpufl/LICENSE", "share/doc/gpufl/gpufl.cdx.json",

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a profiler of the program uses CUPTI, and its subscription while
+ * it does not: CUPTI takes one subscriber, and profilers such as Kineto stay
+ * subscribed for the life of the process. The program's handle is ours; CUPTI's
+ * own is made when the use begins and dropped when it ends. */
+#ifndef GPUFL_PRELOAD_USERS_H
+#define GPUFL_PRELOAD_USERS_H
+
+#include "driver/cupti_abi.h"
+
+#include <stdbool.h>
+
+enum { SUBSCRIPTION_CALLBACKS_MAX = 512 };
+
+/* Begins the use on behalf of the code at `caller`: returns when gpufl has let CUPTI go. Result of CUPTI when the
+ * program's subscription or registration, which were put off, failed. */
+int use_begin(const void *caller);
+bool use_is_on(void);
+/* Ends the use when nothing is enabled any more and the program has all of its buffers back. */
+void use_end(void);
+
+/* What is enabled. */
+void use_note_kind(uint32_t kind, bool is_on);
+void use_note_other(int change); /* contexts, counters, samples, subscriptions that were not put off */
+void use_forget(void);           /* cuptiFinalize */
+
+/* The program's registration for buffers and its subscription. */
+int buffers_register(cupti_abi_buffer_request_fn *request, cupti_abi_buffer_complete_fn *complete);
+/* An attribute of the activity API that is set while gpufl has CUPTI: CUPTI gets it when the use begins. */
+int attribute_put_off(uint32_t attribute, const size_t *size, const void *value);
+int subscription_open(void **handle, cupti_abi_callback_fn *callback, void *user);
+int subscription_close(void);
+bool subscription_is(const void *handle);
+/* cbid SUBSCRIPTION_ALL: the whole domain. */
+enum { SUBSCRIPTION_ALL = UINT32_MAX };
+int subscription_enable(uint32_t domain, uint32_t cbid, bool is_on, const void *caller);
+bool subscription_is_enabled(uint32_t domain, uint32_t cbid);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between libgpufl and the library that `gpufl trace` preloads
+ * (src/preload): the one records, the other sees who else uses CUPTI. Both are of
+ * one build. */
+#ifndef GPUFL_SDK_PRELOAD_H
+#define GPUFL_SDK_PRELOAD_H
+
+struct preload_listener {
+    /* On a thread of the program, inside its call of CUPTI: another profiler is about to use CUPTI. Returns when CUPTI is
+     * free, or after a bounded time. */
+    void (*on_begin)(const char *profiler);
+    void (*on_end)(void); /* it does no longer */
+};
+
+/* Exported by the preloaded library; found by name. Calls on_begin at once where somebody uses CUPTI already. */
+#define PRELOAD_LISTEN "gpufl_preload_listen"
+typedef void preload_listen_fn(const struct preload_listener *listener);
+
+#endif
