@@ -57,6 +57,8 @@ int main(int argc, char **argv)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
+    if (!errno && putchar('\n') != EOF) /* an earlier write failed: the next one has the same reason */
+        (void)fflush(stdout);
     fprintf(stderr, "gpufl: cannot write to standard output%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
     return code <= EXIT_ANSWER_NO ? EXIT_ENVIRONMENT : code;
 }
