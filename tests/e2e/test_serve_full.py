@@ -7,7 +7,7 @@ import uuid
 from harness import FAKES, gpufl, main
 from serve_process import COMPLETE, STREAM, Serve, ServeTest, window
 
-CAPACITY = 96 << 20
+CAPACITY = 80 << 20
 
 
 def blob(session_id):
