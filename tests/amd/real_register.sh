@@ -5,6 +5,7 @@
 # SOURCE: a checkout of ROCm/rocprofiler-register (it is built in a temporary directory, and not changed). Needs cmake, ninja,
 # glog and fmt (Debian: libgoogle-glog-dev libfmt-dev). BUILD: gpufl's build directory (build). Not part of CI, which has no
 # such checkout. HIP and rocprofiler-sdk are the look-alikes of tests/fakes.
+# shellcheck disable=SC2317 # functions are called by name
 set -euo pipefail
 source=$(realpath "${1:?usage: $0 SOURCE [BUILD]}")
 build=$(realpath "${2:-$(dirname "$0")/../../build}")
@@ -43,7 +44,7 @@ init() {
   GPUFL_LOG_DIR=$work/log GPUFL_PROFILING_ENGINE=Trace \
     "$fakes/fake_hip_app" --launches 20 --gpufl "$build/lib/libgpufl.so" --init before && "$build/bin/gpufl" verify "$work/log"
 }
-with() { (export "$1"; shift; "$@"); }
+with() { (export "${1?}"; shift; "$@"); }
 
 export LD_LIBRARY_PATH=$register:$fakes/hip
 check "no rocprofiler-sdk, a tool is named: HIP aborts" 134 0 \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Our declarations of vendor types against the vendor's headers, where a CUDA
- * toolkit of 13.0 or newer is on the include path. The checks happen at compile
- * time; the test says whether they did. */
+ * toolkit of 12.0 or newer is on the include path: each record against the newest
+ * that the toolkit has. The checks happen at compile time; the test says whether
+ * they did. tools/check_vendor_abi.sh compiles this with other headers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 #include <cuda.h>
 #include <cupti.h>
 #pragma GCC diagnostic pop
-#if CUPTI_API_VERSION >= 130000
+#if CUPTI_API_VERSION >= 19
 #define HAS_VENDOR_HEADERS 1
 #endif
 #endif
@@ -47,61 +48,87 @@
 
 #ifdef HAS_VENDOR_HEADERS
 
-SIZE(cupti_abi_kernel, CUpti_ActivityKernel10);
-SIZE_IS(CUPTI_ABI_KERNEL_BYTES_12_0, CUpti_ActivityKernel9);
-AT(cupti_abi_kernel, kind, CUpti_ActivityKernel10, kind);
-AT(cupti_abi_kernel, cache_config, CUpti_ActivityKernel10, cacheConfig);
-AT(cupti_abi_kernel, shared_memory_config, CUpti_ActivityKernel10, sharedMemoryConfig);
-AT(cupti_abi_kernel, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
-AT(cupti_abi_kernel, partitioned_cache_requested, CUpti_ActivityKernel10, partitionedGlobalCacheRequested);
-AT(cupti_abi_kernel, start, CUpti_ActivityKernel10, start);
-AT(cupti_abi_kernel, end, CUpti_ActivityKernel10, end);
-AT(cupti_abi_kernel, completed, CUpti_ActivityKernel10, completed);
-AT(cupti_abi_kernel, device_id, CUpti_ActivityKernel10, deviceId);
-AT(cupti_abi_kernel, context_id, CUpti_ActivityKernel10, contextId);
-AT(cupti_abi_kernel, stream_id, CUpti_ActivityKernel10, streamId);
-STARTS_AT(cupti_abi_kernel, grid, CUpti_ActivityKernel10, gridX);
-STARTS_AT(cupti_abi_kernel, grid[2], CUpti_ActivityKernel10, gridZ);
-STARTS_AT(cupti_abi_kernel, block, CUpti_ActivityKernel10, blockX);
-STARTS_AT(cupti_abi_kernel, block[2], CUpti_ActivityKernel10, blockZ);
-AT(cupti_abi_kernel, static_shared, CUpti_ActivityKernel10, staticSharedMemory);
-AT(cupti_abi_kernel, dynamic_shared, CUpti_ActivityKernel10, dynamicSharedMemory);
-AT(cupti_abi_kernel, local_per_thread, CUpti_ActivityKernel10, localMemoryPerThread);
-AT(cupti_abi_kernel, local_total_32, CUpti_ActivityKernel10, localMemoryTotal);
-AT(cupti_abi_kernel, correlation_id, CUpti_ActivityKernel10, correlationId);
-AT(cupti_abi_kernel, grid_id, CUpti_ActivityKernel10, gridId);
-AT(cupti_abi_kernel, name, CUpti_ActivityKernel10, name);
-AT(cupti_abi_kernel, queued, CUpti_ActivityKernel10, queued);
-AT(cupti_abi_kernel, submitted, CUpti_ActivityKernel10, submitted);
-AT(cupti_abi_kernel, launch_type, CUpti_ActivityKernel10, launchType);
-AT(cupti_abi_kernel, shared_executed, CUpti_ActivityKernel10, sharedMemoryExecuted);
-AT(cupti_abi_kernel, graph_node_id, CUpti_ActivityKernel10, graphNodeId);
-AT(cupti_abi_kernel, graph_id, CUpti_ActivityKernel10, graphId);
-AT(cupti_abi_kernel, access_policy_window, CUpti_ActivityKernel10, pAccessPolicyWindow);
-AT(cupti_abi_kernel, channel_id, CUpti_ActivityKernel10, channelID);
-STARTS_AT(cupti_abi_kernel, cluster, CUpti_ActivityKernel10, clusterX);
-STARTS_AT(cupti_abi_kernel, cluster[2], CUpti_ActivityKernel10, clusterZ);
-AT(cupti_abi_kernel, local_total, CUpti_ActivityKernel10, localMemoryTotal_v2);
-AT(cupti_abi_kernel, clusters_active_max, CUpti_ActivityKernel10, maxActiveClusters);
-AT(cupti_abi_kernel, is_device_launched, CUpti_ActivityKernel10, isDeviceLaunched);
+/* The newest record of each kind, and whether it has all of our members. */
+#if CUPTI_API_VERSION >= 130000
+#define KERNEL CUpti_ActivityKernel10
+#else
+#define KERNEL CUpti_ActivityKernel9
+#endif
+#if CUPTI_API_VERSION >= 26 /* 12.8 */
+#define COPY CUpti_ActivityMemcpy6
+#define SYNCHRONIZATION CUpti_ActivitySynchronization2
+#else
+#define COPY CUpti_ActivityMemcpy5
+#define SYNCHRONIZATION CUpti_ActivitySynchronization
+#endif
+#if CUPTI_API_VERSION >= 24 /* 12.6 */
+#define MEMORY CUpti_ActivityMemory4
+#else
+#define MEMORY CUpti_ActivityMemory3
+#endif
 
-SIZE(cupti_abi_memcpy, CUpti_ActivityMemcpy6);
+#if CUPTI_API_VERSION >= 130000
+SIZE(cupti_abi_kernel, KERNEL);
+AT(cupti_abi_kernel, is_device_launched, KERNEL, isDeviceLaunched);
+#endif
+SIZE_IS(CUPTI_ABI_KERNEL_BYTES_12_0, CUpti_ActivityKernel9);
+AT(cupti_abi_kernel, kind, KERNEL, kind);
+AT(cupti_abi_kernel, cache_config, KERNEL, cacheConfig);
+AT(cupti_abi_kernel, shared_memory_config, KERNEL, sharedMemoryConfig);
+AT(cupti_abi_kernel, registers_per_thread, KERNEL, registersPerThread);
+AT(cupti_abi_kernel, partitioned_cache_requested, KERNEL, partitionedGlobalCacheRequested);
+AT(cupti_abi_kernel, start, KERNEL, start);
+AT(cupti_abi_kernel, end, KERNEL, end);
+AT(cupti_abi_kernel, completed, KERNEL, completed);
+AT(cupti_abi_kernel, device_id, KERNEL, deviceId);
+AT(cupti_abi_kernel, context_id, KERNEL, contextId);
+AT(cupti_abi_kernel, stream_id, KERNEL, streamId);
+STARTS_AT(cupti_abi_kernel, grid, KERNEL, gridX);
+STARTS_AT(cupti_abi_kernel, grid[2], KERNEL, gridZ);
+STARTS_AT(cupti_abi_kernel, block, KERNEL, blockX);
+STARTS_AT(cupti_abi_kernel, block[2], KERNEL, blockZ);
+AT(cupti_abi_kernel, static_shared, KERNEL, staticSharedMemory);
+AT(cupti_abi_kernel, dynamic_shared, KERNEL, dynamicSharedMemory);
+AT(cupti_abi_kernel, local_per_thread, KERNEL, localMemoryPerThread);
+AT(cupti_abi_kernel, local_total_32, KERNEL, localMemoryTotal);
+AT(cupti_abi_kernel, correlation_id, KERNEL, correlationId);
+AT(cupti_abi_kernel, grid_id, KERNEL, gridId);
+AT(cupti_abi_kernel, name, KERNEL, name);
+AT(cupti_abi_kernel, queued, KERNEL, queued);
+AT(cupti_abi_kernel, submitted, KERNEL, submitted);
+AT(cupti_abi_kernel, launch_type, KERNEL, launchType);
+AT(cupti_abi_kernel, shared_executed, KERNEL, sharedMemoryExecuted);
+AT(cupti_abi_kernel, graph_node_id, KERNEL, graphNodeId);
+AT(cupti_abi_kernel, graph_id, KERNEL, graphId);
+AT(cupti_abi_kernel, access_policy_window, KERNEL, pAccessPolicyWindow);
+AT(cupti_abi_kernel, channel_id, KERNEL, channelID);
+STARTS_AT(cupti_abi_kernel, cluster, KERNEL, clusterX);
+STARTS_AT(cupti_abi_kernel, cluster[2], KERNEL, clusterZ);
+AT(cupti_abi_kernel, local_total, KERNEL, localMemoryTotal_v2);
+AT(cupti_abi_kernel, clusters_active_max, KERNEL, maxActiveClusters);
+
+#if CUPTI_API_VERSION >= 26
+SIZE(cupti_abi_memcpy, COPY);
+AT(cupti_abi_memcpy, copy_count, COPY, copyCount);
+SIZE(cupti_abi_synchronization, SYNCHRONIZATION);
+AT(cupti_abi_synchronization, event_id, SYNCHRONIZATION, cudaEventId);
+AT(cupti_abi_synchronization, return_value, SYNCHRONIZATION, returnValue);
+#endif
 SIZE_IS(CUPTI_ABI_MEMCPY_BYTES_12_0, CUpti_ActivityMemcpy5);
-AT(cupti_abi_memcpy, copy_kind, CUpti_ActivityMemcpy6, copyKind);
-AT(cupti_abi_memcpy, src_kind, CUpti_ActivityMemcpy6, srcKind);
-AT(cupti_abi_memcpy, dst_kind, CUpti_ActivityMemcpy6, dstKind);
-AT(cupti_abi_memcpy, flags, CUpti_ActivityMemcpy6, flags);
-AT(cupti_abi_memcpy, bytes, CUpti_ActivityMemcpy6, bytes);
-AT(cupti_abi_memcpy, start, CUpti_ActivityMemcpy6, start);
-AT(cupti_abi_memcpy, end, CUpti_ActivityMemcpy6, end);
-AT(cupti_abi_memcpy, device_id, CUpti_ActivityMemcpy6, deviceId);
-AT(cupti_abi_memcpy, context_id, CUpti_ActivityMemcpy6, contextId);
-AT(cupti_abi_memcpy, stream_id, CUpti_ActivityMemcpy6, streamId);
-AT(cupti_abi_memcpy, correlation_id, CUpti_ActivityMemcpy6, correlationId);
-AT(cupti_abi_memcpy, graph_node_id, CUpti_ActivityMemcpy6, graphNodeId);
-AT(cupti_abi_memcpy, graph_id, CUpti_ActivityMemcpy6, graphId);
-AT(cupti_abi_memcpy, channel_type, CUpti_ActivityMemcpy6, channelType);
-AT(cupti_abi_memcpy, copy_count, CUpti_ActivityMemcpy6, copyCount);
+AT(cupti_abi_memcpy, copy_kind, COPY, copyKind);
+AT(cupti_abi_memcpy, src_kind, COPY, srcKind);
+AT(cupti_abi_memcpy, dst_kind, COPY, dstKind);
+AT(cupti_abi_memcpy, flags, COPY, flags);
+AT(cupti_abi_memcpy, bytes, COPY, bytes);
+AT(cupti_abi_memcpy, start, COPY, start);
+AT(cupti_abi_memcpy, end, COPY, end);
+AT(cupti_abi_memcpy, device_id, COPY, deviceId);
+AT(cupti_abi_memcpy, context_id, COPY, contextId);
+AT(cupti_abi_memcpy, stream_id, COPY, streamId);
+AT(cupti_abi_memcpy, correlation_id, COPY, correlationId);
+AT(cupti_abi_memcpy, graph_node_id, COPY, graphNodeId);
+AT(cupti_abi_memcpy, graph_id, COPY, graphId);
+AT(cupti_abi_memcpy, channel_type, COPY, channelType);
 
 SIZE(cupti_abi_memcpy_peer, CUpti_ActivityMemcpyPtoP4);
 AT(cupti_abi_memcpy_peer, flags, CUpti_ActivityMemcpyPtoP4, flags);
@@ -127,31 +154,30 @@ AT(cupti_abi_memset, memory_kind, CUpti_ActivityMemset4, memoryKind);
 AT(cupti_abi_memset, graph_node_id, CUpti_ActivityMemset4, graphNodeId);
 AT(cupti_abi_memset, graph_id, CUpti_ActivityMemset4, graphId);
 
-SIZE(cupti_abi_memory, CUpti_ActivityMemory4);
+#if CUPTI_API_VERSION >= 24
+SIZE(cupti_abi_memory, MEMORY);
+AT(cupti_abi_memory, source, MEMORY, source);
+#endif
 SIZE_IS(CUPTI_ABI_MEMORY_BYTES_12_0, CUpti_ActivityMemory3);
-AT(cupti_abi_memory, operation, CUpti_ActivityMemory4, memoryOperationType);
-AT(cupti_abi_memory, memory_kind, CUpti_ActivityMemory4, memoryKind);
-AT(cupti_abi_memory, correlation_id, CUpti_ActivityMemory4, correlationId);
-AT(cupti_abi_memory, address, CUpti_ActivityMemory4, address);
-AT(cupti_abi_memory, bytes, CUpti_ActivityMemory4, bytes);
-AT(cupti_abi_memory, timestamp, CUpti_ActivityMemory4, timestamp);
-AT(cupti_abi_memory, device_id, CUpti_ActivityMemory4, deviceId);
-AT(cupti_abi_memory, context_id, CUpti_ActivityMemory4, contextId);
-AT(cupti_abi_memory, stream_id, CUpti_ActivityMemory4, streamId);
-AT(cupti_abi_memory, is_async, CUpti_ActivityMemory4, isAsync);
-AT(cupti_abi_memory, pool, CUpti_ActivityMemory4, memoryPoolConfig);
-AT(cupti_abi_memory, source, CUpti_ActivityMemory4, source);
+AT(cupti_abi_memory, operation, MEMORY, memoryOperationType);
+AT(cupti_abi_memory, memory_kind, MEMORY, memoryKind);
+AT(cupti_abi_memory, correlation_id, MEMORY, correlationId);
+AT(cupti_abi_memory, address, MEMORY, address);
+AT(cupti_abi_memory, bytes, MEMORY, bytes);
+AT(cupti_abi_memory, timestamp, MEMORY, timestamp);
+AT(cupti_abi_memory, device_id, MEMORY, deviceId);
+AT(cupti_abi_memory, context_id, MEMORY, contextId);
+AT(cupti_abi_memory, stream_id, MEMORY, streamId);
+AT(cupti_abi_memory, is_async, MEMORY, isAsync);
+AT(cupti_abi_memory, pool, MEMORY, memoryPoolConfig);
 
-SIZE(cupti_abi_synchronization, CUpti_ActivitySynchronization2);
 SIZE_IS(CUPTI_ABI_SYNCHRONIZATION_BYTES_12_0, CUpti_ActivitySynchronization);
-AT(cupti_abi_synchronization, type, CUpti_ActivitySynchronization2, type);
-AT(cupti_abi_synchronization, start, CUpti_ActivitySynchronization2, start);
-AT(cupti_abi_synchronization, end, CUpti_ActivitySynchronization2, end);
-AT(cupti_abi_synchronization, correlation_id, CUpti_ActivitySynchronization2, correlationId);
-AT(cupti_abi_synchronization, context_id, CUpti_ActivitySynchronization2, contextId);
-AT(cupti_abi_synchronization, stream_id, CUpti_ActivitySynchronization2, streamId);
-AT(cupti_abi_synchronization, event_id, CUpti_ActivitySynchronization2, cudaEventId);
-AT(cupti_abi_synchronization, return_value, CUpti_ActivitySynchronization2, returnValue);
+AT(cupti_abi_synchronization, type, SYNCHRONIZATION, type);
+AT(cupti_abi_synchronization, start, SYNCHRONIZATION, start);
+AT(cupti_abi_synchronization, end, SYNCHRONIZATION, end);
+AT(cupti_abi_synchronization, correlation_id, SYNCHRONIZATION, correlationId);
+AT(cupti_abi_synchronization, context_id, SYNCHRONIZATION, contextId);
+AT(cupti_abi_synchronization, stream_id, SYNCHRONIZATION, streamId);
 
 SIZE(cupti_abi_api, CUpti_ActivityAPI);
 AT(cupti_abi_api, cbid, CUpti_ActivityAPI, cbid);
@@ -180,11 +206,18 @@ AT(cupti_abi_callback_data, symbol_name, CUpti_CallbackData, symbolName);
 AT(cupti_abi_callback_data, context_uid, CUpti_CallbackData, contextUid);
 AT(cupti_abi_callback_data, correlation_id, CUpti_CallbackData, correlationId);
 
+#if CUPTI_API_VERSION >= 130000
 SIZE(cupti_abi_subscriber_params, CUpti_SubscriberParams);
 AT(cupti_abi_subscriber_params, struct_size, CUpti_SubscriberParams, structSize);
 AT(cupti_abi_subscriber_params, name, CUpti_SubscriberParams, subscriberName);
 AT(cupti_abi_subscriber_params, old_name, CUpti_SubscriberParams, oldSubscriberName);
 AT(cupti_abi_subscriber_params, old_name_size, CUpti_SubscriberParams, oldSubscriberSize);
+VALUE(CUPTI_ABI_KIND_LAST_KNOWN, CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION);
+/* Older headers lack the newest calls: their numbers are compared by tools/check_vendor_abi.sh. */
+#define CALL(domain, name, id, group) VALUE(id, CUPTI_##domain##_TRACE_CBID_##name);
+CUPTI_RUNTIME_CALLS(CALL)
+CUPTI_DRIVER_CALLS(CALL)
+#endif
 
 VALUE(CUPTI_ABI_SUCCESS, CUPTI_SUCCESS);
 VALUE(CUPTI_ABI_MAX_LIMIT_REACHED, CUPTI_ERROR_MAX_LIMIT_REACHED);
@@ -205,7 +238,6 @@ VALUE(CUPTI_ABI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 VALUE(CUPTI_ABI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 VALUE(CUPTI_ABI_KIND_INTERNAL_LAUNCH_API, CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API);
 VALUE(CUPTI_ABI_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY2);
-VALUE(CUPTI_ABI_KIND_LAST_KNOWN, CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION);
 VALUE(CUPTI_ABI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API);
 VALUE(CUPTI_ABI_DOMAIN_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API);
 VALUE(CUPTI_ABI_API_ENTER, CUPTI_API_ENTER);
@@ -218,9 +250,6 @@ VALUE(CUPTI_ABI_MEMORY_ALLOCATION, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATI
 VALUE(CUPTI_ABI_MEMORY_RELEASE, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE);
 VALUE(CUPTI_ABI_INVALID_ID, CUPTI_SYNCHRONIZATION_INVALID_VALUE);
 VALUE(CUPTI_ABI_INVALID_ID, CUPTI_INVALID_STREAM_ID);
-#define CALL(domain, name, id, group) VALUE(id, CUPTI_##domain##_TRACE_CBID_##name);
-CUPTI_RUNTIME_CALLS(CALL)
-CUPTI_DRIVER_CALLS(CALL)
 
 SIZE(cuda_abi_uuid, CUuuid);
 VALUE(CUDA_ABI_SUCCESS, CUDA_SUCCESS);
