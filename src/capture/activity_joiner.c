@@ -310,6 +310,7 @@ static bool has_times(struct activity_joiner *joiner, int64_t start_ns, int64_t 
 static void on_kernel(struct activity_joiner *joiner, enum activity_source source, const struct kernel_activity *kernel)
 {
     joiner->totals.launched_kernels += source == ACTIVITY_FROM_CUPTI && !kernel->graph_id;
+    joiner->totals.graph_kernels += source == ACTIVITY_FROM_CUPTI && kernel->graph_id;
     if (!has_times(joiner, kernel->start_ns, kernel->end_ns, LOSS_NO_TIMESTAMP))
         return;
     joiner->totals.kernels++;

@@ -62,6 +62,7 @@ struct activity_totals {
     uint64_t launches;         /* without GPU time */
     uint64_t launched;         /* kernels by calls that were seen while they were made */
     uint64_t launched_kernels; /* records of kernels that a call launched, not a graph */
+    uint64_t graph_kernels;    /* and of those that a graph launched */
     uint64_t unknown_records;
     int64_t cupti_overhead_ns[16]; /* by overhead slot: see overhead_slot in the source */
     uint32_t cupti_overhead_kind[16];

@@ -210,7 +210,7 @@ static void do_round(struct collector *collector)
     if (is_beat && amd)
         amd_trace_beat(amd, collector->joiner);
     if (collector->deep && !collector->is_deep_over)
-        deep_round(collector->deep, collector->complete_ns);
+        deep_round(collector->deep, collector->complete_ns, activity_joiner_totals(collector->joiner)->graph_kernels);
     if (collector->cupti)
         yielding_round(collector);
     tell_news(collector);
@@ -419,7 +419,7 @@ static void finish(struct collector *collector)
     if (collector->code)
         code_store_stop(collector->code, code_deadline_ms);
     if (collector->deep && !atomic_load(&collector->are_engines_left))
-        deep_finish(collector->deep);
+        deep_finish(collector->deep, activity_joiner_totals(collector->joiner)->graph_kernels);
     tell_news(collector);
     scope_tracker_close_open(collector->scopes, clock_wall_ns());
     recorder_flush(&collector->recorder, 0);

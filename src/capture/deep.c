@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "capture/scope_path.h"
 #include "capture/thread_log.h"
+#include "driver/captures.h"
 #include "driver/cuda.h"
 
 #include <stdlib.h>
@@ -113,7 +114,18 @@ static void on_capture(void *user, int change, bool is_enter)
     if (deep->windows)
         deep_windows_capture(deep->windows, change, is_enter);
     else if (deep->sampler)
-        pc_sampler_capture(deep->sampler, change, is_enter);
+        pc_sampler_capture(deep->sampler, is_enter);
+    if (deep->ranges)
+        range_counters_capture(deep->ranges, change, is_enter);
+}
+
+/* While kernel records are off for the whole run. */
+static void log_launch(struct deep *deep, const struct launch_call *call)
+{
+    if (!captures_any())
+        thread_log_launch(call->symbol, call->correlation_id, call->context_id, 0);
+    else if (!captures_here())
+        recorder_lose(deep->options.recorder, LOSS_LAUNCH_IN_CAPTURE, 1);
 }
 
 static void on_launch(void *user, const struct launch_call *call, bool is_enter)
@@ -126,7 +138,7 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
     if (!deep->ranges)
         return;
     if (is_enter && !atomic_load(&deep->is_tracing))
-        thread_log_launch(call->symbol, call->correlation_id, call->context_id, 0);
+        log_launch(deep, call);
     range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_wall_ns() : 0);
 }
 
@@ -216,8 +228,18 @@ static void look_for_trouble(struct deep *deep)
         deep_grants_answer(&deep->grants, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
 }
 
-void deep_round(struct deep *deep, int64_t complete_ns)
+/* Of an engine that counts: kernels of graphs are timed, and not counted. */
+static void lose_graph_kernels(struct deep *deep, uint64_t graph_kernels)
 {
+    if (deep->counters && !deep_grants_is_refused(&deep->grants, DEEP_SASS_METRICS))
+        recorder_lose(deep->options.recorder, LOSS_GRAPH_NOT_COUNTED, graph_kernels - deep->graph_kernels);
+    deep->graph_kernels = graph_kernels;
+}
+
+void deep_round(struct deep *deep, int64_t complete_ns, uint64_t graph_kernels)
+{
+    if (graph_kernels != deep->graph_kernels)
+        lose_graph_kernels(deep, graph_kernels);
     if (deep->sampler)
         pc_sampler_write(deep->sampler, complete_ns);
     if (deep->counters)
@@ -291,9 +313,9 @@ void deep_give_up(struct deep *deep)
         range_counters_give_up(deep->ranges);
 }
 
-void deep_finish(struct deep *deep)
+void deep_finish(struct deep *deep, uint64_t graph_kernels)
 {
-    deep_round(deep, INT64_MAX);
+    deep_round(deep, INT64_MAX, graph_kernels);
     revoke_empty(deep);
     if (atomic_load(&deep->has_context))
         deep_grants_close(&deep->grants);

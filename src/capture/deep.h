@@ -51,8 +51,8 @@ bool deep_times_kernels(struct deep *deep);
 /* Whether scopes are to be told; then every edge of every scope, on its thread. */
 bool deep_wants_scopes(const struct deep *deep);
 void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size);
-/* Writes what is ready. complete_ns: all kernel records until then have been read. */
-void deep_round(struct deep *deep, int64_t complete_ns);
+/* Writes what is ready. complete_ns: all kernel records until then have been read; graph_kernels: those of graphs so far. */
+void deep_round(struct deep *deep, int64_t complete_ns, uint64_t graph_kernels);
 /* Around each flush of CUPTI's records, on the collector's thread; false: it must not be done now. */
 bool deep_flush_begin(struct deep *deep);
 void deep_flush_end(struct deep *deep);
@@ -61,7 +61,7 @@ void deep_stop(struct deep *deep);
 /* Where deep_stop does not return: lets launches pass that wait for it. Any thread, does not block. */
 void deep_give_up(struct deep *deep);
 /* After the last record was read: writes the rest. */
-void deep_finish(struct deep *deep);
+void deep_finish(struct deep *deep, uint64_t graph_kernels);
 bool deep_free(struct deep *deep);    /* NULL is a no-op; false: threads are left that use it, so it stays */
 void deep_abandon(struct deep *deep); /* in a forked child */
 size_t deep_bytes(struct deep *deep);

@@ -22,6 +22,7 @@ struct deep {
     struct deep_grants grants;
     _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
     _Atomic bool has_context;
+    uint64_t graph_kernels; /* that were told of, of graphs; the collector's */
 };
 
 /* Each asks for its grant; one that cannot be made is refused there, and its member stays NULL. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/counting_halt.h"
 #include "capture/ended_windows.h"
 #include "capture/quiet_moment.h"
 #include "capture/thread_log.h"
@@ -30,7 +31,8 @@ struct deep_windows {
     uint32_t last_id;
     struct ended_windows ended;
     struct turn_thread thread;
-    bool is_left, is_stuck; /* is_left: CUPTI counts on; is_stuck: it has not given the thread back */
+    struct counting_halt halt; /* by a graph, for good */
+    bool is_left, is_stuck;    /* is_left: CUPTI counts on; is_stuck: it has not given the thread back */
 };
 
 static void turn(void *user);
@@ -48,6 +50,7 @@ gpufl_status deep_windows_make(struct deep_windows **out, const struct deep_wind
     quiet_moment_init(&windows->quiet, QUIET_WAIT_MS);
     pthread_mutex_init(&windows->mutex, NULL);
     ended_windows_init(&windows->ended);
+    counting_halt_init(&windows->halt);
     uint32_t shortest_ms = windows->options.counting_ms < windows->options.sampling_ms ? windows->options.counting_ms
                                                                                        : windows->options.sampling_ms;
     windows->thread.turn = turn;
@@ -215,6 +218,8 @@ void deep_windows_detach(struct deep_windows *windows, void *handle)
 
 void deep_windows_launch(struct deep_windows *windows, const struct launch_call *call, bool is_enter)
 {
+    if (is_enter && call->is_graph)
+        counting_halt_await(&windows->halt, &windows->thread);
     quiet_moment_launch(&windows->quiet, is_enter);
     if (!is_enter)
         return;
@@ -228,7 +233,9 @@ void deep_windows_launch(struct deep_windows *windows, const struct launch_call 
 
 void deep_windows_capture(struct deep_windows *windows, int change, bool is_enter)
 {
-    quiet_moment_capture(&windows->quiet, change, is_enter);
+    if (is_enter && change > 0)
+        counting_halt_await(&windows->halt, &windows->thread);
+    quiet_moment_capture(&windows->quiet, is_enter);
 }
 
 /* Mutex held: counts to the list. */
@@ -306,10 +313,30 @@ static void change(struct deep_windows *windows)
     quiet_moment_end(&windows->quiet);
 }
 
+/* Mutex held: the program uses graphs, of which no kernel is counted; see counting_halt.h. */
+static void halt_counting(struct deep_windows *windows)
+{
+    struct problem problem;
+    bool is_counting = windows->open.source == SOURCE_SASS;
+    if (is_counting && !quiet_moment_begin_again(&windows->quiet, counting_halt_is_awaited(&windows->halt)))
+        return; /* a later turn tries again */
+    counting_halt_explain(&problem);
+    if (is_counting) {
+        counting_end(windows, "graph_used");
+        give_up_counting(windows, &problem);
+        quiet_moment_end(&windows->quiet);
+    }
+    note_trouble(windows, problem.text);
+    windows->is_dead = true;
+    counting_halt_done(&windows->halt);
+}
+
 static void turn(void *user)
 {
     struct deep_windows *windows = user;
     pthread_mutex_lock(&windows->mutex);
+    if (counting_halt_is_asked(&windows->halt))
+        halt_counting(windows);
     take_on_waiting(windows);
     if (windows->is_dead && pc_sampler_has_failed(windows->options.sampler))
         sampling_end(windows, "sampling_failed");
@@ -412,22 +439,8 @@ static void give_up_thread(struct deep_windows *windows)
 static void give_up_window(struct deep_windows *windows)
 {
     struct problem problem;
-    if (quiet_moment_is_capturing(&windows->quiet))
-        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                          "a graph was being captured at the end, so the counts of window %u were not read",
-                          windows->open.id);
-    else if (windows->quiet.contexts.has_refused)
-        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                          "CUDA did not wait for the GPU at the end, so the counts of window %u were not read",
-                          windows->open.id);
-    else if (windows->quiet.is_closed)
-        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                          "the GPU was still at work %d s after the end, so the counts of window %u were not read",
-                          QUIET_WAIT_MS / 1000, windows->open.id);
-    else
-        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                          "a launch did not return within %d s of the end, so the counts of window %u were not read",
-                          QUIET_GATE_LAST_MS / 1000, windows->open.id);
+    (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "%s, so the counts of window %u were not read",
+                      quiet_moment_last_refusal(&windows->quiet), windows->open.id);
     leave_counting(windows, &problem);
     window_end(windows, "counts_unread");
     deep_contexts_leave(&windows->quiet.contexts);
@@ -474,6 +487,7 @@ void deep_windows_free(struct deep_windows *windows)
     if (!windows || windows->is_stuck) /* its thread may still use it */
         return;
     quiet_moment_destroy(&windows->quiet);
+    counting_halt_destroy(&windows->halt);
     turn_thread_destroy(&windows->thread);
     free(windows);
 }

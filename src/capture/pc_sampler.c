@@ -269,10 +269,10 @@ void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter)
     pc_breaks_launch(&sampler->breaks, is_enter);
 }
 
-void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter)
+void pc_sampler_capture(struct pc_sampler *sampler, bool is_enter)
 {
     if (sampler->breaks.has_breaks)
-        quiet_moment_capture(&sampler->breaks.quiet, change, is_enter);
+        quiet_moment_capture(&sampler->breaks.quiet, is_enter);
 }
 
 gpufl_status pc_sampler_start(struct pc_sampler *sampler)

@@ -47,7 +47,7 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle);
 NODISCARD gpufl_status pc_sampler_start(struct pc_sampler *sampler);
 /* Each launch, entered and left; any thread. */
 void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter);
-void pc_sampler_capture(struct pc_sampler *sampler, int change, bool is_enter); /* as in struct cupti_listener */
+void pc_sampler_capture(struct pc_sampler *sampler, bool is_enter); /* as in struct cupti_listener */
 /* No samples are taken between the two; rows after it belong to the window. No launch may be under way in the process:
  * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);

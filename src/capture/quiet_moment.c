@@ -2,6 +2,7 @@
 #include "capture/quiet_moment.h"
 
 #include "base/clock.h"
+#include "driver/captures.h"
 
 enum {
     first_wait_ms = 100, /* for the GPU, at the first try; then it is known to be idle before launches are kept out */
@@ -51,22 +52,12 @@ void quiet_moment_launch(struct quiet_moment *moment, bool is_enter)
         atomic_store(&moment->first_ns, clock_mono_ns());
 }
 
-void quiet_moment_capture(struct quiet_moment *moment, int change, bool is_enter)
+void quiet_moment_capture(struct quiet_moment *moment, bool is_enter)
 {
     if (is_enter)
         enter(moment); /* so that none begins beside a wait for the GPU */
-    uint32_t captures = atomic_load(&moment->captures);
-    /* One that began before it was told of is not counted when it ends. */
-    while (change && (change > 0 || captures > 0) &&
-           !atomic_compare_exchange_weak(&moment->captures, &captures, captures + (uint32_t)change))
-        continue;
-    if (!is_enter)
+    else
         leave(moment);
-}
-
-bool quiet_moment_is_capturing(struct quiet_moment *moment)
-{
-    return atomic_load(&moment->captures) > 0;
 }
 
 void quiet_moment_reset(struct quiet_moment *moment)
@@ -87,7 +78,7 @@ int64_t quiet_moment_due_ns(struct quiet_moment *moment, uint32_t after_ms)
 bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
 {
     /* While the GPU is still waited for from a try before, launches need not be kept out. */
-    return clock_mono_ns() >= quiet_moment_due_ns(moment, after_ms) && !quiet_moment_is_capturing(moment) &&
+    return clock_mono_ns() >= quiet_moment_due_ns(moment, after_ms) && !captures_any() &&
            !deep_contexts_are_awaited(&moment->contexts);
 }
 
@@ -101,10 +92,10 @@ static void rest(struct quiet_moment *moment, uint32_t after_ms)
     moment->rest_until_ns = clock_mono_ns() + ((INT64_C(1) << doublings) - 1) * first_ms * INT64_C(1000000);
 }
 
-bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
+static bool begin(struct quiet_moment *moment, uint32_t after_ms, bool is_before_captures)
 {
     moment->is_closed = launch_gate_close(&moment->gate, false, moment->wait_ms);
-    if (moment->is_closed && quiet_moment_is_capturing(moment)) {
+    if (moment->is_closed && !is_before_captures && captures_any()) {
         quiet_moment_end(moment);
         return false; /* soon due again */
     }
@@ -116,11 +107,30 @@ bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
     return false;
 }
 
+bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms)
+{
+    return begin(moment, after_ms, false);
+}
+
+bool quiet_moment_begin_again(struct quiet_moment *moment, bool is_before_captures)
+{
+    enum { after_ms = 500 };
+    return clock_mono_ns() >= moment->rest_until_ns && begin(moment, after_ms, is_before_captures);
+}
+
 bool quiet_moment_begin_last(struct quiet_moment *moment)
 {
     moment->is_closed = launch_gate_close(&moment->gate, false, QUIET_GATE_LAST_MS);
-    return moment->is_closed && !quiet_moment_is_capturing(moment) &&
-           deep_contexts_synchronize(&moment->contexts, QUIET_WAIT_MS);
+    return moment->is_closed && !captures_any() && deep_contexts_synchronize(&moment->contexts, QUIET_WAIT_MS);
+}
+
+const char *quiet_moment_last_refusal(const struct quiet_moment *moment)
+{
+    _Static_assert(QUIET_WAIT_MS == 2000 && QUIET_GATE_LAST_MS == 5000, "as the texts say");
+    return captures_any()                 ? "a graph was being captured at the end"
+           : moment->contexts.has_refused ? "CUDA did not wait for the GPU at the end"
+           : moment->is_closed            ? "the GPU was still at work 2 s after the end"
+                                          : "a launch did not return within 5 s of the end";
 }
 
 void quiet_moment_end(struct quiet_moment *moment)

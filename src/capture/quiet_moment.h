@@ -19,7 +19,6 @@ struct quiet_moment {
     uint32_t tries;                /* that failed, since the last reset */
     int64_t rest_until_ns;         /* no further one before */
     _Atomic int64_t first_ns;      /* the first launch since the last reset; 0: none */
-    _Atomic uint32_t captures;     /* of graphs, under way */
     bool is_closed;
 };
 
@@ -27,9 +26,8 @@ void quiet_moment_init(struct quiet_moment *moment, uint32_t wait_ms);
 void quiet_moment_destroy(struct quiet_moment *moment);
 /* Each launch, entered and left. */
 void quiet_moment_launch(struct quiet_moment *moment, bool is_enter);
-/* Each call that begins or ends a capture, entered and left; change: to the number of those under way. */
-void quiet_moment_capture(struct quiet_moment *moment, int change, bool is_enter);
-bool quiet_moment_is_capturing(struct quiet_moment *moment);
+/* Each call that begins or ends a capture, entered and left; captures.h knows of it before. */
+void quiet_moment_capture(struct quiet_moment *moment, bool is_enter);
 /* What the program does from now on counts. */
 void quiet_moment_reset(struct quiet_moment *moment);
 /* The program has launched for that long since the last reset, so that an idle one does not use its windows up, and a
@@ -40,10 +38,14 @@ int64_t quiet_moment_due_ns(struct quiet_moment *moment, uint32_t after_ms);
 /* True: it is quiet until quiet_moment_end. False: a graph is captured; or a launch did not return in time, the GPU was at
  * work, or could not be waited for: then the next try is due in a multiple of after_ms. */
 bool quiet_moment_begin(struct quiet_moment *moment, uint32_t after_ms);
+/* The same, and false until the next try is due. is_before_captures: every thread that is about to capture a graph waits
+ * for its end, so that those that are known have not begun. */
+bool quiet_moment_begin_again(struct quiet_moment *moment, bool is_before_captures);
 /* The last one of a session: waits longer, and keeps launches out also where the GPU is at work or a graph is captured.
  * True: it is idle. */
 bool quiet_moment_begin_last(struct quiet_moment *moment);
-void quiet_moment_end(struct quiet_moment *moment); /* nothing to do where none has begun */
+const char *quiet_moment_last_refusal(const struct quiet_moment *moment); /* why it is not, before its end */
+void quiet_moment_end(struct quiet_moment *moment);                       /* nothing to do where none has begun */
 
 /* How long the waits of the last one are, and at most of one before. */
 enum { QUIET_GATE_LAST_MS = 5000, QUIET_WAIT_MS = 2000 };

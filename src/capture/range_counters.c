@@ -4,6 +4,7 @@
 #include "capture/range_engine.h"
 
 #include "base/log.h"
+#include "driver/captures.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -254,7 +255,9 @@ gpufl_status range_counters_attach(struct range_counters *counters, const struct
         status = problem_set(problem, GPUFL_E_BUSY, "a launch did not end in time, and none may be under way");
         goto release;
     }
-    status = context_open(context, problem);
+    status = captures_any()
+                 ? problem_set(problem, GPUFL_E_BUSY, "a CUDA graph is being captured, which this would invalidate")
+                 : context_open(context, problem);
     range_quiet_end(counters);
     if (status != GPUFL_OK)
         goto release;
@@ -336,7 +339,8 @@ static void context_end(struct range_context *context)
 {
     struct range_counters *counters = context->counters;
     pthread_mutex_lock(&context->lock);
-    bool is_quiet = !context->is_stuck && range_quiet_begin(counters);
+    /* Reading or closing would invalidate a graph that is being captured. */
+    bool is_quiet = !context->is_stuck && !captures_any() && range_quiet_begin(counters);
     context->is_stuck |= !is_quiet;
     if (counters->mode == RANGE_PER_KERNEL)
         range_kernels_end(context);
@@ -367,6 +371,45 @@ void range_counters_detach(struct range_counters *counters, void *handle)
     if (is_ours)
         context_end(context);
     range_context_give(context);
+}
+
+/* Before a graph is captured: nothing is counted any more on any context. Whoever holds the lock of a context that does
+ * count knows that no capture has begun yet. */
+static void contexts_pause(struct range_counters *counters)
+{
+    void *handles[RANGE_CONTEXTS_MAX];
+    uint32_t count = 0;
+    pthread_mutex_lock(&counters->contexts_lock);
+    for (struct range_context *context = counters->contexts; context && count < RANGE_CONTEXTS_MAX;
+         context = context->next)
+        if (context->is_attached)
+            handles[count++] = context->gpu.handle;
+    pthread_mutex_unlock(&counters->contexts_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        struct range_context *context = range_context_take(counters, handles[i]);
+        if (!context)
+            continue;
+        pthread_mutex_lock(&context->lock);
+        if (counters->mode == RANGE_PER_KERNEL)
+            range_kernels_pause(context);
+        else
+            range_scopes_give_up(context);
+        pthread_mutex_unlock(&context->lock);
+        range_context_give(context);
+    }
+}
+
+void range_counters_capture(struct range_counters *counters, int change, bool is_enter)
+{
+    struct range_thread *thread = range_thread_state(counters);
+    if (is_enter && !thread->is_at_capture_call) {
+        if (change > 0)
+            contexts_pause(counters);
+        launch_gate_enter(&counters->gate); /* none begins beside somebody who reads counters */
+    } else if (!is_enter && thread->is_at_capture_call) {
+        launch_gate_leave(&counters->gate);
+    }
+    thread->is_at_capture_call = is_enter;
 }
 
 void range_counters_stop(struct range_counters *counters)

@@ -9,7 +9,9 @@
  *
  * CUPTI is started and stopped on the user's threads, at scope edges and on
  * entry to launches, with a gate closed for all launches (launch_gate.h). The
- * collector evaluates and writes. Kernel tracing adds instructions to what is
+ * collector evaluates and writes. Graphs run uncounted: before one is captured
+ * or launched, a measured scope is given up and counting of kernels pauses until
+ * the next launch. Kernel tracing adds instructions to what is
  * counted per scope and must be off meanwhile; per kernel it may stay on. */
 #ifndef GPUFL_CAPTURE_RANGE_COUNTERS_H
 #define GPUFL_CAPTURE_RANGE_COUNTERS_H
@@ -51,6 +53,10 @@ void range_counters_scope(struct range_counters *counters, bool is_begin, const 
 /* Entry to and exit from each launch of the process, on its thread, in both modes. */
 void range_counters_launch(struct range_counters *counters, const struct launch_call *call, bool is_enter,
                            uint32_t thread_id, int64_t now_ns);
+
+/* Entry to and exit from each call that begins or ends a capture, as in struct cupti_listener. No counter is switched or
+ * read from the entry to the first beginning until the last end, since that would invalidate the capture. */
+void range_counters_capture(struct range_counters *counters, int change, bool is_enter);
 
 /* Collector thread: evaluates what has been counted and writes it. */
 void range_counters_write(struct range_counters *counters);

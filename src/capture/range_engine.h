@@ -48,11 +48,10 @@ struct range_target {
 };
 
 struct range_launch {
-    const char *symbol; /* in range_counters.symbols; NULL: a graph, or no memory for the name */
+    const char *symbol; /* in range_counters.symbols; NULL: no memory for the name */
     int64_t time_ns;
     uint64_t ordinal;
     uint32_t correlation_id, thread_id;
-    bool is_graph;
 };
 
 /* What the user's threads hand to the collector; owns all it points to. */
@@ -86,6 +85,7 @@ struct range_context {
     struct range_target *targets;
     uint32_t target_count;
     int32_t focus, open;   /* index of a target, or -1 */
+    uint64_t instance;     /* number of the one that is open, or was last */
     uint32_t others_begun; /* since the one in focus ran last */
     bool is_midway;        /* CUPTI has passes of the focus and wants the rest of them next */
     bool has_undecoded;
@@ -97,6 +97,7 @@ struct range_context {
     struct range_launch *launches;
     uint32_t launch_count;
     bool is_mixed;
+    bool is_paused; /* nothing is counted: a graph was captured or launched last */
 };
 
 struct range_counters {
@@ -138,8 +139,11 @@ struct range_counters {
 struct range_thread {
     uint64_t generation;
     uint32_t depth, open_depth;
+    uint64_t instance; /* of the measured scope */
     bool is_launching;
     uint64_t entered_ticks;               /* of the launch under way */
+    bool is_uncounted;                    /* the launch under way: a graph is being captured */
+    bool is_at_capture_call;              /* past the gate in a call that begins or ends a capture */
     struct range_context *scope_context;  /* of the measured scope that is open here, with a reference */
     struct range_context *launch_context; /* of the launch under way, with a reference */
 };
@@ -170,6 +174,9 @@ void range_scopes_end(struct range_context *context); /* what is known of unfini
 /* Image and launches for as many kernels as memory allows; then the first reading begins. */
 gpufl_status range_kernels_begin(struct range_context *context, struct problem *problem);
 void range_kernels_end(struct range_context *context);
+/* With the context's lock, before a graph is captured or launched, and not while another one is captured. */
+void range_kernels_pause(struct range_context *context);
+void range_scopes_give_up(struct range_context *context);
 size_t range_launches_bytes(const struct range_counters *counters);
 
 #endif

@@ -5,10 +5,14 @@
  * to be the nth launch. The counters are read on entry to a launch, where CUPTI's
  * own injection sample reads them, too. A program that cannot take turns (a launch
  * that waits for another thread's) is let through after a while, and the kernels
- * of that reading stay nameless. */
+ * of that reading stay nameless.
+ *
+ * A graph is neither captured nor launched while CUPTI counts: how many ranges its launch makes depends on what was on
+ * when it was captured, and to read counters invalidates a capture (H200, tests/device/graph_probe.cu). */
 #include "capture/range_engine.h"
 
 #include "base/user_time.h"
+#include "driver/captures.h"
 
 #include <errno.h>
 
@@ -124,10 +128,39 @@ static bool turn_await(struct range_context *context)
     return true;
 }
 
+void range_kernels_pause(struct range_context *context)
+{
+    struct problem problem = {""};
+    if (context->has_failed || context->is_paused)
+        return;
+    if (!turn_await(context) || !range_quiet_begin(context->counters)) {
+        context->is_stuck = true;
+        (void)problem_set(&problem, GPUFL_E_BUSY, "a launch did not end in time before a graph");
+        range_context_fail(context, &problem);
+        return;
+    }
+    context->is_paused = true;
+    if (window_end(context, &problem) != GPUFL_OK)
+        range_context_fail(context, &problem);
+    range_quiet_end(context->counters);
+}
+
+/* The first launch after graphs: no launch into the context is under way. */
+static void resume(struct range_context *context)
+{
+    struct problem problem = {""};
+    if (context->has_failed || captures_any() || !range_quiet_begin(context->counters))
+        return;
+    context->is_paused = false;
+    if (window_begin(context, &problem) != GPUFL_OK)
+        range_context_fail(context, &problem);
+    range_quiet_end(context->counters);
+}
+
 void range_kernels_end(struct range_context *context)
 {
     struct problem problem = {""};
-    if (context->has_failed)
+    if (context->has_failed || context->is_paused)
         return;
     if (context->is_stuck)
         recorder_lose(context->counters->recorder, LOSS_RANGES_DROPPED, context->launch_count);
@@ -159,8 +192,7 @@ static void launch_keep(struct range_context *context, const struct launch_call 
                               .time_ns = now_ns,
                               .ordinal = atomic_fetch_add(&counters->launch_ordinal, 1),
                               .correlation_id = call->correlation_id,
-                              .thread_id = thread_id,
-                              .is_graph = call->is_graph};
+                              .thread_id = thread_id};
 }
 
 static void launch_enter(struct range_context *context, const struct launch_call *call, uint32_t thread_id,
@@ -168,23 +200,24 @@ static void launch_enter(struct range_context *context, const struct launch_call
 {
     pthread_mutex_lock(&context->lock);
     bool has_turn = context->has_failed || turn_await(context);
-    /* How many ranges a graph makes is not known: it gets a reading of its own. */
-    if (has_turn && (call->is_graph || context->launch_count >= context->kernels_max))
+    if (has_turn && call->is_graph)
+        range_kernels_pause(context);
+    else if (has_turn && context->is_paused)
+        resume(context);
+    else if (has_turn && context->launch_count >= context->kernels_max)
         window_turn(context);
     context->is_mixed |= !has_turn;
     context->in_flight++;
-    launch_keep(context, call, thread_id, now_ns);
+    if (!context->is_paused)
+        launch_keep(context, call, thread_id, now_ns);
     pthread_mutex_unlock(&context->lock);
 }
 
-static void launch_exit(struct range_context *context, bool is_graph)
+static void launch_exit(struct range_context *context)
 {
     pthread_mutex_lock(&context->lock);
-    if (!--context->in_flight) {
-        if (is_graph)
-            window_turn(context);
+    if (!--context->in_flight)
         pthread_cond_broadcast(&context->idle);
-    }
     pthread_mutex_unlock(&context->lock);
 }
 
@@ -197,7 +230,19 @@ static void launch_first(struct range_counters *counters, const struct launch_ca
         return;
     pthread_mutex_lock(&context->lock);
     context->is_mixed |= context->in_flight != 0;
-    launch_keep(context, call, thread_id, now_ns);
+    if (!context->is_paused)
+        launch_keep(context, call, thread_id, now_ns);
+    pthread_mutex_unlock(&context->lock);
+    range_context_give(context);
+}
+
+static void graph_in_scope(struct range_counters *counters, void *handle)
+{
+    struct range_context *context = handle ? range_context_take(counters, handle) : NULL;
+    if (!context)
+        return;
+    pthread_mutex_lock(&context->lock);
+    range_scopes_give_up(context);
     pthread_mutex_unlock(&context->lock);
     range_context_give(context);
 }
@@ -211,7 +256,11 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
         return; /* a launch that calls another launch (runtime and driver) is one */
     if (is_enter) {
         thread->entered_ticks = clock_ticks();
-        if (is_counted && call->context && (thread->launch_context = range_context_take(counters, call->context)))
+        thread->is_uncounted = captures_any();
+        if (!is_counted && call->is_graph && !thread->is_uncounted)
+            graph_in_scope(counters, call->context);
+        if (is_counted && !thread->is_uncounted && call->context &&
+            (thread->launch_context = range_context_take(counters, call->context)))
             launch_enter(thread->launch_context, call, thread_id, now_ns);
         launch_gate_enter(&counters->gate);
         thread->is_launching = true;
@@ -220,11 +269,11 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
     thread->is_launching = false;
     launch_gate_leave(&counters->gate);
     if (thread->launch_context) {
-        launch_exit(thread->launch_context, call->is_graph);
+        launch_exit(thread->launch_context);
         range_context_give(thread->launch_context);
         thread->launch_context = NULL;
         user_time_since(USER_TIME_REPLAY, thread->entered_ticks);
-    } else if (is_counted) {
+    } else if (is_counted && !thread->is_uncounted) {
         launch_first(counters, call, thread_id, now_ns);
     }
 }

@@ -145,8 +145,6 @@ static void write_launch(struct range_counters *counters, const struct range_lau
     bytes_clear(&counters->text);
     if (launch && launch->symbol)
         demangle(launch->symbol, &counters->text);
-    else if (launch && launch->is_graph)
-        bytes_append_text(&counters->text, "CUDA graph");
     json_key(line, "kernel_name");
     json_text(line, bytes_text(&counters->text));
     json_key(line, "launch_ordinal");
@@ -196,11 +194,9 @@ static void write_kernels(struct range_counters *counters, const struct range_re
     gpufl_status status = range_image_count(counters->cupti, result->image, result->image_bytes, &count, &problem);
     if (count > counters->kernels_max)
         count = counters->kernels_max;
-    /* A graph is read alone; all its ranges are its own. */
-    bool is_graph = result->launch_count == 1 && result->launches[0].is_graph;
-    bool is_known = !result->is_mixed && (is_graph || count == result->launch_count);
+    bool is_known = !result->is_mixed && count == result->launch_count;
     for (size_t i = 0; status == GPUFL_OK && i < count; i++) {
-        const struct range_launch *launch = is_known ? &result->launches[is_graph ? 0 : i] : NULL;
+        const struct range_launch *launch = is_known ? &result->launches[i] : NULL;
         status = write_kernel(counters, result, i, launch, &problem);
         written += status == GPUFL_OK;
     }

@@ -7,6 +7,7 @@
 #include "capture/range_engine.h"
 
 #include "base/user_time.h"
+#include "driver/captures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +181,7 @@ static bool instance_begin(struct range_context *context, int32_t index, uint64_
         return false;
     }
     context->open = index;
+    context->instance++;
     target->instance_start_ns = clock_wall_ns();
     return true;
 }
@@ -190,6 +192,10 @@ static bool scope_open(struct range_context *context, const char *path, uint32_t
     struct range_counters *counters = context->counters;
     if (context->open >= 0) {
         recorder_lose(counters->recorder, LOSS_RANGE_OVERLAP, 1);
+        return false;
+    }
+    if (!context->has_failed && captures_any()) { /* to begin would invalidate the graph */
+        recorder_lose(counters->recorder, LOSS_RANGE_GRAPH, 1);
         return false;
     }
     bool is_quiet = !context->has_failed && range_quiet_begin(counters);
@@ -294,6 +300,34 @@ static void scope_close(struct range_context *context)
     range_quiet_end(context->counters);
 }
 
+void range_scopes_give_up(struct range_context *context)
+{
+    struct problem problem = {""};
+    struct range_pass pass = {0};
+    if (context->open < 0 || context->has_failed)
+        return;
+    recorder_lose(context->counters->recorder, LOSS_RANGE_GRAPH, 1);
+    context->open = -1;
+    if (!range_quiet_begin(context->counters)) {
+        context->is_stuck = true;
+        (void)problem_set(&problem, GPUFL_E_BUSY, "a launch did not end in time before a graph");
+        range_context_fail(context, &problem);
+        return;
+    }
+    gpufl_status status = range_profiler_pop(context->profiler, &problem);
+    if (status == GPUFL_OK)
+        status = range_profiler_stop(context->profiler, &pass, &problem);
+    context->is_midway = !pass.is_last;
+    context->has_undecoded = true;
+    if (status == GPUFL_OK)
+        status = pass.is_last ? decode(context, &problem) : GPUFL_OK;
+    if (status == GPUFL_OK)
+        status = focus_leave(context, &problem);
+    if (status != GPUFL_OK)
+        range_context_fail(context, &problem);
+    range_quiet_end(context->counters);
+}
+
 void range_scopes_end(struct range_context *context)
 {
     struct range_pass pass;
@@ -341,6 +375,7 @@ static void scope_begin(struct range_counters *counters, struct range_thread *th
     }
     thread->scope_context = context;
     thread->open_depth = depth;
+    thread->instance = context->instance;
 }
 
 void range_counters_scope(struct range_counters *counters, bool is_begin, const char *path, uint64_t scope_key,
@@ -359,7 +394,8 @@ void range_counters_scope(struct range_counters *counters, bool is_begin, const 
     thread->scope_context = NULL;
     uint64_t start_ticks = clock_ticks();
     pthread_mutex_lock(&context->lock);
-    scope_close(context);
+    if (thread->instance == context->instance) /* else it was given up, and another one is open */
+        scope_close(context);
     pthread_mutex_unlock(&context->lock);
     user_time_since(USER_TIME_SWITCHES, start_ticks);
     range_context_give(context);

@@ -71,6 +71,8 @@
       "without its time, thread and scope")                                                                          \
     X(LOSS_GRAPH_UNTIMED, "graph_in_window", "launch_event_batch",                                                   \
       "CUDA graphs launched while kernel tracing was paused; how many kernels they ran is not known")                \
+    X(LOSS_GRAPH_NOT_COUNTED, "graph_not_counted", "profile_sample_batch",                                           \
+      "kernels of CUDA graphs, which run uncounted")                                                                 \
     X(LOSS_CODE_MEMORY, "code_memory_full", "code_object", "no room for modules that wait to be written")            \
     X(LOSS_CODE_LIMIT, "code_limit", "code_object", "more code than GPUFL_CODE_BYTES_MAX, or than fits a line")      \
     X(LOSS_CODE_INVALID, "code_invalid", "code_object", "a module that is no readable cubin")                        \
@@ -105,6 +107,10 @@
       "the scope began before its thread had a CUDA context; name a scope inside it with GPUFL_RANGE_SCOPES")        \
     X(LOSS_RANGE_BUSY, "range_busy", "perf_metric_event",                                                            \
       "another thread's launch did not end in time, and CUPTI must not be started or stopped beside one")            \
+    X(LOSS_RANGE_GRAPH, "range_graph", "perf_metric_event",                                                          \
+      "a CUDA graph was captured or launched in the scope, or captured elsewhere meanwhile: it is not counted")      \
+    X(LOSS_LAUNCH_IN_CAPTURE, "launch_in_capture", "launch_event_batch",                                             \
+      "launched while another thread captured a CUDA graph: whether it ran is not known, and it is not counted")     \
     X(LOSS_RANGES_DROPPED, "ranges_dropped", "perf_metric_event",                                                    \
       "CUPTI counted and dropped the counters, or they could not be read from it")                                   \
     X(LOSS_RANGE_MEMORY, "range_memory", "perf_metric_event", "no memory left for counters that wait to be written") \

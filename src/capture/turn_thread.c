@@ -26,14 +26,23 @@ static void *run(void *argument)
     while (!thread->is_ending) {
         int64_t until_ns = clock_mono_ns() + thread->step_ns;
         const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-        if (pthread_cond_timedwait(&thread->wake, &thread->mutex, &until) != ETIMEDOUT)
+        if (!thread->is_hurried && pthread_cond_timedwait(&thread->wake, &thread->mutex, &until) != ETIMEDOUT)
             continue;
+        thread->is_hurried = false;
         pthread_mutex_unlock(&thread->mutex);
         thread->turn(thread->user);
         pthread_mutex_lock(&thread->mutex);
     }
     pthread_mutex_unlock(&thread->mutex);
     return NULL;
+}
+
+void turn_thread_hurry(struct turn_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->is_hurried = true;
+    pthread_cond_signal(&thread->wake);
+    pthread_mutex_unlock(&thread->mutex);
 }
 
 bool turn_thread_start(struct turn_thread *thread)

@@ -129,7 +129,7 @@ static void give_away(struct collector *collector)
     recorder_lose(&collector->recorder, LOSS_CUPTI_DROPPED, cupti_take_dropped(collector->cupti));
     collector_read_all(collector); /* while CUPTI still has the names that its records point to */
     if (collector->is_deep_over)
-        deep_round(collector->deep, INT64_MAX);
+        deep_round(collector->deep, INT64_MAX, activity_joiner_totals(collector->joiner)->graph_kernels);
     cupti_trace_detach(collector->cupti);
     buffer_pool_take_back();
     set_yielded(yielding, true);

@@ -65,5 +65,7 @@ uint32_t cupti_call_sync_type(bool is_runtime, uint32_t cbid)
 
 bool cupti_call_is_per_thread(bool is_runtime, uint32_t cbid)
 {
-    return is_runtime ? cbid == 239 || cbid == 247 : cbid == 436 || cbid == 440;
+    /* Waits, then captures: as in the list. */
+    return is_runtime ? cbid == 239 || cbid == 247 || cbid == 316 || cbid == 320 || cbid == 453
+                      : cbid == 436 || cbid == 440 || cbid == 496 || cbid == 498 || cbid == 540 || cbid == 721;
 }

@@ -4,6 +4,7 @@
 #include "driver/cupti_events.h"
 
 #include "base/user_time.h"
+#include "driver/captures.h"
 #include "driver/cuda.h"
 #include "base/stages.h"
 #include "driver/cuda_abi.h"
@@ -12,6 +13,7 @@
 #include "driver/cupti_table.h"
 #include "driver/gate.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,14 +27,13 @@ static struct events {
     atomic_uint generation; /* of the subscription, for per-thread notes of an earlier one */
     _Atomic(call_fn *) on_call;
     _Atomic(const struct cupti_listener *) listener;
-    struct cupti *cupti;
+    _Atomic(struct cupti *) cupti;
     void *subscriber;
     atomic_uint call_groups;   /* CUPTI_CALL_* enabled for on_call */
     atomic_uint launch_groups; /* and for on_launch */
-    bool has_external;
-    atomic_bool has_capture; /* of a graph, at some time: a launch need not run a kernel */
-    bool has_resources;
-    uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id */
+    atomic_bool has_external;
+    bool has_streams, has_resources; /* resource callbacks: of streams that go; of contexts and modules */
+    uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id; never changes once filled */
 } events;
 
 static unsigned group_of(uint32_t domain, uint32_t cbid)
@@ -40,15 +41,31 @@ static unsigned group_of(uint32_t domain, uint32_t cbid)
     return cbid < id_end ? events.groups[domain == CUPTI_ABI_DOMAIN_RUNTIME][cbid] : 0;
 }
 
-/* By how much a call that is entered or left changes the number of captures under way. An end that is refused because
- * this is not the thread or the stream to end it on leaves the capture as it was. */
-static int capture_change(unsigned group, const int *result, bool is_enter)
+/* By how much a call that begins or ends a capture changes the number of those under way, from the entry to the beginning
+ * until the exit from the end. An end that is refused because this is not the thread or the stream to end it on leaves the
+ * capture as it was. */
+static int capture_change(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call, unsigned group,
+                          bool is_enter)
 {
+    static _Thread_local bool has_begun; /* the capture of the call that is under way is a new one */
+    const int *result = call->function_return_value;
+    const void *stream = call->function_params ? *(void *const *)call->function_params : NULL;
+    bool is_per_thread = cupti_call_is_per_thread(domain == CUPTI_ABI_DOMAIN_RUNTIME, cbid);
     bool is_done = !result || *result == CUDA_ABI_SUCCESS;
-    if (group & CUPTI_CALL_CAPTURE)
-        return is_enter ? 1 : is_done ? 0 : -1;
+    if (group & CUPTI_CALL_CAPTURE) {
+        if (is_enter)
+            return has_begun = captures_begin(call->context, stream, is_per_thread) != 0;
+        return has_begun && !is_done ? captures_end(stream, is_per_thread) : 0;
+    }
     is_done |= result && (*result == CUDA_ABI_CAPTURE_INVALIDATED || *result == CUDA_ABI_CAPTURE_UNJOINED);
-    return !is_enter && is_done ? -1 : 0;
+    return !is_enter && is_done ? captures_end(stream, is_per_thread) : 0;
+}
+
+static void tell_capture(int change, bool is_enter)
+{
+    const struct cupti_listener *listener = atomic_load(&events.listener);
+    if (listener && listener->on_capture)
+        listener->on_capture(listener->user, change, is_enter);
 }
 
 static void tell_launch(const struct cupti_abi_callback_data *call, unsigned group, bool is_enter)
@@ -56,12 +73,6 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
     const struct cupti_listener *listener = atomic_load(&events.listener);
     if (!listener || !listener->on_launch)
         return;
-    if (!(group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH))) {
-        if (group & (CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END) && listener->on_capture)
-            listener->on_capture(listener->user, capture_change(group, call->function_return_value, is_enter),
-                                 is_enter);
-        return;
-    }
     const struct launch_call launch = {.context = call->context,
                                        .context_id = call->context_uid,
                                        .correlation_id = cupti_unique_id(events.cupti, call->correlation_id),
@@ -103,17 +114,16 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
 {
     enum { stream_wait_event = 2, stream_wait = 3 }; /* their first parameter is the stream */
     bool is_runtime = domain == CUPTI_ABI_DOMAIN_RUNTIME;
-    struct cupti *cupti = events.cupti;
+    struct cupti *cupti = atomic_load_explicit(&events.cupti, memory_order_relaxed);
     call_fn *on_call = atomic_load_explicit(&events.on_call, memory_order_relaxed);
     struct user_call user = {.correlation_id = cupti_unique_id(events.cupti, call->correlation_id),
                              .context_id = call->context_uid,
                              .wait_type = group & CUPTI_CALL_SYNC ? cupti_call_sync_type(is_runtime, cbid) : 0,
                              .is_launch = (group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)) != 0};
-    if (!is_enter)
+    if (!is_enter) /* while a graph is captured, a launch may only be noted in it */
         user.has_kernel = (group & CUPTI_CALL_LAUNCH) && call->function_return_value &&
-                          !*(const int *)call->function_return_value &&
-                          !atomic_load_explicit(&events.has_capture, memory_order_relaxed);
-    if (!is_enter && events.has_external)
+                          !*(const int *)call->function_return_value && !captures_any();
+    if (!is_enter && atomic_load_explicit(&events.has_external, memory_order_relaxed))
         find_external(cupti, &user);
     if (!is_enter && (user.wait_type == stream_wait_event || user.wait_type == stream_wait) && call->function_params &&
         cupti->call.get_stream_id)
@@ -137,21 +147,36 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
     else if (is_inner)
         return;
     unsigned group = group_of(domain, cbid);
-    if (group & CUPTI_CALL_CAPTURE)
-        atomic_store(&events.has_capture, true);
-    else if (group & atomic_load_explicit(&events.call_groups, memory_order_relaxed))
+    const unsigned capture = CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
+    int change = group & capture ? capture_change(domain, cbid, call, group, is_enter) : 0;
+    if (group & atomic_load_explicit(&events.call_groups, memory_order_relaxed))
         tell_call(domain, cbid, call, group, is_enter);
-    const unsigned told = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
+    const unsigned told = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | capture;
     if (group & told && atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
-        tell_launch(call, group, is_enter);
+        if (group & capture)
+            tell_capture(change, is_enter);
+        else
+            tell_launch(call, group, is_enter);
         gate_leave(&events.gate);
     }
+}
+
+/* A capture ends with its stream, or with the context of that. */
+static void forget_captures(uint32_t cbid, const struct cupti_abi_resource_data *data)
+{
+    int change = cbid == CUPTI_ABI_RESOURCE_STREAM_DESTROYING    ? captures_forget_stream(data->stream)
+                 : cbid == CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING ? captures_forget_context(data->context)
+                                                                 : 0;
+    for (; change < 0; change++)
+        tell_capture(-1, false);
 }
 
 static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *data)
 {
     const struct cupti_listener *listener = atomic_load(&events.listener);
-    if (!listener)
+    struct cupti *cupti = atomic_load(&events.cupti);
+    forget_captures(cbid, data);
+    if (!listener || cbid == CUPTI_ABI_RESOURCE_STREAM_DESTROYING)
         return;
     const struct cupti_abi_module_data *module = data->descriptor;
     if (cbid == CUPTI_ABI_RESOURCE_MODULE_LOADED) {
@@ -161,13 +186,13 @@ static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *dat
     }
     struct gpu_context context;
     bool is_created = cbid == CUPTI_ABI_RESOURCE_CONTEXT_CREATED;
-    if (cupti_context_describe(events.cupti, data->context, &context)) {
+    if (cupti_context_describe(cupti, data->context, &context)) {
         if (listener->on_context)
             listener->on_context(listener->user, &context, is_created);
     } else if (is_created && listener->on_unknown_context) {
         struct problem problem;
         (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell which context this is: %s",
-                          cupti_first_failure(events.cupti));
+                          cupti_first_failure(cupti));
         listener->on_unknown_context(listener->user, &problem);
     }
 }
@@ -212,12 +237,21 @@ bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_contex
                CUPTI_ABI_SUCCESS;
 }
 
+static void groups_fill(void)
+{
+    for (size_t i = 0; i < cupti_call_count; i++)
+        if (cupti_calls[i].cbid < id_end)
+            events.groups[cupti_calls[i].is_runtime][cupti_calls[i].cbid] |= (uint8_t)cupti_calls[i].group;
+}
+
 gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
 {
     char other[CUPTI_ABI_OTHER_NAME_BYTES] = "";
     struct cupti_abi_subscriber_params params = {sizeof params, "gpufl", other, sizeof other};
     const char *function = "cuptiSubscribe_v2";
+    static pthread_once_t is_filled = PTHREAD_ONCE_INIT;
     int result = -1;
+    (void)pthread_once(&is_filled, groups_fill); /* once: threads may still be in a callback of the session before */
     if (cupti->call.subscribe_v2)
         result = cupti->call.subscribe_v2(&events.subscriber, on_callback, NULL, &params);
     if (result != CUPTI_ABI_SUCCESS && result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS && result != CUPTI_ABI_UNKNOWN) {
@@ -225,10 +259,8 @@ gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size,
         result = cupti->call.subscribe(&events.subscriber, on_callback, NULL);
     }
     if (result == CUPTI_ABI_SUCCESS) {
-        for (size_t i = 0; i < cupti_call_count; i++)
-            if (cupti_calls[i].cbid < id_end)
-                events.groups[cupti_calls[i].is_runtime][cupti_calls[i].cbid] |= (uint8_t)cupti_calls[i].group;
-        events.cupti = cupti;
+        captures_clear();
+        atomic_store(&events.cupti, cupti);
         if (atomic_fetch_add(&events.generation, 1) + 1 == 0)
             atomic_store(&events.generation, 1); /* 0 means "in no runtime call" */
         gate_open(&events.gate);
@@ -270,16 +302,30 @@ static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_
     return accepted;
 }
 
+/* Streams that go may take their capture with them. */
+static void set_streams(struct cupti *cupti, uint32_t is_on)
+{
+    if (events.has_streams == (is_on != 0))
+        return;
+    events.has_streams = is_on != 0;
+    static const uint32_t ids[] = {CUPTI_ABI_RESOURCE_STREAM_DESTROYING, CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        if (is_on || !events.has_resources || ids[i] == CUPTI_ABI_RESOURCE_STREAM_DESTROYING)
+            (void)cupti_note(cupti, "cuptiEnableCallback",
+                             cupti->call.enable_callback(is_on, events.subscriber, CUPTI_ABI_DOMAIN_RESOURCE, ids[i]));
+}
+
 bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
                         void (*on_call)(const struct user_call *call, bool is_enter))
 {
     if (!cupti->call.enable_callback)
         return false;
     atomic_store(&events.on_call, on_call);
-    events.has_external = with_external && cupti->call.pop_external && cupti->call.push_external;
+    atomic_store(&events.has_external, with_external && cupti->call.pop_external && cupti->call.push_external);
     atomic_store(&events.call_groups, groups);
     if (set_callbacks(cupti, groups, 1) == groups) {
-        (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE, 1); /* of a CUPTI that knows graphs */
+        (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 1); /* of a CUPTI that knows graphs */
+        set_streams(cupti, 1);
         return true;
     }
     (void)set_callbacks(cupti, groups, 0);
@@ -321,15 +367,17 @@ void cupti_listen_no_more(void)
 
 bool cupti_listen_launches(struct cupti *cupti, bool is_on)
 {
-    const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | CUPTI_CALL_CAPTURE_END;
+    const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH, captures = CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
     unsigned groups = all & ~events.call_groups;
     if (!events.call_groups) /* else captures are listened to already */
-        groups |= CUPTI_CALL_CAPTURE;
+        groups |= captures;
     if (is_on == (events.launch_groups != 0) || !cupti->call.enable_callback)
         return is_on == (events.launch_groups != 0);
     unsigned wanted = groups & CUPTI_CALL_LAUNCH;
     events.launch_groups = is_on ? all : 0;
     bool is_done = (set_callbacks(cupti, groups, is_on) & wanted) == wanted;
+    if ((is_on && is_done) || !(is_on || events.call_groups))
+        set_streams(cupti, is_on);
     if (is_on && !is_done) {
         (void)set_callbacks(cupti, groups, 0);
         events.launch_groups = 0;
@@ -343,8 +391,9 @@ void cupti_silence(struct cupti *cupti)
         set_resources(cupti, 0);
     unsigned groups = events.call_groups | atomic_load(&events.launch_groups);
     if (groups)
-        set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE, 0);
+        set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 0);
     events.has_resources = false;
+    set_streams(cupti, 0);
     atomic_store(&events.call_groups, 0);
     atomic_store(&events.launch_groups, 0);
     atomic_store(&events.on_call, NULL);
@@ -365,7 +414,8 @@ void cupti_subscription_abandon(void)
 {
     gate_abandon(&events.gate);
     events.subscriber = NULL;
-    events.has_resources = false;
+    events.has_resources = events.has_streams = false;
+    captures_clear();
     atomic_store(&events.call_groups, 0);
     atomic_store(&events.launch_groups, 0);
     atomic_store(&events.on_call, NULL);

@@ -98,7 +98,10 @@ class Breaks(Deep):
                                     directory=self.directory / name)
                 self.assertEqual(traced.returncode, 0, traced.stderr)
                 self.assertEqual(traced.counts["graph_launches"], 4)
-                self.assertGreater(len(traced.session.records("deep_window_event")), 2)
+                windows = traced.session.records("deep_window_event")
+                self.assertGreater(len(windows), 2 if name == "PcSampling" else 0)
+                self.assertEqual(len([window for window in windows if window["source"] == "sass_metrics"]),
+                                 1 if name == "Deep" else 0)
 
     def test_a_switch_that_cupti_does_not_come_back_from_is_told_and_launches_go_on(self):
         traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(

@@ -16,7 +16,8 @@ static const char help[] =
     "  --scopes-per-thread N  distinct scopes of each thread (1)\n"
     "  --nvtx                 NVTX ranges range_T; kernel range_T is launched only in range_T\n"
     "  --copies               copies and memsets after every 50 launches\n"
-    "  --graphs               a captured graph of 3 kernels, launched after every 100 launches\n"
+    "  --graphs               a captured graph, launched after every 100 launches\n"
+    "  --graph-nodes N        kernels of that graph (3)\n"
     "  --capture-ms N         capture that graph for N ms (0)\n"
     "  --driver               driver API instead of runtime API\n"
     "  --contexts N           N contexts, threads in turn (implies --driver)\n"
@@ -54,8 +55,13 @@ static bool number_parse(const char *name, const char *text, int *number)
 
 bool app_options_parse(struct app_options *o, int argc, char **argv)
 {
-    *o = (struct app_options){
-        .threads = 1, .launches = 100, .kernel_us = 5, .contexts = 1, .gpus = 1, .scopes_per_thread = 1};
+    *o = (struct app_options){.threads = 1,
+                              .launches = 100,
+                              .kernel_us = 5,
+                              .contexts = 1,
+                              .gpus = 1,
+                              .scopes_per_thread = 1,
+                              .graph_nodes = 3};
     const struct option_row rows[] = {{"--threads", &o->threads, NULL},
                                       {"--streams", &o->streams, NULL},
                                       {"--launches", &o->launches, NULL},
@@ -70,6 +76,7 @@ bool app_options_parse(struct app_options *o, int argc, char **argv)
                                       {"--pause-us", &o->pause_us, NULL},
                                       {"--churn", &o->churn, NULL},
                                       {"--capture-ms", &o->capture_ms, NULL},
+                                      {"--graph-nodes", &o->graph_nodes, NULL},
                                       {"--scopes", NULL, &o->has_scopes},
                                       {"--nvtx", NULL, &o->has_nvtx},
                                       {"--copies", NULL, &o->has_copies},

@@ -7,7 +7,7 @@
 
 struct app_options {
     int threads, streams, launches, kernel_us, sync_every, contexts, gpus, scopes_per_thread;
-    int exit_code, crash_signal, run_ms, pause_us, churn, capture_ms;
+    int exit_code, crash_signal, run_ms, pause_us, churn, capture_ms, graph_nodes;
     bool has_scopes, has_nvtx, has_copies, has_graphs, uses_driver;
     bool has_fork, has_fork_first, has_exec, has_no_sync, has_take_over, until_input_ends;
     const char *library; /* to dlopen first */

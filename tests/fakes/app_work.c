@@ -121,18 +121,22 @@ static void copies(struct worker *w, void *stream)
 
 static int graph_capture(struct worker *w)
 {
-    void *graph = NULL;
-    int result = cudaStreamBeginCapture(w->streams[0], 0);
-    for (int i = 0; result == FAKE_SUCCESS && i < GENERAL_KERNELS; i++)
-        result = cudaLaunchKernel(&kernels[i], (struct fake_dim3){8, 1, 1}, (struct fake_dim3){128, 1, 1}, NULL, 0,
-                                  w->streams[0]);
+    void *graph = NULL, *stream = NULL; /* the default stream cannot be captured */
+    int result = cudaStreamCreate(&stream);
+    if (result == FAKE_SUCCESS)
+        result = cudaStreamBeginCapture(stream, 0);
+    for (int i = 0; result == FAKE_SUCCESS && i < w->options->graph_nodes; i++)
+        result = cudaLaunchKernel(&kernels[i % GENERAL_KERNELS], (struct fake_dim3){8, 1, 1},
+                                  (struct fake_dim3){128, 1, 1}, NULL, 0, stream);
     usleep((useconds_t)w->options->capture_ms * 1000);
     if (result == FAKE_SUCCESS)
-        result = cudaStreamEndCapture(w->streams[0], &graph);
+        result = cudaStreamEndCapture(stream, &graph);
     if (result == FAKE_SUCCESS)
         result = cudaGraphInstantiate(&w->graph, graph, 0);
     if (graph != NULL)
         cudaGraphDestroy(graph);
+    if (stream != NULL)
+        cudaStreamDestroy(stream);
     return result;
 }
 
@@ -183,7 +187,7 @@ static void step(struct worker *w, int i)
     if (o->has_graphs && i % 100 == 99) {
         uint64_t launched = w->counts.graph_launches;
         check(w, cudaGraphLaunch(w->graph, stream), &w->counts.graph_launches);
-        w->counts.kernels += (w->counts.graph_launches - launched) * GENERAL_KERNELS;
+        w->counts.kernels += (w->counts.graph_launches - launched) * (uint64_t)o->graph_nodes;
     }
     if (o->sync_every > 0 && i % o->sync_every == o->sync_every - 1)
         stream_wait(w, stream);

@@ -48,10 +48,10 @@ static void subscriber_call(uint32_t domain, uint32_t cbid, const void *data)
     atomic_fetch_sub(&calls_running, 1);
 }
 
-void callbacks_call(struct fake_call *call, uint32_t site)
+bool callbacks_call(struct fake_call *call, uint32_t site)
 {
     if (!is_wanted(call->domain, call->cbid))
-        return;
+        return false;
     struct cupti_abi_callback_data data = {.site = site,
                                            .function_name = call->function,
                                            .function_params = &call->stream,
@@ -62,6 +62,7 @@ void callbacks_call(struct fake_call *call, uint32_t site)
                                            .correlation_data = &call->scratch,
                                            .correlation_id = call->correlation_id};
     subscriber_call(call->domain, call->cbid, &data);
+    return true;
 }
 
 void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descriptor)

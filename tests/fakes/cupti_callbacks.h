@@ -7,7 +7,8 @@
 
 /* Hooks into the fake driver, loading it when necessary; in libcupti.c. */
 int cupti_attach(void);
-void callbacks_call(struct fake_call *call, uint32_t site);
+/* False: the subscriber does not want to be told of that call. */
+bool callbacks_call(struct fake_call *call, uint32_t site);
 void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descriptor);
 /* The same, and the module that comes with a new context. */
 void callbacks_context(uint32_t cbid, void *context, void *stream);

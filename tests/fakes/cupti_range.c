@@ -2,7 +2,11 @@
 /* Look-alike range profiler. As strict as the real one's documentation: a pass
  * index only with application replay, which then is good for that one pass; auto
  * ranges only with kernel replay; what was not decoded before the next
- * configuration is gone. Metric i of a set is collected in pass i / 4. */
+ * configuration is gone. Metric i of a set is collected in pass i / 4.
+ *
+ * While a stream of the context captures (H200, CUPTI 13.0, tests/device/graph_probe.cu): enabling succeeds and
+ * invalidates the capture; decoding, and of a user range also starting, pushing, popping and stopping, answer 999 and
+ * invalidate it; stopping auto ranges is harmless. */
 #include "cupti_range.h"
 
 #include "cupti_callbacks.h"
@@ -25,6 +29,7 @@ enum { METRICS_PER_PASS = 4, OBJECTS_MAX = 16 };
 
 struct range_object {
     uint32_t context_id; /* 0: free */
+    struct fake_context *context;
     bool is_configured, is_started, is_pushed, is_spent;
     uint32_t range, replay, ranges_max;
     struct config_image config;
@@ -63,6 +68,19 @@ static int call_begin(const char *function, size_t struct_bytes, size_t expected
     return result;
 }
 
+/* The same, of a call that a capture does not survive. */
+static int call_begin_uncaptured(const char *function, size_t struct_bytes, size_t expected,
+                                 const struct range_object *object, bool is_for_user_ranges)
+{
+    int result = call_begin(function, struct_bytes, expected, object);
+    if (result == CUPTI_ABI_SUCCESS && (!is_for_user_ranges || object->range == RANGE_ABI_USER) &&
+        context_spoils_capture(object->context)) {
+        result = CUPTI_ABI_UNKNOWN;
+        pthread_mutex_unlock(&objects_lock);
+    }
+    return result;
+}
+
 static int call_end(int result)
 {
     pthread_mutex_unlock(&objects_lock);
@@ -86,7 +104,8 @@ int cuptiRangeProfilerEnable(struct range_abi_enable *parameter)
     }
     if (!object)
         return call_end(PROFILER_ABI_OUT_OF_MEMORY);
-    *object = (struct range_object){.context_id = context->id};
+    *object = (struct range_object){.context_id = context->id, .context = parameter->context};
+    (void)context_spoils_capture(object->context);
     parameter->object = object;
     return call_end(cupti_attach());
 }
@@ -129,6 +148,7 @@ int cuptiRangeProfilerSetConfig(struct range_abi_set_config *parameter)
     bool is_midway = object->is_configured && object->range == RANGE_ABI_USER && object->pass_index &&
                      object->pass_index < object->config.pass_count;
     *object = (struct range_object){.context_id = object->context_id,
+                                    .context = object->context,
                                     .is_configured = true,
                                     .range = parameter->range,
                                     .replay = parameter->replay_mode,
@@ -144,7 +164,8 @@ int cuptiRangeProfilerSetConfig(struct range_abi_set_config *parameter)
 int cuptiRangeProfilerStart(struct range_abi_object *parameter)
 {
     struct range_object *object = parameter->object;
-    int result = call_begin("cuptiRangeProfilerStart", parameter->struct_bytes, RANGE_ABI_OBJECT_BYTES, object);
+    int result =
+        call_begin_uncaptured("cuptiRangeProfilerStart", parameter->struct_bytes, RANGE_ABI_OBJECT_BYTES, object, true);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!object->is_configured || object->is_started || object->is_spent ||
@@ -158,7 +179,8 @@ int cuptiRangeProfilerStart(struct range_abi_object *parameter)
 int cuptiRangeProfilerPushRange(struct range_abi_push *parameter)
 {
     struct range_object *object = parameter->object;
-    int result = call_begin("cuptiRangeProfilerPushRange", parameter->struct_bytes, RANGE_ABI_PUSH_BYTES, object);
+    int result = call_begin_uncaptured("cuptiRangeProfilerPushRange", parameter->struct_bytes, RANGE_ABI_PUSH_BYTES,
+                                       object, true);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!object->is_started || object->is_pushed || object->range != RANGE_ABI_USER)
@@ -173,7 +195,8 @@ int cuptiRangeProfilerPushRange(struct range_abi_push *parameter)
 int cuptiRangeProfilerPopRange(struct range_abi_object *parameter)
 {
     struct range_object *object = parameter->object;
-    int result = call_begin("cuptiRangeProfilerPopRange", parameter->struct_bytes, RANGE_ABI_OBJECT_BYTES, object);
+    int result = call_begin_uncaptured("cuptiRangeProfilerPopRange", parameter->struct_bytes, RANGE_ABI_OBJECT_BYTES,
+                                       object, true);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     bool is_open = object->is_pushed;
@@ -184,7 +207,8 @@ int cuptiRangeProfilerPopRange(struct range_abi_object *parameter)
 int cuptiRangeProfilerStop(struct range_abi_stop *parameter)
 {
     struct range_object *object = parameter->object;
-    int result = call_begin("cuptiRangeProfilerStop", parameter->struct_bytes, RANGE_ABI_STOP_BYTES, object);
+    int result =
+        call_begin_uncaptured("cuptiRangeProfilerStop", parameter->struct_bytes, RANGE_ABI_STOP_BYTES, object, true);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!object->is_started || object->is_pushed)
@@ -229,7 +253,8 @@ static bool range_fill(struct range_object *object, const char *name, uint64_t p
 int cuptiRangeProfilerDecodeData(struct range_abi_decode *parameter)
 {
     struct range_object *object = parameter->object;
-    int result = call_begin("cuptiRangeProfilerDecodeData", parameter->struct_bytes, RANGE_ABI_DECODE_BYTES, object);
+    int result = call_begin_uncaptured("cuptiRangeProfilerDecodeData", parameter->struct_bytes, RANGE_ABI_DECODE_BYTES,
+                                       object, false);
     if (result != CUPTI_ABI_SUCCESS)
         return result;
     if (!object->is_configured || object->is_started)

@@ -7,7 +7,12 @@
  * As on an H200 with CUPTI 13.0, a record is one instruction and one metric that
  * applies to it; kernels launched while kernel activity is on count zero, and it
  * cannot be enabled while a context counts; without PC sampling only the first
- * function is counted, and nothing after the first flush. */
+ * function is counted, and nothing after the first flush.
+ *
+ * While a stream of the context captures, asking for the counts, flushing and disabling answer 999 and invalidate the
+ * capture, and so does enabling unless it is lazy (H200, CUPTI 13.0, tests/device/graph_probe.cu). A graph that is
+ * launched while its context counts and a tracer listens never returns from its launch: so seen with gpufl's tracing and
+ * torch.cuda.graph on an H200 (every thread in a futex wait); without a tracer it does. */
 #include "cupti_sass.h"
 
 #include "cupti_fake.h"
@@ -19,6 +24,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { INVALID_CONTEXT = 3, INVALID_METRIC_ID = 16, INSTRUCTIONS = 8, FUNCTIONS = 256, CONTEXTS = 64 };
 
@@ -276,6 +282,12 @@ int cuptiSassMetricsSetConfig(struct sass_abi_set_config *params)
     return result;
 }
 
+/* Needs the lock. */
+static int capture_check(const void *handle)
+{
+    return context_spoils_capture((struct fake_context *)(uintptr_t)handle) ? CUPTI_ABI_UNKNOWN : CUPTI_ABI_SUCCESS;
+}
+
 int cuptiSassMetricsEnable(struct sass_abi_enable *params)
 {
     int result = fault_result_sized("cuptiSassMetricsEnable", params->struct_bytes, SASS_ABI_ENABLE_BYTES);
@@ -291,13 +303,19 @@ int cuptiSassMetricsEnable(struct sass_abi_enable *params)
     if (context_find(handle) != NULL || i == CONTEXTS || handle->device >= DEVICE_LIMIT ||
         !is_configured[handle->device]) {
         result = CUPTI_INVALID_OPERATION;
-    } else {
+    } else if (params->is_lazy != 0 || (result = capture_check(handle)) == CUPTI_ABI_SUCCESS) {
         contexts[i] = (struct context){.handle = handle, .is_enabled = true, .is_lazy = params->is_lazy != 0};
         for (size_t k = 0; params->is_lazy == 0 && k < loaded_count; k++)
             (void)function_patch(&contexts[i], loaded[k]);
     }
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+void sass_graph_launch(uint32_t context_id)
+{
+    while (sass_counts(context_id))
+        (void)usleep(1000);
 }
 
 /* Fills the records, or only counts them when there are none to fill. */
@@ -334,6 +352,8 @@ int cuptiSassMetricsGetDataProperties(struct sass_abi_data_properties *params)
     const struct context *context = context_find(params->context);
     if (context == NULL) {
         result = CUPTI_INVALID_OPERATION;
+    } else if ((result = capture_check(params->context)) != CUPTI_ABI_SUCCESS) {
+        params->record_count = params->instance_count = 0;
     } else if (sass_recording_is_wanted()) {
         sass_recording_size(&params->record_count, &params->instance_count);
     } else {
@@ -357,6 +377,8 @@ int cuptiSassMetricsFlushData(struct sass_abi_flush *params)
     struct context *context = context_find(params->context);
     if (context == NULL || params->record_count == 0) {
         result = CUPTI_INVALID_OPERATION;
+    } else if ((result = capture_check(params->context)) != CUPTI_ABI_SUCCESS) {
+        params->record_count = 0;
     } else if (sass_recording_is_wanted()) {
         sass_recording_take(params->records, params->record_count, params->instance_count);
     } else if (params->record_count != records_fill(context, NULL) || params->instance_count != 1) {
@@ -382,7 +404,7 @@ int cuptiSassMetricsDisable(struct sass_abi_disable *params)
     struct context *context = context_find(params->context);
     if (context == NULL) {
         result = CUPTI_INVALID_OPERATION;
-    } else {
+    } else if ((result = capture_check(params->context)) == CUPTI_ABI_SUCCESS) {
         params->dropped_records = sass_recording_is_wanted() ? 0 : records_fill(context, NULL);
         context->is_enabled = false;
     }

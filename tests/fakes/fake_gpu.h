@@ -17,6 +17,7 @@ enum {
     FAKE_RESOURCE_CONTEXT_CREATED = 1,
     FAKE_RESOURCE_CONTEXT_DESTROYING = 2,
     FAKE_RESOURCE_STREAM_CREATED = 3,
+    FAKE_RESOURCE_STREAM_DESTROYING = 4,
     FAKE_RESOURCE_INIT_FINISHED = 5
 };
 /* CUresult and cudaError_t agree on these */
@@ -112,7 +113,7 @@ struct fake_call {
     uint32_t domain, cbid;
     const char *function, *symbol; /* symbol: kernel of a launch, else NULL */
     const struct fake_context *context;
-    void *stream; /* first parameter of a call that waits for a stream */
+    void *stream; /* first parameter of a call that waits for a stream, or captures it */
     uint32_t context_id, correlation_id;
     int result;
     uint64_t start_ns, end_ns;
@@ -161,6 +162,8 @@ FAKE_API uint64_t fake_now_ns(void);
  * injected, driver not initialized, used in a forked child, or GPU lost. */
 FAKE_API int fake_call_enter(struct fake_call *call, uint32_t domain, uint32_t cbid, const char *function,
                              const char *symbol);
+/* The first parameter of the next call of this thread, for those who are told of its entry. */
+FAKE_API void fake_call_takes(void *stream);
 FAKE_API int fake_call_exit(struct fake_call *call, int result);
 
 FAKE_API int fake_device_count(void);

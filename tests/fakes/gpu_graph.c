@@ -42,6 +42,8 @@ int graph_add(struct fake_graph *graph, const struct fake_work *work)
 
 int fake_capture_begin(struct fake_stream *stream)
 {
+    if (stream == stream->context->default_stream)
+        return FAKE_CAPTURE_UNSUPPORTED; /* as cudaStreamBeginCapture says of the legacy stream */
     if (stream->capture != NULL)
         return FAKE_INVALID_VALUE;
     stream->capture = graph_new();
@@ -69,10 +71,7 @@ struct fake_graph *fake_capture_end(struct fake_stream *stream, int *result)
 
 int fake_capture_forbids(struct fake_context *context)
 {
-    if (atomic_load(&context->capturing) == 0)
-        return FAKE_SUCCESS;
-    atomic_fetch_add(&context->invalidated, 1);
-    return FAKE_CAPTURE_UNSUPPORTED;
+    return context_spoils_capture(context) ? FAKE_CAPTURE_UNSUPPORTED : FAKE_SUCCESS;
 }
 
 struct fake_graph *fake_graph_instantiate(const struct fake_graph *graph)

@@ -117,6 +117,9 @@ void fake_stream_destroy(struct fake_stream *stream)
 {
     if (stream == NULL || stream == stream->context->default_stream)
         return;
+    const struct fake_tracer *tracer = tracer_get();
+    if (tracer != NULL)
+        tracer->resource(FAKE_RESOURCE_STREAM_DESTROYING, stream->context, stream);
     int result;
     if (stream->capture != NULL)
         fake_graph_destroy(fake_capture_end(stream, &result));

@@ -8,6 +8,8 @@
 #include "fake_gpu.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 enum {
     STREAM_QUEUE_DEPTH = 1024, /* as on real GPUs: a launch into a full queue blocks */
@@ -36,6 +38,15 @@ struct fake_context {
     struct fake_stream *default_stream;
     struct fake_context *next;
 };
+/* What no context can do while one of its streams captures: true, and the capture is no longer valid. */
+static inline bool context_spoils_capture(struct fake_context *context)
+{
+    if (atomic_load(&context->capturing) == 0)
+        return false;
+    atomic_fetch_add(&context->invalidated, 1);
+    return true;
+}
+
 struct fake_event {
     uint32_t id;
     _Atomic uint64_t time_ns; /* 0: never recorded */

@@ -44,9 +44,18 @@ static int driver_state(void)
     return fault_gpu_is_lost() ? FAKE_UNKNOWN : FAKE_SUCCESS;
 }
 
+static _Thread_local void *first_parameter;
+
+void fake_call_takes(void *stream)
+{
+    first_parameter = stream;
+}
+
 int fake_call_enter(struct fake_call *call, uint32_t domain, uint32_t cbid, const char *function, const char *symbol)
 {
     memset(call, 0, sizeof *call);
+    call->stream = first_parameter;
+    first_parameter = NULL;
     bool is_init = domain == FAKE_DOMAIN_DRIVER && cbid == FAKE_ID_cuInit; /* checks these itself */
     int result = is_init ? FAKE_SUCCESS : fault_result(function);
     if (result == FAKE_SUCCESS && !is_init)

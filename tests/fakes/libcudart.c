@@ -76,10 +76,11 @@ static int context_ready(void)
     return FAKE_SUCCESS;
 }
 
-int runtime_call_begin(struct fake_call *call, uint32_t cbid, const char *function, const char *symbol)
+int runtime_call_begin(struct fake_call *call, uint32_t cbid, const char *function, const char *symbol, void *stream)
 {
     memset(call, 0, sizeof *call);
     int result = context_ready();
+    fake_call_takes(stream);
     return result != FAKE_SUCCESS ? result : fake_call_enter(call, FAKE_DOMAIN_RUNTIME, cbid, function, symbol);
 }
 

@@ -113,7 +113,7 @@ int cudaStreamBeginCapture(void *stream, int mode)
 {
     struct fake_call call;
     (void)mode;
-    int result = BEGIN(&call, cudaStreamBeginCapture, NULL);
+    int result = BEGIN_ON(&call, cudaStreamBeginCapture, stream);
     if (result == FAKE_SUCCESS)
         result = fake_capture_begin(stream_of(stream));
     return runtime_call_end(&call, result);
@@ -122,7 +122,7 @@ int cudaStreamBeginCapture(void *stream, int mode)
 int cudaStreamEndCapture(void *stream, void **graph)
 {
     struct fake_call call;
-    int result = BEGIN(&call, cudaStreamEndCapture, NULL);
+    int result = BEGIN_ON(&call, cudaStreamEndCapture, stream);
     if (result == FAKE_SUCCESS)
         *graph = fake_capture_end(stream_of(stream), &result);
     return runtime_call_end(&call, result);

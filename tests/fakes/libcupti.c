@@ -25,7 +25,9 @@ static void (*driver_set_tracer)(const struct fake_tracer *tracer);
 static void trace_call_enter(struct fake_call *call)
 {
     replay_begin();
-    callbacks_call(call, CUPTI_ABI_API_ENTER);
+    if (callbacks_call(call, CUPTI_ABI_API_ENTER) && call->domain == FAKE_DOMAIN_RUNTIME &&
+        call->cbid == FAKE_ID_cudaGraphLaunch)
+        sass_graph_launch(call->context_id);
 }
 
 static void trace_call_exit(struct fake_call *call)

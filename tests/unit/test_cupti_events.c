@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "driver/captures.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_events.h"
 #include "driver/cupti_subscription.h"
@@ -29,6 +30,7 @@ static struct {
     uint32_t refused_cbid;
     int refused_result, context_result;
     int call_result;
+    void *stream;         /* first parameter of calls */
     uint64_t external_id; /* of kind 3; 0: none */
     uint32_t external_tries;
 } vendor;
@@ -170,8 +172,10 @@ static void call(bool is_runtime, uint32_t cbid, bool is_enter, uint32_t correla
 {
     uint32_t domain = is_runtime ? CUPTI_ABI_DOMAIN_RUNTIME : CUPTI_ABI_DOMAIN_DRIVER;
     const struct cupti_abi_callback_data data = {.site = is_enter ? CUPTI_ABI_API_ENTER : CUPTI_ABI_API_ENTER + 1,
+                                                 .function_params = &vendor.stream,
                                                  .function_return_value = &vendor.call_result,
                                                  .symbol_name = "k",
+                                                 .context = &vendor,
                                                  .context_uid = 9,
                                                  .correlation_id = correlation_id};
     if (vendor.is_on[domain][cbid])
@@ -191,6 +195,13 @@ static void resource(uint32_t cbid, void *descriptor)
     const struct cupti_abi_resource_data data = {.context = &vendor, .descriptor = descriptor};
     assert_true(vendor.is_on[CUPTI_ABI_DOMAIN_RESOURCE][cbid]);
     vendor.callback(NULL, CUPTI_ABI_DOMAIN_RESOURCE, cbid, &data);
+}
+
+static void stream_goes(void *stream)
+{
+    const struct cupti_abi_resource_data data = {.context = &vendor, .stream = stream};
+    assert_true(vendor.is_on[CUPTI_ABI_DOMAIN_RESOURCE][CUPTI_ABI_RESOURCE_STREAM_DESTROYING]);
+    vendor.callback(NULL, CUPTI_ABI_DOMAIN_RESOURCE, CUPTI_ABI_RESOURCE_STREAM_DESTROYING, &data);
 }
 
 static void contexts_and_modules_are_told(void **state)
@@ -244,10 +255,48 @@ static void capture_call(uint32_t cbid, int result)
     call(true, cbid, false, 10);
 }
 
+static void a_capture_ends_with_its_stream_or_its_context(void **state)
+{
+    (void)state;
+    void *other = &told;
+    assert_true(cupti_listen_launches(&cupti, true));
+    vendor.call_result = 0;
+    vendor.stream = &vendor;
+    call(true, RUNTIME_CAPTURE, true, 10);
+    call(true, RUNTIME_CAPTURE, false, 10);
+    told[0] = '\0';
+    stream_goes(other);
+    assert_string_equal(told, "");
+    assert_true(captures_any() && captures_here());
+    stream_goes(&vendor);
+    assert_string_equal(told, "-capture-1;");
+    assert_false(captures_any() || captures_here());
+    vendor.stream = other;
+    call(true, RUNTIME_CAPTURE, true, 11);
+    call(true, RUNTIME_CAPTURE, false, 11);
+    told[0] = '\0';
+    resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
+    assert_non_null(strstr(told, "-capture-1;"));
+    assert_false(captures_any());
+}
+
+static void a_capture_that_a_session_left_open_means_nothing_to_the_next(void **state)
+{
+    assert_true(cupti_listen_launches(&cupti, true));
+    vendor.stream = &vendor;
+    call(true, RUNTIME_CAPTURE, true, 10);
+    call(true, RUNTIME_CAPTURE, false, 10);
+    assert_true(captures_any());
+    stop(state);
+    start(state);
+    assert_false(captures_any());
+}
+
 static void captures_are_counted_from_the_beginning_that_is_entered_to_the_end_that_succeeds(void **state)
 {
     (void)state;
     enum { invalidated = 901, wrong_thread = 908 };
+    vendor.stream = &vendor;
     capture_call(RUNTIME_CAPTURE, 0);
     assert_true(cupti_listen_launches(&cupti, true));
     capture_call(RUNTIME_CAPTURE, 0);
@@ -394,6 +443,8 @@ int main(void)
         test_of(contexts_and_modules_are_told),
         test_of(a_context_without_ids_is_told_with_the_reason),
         test_of(launches_are_told_in_pairs_and_driver_calls_inside_them_are_not),
+        test_of(a_capture_ends_with_its_stream_or_its_context),
+        test_of(a_capture_that_a_session_left_open_means_nothing_to_the_next),
         test_of(captures_are_counted_from_the_beginning_that_is_entered_to_the_end_that_succeeds),
         test_of(what_began_before_it_was_listened_to_ends_without_a_beginning),
         test_of(a_call_that_a_subscription_left_open_means_nothing_to_the_next),
