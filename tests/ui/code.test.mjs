@@ -158,7 +158,7 @@ pageTest(server, "inlined calls are named, and the PTX is there where the cubin 
 pageTest(server, "a session without samples says how to take some", {}, async (page) => {
     await page.open(code(server.ids.h200));
     await page.getByText(/No instruction was sampled or counted/).waitFor();
-    await page.getByText("gpufl trace --engine Deep -- ./program").waitFor();
+    await page.getByText(`gpufl trace --engine Deep --upload ${server.url} -- ./program`).waitFor();
 });
 
 for (const [theme, width] of [

@@ -78,7 +78,7 @@ pageTest(server, "the list of a scope is that scope's", {}, async (page) => {
 pageTest(server, "a session without kernels says what would record them", {}, async (page) => {
     await page.open(`/sessions/${server.ids.monitor}/kernels`);
     await page.getByText(/No kernel times were recorded/).waitFor();
-    await page.getByText("gpufl trace -- ./program").waitFor();
+    await page.getByText(`gpufl trace --upload ${server.url} -- ./program`).waitFor();
 });
 
 pageTest(server, "a click on a kernel shows its durations, launches and times", {}, async (page) => {
@@ -172,9 +172,9 @@ pageTest(server, "a roofline has the operations and bytes that were counted", {}
 pageTest(server, "where nothing was counted the page says what to run", {}, async (page) => {
     await page.open(`/sessions/${server.ids.h200}/kernel?id=19`);
     await page
-        .getByText("gpufl trace --engine RangeProfiler --range-mode kernel --range-metrics roofline -- ./program")
+        .getByText(`gpufl trace --engine RangeProfiler --range-mode kernel --range-metrics roofline --upload ${server.url} -- ./program`)
         .waitFor();
-    await page.getByText("gpufl trace --engine PcSampling -- ./program").waitFor();
+    await page.getByText(`gpufl trace --engine PcSampling --upload ${server.url} -- ./program`).waitFor();
     await page.open(`/sessions/${server.ids.ranges}/kernel?id=1`);
     await page.getByText("not drawn: operations were not counted").waitFor();
 });
