@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The command, or NULL after saying that there is none and which one is near. */
 static const struct command *find_or_explain(const char *word)
@@ -52,6 +53,10 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    /* Texts that fit are written at the end, where the reason of a failure is known. */
+    static char buffer[1 << 18];
+    if (!isatty(STDOUT_FILENO))
+        setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     int code = run(argc, argv);
     /* A full disk behind stdout must not look like an answer; commands leave it to this place to say so. */
     errno = 0;
