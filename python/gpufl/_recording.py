@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional, Type, Union
 
 from . import _native, _options
 from ._options import BackendKind, ProfilingEngine
-from .frameworks import nvtx, watch
+from .frameworks import nvtx, profilers, watch
 
 _OK, _INVALID, _DISABLED = 0, -1, -7
 
@@ -105,6 +105,8 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
         warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
         return False
     _warn_of_differences(stacklevel + 2)
+    if _native.active_engine() >= ProfilingEngine.Trace:
+        profilers.attend()
     if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):
         watch.start()
     _destination.clear()
@@ -161,6 +163,7 @@ def init(
 def shutdown() -> None:
     """Ends the session and writes everything out. Without a session it does nothing."""
     watch.stop()
+    profilers.leave()
     _native.shutdown()
     _warn_of_differences(3)
 

@@ -238,6 +238,24 @@ static PyObject *sdk_shutdown(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *sdk_yield_to(PyObject *module, PyObject *profiler)
+{
+    (void)module;
+    const char *text = text_of(profiler, "profiler");
+    gpufl_status status;
+    if (!text)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = gpufl_yield(text);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
+}
+
+static PyObject *sdk_resume(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS gpufl_resume();
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
 static PyObject *system_mark(PyObject *name, void (*mark)(const char *))
 {
     const char *text = text_of(name, "name");
@@ -319,6 +337,8 @@ static PyMethodDef functions[] = {
     {"init", sdk_init, METH_O, "init(options: dict) -> (status, message)"},
     {"take_warnings", sdk_take_warnings, METH_NOARGS, "The library's warnings since the last call."},
     {"shutdown", sdk_shutdown, METH_NOARGS, "Ends the session."},
+    {"yield_to", sdk_yield_to, METH_O, "Lets another profiler use CUPTI until resume(); 0: it may."},
+    {"resume", sdk_resume, METH_NOARGS, "The profiler of the last yield_to() has ended."},
     {"system_start", sdk_system_start, METH_O, "Samples system metrics from here on."},
     {"system_stop", sdk_system_stop, METH_O, "Ends what system_start began."},
     {"generate_report", sdk_generate_report, METH_O, "Writes the last session's text report."},

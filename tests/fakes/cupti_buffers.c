@@ -299,6 +299,7 @@ void buffers_after_fork(void)
 {
     pthread_mutex_init(&channels_lock, NULL);
     pthread_mutex_init(&queue_lock, NULL);
+    pthread_cond_init(&queue_changed, NULL); /* the parent's worker waited for it */
     pthread_mutex_init(&device_channel.lock, NULL);
     for (struct channel *channel = channels; channel != NULL; channel = channel->next)
         pthread_mutex_init(&channel->lock, NULL);

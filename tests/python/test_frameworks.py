@@ -254,10 +254,11 @@ gpufl.shutdown()
 assert sys.meta_path == before
 start()
 import torch
-assert sys.meta_path == before
+assert "torch" not in [getattr(finder, "name", None) for finder in sys.meta_path]
 assert not vars(torch.__spec__.loader).get("exec_module")
 print(torch.autograd.profiler._thread.kind)
 gpufl.shutdown()
+assert sys.meta_path == before
 print(torch.autograd.profiler._thread.kind, torch.autograd.profiler._is_profiler_enabled)
 torch.autograd.profiler.profile().__enter__()
 """)

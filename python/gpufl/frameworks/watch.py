@@ -5,53 +5,16 @@ watches for PyTorch and observes its operators; gpufl.shutdown() ends that. Noth
 Where Python has sys.monitoring (3.12), a profiler of PyTorch that the program starts itself gets its turn.
 """
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
 import warnings
-from types import CodeType, ModuleType
-from typing import Any, Callable, List, Optional, Sequence
+from types import CodeType
+from typing import Any, List, Optional, Sequence
 
 from . import nvtx
+from .finder import Finder
 
 _STARTERS = (("profile", "_start_trace"), ("emit_nvtx", "__enter__"), ("emit_itt", "__enter__"))
 _ENDERS = (("profile", "__exit__"), ("emit_nvtx", "__exit__"), ("emit_itt", "__exit__"))
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself; calls back when torch has been imported. Merely being asked for torch changes nothing:
-    libraries look whether it is there."""
-
-    def __init__(self, on_imported: Callable[[], None]):
-        self._on_imported = on_imported
-        self._is_asking = False
-
-    def find_spec(self, name: str, path: Optional[Sequence[str]],
-                  target: Optional[ModuleType] = None) -> Optional[importlib.machinery.ModuleSpec]:
-        if name != "torch" or self._is_asking:
-            return None
-        self._is_asking = True
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self._is_asking = False
-        if spec is not None and spec.loader is not None:
-            self._follow(spec.loader)
-        return spec
-
-    def _follow(self, loader: Any) -> None:
-        """The loader's own way of running the module, once more than it knows; nothing of this is left afterwards."""
-        run = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
-            run(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-                self._on_imported()
-
-        loader.exec_module = exec_module
 
 
 class _Turns:
@@ -102,7 +65,7 @@ class _Watch:
     """The one watch of this process, between init() and shutdown()."""
 
     def __init__(self) -> None:
-        self._finder: Optional[_Finder] = None
+        self._finder: Optional[Finder] = None
         self._observer: Any = None
         self._turns: Optional[_Turns] = None
 
@@ -113,7 +76,7 @@ class _Watch:
         if "torch" in sys.modules:
             self._observe()
         else:
-            self._finder = _Finder(self._observe)
+            self._finder = Finder("torch", self._observe)
             sys.meta_path.insert(0, self._finder)
 
     def _observe(self) -> None:
