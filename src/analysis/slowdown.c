@@ -22,13 +22,27 @@ const char *slowdown_part_words(enum slowdown_part part)
     return part_texts[part].words;
 }
 
+/* What rocprofiler's records cost is not known. Where telemetry does not tell the vendor, a session that never met CUPTI
+ * is of AMD's GPUs. */
+static bool is_amd(const struct session_model *model, uint16_t device)
+{
+    const struct device_info *info = session_device(model, device);
+    if (!model->job.has_rocprofiler)
+        return false;
+    return !model->job.cupti_version[0] || (info && !strcmp(info->vendor, "AMD"));
+}
+
 /* GPUs work side by side: the one whose records cost most holds up the program. */
-static int64_t cupti_ns(const struct analysis *analysis)
+static int64_t cupti_ns(const struct analysis *analysis, bool *is_unknown)
 {
     const struct session_overhead *overhead = &analysis->model->overhead;
     int64_t most_ns = 0;
     for (size_t i = 0; i < analysis->device_count; i++) {
         const struct kernel_starts *starts = &analysis->devices[i].starts;
+        if (is_amd(analysis->model, analysis->devices[i].device)) {
+            *is_unknown |= starts->awaited || starts->queued;
+            continue;
+        }
         int64_t ns = (int64_t)starts->awaited * overhead->record_host_ns +
                      (int64_t)starts->queued * overhead->record_gpu_ns +
                      (int64_t)starts->graph_nodes * overhead->record_graph_node_ns;
@@ -97,7 +111,7 @@ gpufl_status slowdown_make(struct analysis *analysis)
     }
     if (parts[SLOWDOWN_REPLAY])
         parts[SLOWDOWN_GATE] = 0; /* was within the launches that were replayed */
-    parts[SLOWDOWN_CUPTI] = cupti_ns(analysis);
+    parts[SLOWDOWN_CUPTI] = cupti_ns(analysis, &slowdown->is_least);
     parts[SLOWDOWN_COUNTING] = counting_ns(analysis, &slowdown->is_least);
     int64_t total_ns = slowdown_ns(slowdown);
     int64_t least_ns = wall_ns / 10000; /* no program is nothing but its recording */
