@@ -194,6 +194,8 @@ static void tell_news(struct collector *collector)
 static void do_round(struct collector *collector)
 {
     int64_t now_ns = clock_mono_ns();
+    if (collector->options.on_round)
+        collector->options.on_round();
     if (is_due(&collector->scale_mono_ns, now_ns, scale_ms))
         tick_scale_update(&collector->scale);
     struct scope_history *history = scope_tracker_history(collector->scopes);

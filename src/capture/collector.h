@@ -25,6 +25,7 @@ struct collector_options {
     bool with_graphs;          /* write a row per graph launch */
     struct deep_settings deep; /* engines above Trace */
     /* Called on the collector's thread when a grant of a deep engine or AMD's changed. */
+    void (*on_round)(void); /* on the collector's thread, at least ten times a second; NULL: nothing */
     void (*on_news)(void *user);
     void *news_user;
     int64_t (*sampler_cpu_ns)(void *user); /* for overhead records; may be NULL */

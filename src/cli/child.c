@@ -2,6 +2,7 @@
 #include "cli/child.h"
 
 #include "base/clock.h"
+#include "base/message_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +100,18 @@ static _Noreturn void become_program(const struct child_options *options, const 
     _exit(127);
 }
 
-static void read_messages(const struct child_options *options, int fd)
+/* True: it was about the session, and is not for the user. */
+static bool note_session(const char *word, const char *text, struct child_result *result)
+{
+    bool is_begin = !strcmp(word, "session");
+    if (!is_begin && strcmp(word, "closed") != 0)
+        return false;
+    if (strtol(text, NULL, 10) == result->pid)
+        result->has_session = is_begin;
+    return true;
+}
+
+static void read_messages(const struct child_options *options, int fd, struct child_result *result)
 {
     char packet[1024];
     ssize_t size;
@@ -109,6 +121,8 @@ static void read_messages(const struct child_options *options, int fd)
         if (!text)
             continue;
         *text++ = '\0';
+        if (note_session(packet, text, result))
+            continue;
         /* It comes from inside somebody's program: nothing in it may steer the terminal. */
         for (char *c = text; *c; c++) {
             if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f)
@@ -119,13 +133,51 @@ static void read_messages(const struct child_options *options, int fd)
     }
 }
 
-static void pass_on(pid_t pid, const struct signalfd_siginfo *info)
+/* Neither caught nor ignored: it will end the program at once, and none of the program's code runs any more. */
+static bool ends_program(pid_t pid, int number)
 {
+    char path[32], line[256];
+    unsigned long long handled = 0, mask;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    bool is_read = false;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "SigIgn: %llx", &mask) == 1 || sscanf(line, "SigCgt: %llx", &mask) == 1) {
+            handled |= mask;
+            is_read = true;
+        }
+    if (file)
+        fclose(file);
+    return is_read && !(handled >> (number - 1) & 1);
+}
+
+/* Waits for the answer, but not for long: a program that hangs must still get its signal. */
+static void close_session(const struct child_options *options, const struct child_pipes *pipes,
+                          struct child_result *result)
+{
+    int64_t until_ns = clock_mono_ns() + CHILD_CLOSE_MS * INT64_C(1000000);
+    message_socket_send(pipes->message_parent, "close", result->pid);
+    while (result->has_session) {
+        int64_t left_ms = (until_ns - clock_mono_ns()) / 1000000;
+        struct pollfd ready = {.fd = pipes->message_parent, .events = POLLIN};
+        if (left_ms <= 0 || (poll(&ready, 1, (int)left_ms) <= 0 && errno != EINTR))
+            return;
+        read_messages(options, pipes->message_parent, result);
+    }
+}
+
+static void pass_on(const struct child_options *options, const struct child_pipes *pipes, struct child_result *result,
+                    const struct signalfd_siginfo *info)
+{
+    pid_t pid = result->pid;
     int number = (int)info->ssi_signo;
     /* The terminal sends these to the whole foreground group: the program has it already. */
     bool is_from_terminal = (number == SIGINT || number == SIGQUIT) && info->ssi_code == SI_KERNEL;
-    if (number != SIGCHLD && !is_from_terminal && (pid_t)info->ssi_pid != pid)
-        kill(pid, number);
+    if (number == SIGCHLD || is_from_terminal || (pid_t)info->ssi_pid == pid)
+        return;
+    if (result->has_session && ends_program(pid, number))
+        close_session(options, pipes, result);
+    kill(pid, number);
 }
 
 static void wait_for_end(const struct child_options *options, const struct child_pipes *pipes,
@@ -138,12 +190,14 @@ static void wait_for_end(const struct child_options *options, const struct child
                                   {.fd = pipes->message_parent, .events = POLLIN}};
         if (poll(ready, 2, -1) < 0 && errno != EINTR)
             break;
+        if (pipes->message_parent >= 0)
+            read_messages(options, pipes->message_parent, result);
         struct signalfd_siginfo info;
         while (read(pipes->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-            pass_on(result->pid, &info);
+            pass_on(options, pipes, result, &info);
         is_running = waitpid(result->pid, &status, WNOHANG) == 0;
         if (pipes->message_parent >= 0)
-            read_messages(options, pipes->message_parent);
+            read_messages(options, pipes->message_parent, result);
     }
     if (is_running)
         waitpid(result->pid, &status, 0);

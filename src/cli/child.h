@@ -10,6 +10,7 @@
 
 #define CHILD_VARIABLES_MAX 32
 #define CHILD_VALUE_BYTES 4096
+#define CHILD_CLOSE_MS 4000 /* a little more than exit_timeout_ms */
 
 struct child_variable {
     const char *name;
@@ -30,16 +31,18 @@ struct child_options {
 
 struct child_result {
     pid_t pid;
-    int exit_code;   /* -1 when a signal ended it */
-    int signal;      /* 0: none */
-    int64_t wall_ns; /* from its start to its end */
-    bool has_left;   /* a program that it started runs on, and has the message socket */
+    bool has_session; /* it records, and can be ordered to close its session */
+    int exit_code;    /* -1 when a signal ended it */
+    int signal;       /* 0: none */
+    int64_t wall_ns;  /* from its start to its end */
+    bool has_left;    /* a program that it started runs on, and has the message socket */
 };
 
 /* Adds NAME=value; values of CHILD_VALUE_BYTES and more do not fit: false. */
 bool child_set(struct child_options *options, const char *name, const char *value, bool keeps_own);
 
-/* Waits for the end. While it waits, Ctrl-C and Ctrl-\ of the terminal are left to the program; SIGTERM, SIGHUP,
+/* Before a signal that will end the program is passed on, the program is given CHILD_CLOSE_MS to close its session.
+ * Waits for the end. While it waits, Ctrl-C and Ctrl-\ of the terminal are left to the program; SIGTERM, SIGHUP,
  * SIGUSR1, SIGUSR2 and what another process sends are passed on. GPUFL_E_NOT_FOUND, GPUFL_E_PERMISSION: it could not be
  * executed. */
 NODISCARD gpufl_status child_run(const struct child_options *options, struct child_result *result,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the calling thread's last call failed, and what statuses are called. */
+/* Why the calling thread's last call failed, what statuses are called, and which version says so. */
 #include "sdk/session.h"
 
 static _Thread_local struct problem last_problem;
@@ -25,4 +25,9 @@ const char *gpufl_status_string(gpufl_status status)
 #undef STATUS_TEXT
     }
     return "unknown status";
+}
+
+const char *gpufl_version(void)
+{
+    return GPUFL_VERSION_STRING;
 }

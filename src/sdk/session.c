@@ -18,6 +18,7 @@
 #include "sdk/deep_options.h"
 #include "sdk/engine_choice.h"
 #include "sdk/options.h"
+#include "sdk/orders.h"
 #include "sdk/other_profilers.h"
 #include "sdk/python_exit.h"
 #include "sdk/scope_listeners.h"
@@ -54,11 +55,6 @@ static struct {
     /* `gpufl trace` wants the session, HIP to be traced: whoever has the mutex sees to it, see below. */
     _Atomic bool is_injection_due, is_hip_due;
 } session = {.grant_mutex = PTHREAD_MUTEX_INITIALIZER};
-
-const char *gpufl_version(void)
-{
-    return GPUFL_VERSION_STRING;
-}
 
 bool session_is_disabled(void)
 {
@@ -138,6 +134,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
         .deep = deep_settings_of(options, is_injected),
+        .on_round = orders_poll,
         .on_news = on_news,
         .amd = amd_settings_of(options, session.sampler),
         .sampler_cpu_ns = sampler_cpu_ns,
@@ -296,6 +293,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)
         scope_listeners_add_sampler(session.sampler);
     session.is_running = true;
+    orders_attend(on_exit_of_process);
     __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELEASE);
     log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine),
                 session.dir);
