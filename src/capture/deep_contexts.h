@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program's contexts as windows see them: all that there are, and those that
  * came while somebody switched and still wait to be taken on. Any thread; its lock
- * is held for moments only, also in CUPTI's callbacks. */
+ * is held for moments only, also in CUPTI's callbacks, and where a context goes
+ * that is just waited for until that has ended (gpu_waiter_forget). */
 #ifndef GPUFL_CAPTURE_DEEP_CONTEXTS_H
 #define GPUFL_CAPTURE_DEEP_CONTEXTS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/gpu_waiter.h"
 
+#include "base/clock.h"
 #include "base/own_thread.h"
 #include "capture/own_waits.h"
 #include "driver/cuda.h"
@@ -12,11 +13,14 @@
 #include <string.h>
 #include <time.h>
 
+enum { forget_wait_ms = 2000 };
+
 struct gpu_waiter {
     pthread_mutex_t mutex; /* of all that follows; never held in CUDA */
     pthread_cond_t changed;
     pthread_t thread;
     void *contexts[GPU_WAITER_CONTEXTS_MAX]; /* whose turn has not come */
+    const void *current;                     /* that CUDA is asked to wait for; NULL: none */
     uint32_t count;
     bool is_busy, has_refused;
     bool is_ending, is_left; /* is_left: nobody joins the thread */
@@ -47,10 +51,13 @@ static void *run(void *argument)
     while (!waiter->is_ending) {
         if (waiter->count) {
             void *context = waiter->contexts[--waiter->count];
+            waiter->current = context;
             pthread_mutex_unlock(&waiter->mutex);
             bool is_done = synchronize(context);
             pthread_mutex_lock(&waiter->mutex);
             waiter->has_refused |= !is_done;
+            waiter->current = NULL;
+            pthread_cond_broadcast(&waiter->changed);
         } else if (waiter->is_busy) {
             waiter->is_busy = false;
             pthread_cond_broadcast(&waiter->changed);
@@ -118,10 +125,15 @@ bool gpu_waiter_await(struct gpu_waiter *waiter, int64_t until_mono_ns, bool *ha
 
 void gpu_waiter_forget(struct gpu_waiter *waiter, const void *context)
 {
+    int64_t until_ns = clock_mono_ns() + forget_wait_ms * INT64_C(1000000);
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    bool is_in_time = true;
     pthread_mutex_lock(&waiter->mutex);
     for (uint32_t i = 0; i < waiter->count; i++)
         if (waiter->contexts[i] == context)
             waiter->contexts[i--] = waiter->contexts[--waiter->count];
+    while (waiter->current == context && is_in_time)
+        is_in_time = pthread_cond_timedwait(&waiter->changed, &waiter->mutex, &until) != ETIMEDOUT;
     pthread_mutex_unlock(&waiter->mutex);
 }
 

@@ -98,6 +98,31 @@ static void a_context_that_goes_before_its_turn_is_not_waited_for(void **state)
     unsetenv("FAKE_GPU_COUNT");
 }
 
+static void forget_the_one_that_is_waited_for(void)
+{
+    const int64_t kernel_ns = (int64_t)HALF_KERNEL->duration_ns;
+    begin();
+    int64_t start_ns = clock_mono_ns();
+    void *context = context_with(0, HALF_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(!await(SOON_MS) && gpu_waiter_is_busy(waiter)); /* it is in CUDA */
+    gpu_waiter_forget(waiter, context);
+    CHECK(clock_mono_ns() - start_ns >= kernel_ns); /* CUDA does not come back before */
+    CHECK(await(DEADLINE_MS) && !has_refused);
+    context = context_with(0, LONG_KERNEL);
+    gpu_waiter_ask(waiter, &context, 1);
+    CHECK(!await(SOON_MS));
+    gpu_waiter_forget(waiter, context); /* does not wait for ever */
+    CHECK(gpu_waiter_is_busy(waiter));
+    gpu_waiter_free(waiter);
+}
+
+static void a_context_does_not_go_while_it_is_waited_for(void **state)
+{
+    (void)state;
+    in_child("libcupti.so.13", "", forget_the_one_that_is_waited_for);
+}
+
 static void wait_in_vain(void)
 {
     begin();
@@ -120,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_was_given_up_goes_on_and_can_be_waited_for_again),
         cmocka_unit_test(one_that_is_in_cuda_is_left_there),
         cmocka_unit_test(a_context_that_goes_before_its_turn_is_not_waited_for),
+        cmocka_unit_test(a_context_does_not_go_while_it_is_waited_for),
         cmocka_unit_test(a_refusal_of_cuda_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
