@@ -21,6 +21,7 @@ struct collector_options {
     bool is_before_cuda;     /* the program has not initialized CUDA yet */
     /* Another profiler of the program uses CUPTI right now; NULL: none does. The trace starts when it is done. */
     const char *other_profiler;
+    bool (*are_others_over)(void); /* asked while CUPTI is another profiler's; NULL: it says so itself */
     bool with_stacks;
     bool with_graphs;          /* write a row per graph launch */
     struct deep_settings deep; /* engines above Trace */

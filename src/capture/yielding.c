@@ -201,8 +201,11 @@ void yielding_begin_yielded(struct collector *collector, const struct cupti_trac
 void yielding_round(struct collector *collector)
 {
     struct yielding *yielding = &collector->yielding;
+    bool (*are_over)(void) = collector->options.are_others_over;
+    bool is_over = are_over && yielding_is_yielded(yielding) && are_over();
     pthread_mutex_lock(&yielding->round_mutex);
     pthread_mutex_lock(&yielding->mutex);
+    yielding->is_wanted &= !is_over;
     bool is_wanted = yielding->is_wanted, is_yielded = yielding->is_yielded, is_closed = yielding->is_closed;
     pthread_mutex_unlock(&yielding->mutex);
     if (is_wanted && !is_yielded && !is_closed)

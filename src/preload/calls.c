@@ -147,6 +147,7 @@ int cuptiActivityFlushAll(uint32_t flag)
     if (!use_is_on())
         return CUPTI_ABI_SUCCESS;
     int result = CALL(cuptiActivityFlushAll, flag);
+    use_note_flush();
     use_end();
     return result;
 }

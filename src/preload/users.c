@@ -12,7 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { attributes_max = 32, turn_wait_s = 4, resource_context_created = 1, resource_context_destroying = 2 };
+enum {
+    attributes_max = 32,
+    turn_wait_s = 4,
+    quiet_s = 5,
+    resource_context_created = 1,
+    resource_context_destroying = 2
+};
 
 struct attribute {
     size_t size; /* 0: not set */
@@ -34,6 +40,10 @@ static struct {
     struct attribute attributes[attributes_max]; /* as the program set them while CUPTI was gpufl's */
     uint64_t kinds;
     int others;
+    /* Records that CUPTI has of kinds that are disabled since come with the next flush: Kineto disables, does other things,
+     * and flushes. */
+    bool needs_flush;
+    int64_t last_call_s; /* of the program to CUPTI */
     bool has_subscription;
     cupti_abi_callback_fn *callback;
     void *user, *real; /* real: CUPTI's handle, NULL while it is put off */
@@ -58,6 +68,13 @@ static void on_fork_in_child(void)
 static void attend_forks(void)
 {
     pthread_atfork(NULL, NULL, on_fork_in_child);
+}
+
+static int64_t now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
 }
 
 static bool turn_lock(void)
@@ -172,37 +189,71 @@ int use_begin(const void *caller)
     return result;
 }
 
+/* Nothing is enabled, and the program has its records, or does not ask for them. */
 static bool is_idle(void)
 {
     pthread_mutex_lock(&state_mutex);
-    bool is_idle = users.is_on && !users.kinds && users.others <= 0 && users.enabled_count == users.quiet_count &&
-                   atomic_load(&buffers_out) <= 0;
+    bool is_off = users.is_on && !users.kinds && users.others <= 0 && users.enabled_count == users.quiet_count;
+    bool has_records = !users.needs_flush && atomic_load(&buffers_out) <= 0;
+    bool is_idle = is_off && (has_records || now_s() - users.last_call_s >= quiet_s);
     pthread_mutex_unlock(&state_mutex);
     return is_idle;
 }
 
+/* With the turn. */
+static void drop_use(void)
+{
+    pthread_mutex_lock(&state_mutex);
+    void *real = users.real;
+    users.real = NULL;
+    users.is_on = users.needs_flush = false;
+    pthread_mutex_unlock(&state_mutex);
+    if (real)
+        (void)REAL(cuptiUnsubscribe)(real);
+}
+
 void use_end(void)
 {
+    pthread_mutex_lock(&state_mutex);
+    users.last_call_s = now_s();
+    pthread_mutex_unlock(&state_mutex);
     if (!is_idle() || pthread_mutex_trylock(&turn_mutex) != 0)
         return; /* whoever has the turn looks again */
+    const struct preload_listener *listener = NULL;
     if (is_idle()) {
-        pthread_mutex_lock(&state_mutex);
-        void *real = users.real;
-        const struct preload_listener *listener = users.listener;
-        users.real = NULL;
-        users.is_on = false;
-        pthread_mutex_unlock(&state_mutex);
-        if (real)
-            (void)REAL(cuptiUnsubscribe)(real);
-        if (listener)
-            listener->on_end();
+        drop_use();
+        listener = users.listener;
     }
+    if (listener)
+        listener->on_end();
     pthread_mutex_unlock(&turn_mutex);
+}
+
+void use_note_flush(void)
+{
+    pthread_mutex_lock(&state_mutex);
+    if (!users.kinds)
+        users.needs_flush = false;
+    pthread_mutex_unlock(&state_mutex);
+}
+
+GPUFL_PRELOAD_API preload_poll_fn gpufl_preload_poll;
+bool gpufl_preload_poll(void)
+{
+    if (!is_idle() || pthread_mutex_trylock(&turn_mutex) != 0)
+        return false;
+    bool is_over = is_idle();
+    if (is_over)
+        drop_use();
+    pthread_mutex_unlock(&turn_mutex);
+    return is_over;
 }
 
 void use_note_kind(uint32_t kind, bool is_on)
 {
     pthread_mutex_lock(&state_mutex);
+    if (is_on)
+        users.needs_flush = true;
     if (kind < 64 && is_on)
         users.kinds |= 1ull << kind;
     else if (kind < 64)
@@ -224,6 +275,7 @@ void use_forget(void)
     pthread_mutex_lock(&state_mutex);
     users.kinds = 0;
     users.others = 0;
+    users.needs_flush = false;
     users.real = NULL;
     users.has_subscription = false;
     users.enabled_count = users.quiet_count = 0;
@@ -283,8 +335,10 @@ int subscription_close(void)
     users.real = NULL;
     users.has_subscription = false;
     users.enabled_count = users.quiet_count = 0;
-    if (!users.kinds)
-        atomic_store(&buffers_out, 0); /* those that it left to CUPTI it does not wait for */
+    if (!users.kinds) { /* what it left to CUPTI it does not wait for */
+        atomic_store(&buffers_out, 0);
+        users.needs_flush = false;
+    }
     pthread_mutex_unlock(&state_mutex);
     return real ? REAL(cuptiUnsubscribe)(real) : CUPTI_ABI_SUCCESS;
 }

@@ -16,8 +16,10 @@ enum { SUBSCRIPTION_CALLBACKS_MAX = 512 };
  * program's subscription or registration, which were put off, failed. */
 int use_begin(const void *caller);
 bool use_is_on(void);
-/* Ends the use when nothing is enabled any more and the program has all of its buffers back. */
+/* After each call: ends the use when nothing is enabled any more and the program has flushed and has all of its buffers back,
+ * or has not called for five seconds. */
 void use_end(void);
+void use_note_flush(void); /* the program's flush has returned */
 
 /* What is enabled. */
 void use_note_kind(uint32_t kind, bool is_on);

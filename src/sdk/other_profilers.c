@@ -21,6 +21,7 @@ static struct {
     char name[PROFILER_NAME_BYTES]; /* of the first of them */
     char at_start[PROFILER_NAME_BYTES];
     bool is_exclusive;
+    preload_poll_fn *poll; /* NULL: nothing is preloaded */
 } others = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void yield(struct collector *collector, void *user)
@@ -84,8 +85,20 @@ void other_profilers_attend(bool is_exclusive)
     preload_listen_fn *listen;
     void *symbol = is_exclusive ? NULL : dlsym(RTLD_DEFAULT, PRELOAD_LISTEN);
     memcpy(&listen, &symbol, sizeof symbol);
+    symbol = listen ? dlsym(RTLD_DEFAULT, PRELOAD_POLL) : NULL;
+    memcpy(&others.poll, &symbol, sizeof symbol);
     if (listen)
         listen(&listener);
+}
+
+bool other_profilers_are_over(void)
+{
+    if (!others.poll || !others.poll())
+        return false;
+    pthread_mutex_lock(&others.mutex);
+    bool is_last = others.users > 0 && !--others.users;
+    pthread_mutex_unlock(&others.mutex);
+    return is_last;
 }
 
 const char *other_profilers_current(void)

@@ -11,6 +11,8 @@
 void other_profilers_attend(bool is_exclusive);
 /* Who uses CUPTI now; NULL: nobody. Valid until the process's next session starts. */
 const char *other_profilers_current(void);
+/* Asked now and then while the collector has no CUPTI, on its thread: true once when nobody uses it any more. */
+bool other_profilers_are_over(void);
 void other_profilers_abandon(void); /* in a forked child */
 
 #endif

@@ -5,6 +5,8 @@
 #ifndef GPUFL_SDK_PRELOAD_H
 #define GPUFL_SDK_PRELOAD_H
 
+#include <stdbool.h>
+
 struct preload_listener {
     /* On a thread of the program, inside its call of CUPTI: another profiler is about to use CUPTI. Returns when CUPTI is
      * free, or after a bounded time. */
@@ -15,5 +17,8 @@ struct preload_listener {
 /* Exported by the preloaded library; found by name. Calls on_begin at once where somebody uses CUPTI already. */
 #define PRELOAD_LISTEN "gpufl_preload_listen"
 typedef void preload_listen_fn(const struct preload_listener *listener);
+/* Likewise: true when a use has ended without a call that showed it; on_end is then not called. */
+#define PRELOAD_POLL "gpufl_preload_poll"
+typedef bool preload_poll_fn(void);
 
 #endif

@@ -131,6 +131,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .with_trace = options->profiling_engine >= GPUFL_ENGINE_TRACE && sampler.use_nvidia,
         .is_before_cuda = is_before_cuda(is_injected),
         .other_profiler = other_profilers_current(),
+        .are_others_over = other_profilers_are_over,
         .with_stacks = options->enable_stack_trace,
         .with_graphs = options->enable_cuda_graphs_tracking,
         .deep = deep_settings_of(options, is_injected),

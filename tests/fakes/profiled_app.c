@@ -2,7 +2,8 @@
 /* A CUDA program with a profiler of its own, which uses CUPTI as well-known ones
  * do, by --style:
  *   kineto  PyTorch's libkineto (CuptiActivityApi.cpp, CuptiCallbackApi.cpp): one subscription for the life of the
- *           process, with callbacks of contexts; each profile registers, enables kinds, disables them, and flushes
+ *           process, with callbacks of contexts; each profile registers, enables kinds, disables them, and flushes some
+ *           time later, while the program goes on. Only of GPU work, so that CUPTI has asked for no buffer until then
  *   xla     JAX (cupti_tracer.cc): each profile subscribes, enables callbacks and kinds; disables, flushes, unsubscribes
  *   proton  Triton (CuptiProfiler.cpp): flushes before it disables; unsubscribes and finalizes
  * Built twice: linked to CUPTI, and with dlopen and dlsym (PROFILED_BY_DLSYM). */
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BYTES = 65536, RESOURCE_CONTEXT_CREATED = 1, LAUNCH_KERNEL = 211 };
+enum { AFTER_DISABLE = 5, BUFFER_BYTES = 65536, RESOURCE_CONTEXT_CREATED = 1, LAUNCH_KERNEL = 211 };
 
 #define FUNCTIONS(X)                  \
     X(cuptiSubscribe)                 \
@@ -39,7 +40,7 @@ static struct {
 
 static const uint32_t kinds[] = {CUPTI_ABI_KIND_MEMCPY, CUPTI_ABI_KIND_MEMSET, CUPTI_ABI_KIND_CONCURRENT_KERNEL,
                                  CUPTI_ABI_KIND_RUNTIME};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+static int kind_count = sizeof kinds / sizeof kinds[0];
 
 static atomic_uint kernels_seen, calls_seen, buffers_out, failures;
 static void *subscriber;
@@ -113,7 +114,7 @@ static void subscribe(bool with_calls)
 
 static void disable(void)
 {
-    for (int i = 0; i < KIND_COUNT; i++)
+    for (int i = 0; i < kind_count; i++)
         check(cupti.cuptiActivityDisable(kinds[i]), "cuptiActivityDisable");
 }
 
@@ -128,12 +129,14 @@ static void profile(const char *style, int launches)
     if (!is_kineto)
         subscribe(true);
     check(cupti.cuptiActivityRegisterCallbacks(request, complete), "cuptiActivityRegisterCallbacks");
-    for (int i = 0; i < KIND_COUNT; i++)
+    for (int i = 0; i < kind_count; i++)
         check(cupti.cuptiActivityEnable(kinds[i]), "cuptiActivityEnable");
     launch(launches);
     if (is_proton)
         flush();
     disable();
+    if (is_kineto)
+        launch(AFTER_DISABLE);
     if (!is_proton)
         flush();
     if (!is_kineto)
@@ -170,8 +173,10 @@ int main(int argc, char **argv)
     load_cupti();
     void **handle = __cudaRegisterFatBinary(&image);
     __cudaRegisterFunction(handle, (const char *)&kernel, NULL, kernel.name, -1, NULL, NULL, NULL, NULL, NULL);
-    if (!strcmp(style, "kineto"))
+    if (!strcmp(style, "kineto")) {
+        kind_count--; /* without calls */
         subscribe(false);
+    }
     atomic_ullong beside = 0;
     pthread_t thread;
     bool has_thread = argc > 6 && pthread_create(&thread, NULL, launch_beside, &beside) == 0;
