@@ -123,7 +123,7 @@ int main(void)
         scope_history_make(&history) != GPUFL_OK)
         return 1;
     const struct activity_joiner_options options = {&recorder, history, &cupti, NULL, true, true, false};
-    clock_setup();
+    clock_setup(NULL);
     tick_scale_start(&scale);
     if (activity_joiner_make(&joiner, &options) != GPUFL_OK || thread_logs_setup(no_wake) != GPUFL_OK ||
         scope_tracker_make(&tracker, &recorder, &(struct thread_sink){.user = joiner, .on_call = on_call}) != GPUFL_OK)

@@ -95,7 +95,7 @@ int main(void)
     char dir[] = "/tmp/gpufl-bench-XXXXXX";
     if (!mkdtemp(dir))
         return 1;
-    clock_setup();
+    clock_setup(NULL);
     double disabled_ns = pair_ns_disabled();
     gpufl_options options = GPUFL_OPTIONS_INIT;
     options.log_path = dir;

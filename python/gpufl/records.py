@@ -392,7 +392,7 @@ EVENTS: Dict[str, Event] = {
     SHUTDOWN: Event(SHUTDOWN, 'all', 'last line of every channel of a finished session'),
     DICTIONARY_UPDATE: Event(DICTIONARY_UPDATE, 'by dictionary', 'new dictionary entries, before the first batch that uses them'),
     CAPTURE_CAPABILITIES: Event(CAPTURE_CAPABILITIES, 'all', 'what was asked for and what was granted, with the reason'),
-    CLOCK_SYNC: Event(CLOCK_SYNC, 'system', 'one reading of every clock at one moment, so that times can be moved between them and a step of the wall clock is seen'),
+    CLOCK_SYNC: Event(CLOCK_SYNC, 'system', 'one reading of every clock at one moment, so that times can be moved between them; written each few seconds, and at once when the wall clock was set'),
     LOSS: Event(LOSS, 'system', 'something was not recorded'),
     OVERHEAD: Event(OVERHEAD, 'system', 'what profiling cost so far (cumulative)'),
     SYSTEM_START: Event(SYSTEM_START, 'system', 'sampling window opened by name'),

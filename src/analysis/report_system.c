@@ -344,6 +344,24 @@ static void engine_line(struct page *page)
     bytes_free(&line);
 }
 
+static void clock_lines(struct page *page)
+{
+    const struct session_model *model = page->analysis->model;
+    for (size_t i = 0; i < model->clock_sync_count; i++) {
+        const struct clock_reading_record *sync = &model->clock_syncs[i];
+        int64_t step_ns = sync->wall_step_ns;
+        if (step_ns == CELL_UNKNOWN || (step_ns <= 1000000 && step_ns >= -1000000))
+            continue;
+        bytes_append_format(page->out, "   the wall clock was set %s by %s", step_ns < 0 ? "back" : "forward",
+                            quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
+        if (sync->is_continuous && model->first_ns != TIME_UNKNOWN && sync->wall_ns >= model->first_ns)
+            bytes_append_format(page->out, " after %s; all times are as if it had not been\n",
+                                quantity_time((double)(sync->wall_ns - model->first_ns)).text);
+        else
+            bytes_append_text(page->out, ": times across it do not compare\n");
+    }
+}
+
 void section_losses(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -351,13 +369,7 @@ void section_losses(struct page *page)
     bytes_append_char(page->out, '\n');
     loss_lines(page);
     issue_lines(page);
-    for (size_t i = 0; i < model->clock_sync_count; i++) {
-        int64_t step_ns = model->clock_syncs[i].wall_step_ns;
-        if (step_ns != CELL_UNKNOWN && (step_ns > 1000000 || step_ns < -1000000))
-            bytes_append_format(page->out, "   the wall clock stepped by %s%s: times across it do not compare\n",
-                                step_ns < 0 ? "-" : "",
-                                quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
-    }
+    clock_lines(page);
     if (*model->job.requested_engine && strcmp(model->job.requested_engine, model->job.engine) != 0)
         engine_line(page);
     else if (!page->analysis->has_deep) /* DEEP DATA has them */

@@ -145,7 +145,8 @@ struct session_overhead {
 };
 
 struct clock_reading_record {
-    int64_t wall_ns, mono_ns, cupti_ns, wall_step_ns;
+    int64_t wall_ns, mono_ns, cupti_ns, wall_step_ns; /* wall_ns: of the log's clock */
+    bool is_continuous;                               /* no step of the wall clock is in the session's times */
 };
 
 struct job_info {

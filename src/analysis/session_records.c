@@ -260,6 +260,7 @@ static void clock_sync(struct session_loader *loader, const struct json_value *o
         .mono_ns = json_get_int(object, "mono_ns", CELL_UNKNOWN),
         .cupti_ns = json_get_int(object, "cupti_ns", CELL_UNKNOWN),
         .wall_step_ns = json_get_int(object, "wall_step_ns", CELL_UNKNOWN),
+        .is_continuous = json_member(object, "boot_ns") != NULL,
     };
     if (!object_time(object, "ts_ns", &reading.wall_ns) || model->clock_sync_count >= clock_syncs_max)
         return;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/activity_joiner.h"
 
+#include "base/clock.h"
+#include "capture/activity_times.h"
 #include "capture/own_waits.h"
 #include "capture/stacked_rows.h"
 #include "driver/cupti.h"
@@ -443,6 +445,13 @@ static void on_external(struct activity_joiner *joiner, enum activity_source sou
 bool activity_joiner_accept(struct activity_joiner *joiner, enum activity_source source,
                             const struct activity *activity)
 {
+    struct activity converted;
+    if (source == ACTIVITY_FROM_CUPTI && clock_has_steps()) {
+        converted = *activity;
+        activity = &converted;
+        if (!activity_times_to_log(&converted, &joiner->calls[source]))
+            recorder_lose(joiner->options.recorder, LOSS_CLOCK_STEP, 1);
+    }
     switch (activity->kind) {
     case ACTIVITY_KERNEL:
         on_kernel(joiner, source, &activity->u.kernel);

@@ -109,7 +109,7 @@ static struct bytes *code_line_begin(struct code_store *store, const struct imag
 {
     struct bytes *line = line_begin(store, RECORD_CODE_OBJECT);
     bytes_append_format(line, ",\"ts_ns\":%" PRId64 ",\"cubin_crc\":\"%" PRIu64 "\",\"crc_source\":\"%s\",\"arch\":",
-                        clock_wall_ns(), key->crc, key->is_cupti ? "cupti" : "crc32c");
+                        clock_log_ns(), key->crc, key->is_cupti ? "cupti" : "crc32c");
     json_text(line, image ? image->arch : NULL);
     json_key(line, "bytes");
     json_uint(line, key->size);

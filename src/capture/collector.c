@@ -73,7 +73,8 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
         collector_free(collector);
         return status;
     }
-    clock_setup();
+    clock_setup(NULL);
+    clock_log_start();
     for (int i = 0; i < USER_TIME_COUNT; i++)
         collector->user_ticks_before[i] = user_time_ticks((enum user_time)i);
     tick_scale_start(&collector->scale);
@@ -133,6 +134,16 @@ static void read_buffer(struct collector *collector, struct amd_trace *amd, cons
         recorder_lose(&collector->recorder, LOSS_ROCPROFILER_DROPPED, count);
 }
 
+/* A step of the wall clock is in the log at once: every record that CUPTI stamped after it comes later. */
+static void notice_step(struct collector *collector)
+{
+    int64_t step_ns = clock_take_step();
+    if (!step_ns)
+        return;
+    tick_scale_update(&collector->scale);
+    collector_write_clock_sync(collector, step_ns);
+}
+
 /* Returns how many buffers it read. */
 static int read_round(struct collector *collector)
 {
@@ -141,6 +152,7 @@ static int read_round(struct collector *collector)
     int count = 0;
     while (count < buffers_per_round && buffer_pool_take(&filled[count]))
         count++;
+    notice_step(collector); /* after they were taken: no time in them is newer */
     struct amd_trace *amd = readable_amd(collector);
     scope_tracker_drain(collector->scopes, &collector->scale);
     if (collector->stacks)
@@ -158,7 +170,7 @@ static int read_round(struct collector *collector)
 
 static void flush(struct collector *collector)
 {
-    int64_t began_ns = clock_mono_ns(), flushed_ns = clock_wall_ns();
+    int64_t began_ns = clock_mono_ns(), flushed_ns = clock_log_ns();
     struct amd_trace *amd = atomic_load(&collector->amd);
     atomic_store(&collector->doing, COLLECTOR_FLUSHING);
     if (amd)
@@ -218,7 +230,7 @@ static void do_round(struct collector *collector)
     tell_news(collector);
     recorder_flush(&collector->recorder, batch_age_ms);
     if (is_due(&collector->report_mono_ns, now_ns, report_ms)) {
-        collector_write_clock_sync(collector);
+        collector_write_clock_sync(collector, 0);
         collector_write_overhead(collector);
     }
     collector->cpu_ns = clock_thread_cpu_ns();
@@ -423,9 +435,9 @@ static void finish(struct collector *collector)
     if (collector->deep && !atomic_load(&collector->are_engines_left))
         deep_finish(collector->deep, activity_joiner_totals(collector->joiner)->graph_kernels);
     tell_news(collector);
-    scope_tracker_close_open(collector->scopes, clock_wall_ns());
+    scope_tracker_close_open(collector->scopes, clock_log_ns());
     recorder_flush(&collector->recorder, 0);
-    collector_write_clock_sync(collector);
+    collector_write_clock_sync(collector, 0);
     collector_write_overhead(collector);
 }
 

@@ -6,12 +6,12 @@
 #include "driver/cuda.h"
 #include "format/json.h"
 
-void collector_write_clock_sync(struct collector *collector)
+void collector_write_clock_sync(struct collector *collector, int64_t step_ns)
 {
     const struct tick_scale *scale = &collector->scale;
     struct bytes *line = recorder_begin(&collector->recorder, RECORD_CLOCK_SYNC);
     bytes_append_format(line, ",\"ts_ns\":%lld,\"mono_ns\":%lld,\"ticks\":%llu,\"tick_hz\":%.0f,\"cupti_ns\":",
-                        (long long)scale->last.wall_ns, (long long)scale->last.mono_ns,
+                        (long long)scale->last.log_ns, (long long)scale->last.mono_ns,
                         (unsigned long long)scale->last.ticks, 1e9 / scale->ns_per_tick);
     bool has_cupti = collector->cupti && !yielding_is_yielded(&collector->yielding);
     int64_t cupti_ns = has_cupti ? cupti_now_ns(collector->cupti) : 0;
@@ -19,7 +19,8 @@ void collector_write_clock_sync(struct collector *collector)
         json_int(line, cupti_ns);
     else
         bytes_append_text(line, "null");
-    bytes_append_format(line, ",\"wall_step_ns\":%lld", (long long)scale->wall_step_ns);
+    bytes_append_format(line, ",\"wall_step_ns\":%lld,\"wall_ns\":%lld,\"boot_ns\":%lld", (long long)step_ns,
+                        (long long)scale->last.wall_ns, (long long)scale->last.boot_ns);
     const struct amd_trace *amd = atomic_load(&collector->amd);
     int64_t rocprofiler_ns = amd ? amd_trace_now_ns(amd) : 0;
     if (rocprofiler_ns) {
@@ -96,7 +97,7 @@ void collector_write_overhead(struct collector *collector)
         const char *key;
         int64_t value;
     } members[] = {
-        {"ts_ns", clock_wall_ns()},
+        {"ts_ns", clock_log_ns()},
         {"wall_ns", clock_mono_ns() - collector->started_mono_ns},
         {"collector_cpu_ns", collector->cpu_ns + stats.write_cpu_ns +
                                  (collector->stacks ? stacks_cpu_ns(collector->stacks) : 0) +

@@ -49,7 +49,8 @@ struct collector {
 void collector_trace_options(struct collector *collector, struct cupti_trace_options *options);
 /* Reads all buffers that were handed over. */
 void collector_read_all(struct collector *collector);
-void collector_write_clock_sync(struct collector *collector);
+/* step_ns: by how much the wall clock was just set; 0: it was not. */
+void collector_write_clock_sync(struct collector *collector, int64_t step_ns);
 void collector_write_overhead(struct collector *collector);
 
 #endif

@@ -139,7 +139,7 @@ static void on_launch(void *user, const struct launch_call *call, bool is_enter)
         return;
     if (is_enter && !atomic_load(&deep->is_tracing))
         log_launch(deep, call);
-    range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_wall_ns() : 0);
+    range_counters_launch(deep->ranges, call, is_enter, (uint32_t)gettid(), is_enter ? clock_log_ns() : 0);
 }
 
 gpufl_status deep_make(struct deep **out, const struct deep_options *options)
@@ -290,7 +290,7 @@ void deep_stop(struct deep *deep)
 {
     bool is_quiet = deep->windows && deep_windows_stop(deep->windows);
     if (deep->counters && !deep_windows_are_left(deep->windows))
-        sass_counters_stop(deep->counters, clock_wall_ns());
+        sass_counters_stop(deep->counters, clock_log_ns());
     if (deep->sampler && !deep_windows_are_left(deep->windows))
         pc_sampler_stop(deep->sampler, is_quiet);
     if (pc_sampler_is_stuck(deep->sampler)) /* CUPTI's callbacks cannot be switched off */

@@ -103,7 +103,7 @@ void deep_make_windows(struct deep *deep)
     deep_windows_free(deep->windows);
     deep->windows = NULL;
     if (deep->counters)
-        sass_counters_stop(deep->counters, clock_wall_ns());
+        sass_counters_stop(deep->counters, clock_log_ns());
     sass_counters_free(deep->counters);
     deep->counters = NULL;
     if (deep->sampler)

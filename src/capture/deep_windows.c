@@ -65,7 +65,7 @@ static void window_begin(struct deep_windows *windows, enum deep_source source, 
 {
     quiet_moment_reset(&windows->quiet);
     windows->open = (struct deep_window){
-        .id = ++windows->last_id, .source = source, .start_ns = clock_wall_ns(), .requested_ms = requested_ms};
+        .id = ++windows->last_id, .source = source, .start_ns = clock_log_ns(), .requested_ms = requested_ms};
     atomic_store(&windows->launches, 0);
     pc_sampler_rest(windows->options.sampler, source == SOURCE_SASS);
     atomic_store(&windows->counting_id, source == SOURCE_SASS ? windows->last_id : 0);
@@ -76,7 +76,7 @@ static void window_end(struct deep_windows *windows, const char *close_reason)
     struct deep_window *open = &windows->open;
     if (open->source == SOURCE_NONE)
         return;
-    open->end_ns = clock_wall_ns();
+    open->end_ns = clock_log_ns();
     open->launches = atomic_load(&windows->launches);
     open->close_reason = close_reason;
     ended_windows_add(&windows->ended, open);
@@ -166,7 +166,7 @@ static gpufl_status take_on(struct deep_windows *windows, const struct gpu_conte
         return status;
     }
     if (windows->open.source == SOURCE_SASS)
-        return sass_counters_join(windows->options.counters, clock_wall_ns(), problem);
+        return sass_counters_join(windows->options.counters, clock_log_ns(), problem);
     window_begin(windows, SOURCE_SASS, windows->options.is_alternating ? windows->options.counting_ms : 0);
     status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, problem);
     if (status != GPUFL_OK) {
@@ -242,7 +242,7 @@ void deep_windows_capture(struct deep_windows *windows, int change, bool is_ente
 static void counting_end(struct deep_windows *windows, const char *close_reason)
 {
     struct sass_window_summary summary = {0};
-    sass_counters_close(windows->options.counters, clock_wall_ns(), atomic_load(&windows->launches), &summary);
+    sass_counters_close(windows->options.counters, clock_log_ns(), atomic_load(&windows->launches), &summary);
     window_end(windows, summary.close_reason ? summary.close_reason : close_reason);
     if (summary.close_reason)
         note_trouble(windows, "all instruction counts were zero although kernels ran");

@@ -245,7 +245,7 @@ bool gpu_telemetry_sample(struct gpu_telemetry *telemetry, uint32_t index, bool 
     if (device->is_lost)
         return false;
     memset(&device->sample, 0, sizeof device->sample);
-    device->sampled_wall_ns = clock_wall_ns();
+    device->sampled_wall_ns = clock_log_ns();
     if (device->info.vendor == GPU_VENDOR_AMD)
         amd_sample(telemetry, device, with_slow);
     else

@@ -20,14 +20,14 @@ static _Thread_local int64_t begun_ns;
 
 void own_wait_begin(void)
 {
-    begun_ns = clock_wall_ns();
+    begun_ns = clock_log_ns();
 }
 
 void own_wait_end(void)
 {
     struct wait *wait = &waits[atomic_load(&wait_count) % waits_max];
     atomic_store(&wait->start_ns, begun_ns);
-    atomic_store(&wait->end_ns, clock_wall_ns());
+    atomic_store(&wait->end_ns, clock_log_ns());
     atomic_store(&wait->thread_id, (uint32_t)gettid());
     atomic_store(&wait->pthread_low, (uint32_t)pthread_self());
     atomic_fetch_add(&wait_count, 1);

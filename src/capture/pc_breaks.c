@@ -118,14 +118,14 @@ static void first_window_begin(struct pc_sampler *sampler)
     struct pc_breaks *breaks = &sampler->breaks;
     int64_t first_ns = atomic_load(&breaks->quiet.first_ns);
     if (first_ns && !breaks->is_break && breaks->open.source == SOURCE_NONE)
-        window_begin(breaks, atomic_load(&sampler->window_id), clock_wall_ns() - (clock_mono_ns() - first_ns));
+        window_begin(breaks, atomic_load(&sampler->window_id), clock_log_ns() - (clock_mono_ns() - first_ns));
 }
 
 static void window_end(struct pc_breaks *breaks, const char *close_reason)
 {
     pthread_mutex_lock(&breaks->mutex);
     if (breaks->open.source != SOURCE_NONE) {
-        breaks->open.end_ns = clock_wall_ns();
+        breaks->open.end_ns = clock_log_ns();
         breaks->open.launches = atomic_exchange(&breaks->launches, 0);
         breaks->open.close_reason = close_reason;
         ended_windows_add(&breaks->ended, &breaks->open);
@@ -151,7 +151,7 @@ static void go_without(struct pc_sampler *sampler)
 static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
 {
     gpufl_status status = pc_sampler_pause(sampler, problem);
-    pc_breaks_align(&sampler->breaks, clock_wall_ns());
+    pc_breaks_align(&sampler->breaks, clock_log_ns());
     window_end(&sampler->breaks, pc_sampler_is_sampling(sampler) ? "deadline" : "sampling_failed");
     return status;
 }
@@ -163,7 +163,7 @@ static gpufl_status break_end(struct pc_sampler *sampler, struct problem *proble
     gpufl_status status = pc_sampler_resume(sampler, id, problem);
     atomic_store(&sampler->breaks.launches, 0);
     if (pc_sampler_is_sampling(sampler))
-        window_begin(&sampler->breaks, id, clock_wall_ns());
+        window_begin(&sampler->breaks, id, clock_log_ns());
     return status;
 }
 

@@ -31,7 +31,7 @@ static void take_samples(void *user, const struct pc_sample *samples, size_t cou
 {
     struct taking *taking = user;
     if (!taking->interval.end_ns) /* once a drain: later reads of it only empty what CUPTI had */
-        taking->interval.end_ns = clock_wall_ns();
+        taking->interval.end_ns = clock_log_ns();
     for (size_t i = 0; i < count; i++)
         taking->samples += samples[i].samples;
     pc_ring_push_samples(taking->sampler->ring, &taking->interval, samples, count);
@@ -55,7 +55,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     if (!context->is_described && !is_resting)
         context->is_described =
             pc_ring_push_config(sampler->ring, &context->config, pc_sampling_stall_reasons(context->sampling));
-    int64_t asked_ns = clock_wall_ns();
+    int64_t asked_ns = clock_log_ns();
     int64_t round_ns = (int64_t)pc_sampling_effective(context->sampling)->worker_sleep_ms * 1000000;
     gpufl_status status =
         function(context->sampling, is_resting ? leave_samples : take_samples, &taking, &drain, problem);
@@ -82,7 +82,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
 
 void pc_context_begin(struct pc_context *context)
 {
-    context->begun_ns = context->since_ns = clock_wall_ns();
+    context->begun_ns = context->since_ns = clock_log_ns();
 }
 
 static uint32_t clock_khz_of(uint32_t device_id)

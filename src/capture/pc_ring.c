@@ -181,7 +181,7 @@ static void write_config(struct pc_ring *ring, const struct config_record *recor
     struct bytes *line = recorder_begin(ring->recorder, RECORD_PC_SAMPLING_CONFIG);
     bytes_append_format(line,
                         ",\"ts_ns\":%lld,\"device_id\":%u,\"context_id\":%u,\"mode\":\"%s\",\"period_cycles\":%llu",
-                        (long long)clock_wall_ns(), config->device_id, config->context_id,
+                        (long long)clock_log_ns(), config->device_id, config->context_id,
                         config->is_serialized ? "serialized" : "continuous", 1ull << config->period_exponent);
     bytes_append_format(line, ",\"target_rate_hz\":%u,\"hardware_buffer_bytes\":%llu,\"stall_reasons\":{",
                         config->rate_hz, (unsigned long long)config->hardware_buffer_bytes);

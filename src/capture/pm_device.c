@@ -70,7 +70,7 @@ void pm_feed_lose(struct pm_feed *feed, _Atomic uint64_t *total, enum loss_reaso
 
 gpufl_status pm_device_start(struct pm_device *device)
 {
-    device->started_ns = clock_wall_ns();
+    device->started_ns = clock_log_ns();
     device->read_mono_ns = clock_mono_ns();
     device->may_reach_back = true;
     device->status = pm_sampling_start(device->sampling, &device->problem);
@@ -138,6 +138,15 @@ static void sample_push(struct pm_device *device, struct pm_feed *feed, int64_t 
     add(&feed->samples, 1);
 }
 
+/* CUPTI stamps with the wall clock; false: it was set at that moment, and nobody knows before or after it. */
+static bool time_to_log(struct pm_sample_time *time)
+{
+    bool is_start_certain, is_end_certain;
+    time->start_ns = clock_log_of_wall_ns(time->start_ns, INT64_MIN, &is_start_certain);
+    time->end_ns = clock_log_of_wall_ns(time->end_ns, time->start_ns, &is_end_certain);
+    return is_start_certain && is_end_certain;
+}
+
 static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, size_t index, int64_t now_ns)
 {
     struct pm_sample_time time;
@@ -145,9 +154,10 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
     gpufl_status status = pm_sampling_read(device->sampling, index, &time, values, &device->problem);
     if (status != GPUFL_OK)
         return status;
+    bool is_certain = time_to_log(&time);
     bool is_first = device->may_reach_back;
     device->may_reach_back = false;
-    bool is_possible = time_is_possible(device, &time, now_ns);
+    bool is_possible = is_certain && time_is_possible(device, &time, now_ns);
     if (is_first && !(is_possible && first_is_usable(device, &time, feed->options.interval_ns))) {
         add(&feed->first_dropped, 1); /* where there was one before, its interval is missed */
         return GPUFL_OK;
@@ -172,8 +182,10 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
 /* A sample that cannot be read does not cost the others their place; only when there are no others the decode failed. */
 static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed, size_t count)
 {
+    bool is_certain;
+    clock_notice_step();
     int64_t now_ns = cupti_now_ns(feed->cupti);
-    now_ns = now_ns ? now_ns : clock_wall_ns();
+    now_ns = now_ns ? clock_log_of_wall_ns(now_ns, INT64_MIN, &is_certain) : clock_log_ns();
     size_t unread = 0;
     gpufl_status status = GPUFL_OK;
     for (size_t i = 0; i < count; i++) {

@@ -270,7 +270,7 @@ static void write_config(struct pm_sampler *sampler, const struct pm_config *con
     const struct pm_sampling_options *options = &sampler->feed.options;
     struct bytes *line = recorder_begin(recorder, RECORD_PM_SAMPLING_CONFIG);
     bytes_append_format(line, ",\"ts_ns\":%lld,\"device_id\":%u,\"interval_us\":%lld,\"max_samples\":%u",
-                        (long long)clock_wall_ns(), config->device_id, (long long)(options->interval_ns / 1000),
+                        (long long)clock_log_ns(), config->device_id, (long long)(options->interval_ns / 1000),
                         options->sample_capacity);
     json_key(line, "preset");
     json_text(line, sampler->choice.name);

@@ -182,7 +182,7 @@ static bool instance_begin(struct range_context *context, int32_t index, uint64_
     }
     context->open = index;
     context->instance++;
-    target->instance_start_ns = clock_wall_ns();
+    target->instance_start_ns = clock_log_ns();
     return true;
 }
 
@@ -286,7 +286,7 @@ static void scope_close(struct range_context *context)
     if (context->open < 0) /* the context failed or went meanwhile */
         return;
     struct range_target *target = &context->targets[context->open];
-    int64_t end_ns = clock_wall_ns();
+    int64_t end_ns = clock_log_ns();
     struct problem problem = {""};
     context->open = -1;
     if (!range_quiet_begin(context->counters)) {

@@ -222,7 +222,7 @@ static bool write_loss(struct recorder *recorder, const struct loss_record *loss
 {
     struct bytes *line = recorder_begin(recorder, RECORD_LOSS);
     bytes_append_format(line, ",\"ts_ns\":%lld,\"reason\":\"%s\",\"record_type\":\"%s\",\"count\":",
-                        (long long)clock_wall_ns(), loss->reason, loss->record_type);
+                        (long long)clock_log_ns(), loss->reason, loss->record_type);
     if (loss->count)
         json_uint(line, loss->count);
     else

@@ -36,6 +36,8 @@
     X(LOSS_NO_TIMESTAMP, "no_timestamp", "kernel_event_batch", "CUPTI had no time for the record")                   \
     X(LOSS_COPY_NO_TIMESTAMP, "copy_no_timestamp", "memcpy_event_batch",                                             \
       "CUPTI had no time for a copy or memset, as beside SASS counters")                                             \
+    X(LOSS_CLOCK_STEP, "clock_step", "gpu_time",                                                                     \
+      "times of GPU work beside a step of the wall clock: they may be wrong by as much as the clock was set")        \
     X(LOSS_STILL_RUNNING, "still_running", "kernel_event_batch", "still running when the session ended")             \
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
     X(LOSS_SCOPE_DEPTH, "scope_too_deep", "scope_event_batch",                                                       \

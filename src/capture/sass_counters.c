@@ -245,7 +245,7 @@ void sass_counters_detach(struct sass_counters *counters, void *context_handle)
     pthread_mutex_unlock(&counters->lock);
     if (!is_measured)
         return;
-    slot_flush(counters, slot, clock_wall_ns(), true);
+    slot_flush(counters, slot, clock_log_ns(), true);
     slot_release(counters, slot, SLOT_FREE);
 }
 

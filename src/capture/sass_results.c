@@ -19,7 +19,7 @@ static void names_append(struct bytes *line, const char *name)
 void sass_device_write(const struct sass_device *device, struct recorder *recorder, bool is_lazy, const char *mode)
 {
     struct bytes *line = recorder_begin(recorder, RECORD_SASS_CONFIG);
-    bytes_append_format(line, ",\"ts_ns\":%lld,\"device_id\":%u,\"configured_metrics\":[", (long long)clock_wall_ns(),
+    bytes_append_format(line, ",\"ts_ns\":%lld,\"device_id\":%u,\"configured_metrics\":[", (long long)clock_log_ns(),
                         device->id);
     for (size_t i = 0; i < device->choice.count && !line->failed; i++)
         names_append(line, device->list.metrics[device->choice.chosen[i]].name);

@@ -153,7 +153,7 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
 {
     struct open_scope scope = {
         .id = tracker->next_id++,
-        .start_ns = tick_scale_wall_ns(tracker->scale, ((const struct thread_event *)record)->ticks),
+        .start_ns = tick_scale_log_ns(tracker->scale, ((const struct thread_event *)record)->ticks),
     };
     const struct scope_place *place = outer ? &outer->place : NULL;
     if (record->kind == THREAD_SCOPE_BEGIN) {
@@ -207,7 +207,7 @@ static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, 
     }
     if (!thread->depth)
         return;
-    int64_t time_ns = tick_scale_wall_ns(tracker->scale, ticks);
+    int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
     struct open_scope scope = thread->open[--thread->depth];
     if (time_ns < scope.start_ns)
         time_ns = scope.start_ns; /* the clock line was renewed between the two stamps */
@@ -249,7 +249,7 @@ static void on_range_end(struct scope_tracker *tracker, const struct range_end_e
         if (tracker->ranges[i].range_id == event->range_id) {
             struct open_range range = tracker->ranges[i];
             tracker->ranges[i] = tracker->ranges[--tracker->range_count];
-            int64_t time_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks);
+            int64_t time_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
             if (time_ns < range.scope.start_ns)
                 time_ns = range.scope.start_ns;
             write_row(tracker, &range.scope, range.thread_id, time_ns, 1, 0, 0);
@@ -262,8 +262,8 @@ static void on_call(struct scope_tracker *tracker, const struct thread_scopes *t
     const struct call_event *event = (const struct call_event *)record;
     const struct user_call plain = {.correlation_id = event->correlation_id, .has_kernel = event->has_kernel};
     const struct user_call *call = record->kind == THREAD_CALL ? &plain : &((const struct wait_event *)record)->user;
-    const struct call_time time = {.start_ns = tick_scale_wall_ns(tracker->scale, event->event.ticks),
-                                   .end_ns = tick_scale_wall_ns(tracker->scale, event->end_ticks),
+    const struct call_time time = {.start_ns = tick_scale_log_ns(tracker->scale, event->event.ticks),
+                                   .end_ns = tick_scale_log_ns(tracker->scale, event->end_ticks),
                                    .scope_id = event->is_scope_lost ? SCOPE_UNKNOWN : innermost_id(thread),
                                    .thread_id = thread->thread_id};
     tracker->sink.on_call(tracker->sink.user, call, &time);
@@ -300,7 +300,7 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         break;
     case THREAD_LAUNCH: {
         const struct launch_event *launch = (const struct launch_event *)record;
-        tracker->sink.on_launch(tracker->sink.user, launch, tick_scale_wall_ns(tracker->scale, launch->event.ticks),
+        tracker->sink.on_launch(tracker->sink.user, launch, tick_scale_log_ns(tracker->scale, launch->event.ticks),
                                 thread->thread_id, launch->is_scope_lost ? SCOPE_UNKNOWN : innermost_id(thread));
         break;
     }

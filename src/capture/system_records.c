@@ -134,7 +134,7 @@ void system_records_loss(struct system_records *records, const char *reason, con
 {
     struct bytes *line = line_begin(records, RECORD_LOSS);
     json_key(line, "ts_ns");
-    json_int(line, clock_wall_ns());
+    json_int(line, clock_log_ns());
     json_key(line, "reason");
     json_text(line, reason);
     json_key(line, "record_type");
@@ -156,7 +156,7 @@ static void processes_write(struct system_records *records, const struct gpu_dev
         system_records_loss(records, "process_limit", "process_metric_batch", CELL_UNKNOWN,
                             "more processes on a GPU than are listed; the rest is left out");
     }
-    int64_t wall_ns = clock_wall_ns();
+    int64_t wall_ns = clock_log_ns();
     for (int i = 0; i < device->process_count && i < GPU_PROCESSES_MAX; i++) {
         const struct gpu_process *process = &device->processes[i];
         int64_t *row = row_begin(records, &records->process_batch, wall_ns);
@@ -178,7 +178,7 @@ static void migs_write(struct system_records *records, struct gpu_device *device
         bytes_append_format(line,
                             ",\"ts_ns\":%" PRId64 ",\"device_id\":%" PRIu32 ",\"gpu_instance_id\":%" PRIu32
                             ",\"compute_instance_id\":%" PRIu32,
-                            clock_wall_ns(), device->info.index, info->gpu_instance_id, info->compute_instance_id);
+                            clock_log_ns(), device->info.index, info->gpu_instance_id, info->compute_instance_id);
         json_key(line, "uuid");
         json_text(line, info->uuid[0] ? info->uuid : NULL);
         json_key(line, "name");
@@ -228,7 +228,7 @@ void system_records_sample(struct system_records *records)
     if (with_slow)
         records->slow_mono_ns = mono_ns;
     gpus_sample(records, with_slow);
-    int64_t wall_ns = clock_wall_ns();
+    int64_t wall_ns = clock_log_ns();
     records->host_sample = host_metrics_sample(&records->host, clock_mono_ns());
     int64_t *row = row_begin(records, &records->host_batch, wall_ns);
     if (row) {

@@ -275,7 +275,7 @@ void system_sampler_window(struct system_sampler *sampler, const char *name, boo
         atomic_fetch_add(&sampler->lost_windows, 1);
         return;
     }
-    mark->wall_ns = clock_wall_ns();
+    mark->wall_ns = clock_log_ns();
     mark->is_start = is_start;
     name_copy(mark->name, name ? name : "");
     queue_push(&sampler->marks, mark);

@@ -116,7 +116,7 @@ static void await_records(struct collector *collector)
 static void give_away(struct collector *collector)
 {
     struct yielding *yielding = &collector->yielding;
-    yielding->begin_ns = clock_wall_ns();
+    yielding->begin_ns = clock_log_ns();
     yielding->is_refused = false;
     end_deep(collector);
     atomic_store(&collector->doing, COLLECTOR_FLUSHING); /* another thread can finish what hangs in there */
@@ -175,7 +175,7 @@ static void take_again(struct collector *collector)
         return;
     struct problem problem = {""};
     if (start_again(collector, &problem) == GPUFL_OK) {
-        write_gap(collector, clock_wall_ns());
+        write_gap(collector, clock_log_ns());
         set_yielded(yielding, false);
         return;
     }
@@ -194,7 +194,7 @@ void yielding_begin_yielded(struct collector *collector, const struct cupti_trac
                        CUPTI_GRANTED_API | CUPTI_GRANTED_CALLBACKS;
     granted->has_system_thread_id = true;
     snprintf(yielding->profiler, sizeof yielding->profiler, "%s", collector->options.other_profiler);
-    yielding->begin_ns = clock_wall_ns();
+    yielding->begin_ns = clock_log_ns();
     yielding->is_wanted = yielding->is_yielded = true;
 }
 
@@ -234,5 +234,5 @@ void yielding_close(struct collector *collector)
 void yielding_finish(struct collector *collector)
 {
     if (yielding_is_yielded(&collector->yielding))
-        write_gap(collector, clock_wall_ns());
+        write_gap(collector, clock_log_ns());
 }

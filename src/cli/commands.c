@@ -239,7 +239,7 @@ const struct command command_table[] = {
          "Writes a session (of a directory with several, the newest) as chrome (Trace Event JSON), perfetto, sqlite, csv, pprof, speedscope, collapsed (flame "
          "graphs) or otlp (OpenTelemetry's JSON lines). FILE's ending tells the format: .json, .pftrace, .sqlite, .csv, "
          ".pb.gz, .speedscope.json, .folded, .jsonl; .gz after it compresses. csv without --table fills a directory.\n\n"
-         "Times are CLOCK_REALTIME nanoseconds unless the format has its own. What is not known is left out, never zero; "
+         "Times are nanoseconds since 1970 unless the format has its own. What is not known is left out, never zero; "
          "what was lost is exported too. FILE appears when it is whole.\n\n"
          "Exit status 2: wrong use. 3: no session, no such scope, FILE is there already or cannot be written.",
      .options = export_options,

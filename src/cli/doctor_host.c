@@ -63,16 +63,19 @@ void check_clock(const struct machine *machine, struct finding *finding)
 {
     (void)machine;
     char source[64];
-    clock_setup();
+    clock_setup(NULL);
     if (!small_file_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof source))
         snprintf(source, sizeof source, "unknown");
-    if (clock_has_invariant_ticks) {
+    if (atomic_load(&clock_has_counter)) {
         finding_set(finding, FINDING_OK, "the CPU's counter is invariant; clock source %s", source);
         return;
     }
     finding_set(finding, FINDING_WARNING,
-                "the CPU has no invariant counter (clock source %s): each scope costs a clock call", source);
-    finding_fix(finding, "in a virtual machine, expose invtsc to the guest");
+                "the CPU's counter is not used, because the kernel does not use it (clock source %s): "
+                "each scope costs a clock call",
+                source);
+    finding_fix(finding, "in a virtual machine, expose invtsc to the guest; on hardware, see why the kernel left tsc: "
+                         "dmesg | grep -i clocksource");
 }
 
 /* Cuts the path back to the nearest directory that exists. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a GPU and the calls to its runtime did, whoever made the GPU: one
  * struct per kind of event. CUPTI's and rocprofiler's records are decoded into
- * these; nobody above this folder sees theirs. Times are CLOCK_REALTIME. */
+ * these; nobody above this folder sees theirs. Times of CUPTI are CLOCK_REALTIME,
+ * of rocprofiler those of the log (base/clock.h). */
 #ifndef GPUFL_DRIVER_ACTIVITY_H
 #define GPUFL_DRIVER_ACTIVITY_H
 

@@ -111,16 +111,16 @@ int64_t rocprofiler_now_ns(const struct rocprofiler *rocprofiler)
     return is_read ? (int64_t)now : 0;
 }
 
-/* rocprofiler stamps with CLOCK_BOOTTIME; the log's clock is CLOCK_REALTIME, which can be set. The reading that took
+/* rocprofiler stamps with CLOCK_BOOTTIME; the log has a clock of its own. The reading that took
  * least is the most exact; one that was interrupted replaces no better one that it does not contradict. */
 static void clock_update(struct rocprofiler *rocprofiler)
 {
     enum { tries = 20, good_ns = 1000 };
     int64_t best_ns = INT64_MAX, offset_ns = 0;
     for (int i = 0; i < tries && best_ns > good_ns; i++) {
-        int64_t before_ns = clock_wall_ns();
+        int64_t before_ns = clock_log_ns();
         int64_t now_ns = rocprofiler_now_ns(rocprofiler);
-        int64_t after_ns = clock_wall_ns();
+        int64_t after_ns = clock_log_ns();
         if (now_ns && after_ns >= before_ns && after_ns - before_ns < best_ns) {
             best_ns = after_ns - before_ns;
             offset_ns = before_ns + best_ns / 2 - now_ns;

@@ -48,6 +48,13 @@ static int64_t wall_ns(const struct monitor *monitor)
     return monitor->options.wall_ns ? monitor->options.wall_ns(monitor->options.user) : clock_wall_ns();
 }
 
+/* The times of a session continue as if it were not: a new one has the right times again. */
+static bool was_clock_set(void)
+{
+    const int64_t allowed_ns = 1000000000, apart_ns = clock_wall_ns() - clock_log_ns();
+    return apart_ns > allowed_ns || apart_ns < -allowed_ns;
+}
+
 static gpufl_status lock_take(struct monitor *monitor, struct problem *problem)
 {
     gpufl_status status = directory_make(monitor->dir, problem);
@@ -89,7 +96,7 @@ static void frame_start(struct monitor *monitor)
     };
     struct bytes system = {0};
     system_records_describe(&monitor->records, &system);
-    session_frame_start(&monitor->recorder, &frame, &system, clock_wall_ns());
+    session_frame_start(&monitor->recorder, &frame, &system, clock_log_ns());
     bytes_free(&system);
 }
 
@@ -99,7 +106,7 @@ static void session_end(struct monitor *monitor)
     snprintf(dir, sizeof dir, "%s", log_writer_dir(monitor->writer));
     system_records_flush(&monitor->records, INT64_MAX);
     recorder_flush(&monitor->recorder, 0);
-    session_frame_end(&monitor->recorder, clock_wall_ns());
+    session_frame_end(&monitor->recorder, clock_log_ns());
     recorder_close(&monitor->recorder);
     log_writer_close(monitor->writer, CLOSE_DEADLINE_MS);
     monitor->writer = NULL;
@@ -121,6 +128,7 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
         return status;
     if (monitor->has_session)
         session_end(monitor);
+    clock_log_start();
     monitor->writer = writer;
     memcpy(monitor->session_id, session_id, sizeof session_id);
     recorder_open_plain(&monitor->recorder, writer, monitor->session_id, monitor->app_name, 1u << CHANNEL_SYSTEM);
@@ -256,6 +264,8 @@ void monitor_beat(struct monitor *monitor)
         driver_tend(monitor, vendor);
     if (roll_is_due(monitor->options.roll, wall_ns(monitor), &monitor->roll_ns))
         session_roll(monitor, "a new day or hour");
+    else if (was_clock_set())
+        session_roll(monitor, "the clock was set");
     roll_tend(monitor);
     if (monitor->has_other_gpus) { /* the session that goes on has their numbers for others */
         recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1, "no new session could be begun for other GPUs");

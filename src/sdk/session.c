@@ -275,7 +275,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
         return status;
     }
     struct recorder *recorder = collector_recorder(session.collector);
-    write_job_start(recorder, &session.options, session.sampler, session.dir, clock_wall_ns());
+    write_job_start(recorder, &session.options, session.sampler, session.dir, clock_log_ns());
     memset(&session.grant, 0, sizeof session.grant);
     collector_trace(session.collector, &session.grant);
     session.engine = session.told_engine =

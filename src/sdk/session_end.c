@@ -120,7 +120,7 @@ static void write_end(void *user)
         recorder_lose_because(recorder, LOSS_HUNG_CALL, 1, cause.text);
         recorder_flush(recorder, 0);
     }
-    session_frame_end(recorder, clock_wall_ns());
+    session_frame_end(recorder, clock_log_ns());
     if (recorder_lost_total(recorder))
         log_message(GPUFL_LOG_WARNING, "session %s has losses; run 'gpufl verify %s'", parts->session_id,
                     log_writer_dir(parts->writer));

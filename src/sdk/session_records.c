@@ -200,7 +200,7 @@ void write_capabilities(struct recorder *recorder, const struct options *options
     };
     struct bytes *line = recorder_begin(recorder, RECORD_CAPTURE_CAPABILITIES);
     json_key(line, "ts_ns");
-    json_int(line, clock_wall_ns());
+    json_int(line, clock_log_ns());
     append_text(line, "requested_engine", engine_name(options->profiling_engine));
     append_text(line, "selected_engine", engine_name(selected));
     if (grant->cupti_version) {

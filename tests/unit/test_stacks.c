@@ -50,7 +50,7 @@ static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
-    clock_setup();
+    clock_setup(NULL);
     tick_scale_start(&fixture->scale);
     recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     names_open(&fixture->names, &fixture->recorder);

@@ -25,7 +25,7 @@ struct fixture {
 static int open_fixture(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    clock_setup();
+    clock_setup(NULL);
     tick_scale_start(&fixture->scale);
     recorder_fixture_open(fixture->dir, &fixture->writer, &fixture->recorder);
     assert_int_equal(thread_logs_setup(no_wake), GPUFL_OK);
