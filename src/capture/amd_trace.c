@@ -142,6 +142,7 @@ void amd_trace_flush(struct amd_trace *trace)
         return;
     rocprofiler_flush(trace->rocprofiler);
     recorder_lose(trace->recorder, LOSS_ROCPROFILER_DROPPED, rocprofiler_take_dropped(trace->rocprofiler));
+    recorder_lose(trace->recorder, LOSS_AMD_KERNEL_NAMES, rocprofiler_take_nameless(trace->rocprofiler));
 }
 
 void amd_trace_stop(struct amd_trace *trace)
@@ -155,6 +156,7 @@ void amd_trace_stop(struct amd_trace *trace)
     for (int i = 0; i < ROCPROFILER_LANES; i++)
         lane_complete(&trace->lanes[i]);
     recorder_lose(trace->recorder, LOSS_ROCPROFILER_DROPPED, rocprofiler_take_dropped(trace->rocprofiler));
+    recorder_lose(trace->recorder, LOSS_AMD_KERNEL_NAMES, rocprofiler_take_nameless(trace->rocprofiler));
     static const enum loss_reason late[ROCPROFILER_AWAITED_KINDS] = {
         LOSS_ROCPROFILER_KERNELS_LATE, LOSS_ROCPROFILER_COPIES_LATE, LOSS_ROCPROFILER_COUNTERS_LATE};
     for (int kind = 0; kind < ROCPROFILER_AWAITED_KINDS; kind++)

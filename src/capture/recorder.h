@@ -57,6 +57,8 @@
     X(LOSS_ATTRIBUTION, "attribution", "scope_id",                                                                   \
       "the call's scope is unknown: its thread's scope history was already forgotten or had no room")                \
     X(LOSS_KERNEL_NAMES, "kernel_names_full", "kernel_dict", "no memory for the name of a kernel")                   \
+    X(LOSS_AMD_KERNEL_NAMES, "amd_kernel_names_full", "kernel_dict",                                                 \
+      "AMD kernels were loaded whose names there was no room for: more than 4 million, or 128 MiB of names")         \
     X(LOSS_LAUNCH_CONFIGS, "launch_configs_full", "launch_config_batch", "no memory for a launch configuration")     \
     X(LOSS_SCOPE_NAMES, "scope_names_full", "scope_name_dict",                                                       \
       "no memory for the name of a scope or a tag, or the scopes open at once have more than 8 MiB of names")        \

@@ -10,6 +10,7 @@
 #include "driver/cuda_abi.h"
 #include "driver/cupti_calls.h"
 #include "driver/cupti_subscription.h"
+#include "driver/cupti_users.h"
 #include "driver/cupti_table.h"
 #include "driver/gate.h"
 
@@ -32,6 +33,7 @@ static struct events {
     atomic_uint call_groups;   /* CUPTI_CALL_* enabled for on_call */
     atomic_uint launch_groups; /* and for on_launch */
     atomic_bool has_external;
+    atomic_bool has_linked_users;    /* of CUPTI: they may push external ids at any time */
     bool has_streams, has_resources; /* resource callbacks: of streams that go; of contexts and modules */
     uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id; never changes once filled */
 } events;
@@ -82,15 +84,18 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
 }
 
 /* The external id that the program has set, as CUPTI would record it beside the call. CUPTI lets nobody look: it is
- * taken and put back. As hardly any program uses them, kinds that none was seen of are tried at a thread's first call,
- * and then ever more rarely. */
+ * taken and put back, which costs some 35 ns a kind. A program that is linked with CUPTI is asked at every call. In
+ * others hardly anybody pushes ids: kinds that none was seen of are tried at a thread's first call, and then ever more
+ * rarely. */
 static void find_external(struct cupti *cupti, struct user_call *user)
 {
     enum { all_kinds = 0x3e, calls_between_tries_max = 256 };
     static atomic_uint seen_kinds;
     static _Thread_local uint32_t calls_until_try, calls_between_tries;
     unsigned kinds = atomic_load_explicit(&seen_kinds, memory_order_relaxed);
-    if (calls_until_try) {
+    if (atomic_load_explicit(&events.has_linked_users, memory_order_relaxed)) {
+        kinds = all_kinds;
+    } else if (calls_until_try) {
         calls_until_try--;
     } else {
         kinds = all_kinds;
@@ -315,6 +320,12 @@ static void set_streams(struct cupti *cupti, uint32_t is_on)
                              cupti->call.enable_callback(is_on, events.subscriber, CUPTI_ABI_DOMAIN_RESOURCE, ids[i]));
 }
 
+void cupti_look_for_users(void)
+{
+    if (atomic_load(&events.has_external) && !atomic_load(&events.has_linked_users))
+        atomic_store(&events.has_linked_users, cupti_has_linked_users());
+}
+
 bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
                         void (*on_call)(const struct user_call *call, bool is_enter))
 {
@@ -322,6 +333,7 @@ bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external
         return false;
     atomic_store(&events.on_call, on_call);
     atomic_store(&events.has_external, with_external && cupti->call.pop_external && cupti->call.push_external);
+    cupti_look_for_users();
     atomic_store(&events.call_groups, groups);
     if (set_callbacks(cupti, groups, 1) == groups) {
         (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 1); /* of a CUPTI that knows graphs */

@@ -12,6 +12,8 @@ NODISCARD gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, si
  * nothing is told. with_external: with the ids that the program pushed, too. */
 bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external,
                         void (*on_call)(const struct user_call *call, bool is_enter));
+/* Looks whether a library that can push external ids was loaded; our own threads. */
+void cupti_look_for_users(void);
 void cupti_silence(struct cupti *cupti); /* no callback any more */
 /* Nothing is called after it returned true; false: a callback is still under way, perhaps for ever. */
 bool cupti_release(struct cupti *cupti);

@@ -314,6 +314,7 @@ gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_opt
 
 void cupti_flush(struct cupti *cupti, bool forced)
 {
+    cupti_look_for_users();
     cupti_use_begin();
     cupti_note(cupti, "cuptiActivityFlushAll", cupti->call.flush_all(forced ? CUPTI_ABI_FLUSH_FORCED : 0));
     cupti_use_end();

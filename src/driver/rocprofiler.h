@@ -104,6 +104,8 @@ uint64_t rocprofiler_late(const struct rocprofiler *rocprofiler, enum rocprofile
 /* Since the last call: records dropped by rocprofiler, and records of kinds that we do not know. */
 uint64_t rocprofiler_take_dropped(struct rocprofiler *rocprofiler);
 uint64_t rocprofiler_take_unknown(struct rocprofiler *rocprofiler);
+/* And kernels that were loaded and whose names there was no room for. */
+uint64_t rocprofiler_take_nameless(struct rocprofiler *rocprofiler);
 size_t rocprofiler_bytes(const struct rocprofiler *rocprofiler); /* memory of its buffers and of ours for it */
 uint32_t rocprofiler_agent_count(const struct rocprofiler *rocprofiler);
 const struct rocprofiler_agent *rocprofiler_agent_at(const struct rocprofiler *rocprofiler, uint32_t index);

@@ -16,39 +16,8 @@ enum {
      * second one; their writers wait when it is full too, before we have copied the first. */
     watermark_bytes = buffer_bytes / 4,
     code_bytes_max = 256 << 20,
-    activities_per_batch = 32,
-    name_bytes_max = 16384
+    activities_per_batch = 32
 };
-
-/* ---- kernels ---- */
-
-const struct rocprofiler_kernel *rocprofiler_kernel_find(const struct rocprofiler *rocprofiler, uint64_t kernel_id)
-{
-    return kernel_id < ROCPROFILER_KERNELS_MAX ? atomic_load(&rocprofiler->kernels[kernel_id]) : NULL;
-}
-
-void rocprofiler_kernel_add(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_kernel_symbol *symbol)
-{
-    const size_t needed = offsetof(struct rocprofiler_abi_kernel_symbol, accum_vgpr_count) + sizeof(uint32_t);
-    if (symbol->size < needed || !symbol->kernel_name || symbol->kernel_id >= ROCPROFILER_KERNELS_MAX ||
-        rocprofiler_kernel_find(rocprofiler, symbol->kernel_id))
-        return;
-    static const char descriptor[] = ".kd"; /* the symbol is that of the kernel's descriptor */
-    size_t size = strnlen(symbol->kernel_name, name_bytes_max), suffix = strlen(descriptor);
-    if (size > suffix && !memcmp(symbol->kernel_name + size - suffix, descriptor, suffix))
-        size -= suffix;
-    struct rocprofiler_kernel *kernel = calloc(1, sizeof *kernel + size + 1);
-    if (!kernel)
-        return;
-    kernel->regs = symbol->arch_vgpr_count;
-    kernel->sgprs = symbol->sgpr_count;
-    kernel->accum_vgprs = symbol->accum_vgpr_count;
-    kernel->group_bytes = symbol->group_segment_size;
-    memcpy(kernel->name, symbol->kernel_name, size);
-    struct rocprofiler_kernel *none = NULL;
-    if (!atomic_compare_exchange_strong(&rocprofiler->kernels[symbol->kernel_id], &none, kernel))
-        free(kernel);
-}
 
 /* ---- callbacks on the program's threads ---- */
 

@@ -11,7 +11,8 @@
 
 enum {
     ROCPROFILER_AGENTS_MAX = 64,
-    ROCPROFILER_KERNELS_MAX = 65536, /* kernel ids are counted up from 1 */
+    ROCPROFILER_KERNEL_PAGES = 1024, /* 4 Mi kernel ids */
+    ROCPROFILER_KERNELS_PER_PAGE = 4096,
     ROCPROFILER_OPERATIONS_MAX = 1024
 };
 
@@ -25,6 +26,17 @@ struct rocprofiler_table { /* NULL where the library lacks a function */
 struct rocprofiler_kernel {
     uint32_t regs, sgprs, accum_vgprs, group_bytes;
     char name[];
+};
+
+struct rocprofiler_kernel_page {
+    _Atomic(struct rocprofiler_kernel *) kernels[ROCPROFILER_KERNELS_PER_PAGE];
+};
+
+struct rocprofiler_kernels { /* rocprofiler_kernels.c */
+    _Atomic(struct rocprofiler_kernel_page *) pages[ROCPROFILER_KERNEL_PAGES];
+    size_t bytes_max; /* 0: 128 MiB, about half a million kernels */
+    _Atomic size_t bytes;
+    _Atomic uint64_t nameless; /* kernels there was no room for */
 };
 
 /* What a HIP call is to us, by its operation. */
@@ -84,7 +96,7 @@ struct rocprofiler {
     struct rocprofiler_agent agents[ROCPROFILER_AGENTS_MAX];
     uint64_t agent_handles[ROCPROFILER_AGENTS_MAX];
     uint32_t agent_count;
-    _Atomic(struct rocprofiler_kernel *) kernels[ROCPROFILER_KERNELS_MAX];
+    struct rocprofiler_kernels kernels;
     struct rocprofiler_counting counting;
     struct rocprofiler_trace_result result;
 };
@@ -92,7 +104,7 @@ struct rocprofiler {
 /* The index of the GPU agent with this handle; ROCPROFILER_AGENTS_MAX: a CPU, or not known. */
 uint32_t rocprofiler_agent_index(const struct rocprofiler *rocprofiler, uint64_t handle);
 const struct rocprofiler_kernel *rocprofiler_kernel_find(const struct rocprofiler *rocprofiler, uint64_t kernel_id);
-/* Keeps a kernel's name and registers; what does not fit is nameless later. */
+/* Keeps a kernel's name and registers; what does not fit is counted, and nameless later. */
 void rocprofiler_kernel_add(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_kernel_symbol *symbol);
 /* How many activities a record became: 0 to 2. */
 unsigned rocprofiler_decode(struct rocprofiler *rocprofiler, const struct rocprofiler_abi_header *header,

@@ -11,8 +11,10 @@
 #include "driver/cupti_calls.h"
 #include "driver/cupti_events.h"
 #include "driver/cupti_subscription.h"
+#include "driver/cupti_users.h"
 #include "driver/cupti_table.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -435,6 +437,31 @@ static void an_external_id_is_known_from_the_first_call_and_left_where_it_was(vo
     pthread_join(thread, NULL);
 }
 
+static void *program_that_pushes_rarely(void *unused)
+{
+    (void)unused;
+    hear_of_external_ids();
+    for (uint32_t i = 0; i < 1000; i++) {
+        bool is_pushed = i % 97 == 96;
+        vendor.external_id = is_pushed ? 1000 + i : 0;
+        runtime_launch(10 + 2 * i);
+        assert_int_equal(last_external, vendor.external_id);
+    }
+    return NULL;
+}
+
+/* The last test: a library stays linked with CUPTI. */
+static void a_program_that_is_linked_with_cupti_may_push_ids_as_rarely_as_it_likes(void **state)
+{
+    (void)state;
+    assert_false(cupti_has_linked_users());
+    assert_non_null(dlopen(FAKES_DIR "/libcupti_user.so", RTLD_NOW));
+    assert_true(cupti_has_linked_users());
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, program_that_pushes_rarely, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
 #define test_of(body) cmocka_unit_test_setup_teardown(body, start, stop)
 
 int main(void)
@@ -453,6 +480,7 @@ int main(void)
         test_of(a_program_without_external_ids_is_hardly_ever_asked_for_one),
         test_of(an_external_id_is_known_from_the_first_call_and_left_where_it_was),
         test_of(nothing_is_told_after_the_release),
+        test_of(a_program_that_is_linked_with_cupti_may_push_ids_as_rarely_as_it_likes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

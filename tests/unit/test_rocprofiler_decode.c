@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { cpu = 100, gpu = 200 };
@@ -36,8 +37,12 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *fixture = *state;
-    for (int i = 0; i < 16; i++)
-        free(atomic_load(&fixture->rocprofiler.kernels[i]));
+    for (int i = 0; i < ROCPROFILER_KERNEL_PAGES; i++) {
+        struct rocprofiler_kernel_page *page = atomic_load(&fixture->rocprofiler.kernels.pages[i]);
+        for (int j = 0; page && j < ROCPROFILER_KERNELS_PER_PAGE; j++)
+            free(atomic_load(&page->kernels[j]));
+        free(page);
+    }
     free(fixture);
     return 0;
 }
@@ -203,9 +208,45 @@ static void a_symbol_is_kept_once_and_only_when_whole(void **state)
     symbol = (struct rocprofiler_abi_kernel_symbol){.size = 16, .kernel_id = 6, .kernel_name = "short"};
     rocprofiler_kernel_add(&fixture->rocprofiler, &symbol);
     assert_null(rocprofiler_kernel_find(&fixture->rocprofiler, 6));
-    symbol = (struct rocprofiler_abi_kernel_symbol){.size = sizeof symbol, .kernel_id = 1 << 20, .kernel_name = "far"};
+    assert_int_equal(rocprofiler_take_nameless(&fixture->rocprofiler), 0);
+}
+
+static void kernel_add(struct fixture *fixture, uint64_t kernel_id, const char *name)
+{
+    const struct rocprofiler_abi_kernel_symbol symbol = {
+        .size = sizeof symbol, .kernel_id = kernel_id, .kernel_name = name};
     rocprofiler_kernel_add(&fixture->rocprofiler, &symbol);
-    assert_null(rocprofiler_kernel_find(&fixture->rocprofiler, 1 << 20));
+}
+
+static void kernels_far_beyond_the_first_65536_have_their_names(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint64_t id = 65000; id < 200000; id += 1000) {
+        char name[32];
+        snprintf(name, sizeof name, "kernel_%llu", (unsigned long long)id);
+        kernel_add(fixture, id, name);
+        assert_string_equal(rocprofiler_kernel_find(&fixture->rocprofiler, id)->name, name);
+    }
+    kernel_add(fixture, 4000000, "late");
+    assert_string_equal(rocprofiler_kernel_find(&fixture->rocprofiler, 4000000)->name, "late");
+    assert_int_equal(rocprofiler_take_nameless(&fixture->rocprofiler), 0);
+}
+
+static void kernels_there_is_no_room_for_are_counted_and_the_others_keep_their_names(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { count = 10000 };
+    fixture->rocprofiler.kernels.bytes_max = 256 * 1024;
+    uint64_t kept = 0;
+    for (uint64_t id = 1; id <= count; id++)
+        kernel_add(fixture, id, "a_kernel_with_a_name");
+    for (uint64_t id = 1; id <= count; id++)
+        kept += rocprofiler_kernel_find(&fixture->rocprofiler, id) != NULL;
+    assert_in_range(kept, 1000, count - 1);
+    kernel_add(fixture, UINT64_MAX, "no_such_id");
+    assert_null(rocprofiler_kernel_find(&fixture->rocprofiler, UINT64_MAX));
+    assert_int_equal(rocprofiler_take_nameless(&fixture->rocprofiler), count - kept + 1);
+    assert_int_equal(rocprofiler_take_nameless(&fixture->rocprofiler), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -221,6 +262,8 @@ int main(void)
         TEST(the_older_layout_is_read_as_such),
         TEST(a_time_that_is_none_stays_none),
         TEST(a_symbol_is_kept_once_and_only_when_whole),
+        TEST(kernels_far_beyond_the_first_65536_have_their_names),
+        TEST(kernels_there_is_no_room_for_are_counted_and_the_others_keep_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
