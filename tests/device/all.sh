@@ -19,7 +19,7 @@ steps=(
     "deep-neighbours 130 60" "sampling-cost 400 250" "sampling-windows 150 130" "deep-launches 110 70" "deep-step 180 120"
     "deep-streams 80 40" "deep-cosine 80 40" "deep-sass 90 50" "deep-deep 200 120" "deep-range 150 60" "deep-pm 130 60"
     "deep-records 90 40" "step-cost 200 100" "monitor 140 100" "python 200 90" "cupti-python 200 60" "examples 180 60"
-    "gemm-story 370 150" "record-demo 420 150" "memory 640 120"
+    "gemm-story 370 150" "record-demo 420 150" "memory 640 120" "matrix 560 300" "slowdown 400 200"
 )
 if [ "${1:-}" = list ]; then
     printf '%s\n' "${steps[@]}"
@@ -43,6 +43,7 @@ step_command() { # NAME SECONDS: runs it
     sampling-*) STEPS=${1#sampling-} && STEPS=${STEPS/cost/sampling} python3 "$here/step_cost.py" "$build" "$work" "$mine" ;;
     deep-*) STEPS=${1#deep-} "$here/run.sh" "$build" "$work" "$mine" deep_check.py ;;
     memory) STEPS=memory MEMORY_S=$(($2 - 60)) "$here/run.sh" "$build" "$work" "$mine" deep_check.py ;;
+    matrix | slowdown) python3 "$here/${1/slowdown/slowdown_check}.py" "$build" "$work" "$mine" ;;
     monitor) "$here/run.sh" "$build" "$work" "$mine" monitor_check.py ;;
     python) PYTHONPATH=$build/python python3 "$here/python_check.py" "$mine" ;;
     cupti-python) PYTHONPATH=$build/python python3 "$here/cupti_python_check.py" ;;
