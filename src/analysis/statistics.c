@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { insertion_max = 32, digit_count = 8, digit_values = 256 };
@@ -128,4 +129,16 @@ void histogram_edges(int64_t *edges, size_t count, int64_t min, int64_t max, boo
     edges[0] = min;
     if (edges[count] <= max)
         edges[count] = max + 1;
+}
+
+static int value_compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+double median_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, value_compare);
+    return values[count / 2];
 }

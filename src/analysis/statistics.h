@@ -35,6 +35,8 @@ void keys_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *sc
 /* key_runs.c: the same for keys in few and long ascending runs; false: they are not, and order is not written. */
 bool runs_order(const int64_t *keys, size_t count, uint32_t *order, uint32_t *scratch);
 bool keys_are_ordered(const int64_t *keys, size_t count);
+/* The upper one of two; sorts the values. count must not be 0. */
+double median_of(double *values, size_t count);
 int64_t nearest_rank(const int64_t *sorted, size_t count, unsigned percent);
 /* Sorts values in place. count 0 gives all zeros. */
 struct distribution distribution_of(int64_t *values, int64_t *scratch, size_t count);

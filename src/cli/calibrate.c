@@ -79,18 +79,6 @@ static double callback_ns(const char *dir, uint32_t launches)
     return ns > 0 && launches ? (double)ns / launches : 0;
 }
 
-static int compare_values(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare_values);
-    return values[count / 2];
-}
-
 static int64_t cost_of(double ns)
 {
     return ns < 0 ? 0 : ns > RECORD_COST_NS_MAX ? RECORD_COST_NS_MAX : (int64_t)(ns + 0.5);
@@ -121,7 +109,8 @@ static gpufl_status measure(const char *recorder, const char *base, struct cupti
         if (isatty(STDERR_FILENO))
             fprintf(stderr, "\r%d of %d pairs measured%s", i + 1, pairs, i + 1 == pairs ? "\n" : "");
     }
-    *cost = (struct cupti_cost){.host_ns = cost_of(median(host_ns, pairs)), .gpu_ns = cost_of(median(gpu_ns, pairs))};
+    *cost =
+        (struct cupti_cost){.host_ns = cost_of(median_of(host_ns, pairs)), .gpu_ns = cost_of(median_of(gpu_ns, pairs))};
     /* Not measured by itself: in proportion. */
     cost->graph_node_ns = cost->gpu_ns * RECORD_COST_GRAPH_NODE_NS / RECORD_COST_GPU_NS;
     return GPUFL_OK;

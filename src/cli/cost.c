@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { PAIRS_MAX = 100 };
@@ -98,12 +97,6 @@ static int run_pairs(struct cost_run *run, const char *dir, int pairs)
     return 0;
 }
 
-static int compare_values(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 struct cost_summary {
     double bare_s, recorded_s, slowdown, least, most, estimate; /* medians; estimate NAN: none */
 };
@@ -121,16 +114,13 @@ static struct cost_summary summarize(const struct cost_run *run)
             estimate[estimates++] = pair->estimate;
     }
     size_t count = (size_t)run->count;
-    qsort(bare, count, sizeof *bare, compare_values);
-    qsort(recorded, count, sizeof *recorded, compare_values);
-    qsort(slowdown, count, sizeof *slowdown, compare_values);
-    qsort(estimate, (size_t)estimates, sizeof *estimate, compare_values);
-    return (struct cost_summary){.bare_s = bare[count / 2],
-                                 .recorded_s = recorded[count / 2],
-                                 .slowdown = slowdown[count / 2],
+    double median = median_of(slowdown, count); /* which sorts them */
+    return (struct cost_summary){.bare_s = median_of(bare, count),
+                                 .recorded_s = median_of(recorded, count),
+                                 .slowdown = median,
                                  .least = slowdown[0],
                                  .most = slowdown[count - 1],
-                                 .estimate = estimates ? estimate[estimates / 2] : (double)NAN};
+                                 .estimate = estimates ? median_of(estimate, (size_t)estimates) : (double)NAN};
 }
 
 static void print_json(const struct cost_run *run, const struct cost_summary *summary)
