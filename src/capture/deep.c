@@ -122,7 +122,9 @@ static void on_capture(void *user, int change, bool is_enter)
 /* While kernel records are off for the whole run. */
 static void log_launch(struct deep *deep, const struct launch_call *call)
 {
-    if (!captures_any())
+    if (!captures_any() && call->graph_kernels)
+        recorder_lose(deep->options.recorder, LOSS_GRAPH_NOT_COUNTED, call->graph_kernels);
+    else if (!captures_any())
         thread_log_launch(call->symbol, call->correlation_id, call->context_id, 0);
     else if (!captures_here())
         recorder_lose(deep->options.recorder, LOSS_LAUNCH_IN_CAPTURE, 1);

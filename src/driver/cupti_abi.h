@@ -60,6 +60,10 @@ enum {
     CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING = 2,
     CUPTI_ABI_RESOURCE_STREAM_DESTROYING = 4,
     CUPTI_ABI_RESOURCE_MODULE_LOADED = 6,
+    CUPTI_ABI_RESOURCE_GRAPHEXEC_STARTING = 17,
+    CUPTI_ABI_RESOURCE_GRAPHEXEC_CREATED = 18,
+    CUPTI_ABI_RESOURCE_GRAPHEXEC_DESTROYING = 19,
+    CUPTI_ABI_RESOURCE_GRAPHNODE_CLONED = 20,
     CUPTI_ABI_API_ENTER = 0,
     CUPTI_ABI_API_EXIT = 1,
     CUPTI_ABI_THREAD_ID_SYSTEM = 1,
@@ -219,7 +223,12 @@ struct cupti_abi_callback_data { /* of the two API domains */
 struct cupti_abi_resource_data {
     void *context;
     void *stream;
-    void *descriptor; /* of a module: struct cupti_abi_module_data */
+    void *descriptor; /* of a module: struct cupti_abi_module_data; of a graph: the next */
+};
+struct cupti_abi_graph_data { /* CUpti_GraphData */
+    void *graph, *original_graph, *node, *original_node;
+    int32_t node_type;
+    void *dependency, *executable;
 };
 struct cupti_abi_module_data {
     uint32_t module_id;

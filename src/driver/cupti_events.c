@@ -13,6 +13,7 @@
 #include "driver/cupti_users.h"
 #include "driver/cupti_table.h"
 #include "driver/gate.h"
+#include "driver/graph_sizes.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -79,7 +80,10 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
                                        .context_id = call->context_uid,
                                        .correlation_id = cupti_unique_id(events.cupti, call->correlation_id),
                                        .symbol = group & CUPTI_CALL_LAUNCH ? call->symbol_name : NULL,
-                                       .is_graph = (group & CUPTI_CALL_GRAPH) != 0};
+                                       .is_graph = (group & CUPTI_CALL_GRAPH) != 0,
+                                       .graph_kernels = group & CUPTI_CALL_GRAPH && call->function_params
+                                                            ? graph_sizes_kernels(*(void *const *)call->function_params)
+                                                            : 0};
     listener->on_launch(listener->user, &launch, is_enter);
 }
 
@@ -181,6 +185,10 @@ static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *dat
     const struct cupti_listener *listener = atomic_load(&events.listener);
     struct cupti *cupti = atomic_load(&events.cupti);
     forget_captures(cbid, data);
+    if (cbid >= CUPTI_ABI_RESOURCE_GRAPHEXEC_STARTING) {
+        graph_sizes_note(cbid, data->descriptor);
+        return;
+    }
     if (!listener || cbid == CUPTI_ABI_RESOURCE_STREAM_DESTROYING)
         return;
     const struct cupti_abi_module_data *module = data->descriptor;
@@ -377,6 +385,13 @@ void cupti_listen_no_more(void)
     atomic_store(&events.listener, NULL);
 }
 
+/* An older CUPTI does not tell of all of them; then their sizes are not known. */
+static void set_graphs(struct cupti *cupti, uint32_t is_on)
+{
+    for (size_t i = 0; i < graph_sizes_id_count; i++)
+        (void)cupti->call.enable_callback(is_on, events.subscriber, CUPTI_ABI_DOMAIN_RESOURCE, graph_sizes_ids[i]);
+}
+
 bool cupti_listen_launches(struct cupti *cupti, bool is_on)
 {
     const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH, captures = CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
@@ -390,6 +405,8 @@ bool cupti_listen_launches(struct cupti *cupti, bool is_on)
     bool is_done = (set_callbacks(cupti, groups, is_on) & wanted) == wanted;
     if ((is_on && is_done) || !(is_on || events.call_groups))
         set_streams(cupti, is_on);
+    if (!is_on || is_done)
+        set_graphs(cupti, is_on);
     if (is_on && !is_done) {
         (void)set_callbacks(cupti, groups, 0);
         events.launch_groups = 0;
@@ -402,6 +419,8 @@ void cupti_silence(struct cupti *cupti)
     if (events.has_resources)
         set_resources(cupti, 0);
     unsigned groups = events.call_groups | atomic_load(&events.launch_groups);
+    if (atomic_load(&events.launch_groups))
+        set_graphs(cupti, 0);
     if (groups)
         set_callbacks(cupti, groups | CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 0);
     events.has_resources = false;

@@ -18,6 +18,7 @@ struct launch_call {
     uint32_t context_id, correlation_id;
     const char *symbol; /* mangled kernel name; NULL for a graph; valid during the call */
     bool is_graph;
+    uint32_t graph_kernels; /* that the graph launches; 0: not known */
 };
 
 struct cupti_listener {

@@ -64,6 +64,7 @@ class Graphs(Deep):
         self.assertEqual(len(events), 400)
         self.assertEqual(len({event["launch_ordinal"] for event in events}), 400)
         self.assertEqual(len(session.rows("launch_event_batch")), 400)
+        self.assertEqual(self.lost(session, "graph_not_counted"), 4 * NODES)
         self.assertEqual(self.lost(session, "range_unnamed"), 0)
         self.assertEqual(self.lost(session, "ranges_dropped"), 0)
 

@@ -18,7 +18,10 @@ enum {
     FAKE_RESOURCE_CONTEXT_DESTROYING = 2,
     FAKE_RESOURCE_STREAM_CREATED = 3,
     FAKE_RESOURCE_STREAM_DESTROYING = 4,
-    FAKE_RESOURCE_INIT_FINISHED = 5
+    FAKE_RESOURCE_INIT_FINISHED = 5,
+    FAKE_RESOURCE_GRAPHEXEC_STARTING = 17,
+    FAKE_RESOURCE_GRAPHEXEC_CREATED = 18,
+    FAKE_RESOURCE_GRAPHNODE_CLONED = 20
 };
 /* CUresult and cudaError_t agree on these */
 enum {
@@ -152,6 +155,8 @@ struct fake_tracer {
     void (*sync)(const struct fake_sync *sync);
     void (*memory)(const struct fake_memory *memory);
     void (*resource)(uint32_t cbid, void *context, void *stream);
+    /* An executable graph begins to be made, gets a node, is made, goes: in the order of the real CUPTI's callbacks. */
+    void (*graph)(uint32_t cbid, void *executable, bool is_kernel);
 };
 
 /* Exported by the fake libcuda.so.1. NULL ends tracing. */

@@ -74,14 +74,25 @@ int fake_capture_forbids(struct fake_context *context)
     return context_spoils_capture(context) ? FAKE_CAPTURE_UNSUPPORTED : FAKE_SUCCESS;
 }
 
+static void graph_report(uint32_t cbid, struct fake_graph *executable, bool is_kernel)
+{
+    const struct fake_tracer *tracer = tracer_get();
+    if (tracer != NULL)
+        tracer->graph(cbid, executable, is_kernel);
+}
+
 struct fake_graph *fake_graph_instantiate(const struct fake_graph *graph)
 {
     struct fake_graph *executable = graph_new();
+    graph_report(FAKE_RESOURCE_GRAPHEXEC_STARTING, NULL, false);
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        graph_report(FAKE_RESOURCE_GRAPHNODE_CLONED, NULL, graph->nodes[i].kind == FAKE_WORK_KERNEL);
     for (uint32_t i = 0; executable != NULL && i < graph->node_count; i++)
         if (graph_add(executable, &graph->nodes[i]) != FAKE_SUCCESS) {
             fake_graph_destroy(executable);
             return NULL;
         }
+    graph_report(FAKE_RESOURCE_GRAPHEXEC_CREATED, executable, false);
     return executable;
 }
 

@@ -143,7 +143,7 @@ int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flag
 int cudaGraphLaunch(void *executable, void *stream)
 {
     struct fake_call call;
-    int result = BEGIN(&call, cudaGraphLaunch, NULL);
+    int result = BEGIN_ON(&call, cudaGraphLaunch, executable);
     if (result == FAKE_SUCCESS)
         result = fake_graph_launch(executable, stream_of(stream));
     return runtime_call_end(&call, result);

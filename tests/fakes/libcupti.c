@@ -58,12 +58,19 @@ static void trace_memory(const struct fake_memory *memory)
         record_memory(memory);
 }
 
+static void trace_graph(uint32_t cbid, void *executable, bool is_kernel)
+{
+    struct cupti_abi_graph_data data = {.node_type = is_kernel ? 0 : 1, .executable = executable};
+    callbacks_resource(cbid, NULL, NULL, &data);
+}
+
 static const struct fake_tracer tracer = {.call_enter = trace_call_enter,
                                           .call_exit = trace_call_exit,
                                           .work = trace_work,
                                           .sync = trace_sync,
                                           .memory = trace_memory,
-                                          .resource = callbacks_context};
+                                          .resource = callbacks_context,
+                                          .graph = trace_graph};
 
 int cupti_attach(void)
 {

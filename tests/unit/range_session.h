@@ -102,7 +102,7 @@ static inline void run_scope(const char *path)
 /* A launch as the listener tells of it. */
 static inline void launch_told(const struct fake_kernel *kernel, uint32_t correlation_id, uint32_t thread_id)
 {
-    struct launch_call call = {primary_context(0), 1, correlation_id, kernel->name, false};
+    struct launch_call call = {primary_context(0), 1, correlation_id, kernel->name, false, 0};
     range_counters_launch(app.counters, &call, true, thread_id, clock_wall_ns());
     CHECK(launch(kernel, NULL) == FAKE_SUCCESS);
     range_counters_launch(app.counters, &call, false, thread_id, clock_wall_ns());

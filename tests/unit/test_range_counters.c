@@ -342,7 +342,7 @@ static void a_failure_half_way_is_the_reason_of_what_is_missing(void **state)
 
 static void *endless_launch(void *nothing)
 {
-    struct launch_call call = {primary_context(0), 1, 1, LONG_KERNEL->name, false};
+    struct launch_call call = {primary_context(0), 1, 1, LONG_KERNEL->name, false, 0};
     range_counters_launch(app.counters, &call, true, 6, clock_wall_ns());
     return nothing;
 }

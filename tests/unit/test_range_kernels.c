@@ -43,7 +43,7 @@ static void graph_body(void)
         CHECK(launch(SHORT_KERNEL, stream) == 0);
     CHECK(rt.cudaStreamEndCapture(stream, &graph) == 0 && rt.cudaGraphInstantiate(&executable, graph, 0) == 0);
     launch_told(SHORT_KERNEL, 1, 5);
-    struct launch_call call = {primary_context(0), 1, 2, NULL, true};
+    struct launch_call call = {primary_context(0), 1, 2, NULL, true, 0};
     range_counters_launch(app.counters, &call, true, 5, 1000);
     CHECK(rt.cudaGraphLaunch(executable, stream) == 0);
     range_counters_launch(app.counters, &call, false, 5, 2000);
@@ -140,7 +140,7 @@ static void waiting_body(void)
 {
     pthread_t thread;
     engine_start(RANGE_PER_KERNEL, NULL);
-    struct launch_call call = {primary_context(0), 1, 1, SHORT_KERNEL->name, false};
+    struct launch_call call = {primary_context(0), 1, 1, SHORT_KERNEL->name, false, 0};
     range_counters_launch(app.counters, &call, true, 5, clock_wall_ns());
     /* A launch that only goes on when another thread's is done. */
     CHECK(pthread_create(&thread, NULL, single_launch, NULL) == 0 && pthread_join(thread, NULL) == 0);
@@ -161,7 +161,7 @@ static void a_launch_is_not_held_up_for_ever(void **state)
 
 static void first_body(void)
 {
-    struct launch_call call = {NULL, 0, 1, SHORT_KERNEL->name, false};
+    struct launch_call call = {NULL, 0, 1, SHORT_KERNEL->name, false, 0};
     engine_make(RANGE_PER_KERNEL, NULL);
     range_counters_launch(app.counters, &call, true, 5, clock_wall_ns());
     CHECK(attach(0) == GPUFL_OK); /* as CUPTI's callback does inside the launch */
