@@ -88,6 +88,14 @@ def watch_when_traced() -> None:
         watch.start()
 
 
+def _end_with_child() -> None:
+    """A process that multiprocessing has forked ends without exit handlers, but with its own."""
+    processes: Any = sys.modules.get("multiprocessing.process")
+    utilities: Any = sys.modules.get("multiprocessing.util")
+    if processes is not None and utilities is not None and processes.parent_process() is not None:
+        utilities.Finalize(None, shutdown, exitpriority=-1000)
+
+
 def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     global _upload_pid, _was_refused  # pylint: disable=global-statement
     options = _options.check(function, _options.INIT_OPTIONS, given, stacklevel + 2)
@@ -105,6 +113,7 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
         warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
         return False
     _warn_of_differences(stacklevel + 2)
+    _end_with_child()
     if _native.active_engine() >= ProfilingEngine.Trace:
         profilers.attend()
     if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     attributes_max = 32,
@@ -50,6 +51,9 @@ static struct {
     struct callback_id enabled[SUBSCRIPTION_CALLBACKS_MAX];
     unsigned enabled_count, quiet_count; /* quiet: of those, what does not count as a use */
 } users;
+/* Who is told of the process's end; the number of the process that listens, 0: nobody does. */
+static _Atomic(void (*)(void)) exit_listener;
+static atomic_int listening_pid;
 static _Atomic(cupti_abi_buffer_request_fn *) client_request;
 static _Atomic(cupti_abi_buffer_complete_fn *) client_complete;
 static atomic_int buffers_out; /* that CUPTI has of the program's */
@@ -402,6 +406,13 @@ bool subscription_is_enabled(uint32_t domain, uint32_t cbid)
     return is_enabled;
 }
 
+void use_exit(void)
+{
+    int own = getpid();
+    if (own && atomic_compare_exchange_strong(&listening_pid, &own, 0))
+        atomic_load (&exit_listener)();
+}
+
 GPUFL_PRELOAD_API void gpufl_preload_listen(const struct preload_listener *listener);
 void gpufl_preload_listen(const struct preload_listener *listener)
 {
@@ -411,6 +422,8 @@ void gpufl_preload_listen(const struct preload_listener *listener)
     bool is_new = !users.listener && users.is_on;
     users.listener = listener;
     pthread_mutex_unlock(&state_mutex);
+    atomic_store(&exit_listener, listener->on_exit);
+    atomic_store(&listening_pid, getpid());
     if (is_new)
         listener->on_begin(users.profiler);
     pthread_mutex_unlock(&turn_mutex);

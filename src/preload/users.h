@@ -21,6 +21,9 @@ bool use_is_on(void);
 void use_end(void);
 void use_note_flush(void); /* the program's flush has returned */
 
+/* The process is about to end without exit handlers. Once; nothing in a process that has no session of its own. */
+void use_exit(void);
+
 /* What is enabled. */
 void use_note_kind(uint32_t kind, bool is_on);
 void use_note_other(int change); /* contexts, counters, samples, subscriptions that were not put off */

@@ -5,6 +5,7 @@
 #include "capture/yielding.h"
 #include "sdk/preload.h"
 #include "sdk/session.h"
+#include "sdk/session_end.h"
 
 #include <gpufl/gpufl.h>
 
@@ -76,9 +77,15 @@ static void on_begin(const char *profiler)
     (void)gpufl_yield(profiler);
 }
 
+static void on_exit_without_handlers(void)
+{
+    session_end_keeps_memory();
+    session_end_with_process();
+}
+
 void other_profilers_attend(bool is_exclusive)
 {
-    static const struct preload_listener listener = {on_begin, gpufl_resume};
+    static const struct preload_listener listener = {on_begin, gpufl_resume, on_exit_without_handlers};
     pthread_mutex_lock(&others.mutex);
     others.is_exclusive = is_exclusive;
     pthread_mutex_unlock(&others.mutex);

@@ -12,6 +12,8 @@ struct preload_listener {
      * free, or after a bounded time. */
     void (*on_begin)(const char *profiler);
     void (*on_end)(void); /* it does no longer */
+    /* The process is about to end with _exit, perhaps in a signal handler. Returns in bounded time. */
+    void (*on_exit)(void);
 };
 
 /* Exported by the preloaded library; found by name. Calls on_begin at once where somebody uses CUPTI already. */

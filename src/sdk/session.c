@@ -197,11 +197,11 @@ static void leave_session(void)
     session.is_running = false;
 }
 
-static void on_exit_of_process(void)
+void session_end_with_process(void)
 {
-    if (session_mutex_is_own()) /* what exits is a function that the session called */
+    /* Own: what exits is a function that the session called. */
+    if (session_mutex_is_own() || !session_mutex_lock_in_time())
         return;
-    session_mutex_lock();
     if (session.users > 0)
         session.users = 1;
     session.is_injected = false;
@@ -212,7 +212,7 @@ static void on_exit_of_process(void)
 /* Handlers run last registered first, destructors of libraries among them: ours must come before theirs. */
 static void attend_exit(void)
 {
-    atexit(on_exit_of_process);
+    atexit(session_end_with_process);
 }
 
 /* The child has none of gpufl's threads and must not write to the parent's files: it forgets the
@@ -249,7 +249,7 @@ static void install_handlers(void)
         return;
     session.has_handlers = true;
     attend_exit();
-    python_exit_attend(on_exit_of_process);
+    python_exit_attend(session_end_with_process);
     profiler_host_on_use(attend_exit);
 }
 
@@ -294,7 +294,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     if (session.options.system_sample_rate_ms > 0 && !session.options.continuous_system_sampling)
         scope_listeners_add_sampler(session.sampler);
     session.is_running = true;
-    orders_attend(on_exit_of_process);
+    orders_attend(session_end_with_process);
     __atomic_store_n(&gpufl_recording, 1, __ATOMIC_RELEASE);
     log_message(GPUFL_LOG_INFO, "session %s: engine %s, log %s", session.session_id, engine_name(session.engine),
                 session.dir);

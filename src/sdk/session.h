@@ -18,6 +18,8 @@ void scope_end(void);
  * own init and shutdown only join and leave. An injected start does not wait for what another thread does with the
  * session: GPUFL_OK then, and that thread sees to it. */
 gpufl_status session_start(const gpufl_options *given, bool is_injected);
+/* Ends the session whoever still uses it; waits for a start or an end on another thread for two seconds. */
+void session_end_with_process(void);
 /* Calls the function with the collector of the running session, if there is one; it stays while the function runs.
  * False: the session was not to be had within two seconds, or this thread is just starting or ending it. */
 struct collector;

@@ -35,6 +35,7 @@ struct keeper {
     int64_t deadline_ns;
 };
 
+static atomic_bool is_memory_kept;
 static struct keeper *keeper; /* of the session that runs */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
@@ -202,6 +203,11 @@ bool session_keeper_start(void)
     return false;
 }
 
+void session_end_keeps_memory(void)
+{
+    atomic_store(&is_memory_kept, true);
+}
+
 void session_end(const struct session_parts *parts)
 {
     struct keeper *own = keeper;
@@ -217,6 +223,8 @@ void session_end(const struct session_parts *parts)
         pthread_detach(own->thread);
         return; /* with everything */
     }
+    if (atomic_load(&is_memory_kept))
+        return;
     pthread_join(own->thread, NULL);
     if (!atomic_load(&own->is_anything_left))
         free(own);

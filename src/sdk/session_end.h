@@ -24,6 +24,8 @@ bool session_keeper_start(void);
 /* Ends and frees all parts, those that hang excepted, and the keeper. Waits for at most timeout_ms, and a little more where
  * the machine is busy. */
 void session_end(const struct session_parts *parts);
+/* The process ends at once: the next end frees nothing, since it may be in a signal handler, and malloc's lock taken. */
+void session_end_keeps_memory(void);
 void session_end_after_fork_in_child(void);
 
 #endif

@@ -109,6 +109,41 @@ wait_for([child])
 """)
         self.assertEqual(self.kernels("log"), [7])
 
+    def test_under_trace_children_that_end_without_exit_handlers_have_complete_sessions(self):
+        self.traced("""
+def child(count):
+    work(count)
+    os._exit(0)  # whatever multiprocessing would do
+context = multiprocessing.get_context("fork")
+processes = [context.Process(target=target, args=(count,)) for target, count in ((work, 3), (work, 4), (child, 5))]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join()
+    assert process.exitcode == 0
+forked = os.fork()
+if not forked:
+    work(6)
+    os._exit(0)
+wait_for([forked])
+""")
+        self.assertEqual(sorted(self.kernels("log")), [3, 4, 5, 6])
+
+    def test_a_child_of_multiprocessing_that_records_ends_its_session(self):
+        self.output(HEAD + """
+def child(count):
+    assert start(log_path="children")
+    work(count)
+context = multiprocessing.get_context("fork")
+processes = [context.Process(target=child, args=(count,)) for count in (3, 4)]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join()
+    assert process.exitcode == 0
+""")
+        self.assertEqual(sorted(self.kernels("children")), [3, 4])
+
     def test_spawned_processes_get_sessions_of_their_own(self):
         self.traced("""
 if __name__ == "__main__":
