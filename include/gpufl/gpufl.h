@@ -109,13 +109,15 @@ typedef struct gpufl_options {
     gpufl_log_fn log_fn;           /* NULL: one line on stderr where the session differs from the request */
     void *log_user;
     /* End of 1.0. Later fields are read only if struct_size covers them. */
+    int64_t max_log_bytes;  /* 0: no limit; above it the session's oldest records are dropped; negative: no limit */
+    int64_t min_free_bytes; /* 0: the larger of 1 GiB and 5 %; below it recording is paused; negative: never paused */
 } gpufl_options;
 
 #define GPUFL_OPTIONS_INIT                                                                                          \
     {                                                                                                               \
         sizeof(gpufl_options), GPUFL_ENGINE_DEFAULT, GPUFL_BACKEND_AUTO, NULL, NULL, NULL, NULL, NULL, NULL,        \
             GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, \
-            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, 0, 0, NULL, NULL                                                 \
+            GPUFL_UNSET, GPUFL_UNSET, GPUFL_UNSET, 0, 0, NULL, NULL, 0, 0                                           \
     }
 
 /* Starts the session. NULL means all defaults. Called again while a session

@@ -56,6 +56,8 @@ struct InitOptions {
     // Advanced
     std::string config_file = "";
     bool flush_logs_always = false;
+    std::int64_t max_log_bytes = 0;  ///< 0 = no limit; above it the session's oldest records are dropped
+    std::int64_t min_free_bytes = 0; ///< 0 = the larger of 1 GiB and 5 %; below it recording is paused; -1 = never
     bool enable_debug_output = false;
     bool enabled = true;
 };
@@ -105,6 +107,8 @@ inline bool init(const InitOptions &opts)
 #undef GPUFL_COPY_SWITCH_
     c.system_sample_rate_ms = opts.system_sample_rate_ms;
     c.kernel_sample_rate_ms = opts.kernel_sample_rate_ms;
+    c.max_log_bytes = opts.max_log_bytes;
+    c.min_free_bytes = opts.min_free_bytes;
     return gpufl_init(&c) == GPUFL_OK;
 }
 

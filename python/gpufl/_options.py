@@ -30,7 +30,7 @@ class BackendKind(enum.IntEnum):
     locals()["None"] = 3  # the same member under its own name: BackendKind["None"], getattr
 
 
-# "path" is text or os.PathLike, "rate" a number of milliseconds from 0 on.
+# "path" is text or os.PathLike, "rate" a number of milliseconds from 0 on, "bytes" a number of them, 0: no limit.
 INIT_OPTIONS: Dict[str, str] = {
     "app_name": "text",
     "log_path": "path",
@@ -51,6 +51,8 @@ INIT_OPTIONS: Dict[str, str] = {
     "profiling_engine": "engine",
     "config_file": "path",
     "flush_logs_always": "switch",
+    "max_log_bytes": "bytes",
+    "min_free_bytes": "bytes",
     "enable_debug_output": "switch",
     "enabled": "switch",
 }
@@ -114,6 +116,10 @@ def _checked(function: str, name: str, kind: str, value: Any) -> Any:
         return _enum_value(function, name, BackendKind, value)
     if isinstance(value, bool) or not isinstance(value, int):
         _raise_type(function, name, "int", value)
+    if kind == "bytes":
+        if not 0 <= value < 2**63:
+            raise ValueError(f"{function}(): {name} must be 0 to {2**63 - 1}, not {value}")
+        return value or -1  # 0 was said, not left out
     if not 0 <= value < 2**31:
         raise ValueError(f"{function}(): {name} must be 0 to {2**31 - 1}, not {value}")
     return value

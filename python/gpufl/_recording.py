@@ -152,6 +152,8 @@ def init(
     profiling_engine: Optional[ProfilingEngine] = None,
     config_file: Union[str, "os.PathLike[str]", None] = None,
     flush_logs_always: Optional[bool] = None,
+    max_log_bytes: Optional[int] = None,
+    min_free_bytes: Optional[int] = None,
     enable_debug_output: Optional[bool] = None,
     enabled: Optional[bool] = None,
     **others: Any,

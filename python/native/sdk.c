@@ -78,7 +78,7 @@ PyObject *status_raise(gpufl_status status, const char *message)
     return NULL;
 }
 
-enum field_kind { FIELD_TEXT, FIELD_SWITCH, FIELD_NUMBER };
+enum field_kind { FIELD_TEXT, FIELD_SWITCH, FIELD_NUMBER, FIELD_LARGE };
 struct field {
     const char *name;
     enum field_kind kind;
@@ -95,6 +95,10 @@ struct field {
 #define NUMBER(struct_type, member)                          \
     {                                                        \
 #member, FIELD_NUMBER, offsetof(struct_type, member) \
+    }
+#define LARGE(member)                                         \
+    {                                                         \
+#member, FIELD_LARGE, offsetof(gpufl_options, member) \
     }
 
 static const struct field init_fields[] = {
@@ -119,6 +123,8 @@ static const struct field init_fields[] = {
     NUMBER(gpufl_options, backend),
     NUMBER(gpufl_options, system_sample_rate_ms),
     NUMBER(gpufl_options, kernel_sample_rate_ms),
+    LARGE(max_log_bytes),
+    LARGE(min_free_bytes),
     {NULL, FIELD_TEXT, 0},
 };
 static const struct field upload_fields[] = {
@@ -140,6 +146,13 @@ static int field_set(const struct field *field, char *target, PyObject *value)
         const char *text = text_of(value, field->name);
         memcpy(target + field->offset, &text, sizeof text);
         return text ? 0 : -1;
+    }
+    if (field->kind == FIELD_LARGE) {
+        int64_t large = PyLong_AsLongLong(value);
+        if (large == -1 && PyErr_Occurred())
+            return -1;
+        memcpy(target + field->offset, &large, sizeof large);
+        return 0;
     }
     int32_t number;
     if (field->kind == FIELD_SWITCH) {

@@ -31,6 +31,11 @@ static const struct {
     [LOG_LOSS_DISK] = {"disk", "a line was too long for a reader, or there was no memory for it"},
     [LOG_LOSS_QUEUE] = {"write_queue_full", "the disk was slower than the records came, and the memory for those that "
                                             "wait to be written was full"},
+    [LOG_LOSS_PAUSE] = {"disk_floor", "recording was paused: less space was free than is to stay free "
+                                      "(GPUFL_MIN_FREE_BYTES)"},
+    [LOG_LOSS_LIMIT] = {"log_limit",
+                        "the session had all of the space that it may have (GPUFL_MAX_LOG_BYTES), and older "
+                        "records could not be dropped in time"},
 };
 
 static const enum record_type written_batches[] = {

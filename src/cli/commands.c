@@ -26,6 +26,7 @@ static const struct option_info trace_options[] = {
     {"sample-ms", 0, OPTION_NUMBER, "N", "GPU and host metrics every N ms, 0 never (default 100)", NULL, 0, 3600000},
     {"no-sync", 0, OPTION_FLAG, NULL, "do not record host waits", NULL, 0, 0},
     {"exclusive", 0, OPTION_FLAG, NULL, "do not let other profilers in CMD use CUPTI", NULL, 0, 0},
+    {"max-size", 0, OPTION_TEXT, "SIZE", "drop the session's oldest records above SIZE, as 500M or 2G", NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, NULL, "print errors only", NULL, 0, 0},
     {"pc-rate", 0, OPTION_NUMBER, "HZ", "PC samples per second and busy SM to aim at", NULL, 1, 10000000},
     {"pc-period", 0, OPTION_NUMBER, "N", "a PC sample every 2^N cycles instead, N from 5 to 31", NULL, 5, 31},

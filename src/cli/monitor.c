@@ -7,6 +7,7 @@
 #include "base/notify.h"
 #include "cli/command.h"
 #include "cli/upload.h"
+#include "logfile/disk_space.h"
 #include "monitor/monitor.h"
 #include "monitor/otlp.h"
 #include "monitor/prometheus.h"
@@ -33,6 +34,7 @@ struct daemon {
     struct shipping *shipping;
     unsigned interval_ms;
     unsigned vendors; /* bit per enum gpu_vendor */
+    int64_t min_free_bytes;
     bool with_dcgm_names;
     int signal_fd;
     int64_t watchdog_ns; /* how often the service manager wants to hear of us; 0: never */
@@ -195,6 +197,7 @@ static gpufl_status daemon_start(struct daemon *daemon, const struct arguments *
     struct monitor_options options = {.dir = dir,
                                       .app_name = name,
                                       .root = "",
+                                      .min_free_bytes = daemon->min_free_bytes,
                                       .vendors = daemon->vendors,
                                       .session_ended = on_session_end,
                                       .user = daemon};
@@ -236,6 +239,19 @@ static bool interval_take(struct daemon *daemon, const struct arguments *argumen
         return false;
     }
     daemon->interval_ms = (unsigned)given;
+    return true;
+}
+
+static bool floor_take(struct daemon *daemon)
+{
+    const char *text = environment_text("GPUFL_MIN_FREE_BYTES", "");
+    char *end;
+    long long given = *text ? strtoll(text, &end, 10) : DISK_SPACE_DEFAULT;
+    if (*text && (*end || given < 0)) {
+        command_error("monitor", "GPUFL_MIN_FREE_BYTES takes a whole number of bytes, not '%s'", text);
+        return false;
+    }
+    daemon->min_free_bytes = given;
     return true;
 }
 
@@ -287,7 +303,7 @@ int command_monitor(int argc, char **argv)
         command_error("monitor", "--json belongs to --once");
         return EXIT_USAGE;
     }
-    if (!interval_take(&daemon, &arguments) || !addresses_take(&daemon, &arguments))
+    if (!interval_take(&daemon, &arguments) || !floor_take(&daemon) || !addresses_take(&daemon, &arguments))
         return EXIT_USAGE;
     log_configure(on_message, NULL, false, -1);
     daemon.signal_fd = signals_open();

@@ -3,6 +3,7 @@
 
 #include "base/environment.h"
 #include "base/intern.h"
+#include "cli/byte_size.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/disassemble.h"
@@ -26,6 +27,8 @@ struct trace_messages {
     struct intern seen; /* each distinct message is printed once */
     bool is_quiet, has_error;
 };
+
+enum { max_size_least = 4 << 20 };
 
 static void print_message(void *user, const char *level, const char *text)
 {
@@ -123,18 +126,24 @@ static bool set_rocprofiler_tools(struct child_options *child, const struct trac
 static bool set_given(struct child_options *child, const struct trace_request *request)
 {
     char names[64];
-    snprintf(names, sizeof names, "%s%s%s", request->engine ? "profiling_engine" : "",
-             request->engine && request->dir ? "," : "", request->dir ? "log_path" : "");
+    const char *const given[] = {request->engine ? "profiling_engine" : NULL, request->dir ? "log_path" : NULL,
+                                 request->max_bytes ? "max_log_bytes" : NULL};
+    size_t used = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i])
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? "," : "", given[i]);
     return !*names || child_set(child, "GPUFL_TRACE_GIVEN", names, false);
 }
 
 static gpufl_status set_environment(struct child_options *child, const struct trace_request *request,
                                     const char *recorder, const char *name, const char *dir, struct problem *problem)
 {
-    char absolute[PATH_MAX], sample_ms[24];
+    char absolute[PATH_MAX], sample_ms[24], max_bytes[24];
     if (!realpath(dir, absolute))
         return problem_set(problem, GPUFL_E_IO, "cannot record into '%s'", dir);
     snprintf(sample_ms, sizeof sample_ms, "%ld", request->sample_ms < 0 ? 100 : request->sample_ms);
+    snprintf(max_bytes, sizeof max_bytes, "%lld", (long long)request->max_bytes);
     bool fits =
         set_rocprofiler_tools(child, request, recorder) && child_set(child, "CUDA_INJECTION64_PATH", recorder, false) &&
         child_set(child, "NVTX_INJECTION64_PATH", recorder, false) && child_set(child, "GPUFL_INJECT", "1", false) &&
@@ -146,6 +155,7 @@ static gpufl_status set_environment(struct child_options *child, const struct tr
         set_default(child, "GPUFL_CONTINUOUS_SYSTEM_SAMPLING", "continuous_system_sampling",
                     request->sample_ms < 0 ? NULL : "1", "1") &&
         preloading_set(child, recorder, request->is_exclusive) &&
+        (!request->max_bytes || child_set(child, "GPUFL_MAX_LOG_BYTES", max_bytes, false)) &&
         set_switch(child, "GPUFL_ENABLE_STACK_TRACE", request->has_stacks, "1") &&
         set_switch(child, "GPUFL_ENABLE_MEMORY_TRACKING", request->has_memory, "1") &&
         set_switch(child, "GPUFL_ENABLE_CUDA_GRAPHS_TRACKING", request->has_graphs, "1") &&
@@ -304,6 +314,11 @@ int command_trace(int argc, char **argv)
         .is_exclusive = arguments_has(&arguments, "exclusive"),
     };
     struct problem problem = {""};
+    const char *max_size = arguments_text(&arguments, "max-size", NULL);
+    if (max_size && (!byte_size_parse(max_size, &request.max_bytes) || request.max_bytes < max_size_least)) {
+        command_error("trace", "--max-size: '%s' is not a size of at least 4M, such as 500M or 2G", max_size);
+        return EXIT_USAGE;
+    }
     if (engine_settings_check(&arguments, request.engine, &problem) != GPUFL_OK) {
         command_error("trace", "%s", problem.text);
         return EXIT_USAGE;

@@ -13,6 +13,7 @@ struct trace_request {
     const char *name;                 /* NULL: from argv */
     const char *dir;                  /* NULL: the environment's, else ./<name> */
     long sample_ms;                   /* -1: the environment's, else 100 */
+    int64_t max_bytes;                /* of the session; 0: the environment's, else no limit */
     const char *upload_url;           /* NULL: no upload */
     const struct arguments *settings; /* with those of the deep engines, see engine_settings.h; NULL: none */
     struct child_result *result;      /* of the program, when it has ended; NULL: nobody asks */

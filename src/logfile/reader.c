@@ -7,6 +7,7 @@
 #include "logfile/line_source.h"
 #include "logfile/log_line.h"
 #include "logfile/segment.h"
+#include "logfile/segment_trim.h"
 #include "logfile/session_source.h"
 #include "logfile/windows.h"
 
@@ -38,6 +39,7 @@ struct reader {
     /* of the channel being read */
     uint64_t next_seq;
     uint64_t damaged_since; /* damaged lines since the last good seq: they explain a gap */
+    uint64_t trimmed_left;  /* lines that were taken out to save space, and of which no gap was seen yet */
     bool has_end;           /* a shutdown record that the program wrote */
     bool has_pending;       /* a damaged line, not yet reported: see settle_damage */
     struct log_issue pending;
@@ -108,6 +110,9 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
     }
     uint64_t gap = seq - expected;
     uint64_t missing = gap > reader->damaged_since ? gap - reader->damaged_since : 0;
+    uint64_t trimmed = missing < reader->trimmed_left ? missing : reader->trimmed_left;
+    reader->trimmed_left -= trimmed;
+    missing -= trimmed;
     if (missing) {
         reader->summary->missing_lines += missing;
         REPORT(reader, LOG_ISSUE_MISSING_LINES, reader->line, missing,
@@ -115,6 +120,12 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
     }
     reader->next_seq = seq + 1;
     reader->damaged_since = 0;
+    struct trimmed_rows rows;
+    if (line->type == RECORD_LOSS && trimmed_rows_read(line->object, &rows)) {
+        reader->trimmed_left += rows.lines - 1;
+        reader->summary->trimmed_lines += rows.lines;
+        reader->summary->trimmed_rows[rows.type] += rows.rows;
+    }
     return true;
 }
 
@@ -335,7 +346,7 @@ static gpufl_status read_channel(struct reader *reader, enum channel channel)
         last_index = file->index ? file->index : last_index;
     }
     reader->next_seq = 1;
-    reader->damaged_since = 0;
+    reader->damaged_since = reader->trimmed_left = 0;
     reader->has_end = false;
     gpufl_status status = GPUFL_OK;
     if (reader->summary->is_live && is_ours && last < files->log_count) {

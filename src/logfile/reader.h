@@ -50,6 +50,8 @@ struct log_summary {
     uint64_t lines, bytes, files, damaged_lines, missing_lines, unknown_types;
     uint64_t rows[RECORD_TYPE_COUNT];
     uint64_t sealed_files, sealed_bytes;
+    /* Taken out of old segments to keep the session below its limit; a loss record counts them. */
+    uint64_t trimmed_lines, trimmed_rows[RECORD_TYPE_COUNT];
     bool has_torn_tail, has_shutdown, is_synthetic_shutdown, is_live /* lock held by a living writer */;
     /* Some records only were asked for: rows are not all there are, batch_rows those of all batches, where known. */
     bool is_part, has_batch_rows;

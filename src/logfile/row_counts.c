@@ -41,13 +41,22 @@ static void tell(const char *what, uint64_t told, uint64_t found, log_issue_fn o
     on_issue(user, &issue);
 }
 
+static uint64_t trimmed_batch_rows(const struct log_summary *summary)
+{
+    uint64_t rows = 0;
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++)
+        rows += record_catalogue[type].is_batch ? summary->trimmed_rows[type] : 0;
+    return rows;
+}
+
 void row_counts_check(const struct row_counts *counts, const struct log_summary *summary, log_issue_fn on_issue,
                       void *user)
 {
     uint64_t batch_rows;
     if (row_counts_batches(counts, &batch_rows) && summary->is_part && summary->has_batch_rows)
-        tell("all batches", batch_rows, summary->batch_rows, on_issue, user);
+        tell("all batches", batch_rows, summary->batch_rows + trimmed_batch_rows(summary), on_issue, user);
     for (int type = 1; type < RECORD_TYPE_COUNT && !summary->is_part; type++)
         if (counts->is_told[type])
-            tell(record_catalogue[type].name, (uint64_t)counts->told[type], summary->rows[type], on_issue, user);
+            tell(record_catalogue[type].name, (uint64_t)counts->told[type],
+                 summary->rows[type] + summary->trimmed_rows[type], on_issue, user);
 }

@@ -19,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define SEGMENT_FORMAT "gpufl-segment-1"
+
 struct segment_footer {
     char channel[16];
     uint64_t segment, first_seq, last_seq, lines;

@@ -47,6 +47,7 @@ struct verifier {
     int64_t shutdown_lost; /* sum of its "lost" */
     int64_t cupti_told;    /* loss records with CUPTI's own reason */
     bool has_unknown_drop; /* cupti_dropped is null */
+    bool has_lost_scopes;  /* rows may name scopes that are not there */
 };
 
 static void take_issue(void *user, const struct log_issue *issue)
@@ -132,6 +133,8 @@ static void take_loss(struct verifier *verifier, const struct log_line *line)
     } else {
         verifier->report->has_unknown_loss = true;
     }
+    verifier->has_lost_scopes |=
+        !strcmp(json_get_text(line->object, "record_type", ""), record_catalogue[RECORD_SCOPE_EVENT_BATCH].name);
     add_issue(verifier, LOG_ISSUE_LOSS, line->file, line->line, is_known ? (uint64_t)count->integer : 0,
               "%s of %.60s not recorded: %.60s%s%.120s%s%.240s", amount,
               json_get_text(line->object, "record_type", "records"),
@@ -178,6 +181,8 @@ static void check_space(struct verifier *verifier, int space, const char *name)
     }
     /* Scopes and kernels are in different files: when the program was killed, one may be ahead of the other. */
     bool is_ahead = space == SPACE_SCOPE && (!summary->has_shutdown || summary->is_synthetic_shutdown);
+    if (space == SPACE_SCOPE && verifier->has_lost_scopes)
+        return; /* a loss record says so */
     enum log_issue_kind kind = is_ahead ? LOG_ISSUE_UNFINISHED : LOG_ISSUE_BAD_REFERENCE;
     for (size_t i = 0; i < ID_SET_USES_MAX; i++) {
         const struct id_use *use = id_set_undefined(set, i);

@@ -1,65 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "logfile/writer.h"
-
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/own_thread.h"
-#include "logfile/channel_file.h"
 #include "logfile/line.h"
-#include "logfile/new_session.h"
-#include "logfile/sealer.h"
 #include "logfile/session_dir.h"
+#include "logfile/writer_state.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define ROTATE_BYTES_DEFAULT ((uint64_t)16 << 20)
 #define QUEUE_BYTES_DEFAULT ((size_t)32 << 20)
+#define MAX_BYTES_LEAST ((uint64_t)4 << 20)
 #define KEPT_BYTES ((size_t)32 << 20)
 #define CODE_BYTES ((size_t)32 << 20)
-#define RETRY_NS 1000000000
-/* On an almost full disk short lines still fit and long ones do not: failures this close together are one episode. */
-#define EPISODE_QUIET_NS (10 * (int64_t)1000000000)
-
-/* Of whoever writes: the thread, or the caller with write_mutex. */
-struct channel_output {
-    struct channel_file file;
-    struct line_queue kept; /* could not be written, and must be before anything else */
-    bool is_failing;
-    int64_t retry_ns;
-};
-
-struct log_writer {
-    struct new_session session;
-    bool seal, is_background;
-    struct channel_file_options file_options;
-    struct channel_output outputs[CHANNEL_COUNT];
-    pthread_mutex_t write_mutex; /* without a thread: around numbering and writing a line */
-    pthread_t thread;
-
-    pthread_mutex_t mutex; /* guards what follows; never held while the disk is asked for anything */
-    pthread_cond_t changed;
-    struct line_queue queue;
-    struct line_room room;
-    uint64_t seqs[CHANNEL_COUNT];
-    unsigned open_channels; /* bit mask: a line was put there */
-    bool is_writing, is_stopping, has_ended, is_orphaned, is_overflowing;
-    struct sealer *sealer;
-    bool has_sealer_failed;
-    unsigned failing_channels;
-    int64_t last_failure_ns; /* mono */
-    struct log_writer_stats stats;
-};
-
-/* A message to send once no mutex is held: the log's callback is the user's code. */
-struct notice {
-    bool is_set;
-    gpufl_log_level level;
-    char text[512];
-};
 
 static void writer_free(struct log_writer *writer)
 {
@@ -75,157 +30,6 @@ static void writer_free(struct log_writer *writer)
     free(writer);
 }
 
-static void seal_later(void *user, enum channel channel, uint64_t index, uint64_t bytes)
-{
-    struct log_writer *writer = user;
-    (void)bytes;
-    if (!writer->seal)
-        return;
-    pthread_mutex_lock(&writer->mutex);
-    if (!writer->sealer && !writer->has_sealer_failed) {
-        writer->sealer = sealer_start(writer->session.dir_fd);
-        writer->has_sealer_failed = !writer->sealer;
-    }
-    if (writer->sealer)
-        sealer_add(writer->sealer, channel, index); /* a full queue leaves the file plain */
-    pthread_mutex_unlock(&writer->mutex);
-}
-
-static const char *advice(int error)
-{
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-        return "recording continues when there is space";
-    case EFBIG:
-        return "the file size limit (ulimit -f) is too small; recording continues when it is raised";
-    default:
-        return "it is tried again every second";
-    }
-}
-
-static void trouble_begin(struct log_writer *writer, struct channel_output *output, int error, uint64_t rows,
-                          struct notice *notice)
-{
-    int64_t now_ns = clock_mono_ns();
-    output->retry_ns = now_ns + RETRY_NS;
-    pthread_mutex_lock(&writer->mutex);
-    bool is_over = writer->failing_channels == 0 && now_ns - writer->last_failure_ns > EPISODE_QUIET_NS;
-    bool is_new = is_over || writer->stats.last_errno != error;
-    if (!output->is_failing)
-        writer->failing_channels++;
-    output->is_failing = true;
-    writer->stats.last_errno = error;
-    writer->last_failure_ns = now_ns;
-    pthread_mutex_unlock(&writer->mutex);
-    if (!is_new)
-        return;
-    notice->is_set = true;
-    notice->level = GPUFL_LOG_ERROR;
-    snprintf(notice->text, sizeof notice->text, "cannot write %s/%s.log: %s; %s; %llu records were not written so far",
-             writer->session.dir, channel_names[output->file.channel], strerror(error), advice(error),
-             (unsigned long long)rows);
-}
-
-static void trouble_end(struct log_writer *writer, struct channel_output *output, struct notice *notice)
-{
-    output->is_failing = false;
-    pthread_mutex_lock(&writer->mutex);
-    bool is_last = --writer->failing_channels == 0;
-    pthread_mutex_unlock(&writer->mutex);
-    if (!is_last)
-        return;
-    notice->is_set = true;
-    notice->level = GPUFL_LOG_INFO;
-    snprintf(notice->text, sizeof notice->text, "%s can be written again", writer->session.dir);
-}
-
-/* With the mutex. */
-static void count_loss(struct log_writer *writer, enum log_loss why, enum record_type type, uint64_t rows)
-{
-    struct log_writer_stats *stats = &writer->stats;
-    stats->lost_lines++;
-    stats->lost_rows[why][type] += rows;
-    stats->lost_until_ns[why] = clock_wall_ns();
-    if (!stats->lost_since_ns[why])
-        stats->lost_since_ns[why] = stats->lost_until_ns[why];
-}
-
-/* The end of a line that was counted as one that will be written. */
-static void lose(struct log_writer *writer, struct queued_line *line)
-{
-    pthread_mutex_lock(&writer->mutex);
-    line_room_release(&writer->room, line);
-    writer->stats.rows[line->type] -= line->rows;
-    count_loss(writer, LOG_LOSS_DISK, line->type, line->rows);
-    pthread_mutex_unlock(&writer->mutex);
-    free(line);
-}
-
-/* 0, and the line is written and freed; else an errno. */
-static int write_one(struct log_writer *writer, struct channel_output *output, struct queued_line *line,
-                     struct notice *notice)
-{
-    uint64_t bytes = 0;
-    int error = channel_file_write(&output->file, line, &bytes);
-    if (error) {
-        trouble_begin(writer, output, error, line->rows, notice);
-        return error;
-    }
-    if (output->is_failing)
-        trouble_end(writer, output, notice);
-    pthread_mutex_lock(&writer->mutex);
-    line_room_release(&writer->room, line);
-    writer->stats.lines++;
-    writer->stats.bytes += bytes;
-    pthread_mutex_unlock(&writer->mutex);
-    free(line);
-    return 0;
-}
-
-/* What must come before the next line of the channel; false: it cannot be written now. */
-static bool write_kept(struct log_writer *writer, struct channel_output *output, struct notice *notice)
-{
-    if (output->is_failing && clock_mono_ns() < output->retry_ns)
-        return false;
-    while (output->kept.first) {
-        struct queued_line *next = output->kept.first->next;
-        if (write_one(writer, output, output->kept.first, notice))
-            return false;
-        output->kept.first = next;
-        if (!next)
-            output->kept.last = NULL;
-    }
-    return true;
-}
-
-/* Takes over the line; GPUFL_OK: it is written, or kept until it can be. */
-static gpufl_status write_line(struct log_writer *writer, struct queued_line *line, struct notice *notice)
-{
-    struct channel_output *output = &writer->outputs[line->channel];
-    if (write_kept(writer, output, notice) && !write_one(writer, output, line, notice))
-        return GPUFL_OK;
-    if (record_catalogue[line->type].is_kept) {
-        line_queue_push(&output->kept, line);
-        return GPUFL_OK;
-    }
-    lose(writer, line);
-    return GPUFL_E_IO;
-}
-
-/* The last chance of what is kept: each line by itself, since short ones may still fit. */
-static void write_last(struct log_writer *writer)
-{
-    for (int i = 0; i < CHANNEL_COUNT; i++) {
-        struct channel_output *output = &writer->outputs[i];
-        struct queued_line *line;
-        struct notice notice = {.is_set = false};
-        while ((line = line_queue_take(&output->kept)))
-            if (write_one(writer, output, line, &notice))
-                lose(writer, line);
-    }
-}
-
 /* With the mutex: the line's number is used up whether or not it is written, so that a gap shows in the file itself. */
 static gpufl_status put_in_queue(struct log_writer *writer, struct queued_line *line, enum channel channel,
                                  enum record_type type, uint64_t rows, bool is_valid)
@@ -235,7 +39,7 @@ static gpufl_status put_in_queue(struct log_writer *writer, struct queued_line *
     bool has_room = line && line_room_charge(&writer->room, line);
     if (!has_room) {
         /* No memory, or no reader would take it: not the disk's fault. */
-        count_loss(writer, line ? LOG_LOSS_QUEUE : LOG_LOSS_DISK, type, rows);
+        writer_count_loss(writer, line ? LOG_LOSS_QUEUE : LOG_LOSS_DISK, type, rows);
         writer->is_overflowing |= is_valid && writer->is_background;
         return GPUFL_E_IO;
     }
@@ -270,7 +74,7 @@ static gpufl_status put(struct log_writer *writer, enum channel channel, enum re
     if (status)
         free(line);
     if (own)
-        status = write_line(writer, own, &notice);
+        status = writer_write(writer, own, &notice);
     if (!writer->is_background)
         pthread_mutex_unlock(&writer->write_mutex);
     notice_send(writer, &notice);
@@ -339,12 +143,12 @@ static void *writer_main(void *user)
         is_over = !line && writer->is_stopping;
         pthread_mutex_unlock(&writer->mutex);
         if (line)
-            (void)write_line(writer, line, &notice);
-        for (int i = 0; i < CHANNEL_COUNT && !line && !is_over; i++)
-            (void)write_kept(writer, &writer->outputs[i], &notice);
+            (void)writer_write(writer, line, &notice);
+        else if (!is_over)
+            writer_write_kept(writer, &notice);
         notice_send(writer, &notice);
     }
-    write_last(writer);
+    writer_write_last(writer);
     pthread_mutex_lock(&writer->mutex);
     writer->has_ended = true;
     bool is_orphaned = writer->is_orphaned;
@@ -358,6 +162,21 @@ static void *writer_main(void *user)
     return NULL;
 }
 
+static uint64_t max_bytes_of(const struct log_writer_options *options)
+{
+    if (!options->seal || !options->max_bytes)
+        return 0;
+    return options->max_bytes < MAX_BYTES_LEAST ? MAX_BYTES_LEAST : options->max_bytes;
+}
+
+/* A session with a limit consists of many segments, of which the oldest can go. */
+static uint64_t rotate_bytes_of(const struct log_writer_options *options)
+{
+    uint64_t bytes = options->rotate_bytes ? options->rotate_bytes : ROTATE_BYTES_DEFAULT;
+    uint64_t max_bytes = max_bytes_of(options);
+    return max_bytes && bytes > max_bytes / 16 ? max_bytes / 16 : bytes;
+}
+
 gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_options *options, struct problem *problem)
 {
     if (!options->base_dir || !options->session_id || !session_id_is_valid(options->session_id))
@@ -366,6 +185,8 @@ gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_op
     if (!writer)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the log writer");
     writer->seal = options->seal;
+    writer->max_bytes = max_bytes_of(options);
+    snprintf(writer->session_id, sizeof writer->session_id, "%s", options->session_id);
     writer->room =
         (struct line_room){.limit = {[LINE_ROWS] = options->queue_bytes ? options->queue_bytes : QUEUE_BYTES_DEFAULT,
                                      [LINE_KEPT] = KEPT_BYTES,
@@ -384,12 +205,13 @@ gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_op
         writer_free(writer);
         return status;
     }
+    disk_space_open(&writer->space, writer->session.dir_fd, options->min_free_bytes);
     writer->file_options = (struct channel_file_options){
         .dir_fd = writer->session.dir_fd,
-        .rotate_bytes = options->rotate_bytes ? options->rotate_bytes : ROTATE_BYTES_DEFAULT,
+        .rotate_bytes = rotate_bytes_of(options),
         .rotate_age_ms = options->rotate_age_ms,
         .fsync_always = options->fsync_always,
-        .on_rotated = seal_later,
+        .on_rotated = writer_on_rotated,
         .user = writer,
     };
     writer->is_background = options->in_background && own_thread_start(&writer->thread, "gpufl-writer",
@@ -403,7 +225,7 @@ void log_writer_stats(struct log_writer *writer, struct log_writer_stats *stats)
     struct sealer_stats sealed = {0};
     pthread_mutex_lock(&writer->mutex);
     *stats = writer->stats;
-    stats->is_in_trouble = writer->failing_channels || writer->is_overflowing;
+    stats->is_in_trouble = writer->failing_channels || writer->is_overflowing || writer->is_low;
     stats->queue_bytes = writer->room.used[LINE_ROWS] + writer->room.used[LINE_KEPT] + writer->room.used[LINE_CODE];
     if (writer->sealer)
         sealer_get_stats(writer->sealer, &sealed);
@@ -412,6 +234,7 @@ void log_writer_stats(struct log_writer *writer, struct log_writer_stats *stats)
     stats->sealed_plain_bytes = sealed.plain_bytes;
     stats->sealed_bytes = sealed.sealed_bytes;
     stats->seal_cpu_ns = sealed.cpu_ns;
+    stats->trimmed_segments = sealed.trimmed;
 }
 
 uint64_t log_writer_lost(const struct log_writer_stats *stats, enum record_type type)
@@ -474,7 +297,7 @@ void log_writer_close(struct log_writer *writer, unsigned deadline_ms)
         return;
     int64_t until_ns = clock_mono_ns() + (int64_t)deadline_ms * 1000000;
     if (!writer->is_background)
-        write_last(writer);
+        writer_write_last(writer);
     else if (!thread_end(writer, until_ns))
         return;
     int64_t left_ns = until_ns - clock_mono_ns();

@@ -35,6 +35,9 @@ struct log_writer_options {
     bool seal;              /* seal rotated segments on a background thread */
     bool in_background;     /* write on a separate thread; see above */
     size_t queue_bytes;     /* of rows that wait to be written; 0: 32 MiB */
+    uint64_t
+        max_bytes; /* of all files, with `seal`: above it the oldest segments lose their rows; 0: no limit, else 4 MiB or more */
+    int64_t min_free_bytes; /* below it no rows are written (disk_space.h); 0: no floor */
 };
 
 NODISCARD gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_options *options,
@@ -53,6 +56,8 @@ gpufl_status log_writer_line_all(struct log_writer *writer, unsigned always, enu
 enum log_loss {
     LOG_LOSS_DISK,  /* a write failed; last_errno (0: the line was too long, or there was no memory for it) */
     LOG_LOSS_QUEUE, /* the disk was slower than the lines came */
+    LOG_LOSS_PAUSE, /* less than min_free_bytes were free */
+    LOG_LOSS_LIMIT, /* max_bytes were reached, and no old segment could be trimmed in time */
     LOG_LOSS_COUNT
 };
 
@@ -63,7 +68,7 @@ struct log_writer_stats {
     /* When losses of that kind began and ended since log_writer_told; CLOCK_REALTIME, 0: there were none. */
     int64_t lost_since_ns[LOG_LOSS_COUNT], lost_until_ns[LOG_LOSS_COUNT];
     bool is_in_trouble; /* lines are being lost: what is said now may have to wait in memory */
-    uint64_t sealed_segments, sealed_plain_bytes, sealed_bytes;
+    uint64_t sealed_segments, sealed_plain_bytes, sealed_bytes, trimmed_segments;
     int64_t write_cpu_ns, seal_cpu_ns;
     size_t queue_bytes; /* of lines in memory */
     int last_errno;

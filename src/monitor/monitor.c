@@ -122,7 +122,12 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     struct log_writer *writer;
     session_id_make(session_id);
     const struct log_writer_options options = {
-        .base_dir = monitor->dir, .session_id = session_id, .seal = true, .in_background = true};
+        .base_dir = monitor->dir,
+        .session_id = session_id,
+        .seal = true,
+        .in_background = true,
+        .min_free_bytes = monitor->options.min_free_bytes,
+    };
     gpufl_status status = log_writer_open(&writer, &options, problem);
     if (status != GPUFL_OK)
         return status;

@@ -17,6 +17,7 @@ struct monitor_options {
     enum roll_period roll;
     unsigned vendors;                                   /* bit per enum gpu_vendor: whose GPUs are watched */
     const char *root;                                   /* directory in which proc lies: "" */
+    int64_t min_free_bytes;                             /* as log_writer_options.min_free_bytes */
     int64_t (*wall_ns)(void *user);                     /* decides when to roll; NULL: the system's clock */
     void (*session_ended)(void *user, const char *dir); /* closed, not yet sealed; may be NULL */
     void *user;

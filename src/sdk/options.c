@@ -7,6 +7,7 @@
 #include "base/message_socket.h"
 #include "base/remote_config.h"
 #include "format/json.h"
+#include "logfile/disk_space.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,6 +72,9 @@ static const struct option_info option_table[] = {
      GIVEN(system_sample_rate_ms), 0, 3600000},
     {"kernel_sample_rate_ms", NULL, OPTION_INT32, FIELD(kernel_sample_rate_ms), GIVEN(kernel_sample_rate_ms), 0,
      3600000},
+    {"max_log_bytes", "GPUFL_MAX_LOG_BYTES", OPTION_INT64, FIELD(max_log_bytes), GIVEN(max_log_bytes), 0, INT64_MAX},
+    {"min_free_bytes", "GPUFL_MIN_FREE_BYTES", OPTION_INT64, FIELD(min_free_bytes), GIVEN(min_free_bytes), 0,
+     INT64_MAX},
     {"log_rotate_bytes", "GPUFL_LOG_ROTATE_BYTES", OPTION_INT64, FIELD(log_rotate_bytes), -1, 65536, INT64_MAX},
     {"log_rotate_after_ms", "GPUFL_LOG_ROTATE_AFTER_MS", OPTION_INT64, FIELD(log_rotate_after_ms), -1, 100, INT64_MAX},
     {"exit_timeout_ms", "GPUFL_EXIT_TIMEOUT_MS", OPTION_INT32, FIELD(exit_timeout_ms), -1, 100, 3600000},
@@ -119,6 +123,7 @@ void options_set_defaults(struct options *options)
         .enable_synchronization = true,
         .system_sample_rate_ms = rate_unset,
         .exit_timeout_ms = 3000,
+        .min_free_bytes = DISK_SPACE_DEFAULT,
     };
 }
 
@@ -393,6 +398,13 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
                 status = set_number(info, options, value < 0 ? 0 : value, "options", problem);
             break;
         }
+        case OPTION_INT64: {
+            int64_t value;
+            memcpy(&value, at, sizeof value);
+            if (value)
+                status = set_number(info, options, value < 0 ? 0 : value, "options", problem);
+            break;
+        }
         default:
             break;
         }
@@ -481,16 +493,4 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
     if (status == GPUFL_OK && !options->log_path[0])
         default_log_path(options);
     return status;
-}
-
-void options_warn(const struct options *options)
-{
-    if (options->remote_upload)
-        log_message(GPUFL_LOG_WARNING,
-                    "remote_upload is deprecated and has no effect; upload the finished session instead");
-    if (options->kernel_sample_rate_ms)
-        log_message(GPUFL_LOG_WARNING,
-                    "kernel_sample_rate_ms is deprecated and has no effect; every kernel is recorded");
-    if (options->remote_problem.text[0])
-        log_message(GPUFL_LOG_WARNING, "%s", options->remote_problem.text);
 }

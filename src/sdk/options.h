@@ -32,6 +32,8 @@ struct options {
     bool enable_debug_output;
     int32_t system_sample_rate_ms;
     int32_t kernel_sample_rate_ms;
+    int64_t max_log_bytes;  /* 0: no limit */
+    int64_t min_free_bytes; /* 0: no floor; DISK_SPACE_DEFAULT */
     /* Not part of gpufl_options; environment or config file only. */
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;

@@ -10,6 +10,8 @@ struct log_writer_options writer_options_of(const struct options *options, const
         .rotate_age_ms = (uint64_t)options->log_rotate_after_ms,
         .fsync_always = options->flush_logs_always,
         .seal = true,
+        .max_bytes = (uint64_t)options->max_log_bytes,
+        .min_free_bytes = options->min_free_bytes,
         .in_background = true,
     };
 }

@@ -31,6 +31,7 @@ def environment(library_path=FAKES, **variables):
         result[f"GPUFL_{library}_PATH"] = str(library_path)
     result["FAKE_MACHINE"] = str(os.getpid())  # tests that run beside this one have other GPUs
     result["GPUFL_SYSFS_ROOT"] = "/nonexistent"  # AMD's GPUs of this machine
+    result["GPUFL_MIN_FREE_BYTES"] = "0"  # tests run on disks that are almost full, too
     result["LC_ALL"] = "C.UTF-8"
     for name, value in variables.items():
         if value is None:

@@ -19,7 +19,8 @@ static void options_check(const struct options *options)
         abort();
     if (options->backend < GPUFL_BACKEND_AUTO || options->backend > GPUFL_BACKEND_NONE)
         abort();
-    if (options->system_sample_rate_ms < 0 || options->log_rotate_bytes < 0 || options->log_rotate_after_ms < 0)
+    if (options->system_sample_rate_ms < -1 || options->max_log_bytes < 0 || options->log_rotate_bytes < 0 ||
+        options->log_rotate_after_ms < 0)
         abort();
     text_check(options->app_name, sizeof options->app_name);
     text_check(options->log_path, sizeof options->log_path);

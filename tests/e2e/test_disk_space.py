@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording that may take only so much of the disk, and one on a disk that is almost full."""
+from harness import TestCase, environment, gpufl, main
+
+
+class DiskSpace(TestCase):
+    LAUNCHES = 700000
+
+    def size_of(self, session):
+        return sum(file.stat().st_size for file in session.path.iterdir())
+
+    def kernels_lost(self, session, *reasons):
+        losses = self.report(session.path)["completeness"]["losses"]
+        return sum(loss["count"] for loss in losses
+                   if loss["reason"] in reasons and loss["record_type"] == "kernel_event_batch")
+
+    def test_a_session_stays_below_its_size_and_counts_what_it_dropped(self):
+        traced = self.trace("--launches", self.LAUNCHES, "--scopes", options=("--max-size", "4M"))
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        session = traced.session
+        self.assertLess(self.size_of(session), 4 << 20)
+        verdict = self.verify(session.path)
+        # On a slow machine the queue may fill up while old segments are trimmed; those lines are missing.
+        self.assertLessEqual({issue["kind"] for issue in verdict["issues"]}, {"loss", "missing lines"})
+        kept = verdict["rows"]["kernel_event_batch"]
+        lost = self.kernels_lost(session, "max_log_bytes", "log_limit", "write_queue_full")
+        self.assertGreater(kept, 0)
+        self.assertGreater(self.kernels_lost(session, "max_log_bytes"), 0)
+        self.assertEqual(kept + lost, self.LAUNCHES)
+        text = gpufl("report", session.path).stdout
+        self.assertIn("max_log_bytes", text)
+        self.assertNotIn("(name not recorded)", text)
+
+    def test_a_size_that_is_none_is_refused_before_the_program_starts(self):
+        for size in ("", "0", "4", "4X", "-5M", "1e99T"):
+            with self.subTest(size):
+                refused = gpufl("trace", "--max-size", size, "--", "true", cwd=self.directory)
+                self.assertEqual(refused.returncode, 2)
+                self.assertIn("--max-size", refused.stderr)
+
+    def test_on_an_almost_full_disk_recording_is_paused_and_the_program_runs(self):
+        traced = self.trace("--launches", 5000, env=environment(GPUFL_MIN_FREE_BYTES=1 << 62))
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assertIn("kernels=5000", traced.stdout)
+        self.assertEqual(traced.stderr.count("recording is paused"), 1)
+        session = traced.session
+        self.assertEqual(session.rows("kernel_event_batch"), [])
+        self.assertEqual(self.kernels_lost(session, "disk_floor"), 5000)
+        for loss in session.records("loss"):
+            self.assertLessEqual(loss["start_ns"], loss["end_ns"])
+        self.assertIsNotNone(session.first("shutdown"))
+        self.assertEqual({issue["kind"] for issue in self.verify(session.path)["issues"]}, {"loss"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session that may take so much, on a disk of which so much is to stay free. */
+#include "session_fixture.h"
+
+#include "base/clock.h"
+#include "logfile/disk_space.h"
+#include "logfile/segment_trim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/statvfs.h>
+
+enum { MIB = 1 << 20 };
+
+/* The disk as it tells of itself; 0 blocks: it does not. */
+static struct {
+    pthread_mutex_t mutex;
+    uint64_t total_mib, free_mib;
+} disk = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+int fstatvfs(int fd, struct statvfs *answer)
+{
+    (void)fd;
+    pthread_mutex_lock(&disk.mutex);
+    *answer = (struct statvfs){.f_frsize = MIB, .f_blocks = disk.total_mib, .f_bavail = disk.free_mib};
+    pthread_mutex_unlock(&disk.mutex);
+    return 0;
+}
+
+static void disk_set(uint64_t total_mib, uint64_t free_mib)
+{
+    pthread_mutex_lock(&disk.mutex);
+    disk.total_mib = total_mib;
+    disk.free_mib = free_mib;
+    pthread_mutex_unlock(&disk.mutex);
+}
+
+static int setup(void **state)
+{
+    disk_set(100000, 100000);
+    *state = strdup(fixture_dir());
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_remove(*state);
+    free(*state);
+    return 0;
+}
+
+static bool is_low(uint64_t total_mib, uint64_t free_mib, int64_t wanted_bytes)
+{
+    struct disk_space space;
+    disk_set(total_mib, free_mib);
+    disk_space_open(&space, -1, wanted_bytes);
+    return disk_space_is_low(&space, 100);
+}
+
+static void the_default_floor_is_the_larger_of_a_gibibyte_and_a_twentieth(void **state)
+{
+    (void)state;
+    assert_true(is_low(10000, 1023, DISK_SPACE_DEFAULT));
+    assert_false(is_low(10000, 1024, DISK_SPACE_DEFAULT));
+    assert_true(is_low(100000, 4999, DISK_SPACE_DEFAULT));
+    assert_false(is_low(100000, 5000, DISK_SPACE_DEFAULT));
+    assert_true(is_low(64, 64, DISK_SPACE_DEFAULT)); /* a small tmpfs: the floor has to be set */
+    assert_false(is_low(64, 64, 8 * MIB));
+    assert_true(is_low(64, 7, 8 * MIB));
+    assert_false(is_low(64, 0, 0));
+    assert_false(is_low(0, 0, DISK_SPACE_DEFAULT)); /* it does not tell */
+}
+
+static const char rows[] = "{\"type\":\"overhead\"";
+static const char names[] = "{\"type\":\"dictionary_update\",\"kernel_dict\":{\"1\":\"a\"}";
+
+static void recording_is_paused_below_the_floor_and_continues_above_it(void **state)
+{
+    struct log_writer *writer = NULL;
+    const struct log_writer_options options = {
+        .base_dir = *state, .session_id = FIXTURE_ID, .min_free_bytes = 10 * MIB};
+    struct log_writer_stats stats;
+    assert_int_equal(log_writer_open(&writer, &options, NULL), GPUFL_OK);
+    disk_set(1000, 5);
+    int64_t before_ns = clock_wall_ns();
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_E_IO);
+    /* What explains the rest, and a little of it, is written all the same. */
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
+    log_writer_stats(writer, &stats);
+    assert_true(stats.is_in_trouble);
+    assert_int_equal(stats.lost_rows[LOG_LOSS_PAUSE][RECORD_OVERHEAD], 1);
+    assert_true(stats.lost_since_ns[LOG_LOSS_PAUSE] >= before_ns);
+    disk_set(1000, 20);
+    uint64_t lost = 1;
+    while (fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows)) { /* it does not ask all the time */
+        lost++;
+        usleep(10000);
+    }
+    log_writer_stats(writer, &stats);
+    assert_false(stats.is_in_trouble);
+    assert_int_equal(stats.lost_rows[LOG_LOSS_PAUSE][RECORD_OVERHEAD], lost);
+    log_writer_close(writer, 1000);
+    struct fixture_seen seen = fixture_see(*state);
+    assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], 1);
+    assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
+}
+
+/* A batch of kernels that hardly can be compressed. */
+static void kernels_write(struct log_writer *writer, uint64_t *seed)
+{
+    struct batch batch;
+    struct bytes line = {0};
+    assert_int_equal(batch_init(&batch, RECORD_KERNEL_EVENT_BATCH, 500), GPUFL_OK);
+    batch.base_time_ns = 1000000000000 + (int64_t)(*seed % 1000000);
+    for (int i = 0; i < 500; i++) {
+        int64_t *row = batch_row(&batch);
+        for (int column = 1; column < 5; column++) {
+            *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+            row[column] = (int64_t)(*seed >> 40);
+        }
+        row[KERNEL_KERNEL_ID] = 1;
+    }
+    batch_encode(&batch, FIXTURE_ID, "", &line);
+    /* Where the sealer is slower than this, a batch may be refused. */
+    (void)log_writer_line(writer, CHANNEL_DEVICE, RECORD_KERNEL_EVENT_BATCH, &line, 500);
+    batch_free(&batch);
+    bytes_free(&line);
+}
+
+static uint64_t bytes_on_disk(const char *base)
+{
+    char command[600];
+    uint64_t bytes = 0;
+    snprintf(command, sizeof command, "du -sb %s/%s", base, FIXTURE_ID);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%lu", &bytes), 1);
+    pclose(pipe);
+    return bytes;
+}
+
+enum { batches = 2000 };
+
+/* Returns the kernels that the writer took. */
+static uint64_t session_write(const char *base, uint64_t max_bytes)
+{
+    struct log_writer *writer = NULL;
+    const struct log_writer_options options = {
+        .base_dir = base, .session_id = FIXTURE_ID, .seal = true, .max_bytes = max_bytes};
+    assert_int_equal(log_writer_open(&writer, &options, NULL), GPUFL_OK);
+    fixture_line_all(writer, RECORD_JOB_START, "{\"type\":\"job_start\",\"session_id\":\"" FIXTURE_ID "\"");
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
+    uint64_t seed = 7;
+    for (int i = 0; i < batches; i++)
+        kernels_write(writer, &seed);
+    struct log_writer_stats stats;
+    log_writer_stats(writer, &stats);
+    assert_int_equal(stats.rows[RECORD_KERNEL_EVENT_BATCH] + stats.lost_rows[LOG_LOSS_LIMIT][RECORD_KERNEL_EVENT_BATCH],
+                     batches * 500);
+    char end[200];
+    snprintf(end, sizeof end, "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"rows\":{\"kernel_event_batch\":%lu}",
+             FIXTURE_ID, stats.rows[RECORD_KERNEL_EVENT_BATCH]);
+    fixture_line_all(writer, RECORD_SHUTDOWN, end);
+    log_writer_close(writer, 60000);
+    return stats.rows[RECORD_KERNEL_EVENT_BATCH];
+}
+
+static void a_session_stays_below_its_limit_and_says_what_it_dropped(void **state)
+{
+    uint64_t taken = session_write(*state, 4 * MIB);
+    assert_in_range(bytes_on_disk(*state), MIB / 2, 4 * MIB);
+    struct fixture_seen seen = fixture_see(*state);
+    uint64_t kept = seen.summary.rows[RECORD_KERNEL_EVENT_BATCH],
+             dropped = seen.summary.trimmed_rows[RECORD_KERNEL_EVENT_BATCH];
+    assert_true(kept > 0 && dropped > 0);
+    assert_int_equal(kept + dropped, taken);
+    assert_int_equal(seen.summary.missing_lines, 0);
+    assert_int_equal(seen.summary.rows[RECORD_LOSS], 1); /* of one trimmed segment */
+    assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
+    assert_int_equal(seen.summary.rows[RECORD_JOB_START], 1);
+}
+
+static void verify_takes_dropped_segments_for_a_loss_and_not_for_damage(void **state)
+{
+    (void)session_write(*state, 4 * MIB);
+    struct verify_report report;
+    struct problem problem = {""};
+    char dir[512];
+    fixture_path(dir, *state, FIXTURE_ID);
+    if (verify_session(dir, &report, &problem))
+        fail_msg("verify: %s", problem.text);
+    assert_false(report.is_complete);
+    assert_int_equal(report.lost_records, report.summary.trimmed_rows[RECORD_KERNEL_EVENT_BATCH]);
+    for (uint64_t i = 0; i < report.issue_count; i++)
+        if (report.issues[i].kind != LOG_ISSUE_LOSS)
+            fail_msg("%s: %s", report.issues[i].file, report.issues[i].text);
+    verify_report_free(&report);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_default_floor_is_the_larger_of_a_gibibyte_and_a_twentieth),
+        TEST(recording_is_paused_below_the_floor_and_continues_above_it),
+        TEST(a_session_stays_below_its_limit_and_says_what_it_dropped),
+        TEST(verify_takes_dropped_segments_for_a_loss_and_not_for_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
