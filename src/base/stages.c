@@ -44,7 +44,9 @@ static void *run(void *argument)
     size_t index = atomic_load(&stages->index);
     while (index < stages->plan->count) {
         const struct stage *stage = &stages->plan->stages[index];
-        atomic_store(&limit_ns, deadline_ns(stages, stage->hung_percent - reserve_percent));
+        atomic_store(&limit_ns, stage->hung_percent == STAGE_UNLIMITED
+                                    ? INT64_MAX
+                                    : deadline_ns(stages, stage->hung_percent - reserve_percent));
         stage->run(stages->user);
         if (!atomic_compare_exchange_strong(&stages->index, &index, index + 1))
             return NULL; /* given up; another thread has gone on */
@@ -63,10 +65,10 @@ static bool await(struct stages *stages, pthread_t thread)
         const char *call = NULL;
         int64_t now_ns = clock_mono_ns();
         bool is_hung = index < plan->count && now_ns >= deadline_ns(stages, plan->stages[index].hung_percent) &&
-                       watch_abandon(thread, &call);
+                       watch_abandon(thread, now_ns - plan->call_ns, &call);
         if (is_hung) /* in a later stage, perhaps; from now on it stays there */
             index = atomic_fetch_add(&stages->index, 1);
-        bool is_busy = !is_hung && index < plan->count &&
+        bool is_busy = !is_hung && index < plan->count && plan->stages[index].busy_percent != STAGE_UNLIMITED &&
                        now_ns >= deadline_ns(stages, plan->stages[index].busy_percent) &&
                        atomic_compare_exchange_strong(&stages->index, &index, index + 1);
         if (is_busy) {

@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When a stage is given up, in percent of the budget since the first one began. */
+enum { STAGE_UNLIMITED = 0 };
+
+/* When a stage is given up, in percent of the budget since the first one began. STAGE_UNLIMITED for both: only when one
+ * call takes longer than the plan's limit, and never elsewhere. */
 struct stage {
     void (*run)(void *user);
     unsigned hung_percent; /* while it is in a watched call: its thread never runs our code again */
@@ -27,6 +30,7 @@ struct stage_plan {
     const struct stage *stages;
     size_t count;
     const char *thread_name; /* at most 15 bytes */
+    int64_t call_ns;         /* a call that is younger does not hang */
     /* Called where stages_run was, before the next stage: this one was given up. call: NULL where it is not known. */
     void (*on_failure)(void *user, size_t index, enum stage_end end, const char *call);
 };

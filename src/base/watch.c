@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,14 @@
 enum { slot_count = 512, nesting_max = 8, hung_max = 16, join_step_us_max = 2000 };
 
 /* The state is the thread (pthread_t is the address of its control block) and in its lowest bits what it does. */
-enum { slot_free = 0, slot_claimed = 1, slot_in_call = 2, slot_abandoned = 3, slot_bits = 3 };
+enum {
+    slot_free = 0,
+    slot_claimed = 1,
+    slot_in_call = 2,
+    slot_judged = 3, /* somebody looks whether to abandon the thread; it waits if it wants to leave meanwhile */
+    slot_abandoned = 4,
+    slot_bits = 7
+};
 
 static struct slot {
     _Atomic uintptr_t state;
@@ -74,10 +82,13 @@ int watch_leave(int result)
     }
     if (!own.slot)
         return result;
-    uintptr_t expected = state_of(pthread_self(), slot_in_call);
-    bool is_free = atomic_compare_exchange_strong(&own.slot->state, &expected, slot_free);
-    while (!is_free) /* abandoned: what this thread would do next is no longer there */
-        pause();
+    uintptr_t in_call = state_of(pthread_self(), slot_in_call), found = in_call;
+    while (!atomic_compare_exchange_strong(&own.slot->state, &found, slot_free)) {
+        while (found == state_of(pthread_self(), slot_abandoned)) /* what it would do next is no longer there */
+            pause();
+        sched_yield();
+        found = in_call;
+    }
     own.slot = NULL;
     return result;
 }
@@ -89,12 +100,16 @@ static void note_hung(const char *call)
         atomic_store(&hung_calls[index], call);
 }
 
-bool watch_abandon(pthread_t thread, const char **call)
+bool watch_abandon(pthread_t thread, int64_t since_ns, const char **call)
 {
     for (uint32_t i = 0; i < slot_count; i++) {
         uintptr_t expected = state_of(thread, slot_in_call);
-        if (!atomic_compare_exchange_strong(&slots[i].state, &expected, state_of(thread, slot_abandoned)))
+        if (!atomic_compare_exchange_strong(&slots[i].state, &expected, state_of(thread, slot_judged)))
             continue;
+        bool is_old = atomic_load(&slots[i].since_ns) <= since_ns;
+        atomic_store(&slots[i].state, state_of(thread, is_old ? slot_abandoned : slot_in_call));
+        if (!is_old)
+            return false;
         *call = atomic_load(&slots[i].call);
         note_hung(*call);
         pthread_detach(thread);
@@ -108,7 +123,7 @@ enum watch_end watch_join(pthread_t thread, int64_t hung_ns, int64_t busy_ns, co
     useconds_t step_us = 20;
     while (pthread_tryjoin_np(thread, NULL)) {
         int64_t now_ns = clock_mono_ns();
-        if (now_ns >= hung_ns && watch_abandon(thread, call))
+        if (now_ns >= hung_ns && watch_abandon(thread, INT64_MAX, call))
             return WATCH_HUNG;
         if (now_ns >= busy_ns) {
             pthread_detach(thread);

@@ -28,8 +28,8 @@ enum watch_end {
 /* Waits for the end of a thread of ours (CLOCK_MONOTONIC): until hung_ns while it is in a call, until busy_ns while it is
  * elsewhere. Detaches it if it did not end. `call`, only where hung: the call. */
 enum watch_end watch_join(pthread_t thread, int64_t hung_ns, int64_t busy_ns, const char **call);
-/* Abandons and detaches a thread of ours that is in a call; false: it is in none. */
-bool watch_abandon(pthread_t thread, const char **call);
+/* Abandons and detaches a thread of ours that has been in a call since then (CLOCK_MONOTONIC); false: it is in none. */
+bool watch_abandon(pthread_t thread, int64_t since_ns, const char **call);
 
 /* The first call of an abandoned thread, ever, whose name begins with the prefix; NULL: none. What the prefix stands for
  * ("nvml") must not be called again in this process. Any thread. */

@@ -371,7 +371,6 @@ void collector_trace(struct collector *collector, struct trace_grant *grant)
         if (grant->status == GPUFL_OK && deep_is_wanted(&collector->options.deep) && !collector->options.other_profiler)
             start_deep(collector);
     }
-    collector_trace_amd(collector, &grant->amd);
 }
 
 gpufl_status collector_start(struct collector *collector)
@@ -379,39 +378,6 @@ gpufl_status collector_start(struct collector *collector)
     collector->has_thread =
         own_thread_start(&collector->thread, "gpufl-collector", OWN_THREAD_STACK_LARGE, run, collector);
     return collector->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
-}
-
-void collector_stop_deep(struct collector *collector)
-{
-    yielding_close(collector);
-    if (collector->deep && !collector->is_deep_over)
-        deep_stop(collector->deep);
-}
-
-void collector_stop_amd(struct collector *collector)
-{
-    struct amd_trace *amd = atomic_load(&collector->amd);
-    if (amd)
-        amd_trace_stop(amd);
-}
-
-void collector_stop_cupti(struct collector *collector)
-{
-    if (!collector->cupti)
-        return;
-    cupti_trace_stop(collector->cupti);
-    /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
-    if (buffer_pool_lent() > collector->lent_before)
-        recorder_lose(&collector->recorder, cupti_trace_is_stuck() ? LOSS_CUPTI_LEFT : LOSS_TAKEN_OVER, 1);
-}
-
-void collector_leave_engines(struct collector *collector)
-{
-    atomic_store(&collector->are_engines_left, true);
-    cupti_trace_damaged(CUPTI_STUCK);
-    cupti_listen_no_more();
-    if (collector->deep)
-        deep_give_up(collector->deep);
 }
 
 /* Reads and writes everything that is left, where the thread does so no more. */
@@ -461,11 +427,22 @@ enum watch_end collector_finish(struct collector *collector)
     return end;
 }
 
+void collector_free_engines(struct collector *collector)
+{
+    if (atomic_load(&collector->are_engines_left))
+        return;
+    if (deep_free(collector->deep))
+        collector->deep = NULL;
+    else
+        atomic_store(&collector->are_engines_left, true);
+}
+
 void collector_free(struct collector *collector)
 {
     if (!collector)
         return;
-    if (atomic_load(&collector->are_engines_left) || !deep_free(collector->deep))
+    collector_free_engines(collector);
+    if (atomic_load(&collector->are_engines_left))
         return; /* threads that are left in CUPTI have our recorder, names and kernels */
     amd_trace_free(atomic_load(&collector->amd));
     activity_joiner_free(collector->joiner);

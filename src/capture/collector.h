@@ -44,8 +44,11 @@ struct trace_grant {
     struct problem problem; /* why not, and what to do */
     struct amd_grant amd;
 };
-/* Starts CUPTI and rocprofiler when the options say so; failure is no failure of the session: see grant. */
+/* Starts CUPTI when the options say so; failure is no failure of the session: see grant. */
 void collector_trace(struct collector *collector, struct trace_grant *grant);
+/* Where collector_trace, or collector_trace_amd at the start, was abandoned: the session goes on without. */
+void collector_drop_cupti(struct collector *collector);
+void collector_drop_amd(struct collector *collector);
 /* HIP starts while the session runs: AMD's part joins it. Any thread, one at a time. */
 void collector_trace_amd(struct collector *collector, struct amd_grant *grant);
 /* Has on_news called soon, on the collector's thread. */
@@ -63,7 +66,8 @@ void collector_stop_cupti(struct collector *collector);
 void collector_leave_engines(struct collector *collector);
 /* WATCH_HUNG: the thread was abandoned in a call, and what it held is lost. Never WATCH_BUSY: it waits. */
 enum watch_end collector_finish(struct collector *collector);
-void collector_free(struct collector *collector); /* keeps what threads that were left may still use */
+void collector_free_engines(struct collector *collector); /* after collector_finish; calls CUPTI, too */
+void collector_free(struct collector *collector);         /* keeps what threads that were left may still use */
 /* In a forked child: nothing of it may be touched again. */
 void collector_abandon(struct collector *collector);
 

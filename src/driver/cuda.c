@@ -200,6 +200,17 @@ void *cuda_current_context(const struct cuda *cuda)
     return cuda->current && cuda->current(&context) == CUDA_ABI_SUCCESS ? context : NULL;
 }
 
+bool cuda_context_push(const struct cuda *cuda, void *context)
+{
+    return cuda->push_current && cuda->pop_current && cuda->push_current(context) == CUDA_ABI_SUCCESS;
+}
+
+void cuda_context_pop(const struct cuda *cuda)
+{
+    void *popped;
+    (void)cuda->pop_current(&popped);
+}
+
 bool cuda_synchronize(const struct cuda *cuda, void *context)
 {
     void *popped;

@@ -40,6 +40,9 @@ NODISCARD gpufl_status cuda_device_limits(const struct cuda *cuda, uint32_t devi
 void *cuda_primary_context(const struct cuda *cuda, int device_id);
 /* The calling thread's; NULL when it has none. */
 void *cuda_current_context(const struct cuda *cuda);
+/* Makes the context current on this thread; true: cuda_context_pop must follow. */
+bool cuda_context_push(const struct cuda *cuda, void *context);
+void cuda_context_pop(const struct cuda *cuda);
 
 /* Waits until the context has no work; false when the driver refuses. The calling thread's context stays what it was. */
 bool cuda_synchronize(const struct cuda *cuda, void *context);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding CUPTI, and what it says about itself. */
+#include "base/watch.h"
 #include "driver/cuda.h"
 #include "driver/cupti_table.h"
 
@@ -109,6 +110,10 @@ static gpufl_status bind_functions(struct cupti *cupti, struct problem *problem)
 gpufl_status cupti_load(struct cupti **out, struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
+    const char *hung = watch_hung("cu");
+    if (hung)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s did not return; CUPTI is not used again in this process",
+                           hung);
     pthread_mutex_lock(&load_lock);
     if (!the_cupti.version) {
         if (!the_cupti.library.handle)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/library.h"
 
+#include "base/clock.h"
+#include "base/own_thread.h"
 #include "driver/watched_calls.h"
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +172,38 @@ gpufl_status library_open(struct library *library, const struct library_search *
     return problem_set(problem, GPUFL_E_NOT_FOUND, "%s was not found (%s); install it%s%s", search->prefix,
                        attempt.error, search->path_variable ? " or set " : "",
                        search->path_variable ? search->path_variable : "");
+}
+
+enum { probe_wait_ms = 500, probe_step_us = 50 };
+enum probe_state { PROBE_BEGUN, PROBE_DONE, PROBE_LEFT };
+
+static void *probe_run(void *argument)
+{
+    _Atomic int *state = argument;
+    int begun = PROBE_BEGUN;
+    (void)dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD); /* takes the lock, and loads nothing */
+    if (!atomic_compare_exchange_strong(state, &begun, PROBE_DONE))
+        free(state);
+    return NULL;
+}
+
+bool library_loads_on_other_threads(void)
+{
+    pthread_t thread;
+    int begun = PROBE_BEGUN;
+    _Atomic int *state = calloc(1, sizeof *state);
+    if (!state || !own_thread_start(&thread, "gpufl-probe", OWN_THREAD_STACK_SMALL, probe_run, (void *)state)) {
+        free(state);
+        return false;
+    }
+    pthread_detach(thread);
+    int64_t until_ns = clock_mono_ns() + probe_wait_ms * INT64_C(1000000);
+    while (atomic_load(state) == PROBE_BEGUN && clock_mono_ns() < until_ns)
+        usleep(probe_step_us);
+    if (atomic_compare_exchange_strong(state, &begun, PROBE_LEFT))
+        return false;
+    free(state);
+    return true;
 }
 
 void *library_symbol(const struct library *library, const char *name)

@@ -30,6 +30,9 @@ bool library_find_site_packages(char *path, size_t size);
  * as before. NVML touches 13 MiB of them when it starts. For a process of our own, while nothing else calls the
  * library. Bytes given back. */
 size_t library_trim(const struct library *library);
+/* Whether another thread can load libraries now. Not while this thread is inside of a library's constructor: the loader's
+ * lock is then its own. */
+bool library_loads_on_other_threads(void);
 /* NULL when absent. A call of a function that a table of this folder names is watched, see base/watch.h. */
 void *library_symbol(const struct library *library, const char *name);
 

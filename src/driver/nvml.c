@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening NVML, and what does not change: which devices there are. */
+#include "base/watch.h"
 #include "driver/nvml_table.h"
 
 #include <stdio.h>
@@ -60,6 +61,10 @@ static gpufl_status open_devices(struct nvml *nvml, struct problem *problem)
 
 gpufl_status nvml_open(struct nvml **out, struct problem *problem)
 {
+    const char *hung = watch_hung("nvml");
+    if (hung)
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s did not return; NVML is not used again in this process",
+                           hung);
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");

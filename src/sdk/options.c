@@ -77,6 +77,7 @@ static const struct option_info option_table[] = {
      INT64_MAX},
     {"log_rotate_bytes", "GPUFL_LOG_ROTATE_BYTES", OPTION_INT64, FIELD(log_rotate_bytes), -1, 65536, INT64_MAX},
     {"log_rotate_after_ms", "GPUFL_LOG_ROTATE_AFTER_MS", OPTION_INT64, FIELD(log_rotate_after_ms), -1, 100, INT64_MAX},
+    {"start_timeout_ms", "GPUFL_START_TIMEOUT_MS", OPTION_INT32, FIELD(start_timeout_ms), -1, 100, 3600000},
     {"exit_timeout_ms", "GPUFL_EXIT_TIMEOUT_MS", OPTION_INT32, FIELD(exit_timeout_ms), -1, 100, 3600000},
     {"pc_sampling_mode", "GPUFL_PC_SAMPLING_MODE", OPTION_PC_MODE, FIELD(pc_sampling_mode), -1, 0, 0},
     {"pc_sampling_rate_hz", "GPUFL_PC_SAMPLING_RATE_HZ", OPTION_INT32, FIELD(pc_sampling_rate_hz), -1, 1, 10000000},
@@ -122,6 +123,7 @@ void options_set_defaults(struct options *options)
         .enable_external_correlation = true,
         .enable_synchronization = true,
         .system_sample_rate_ms = rate_unset,
+        .start_timeout_ms = 30000,
         .exit_timeout_ms = 3000,
         .min_free_bytes = DISK_SPACE_DEFAULT,
     };

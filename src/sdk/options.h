@@ -37,7 +37,7 @@ struct options {
     /* Not part of gpufl_options; environment or config file only. */
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;
-    int32_t exit_timeout_ms;
+    int32_t start_timeout_ms, exit_timeout_ms;
     enum { PC_MODE_CONTINUOUS, PC_MODE_SERIALIZED } pc_sampling_mode;
     int32_t pc_sampling_rate_hz, pc_sampling_period, pc_sampling_drain_ms, pc_sampling_share, pc_sampling_cycle_ms;
     char sass_metrics[2048], range_metrics[4096], range_scopes[1024], pm_metrics[4096];

@@ -2,7 +2,6 @@
 /* Life of the process's one session: start, join and leave, stop, exit, fork. */
 #include "sdk/session.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/message_socket.h"
 #include "base/stages.h"
@@ -15,6 +14,7 @@
 #include "driver/profiler_host.h"
 #include "logfile/session_dir.h"
 #include "sdk/amd_session.h"
+#include "sdk/bounded_start.h"
 #include "sdk/deep_options.h"
 #include "sdk/engine_choice.h"
 #include "sdk/options.h"
@@ -100,7 +100,8 @@ static void on_news(void *user)
                        collector_deep(session.collector), session.gpu_problem.text);
 }
 
-static gpufl_status open_parts(bool is_injected, struct problem *problem, struct problem *gpu_problem)
+static gpufl_status open_parts(bool is_injected, struct bytes *described, struct problem *problem,
+                               struct problem *gpu_problem)
 {
     const struct options *options = &session.options;
     const struct log_writer_options writer = writer_options_of(options, session.session_id);
@@ -117,7 +118,8 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .use_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA,
         .use_amd = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_AMD,
     };
-    status = system_sampler_start(&session.sampler, &sampler, gpu_problem);
+    status =
+        bounded_start_sampler(&session.sampler, &sampler, (uint32_t)options->start_timeout_ms, described, gpu_problem);
     if (status != GPUFL_OK)
         return problem_set(problem, status, "the system sampler could not start: %s", gpufl_status_string(status));
     unsigned features = CUPTI_TRACE_OVERHEAD | (options->enable_synchronization ? CUPTI_TRACE_SYNC : 0) |
@@ -142,9 +144,7 @@ static gpufl_status open_parts(bool is_injected, struct problem *problem, struct
         .sampler_user = session.sampler,
     };
     status = collector_make(&session.collector, &collector);
-    if (status != GPUFL_OK)
-        return problem_set(problem, status, "not enough memory to start a session");
-    return GPUFL_OK;
+    return status ? problem_set(problem, status, "not enough memory to start a session") : GPUFL_OK;
 }
 
 static void forget_parts(void)
@@ -165,12 +165,12 @@ static void close_parts(void)
 
 static void end_parts(void)
 {
-    struct session_parts parts = {.writer = session.writer,
-                                  .collector = session.collector,
-                                  .sampler = session.sampler,
-                                  .timeout_ms = (uint32_t)session.options.exit_timeout_ms};
-    memcpy(parts.session_id, session.session_id, sizeof parts.session_id);
-    memcpy(parts.app_name, session.options.app_name, sizeof parts.app_name);
+    const struct session_parts parts = {.writer = session.writer,
+                                        .collector = session.collector,
+                                        .sampler = session.sampler,
+                                        .session_id = session.session_id,
+                                        .app_name = session.options.app_name,
+                                        .timeout_ms = (uint32_t)session.options.exit_timeout_ms};
     session_end(&parts);
     forget_parts();
 }
@@ -267,26 +267,28 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     other_profilers_attend(session.options.exclusive);
     session_id_make(session.session_id);
     session.gpu_problem = (struct problem){""};
-    status = open_parts(is_injected, problem, &session.gpu_problem);
-    if (status == GPUFL_OK && !session_keeper_start())
+    struct bytes described = {0};
+    uint32_t hung_before = watch_hung_count();
+    status = open_parts(is_injected, &described, problem, &session.gpu_problem);
+    if (status == GPUFL_OK && !session_keeper_start(hung_before))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "gpufl's threads could not start");
     if (status != GPUFL_OK) {
         close_parts();
+        bytes_free(&described);
         return status;
     }
     struct recorder *recorder = collector_recorder(session.collector);
-    write_job_start(recorder, &session.options, session.sampler, session.dir, clock_log_ns());
+    write_job_start(recorder, &session.options, session.sampler, &described, session.dir);
+    bytes_free(&described);
     memset(&session.grant, 0, sizeof session.grant);
-    collector_trace(session.collector, &session.grant);
+    bounded_start_trace(session.collector, (uint32_t)session.options.start_timeout_ms, is_injected, &session.grant);
     session.engine = session.told_engine =
         engine_choose(&session.options, &session.grant, collector_deep(session.collector));
     write_capabilities(recorder, &session.options, session.engine, &session.grant, collector_deep(session.collector),
                        session.gpu_problem.text);
     offer_scopes();
     status = collector_start(session.collector);
-    if (status == GPUFL_OK)
-        status = system_sampler_run(session.sampler);
-    if (status != GPUFL_OK) {
+    if (status != GPUFL_OK || (status = system_sampler_run(session.sampler)) != GPUFL_OK) {
         end_parts();
         return problem_set(problem, status, "gpufl's threads could not start");
     }

@@ -27,6 +27,7 @@ struct keeper {
     pthread_t thread;
     _Atomic uint32_t state; /* enum keeper_state; futex word */
     struct session_parts parts;
+    char session_id[37], app_name[256];
     uint32_t hung_before;  /* calls of earlier sessions */
     const char *busy_call; /* of the program, which a stage waited for; NULL: none, or not known */
     /* A thread of the part may still run our code. */
@@ -83,11 +84,24 @@ static void finish_collector(void *user)
     atomic_store(&own->is_collector_done, collector_finish(own->parts.collector) == WATCH_ENDED);
 }
 
+static void free_engines(void *user)
+{
+    const struct keeper *own = user;
+    if (atomic_load(&own->is_collector_done))
+        collector_free_engines(own->parts.collector);
+}
+
 static void stop_sampler(void *user)
 {
     struct keeper *own = user;
     if (system_sampler_stop(own->parts.sampler) == WATCH_BUSY)
         atomic_store(&own->is_sampler_left, true);
+}
+
+/* A call that takes this long hangs, probably. */
+static const char *longest_call(const struct keeper *own)
+{
+    return watch_longest(clock_mono_ns() - own->parts.timeout_ms * INT64_C(100000));
 }
 
 /* "cuptiUnsubscribe, nvmlShutdown"; false: all calls have returned. */
@@ -98,8 +112,10 @@ static bool hung_calls(const struct keeper *own, char *text, size_t size)
     for (uint32_t i = own->hung_before; i < watch_hung_count() && used < size; i++)
         if (watch_hung_call(i))
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", watch_hung_call(i));
-    if (own->busy_call && used < size)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", own->busy_call);
+    /* The program's own threads are not abandoned; nor does the session wait for them, where it can do without. */
+    const char *busy_call = own->busy_call ? own->busy_call : longest_call(own);
+    if (busy_call && used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", busy_call);
     return used > 0 || atomic_load(&own->is_anything_left);
 }
 
@@ -140,17 +156,18 @@ static void close_writer(void *user)
     log_writer_close(own->parts.writer, left_ns > 0 ? (unsigned)(left_ns / 1000000) : 0);
 }
 
-enum { AT_SCOPES, AT_DEEP, AT_AMD, AT_CUPTI, AT_COLLECTOR, AT_SAMPLER, AT_END, AT_CLOSE, STAGE_COUNT };
+enum { AT_SCOPES, AT_DEEP, AT_AMD, AT_CUPTI, AT_COLLECTOR, AT_FREE, AT_SAMPLER, AT_END, AT_CLOSE, STAGE_COUNT };
 
 /* Most of the time is for the engine: PC sampling waits for the GPU's last samples. */
 static const struct stage stages[STAGE_COUNT] = {
     [AT_SCOPES] = {stop_scopes, 15, 15},
-    [AT_DEEP] = {stop_deep, 60, 65},
-    [AT_AMD] = {stop_amd, 66, 70},
-    [AT_CUPTI] = {stop_cupti, 74, 78},
-    [AT_COLLECTOR] = {finish_collector, 84, 88},
-    [AT_SAMPLER] = {stop_sampler, 90, 93},
-    [AT_END] = {write_end, 95, 97},
+    [AT_DEEP] = {stop_deep, 50, 55},
+    [AT_AMD] = {stop_amd, 60, 64},
+    [AT_CUPTI] = {stop_cupti, 68, 72},
+    [AT_COLLECTOR] = {finish_collector, 74, 80},
+    [AT_FREE] = {free_engines, 78, 82},
+    [AT_SAMPLER] = {stop_sampler, 82, 85},
+    [AT_END] = {write_end, 93, 96},
     [AT_CLOSE] = {close_writer, 100, 100},
 };
 
@@ -158,18 +175,20 @@ static const struct stage stages[STAGE_COUNT] = {
 
 static void on_failure(void *user, size_t index, enum stage_end end, const char *call)
 {
-    static const char *const names[STAGE_COUNT] = {"ending scopes",   "stopping the engine", "stopping rocprofiler",
-                                                   "stopping CUPTI",  "writing the records", "stopping sampling",
-                                                   "writing the end", "closing the files"};
+    static const char *const names[STAGE_COUNT] = {
+        [AT_SCOPES] = "ending scopes",      [AT_DEEP] = "stopping the engine",      [AT_AMD] = "stopping rocprofiler",
+        [AT_CUPTI] = "stopping CUPTI",      [AT_COLLECTOR] = "writing the records", [AT_FREE] = "freeing the engine",
+        [AT_SAMPLER] = "stopping sampling", [AT_END] = "writing the end",           [AT_CLOSE] = "closing the files",
+    };
     struct keeper *own = user;
     if (end == STAGE_BUSY) {
         atomic_store(&own->is_anything_left, true);
         if (!own->busy_call)
-            own->busy_call = call = watch_longest(clock_mono_ns() - own->parts.timeout_ms * INT64_C(100000));
+            own->busy_call = call = longest_call(own);
     }
     log_message(GPUFL_LOG_WARNING, "%s took too long (%s); the session ends without it", names[index],
                 call ? call : "call unknown");
-    if (index <= AT_CUPTI)
+    if (index <= AT_CUPTI || index == AT_FREE)
         collector_leave_engines(own->parts.collector);
     else if (index == AT_COLLECTOR && end == STAGE_BUSY)
         atomic_store(&own->is_collector_left, true);
@@ -179,7 +198,7 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
 
 static void *keeper_main(void *argument)
 {
-    static const struct stage_plan plan = {stages, STAGE_COUNT, "gpufl-end", on_failure};
+    static const struct stage_plan plan = {stages, STAGE_COUNT, "gpufl-end", 0, on_failure};
     struct keeper *own = argument;
     while (atomic_load(&own->state) == KEEPER_WAITS)
         futex_wait(&own->state, KEEPER_WAITS, INT64_MAX);
@@ -190,12 +209,12 @@ static void *keeper_main(void *argument)
 
 /* ---- on the thread that starts or ends the session ---- */
 
-bool session_keeper_start(void)
+bool session_keeper_start(uint32_t hung_before)
 {
     keeper = calloc(1, sizeof *keeper);
     if (!keeper)
         return false;
-    keeper->hung_before = watch_hung_count();
+    keeper->hung_before = hung_before;
     if (own_thread_start(&keeper->thread, "gpufl-keeper", OWN_THREAD_STACK_SMALL, keeper_main, keeper))
         return true;
     free(keeper);
@@ -214,6 +233,10 @@ void session_end(const struct session_parts *parts)
     int64_t timeout_ns = parts->timeout_ms * INT64_C(1000000);
     keeper = NULL;
     own->parts = *parts;
+    snprintf(own->session_id, sizeof own->session_id, "%s", parts->session_id);
+    snprintf(own->app_name, sizeof own->app_name, "%s", parts->app_name);
+    own->parts.session_id = own->session_id;
+    own->parts.app_name = own->app_name;
     own->deadline_ns = clock_mono_ns() + timeout_ns;
     int64_t give_up_ns = own->deadline_ns + timeout_ns / 4; /* for a keeper that got no time on a busy machine */
     state_set(own, KEEPER_ASKED);

@@ -15,12 +15,12 @@ struct session_parts {
     struct log_writer *writer;
     struct collector *collector;
     struct system_sampler *sampler;
-    char session_id[37], app_name[256];
+    const char *session_id, *app_name; /* copied */
     uint32_t timeout_ms;
 };
 
-/* Starts the keeper; false: no thread or memory for it. */
-bool session_keeper_start(void);
+/* Starts the keeper; false: no thread or memory for it. hung_before: watch_hung_count() when the session began to start. */
+bool session_keeper_start(uint32_t hung_before);
 /* Ends and frees all parts, those that hang excepted, and the keeper. Waits for at most timeout_ms, and a little more where
  * the machine is busy. */
 void session_end(const struct session_parts *parts);

@@ -43,6 +43,16 @@ void session_mutex_unlock(void)
     pthread_mutex_unlock(&mutex);
 }
 
+void session_mutex_borrow(void)
+{
+    is_own = true;
+}
+
+void session_mutex_give_back(void)
+{
+    is_own = false;
+}
+
 bool session_mutex_is_own(void)
 {
     return is_own;

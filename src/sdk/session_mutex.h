@@ -12,6 +12,9 @@ void session_mutex_lock(void);
 bool session_mutex_trylock(void);
 bool session_mutex_lock_in_time(void); /* false: somebody has held it for two seconds */
 void session_mutex_unlock(void);
+/* On a thread that works for the one that holds it, and that this one waits for. */
+void session_mutex_borrow(void);
+void session_mutex_give_back(void);
 bool session_mutex_is_own(void); /* this thread holds it */
 
 /* The handlers of fork. Before: takes it, but not when this thread has it already, and not for ever. After: whether it

@@ -31,11 +31,9 @@ static const char *wire_engine(gpufl_engine engine, bool is_amd)
     return names[engine];
 }
 
-void write_job_start(struct recorder *recorder, const struct options *options, struct system_sampler *sampler,
-                     const char *session_dir, int64_t now_ns)
+void write_job_start(struct recorder *recorder, const struct options *options, const struct system_sampler *sampler,
+                     const struct bytes *described, const char *session_dir)
 {
-    struct bytes system = {0};
-    system_sampler_describe(sampler, &system);
     const struct session_frame frame = {
         .dir = session_dir,
         .session_kind = options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace",
@@ -43,8 +41,7 @@ void write_job_start(struct recorder *recorder, const struct options *options, s
         .driver_version = system_sampler_driver_version(sampler),
         .cuda_driver_version = system_sampler_cuda_version(sampler),
     };
-    session_frame_start(recorder, &frame, &system, now_ns);
-    bytes_free(&system);
+    session_frame_start(recorder, &frame, described, clock_log_ns());
 }
 
 struct capability {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faults.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,9 +72,30 @@ void fault_text(const char *name, char *out, size_t size)
     snprintf(out, size, "%s", fault != NULL ? fault->value : "");
 }
 
+static int calls_fd = -1;
+static pthread_once_t calls_opened = PTHREAD_ONCE_INIT;
+
+static void calls_open(void)
+{
+    const char *path = getenv("FAKE_CALLS");
+    if (path != NULL)
+        calls_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+}
+
+/* A line of the file FAKE_CALLS: the function, behind a '!' where it never returns. */
+static void call_note(const char *function, int is_hung)
+{
+    char line[96];
+    pthread_once(&calls_opened, calls_open);
+    int size = snprintf(line, sizeof line, "%s%s\n", is_hung ? "!" : "", function);
+    if (calls_fd >= 0 && write(calls_fd, line, (size_t)size) != size)
+        abort();
+}
+
 int fault_result(const char *function)
 {
     pthread_once(&parsed, faults_parse);
+    call_note(function, 0);
     for (int i = 0; i < fault_count; i++) {
         struct fault *fault = &faults[i];
         if (!fault->is_failure || strcmp(fault->name, function) != 0)
@@ -81,6 +103,8 @@ int fault_result(const char *function)
         long call = atomic_fetch_add(&fault->calls, 1) + 1;
         if (fault->call_number && fault->call_number != call)
             continue;
+        if (fault->result == HANGS)
+            call_note(function, 1);
         while (fault->result == HANGS)
             pause();
         return (int)fault->result;

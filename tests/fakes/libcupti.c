@@ -109,6 +109,7 @@ int cuptiGetTimestamp(uint64_t *timestamp)
 
 int cuptiGetResultString(uint32_t result, const char **text)
 {
+    (void)fault_result("cuptiGetResultString");
     static const struct {
         uint32_t result;
         const char *text;
@@ -233,6 +234,9 @@ int cuptiActivityFlushPeriod(uint32_t milliseconds)
 
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 {
+    int fault = fault_result("cuptiActivityGetNextRecord");
+    if (fault != CUPTI_ABI_SUCCESS)
+        return fault;
     if (buffer == NULL || record == NULL)
         return CUPTI_INVALID_PARAMETER;
     size_t at = 0;
@@ -323,12 +327,14 @@ int cuptiActivityEnableLatencyTimestamps(uint8_t enable)
 
 int cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id)
 {
-    return external_push(kind, id);
+    int result = fault_result("cuptiActivityPushExternalCorrelationId");
+    return result != CUPTI_ABI_SUCCESS ? result : external_push(kind, id);
 }
 
 int cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t *last_id)
 {
-    return external_pop(kind, last_id);
+    int result = fault_result("cuptiActivityPopExternalCorrelationId");
+    return result != CUPTI_ABI_SUCCESS ? result : external_pop(kind, last_id);
 }
 
 int cuptiFinalize(void)

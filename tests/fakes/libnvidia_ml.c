@@ -137,6 +137,9 @@ int nvmlInit_v2(void)
 
 int nvmlShutdown(void)
 {
+    int result = fault_result("nvmlShutdown");
+    if (result != NVML_ABI_SUCCESS)
+        return result;
     if (atomic_load(&init_count) == 0)
         return NVML_ABI_UNINITIALIZED;
     atomic_fetch_sub(&init_count, 1);
@@ -145,6 +148,7 @@ int nvmlShutdown(void)
 
 const char *nvmlErrorString(int result)
 {
+    (void)fault_result("nvmlErrorString");
     switch (result) {
     case NVML_ABI_SUCCESS:
         return "The operation was successful";
@@ -454,8 +458,9 @@ int nvmlGpmSampleAlloc(void **sample)
 
 int nvmlGpmSampleFree(void *sample)
 {
+    int result = fault_result("nvmlGpmSampleFree");
     free(sample);
-    return NVML_ABI_SUCCESS;
+    return result;
 }
 
 int nvmlGpmSampleGet(void *device, void *sample)

@@ -159,6 +159,7 @@ FAKE_API int rocprofiler_get_version(uint32_t *major, uint32_t *minor, uint32_t 
 
 FAKE_API const char *rocprofiler_get_status_name(int status)
 {
+    (void)fault_result("rocprofiler_get_status_name");
     return status == STATUS_LOCKED ? "ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED" : "ROCPROFILER_STATUS_ERROR";
 }
 
@@ -325,7 +326,7 @@ FAKE_API int rocprofiler_configure_callback_tracing_service(struct rocprofiler_a
 FAKE_API int FAKE_COUNTING_SERVICE(struct rocprofiler_abi_id context, struct rocprofiler_abi_id buffer,
                                    rocprofiler_abi_counting_callback callback, void *user)
 {
-    int status = configuring("rocprofiler_counting_service");
+    int status = configuring(NAME_OF(FAKE_COUNTING_SERVICE));
     struct service *service = service_add(context, FAKE_KIND_COUNTING, &status);
     if (!service)
         return status;

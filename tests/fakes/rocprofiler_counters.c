@@ -99,7 +99,7 @@ FAKE_API int FAKE_CREATE_CONFIG(struct rocprofiler_abi_id agent, struct rocprofi
                                 struct rocprofiler_abi_id *config)
 {
     (void)agent;
-    int fault = fault_result("rocprofiler_create_counter_config");
+    int fault = fault_result(NAME_OF(FAKE_CREATE_CONFIG));
     if (fault)
         return fault;
     if (!fits(wanted, count))
@@ -116,7 +116,8 @@ FAKE_API int FAKE_CREATE_CONFIG(struct rocprofiler_abi_id agent, struct rocprofi
 
 FAKE_API int FAKE_DESTROY_CONFIG(struct rocprofiler_abi_id config)
 {
-    return config.handle ? 0 : 1;
+    int fault = fault_result(NAME_OF(FAKE_DESTROY_CONFIG));
+    return fault ? fault : config.handle ? 0 : 1;
 }
 
 static size_t parts_of(const struct counter *counter)

@@ -8,6 +8,10 @@
 #include "driver/rocprofiler_abi.h"
 #include "fake_gpu.h"
 
+/* The name of a function that a macro names. */
+#define NAME_OF(function) NAME_OF_EXPANDED(function)
+#define NAME_OF_EXPANDED(function) #function
+
 enum { FAKE_AMD_CPU = 100, FAKE_AMD_GPU = 200 /* + its number */ };
 
 struct fake_hip_launch {

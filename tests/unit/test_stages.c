@@ -89,7 +89,7 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
 static void run_stages(void (*second)(void *user), void (*third)(void *user))
 {
     const struct stage stages[] = {{run_a, 20, 30}, {second, 40, 50}, {third, 60, 70}, {run_c, 100, 100}};
-    const struct stage_plan plan = {stages, sizeof stages / sizeof *stages, "stages", on_failure};
+    const struct stage_plan plan = {stages, sizeof stages / sizeof *stages, "stages", 0, on_failure};
     memset(&seen, 0, sizeof seen);
     stages_run(&plan, &seen, BUDGET_NS);
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a start that call GPU libraries. Each runs on a separate thread,
+ * which is abandoned where one call takes longer than the limit: the session then
+ * begins without that library. The caller holds the session's mutex. */
+#ifndef GPUFL_SDK_BOUNDED_START_H
+#define GPUFL_SDK_BOUNDED_START_H
+
+#include "capture/collector.h"
+#include "capture/system_sampler.h"
+
+/* Makes the sampler and describes the machine for job_start. gpu_problem: also which call did not return. */
+NODISCARD gpufl_status bounded_start_sampler(struct system_sampler **out, const struct system_sampler_options *options,
+                                             uint32_t limit_ms, struct bytes *described, struct problem *gpu_problem);
+/* collector_trace. is_injected: CUDA is being initialized by this thread, and CUPTI may want what it holds; so it is called
+ * here, without a limit. */
+void bounded_start_trace(struct collector *collector, uint32_t limit_ms, bool is_injected, struct trace_grant *grant);
+
+#endif
