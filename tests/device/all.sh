@@ -45,6 +45,7 @@ step_command() { # NAME SECONDS: runs it
     memory) STEPS=memory MEMORY_S=$(($2 - 60)) "$here/run.sh" "$build" "$work" "$mine" deep_check.py ;;
     matrix | slowdown) python3 "$here/${1/slowdown/slowdown_check}.py" "$build" "$work" "$mine" ;;
     monitor) "$here/run.sh" "$build" "$work" "$mine" monitor_check.py ;;
+    coexist) python3 "$here/coexist_check.py" "$build" "$work/coexist" ;;
     python) PYTHONPATH=$build/python python3 "$here/python_check.py" "$mine" ;;
     cupti-python) PYTHONPATH=$build/python python3 "$here/cupti_python_check.py" ;;
     examples) python3 "$here/examples_check.py" "$build" "$work/examples" "$mine" ;;
