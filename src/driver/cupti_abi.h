@@ -250,6 +250,7 @@ struct cupti_abi_subscriber_params {
     size_t old_name_size;
 };
 
+typedef uint64_t cupti_abi_timestamp_fn(void); /* nanoseconds by any clock */
 typedef void cupti_abi_buffer_request_fn(uint8_t **buffer, size_t *size, size_t *max_records);
 typedef void cupti_abi_buffer_complete_fn(void *context, uint32_t stream_id, uint8_t *buffer, size_t size,
                                           size_t valid);

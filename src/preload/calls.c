@@ -142,6 +142,13 @@ int cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value)
                        : attribute_put_off(attribute, size, value);
 }
 
+/* Kineto calls it before it enables anything: CUPTI would give gpufl's records times of that clock. */
+int cuptiActivityRegisterTimestampCallback(cupti_abi_timestamp_fn *now)
+{
+    clock_put_off(now);
+    return use_is_on() ? CALL(cuptiActivityRegisterTimestampCallback, now) : CUPTI_ABI_SUCCESS;
+}
+
 int cuptiActivityFlushAll(uint32_t flag)
 {
     if (!use_is_on())

@@ -39,6 +39,7 @@ static struct {
     const struct preload_listener *listener;
     char profiler[64];
     struct attribute attributes[attributes_max]; /* as the program set them while CUPTI was gpufl's */
+    cupti_abi_timestamp_fn *now;                 /* NULL: CUPTI's own clock */
     uint64_t kinds;
     int others;
     /* Records that CUPTI has of kinds that are disabled since come with the next flush: Kineto disables, does other things,
@@ -159,6 +160,8 @@ static int catch_up(void)
     for (uint32_t i = 0; i < attributes_max; i++)
         if (users.attributes[i].size)
             (void)REAL(cuptiActivitySetAttribute)(i, &users.attributes[i].size, &users.attributes[i].value);
+    if (users.now && REAL(cuptiActivityRegisterTimestampCallback))
+        (void)REAL(cuptiActivityRegisterTimestampCallback)(users.now);
     if (atomic_load(&client_request))
         result = REAL(cuptiActivityRegisterCallbacks)(on_request, on_complete);
     return result;
@@ -306,6 +309,13 @@ int attribute_put_off(uint32_t attribute, const size_t *size, const void *value)
     memcpy(&users.attributes[attribute].value, value, *size);
     pthread_mutex_unlock(&state_mutex);
     return CUPTI_ABI_SUCCESS;
+}
+
+void clock_put_off(cupti_abi_timestamp_fn *now)
+{
+    pthread_mutex_lock(&state_mutex);
+    users.now = now;
+    pthread_mutex_unlock(&state_mutex);
 }
 
 bool subscription_is(const void *handle)

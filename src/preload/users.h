@@ -33,6 +33,8 @@ void use_forget(void);           /* cuptiFinalize */
 int buffers_register(cupti_abi_buffer_request_fn *request, cupti_abi_buffer_complete_fn *complete);
 /* An attribute of the activity API that is set while gpufl has CUPTI: CUPTI gets it when the use begins. */
 int attribute_put_off(uint32_t attribute, const size_t *size, const void *value);
+/* The clock of the program's records: CUPTI gets it whenever a use begins. */
+void clock_put_off(cupti_abi_timestamp_fn *now);
 int subscription_open(void **handle, cupti_abi_callback_fn *callback, void *user);
 int subscription_close(void);
 bool subscription_is(const void *handle);

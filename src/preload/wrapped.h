@@ -25,6 +25,7 @@
     X(cuptiActivityDisable, (uint32_t kind))                                                             \
     X(cuptiActivityDisableContext, (void *context, uint32_t kind))                                       \
     X(cuptiActivitySetAttribute, (uint32_t attribute, size_t * size, void *value))                       \
+    X(cuptiActivityRegisterTimestampCallback, (cupti_abi_timestamp_fn * now))                            \
     X(cuptiActivityFlushAll, (uint32_t flag))                                                            \
     X(cuptiFinalize, (void))
 

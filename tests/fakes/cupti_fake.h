@@ -17,6 +17,7 @@ FAKE_API int cuptiActivityGetAttribute(uint32_t attribute, size_t *size, void *v
 FAKE_API int cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id);
 FAKE_API int cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t *last_id);
 FAKE_API int cuptiActivityEnableLatencyTimestamps(uint8_t enable);
+FAKE_API int cuptiActivityRegisterTimestampCallback(cupti_abi_timestamp_fn *now);
 FAKE_API int cuptiGetCallbackName(uint32_t domain, uint32_t cbid, const char **name);
 
 /* CUptiResult, beyond what the product names */

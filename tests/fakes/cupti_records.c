@@ -16,6 +16,7 @@ enum { EXTERNAL_KINDS = 6, EXTERNAL_DEPTH = 64 };
 static atomic_ullong kinds_enabled;                        /* bit per kind */
 static atomic_ullong calls_enabled[2][CALL_ID_LIMIT / 64]; /* [is runtime], bit per callback id */
 static atomic_bool has_system_thread_ids;
+static _Atomic(cupti_abi_timestamp_fn *) client_clock;
 static _Thread_local struct {
     uint64_t ids[EXTERNAL_KINDS][EXTERNAL_DEPTH];
     uint32_t depth[EXTERNAL_KINDS];
@@ -26,6 +27,17 @@ uint64_t clock_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void records_set_clock(cupti_abi_timestamp_fn *now)
+{
+    atomic_store(&client_clock, now);
+}
+
+uint64_t record_time(uint64_t wall_ns)
+{
+    cupti_abi_timestamp_fn *now = atomic_load(&client_clock);
+    return now != NULL && wall_ns != 0 ? wall_ns + (now() - clock_now_ns()) : wall_ns;
 }
 
 uint32_t cupti_version_played(void)

@@ -22,6 +22,10 @@ bool record_make_absurd(uint64_t n, void *record, size_t *size);
 /* Asking for a buffer takes time, which CUPTI reports in the new buffer. */
 void record_make_request_overhead(uint64_t start_ns, uint64_t end_ns, void *record, size_t *size);
 
+/* A moment of the GPU by the clock of the registered function (cuptiActivityRegisterTimestampCallback in
+ * cupti_activity.h: all records have it, CUPTI brings the GPU's times to it); 0 stays 0. */
+uint64_t record_time(uint64_t wall_ns);
+void records_set_clock(cupti_abi_timestamp_fn *now); /* NULL: CLOCK_REALTIME, as after cuptiFinalize */
 void records_set_system_thread_ids(bool is_system);
 void records_set_latency(bool is_enabled);
 int external_push(uint32_t kind, uint64_t id);

@@ -337,6 +337,14 @@ int cuptiActivityPopExternalCorrelationId(uint32_t kind, uint64_t *last_id)
     return result != CUPTI_ABI_SUCCESS ? result : external_pop(kind, last_id);
 }
 
+int cuptiActivityRegisterTimestampCallback(cupti_abi_timestamp_fn *now)
+{
+    int result = fault_result("cuptiActivityRegisterTimestampCallback");
+    if (result == CUPTI_ABI_SUCCESS)
+        records_set_clock(now);
+    return result;
+}
+
 int cuptiFinalize(void)
 {
     int result = fault_result("cuptiFinalize");
@@ -351,6 +359,7 @@ int cuptiFinalize(void)
     for (uint32_t kind = 1; kind <= CUPTI_ABI_KIND_LAST_KNOWN; kind++)
         (void)cuptiActivityDisable(kind);
     callbacks_reset();
+    records_set_clock(NULL);
     pthread_mutex_lock(&attach_lock);
     if (driver_set_tracer != NULL)
         driver_set_tracer(NULL);

@@ -2,7 +2,8 @@
 /* A CUDA program with a profiler of its own, which uses CUPTI as well-known ones
  * do, by --style:
  *   kineto  PyTorch's libkineto (CuptiActivityApi.cpp, CuptiCallbackApi.cpp): one subscription for the life of the
- *           process, with callbacks of contexts; each profile registers, enables kinds, disables them, and flushes some
+ *           process, with callbacks of contexts; each profile registers, sets its own clock (CuptiTimestamp.cpp) and leaves
+ *           out records of other times, enables kinds, disables them, and flushes some
  *           time later, while the program goes on. Only of GPU work, so that CUPTI has asked for no buffer until then
  *   xla     JAX (cupti_tracer.cc): each profile subscribes, enables callbacks and kinds; disables, flushes, unsubscribes
  *   proton  Triton (CuptiProfiler.cpp): flushes before it disables; unsubscribes and finalizes
@@ -16,22 +17,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { AFTER_DISABLE = 5, BUFFER_BYTES = 65536, RESOURCE_CONTEXT_CREATED = 1, LAUNCH_KERNEL = 211 };
 
-#define FUNCTIONS(X)                  \
-    X(cuptiSubscribe)                 \
-    X(cuptiUnsubscribe)               \
-    X(cuptiEnableCallback)            \
-    X(cuptiActivityRegisterCallbacks) \
-    X(cuptiActivityEnable)            \
-    X(cuptiActivityDisable)           \
-    X(cuptiActivityFlushAll)          \
-    X(cuptiActivityGetNextRecord)     \
+#define FUNCTIONS(X)                          \
+    X(cuptiSubscribe)                         \
+    X(cuptiUnsubscribe)                       \
+    X(cuptiEnableCallback)                    \
+    X(cuptiActivityRegisterCallbacks)         \
+    X(cuptiActivityRegisterTimestampCallback) \
+    X(cuptiActivityEnable)                    \
+    X(cuptiActivityDisable)                   \
+    X(cuptiActivityFlushAll)                  \
+    X(cuptiActivityGetNextRecord)             \
     X(cuptiFinalize)
 
 #define PROTOTYPE(member, symbol, parameters) extern int symbol parameters;
 CUPTI_ABI_FUNCTIONS(PROTOTYPE)
+extern int cuptiActivityRegisterTimestampCallback(cupti_abi_timestamp_fn *now);
 
 static struct {
 #define MEMBER(symbol) __typeof__(&symbol) symbol;
@@ -46,6 +50,15 @@ static atomic_uint kernels_seen, calls_seen, buffers_out, failures;
 static void *subscriber;
 static struct fake_kernel kernel = {"_Z4workPf", 32, 0, 0, 5000};
 static struct fake_image image = {FAKE_IMAGE_MAGIC, 1, &kernel};
+
+/* A clock of its own, as Kineto's is the CPU's counter. */
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+static atomic_ullong profile_start_ns, profile_end_ns; /* by it; 0: records of any time */
 
 static void load_cupti(void)
 {
@@ -74,12 +87,20 @@ static void request(uint8_t **buffer, size_t *size, size_t *max_records)
     atomic_fetch_add(&buffers_out, 1);
 }
 
+static bool is_in_profile(const void *record)
+{
+    struct cupti_abi_kernel kernel_record;
+    memcpy(&kernel_record, record, offsetof(struct cupti_abi_kernel, end) + sizeof kernel_record.end);
+    uint64_t start_ns = atomic_load(&profile_start_ns), end_ns = atomic_load(&profile_end_ns);
+    return !start_ns || (kernel_record.start >= start_ns && (!end_ns || kernel_record.start <= end_ns));
+}
+
 static void complete(void *context, uint32_t stream_id, uint8_t *buffer, size_t size, size_t valid)
 {
     void *record = NULL;
     (void)context, (void)stream_id, (void)size;
     while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_ABI_SUCCESS)
-        if (*(uint32_t *)record == CUPTI_ABI_KIND_CONCURRENT_KERNEL)
+        if (*(uint32_t *)record == CUPTI_ABI_KIND_CONCURRENT_KERNEL && is_in_profile(record))
             atomic_fetch_add(&kernels_seen, 1);
     free(buffer);
     atomic_fetch_sub(&buffers_out, 1);
@@ -128,6 +149,11 @@ static void profile(const char *style, int launches)
     bool is_kineto = !strcmp(style, "kineto"), is_proton = !strcmp(style, "proton");
     if (!is_kineto)
         subscribe(true);
+    if (is_kineto) {
+        check(cupti.cuptiActivityRegisterTimestampCallback(now_ns), "cuptiActivityRegisterTimestampCallback");
+        atomic_store(&profile_end_ns, 0);
+        atomic_store(&profile_start_ns, now_ns());
+    }
     check(cupti.cuptiActivityRegisterCallbacks(request, complete), "cuptiActivityRegisterCallbacks");
     for (int i = 0; i < kind_count; i++)
         check(cupti.cuptiActivityEnable(kinds[i]), "cuptiActivityEnable");
@@ -135,8 +161,10 @@ static void profile(const char *style, int launches)
     if (is_proton)
         flush();
     disable();
-    if (is_kineto)
+    if (is_kineto) {
+        atomic_store(&profile_end_ns, now_ns());
         launch(AFTER_DISABLE);
+    }
     if (!is_proton)
         flush();
     if (!is_kineto)
