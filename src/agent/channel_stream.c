@@ -228,9 +228,10 @@ static enum walk_result take_line(struct walk *walk, const char *text, size_t si
     }
     if (number > walk->last)
         return WALK_FULL;
-    bool is_good = is_readable && wire_line_make(&window->line, text, size);
-    if (window->line.text.failed)
+    gpufl_status status = is_readable ? wire_line_make(&window->line, text, size) : GPUFL_E_DAMAGED;
+    if (status == GPUFL_E_NO_MEMORY)
         return WALK_NO_MEMORY;
+    bool is_good = status == GPUFL_OK;
     enum walk_result result = is_good ? take_good_line(walk, number) : WALK_ON;
     if (result != WALK_ON)
         return result;

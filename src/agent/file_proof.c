@@ -43,7 +43,9 @@ static void prove_line(struct proving *proving, const char *text, size_t size)
     struct json_document document = {0};
     char reason[LINE_REASON_SIZE];
     bool was_broken = proving->is_broken;
-    proving->is_broken = !log_line_decode(&line, &proving->view, &document, text, size, reason);
+    gpufl_status status = log_line_decode(&line, &proving->view, &document, text, size, reason);
+    proving->is_broken = status != GPUFL_OK;
+    proving->is_foreign |= status == GPUFL_E_NO_MEMORY; /* what it is nobody knows */
     if (!proving->is_broken) {
         enum line_session whose = log_line_session(&line, proving->state->session_id);
         bool is_end = line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false);

@@ -89,9 +89,10 @@ static enum stream_result read_unpublished(struct stream_window *window, const s
     size_t size;
     while (is_good && has_memory && (result = line_source_next(&lines, &text, &size)) != LINE_NO_MORE &&
            result != LINE_FAILED) {
-        if (result == LINE_TOO_LONG || !wire_line_make(&window->line, text, size)) {
+        gpufl_status status = result == LINE_TOO_LONG ? GPUFL_E_DAMAGED : wire_line_make(&window->line, text, size);
+        if (status) {
             window->left_out_lines += result != LINE_UNENDED;
-            has_memory = !window->line.text.failed;
+            has_memory = status != GPUFL_E_NO_MEMORY;
             continue;
         }
         window->window.lines++;

@@ -153,7 +153,7 @@ static uint64_t lines_take(struct live_kernels *live, struct live_program *progr
         struct log_line line = {.channel = CHANNEL_DEVICE};
         struct json_document document = {0};
         char reason[LINE_REASON_SIZE];
-        if (!log_line_decode(&line, &live->view, &document, line_text, line_size, reason))
+        if (log_line_decode(&line, &live->view, &document, line_text, line_size, reason))
             continue;
         if (line.type == RECORD_KERNEL_EVENT_BATCH)
             kernels += kernels_take(program, line.batch);

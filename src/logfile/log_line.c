@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-bool log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document, const char *text,
-                     size_t size, char reason[LINE_REASON_SIZE])
+gpufl_status log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document,
+                             const char *text, size_t size, char reason[LINE_REASON_SIZE])
 {
     struct line_end end = line_end_read(text, size);
     if (end.crc == LINE_CRC_BAD) {
         snprintf(reason, LINE_REASON_SIZE, "its CRC does not match");
-        return false;
+        return GPUFL_E_DAMAGED;
     }
     struct json_error error = {0};
     enum record_type type = line_type_guess(text, size);
@@ -25,7 +25,7 @@ bool log_line_decode(struct log_line *line, struct batch_view *view, struct json
         const struct json_value *name = status ? NULL : json_member(document->root, "type");
         if (!status && (!name || name->kind != JSON_STRING)) {
             snprintf(reason, LINE_REASON_SIZE, "it is not a record: it has no type");
-            return false;
+            return GPUFL_E_DAMAGED;
         }
         type = status ? RECORD_UNKNOWN : record_type_of(name->text, name->text_size);
         line->type_name = status ? "" : name->text;
@@ -35,7 +35,7 @@ bool log_line_decode(struct log_line *line, struct batch_view *view, struct json
     if (status) {
         snprintf(reason, LINE_REASON_SIZE, "byte %" PRIu32 ": %s", error.column,
                  error.text[0] ? error.text : "not readable");
-        return false;
+        return status == GPUFL_E_NO_MEMORY ? status : GPUFL_E_DAMAGED;
     }
     bool is_batch = record_catalogue[type].is_batch;
     line->type = type = is_batch ? view->info->type : type;
@@ -46,9 +46,9 @@ bool log_line_decode(struct log_line *line, struct batch_view *view, struct json
     line->seq = is_batch ? view->seq : json_get_int(document->root, "seq", -1);
     if (line->seq >= 0 && end.crc == LINE_CRC_NONE) {
         snprintf(reason, LINE_REASON_SIZE, "it has lost its CRC");
-        return false;
+        return GPUFL_E_DAMAGED;
     }
-    return true;
+    return GPUFL_OK;
 }
 
 size_t log_line_identity(const struct log_line *line, char key[LINE_IDENTITY_MAX])

@@ -9,9 +9,10 @@
 enum { LINE_REASON_SIZE = 256, LINE_IDENTITY_MAX = 256 };
 
 /* text: without LF. Batches go to view, everything else to document, which is the caller's to free; line points
- * into them and keeps its place (channel, file, line). False with the reason when the line is damaged. */
-bool log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document, const char *text,
-                     size_t size, char reason[LINE_REASON_SIZE]);
+ * into them and keeps its place (channel, file, line). GPUFL_E_DAMAGED with the reason; GPUFL_E_NO_MEMORY: nothing is
+ * known of the line. */
+NODISCARD gpufl_status log_line_decode(struct log_line *line, struct batch_view *view, struct json_document *document,
+                                       const char *text, size_t size, char reason[LINE_REASON_SIZE]);
 
 /* Some lines are written to several channels and count once: the size of the key that such a line shares with its
  * repetitions, 0 for every other line. */

@@ -36,6 +36,7 @@ struct reader {
     const struct session_file *file;
     uint64_t line;
     bool is_stopped;
+    bool has_no_memory; /* and is stopped therefore: nothing is known of a line */
     /* of the channel being read */
     uint64_t next_seq;
     uint64_t damaged_since; /* damaged lines since the last good seq: they explain a gap */
@@ -134,11 +135,8 @@ static bool is_repetition(struct reader *reader, const struct log_line *line)
 {
     char key[LINE_IDENTITY_MAX];
     size_t size = log_line_identity(line, key);
-    if (!size)
-        return false;
-    bool is_new = true;
-    intern_id(&reader->seen, key, size, &is_new);
-    return !is_new;
+    bool is_new = false;
+    return size && intern_id(&reader->seen, key, size, &is_new) && !is_new;
 }
 
 void log_summary_add(struct log_summary *summary, const struct log_line *line)
@@ -168,12 +166,15 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
     struct json_document document = {0};
     char reason[LINE_REASON_SIZE];
     reader->summary->lines++;
-    if (log_line_decode(&line, &reader->view, &document, text, size, reason)) {
+    gpufl_status status = log_line_decode(&line, &reader->view, &document, text, size, reason);
+    if (status == GPUFL_OK) {
         bool is_synthetic = line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false);
         settle_damage(reader, is_synthetic);
         reader->has_end |= line.type == RECORD_SHUTDOWN && !is_synthetic;
         if (follow_seq(reader, &line))
             deliver(reader, &line);
+    } else if (status == GPUFL_E_NO_MEMORY) {
+        reader->has_no_memory = reader->is_stopped = true;
     } else if (!is_tail || !is_last_file) {
         add_damage(reader, reason);
     } else if (!reader->summary->is_live) {
@@ -384,7 +385,7 @@ static bool deliver_job_start(struct reader *reader, const struct session_file *
             struct json_document document = {0};
             char reason[LINE_REASON_SIZE];
             is_found = line_type_guess(text, size) == RECORD_JOB_START &&
-                       log_line_decode(&line, &reader->view, &document, text, size, reason) &&
+                       !log_line_decode(&line, &reader->view, &document, text, size, reason) &&
                        line.type == RECORD_JOB_START;
             if (is_found)
                 deliver(reader, &line);
@@ -451,6 +452,7 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
         find_job_start(&reader);
         for (int i = 0; i < CHANNEL_COUNT && !status && !reader.is_stopped; i++)
             status = read_channel(&reader, channel_order[i]);
+        status = reader.has_no_memory ? GPUFL_E_NO_MEMORY : status;
         if (status)
             problem_set(problem, status, "no memory to read %s", path);
         else

@@ -219,9 +219,15 @@ static void line_read(struct ingest_body *body, enum body_line kind, uint64_t nu
     struct log_line line = {.line = number, .file = "", .type_name = ""};
     struct json_document document = {0};
     char reason[LINE_REASON_SIZE];
-    if (!log_line_decode(&line, &body->view, &document, text, size, reason)) {
+    gpufl_status decoded = log_line_decode(&line, &body->view, &document, text, size, reason);
+    if (decoded == GPUFL_E_NO_MEMORY) {
+        body->has_failed = true;
+        refuse_by_store(&body->answer, decoded, &(struct problem){""});
+    } else if (decoded) {
         line_reject(body, number, record_catalogue[line_type_guess(text, size)].name,
                     kind == BODY_LINE_UNENDED ? "it ends in the middle" : reason, text, size);
+    }
+    if (decoded) {
         json_free(&document);
         return;
     }

@@ -203,10 +203,8 @@ static bool is_repetition(struct reading *reading, const struct log_line *line)
 {
     char key[LINE_IDENTITY_MAX];
     size_t size = log_line_identity(line, key);
-    bool is_new = true;
-    if (size)
-        intern_id(&reading->seen, key, size, &is_new);
-    return !is_new;
+    bool is_new = false;
+    return size && intern_id(&reading->seen, key, size, &is_new) && !is_new;
 }
 
 static gpufl_status records_deliver(struct reading *reading, const struct stored_segment *segment,
@@ -225,12 +223,12 @@ static gpufl_status records_deliver(struct reading *reading, const struct stored
         struct batch_view view = {0};
         struct json_document document = {0};
         char reason[LINE_REASON_SIZE];
-        bool is_good = newline && log_line_decode(&line, &view, &document, at, (size_t)(newline - at), reason);
-        if (is_good && line.object && !is_repetition(reading, &line))
+        status =
+            newline ? log_line_decode(&line, &view, &document, at, (size_t)(newline - at), reason) : GPUFL_E_DAMAGED;
+        if (!status && line.object && !is_repetition(reading, &line))
             reading->is_stopped = !reading->on_line(reading->user, &line);
         json_free(&document);
         batch_view_free(&view);
-        status = is_good ? GPUFL_OK : GPUFL_E_DAMAGED;
         at = newline ? newline + 1 : end;
     }
     return status ? problem_set(problem, status, "segment %lld (records) cannot be read", (long long)segment->segment)

@@ -45,16 +45,16 @@ void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* Makes `text` the source's next line; false when it cannot be sent. */
-static bool line_take(struct window_source *source, const char *text, size_t size)
+/* Makes `text` the source's next line. GPUFL_E_DAMAGED: it cannot be sent. */
+static gpufl_status line_take(struct window_source *source, const char *text, size_t size)
 {
-    bool is_good = wire_line_make(&source->line, text, size);
-    if (is_good && source->is_after_damage && source->line.is_synthetic) {
+    gpufl_status status = wire_line_make(&source->line, text, size);
+    if (status == GPUFL_OK && source->is_after_damage && source->line.is_synthetic) {
         /* Whoever noted the end of a killed program closed its torn line first. */
         source->damaged_lines--;
         source->has_torn_tail = true;
     }
-    return is_good;
+    return status;
 }
 
 /* Fills source->line. WINDOW_READY: there is one. */
@@ -74,8 +74,9 @@ static enum window_result line_read(struct window_source *source)
                      source->lines.reason);
             return WINDOW_FAILED;
         }
-        source->has_line = result != LINE_TOO_LONG && line_take(source, text, size);
-        if (source->line.text.failed) {
+        gpufl_status status = result == LINE_TOO_LONG ? GPUFL_E_DAMAGED : line_take(source, text, size);
+        source->has_line = status == GPUFL_OK;
+        if (status == GPUFL_E_NO_MEMORY) {
             snprintf(source->reason, sizeof source->reason, "line %" PRIu64 ": no memory for it", source->line_number);
             return WINDOW_FAILED;
         }

@@ -15,8 +15,8 @@ struct wire_line {
     bool is_synthetic; /* a shutdown record that somebody else wrote for the program */
 };
 
-/* text: without LF. False when the line is damaged and cannot be sent; line->text.failed: no memory. */
-bool wire_line_make(struct wire_line *line, const char *text, size_t size);
+/* text: without LF. GPUFL_E_DAMAGED: the line cannot be sent; GPUFL_E_NO_MEMORY: not now. */
+NODISCARD gpufl_status wire_line_make(struct wire_line *line, const char *text, size_t size);
 void wire_line_free(struct wire_line *line);
 
 #endif

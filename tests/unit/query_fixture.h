@@ -37,7 +37,7 @@ static inline void fixture_ingest_file(struct store_write *write, const struct s
         struct log_line line = {.channel = file->channel, .file = file->name};
         struct json_document document = {0};
         char reason[LINE_REASON_SIZE];
-        if (log_line_decode(&line, &view, &document, text, size, reason) &&
+        if (!log_line_decode(&line, &view, &document, text, size, reason) &&
             store_write_line(write, &line, text, size, NULL, &problem) != GPUFL_OK)
             fail_msg("%s", problem.text);
         json_free(&document);

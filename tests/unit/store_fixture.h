@@ -92,7 +92,7 @@ static inline void delivery_line(struct delivery *delivery, enum channel channel
     struct log_line line = {.channel = channel, .file = ""};
     struct json_document document = {0};
     char reason[LINE_REASON_SIZE];
-    if (log_line_decode(&line, &delivery->view, &document, text, size, reason) && delivery->write)
+    if (!log_line_decode(&line, &delivery->view, &document, text, size, reason) && delivery->write)
         MUST(store_write_line(delivery->write, &line, text, size, NULL, &problem));
     json_free(&document);
     delivery->lines_in_window++;

@@ -140,7 +140,7 @@ static void write_record(const char *id, const char *text)
     struct store_written written;
     enum store_delivery delivery;
     char reason[LINE_REASON_SIZE];
-    assert_true(log_line_decode(&line, &view, &document, text, strlen(text), reason));
+    assert_false(log_line_decode(&line, &view, &document, text, strlen(text), reason));
     if (store_write_begin(app.store, &identity, &write, &delivery, &problem) ||
         store_write_line(write, &line, text, strlen(text), NULL, &problem) ||
         store_write_commit(write, &written, &problem))

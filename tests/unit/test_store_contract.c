@@ -210,7 +210,7 @@ static gpufl_status put_line(struct store_write *write, enum channel channel, co
     struct json_document document = {0};
     struct batch_view view = {0};
     char reason[LINE_REASON_SIZE];
-    assert_true(log_line_decode(&line, &view, &document, text, strlen(text), reason));
+    assert_false(log_line_decode(&line, &view, &document, text, strlen(text), reason));
     line.seq = seq;
     gpufl_status status = store_write_line(write, &line, text, strlen(text), NULL, NULL);
     json_free(&document);

@@ -308,7 +308,7 @@ static struct store_written record_write(struct store *store, const char *window
     MUST(store_write_begin(store, &identity, &write, &written.delivery, &problem));
     if (written.delivery != STORE_NEW)
         return written;
-    assert_true(log_line_decode(&line, &view, &document, text, sizeof text - 1, reason));
+    assert_false(log_line_decode(&line, &view, &document, text, sizeof text - 1, reason));
     line.seq = number;
     MUST(store_write_line(write, &line, text, sizeof text - 1, NULL, &problem));
     MUST(store_write_commit(write, &written, &problem));
