@@ -92,13 +92,12 @@ static void add_session(void *user, const char *dir)
         return;
     uint32_t slot = find_slot(agent);
     struct agent_session *session = slot == UINT32_MAX ? NULL : malloc(sizeof *session);
-    if (!session)
-        return;
-    agent_session_init(session, dir);
-    if (!slot_map_put(&agent->dirs, dir, slot)) {
+    if (!session || !slot_map_put(&agent->dirs, dir, slot)) {
+        agent->discovery.is_incomplete = true;
         free(session);
         return;
     }
+    agent_session_init(session, dir);
     session->is_watched = discovery_watch(&agent->discovery, dir, (int32_t)slot);
     agent->sessions[slot] = session;
 }
@@ -151,7 +150,7 @@ static bool claim(struct agent *agent, uint32_t slot)
         agent->sessions[slot_map_get(&agent->session_ids, session->sender.session_id)] = NULL;
         free(other);
     }
-    return slot_map_put(&agent->session_ids, session->sender.session_id, slot);
+    return true;
 }
 
 /* Those whose first directory is gone are read anew, with what the server has of them by now. */
@@ -169,7 +168,7 @@ static void reconsider_duplicates(struct agent *agent)
 
 static void scan(struct agent *agent)
 {
-    agent->discovery.is_changed = false;
+    agent->discovery.is_changed = agent->discovery.is_incomplete = false;
     agent->has_too_many = false;
     agent->free_hint = 0;
     tidy_maps(agent);
@@ -195,7 +194,10 @@ static bool identify(struct agent *agent, uint32_t slot)
     if (status)
         return false;
     session->is_duplicate = !claim(agent, slot);
-    return !session->is_duplicate;
+    if (session->is_duplicate || slot_map_put(&agent->session_ids, session->sender.session_id, slot))
+        return !session->is_duplicate;
+    log_message(GPUFL_LOG_ERROR, "%s: no memory for it now; it waits", session->dir);
+    return session->is_identified = false;
 }
 
 /* When the session is to be looked at next. */
@@ -272,7 +274,7 @@ static void count_sessions(struct agent *agent)
         }
         tracked++;
         bool is_waiting = !session->is_drained || (!session->is_live && !session->state.is_complete);
-        waiting += is_waiting && (session->bytes || !session->is_identified);
+        waiting += is_waiting && (session->bytes || !session->is_identified || session->is_unread);
         bytes += session->bytes;
         backlog += session->is_drained ? 0 : session->backlog_bytes;
     }
@@ -356,6 +358,10 @@ static gpufl_status run_once(struct agent *agent, struct problem *problem)
 {
     gpufl_status roots_status = check_roots(agent, problem);
     scan(agent);
+    if (agent->discovery.is_incomplete && !roots_status)
+        roots_status = problem_set(problem, GPUFL_E_NO_MEMORY,
+                                   "not every session could be looked for: no memory, or a "
+                                   "directory cannot be listed; run it again");
     while (!is_stopping(agent)) {
         enum step_result result = run_round(agent);
         if (result == STEP_IDLE)

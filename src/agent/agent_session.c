@@ -419,7 +419,9 @@ enum step_result agent_session_step(struct agent_session *session, const struct 
     session->due_ns = 0;
     look_at_lock(session);
     gpufl_status status = look_at(session, work, &look, &problem);
+    session->is_unread = status != GPUFL_OK;
     if (status) {
+        session->is_drained = false;
         if (status != GPUFL_E_NOT_FOUND)
             tell_once(session, GPUFL_LOG_WARNING, problem.text);
         schedule(session, work, false);

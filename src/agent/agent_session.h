@@ -37,6 +37,7 @@ struct agent_session {
     bool is_live;                     /* its program may still write: the lock was held, or not to be seen */
     bool is_dirty;                    /* something changed since */
     bool is_unsaved;
+    bool is_unread;          /* the last look at it failed */
     bool is_drained;         /* nothing was left to send at the last look */
     bool is_watched;         /* changes are told; else it is looked at from time to time */
     int64_t due_ns;          /* mono; when it is looked at without a change */

@@ -76,8 +76,10 @@ static bool is_session(int parent_fd, const char *name)
 static void search_directory(const struct search *search, const char *path, int depth)
 {
     DIR *dir = opendir(path);
-    if (!dir)
+    if (!dir) {
+        search->discovery->is_incomplete |= errno != ENOENT && errno != ENOTDIR && errno != EACCES;
         return;
+    }
     watch(search->discovery, path, OWNER_ROOTS);
     struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) {
@@ -114,10 +116,12 @@ void discovery_scan(struct discovery *discovery, const char *root, void (*on_ses
 {
     const struct search search = {discovery, on_session, user};
     struct session_files files;
-    if (strlen(root) < 512 && session_files_list(&files, root, NULL) == GPUFL_OK) {
+    gpufl_status status = strlen(root) < 512 ? session_files_list(&files, root, NULL) : GPUFL_E_NOT_FOUND;
+    if (status == GPUFL_OK) {
         session_files_free(&files);
         on_session(user, root);
     }
+    discovery->is_incomplete |= status == GPUFL_E_NO_MEMORY;
     search_directory(&search, root, 1);
 }
 

@@ -15,7 +15,8 @@ struct discovery {
     int fd;          /* owned; -1: no inotify */
     int32_t *owners; /* owned; by watch: the session's slot, OWNER_ROOTS for a directory above sessions, OWNER_NONE */
     size_t owner_count;
-    bool is_changed; /* directories above sessions */
+    bool is_changed;    /* directories above sessions */
+    bool is_incomplete; /* a scan could not look everywhere, and whoever scans says so */
 };
 
 void discovery_open(struct discovery *discovery);
