@@ -33,9 +33,17 @@ static void change(struct deep_grants *grants, enum deep_part part, gpufl_status
     atomic_store(&grants->has_news, true);
 }
 
+/* A part that ran out of memory may have had no words for it. */
+static const struct problem *in_words(gpufl_status status, const struct problem *problem)
+{
+    static const struct problem no_memory = {"there is no memory for it"};
+    return status == GPUFL_E_NO_MEMORY && !problem->text[0] ? &no_memory : problem;
+}
+
 void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_status status,
                         const struct problem *problem)
 {
+    problem = in_words(status, problem);
     pthread_mutex_lock(&grants->mutex);
     enum deep_state state = grants->grants[part].state;
     bool is_news = state == DEEP_WAITING || (status == GPUFL_OK && state == DEEP_REFUSED);
@@ -49,6 +57,7 @@ void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_s
 void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_status status,
                         const struct problem *problem)
 {
+    problem = in_words(status, problem);
     pthread_mutex_lock(&grants->mutex);
     if (grants->grants[part].state == DEEP_RUNNING)
         change(grants, part, status, problem);

@@ -108,9 +108,8 @@ struct bytes *recorder_begin(struct recorder *recorder, enum record_type type)
 void recorder_end(struct recorder *recorder, enum record_type type)
 {
     enum channel channel = record_catalogue[type].channel;
-    if (recorder->line.failed)
-        return;
-    /* A line that could not be written is counted by the writer and becomes a loss record later. */
+    /* A line that could not be written, or for which memory ran out, is counted by the writer and becomes a loss record
+     * later. */
     if (channel == CHANNEL_COUNT)
         (void)log_writer_line_all(recorder->writer, recorder->channels, type, &recorder->line);
     else
@@ -185,8 +184,7 @@ static void write_batch(struct recorder *recorder, enum record_type type)
     uint64_t rows = batch->row_count;
     bytes_clear(&recorder->line);
     batch_encode(batch, recorder->session_id, "", &recorder->line);
-    if (!recorder->line.failed)
-        (void)log_writer_line(recorder->writer, record_catalogue[type].channel, type, &recorder->line, rows);
+    (void)log_writer_line(recorder->writer, record_catalogue[type].channel, type, &recorder->line, rows);
 }
 
 int64_t *recorder_row(struct recorder *recorder, enum record_type type, int64_t time_ns)

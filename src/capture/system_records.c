@@ -95,11 +95,10 @@ static struct bytes *line_begin(struct system_records *records, enum record_type
     return line;
 }
 
-/* The writer counts lines that it could not write; they become loss records there. */
+/* The writer counts lines that it could not write, and those for which memory ran out; they become loss records there. */
 static void line_end(struct system_records *records, enum record_type type, uint64_t rows)
 {
-    if (!records->line.failed)
-        (void)log_writer_line(records->writer, CHANNEL_SYSTEM, type, &records->line, rows);
+    (void)log_writer_line(records->writer, CHANNEL_SYSTEM, type, &records->line, rows);
 }
 
 static void batch_write(struct system_records *records, struct batch *batch)
