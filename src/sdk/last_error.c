@@ -4,9 +4,16 @@
 
 static _Thread_local struct problem last_problem;
 
+void problem_complete(struct problem *problem, gpufl_status status)
+{
+    if (status != GPUFL_OK && !problem->text[0])
+        problem_set(problem, status, "%s", gpufl_status_string(status));
+}
+
 gpufl_status session_fail(gpufl_status status, const struct problem *problem)
 {
     last_problem = *problem;
+    problem_complete(&last_problem, status);
     return status;
 }
 

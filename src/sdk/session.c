@@ -309,6 +309,7 @@ static gpufl_status join_session(const gpufl_options *given, bool is_injected, s
     gpufl_status status = GPUFL_OK;
     if (!session.is_running)
         status = start_locked(given, is_injected, problem);
+    problem_complete(problem, status);
     if (status == GPUFL_OK) {
         session.users++;
         session.is_injected |= is_injected;

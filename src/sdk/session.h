@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 
+/* Where a step failed without words, as those that ran out of memory do: the status in words. */
+void problem_complete(struct problem *problem, gpufl_status status);
 /* Sets the calling thread's gpufl_last_error text and returns the status. */
 gpufl_status session_fail(gpufl_status status, const struct problem *problem);
 /* Whether the last init said that gpufl is to do nothing: then no other call does anything either. */
