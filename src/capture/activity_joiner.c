@@ -289,8 +289,7 @@ void activity_joiner_launch(struct activity_joiner *joiner, const struct launch_
     bytes_clear(&joiner->symbol);
     bytes_append(&joiner->symbol, event->symbol, event->symbol_size);
     bytes_append_char(&joiner->symbol, '\0');
-    if (joiner->symbol.failed)
-        recorder_lose(joiner->options.recorder, LOSS_KERNEL_NAMES, 1);
+    recorder_lose(joiner->options.recorder, LOSS_KERNEL_NAMES, joiner->symbol.failed);
     uint32_t kernel_id = joiner->symbol.failed ? 0 : launches_name(joiner->launches, joiner->symbol.data);
     int64_t *row = recorder_row(joiner->options.recorder, RECORD_LAUNCH_EVENT_BATCH, time_ns);
     row[LAUNCH_KERNEL_ID] = kernel_id;
