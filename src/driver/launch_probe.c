@@ -42,12 +42,16 @@ static gpufl_status probe_bind(struct probe *probe, struct problem *problem)
     const struct library_search search = {"libcuda.so", "GPUFL_CUDA_PATH", NULL, names};
     struct library library = {0};
     struct problem cause = {""};
-    if (library_open(&library, &search, &cause) != GPUFL_OK)
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "no NVIDIA driver: %s", cause.text);
+    if (library_open(&library, &search, &cause) != GPUFL_OK) {
+        problem_set(problem, GPUFL_E_NO_DRIVER, "no NVIDIA driver: %s", cause.text);
+        return GPUFL_E_NO_DRIVER;
+    }
 #define PROBE_BIND(member, symbol, parameters)                                          \
     probe->member = __extension__(int(*) parameters) library_symbol(&library, #symbol); \
-    if (!probe->member)                                                                 \
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "%s has no " #symbol, library.path);
+    if (!probe->member) {                                                               \
+        problem_set(problem, GPUFL_E_NO_DRIVER, "%s has no " #symbol, library.path);    \
+        return GPUFL_E_NO_DRIVER;                                                       \
+    }
     PROBE_FUNCTIONS(PROBE_BIND)
 #undef PROBE_BIND
     return GPUFL_OK;
