@@ -59,6 +59,7 @@ SHUTDOWN = 'shutdown'
 DICTIONARY_UPDATE = 'dictionary_update'
 CAPTURE_CAPABILITIES = 'capture_capabilities'
 CLOCK_SYNC = 'clock_sync'
+GIVEN_NAME = 'given_name'
 LOSS = 'loss'
 OVERHEAD = 'overhead'
 SYSTEM_START = 'system_start'
@@ -257,7 +258,7 @@ BATCHES: Dict[str, Batch] = {
         )),
     SCOPE_EVENT_BATCH: Batch(
         SCOPE_EVENT_BATCH, 3, 'scope',
-        'scope begin and end, host time',
+        'scope begin and end, host time; a mark ends where it begins',
         (
             Column('dt_ns', 'i64', False, False, ''),
             Column('scope_instance_id', 'u64', False, False, 'from 1'),
@@ -271,6 +272,11 @@ BATCHES: Dict[str, Batch] = {
             Column('parent_id', 'u64', False, False, 'scope_instance_id, 0 none'),
             Column('tag_id', 'u32', False, False, 'tag_dict, 0 none'),
             Column('source', 'u8', False, False, 'enum scope_source'),
+            Column('category', 'u32', False, True, 'NVTX, 0 none; given_name has the names of categories'),
+            Column('color', 'u32', True, True, 'NVTX: ARGB'),
+            Column('payload_type', 'u8', False, True, 'NVTX: enum payload_type'),
+            Column('payload_int', 'i64', True, True, 'the payload when it is an integer; a u64 of 2^63 or more is written minus 2^64'),
+            Column('payload_real', 'f64', True, True, 'the payload when it is a floating-point number'),
         )),
     PROFILE_SAMPLE_BATCH: Batch(
         PROFILE_SAMPLE_BATCH, 1, 'scope',
@@ -393,6 +399,7 @@ EVENTS: Dict[str, Event] = {
     DICTIONARY_UPDATE: Event(DICTIONARY_UPDATE, 'by dictionary', 'new dictionary entries, before the first batch that uses them'),
     CAPTURE_CAPABILITIES: Event(CAPTURE_CAPABILITIES, 'all', 'what was asked for and what was granted, with the reason'),
     CLOCK_SYNC: Event(CLOCK_SYNC, 'system', 'one reading of every clock at one moment, so that times can be moved between them; written each few seconds, and at once when the wall clock was set'),
+    GIVEN_NAME: Event(GIVEN_NAME, 'scope', 'a name that the program gave with NVTX; a later one of the same kind, id and domain replaces it'),
     LOSS: Event(LOSS, 'system', 'something was not recorded'),
     OVERHEAD: Event(OVERHEAD, 'system', 'what profiling cost so far (cumulative)'),
     SYSTEM_START: Event(SYSTEM_START, 'system', 'sampling window opened by name'),
@@ -441,7 +448,8 @@ ENUMS: Dict[str, Dict[int, str]] = {
     'sync_type': {1: 'event synchronize', 2: 'stream wait event', 3: 'stream synchronize', 4: 'context synchronize'},
     'memory_op': {1: 'alloc', 2: 'free'},
     'scope_event': {0: 'begin', 1: 'end', 2: 'continuation open', 3: 'continuation close'},
-    'scope_source': {0: 'user', 1: 'nvtx push/pop', 2: 'nvtx start/end', 3: 'roctx push/pop', 4: 'roctx start/stop', 5: 'roctx mark'},
+    'scope_source': {0: 'user', 1: 'nvtx push/pop', 2: 'nvtx start/end', 3: 'roctx push/pop', 4: 'roctx start/stop', 5: 'roctx mark', 6: 'nvtx mark'},
+    'payload_type': {0: 'none', 1: 'u64', 2: 'i64', 3: 'double', 4: 'u32', 5: 'i32', 6: 'float'},
     'limiter': {0: 'unknown', 1: 'registers', 2: 'shared memory', 3: 'warps', 4: 'blocks', 5: 'grid size'},
     'sample_kind': {0: 'pc sampling', 1: 'sass metric', 2: 'isa source map'},
 }

@@ -201,15 +201,16 @@ bool deep_wants_scopes(const struct deep *deep)
     return deep->ranges && !deep->options.settings.is_range_per_kernel;
 }
 
-void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size)
+void deep_scope(struct deep *deep, bool is_begin, uint32_t stack, const char *name, size_t name_size)
 {
     struct cuda *cuda;
     void *context = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_current_context(cuda) : NULL;
     if (is_begin) {
-        range_counters_scope(deep->ranges, true, scope_path_push(name, name_size), 0, context);
+        range_counters_scope_begin(deep->ranges, scope_path_push(stack, name, name_size), 0, context);
     } else {
-        range_counters_scope(deep->ranges, false, NULL, 0, context);
-        scope_path_pop();
+        int later = scope_path_pop(stack);
+        if (later >= 0)
+            range_counters_scope_end(deep->ranges, (uint32_t)later);
     }
 }
 

@@ -48,9 +48,9 @@ struct deep_grants *deep_grants(struct deep *deep);
 gpufl_engine deep_engine(struct deep *deep); /* that the grants amount to */
 /* False: kernel tracing is paused for the whole run, launches are recorded without times. */
 bool deep_times_kernels(struct deep *deep);
-/* Whether scopes are to be told; then every edge of every scope, on its thread. */
+/* Whether scopes are to be told; then every edge of every scope, on its thread. stack: enum scope_stack. */
 bool deep_wants_scopes(const struct deep *deep);
-void deep_scope(struct deep *deep, bool is_begin, const char *name, size_t name_size);
+void deep_scope(struct deep *deep, bool is_begin, uint32_t stack, const char *name, size_t name_size);
 /* Writes what is ready. complete_ns: all kernel records until then have been read; graph_kernels: those of graphs so far. */
 void deep_round(struct deep *deep, int64_t complete_ns, uint64_t graph_kernels);
 /* Around each flush of CUPTI's records, on the collector's thread; false: it must not be done now. */

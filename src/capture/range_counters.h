@@ -46,10 +46,11 @@ NODISCARD gpufl_status range_counters_attach(struct range_counters *counters, co
 /* The context is about to go: reads what it has counted. Unknown contexts are ignored. */
 void range_counters_detach(struct range_counters *counters, void *context);
 
-/* Every edge of every scope, on its thread. path: names from the outside in, separated by '|' (begin only);
- * scope_key: what the log calls this instance, 0 when not known; context: the thread's current one or NULL. */
-void range_counters_scope(struct range_counters *counters, bool is_begin, const char *path, uint64_t scope_key,
-                          void *context);
+/* Every edge of every scope, on its thread. path: names from the outside in, separated by '|'; scope_key: what the log
+ * calls this instance, 0 when not known; context: the thread's current one or NULL. */
+void range_counters_scope_begin(struct range_counters *counters, const char *path, uint64_t scope_key, void *context);
+/* later: how many scopes of the thread that began after this one are still open. */
+void range_counters_scope_end(struct range_counters *counters, uint32_t later);
 /* Entry to and exit from each launch of the process, on its thread, in both modes. */
 void range_counters_launch(struct range_counters *counters, const struct launch_call *call, bool is_enter,
                            uint32_t thread_id, int64_t now_ns);

@@ -378,18 +378,8 @@ static void scope_begin(struct range_counters *counters, struct range_thread *th
     thread->instance = context->instance;
 }
 
-void range_counters_scope(struct range_counters *counters, bool is_begin, const char *path, uint64_t scope_key,
-                          void *handle)
+static void measured_scope_end(struct range_thread *thread)
 {
-    struct range_thread *thread = range_thread_state(counters);
-    if (counters->mode != RANGE_PER_SCOPE)
-        return;
-    if (is_begin) {
-        scope_begin(counters, thread, path ? path : "", scope_key, handle);
-        return;
-    }
-    if (!thread->depth || --thread->depth != thread->open_depth || !thread->scope_context)
-        return; /* begun before this engine, or not measured */
     struct range_context *context = thread->scope_context;
     thread->scope_context = NULL;
     uint64_t start_ticks = clock_ticks();
@@ -399,4 +389,23 @@ void range_counters_scope(struct range_counters *counters, bool is_begin, const 
     pthread_mutex_unlock(&context->lock);
     user_time_since(USER_TIME_SWITCHES, start_ticks);
     range_context_give(context);
+}
+
+void range_counters_scope_begin(struct range_counters *counters, const char *path, uint64_t scope_key, void *handle)
+{
+    struct range_thread *thread = range_thread_state(counters);
+    if (counters->mode == RANGE_PER_SCOPE)
+        scope_begin(counters, thread, path ? path : "", scope_key, handle);
+}
+
+void range_counters_scope_end(struct range_counters *counters, uint32_t later)
+{
+    struct range_thread *thread = range_thread_state(counters);
+    if (counters->mode != RANGE_PER_SCOPE || later >= thread->depth)
+        return; /* or begun before this engine */
+    uint32_t depth = --thread->depth - later;
+    if (thread->scope_context && depth < thread->open_depth)
+        thread->open_depth--;
+    else if (thread->scope_context && depth == thread->open_depth)
+        measured_scope_end(thread);
 }

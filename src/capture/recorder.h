@@ -42,6 +42,14 @@
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
     X(LOSS_SCOPE_DEPTH, "scope_too_deep", "scope_event_batch",                                                       \
       "scopes inside 8192 others of their thread; their work belongs to the innermost scope that was kept")          \
+    X(LOSS_OPEN_RANGES, "open_ranges", "scope_event_batch",                                                          \
+      "ends of ranges that were open beside 16384 others, or without memory for them")                               \
+    X(LOSS_NVTX_STRINGS, "nvtx_strings_full", "scope_name_dict",                                                     \
+      "ranges and marks without their name: it is among more than 65536 registered strings or 16 MiB of them")       \
+    X(LOSS_NVTX_DOMAINS, "nvtx_domains_full", "scope_event_batch",                                                   \
+      "ranges that were pushed in a domain beyond the first 125 of the program")                                     \
+    X(LOSS_GIVEN_NAMES, "given_names_full", "given_name",                                                            \
+      "names of threads, streams and categories that came faster than they could be written")                        \
     X(LOSS_SCOPE_THREADS, "too_many_threads", "scope_event_batch",                                                   \
       "scopes of threads that got no ring, because 1024 others had one")                                             \
     X(LOSS_CALL_THREADS, "call_threads", "api_time",                                                                 \

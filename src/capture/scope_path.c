@@ -8,10 +8,14 @@
 
 enum { path_bytes = 2048, depth_max = 64 };
 
+enum { level_left = UINT16_MAX }; /* instead of a stack: it ended before scopes that began in it */
+
 struct scope_path {
     char text[path_bytes];
-    uint16_t ends[depth_max]; /* length of the text before each level */
-    uint32_t depth;           /* may be more than depth_max: deeper levels are counted, not named */
+    uint16_t ends[depth_max];   /* length of the text before each level */
+    uint16_t stacks[depth_max]; /* of each level, or level_left */
+    uint32_t depth;
+    uint32_t deeper, deeper_of_stack[SCOPE_STACK_COUNT]; /* open scopes inside of those: counted, not named */
 };
 
 /* Not thread-local memory: a library that is loaded late has only a few bytes of that. */
@@ -32,15 +36,19 @@ static struct scope_path *path_of_thread(void)
     return path;
 }
 
-const char *scope_path_push(const char *name, size_t name_size)
+const char *scope_path_push(uint32_t stack, const char *name, size_t name_size)
 {
     struct scope_path *path = path_of_thread();
     if (!path)
         return "";
-    if (path->depth++ >= depth_max)
+    if (path->depth == depth_max) {
+        path->deeper++;
+        path->deeper_of_stack[stack]++;
         return path->text;
+    }
     size_t size = strlen(path->text);
-    path->ends[path->depth - 1] = (uint16_t)size;
+    path->stacks[path->depth] = (uint16_t)stack;
+    path->ends[path->depth++] = (uint16_t)size;
     if (size && size < path_bytes - 1)
         path->text[size++] = '|';
     size_t room = path_bytes - 1 - size;
@@ -50,9 +58,24 @@ const char *scope_path_push(const char *name, size_t name_size)
     return path->text;
 }
 
-void scope_path_pop(void)
+int scope_path_pop(uint32_t stack)
 {
     struct scope_path *path = path_of_thread();
-    if (path && path->depth && --path->depth < depth_max)
-        path->text[path->ends[path->depth]] = '\0';
+    if (!path)
+        return -1;
+    if (path->deeper_of_stack[stack]) {
+        path->deeper_of_stack[stack]--;
+        path->deeper--;
+        return 0;
+    }
+    int later = (int)path->deeper;
+    uint32_t level = path->depth;
+    for (; level && path->stacks[level - 1] != stack; level--)
+        later += path->stacks[level - 1] != level_left;
+    if (!level)
+        return -1;
+    path->stacks[level - 1] = level_left;
+    while (path->depth && path->stacks[path->depth - 1] == level_left)
+        path->text[path->ends[--path->depth]] = '\0';
+    return later;
 }

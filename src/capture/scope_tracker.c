@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/scope_tracker.h"
 
-#include "capture/scope_paths.h"
+#include "capture/given_names.h"
+#include "capture/nvtx_handles.h"
+#include "capture/open_ranges.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct open_scope {
-    uint64_t id;
-    int64_t start_ns;
-    struct scope_place place;
-    uint32_t tag_id, repeat, warmup, source;
-};
-
-struct thread_scopes { /* the collector's picture of one thread's stack */
+struct thread_scopes { /* the collector's picture of one thread's open scopes, in the order of their beginning */
     const struct thread_log *log;
     uint32_t thread_id;
     struct open_scope *open;
     uint32_t depth, capacity;
-    uint32_t dropped_depth; /* open scopes that were too deep: their ends are still to come */
+    uint16_t dropped[SCOPE_STACK_COUNT]; /* open scopes that were too deep, by stack: their ends are still to come. As
+                                            many as have room for their ends in a ring, so they fit. */
 };
-
-struct open_range {
-    uint64_t range_id;
-    uint32_t thread_id;
-    struct open_scope scope;
-};
+_Static_assert(THREAD_LOG_BYTES / sizeof(struct scope_end_event) < UINT16_MAX, "open scopes of a thread");
 
 struct scope_tracker {
     struct recorder *recorder;
@@ -38,8 +30,9 @@ struct scope_tracker {
     struct scope_paths paths;
     struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
     uint32_t thread_count;
-    struct open_range ranges[256];
-    uint32_t range_count;
+    struct open_ranges ranges;
+    uint64_t names_written; /* of given_names */
+    uint64_t nvtx_losses_seen[NVTX_LOSS_COUNT];
 };
 
 enum { depth_max = 8192 };
@@ -50,6 +43,8 @@ static void use_open_paths(void *user)
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         for (uint32_t j = 0; j < tracker->threads[i].depth; j++)
             scope_paths_use(&tracker->paths, &tracker->threads[i].open[j].place);
+    for (struct open_range *range = NULL; (range = open_ranges_next(&tracker->ranges, range));)
+        scope_paths_use(&tracker->paths, &range->scope.place);
 }
 
 gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder, const struct thread_sink *sink)
@@ -68,6 +63,8 @@ gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *rec
     tracker->next_id = 1;
     for (int i = 0; i < THREAD_LOSS_COUNT; i++)
         tracker->refused_seen[i] = thread_logs_refused((enum thread_loss)i);
+    for (int i = 0; i < NVTX_LOSS_COUNT; i++)
+        tracker->nvtx_losses_seen[i] = nvtx_lost((enum nvtx_loss)i);
     scope_paths_open(&tracker->paths, recorder, use_open_paths, tracker);
     *out = tracker;
     return GPUFL_OK;
@@ -79,6 +76,7 @@ void scope_tracker_free(struct scope_tracker *tracker)
         return;
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         free(tracker->threads[i].open);
+    open_ranges_free(&tracker->ranges);
     scope_paths_close(&tracker->paths);
     scope_history_free(tracker->history);
     free(tracker);
@@ -100,7 +98,8 @@ size_t scope_tracker_bytes(const struct scope_tracker *tracker)
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         open += tracker->threads[i].capacity;
     return sizeof *tracker + scope_paths_bytes(&tracker->paths) + open * sizeof(struct open_scope) +
-           scope_history_bytes(tracker->history);
+           scope_history_bytes(tracker->history) + open_ranges_bytes(&tracker->ranges) + given_names_bytes() +
+           nvtx_handles_bytes();
 }
 
 uint64_t scope_tracker_count(const struct scope_tracker *tracker)
@@ -108,21 +107,33 @@ uint64_t scope_tracker_count(const struct scope_tracker *tracker)
     return tracker->next_id - 1;
 }
 
+static void write_details(int64_t *row, const struct scope_details *details)
+{
+    bool is_real = details->payload_type == NVTX_PAYLOAD_DOUBLE || details->payload_type == NVTX_PAYLOAD_FLOAT;
+    double none = NAN;
+    row[SCOPE_CATEGORY] = details->category;
+    row[SCOPE_COLOR] = details->has_color ? details->color : CELL_UNKNOWN;
+    row[SCOPE_PAYLOAD_TYPE] = details->payload_type;
+    row[SCOPE_PAYLOAD_INT] = details->payload_type && !is_real ? (int64_t)details->payload : CELL_UNKNOWN;
+    memcpy(&row[SCOPE_PAYLOAD_REAL], is_real ? (const void *)&details->payload : &none, sizeof none);
+}
+
 static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id,
-                      int64_t time_ns, int event_type, uint32_t depth, uint64_t parent_id)
+                      int64_t time_ns, int event_type)
 {
     int64_t *row = recorder_row(tracker->recorder, RECORD_SCOPE_EVENT_BATCH, time_ns);
     row[SCOPE_SCOPE_INSTANCE_ID] = (int64_t)scope->id;
     row[SCOPE_NAME_ID] = scope->place.path_id;
     row[SCOPE_EVENT_TYPE] = event_type;
-    row[SCOPE_DEPTH] = depth;
+    row[SCOPE_DEPTH] = scope->depth;
     row[SCOPE_REPEAT] = scope->repeat;
     row[SCOPE_WARMUP] = scope->warmup;
     row[SCOPE_ORIGINAL_START_NS] = scope->start_ns;
     row[SCOPE_THREAD_ID] = thread_id;
-    row[SCOPE_PARENT_ID] = (int64_t)parent_id;
+    row[SCOPE_PARENT_ID] = (int64_t)scope->parent_id;
     row[SCOPE_TAG_ID] = scope->tag_id;
     row[SCOPE_SOURCE] = scope->source;
+    write_details(row, &scope->details);
 }
 
 static struct thread_scopes *thread_of(struct scope_tracker *tracker, const struct thread_log *log)
@@ -133,7 +144,8 @@ static struct thread_scopes *thread_of(struct scope_tracker *tracker, const stru
     if (thread->log != log || thread->thread_id != log->thread_id) { /* the ring went to another thread */
         thread->log = log;
         thread->thread_id = log->thread_id;
-        thread->depth = thread->dropped_depth = 0;
+        thread->depth = 0;
+        memset(thread->dropped, 0, sizeof thread->dropped);
     }
     return thread;
 }
@@ -154,12 +166,15 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
     struct open_scope scope = {
         .id = tracker->next_id++,
         .start_ns = tick_scale_log_ns(tracker->scale, ((const struct thread_event *)record)->ticks),
+        .parent_id = outer ? outer->id : 0,
+        .depth = outer ? outer->depth + 1 : 0,
     };
     const struct scope_place *place = outer ? &outer->place : NULL;
     if (record->kind == THREAD_SCOPE_BEGIN) {
         const struct scope_event *event = (const struct scope_event *)record;
         scope.place = scope_paths_place(&tracker->paths, place, event->name, event->name_size);
         scope.source = event->source;
+        scope.stack = event->stack;
         return scope;
     }
     const struct scope_meta_event *event = (const struct scope_meta_event *)record;
@@ -168,6 +183,8 @@ static struct open_scope scope_open(struct scope_tracker *tracker, const struct 
     scope.repeat = event->repeat;
     scope.warmup = event->warmup;
     scope.source = event->source;
+    scope.stack = event->stack;
+    scope.details = event->details;
     return scope;
 }
 
@@ -184,77 +201,98 @@ static bool has_room_inside(struct thread_scopes *thread)
     return true;
 }
 
+static uint32_t key_of(const struct scope_tracker *tracker, const struct thread_scopes *thread)
+{
+    return tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low;
+}
+
 static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread, const struct ring_record *record)
 {
-    if (thread->dropped_depth || !has_room_inside(thread)) {
-        thread->dropped_depth++;
+    uint32_t stack = record->kind == THREAD_SCOPE_BEGIN ? ((const struct scope_event *)record)->stack
+                                                        : ((const struct scope_meta_event *)record)->stack;
+    if (thread->dropped[stack] || !has_room_inside(thread)) {
+        thread->dropped[stack]++;
         recorder_lose(tracker->recorder, LOSS_SCOPE_DEPTH, 1);
         return;
     }
     struct open_scope scope = scope_open(tracker, record, innermost(thread));
-    write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0, thread->depth, innermost_id(thread));
+    write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0);
     thread->open[thread->depth++] = scope;
     scope_history_name(tracker->history, scope.id, scope.place.path_id);
-    scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low,
-                       scope.start_ns, scope.id);
+    scope_history_step(tracker->history, key_of(tracker, thread), scope.start_ns, scope.id);
 }
 
-static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
+/* The innermost open scope of the stack; NULL: it has none. */
+static struct open_scope *innermost_of_stack(struct thread_scopes *thread, uint32_t stack)
 {
-    if (thread->dropped_depth) {
-        thread->dropped_depth--;
+    for (uint32_t i = thread->depth; i > 0; i--)
+        if (thread->open[i - 1].stack == stack)
+            return &thread->open[i - 1];
+    return NULL;
+}
+
+/* Those that began in it, in other stacks, go on: with the path, the parent and the depth that they began with. */
+static void end_scope(struct scope_tracker *tracker, struct thread_scopes *thread, struct open_scope *open,
+                      uint64_t ticks)
+{
+    int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
+    if (time_ns < open->start_ns)
+        time_ns = open->start_ns; /* the clock line was renewed between the two stamps */
+    write_row(tracker, open, thread->thread_id, time_ns, 1);
+    size_t later = (size_t)(thread->open + thread->depth - (open + 1));
+    memmove(open, open + 1, later * sizeof *open);
+    thread->depth--;
+    if (!later)
+        scope_history_step(tracker->history, key_of(tracker, thread), time_ns, innermost_id(thread));
+}
+
+static void on_end(struct scope_tracker *tracker, struct thread_scopes *thread, const struct scope_end_event *event)
+{
+    if (thread->dropped[event->stack]) {
+        thread->dropped[event->stack]--;
         return;
     }
-    if (!thread->depth)
+    struct open_scope *open = innermost_of_stack(thread, event->stack);
+    if (!open)
         return;
-    int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
-    struct open_scope scope = thread->open[--thread->depth];
-    if (time_ns < scope.start_ns)
-        time_ns = scope.start_ns; /* the clock line was renewed between the two stamps */
-    write_row(tracker, &scope, thread->thread_id, time_ns, 1, thread->depth, innermost_id(thread));
-    scope_history_step(tracker->history, tracker->by_thread_id ? thread->thread_id : thread->log->pthread_low, time_ns,
-                       innermost_id(thread));
-}
-
-static void on_counted_end(struct scope_tracker *tracker, struct thread_scopes *thread,
-                           const struct counted_end_event *event)
-{
-    if (!thread->dropped_depth && thread->depth)
-        thread->open[thread->depth - 1].repeat = event->iterations;
-    on_end(tracker, thread, event->event.ticks);
+    if (event->event.record.kind == THREAD_SCOPE_END_COUNTED)
+        open->repeat = event->iterations;
+    end_scope(tracker, thread, open, event->event.ticks);
 }
 
 static void on_exit_of_thread(struct scope_tracker *tracker, struct thread_scopes *thread, uint64_t ticks)
 {
-    thread->dropped_depth = 0;
+    memset(thread->dropped, 0, sizeof thread->dropped);
     while (thread->depth)
-        on_end(tracker, thread, ticks);
+        end_scope(tracker, thread, &thread->open[thread->depth - 1], ticks);
 }
 
 static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct ring_record *record)
 {
-    if (tracker->range_count == sizeof tracker->ranges / sizeof *tracker->ranges) {
-        recorder_lose(tracker->recorder, LOSS_SCOPE_RING, 1);
-        return;
-    }
-    struct open_range *range = &tracker->ranges[tracker->range_count++];
-    *range = (struct open_range){((const struct scope_meta_event *)record)->range_id, thread_id,
-                                 scope_open(tracker, record, NULL)};
-    write_row(tracker, &range->scope, thread_id, range->scope.start_ns, 0, 0, 0);
+    const struct open_range range = {((const struct scope_meta_event *)record)->range_id, thread_id,
+                                     scope_open(tracker, record, NULL)};
+    if (open_ranges_add(&tracker->ranges, &range) != OPEN_RANGE_ADDED)
+        recorder_lose(tracker->recorder, LOSS_OPEN_RANGES, 1); /* its end, or that of the one that made room */
+    write_row(tracker, &range.scope, thread_id, range.scope.start_ns, 0);
 }
 
 static void on_range_end(struct scope_tracker *tracker, const struct range_end_event *event)
 {
-    for (uint32_t i = 0; i < tracker->range_count; i++)
-        if (tracker->ranges[i].range_id == event->range_id) {
-            struct open_range range = tracker->ranges[i];
-            tracker->ranges[i] = tracker->ranges[--tracker->range_count];
-            int64_t time_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
-            if (time_ns < range.scope.start_ns)
-                time_ns = range.scope.start_ns;
-            write_row(tracker, &range.scope, range.thread_id, time_ns, 1, 0, 0);
-            return;
-        }
+    struct open_range range;
+    if (!open_ranges_take(&tracker->ranges, event->range_id, &range))
+        return;
+    int64_t time_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
+    if (time_ns < range.scope.start_ns)
+        time_ns = range.scope.start_ns;
+    write_row(tracker, &range.scope, range.thread_id, time_ns, 1);
+}
+
+/* A scope that ends where it begins, and that nothing can be in. */
+static void on_mark(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
+{
+    struct open_scope mark = scope_open(tracker, record, innermost(thread));
+    write_row(tracker, &mark, thread->thread_id, mark.start_ns, 0);
+    write_row(tracker, &mark, thread->thread_id, mark.start_ns, 1);
 }
 
 static void on_call(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
@@ -277,10 +315,8 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         on_begin(tracker, thread, record);
         break;
     case THREAD_SCOPE_END:
-        on_end(tracker, thread, ((const struct thread_event *)record)->ticks);
-        break;
     case THREAD_SCOPE_END_COUNTED:
-        on_counted_end(tracker, thread, (const struct counted_end_event *)record);
+        on_end(tracker, thread, (const struct scope_end_event *)record);
         break;
     case THREAD_EXIT:
         on_exit_of_thread(tracker, thread, ((const struct thread_event *)record)->ticks);
@@ -290,6 +326,9 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
         break;
     case THREAD_RANGE_END:
         on_range_end(tracker, (const struct range_end_event *)record);
+        break;
+    case THREAD_MARK:
+        on_mark(tracker, thread, record);
         break;
     case THREAD_CALL_STACK:
         tracker->sink.on_stack(tracker->sink.user, (const struct stack_event *)record);
@@ -346,6 +385,7 @@ static void visit(void *user, struct thread_log *log)
 void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale)
 {
     tracker->scale = scale;
+    given_names_write(tracker->recorder, &tracker->names_written);
     thread_logs_visit(visit, tracker);
     static const enum loss_reason reasons[THREAD_LOSS_COUNT] = {LOSS_SCOPE_THREADS, LOSS_STACK_THREADS,
                                                                 LOSS_LAUNCH_THREADS, LOSS_CALL_THREADS};
@@ -353,6 +393,12 @@ void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale 
         uint64_t refused = thread_logs_refused((enum thread_loss)i);
         recorder_lose(tracker->recorder, reasons[i], refused - tracker->refused_seen[i]);
         tracker->refused_seen[i] = refused;
+    }
+    static const enum loss_reason nvtx_reasons[NVTX_LOSS_COUNT] = {LOSS_NVTX_STRINGS, LOSS_NVTX_DOMAINS};
+    for (int i = 0; i < NVTX_LOSS_COUNT; i++) {
+        uint64_t lost = nvtx_lost((enum nvtx_loss)i);
+        recorder_lose(tracker->recorder, nvtx_reasons[i], lost - tracker->nvtx_losses_seen[i]);
+        tracker->nvtx_losses_seen[i] = lost;
     }
 }
 
@@ -367,13 +413,10 @@ void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns)
 {
     for (uint32_t i = 0; i < tracker->thread_count; i++) {
         struct thread_scopes *thread = &tracker->threads[i];
-        while (thread->depth) {
-            struct open_scope scope = thread->open[--thread->depth];
-            write_row(tracker, &scope, thread->thread_id, now_ns, 3, thread->depth, innermost_id(thread));
-        }
+        while (thread->depth)
+            write_row(tracker, &thread->open[--thread->depth], thread->thread_id, now_ns, 3);
     }
-    while (tracker->range_count) {
-        struct open_range *range = &tracker->ranges[--tracker->range_count];
-        write_row(tracker, &range->scope, range->thread_id, now_ns, 3, 0, 0);
-    }
+    for (struct open_range *range = NULL; (range = open_ranges_next(&tracker->ranges, range));)
+        write_row(tracker, &range->scope, range->thread_id, now_ns, 3);
+    open_ranges_free(&tracker->ranges);
 }

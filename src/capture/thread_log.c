@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "capture/thread_log.h"
-
-#include "base/clock.h"
+#include "capture/thread_log_own.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -9,9 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Initial-exec: one load instead of a call per scope; one pointer fits the
- * static TLS reserve that glibc keeps for libraries opened later. */
-static _Thread_local struct thread_log *own_log __attribute__((tls_model("initial-exec")));
+_Thread_local struct thread_log *thread_log_own __attribute__((tls_model("initial-exec")));
+struct thread_log_state thread_log_state;
 /* When the thread was refused a ring: as many had been given back so far, plus one. 0: it was not. */
 static _Thread_local uint32_t refused_at __attribute__((tls_model("initial-exec")));
 
@@ -25,20 +22,16 @@ static struct {
         uint32_t count;
     } free_large, free_small;
     uint32_t log_count, made_count;
-    _Atomic uint32_t given_back; /* rings of exited threads so far */
-    _Atomic uint32_t epoch;
+    _Atomic uint32_t given_back;  /* rings of exited threads so far */
     _Atomic uint32_t stack_epoch; /* stacks that were sent before it are sent again with their frames */
-    _Atomic uint64_t refused[THREAD_LOSS_COUNT];
-    void (*_Atomic wake)(void);
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* end_bytes: the longer kind of end. */
-enum { end_bytes = sizeof(struct counted_end_event), sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
+enum { sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
 
 /* The scopes that the thread leaves open end now. Room for their ends was kept, so there is some for this. */
 static void end_open_scopes(struct thread_log *log)
 {
-    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_acquire);
+    uint32_t epoch = atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire);
     struct ring_record *record =
         log->depth && log->epoch == epoch ? ring_reserve(&log->ring, sizeof(struct thread_event), 0) : NULL;
     if (!record)
@@ -51,7 +44,7 @@ static void end_open_scopes(struct thread_log *log)
 static void on_thread_exit(void *argument)
 {
     struct thread_log *log = argument;
-    own_log = NULL;
+    thread_log_own = NULL;
     end_open_scopes(log);
     atomic_store_explicit(&log->is_exited, 1, memory_order_release);
 }
@@ -59,7 +52,7 @@ static void on_thread_exit(void *argument)
 gpufl_status thread_logs_setup(void (*wake)(void))
 {
     pthread_mutex_lock(&registry.mutex);
-    atomic_store_explicit(&registry.wake, wake, memory_order_release);
+    atomic_store_explicit(&thread_log_state.wake, wake, memory_order_release);
     if (!registry.is_set_up)
         registry.is_set_up = pthread_key_create(&registry.exit_key, on_thread_exit) == 0;
     bool is_good = registry.is_set_up;
@@ -69,7 +62,7 @@ gpufl_status thread_logs_setup(void (*wake)(void))
 
 void thread_logs_start(void)
 {
-    atomic_fetch_add(&registry.epoch, 1);
+    atomic_fetch_add(&thread_log_state.epoch, 1);
     thread_logs_resend_stacks();
 }
 
@@ -122,7 +115,7 @@ static void log_give_back(struct thread_log *log)
     atomic_fetch_add_explicit(&registry.given_back, 1, memory_order_release);
 }
 
-static struct thread_log *log_register(void)
+struct thread_log *thread_log_register(void)
 {
     uint32_t given_back = atomic_load_explicit(&registry.given_back, memory_order_acquire);
     if (refused_at == given_back + 1)
@@ -132,185 +125,15 @@ static struct thread_log *log_register(void)
     if (log) {
         log->thread_id = (uint32_t)syscall(SYS_gettid);
         log->pthread_low = (uint32_t)(uintptr_t)pthread_self();
-        log->epoch = 0;
-        log->depth = log->dropped_depth = 0;
+        log->epoch = 0; /* of no session */
         atomic_store(&log->is_exited, 0);
         registry.logs[registry.log_count++] = log;
         pthread_setspecific(registry.exit_key, log);
     }
     pthread_mutex_unlock(&registry.mutex);
     refused_at = log ? 0 : given_back + 1;
-    own_log = log;
+    thread_log_own = log;
     return log;
-}
-
-static inline struct thread_log *log_of_thread(enum thread_loss loss)
-{
-    struct thread_log *log = own_log;
-    if (__builtin_expect(!log, 0) && !(log = log_register())) {
-        atomic_fetch_add_explicit(&registry.refused[loss], 1, memory_order_relaxed);
-        return NULL;
-    }
-    /* Acquire: what the session set up before it began is seen. */
-    uint32_t epoch = atomic_load_explicit(&registry.epoch, memory_order_acquire);
-    if (__builtin_expect(log->epoch != epoch, 0)) {
-        log->epoch = epoch;
-        log->depth = log->dropped_depth = 0;
-    }
-    return log;
-}
-
-/* Publishes the record; a ring that fills faster than the collector's beat calls it. */
-static inline void commit(struct ring *ring, uint64_t *alarm_tail, const struct ring_record *record)
-{
-    ring_commit(ring, record);
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    if (__builtin_expect(head - ring->seen_tail < ring->capacity / 2, 1))
-        return;
-    ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    if (head - ring->seen_tail >= ring->capacity / 2 && *alarm_tail != ring->seen_tail + 1) {
-        *alarm_tail = ring->seen_tail + 1; /* + 1: never equal to the initial 0 */
-        void (*wake)(void) = atomic_load_explicit(&registry.wake, memory_order_acquire);
-        wake();
-    }
-}
-
-static inline void log_commit(struct thread_log *log, const struct ring_record *record)
-{
-    commit(&log->ring, &log->alarm_tail, record);
-}
-
-static bool is_plain(const struct scope_text *text)
-{
-    return !text->tag_size && !text->repeat && !text->warmup;
-}
-
-static size_t begin_bytes(const struct scope_text *text)
-{
-    return is_plain(text) ? sizeof(struct scope_event) + text->name_size
-                          : sizeof(struct scope_meta_event) + text->name_size + text->tag_size;
-}
-
-static void fill_plain(struct ring_record *record, const struct scope_text *text)
-{
-    struct scope_event *event = (struct scope_event *)record;
-    record->kind = THREAD_SCOPE_BEGIN;
-    event->name_size = (uint32_t)text->name_size;
-    event->source = text->source;
-    memcpy(event->name, text->name, text->name_size);
-    event->event.ticks = clock_ticks();
-}
-
-static void fill_meta(struct ring_record *record, enum thread_event_kind kind, const struct scope_text *text,
-                      uint64_t range_id)
-{
-    struct scope_meta_event *event = (struct scope_meta_event *)record;
-    record->kind = kind;
-    event->range_id = range_id;
-    event->repeat = text->repeat;
-    event->warmup = text->warmup;
-    event->name_size = (uint32_t)text->name_size;
-    event->tag_size = (uint32_t)text->tag_size;
-    event->source = text->source;
-    memcpy(event->text, text->name, text->name_size);
-    if (text->tag_size)
-        memcpy(event->text + text->name_size, text->tag, text->tag_size);
-    event->event.ticks = clock_ticks();
-}
-
-bool thread_log_scope_begin(const struct scope_text *text)
-{
-    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
-    if (!log)
-        return false;
-    bool is_outermost = log->depth + log->dropped_depth == 0;
-    /* Room is kept for the end of every open scope, so an end can never be lost
-     * while its begin is in the log. */
-    size_t spare = (size_t)(log->depth + 3) * end_bytes;
-    struct ring_record *record = NULL;
-    if (!log->dropped_depth && text->name_size + text->tag_size <= SCOPE_TEXT_BYTES_MAX)
-        record = ring_reserve(&log->ring, begin_bytes(text), spare);
-    if (__builtin_expect(!record, 0)) {
-        log->dropped_depth++;
-        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
-        return is_outermost;
-    }
-    if (is_plain(text))
-        fill_plain(record, text);
-    else
-        fill_meta(record, THREAD_SCOPE_BEGIN_META, text, 0);
-    log->depth++;
-    log_commit(log, record);
-    return is_outermost;
-}
-
-static bool scope_end(const uint32_t *iterations)
-{
-    struct thread_log *log = own_log;
-    if (!log || log->epoch != atomic_load_explicit(&registry.epoch, memory_order_acquire))
-        return false; /* begun before this session, or never */
-    if (log->dropped_depth) {
-        log->dropped_depth--;
-    } else {
-        if (!log->depth)
-            return false;
-        uint64_t ticks = clock_ticks();
-        struct ring_record *record =
-            ring_reserve(&log->ring, iterations ? sizeof(struct counted_end_event) : sizeof(struct thread_event), 0);
-        if (record) {
-            record->kind = iterations ? THREAD_SCOPE_END_COUNTED : THREAD_SCOPE_END;
-            ((struct thread_event *)record)->ticks = ticks;
-            if (iterations)
-                ((struct counted_end_event *)record)->iterations = *iterations;
-            log_commit(log, record);
-        }
-        log->depth--;
-    }
-    return log->depth + log->dropped_depth == 0;
-}
-
-bool thread_log_scope_end(void)
-{
-    return scope_end(NULL);
-}
-
-bool thread_log_scope_end_counted(uint32_t iterations)
-{
-    return scope_end(&iterations);
-}
-
-void thread_log_range_start(const struct scope_text *text, uint64_t range_id)
-{
-    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
-    if (!log)
-        return;
-    size_t spare = (size_t)(log->depth + 1) * end_bytes, size = text->name_size + text->tag_size;
-    struct ring_record *record =
-        size > SCOPE_TEXT_BYTES_MAX ? NULL : ring_reserve(&log->ring, sizeof(struct scope_meta_event) + size, spare);
-    if (!record) {
-        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
-        return;
-    }
-    fill_meta(record, THREAD_RANGE_START, text, range_id);
-    log_commit(log, record);
-}
-
-void thread_log_range_end(uint64_t range_id)
-{
-    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
-    if (!log)
-        return;
-    struct ring_record *record =
-        ring_reserve(&log->ring, sizeof(struct range_end_event), (size_t)(log->depth + 1) * end_bytes);
-    if (!record) {
-        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
-        return;
-    }
-    record->kind = THREAD_RANGE_END;
-    struct range_end_event *event = (struct range_end_event *)record;
-    event->event.ticks = clock_ticks();
-    event->range_id = range_id;
-    log_commit(log, record);
 }
 
 /* Never 0, which is a free slot. Each step is reversible, so stacks that differ in one frame never meet. */
@@ -384,7 +207,7 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
         return;
     size_t symbol_size = symbol ? strnlen(symbol, SCOPE_TEXT_BYTES_MAX) : 0;
     struct ring_record *record =
-        ring_reserve(&log->ring, sizeof(struct launch_event) + symbol_size, (size_t)(log->depth + 1) * end_bytes);
+        ring_reserve(&log->ring, sizeof(struct launch_event) + symbol_size, (size_t)(log->depth + 1) * SCOPE_END_BYTES);
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_launches, 1, memory_order_relaxed);
         return;
@@ -410,7 +233,7 @@ void thread_log_call(const struct user_call *call, uint64_t start_ticks)
     /* Calls are many: a quarter of the ring is left to the scopes. */
     struct ring_record *record =
         ring_reserve(&log->ring, is_plain ? sizeof(struct call_event) : sizeof(struct wait_event),
-                     log->ring.capacity / 4 + (size_t)(log->depth + 1) * end_bytes);
+                     log->ring.capacity / 4 + (size_t)(log->depth + 1) * SCOPE_END_BYTES);
     if (!record) {
         atomic_fetch_add_explicit(&log->lost_calls, 1, memory_order_relaxed);
         return;
@@ -452,7 +275,7 @@ void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *use
 
 uint64_t thread_logs_refused(enum thread_loss loss)
 {
-    return atomic_load(&registry.refused[loss]);
+    return atomic_load(&thread_log_state.refused[loss]);
 }
 
 void thread_logs_forget(void)
@@ -461,7 +284,7 @@ void thread_logs_forget(void)
      * threads' memory is not ours to judge here, and exec usually follows. */
     pthread_mutex_init(&registry.mutex, NULL);
     registry.log_count = registry.free_large.count = registry.free_small.count = registry.made_count = 0;
-    own_log = NULL;
+    thread_log_own = NULL;
     refused_at = 0;
     if (registry.is_set_up)
         pthread_setspecific(registry.exit_key, NULL);

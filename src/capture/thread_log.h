@@ -12,11 +12,12 @@
 
 enum thread_event_kind {
     THREAD_SCOPE_BEGIN = 1,  /* a plain scope: struct scope_event */
-    THREAD_SCOPE_BEGIN_META, /* with tag or counts: struct scope_meta_event */
+    THREAD_SCOPE_BEGIN_META, /* with tag, counts or details: struct scope_meta_event */
     THREAD_SCOPE_END,
     THREAD_SCOPE_END_COUNTED,
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
+    THREAD_MARK, /* a moment: struct scope_meta_event */
     THREAD_CALL_STACK,
     THREAD_LAUNCH, /* while kernel tracing is paused */
     THREAD_CALL,
@@ -24,27 +25,48 @@ enum thread_event_kind {
     THREAD_EXIT  /* with scopes that are still open */
 };
 
-struct thread_event { /* SCOPE_END and EXIT: only this */
+/* A thread's scopes end in the reverse order of their beginning only within one stack. */
+enum scope_stack {
+    SCOPE_STACK_API,  /* gpufl_scope_begin and the like */
+    SCOPE_STACK_NVTX, /* NVTX's default domain */
+    SCOPE_STACK_ROCTX,
+    SCOPE_STACK_DOMAINS, /* from here on: NVTX's named domains */
+    SCOPE_STACK_COUNT = 128
+};
+
+/* What NVTX says of a range or mark beside its name; all zero: nothing. */
+struct scope_details {
+    uint32_t category;
+    uint32_t color; /* ARGB */
+    uint8_t has_color;
+    uint8_t payload_type; /* schema enum payload_type */
+    uint64_t payload;     /* the bits of a 64-bit integer or of a double */
+};
+
+struct thread_event { /* EXIT: only this */
     struct ring_record record;
     uint64_t ticks;
 };
 struct scope_event { /* kept small: the ring's cache lines are what a scope costs */
     struct thread_event event;
     uint32_t name_size;
-    uint32_t source; /* schema enum scope_source */
+    uint16_t source; /* schema enum scope_source */
+    uint16_t stack;
     char name[];
 };
-struct scope_meta_event { /* BEGIN_META and RANGE_START: name, then tag */
+struct scope_meta_event { /* BEGIN_META, RANGE_START and MARK: name, then tag */
     struct thread_event event;
     uint64_t range_id;
     uint32_t repeat, warmup;
     uint32_t name_size, tag_size;
-    uint32_t source;
+    uint16_t source, stack;
+    struct scope_details details;
     char text[];
 };
-struct counted_end_event { /* SCOPE_END_COUNTED: of a benchmark that may have ended early */
+struct scope_end_event {
     struct thread_event event;
-    uint32_t iterations; /* that began */
+    uint32_t stack;
+    uint32_t iterations; /* that began, of a benchmark that may have ended early: SCOPE_END_COUNTED */
 };
 struct range_end_event {
     struct thread_event event;
@@ -94,9 +116,12 @@ struct thread_log {
     struct ring ring, stacks;
     uint32_t number;                 /* of the ring, below THREAD_LOG_COUNT_MAX */
     uint32_t thread_id, pthread_low; /* gettid(), and the low half of pthread_self() for old CUPTI */
-    uint32_t epoch;                  /* of the session the two counts below belong to */
+    uint32_t epoch;                  /* of the session the counts below belong to */
     uint32_t depth;                  /* open scopes whose end must still fit */
     uint32_t dropped_depth;          /* open scopes that were dropped: their ends are, too */
+    struct {
+        uint32_t kept, dropped;
+    } stacks_open[SCOPE_STACK_COUNT]; /* the same of each stack */
     _Atomic uint64_t lost_scopes, lost_stacks, lost_launches, lost_calls;
     uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
     uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
@@ -109,13 +134,22 @@ struct scope_text {
     const char *name, *tag;
     size_t name_size, tag_size;
     uint32_t repeat, warmup, source;
+    uint32_t stack; /* enum scope_stack */
+    struct scope_details details;
 };
 
-/* Called by the user's threads; no-ops without a session. They return true when the thread entered
- * its outermost scope / left it (for the sampler's auto-bracketing). */
-bool thread_log_scope_begin(const struct scope_text *text);
-bool thread_log_scope_end(void);
-bool thread_log_scope_end_counted(uint32_t iterations); /* of a benchmark: how many began, whatever its begin said */
+struct scope_edge {
+    int level;         /* of the scope in its stack, 0 the outermost; -1: none such, or the thread has no ring */
+    bool is_outermost; /* the thread entered its first open scope, or left its last one */
+};
+
+/* Called by the user's threads; no-ops without a session. */
+struct scope_edge thread_log_scope_begin(const struct scope_text *text);
+/* The innermost scope of the stack ends; those of other stacks that began in it go on. */
+struct scope_edge thread_log_scope_end(uint32_t stack);
+/* Of a benchmark: how many iterations began, whatever its begin said. */
+struct scope_edge thread_log_scope_end_counted(uint32_t stack, uint32_t iterations);
+void thread_log_mark(const struct scope_text *text);
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
 /* symbol: mangled name, or NULL for a graph. */

@@ -257,6 +257,13 @@ static void groups_fill(void)
             events.groups[cupti_calls[i].is_runtime][cupti_calls[i].cbid] |= (uint8_t)cupti_calls[i].group;
 }
 
+bool cupti_stream_id(void *context, void *stream, uint32_t *id)
+{
+    struct cupti *cupti = atomic_load(&events.cupti);
+    return cupti && context && cupti->call.get_stream_id &&
+           cupti->call.get_stream_id(context, stream, 0, id) == CUPTI_ABI_SUCCESS;
+}
+
 gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size, struct problem *problem)
 {
     char other[CUPTI_ABI_OTHER_NAME_BYTES] = "";

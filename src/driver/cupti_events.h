@@ -44,6 +44,9 @@ void cupti_listen_no_more(void);
 bool cupti_listen_launches(struct cupti *cupti, bool is_on);
 /* Fills in the ids of a CUcontext; false when CUPTI does not know it. Also in a callback. */
 bool cupti_context_describe(struct cupti *cupti, void *handle, struct gpu_context *context);
+/* The stream_id of a CUstream or cudaStream_t as records have it; context: the calling thread's. False: CUPTI does not
+ * know the stream, or is not in use. */
+bool cupti_stream_id(void *context, void *stream, uint32_t *id);
 /* Kernel records off and on again, for counters that cannot share a moment with them. Records of kernels launched
  * before the pause still come. */
 NODISCARD gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem);

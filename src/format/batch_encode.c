@@ -3,7 +3,9 @@
 #include "format/batch_cell.h"
 #include "format/json.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 gpufl_status batch_init(struct batch *batch, enum record_type type, uint32_t row_capacity)
 {
@@ -37,7 +39,10 @@ static bool column_is_needed(const struct batch *batch, unsigned column)
     const struct column_info *info = &batch->info->columns[column];
     if (!info->is_optional)
         return true;
+    double no_number = NAN; /* null of an f64 */
     int64_t idle = info->is_nullable ? CELL_UNKNOWN : 0;
+    if (info->is_nullable && info->type == CELL_F64)
+        memcpy(&idle, &no_number, sizeof idle);
     const int64_t *cell = batch->cells + column;
     for (uint32_t row = 0; row < batch->row_count; row++, cell += batch->info->column_count)
         if (*cell != idle)

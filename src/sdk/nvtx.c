@@ -1,221 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sdk/nvtx.h"
 
-#include "capture/thread_log.h"
+#include "capture/given_names.h"
+#include "driver/cuda.h"
+#include "driver/cupti_events.h"
 #include "sdk/amd_session.h"
+#include "sdk/nvtx_event.h"
 #include "sdk/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
-/* The binary interface of NVTX 3, as far as ranges need it. */
-enum { nvtx_table_callbacks = 1, nvtx_module_core = 1, nvtx_module_core2 = 5 };
+/* The binary interface of NVTX 3, as far as we take part in it. */
 enum {
-    core_range_start_ex = 4,
+    nvtx_table_callbacks = 1,
+    nvtx_module_core = 1,
+    nvtx_module_cuda = 2,
+    nvtx_module_cudart = 4,
+    nvtx_module_core2 = 5
+};
+enum {
+    core_mark_ex = 1,
+    core_mark_a,
+    core_mark_w,
+    core_range_start_ex,
     core_range_start_a,
     core_range_start_w,
     core_range_end,
     core_range_push_ex,
     core_range_push_a,
     core_range_push_w,
-    core_range_pop
+    core_range_pop,
+    core_name_category_a,
+    core_name_category_w,
+    core_name_thread_a,
+    core_name_thread_w
 };
+enum { cuda_name_stream_a = 5, cuda_name_stream_w, cudart_name_stream_a = 3, cudart_name_stream_w };
 enum {
-    core2_range_start_ex = 2,
+    core2_mark_ex = 1,
+    core2_range_start_ex,
     core2_range_end,
     core2_range_push_ex,
     core2_range_pop,
-    core2_register_string_a = 10,
+    core2_resource_create,
+    core2_name_category_a = 8,
+    core2_name_category_w,
+    core2_register_string_a,
     core2_register_string_w,
     core2_domain_create_a,
     core2_domain_create_w
 };
-enum { message_ascii = 1, message_unicode = 2, message_registered = 3 };
+enum { resource_thread = 1 << 16 | 3, resource_cuda_stream = 4 << 16 | 3, resource_cudart_stream = 5 << 16 | 1 };
+enum { level_unknown = -2 /* NVTX_NO_PUSH_POP_TRACKING */, level_none = -1 };
 
 struct nvtx_callbacks {
     size_t struct_size;
     int (*module_table)(uint32_t module, void ***table, unsigned *size);
 };
-struct nvtx_attributes {
+struct nvtx_resource { /* nvtxResourceAttributes_t */
     uint16_t version, size;
-    uint32_t category;
-    int32_t color_type;
-    uint32_t color;
-    int32_t payload_type, reserved0;
-    uint64_t payload;
+    int32_t type;
+    uint64_t id;
     int32_t message_type;
-    int32_t reserved1;
-    union {
-        const char *ascii;
-        const wchar_t *unicode;
-        const struct name *registered;
-    } message;
+    union nvtx_message message;
 };
-_Static_assert(offsetof(struct nvtx_attributes, message) == 40, "nvtxEventAttributes_t, message");
+_Static_assert(offsetof(struct nvtx_resource, message) == 24, "nvtxResourceAttributes_t, message");
 
-/* What our handles (domains, registered strings) point to: text, kept for the life of the process as
- * NVTX promises no end of use. */
-struct name {
-    uint32_t size;
-    char text[];
-};
-
-enum { names_max = 16384, name_bytes_max = 4096 };
-static _Atomic uint32_t name_count;
 static _Atomic uint64_t next_range_id = 1;
 static const uint64_t roctx_range_bit = UINT64_C(1) << 63; /* its ids are its own: they must not meet NVTX's */
 
-static struct name *name_make(const char *text, size_t size)
-{
-    if (size > name_bytes_max)
-        size = name_bytes_max;
-    /* Bounded: a program that registers strings without end gets unnamed ones. */
-    if (atomic_fetch_add(&name_count, 1) >= names_max)
-        return NULL;
-    struct name *name = malloc(sizeof *name + size + 1);
-    if (name) {
-        name->size = (uint32_t)size;
-        memcpy(name->text, text, size);
-        name->text[size] = '\0';
-    }
-    return name;
-}
-
-static size_t narrow(const wchar_t *wide, char *out, size_t capacity)
-{
-    size_t size = 0;
-    for (; *wide; wide++) {
-        uint32_t c = (uint32_t)*wide;
-        char encoded[4];
-        size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-        if (size + count > capacity)
-            break;
-        if (count == 1) {
-            encoded[0] = (char)c;
-        } else {
-            static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-            for (size_t i = count - 1; i > 0; i--, c >>= 6)
-                encoded[i] = (char)(0x80 | (c & 0x3f));
-            encoded[0] = (char)(lead[count] | (c & 0x3f));
-        }
-        memcpy(out + size, encoded, count);
-        size += count;
-    }
-    return size;
-}
-
-/* The event's message; wide ones are converted into `scratch`. */
-static void event_text(const struct nvtx_attributes *attributes, struct scope_text *text, char *scratch)
-{
-    text->name = "(unnamed)";
-    text->name_size = strlen(text->name);
-    if (!attributes || attributes->size < offsetof(struct nvtx_attributes, message) + sizeof attributes->message ||
-        !attributes->message.ascii)
-        return;
-    if (attributes->message_type == message_ascii) {
-        text->name = attributes->message.ascii;
-        text->name_size = strlen(text->name);
-    } else if (attributes->message_type == message_unicode) {
-        text->name = scratch;
-        text->name_size = narrow(attributes->message.unicode, scratch, name_bytes_max);
-    } else if (attributes->message_type == message_registered) {
-        text->name = attributes->message.registered->text;
-        text->name_size = attributes->message.registered->size;
-    }
-}
-
-/* PyTorch numbers its ranges, "aten::mm, seq = 5, op_id = 12": without the numbers all calls of an op are one scope. */
-static size_t unnumbered_size(const char *name, size_t size)
-{
-    static const char *const labels[] = {", seq = ", ", op_id = "};
-    for (;;) {
-        size_t end = size;
-        while (end && name[end - 1] >= '0' && name[end - 1] <= '9')
-            end--;
-        size_t cut = size;
-        for (size_t i = 0; end < size && i < sizeof labels / sizeof *labels; i++) {
-            size_t label_size = strlen(labels[i]);
-            if (end > label_size && !memcmp(name + end - label_size, labels[i], label_size))
-                cut = end - label_size;
-        }
-        if (cut == size)
-            return size;
-        size = cut;
-    }
-}
-
 /* schema enum scope_source */
-enum { source_nvtx_push = 1, source_nvtx_start, source_roctx_push, source_roctx_start, source_roctx_mark };
+enum {
+    source_nvtx_push = 1,
+    source_nvtx_start,
+    source_roctx_push,
+    source_roctx_start,
+    source_roctx_mark,
+    source_nvtx_mark
+};
 
-static int push(struct scope_text *text, const struct name *domain)
+static int on_domain_push_ex(const void *domain, const struct nvtx_attributes *attributes)
 {
-    static _Thread_local int depth; /* what nvtxRangePush returns */
-    text->name_size = unnumbered_size(text->name, text->name_size);
-    text->source = text->source ? text->source : source_nvtx_push;
-    text->tag = domain ? domain->text : NULL;
-    text->tag_size = domain ? domain->size : 0;
-    scope_begin(text);
-    return depth++;
+    struct nvtx_scratch scratch;
+    struct scope_text text = {.source = source_nvtx_push};
+    bool has_stack;
+    if (!gpufl_is_recording())
+        return level_unknown;
+    if (!nvtx_read_domain(domain, &text, &has_stack))
+        return level_none;
+    if (!has_stack) {
+        nvtx_lose(NVTX_LOSS_DOMAIN);
+        return level_unknown;
+    }
+    nvtx_read_event(attributes, &scratch, &text);
+    int level = scope_begin(&text);
+    return level < 0 ? level_unknown : level;
 }
 
-static int pop(void)
+static int on_domain_pop(const void *domain)
 {
-    scope_end();
-    return 0;
+    struct scope_text text;
+    bool has_stack;
+    if (!gpufl_is_recording())
+        return level_unknown;
+    if (!nvtx_read_domain(domain, &text, &has_stack))
+        return level_none;
+    return has_stack ? scope_end(text.stack) : level_unknown;
 }
 
-static uint64_t range_start(struct scope_text *text, const struct name *domain)
+static uint64_t on_domain_start_ex(const void *domain, const struct nvtx_attributes *attributes)
 {
+    struct nvtx_scratch scratch;
+    struct scope_text text = {.source = source_nvtx_start};
+    bool has_stack;
     uint64_t id = atomic_fetch_add(&next_range_id, 1);
-    if (gpufl_is_recording()) {
-        text->source = source_nvtx_start;
-        text->tag = domain ? domain->text : NULL;
-        text->tag_size = domain ? domain->size : 0;
-        thread_log_range_start(text, id);
+    if (gpufl_is_recording() && nvtx_read_domain(domain, &text, &has_stack)) {
+        nvtx_read_event(attributes, &scratch, &text);
+        thread_log_range_start(&text, id);
     }
     return id;
 }
 
-static int on_push_a(const char *message)
+static void on_domain_mark_ex(const void *domain, const struct nvtx_attributes *attributes)
 {
-    struct scope_text text = {.name = message ? message : "", .name_size = message ? strlen(message) : 0};
-    return push(&text, NULL);
+    struct nvtx_scratch scratch;
+    struct scope_text text = {.source = source_nvtx_mark};
+    bool has_stack;
+    if (!gpufl_is_recording() || !nvtx_read_domain(domain, &text, &has_stack))
+        return;
+    nvtx_read_event(attributes, &scratch, &text);
+    thread_log_mark(&text);
 }
-static int on_push_w(const wchar_t *message)
+
+static void on_end(uint64_t id)
 {
-    char scratch[name_bytes_max];
-    struct scope_text text = {.name = scratch, .name_size = message ? narrow(message, scratch, sizeof scratch) : 0};
-    return push(&text, NULL);
+    if (gpufl_is_recording())
+        thread_log_range_end(id);
 }
-static int on_domain_push_ex(const struct name *domain, const struct nvtx_attributes *attributes)
+static void on_domain_end(const void *domain, uint64_t id)
 {
-    char scratch[name_bytes_max];
-    struct scope_text text = {0};
-    event_text(attributes, &text, scratch);
-    return push(&text, domain);
+    (void)domain;
+    on_end(id);
+}
+
+static struct nvtx_attributes only_ascii(const char *message)
+{
+    return (struct nvtx_attributes){.size = sizeof(struct nvtx_attributes),
+                                    .message_type = NVTX_MESSAGE_ASCII,
+                                    .message.ascii = message ? message : ""};
+}
+static struct nvtx_attributes only_unicode(const wchar_t *message)
+{
+    return (struct nvtx_attributes){.size = sizeof(struct nvtx_attributes),
+                                    .message_type = NVTX_MESSAGE_UNICODE,
+                                    .message.unicode = message ? message : L""};
 }
 static int on_push_ex(const struct nvtx_attributes *attributes)
 {
     return on_domain_push_ex(NULL, attributes);
 }
-static int on_pop(void)
+static int on_push_a(const char *message)
 {
-    return pop();
+    struct nvtx_attributes attributes = only_ascii(message);
+    return on_domain_push_ex(NULL, &attributes);
 }
-static int on_domain_pop(const struct name *domain)
+static int on_push_w(const wchar_t *message)
 {
-    (void)domain;
-    return pop();
-}
-static uint64_t on_domain_start_ex(const struct name *domain, const struct nvtx_attributes *attributes)
-{
-    char scratch[name_bytes_max];
-    struct scope_text text = {0};
-    event_text(attributes, &text, scratch);
-    return range_start(&text, domain);
+    struct nvtx_attributes attributes = only_unicode(message);
+    return on_domain_push_ex(NULL, &attributes);
 }
 static uint64_t on_start_ex(const struct nvtx_attributes *attributes)
 {
@@ -223,62 +177,160 @@ static uint64_t on_start_ex(const struct nvtx_attributes *attributes)
 }
 static uint64_t on_start_a(const char *message)
 {
-    struct scope_text text = {.name = message ? message : "", .name_size = message ? strlen(message) : 0};
-    return range_start(&text, NULL);
+    struct nvtx_attributes attributes = only_ascii(message);
+    return on_domain_start_ex(NULL, &attributes);
 }
 static uint64_t on_start_w(const wchar_t *message)
 {
-    char scratch[name_bytes_max];
-    struct scope_text text = {.name = scratch, .name_size = message ? narrow(message, scratch, sizeof scratch) : 0};
-    return range_start(&text, NULL);
+    struct nvtx_attributes attributes = only_unicode(message);
+    return on_domain_start_ex(NULL, &attributes);
 }
-static void on_end(uint64_t id)
+static void on_mark_ex(const struct nvtx_attributes *attributes)
 {
-    if (gpufl_is_recording())
-        thread_log_range_end(id);
+    on_domain_mark_ex(NULL, attributes);
 }
-static void on_domain_end(const struct name *domain, uint64_t id)
+static void on_mark_a(const char *message)
+{
+    struct nvtx_attributes attributes = only_ascii(message);
+    on_domain_mark_ex(NULL, &attributes);
+}
+static void on_mark_w(const wchar_t *message)
+{
+    struct nvtx_attributes attributes = only_unicode(message);
+    on_domain_mark_ex(NULL, &attributes);
+}
+static int on_pop(void)
+{
+    return on_domain_pop(NULL);
+}
+
+static void *on_domain_create_a(const char *text)
+{
+    return text ? nvtx_domain_handle(text, strlen(text)) : NULL;
+}
+static void *on_domain_create_w(const wchar_t *text)
+{
+    struct nvtx_scratch scratch;
+    return text ? nvtx_domain_handle(scratch.text, nvtx_narrow(text, scratch.text, sizeof scratch.text)) : NULL;
+}
+static void *on_register_a(const void *domain, const char *text)
 {
     (void)domain;
-    on_end(id);
+    return text ? nvtx_string_handle(text, strlen(text)) : NULL;
 }
-static struct name *on_domain_create_a(const char *text)
+static void *on_register_w(const void *domain, const wchar_t *text)
 {
-    return text ? name_make(text, strlen(text)) : NULL;
+    struct nvtx_scratch scratch;
+    (void)domain;
+    return text ? nvtx_string_handle(scratch.text, nvtx_narrow(text, scratch.text, sizeof scratch.text)) : NULL;
 }
-static struct name *on_domain_create_w(const wchar_t *text)
+
+/* Names, told whether or not a session is running. */
+static void give_name(enum given_name_kind kind, uint64_t id, const char *domain, int32_t message_type,
+                      union nvtx_message message)
 {
-    char scratch[name_bytes_max];
-    return text ? name_make(scratch, narrow(text, scratch, sizeof scratch)) : NULL;
+    struct nvtx_scratch scratch;
+    const char *text;
+    size_t size;
+    if (!message.ascii)
+        return;
+    nvtx_read_message(message_type, &message, &scratch, &text, &size);
+    char name[NVTX_TEXT_BYTES_MAX + 1];
+    memcpy(name, text, size);
+    name[size] = '\0';
+    given_names_set(&(struct given_name){kind, id, domain, name});
 }
-static struct name *on_register_a(const struct name *domain, const char *text)
+
+static void on_name_category(const void *domain, uint32_t category, int32_t type, union nvtx_message name)
+{
+    struct scope_text text = {0};
+    bool has_stack;
+    if (nvtx_read_domain(domain, &text, &has_stack))
+        give_name(GIVEN_CATEGORY, category, text.tag ? text.tag : "", type, name);
+}
+static void on_name_domain_category_a(const void *domain, uint32_t category, const char *name)
+{
+    on_name_category(domain, category, NVTX_MESSAGE_ASCII, (union nvtx_message){.ascii = name});
+}
+static void on_name_domain_category_w(const void *domain, uint32_t category, const wchar_t *name)
+{
+    on_name_category(domain, category, NVTX_MESSAGE_UNICODE, (union nvtx_message){.unicode = name});
+}
+static void on_name_category_a(uint32_t category, const char *name)
+{
+    on_name_domain_category_a(NULL, category, name);
+}
+static void on_name_category_w(uint32_t category, const wchar_t *name)
+{
+    on_name_domain_category_w(NULL, category, name);
+}
+static void on_name_thread_a(uint32_t thread_id, const char *name)
+{
+    give_name(GIVEN_THREAD, thread_id, "", NVTX_MESSAGE_ASCII, (union nvtx_message){.ascii = name});
+}
+static void on_name_thread_w(uint32_t thread_id, const wchar_t *name)
+{
+    give_name(GIVEN_THREAD, thread_id, "", NVTX_MESSAGE_UNICODE, (union nvtx_message){.unicode = name});
+}
+
+/* Only while CUPTI is in use, which knows the stream's number. */
+static void name_stream(void *stream, int32_t type, union nvtx_message name)
+{
+    struct cuda *cuda;
+    uint32_t id;
+    if (gpufl_is_recording() && cuda_load(&cuda, false, NULL) == GPUFL_OK &&
+        cupti_stream_id(cuda_current_context(cuda), stream, &id))
+        give_name(GIVEN_STREAM, id, "", type, name);
+}
+static void on_name_stream_a(void *stream, const char *name)
+{
+    name_stream(stream, NVTX_MESSAGE_ASCII, (union nvtx_message){.ascii = name});
+}
+static void on_name_stream_w(void *stream, const wchar_t *name)
+{
+    name_stream(stream, NVTX_MESSAGE_UNICODE, (union nvtx_message){.unicode = name});
+}
+
+/* The handle has no other use than to be destroyed, which we need not hear of. */
+static void *on_resource_create(const void *domain, const struct nvtx_resource *resource)
 {
     (void)domain;
-    return on_domain_create_a(text);
-}
-static struct name *on_register_w(const struct name *domain, const wchar_t *text)
-{
-    (void)domain;
-    return on_domain_create_w(text);
+    if (!resource || resource->size < sizeof *resource)
+        return NULL;
+    if (resource->type == resource_thread)
+        give_name(GIVEN_THREAD, (uint32_t)resource->id, "", resource->message_type, resource->message);
+    else if (resource->type == resource_cuda_stream || resource->type == resource_cudart_stream)
+        name_stream((void *)(uintptr_t)resource->id, resource->message_type, resource->message);
+    return NULL;
 }
 
 void roctx_range(enum rocprofiler_range range, const char *text, uint64_t range_id)
 {
-    struct scope_text scope = {.name = text, .name_size = text ? strlen(text) : 0};
-    if (range == ROCPROFILER_RANGE_PUSH) {
+    struct nvtx_scratch scratch;
+    struct nvtx_attributes attributes = only_ascii(text);
+    struct scope_text scope = {.stack = SCOPE_STACK_ROCTX};
+    if (!gpufl_is_recording())
+        return;
+    nvtx_read_event(&attributes, &scratch, &scope);
+    switch (range) {
+    case ROCPROFILER_RANGE_PUSH:
         scope.source = source_roctx_push;
-        (void)push(&scope, NULL);
-    } else if (range == ROCPROFILER_RANGE_POP) {
-        (void)pop();
-    } else if (gpufl_is_recording()) {
-        /* A mark is a range of its own that ends where it begins. */
-        uint64_t id =
-            range == ROCPROFILER_RANGE_MARK ? atomic_fetch_add(&next_range_id, 1) : roctx_range_bit | range_id;
-        scope.source = range == ROCPROFILER_RANGE_MARK ? source_roctx_mark : source_roctx_start;
-        if (range != ROCPROFILER_RANGE_STOP)
-            thread_log_range_start(&scope, id);
-        if (range != ROCPROFILER_RANGE_START)
-            thread_log_range_end(id);
+        (void)scope_begin(&scope);
+        break;
+    case ROCPROFILER_RANGE_POP:
+        (void)scope_end(SCOPE_STACK_ROCTX);
+        break;
+    case ROCPROFILER_RANGE_MARK:
+        scope.source = source_roctx_mark;
+        thread_log_mark(&scope);
+        break;
+    case ROCPROFILER_RANGE_START:
+        scope.source = source_roctx_start;
+        thread_log_range_start(&scope, roctx_range_bit | range_id);
+        break;
+    case ROCPROFILER_RANGE_STOP:
+        thread_log_range_end(roctx_range_bit | range_id);
+        break;
     }
 }
 
@@ -293,6 +345,9 @@ struct hook {
     }
 
 static const struct hook hooks[] = {
+    HOOK(nvtx_module_core, core_mark_ex, on_mark_ex),
+    HOOK(nvtx_module_core, core_mark_a, on_mark_a),
+    HOOK(nvtx_module_core, core_mark_w, on_mark_w),
     HOOK(nvtx_module_core, core_range_push_a, on_push_a),
     HOOK(nvtx_module_core, core_range_push_w, on_push_w),
     HOOK(nvtx_module_core, core_range_push_ex, on_push_ex),
@@ -301,10 +356,22 @@ static const struct hook hooks[] = {
     HOOK(nvtx_module_core, core_range_start_w, on_start_w),
     HOOK(nvtx_module_core, core_range_start_ex, on_start_ex),
     HOOK(nvtx_module_core, core_range_end, on_end),
+    HOOK(nvtx_module_core, core_name_category_a, on_name_category_a),
+    HOOK(nvtx_module_core, core_name_category_w, on_name_category_w),
+    HOOK(nvtx_module_core, core_name_thread_a, on_name_thread_a),
+    HOOK(nvtx_module_core, core_name_thread_w, on_name_thread_w),
+    HOOK(nvtx_module_cuda, cuda_name_stream_a, on_name_stream_a),
+    HOOK(nvtx_module_cuda, cuda_name_stream_w, on_name_stream_w),
+    HOOK(nvtx_module_cudart, cudart_name_stream_a, on_name_stream_a),
+    HOOK(nvtx_module_cudart, cudart_name_stream_w, on_name_stream_w),
+    HOOK(nvtx_module_core2, core2_mark_ex, on_domain_mark_ex),
     HOOK(nvtx_module_core2, core2_range_push_ex, on_domain_push_ex),
     HOOK(nvtx_module_core2, core2_range_pop, on_domain_pop),
     HOOK(nvtx_module_core2, core2_range_start_ex, on_domain_start_ex),
     HOOK(nvtx_module_core2, core2_range_end, on_domain_end),
+    HOOK(nvtx_module_core2, core2_resource_create, on_resource_create),
+    HOOK(nvtx_module_core2, core2_name_category_a, on_name_domain_category_a),
+    HOOK(nvtx_module_core2, core2_name_category_w, on_name_domain_category_w),
     HOOK(nvtx_module_core2, core2_register_string_a, on_register_a),
     HOOK(nvtx_module_core2, core2_register_string_w, on_register_w),
     HOOK(nvtx_module_core2, core2_domain_create_a, on_domain_create_a),
@@ -331,4 +398,10 @@ int gpufl_nvtx_attach(nvtx_get_table get_table)
 int gpufl_injected_start(void)
 {
     return session_start(NULL, true) == GPUFL_OK;
+}
+
+void nvtx_abandon(void)
+{
+    given_names_abandon();
+    nvtx_handles_abandon();
 }

@@ -3,6 +3,7 @@
 
 #include "capture/deep.h"
 #include "capture/system_sampler.h"
+#include "sdk/session.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -36,6 +37,7 @@ void scope_listeners_abandon(void)
     atomic_store(&sampler_of_scopes, NULL);
     atomic_store(&engine_of_scopes, NULL);
     atomic_store(&visitors, 0);
+    nvtx_abandon();
 }
 
 void scope_listeners_hold(bool is_hold)
@@ -52,13 +54,13 @@ void scope_listeners_hold(bool is_hold)
     atomic_fetch_sub(&visitors, 1);
 }
 
-void scope_listeners_tell(bool is_begin, const char *name, size_t name_size)
+void scope_listeners_tell(bool is_begin, uint32_t stack, const char *name, size_t name_size)
 {
     if (!atomic_load_explicit(&engine_of_scopes, memory_order_relaxed))
         return;
     atomic_fetch_add(&visitors, 1);
     struct deep *deep = atomic_load(&engine_of_scopes);
     if (deep)
-        deep_scope(deep, is_begin, name, name_size);
+        deep_scope(deep, is_begin, stack, name, name_size);
     atomic_fetch_sub(&visitors, 1);
 }

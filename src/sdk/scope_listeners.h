@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct system_sampler;
 struct deep;
@@ -20,7 +21,8 @@ void scope_listeners_abandon(void);
 
 /* A thread entered (or left) its outermost scope: sampling is on while any is inside. */
 void scope_listeners_hold(bool is_hold);
-/* Every edge of every scope, for an engine that counts by scope; costs a load when there is none. */
-void scope_listeners_tell(bool is_begin, const char *name, size_t name_size);
+/* Every edge of every scope, for an engine that counts by scope; costs a load when there is none.
+ * stack: enum scope_stack. */
+void scope_listeners_tell(bool is_begin, uint32_t stack, const char *name, size_t name_size);
 
 #endif

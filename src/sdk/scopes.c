@@ -6,22 +6,30 @@
 
 #include <string.h>
 
-void scope_begin(const struct scope_text *text)
+int scope_begin(const struct scope_text *text)
 {
     if (!gpufl_is_recording())
-        return;
-    if (thread_log_scope_begin(text))
+        return -1;
+    struct scope_edge edge = thread_log_scope_begin(text);
+    if (edge.is_outermost)
         scope_listeners_hold(true);
-    scope_listeners_tell(true, text->name, text->name_size);
+    scope_listeners_tell(true, text->stack, text->name, text->name_size);
+    return edge.level;
 }
 
-void scope_end(void)
+static int end_told(struct scope_edge edge)
+{
+    if (edge.is_outermost)
+        scope_listeners_hold(false);
+    return edge.level;
+}
+
+int scope_end(uint32_t stack)
 {
     if (!gpufl_is_recording())
-        return;
-    scope_listeners_tell(false, NULL, 0);
-    if (thread_log_scope_end())
-        scope_listeners_hold(false);
+        return -1;
+    scope_listeners_tell(false, stack, NULL, 0);
+    return end_told(thread_log_scope_end(stack));
 }
 
 void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
@@ -33,19 +41,18 @@ void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
         text.repeat = meta->repeat;
         text.warmup = meta->warmup;
     }
-    scope_begin(&text);
+    (void)scope_begin(&text);
 }
 
 void gpufl_scope_pop(void)
 {
-    scope_end();
+    (void)scope_end(SCOPE_STACK_API);
 }
 
 void gpufl_scope_pop_counted(uint32_t iterations)
 {
     if (!gpufl_is_recording())
         return;
-    scope_listeners_tell(false, NULL, 0);
-    if (thread_log_scope_end_counted(iterations))
-        scope_listeners_hold(false);
+    scope_listeners_tell(false, SCOPE_STACK_API, NULL, 0);
+    (void)end_told(thread_log_scope_end_counted(SCOPE_STACK_API, iterations));
 }

@@ -13,8 +13,10 @@ gpufl_status session_fail(gpufl_status status, const struct problem *problem);
 bool session_is_disabled(void);
 /* Scopes of the public API and of NVTX: to the thread's ring, the sampler and the engine. */
 struct scope_text;
-void scope_begin(const struct scope_text *text);
-void scope_end(void);
+/* The level of the scope in its stack, 0 the outermost; -1: none such, or it is not recorded. */
+int scope_begin(const struct scope_text *text);
+int scope_end(uint32_t stack); /* enum scope_stack */
+void nvtx_abandon(void);       /* in a forked child */
 
 /* Who started the session decides when it ends: in a program traced by `gpufl trace`, the program's
  * own init and shutdown only join and leave. An injected start does not wait for what another thread does with the

@@ -84,12 +84,12 @@ static inline uint64_t lost(enum loss_reason reason)
 
 static inline void begin(const char *path)
 {
-    range_counters_scope(app.counters, true, path, 7, primary_context(0));
+    range_counters_scope_begin(app.counters, path, 7, primary_context(0));
 }
 
 static inline void end(void)
 {
-    range_counters_scope(app.counters, false, NULL, 0, NULL);
+    range_counters_scope_end(app.counters, 0);
 }
 
 static inline void run_scope(const char *path)

@@ -185,8 +185,8 @@ static void a_scope_beside_a_measured_one_is_counted_as_lost(void **state)
 
 static void *second_device(void *nothing)
 {
-    range_counters_scope(app.counters, true, "second", 9, primary_context(1));
-    range_counters_scope(app.counters, false, NULL, 0, NULL);
+    range_counters_scope_begin(app.counters, "second", 9, primary_context(1));
+    range_counters_scope_end(app.counters, 0);
     return nothing;
 }
 
@@ -194,8 +194,8 @@ static void contexts_body(void)
 {
     pthread_t thread;
     engine_make(RANGE_PER_SCOPE, NULL);
-    range_counters_scope(app.counters, true, "early", 1, NULL);
-    range_counters_scope(app.counters, false, NULL, 0, NULL);
+    range_counters_scope_begin(app.counters, "early", 1, NULL);
+    range_counters_scope_end(app.counters, 0);
     CHECK(lost(LOSS_RANGE_NO_CONTEXT) == 1);
     CHECK(attach(0) == GPUFL_OK && attach(1) == GPUFL_OK);
     CHECK(attach(1) == GPUFL_E_INVALID && strstr(app.problem.text, "attached"));
@@ -206,7 +206,7 @@ static void contexts_body(void)
     }
     range_counters_detach(app.counters, primary_context(1));
     range_counters_detach(app.counters, primary_context(1));
-    range_counters_scope(app.counters, true, "only", 3, NULL); /* one context is left: that one */
+    range_counters_scope_begin(app.counters, "only", 3, NULL); /* one context is left: that one */
     range_counters_detach(app.counters, primary_context(0));   /* while it is measured */
     end();
     CHECK(attach(0) == GPUFL_OK);

@@ -13,7 +13,7 @@
 
 static const char *push(const char *name)
 {
-    return scope_path_push(name, strlen(name));
+    return scope_path_push(SCOPE_STACK_API, name, strlen(name));
 }
 
 static void names_are_joined_from_the_outside_in(void **state)
@@ -21,23 +21,23 @@ static void names_are_joined_from_the_outside_in(void **state)
     (void)state;
     assert_string_equal(push("step"), "step");
     assert_string_equal(push("forward"), "step|forward");
-    assert_string_equal(scope_path_push("attention_of_layer_3", 9), "step|forward|attention");
-    scope_path_pop();
-    scope_path_pop();
+    assert_string_equal(scope_path_push(SCOPE_STACK_API, "attention_of_layer_3", 9), "step|forward|attention");
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("backward"), "step|backward");
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("load"), "load");
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
 }
 
 static void ends_without_a_begin_change_nothing(void **state)
 {
     (void)state;
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("a"), "a");
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
 }
 
 static void long_names_are_cut_and_come_off_again(void **state)
@@ -46,15 +46,15 @@ static void long_names_are_cut_and_come_off_again(void **state)
     char name[5000];
     memset(name, 'n', sizeof name);
     push("outer");
-    const char *path = scope_path_push(name, sizeof name);
+    const char *path = scope_path_push(SCOPE_STACK_API, name, sizeof name);
     assert_int_equal(strlen(path), 2047);
     assert_memory_equal(path, "outer|nnn", 9);
     assert_int_equal(strlen(push("inner")), 2047); /* no room: the path stays whole */
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("b"), "outer|b");
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
 }
 
 static void deeper_levels_than_are_kept_are_counted(void **state)
@@ -64,12 +64,27 @@ static void deeper_levels_than_are_kept_are_counted(void **state)
     for (int i = 0; i < depth; i++)
         push("s");
     for (int i = 0; i < depth - 1; i++)
-        scope_path_pop();
+        (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("t"), "s|t");
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("u"), "u");
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+}
+
+static void a_scope_that_ends_before_those_in_it_stays_in_their_paths(void **state)
+{
+    (void)state;
+    enum { other = SCOPE_STACK_NVTX };
+    push("a");
+    assert_string_equal(scope_path_push(other, "b", 1), "a|b");
+    assert_int_equal(scope_path_pop(SCOPE_STACK_API), 1); /* one that began later is open */
+    assert_int_equal(scope_path_pop(SCOPE_STACK_API), -1);
+    assert_string_equal(push("c"), "a|b|c");
+    assert_int_equal(scope_path_pop(SCOPE_STACK_API), 0);
+    assert_int_equal(scope_path_pop(other), 0);
+    assert_string_equal(push("d"), "d");
+    assert_int_equal(scope_path_pop(SCOPE_STACK_API), 0);
 }
 
 static void *other_thread(void *result)
@@ -88,8 +103,8 @@ static void each_thread_has_its_own_path(void **state)
     pthread_join(thread, NULL);
     assert_true(is_alone);
     assert_string_equal(push("still"), "main|still");
-    scope_path_pop();
-    scope_path_pop();
+    (void)scope_path_pop(SCOPE_STACK_API);
+    (void)scope_path_pop(SCOPE_STACK_API);
 }
 
 int main(void)
@@ -99,6 +114,7 @@ int main(void)
         cmocka_unit_test(ends_without_a_begin_change_nothing),
         cmocka_unit_test(long_names_are_cut_and_come_off_again),
         cmocka_unit_test(deeper_levels_than_are_kept_are_counted),
+        cmocka_unit_test(a_scope_that_ends_before_those_in_it_stays_in_their_paths),
         cmocka_unit_test(each_thread_has_its_own_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

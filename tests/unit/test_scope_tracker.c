@@ -6,6 +6,8 @@
 #include "capture/scope_tracker.h"
 #include "format/json.h"
 
+#include <unistd.h>
+
 enum { open_max = 8192, begins_per_drain = 500 };
 
 static void no_wake(void) {}
@@ -74,7 +76,7 @@ static void begin_often(struct fixture *fixture, const char *name, int count)
 static void end_often(struct fixture *fixture, int count)
 {
     for (int i = 0; i < count; i++) {
-        (void)thread_log_scope_end();
+        (void)thread_log_scope_end(SCOPE_STACK_API);
         if (i % begins_per_drain == 0)
             drain(fixture);
     }
@@ -101,7 +103,9 @@ static void an_end_that_counts_iterations_writes_them(void **state)
         (void)thread_log_scope_begin(&text);
         drain(fixture);
         assert_int_equal(last_row(fixture)[SCOPE_REPEAT], 100);
-        assert_true(is_counted ? thread_log_scope_end_counted(3) : thread_log_scope_end());
+        const struct scope_edge edge =
+            is_counted ? thread_log_scope_end_counted(SCOPE_STACK_API, 3) : thread_log_scope_end(SCOPE_STACK_API);
+        assert_true(edge.is_outermost);
         drain(fixture);
         assert_int_equal(last_row(fixture)[SCOPE_EVENT_TYPE], 1);
         assert_int_equal(last_row(fixture)[SCOPE_REPEAT], is_counted ? 3 : 100);
@@ -198,18 +202,18 @@ static void more_path_text_than_is_kept_costs_no_scope_its_name(void **state)
     enum { outer = 100, inner = 100, size = 3000 };
     static char name[size + 1];
     begin("first");
-    (void)thread_log_scope_end();
+    (void)thread_log_scope_end(SCOPE_STACK_API);
     for (int i = 0; i < outer; i++) {
         name_number(name, size, i);
         begin(name);
         for (int j = 0; j < inner; j++) {
             name_number(name, size, outer + j);
             begin(name);
-            (void)thread_log_scope_end();
+            (void)thread_log_scope_end(SCOPE_STACK_API);
             drain(fixture);
             assert_int_not_equal(last_row(fixture)[SCOPE_NAME_ID], 0);
         }
-        (void)thread_log_scope_end();
+        (void)thread_log_scope_end(SCOPE_STACK_API);
     }
     begin_often(fixture, "first", 1);
     int64_t name_id = last_row(fixture)[SCOPE_NAME_ID];
@@ -229,7 +233,7 @@ static void an_open_scope_keeps_its_name_while_others_are_forgotten(void **state
     for (int i = 0; i < count; i++) {
         name_number(name, size, i);
         begin(name);
-        (void)thread_log_scope_end();
+        (void)thread_log_scope_end(SCOPE_STACK_API);
         drain(fixture);
     }
     begin_often(fixture, "later", 1);
@@ -246,7 +250,7 @@ static void what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside(vo
     enum { depth = 1500, size = 16000 }; /* open at once: more than the names that are kept */
     static char name[size + 1];
     begin_often(fixture, "known", 1);
-    (void)thread_log_scope_end();
+    (void)thread_log_scope_end(SCOPE_STACK_API);
     for (int i = 0; i < depth; i++) {
         name_number(name, size, i);
         begin(name);
@@ -270,7 +274,7 @@ static void more_tags_than_are_kept_are_all_written(void **state)
         name_number(tag, size, i);
         (void)thread_log_scope_begin(
             &(struct scope_text){.name = "step", .name_size = 4, .tag = tag, .tag_size = strlen(tag)});
-        (void)thread_log_scope_end();
+        (void)thread_log_scope_end(SCOPE_STACK_API);
         drain(fixture);
         assert_int_equal(last_row(fixture)[SCOPE_TAG_ID], i + 1);
     }
@@ -294,6 +298,115 @@ static void the_end_of_a_scope_that_was_too_deep_closes_no_other(void **state)
     assert_int_equal(recorder_lost_total(&fixture->recorder), 1 + depth - open_max);
 }
 
+static void begin_in(uint32_t stack, const char *name)
+{
+    (void)thread_log_scope_begin(&(struct scope_text){.name = name, .name_size = strlen(name), .stack = stack});
+}
+
+static uint64_t row_count(const struct fixture *fixture)
+{
+    return fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count;
+}
+
+static void an_end_in_one_stack_leaves_those_of_others_open(void **state)
+{
+    struct fixture *fixture = *state;
+    begin_in(SCOPE_STACK_API, "step");
+    drain(fixture);
+    int64_t step = last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID];
+    begin_in(SCOPE_STACK_NVTX, "a");
+    begin_in(SCOPE_STACK_DOMAINS, "b");
+    drain(fixture);
+    int64_t b = last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID], a = last_row(fixture)[SCOPE_PARENT_ID];
+    assert_int_equal(last_row(fixture)[SCOPE_DEPTH], 2);
+
+    assert_int_equal(thread_log_scope_end(SCOPE_STACK_DOMAINS + 1).level, -1); /* nothing of its own is open */
+    assert_int_equal(thread_log_scope_end(SCOPE_STACK_NVTX).level, 0);
+    assert_int_equal(thread_log_scope_end(SCOPE_STACK_NVTX).level, -1);
+    drain(fixture);
+    assert_int_equal(row_count(fixture), 4);
+    assert_int_equal(last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID], a);
+    assert_int_equal(last_row(fixture)[SCOPE_PARENT_ID], step);
+    assert_int_equal(last_row(fixture)[SCOPE_DEPTH], 1);
+
+    begin_in(SCOPE_STACK_NVTX, "c"); /* inside b, which is the innermost one that is open */
+    drain(fixture);
+    assert_int_equal(last_row(fixture)[SCOPE_PARENT_ID], b);
+    assert_int_equal(names_read(fixture, "step|a|b|c").wanted_id > 0, 1);
+    assert_int_equal(thread_log_scope_end(SCOPE_STACK_API).level, 0);
+    assert_false(thread_log_scope_end(SCOPE_STACK_DOMAINS).is_outermost);
+    assert_true(thread_log_scope_end(SCOPE_STACK_NVTX).is_outermost);
+    drain(fixture);
+    uint64_t scope_id;
+    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), (uint32_t)gettid(), INT64_MAX, &scope_id));
+    assert_int_equal(scope_id, 0);
+}
+
+static void levels_count_the_scopes_of_their_own_stack(void **state)
+{
+    struct fixture *fixture = *state;
+    struct scope_text text = {.name = "x", .name_size = 1};
+    for (uint32_t stack = SCOPE_STACK_API; stack < SCOPE_STACK_COUNT; stack++) {
+        text.stack = stack;
+        for (int level = 0; level < 3; level++)
+            assert_int_equal(thread_log_scope_begin(&text).level, level);
+    }
+    for (uint32_t stack = SCOPE_STACK_API; stack < SCOPE_STACK_COUNT; stack++)
+        for (int level = 2; level >= -1; level--)
+            assert_int_equal(thread_log_scope_end(stack).level, level);
+    drain(fixture);
+    assert_int_equal(scope_tracker_count(fixture->tracker), 3 * SCOPE_STACK_COUNT);
+}
+
+static void ranges_that_never_end_hide_no_later_ones(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { leaked = 40000, room = 16384 };
+    const struct scope_text text = {.name = "leaked", .name_size = 6, .source = 2};
+    uint64_t id = 1;
+    for (; id <= leaked; id++) {
+        thread_log_range_start(&text, id);
+        if (id % begins_per_drain == 0)
+            drain(fixture);
+    }
+    drain(fixture);
+    uint64_t forgotten = lost(fixture, LOSS_OPEN_RANGES);
+    assert_true(forgotten >= leaked - room);
+    assert_int_equal(lost(fixture, LOSS_SCOPE_RING), 0);
+    for (int i = 0; i < 1000; i++, id++) {
+        thread_log_range_start(&text, id);
+        thread_log_range_end(id);
+        drain(fixture);
+        assert_int_equal(last_row(fixture)[SCOPE_EVENT_TYPE], 1);
+    }
+}
+
+static void a_mark_is_a_scope_without_length_that_nothing_is_in(void **state)
+{
+    struct fixture *fixture = *state;
+    double half = 0.5;
+    struct scope_text mark = {.name = "loss spike",
+                              .name_size = 10,
+                              .source = 6,
+                              .details = {.category = 7, .color = 0xff00ff00, .has_color = 1, .payload_type = 3}};
+    memcpy(&mark.details.payload, &half, sizeof half);
+    begin("step");
+    drain(fixture);
+    int64_t step = last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID];
+    thread_log_mark(&mark);
+    drain(fixture);
+    const int64_t *row = last_row(fixture);
+    assert_int_equal(row[SCOPE_EVENT_TYPE], 1);
+    assert_int_equal(row[SCOPE_PARENT_ID], step);
+    assert_int_equal(row[SCOPE_CATEGORY], 7);
+    assert_int_equal(row[SCOPE_COLOR], 0xff00ff00);
+    assert_int_equal(row[SCOPE_PAYLOAD_INT], CELL_UNKNOWN);
+    assert_memory_equal(&row[SCOPE_PAYLOAD_REAL], &half, sizeof half);
+    uint64_t scope_id;
+    assert_true(scope_history_find(scope_tracker_history(fixture->tracker), (uint32_t)gettid(), INT64_MAX, &scope_id));
+    assert_int_equal(scope_id, step);
+}
+
 int main(void)
 {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, open_fixture, close_fixture)
@@ -307,6 +420,10 @@ int main(void)
         WITH_FIXTURE(more_tags_than_are_kept_are_all_written),
         WITH_FIXTURE(what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside),
         WITH_FIXTURE(the_end_of_a_scope_that_was_too_deep_closes_no_other),
+        WITH_FIXTURE(an_end_in_one_stack_leaves_those_of_others_open),
+        WITH_FIXTURE(levels_count_the_scopes_of_their_own_stack),
+        WITH_FIXTURE(ranges_that_never_end_hide_no_later_ones),
+        WITH_FIXTURE(a_mark_is_a_scope_without_length_that_nothing_is_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

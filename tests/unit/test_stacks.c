@@ -165,7 +165,7 @@ static void stacks_never_take_the_room_of_scopes(void **state)
         send(i, i, STACK_FRAMES_MAX);
     for (int i = 0; i < scopes; i++) {
         thread_log_scope_begin(&scope);
-        thread_log_scope_end();
+        thread_log_scope_end(SCOPE_STACK_API);
     }
     drain(fixture);
     assert_int_equal(scope_tracker_count(fixture->tracker), scopes);

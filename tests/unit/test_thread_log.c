@@ -50,7 +50,12 @@ static int close_fixture(void **state)
 static bool begin(const char *name)
 {
     struct scope_text text = {.name = name, .name_size = strlen(name)};
-    return thread_log_scope_begin(&text);
+    return thread_log_scope_begin(&text).is_outermost;
+}
+
+static bool end(void)
+{
+    return thread_log_scope_end(SCOPE_STACK_API).is_outermost;
 }
 
 static uint64_t lost(const struct fixture *fixture, enum loss_reason reason)
@@ -70,8 +75,8 @@ static void nested_scopes_become_begin_and_end_rows_with_parents(void **state)
     struct fixture *fixture = *state;
     assert_true(begin("epoch"));
     assert_false(begin("batch"));
-    assert_false(thread_log_scope_end());
-    assert_true(thread_log_scope_end());
+    assert_false(end());
+    assert_true(end());
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 4);
     assert_int_equal(row(fixture, 1)[SCOPE_PARENT_ID], row(fixture, 0)[SCOPE_SCOPE_INSTANCE_ID]);
@@ -85,10 +90,10 @@ static void nested_scopes_become_begin_and_end_rows_with_parents(void **state)
 static void an_end_without_a_begin_is_ignored(void **state)
 {
     struct fixture *fixture = *state;
-    assert_false(thread_log_scope_end());
+    assert_false(end());
     begin("a");
-    thread_log_scope_end();
-    assert_false(thread_log_scope_end());
+    end();
+    assert_false(end());
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 2);
 }
@@ -100,8 +105,8 @@ static void a_full_ring_drops_whole_scopes_and_counts_each(void **state)
     for (int i = 0; i < pairs; i++) {
         begin("outer");
         begin("inner");
-        thread_log_scope_end();
-        thread_log_scope_end();
+        end();
+        end();
     }
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     uint64_t kept = scope_tracker_count(fixture->tracker);
@@ -109,7 +114,7 @@ static void a_full_ring_drops_whole_scopes_and_counts_each(void **state)
     assert_int_equal(kept + lost(fixture, LOSS_SCOPE_RING), 2 * pairs);
     /* Every begin that was kept has its end, so the thread is back at the outside. */
     assert_true(begin("next"));
-    assert_true(thread_log_scope_end());
+    assert_true(end());
 }
 
 static void a_begin_deep_inside_always_leaves_room_for_all_ends(void **state)
@@ -119,7 +124,7 @@ static void a_begin_deep_inside_always_leaves_room_for_all_ends(void **state)
     for (int i = 0; i < depth; i++)
         begin("d");
     for (int i = 0; i < depth; i++)
-        thread_log_scope_end();
+        end();
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     scope_tracker_close_open(fixture->tracker, 0);
     struct log_writer_stats stats;
@@ -135,7 +140,7 @@ static void tag_repeat_and_warmup_reach_the_begin_row(void **state)
     struct scope_text text = {
         .name = "matmul", .name_size = 6, .tag = "math", .tag_size = 4, .repeat = 10, .warmup = 3};
     thread_log_scope_begin(&text);
-    thread_log_scope_end();
+    end();
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(row(fixture, 0)[SCOPE_REPEAT], 10);
     assert_int_equal(row(fixture, 0)[SCOPE_WARMUP], 3);
@@ -149,7 +154,7 @@ static void a_name_longer_than_the_limit_is_counted_and_its_end_dropped(void **s
     static char name[SCOPE_TEXT_BYTES_MAX + 2];
     memset(name, 'n', sizeof name - 1);
     begin(name);
-    thread_log_scope_end();
+    end();
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(lost(fixture, LOSS_SCOPE_RING), 1);
     assert_int_equal(scope_tracker_count(fixture->tracker), 0);
@@ -162,8 +167,8 @@ static void the_end_of_a_dropped_scope_leaves_the_scope_around_it_open(void **st
     memset(name, 'n', sizeof name - 1);
     begin("outer");
     begin(name); /* dropped */
-    assert_false(thread_log_scope_end());
-    assert_true(thread_log_scope_end());
+    assert_false(end());
+    assert_true(end());
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH].row_count, 2);
 }
@@ -189,10 +194,10 @@ static void the_scope_of_a_call_inside_a_dropped_scope_is_unknown_and_not_the_on
         if (i == 2)
             begin(name); /* dropped */
         if (i == 3)
-            thread_log_scope_end();
+            end();
         thread_log_call(&(struct user_call){.correlation_id = i, .has_kernel = true}, clock_ticks());
     }
-    thread_log_scope_end();
+    end();
     scope_tracker_drain(tracker, &fixture->scale);
     scope_tracker_free(tracker);
     assert_int_equal(scopes[0], 0);
@@ -207,7 +212,7 @@ static void scopes_begun_before_the_session_do_not_end_in_it(void **state)
     begin("before");
     scope_tracker_discard(fixture->tracker);
     thread_logs_start(); /* the next session */
-    assert_false(thread_log_scope_end());
+    assert_false(end());
     scope_tracker_drain(fixture->tracker, &fixture->scale);
     assert_int_equal(scope_tracker_count(fixture->tracker), 0);
 }
@@ -217,8 +222,8 @@ static void *open_and_close(void *argument)
     for (int i = 0; i < 200; i++) {
         begin(argument);
         begin("inner");
-        thread_log_scope_end();
-        thread_log_scope_end();
+        end();
+        end();
     }
     return NULL;
 }
@@ -254,7 +259,7 @@ static void *be_one_of_many(void *argument)
     struct member *member = argument;
     struct crowd *crowd = member->crowd;
     begin("first");
-    thread_log_scope_end();
+    end();
     pthread_barrier_wait(&crowd->is_full);
     if (!crowd->stays[member->number])
         return NULL;

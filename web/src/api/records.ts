@@ -165,7 +165,7 @@ export interface MemoryAllocRow {
   scope_id: number | null;
 }
 
-/** scope_event_batch: scope begin and end, host time */
+/** scope_event_batch: scope begin and end, host time; a mark ends where it begins */
 export interface ScopeRow {
   dt_ns: number;
   scope_instance_id: number; // from 1
@@ -179,6 +179,11 @@ export interface ScopeRow {
   parent_id: number; // scope_instance_id, 0 none
   tag_id: number; // tag_dict, 0 none
   source: number; // enum scope_source
+  category?: number; // NVTX, 0 none; given_name has the names of categories
+  color?: number | null; // NVTX: ARGB
+  payload_type?: number; // NVTX: enum payload_type
+  payload_int?: number | null; // the payload when it is an integer; a u64 of 2^63 or more is written minus 2^64
+  payload_real?: number | null; // the payload when it is a floating-point number
 }
 
 /** profile_sample_batch: PC samples (one row per interval, function, scope, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several */
@@ -317,7 +322,7 @@ export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[
   graph_launch_batch: ["dt_ns", "duration_ns", "graph_id", "node_count", "busy_ns", "corr_id", "device_id", "context_id", "stream_id", "api_lead_ns", "api_duration_ns", "thread_id", "scope_id"],
   synchronization_event_batch: ["dt_ns", "duration_ns", "sync_type", "stream_id", "event_id", "context_id", "corr_id", "function_id", "thread_id", "scope_id"],
   memory_alloc_event_batch: ["dt_ns", "duration_ns", "memory_op", "memory_kind", "address", "bytes", "device_id", "stream_id", "corr_id", "context_id", "is_async", "thread_id", "scope_id"],
-  scope_event_batch: ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth", "repeat", "warmup", "original_start_ns", "thread_id", "parent_id", "tag_id", "source"],
+  scope_event_batch: ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth", "repeat", "warmup", "original_start_ns", "thread_id", "parent_id", "tag_id", "source", "category", "color", "payload_type", "payload_int", "payload_real"],
   profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line", "cubin_crc", "context_id", "interval_ns", "instances", "confidence_bp", "scope_id", "window_id"],
   pm_sample_batch: ["sample_index", "dt_ns", "device_id", "metric_id", "value", "scope_name_id"],
   device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp", "temp_edge_c", "fan_rpm", "xgmi_read_bps", "xgmi_write_bps"],
@@ -332,6 +337,7 @@ export type EventType =
   | "dictionary_update"
   | "capture_capabilities"
   | "clock_sync"
+  | "given_name"
   | "loss"
   | "overhead"
   | "system_start"
@@ -368,7 +374,8 @@ export const ENUMS = {
   sync_type: { 1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize" },
   memory_op: { 1: "alloc", 2: "free" },
   scope_event: { 0: "begin", 1: "end", 2: "continuation open", 3: "continuation close" },
-  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark" },
+  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark", 6: "nvtx mark" },
+  payload_type: { 0: "none", 1: "u64", 2: "i64", 3: "double", 4: "u32", 5: "i32", 6: "float" },
   limiter: { 0: "unknown", 1: "registers", 2: "shared memory", 3: "warps", 4: "blocks", 5: "grid size" },
   sample_kind: { 0: "pc sampling", 1: "sass metric", 2: "isa source map" },
 } as const;
