@@ -41,6 +41,7 @@ static const char *const session_pages[STORE_SORT_COUNT][2] = {
 struct copies {
     char *texts[TAGS_MAX + 2 * FACT_GPUS_MAX];
     size_t count;
+    bool has_failed; /* one is missing for want of memory */
 };
 
 static const char *copy_keep(struct copies *copies, const char *text)
@@ -48,6 +49,7 @@ static const char *copy_keep(struct copies *copies, const char *text)
     if (copies->count == sizeof copies->texts / sizeof *copies->texts)
         return "";
     char *copy = strdup(text);
+    copies->has_failed |= !copy;
     if (!copy)
         return "";
     copies->texts[copies->count++] = copy;
@@ -91,6 +93,8 @@ static gpufl_status belongings_read(struct connection *reader, int64_t session, 
                                        .device_id = sqlite3_column_int64(statement, 2)};
     row->session.tags = row->tags;
     row->session.gpus = row->gpus;
+    if (!status && row->copies.has_failed)
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the tags and GPUs of a session");
     return status;
 }
 
