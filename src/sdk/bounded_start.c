@@ -43,13 +43,13 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
 }
 
 /* False: a call did not return, and what the function had begun stays as it is. */
-static bool run_bounded(struct start *start, uint32_t limit_ms)
+static bool run_bounded(struct start *start, uint32_t limit_ms, bool is_injected)
 {
     static const struct stage stages[] = {{run_elsewhere, STAGE_UNLIMITED, STAGE_UNLIMITED}};
     const struct stage_plan plan = {stages, 1, "gpufl-start", limit_ms * INT64_C(1000000), on_failure};
     struct cuda *cuda;
     start->call = NULL;
-    if (!library_loads_on_other_threads()) {
+    if (is_injected || !library_loads_on_other_threads()) {
         start->run(start);
         return true;
     }
@@ -68,13 +68,14 @@ static void make_sampler(struct start *start)
 }
 
 gpufl_status bounded_start_sampler(struct system_sampler **out, const struct system_sampler_options *options,
-                                   uint32_t limit_ms, struct bytes *described, struct problem *gpu_problem)
+                                   uint32_t limit_ms, bool is_injected, struct bytes *described,
+                                   struct problem *gpu_problem)
 {
     enum { tries = 2 }; /* with NVML, and without */
     struct start start = {.run = make_sampler, .sampler_options = options};
     for (int i = 0; i < tries; i++) {
         start.described = (struct bytes){0};
-        if (run_bounded(&start, limit_ms))
+        if (run_bounded(&start, limit_ms, is_injected))
             break;
         log_message(GPUFL_LOG_WARNING, "%s did not return within %u ms; the session begins without it", start.call,
                     limit_ms);
@@ -106,16 +107,12 @@ static gpufl_status not_returned(const struct start *start, uint32_t limit_ms, s
 void bounded_start_trace(struct collector *collector, uint32_t limit_ms, bool is_injected, struct trace_grant *grant)
 {
     struct start start = {.run = trace_cupti, .collector = collector, .grant = grant};
-    if (is_injected)
-        trace_cupti(&start);
-    else if (!run_bounded(&start, limit_ms)) {
+    if (!run_bounded(&start, limit_ms, is_injected)) {
         collector_drop_cupti(collector);
         grant->status = not_returned(&start, limit_ms, &grant->problem);
     }
     start.run = trace_amd;
-    if (is_injected)
-        trace_amd(&start);
-    else if (!run_bounded(&start, limit_ms)) {
+    if (!run_bounded(&start, limit_ms, is_injected)) {
         collector_drop_amd(collector);
         grant->amd.is_tried = true;
         grant->amd.status = not_returned(&start, limit_ms, &grant->amd.problem);

@@ -8,11 +8,13 @@
 #include "capture/collector.h"
 #include "capture/system_sampler.h"
 
+/* is_injected: CUDA is being initialized by this thread, and NVML and CUPTI may want what it holds (seen on an H200:
+ * nvmlInit on another thread waits for it); so they are called here, without a limit. */
 /* Makes the sampler and describes the machine for job_start. gpu_problem: also which call did not return. */
 NODISCARD gpufl_status bounded_start_sampler(struct system_sampler **out, const struct system_sampler_options *options,
-                                             uint32_t limit_ms, struct bytes *described, struct problem *gpu_problem);
-/* collector_trace. is_injected: CUDA is being initialized by this thread, and CUPTI may want what it holds; so it is called
- * here, without a limit. */
+                                             uint32_t limit_ms, bool is_injected, struct bytes *described,
+                                             struct problem *gpu_problem);
+/* collector_trace. */
 void bounded_start_trace(struct collector *collector, uint32_t limit_ms, bool is_injected, struct trace_grant *grant);
 
 #endif

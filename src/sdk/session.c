@@ -118,8 +118,8 @@ static gpufl_status open_parts(bool is_injected, struct bytes *described, struct
         .use_nvidia = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_NVIDIA,
         .use_amd = options->backend == GPUFL_BACKEND_AUTO || options->backend == GPUFL_BACKEND_AMD,
     };
-    status =
-        bounded_start_sampler(&session.sampler, &sampler, (uint32_t)options->start_timeout_ms, described, gpu_problem);
+    status = bounded_start_sampler(&session.sampler, &sampler, (uint32_t)options->start_timeout_ms, is_injected,
+                                   described, gpu_problem);
     if (status != GPUFL_OK)
         return problem_set(problem, status, "the system sampler could not start: %s", gpufl_status_string(status));
     unsigned features = CUPTI_TRACE_OVERHEAD | (options->enable_synchronization ? CUPTI_TRACE_SYNC : 0) |
