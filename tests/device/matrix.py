@@ -108,15 +108,20 @@ def lane(engines, bares):
             for engine in engines if engine in ENGINES for name in NAMES]
 
 
+def bare(key):
+    name, is_range = key
+    folder = WORK / "matrix" / f"{name}-bare-{is_range}"
+    folder.mkdir(parents=True, exist_ok=True)
+    outcome = run(program(name, "RangeProfiler" if is_range else "Trace"), folder)
+    if outcome[0] != 0:
+        print(f"{name} fails by itself: {outcome[2][-600:]}")
+    return outcome
+
+
 def main():
-    bares = {}
-    for name in NAMES:
-        for is_range in {engine == "RangeProfiler" for engine in ENGINES}:
-            folder = WORK / "matrix" / f"{name}-bare"
-            folder.mkdir(parents=True, exist_ok=True)
-            bares[name, is_range] = run(program(name, "RangeProfiler" if is_range else "Trace"), folder)
-            if bares[name, is_range][0] != 0:
-                print(f"{name} fails by itself: {bares[name, is_range][2][-600:]}")
+    keys = [(name, is_range) for name in NAMES for is_range in {engine == "RangeProfiler" for engine in ENGINES}]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        bares = dict(zip(keys, pool.map(bare, keys)))
     with concurrent.futures.ThreadPoolExecutor(len(LANES)) as pool:
         cells = [cell for cells in pool.map(lambda engines: lane(engines, bares), LANES) for cell in cells]
     check_counts(cells)
