@@ -330,7 +330,7 @@ static void write_row(struct pc_attribution *attribution, const struct group *gr
 static void write_cell(struct pc_attribution *attribution, const struct cell *cell)
 {
     const struct group *group = &attribution->groups[cell->group];
-    if (group->state != GROUP_FOUND_LATE) {
+    if (group->state != GROUP_FOUND_LATE || !group->parts.count) {
         write_row(attribution, group, cell, group->state == GROUP_OF_SCOPE ? &group->share : NULL, cell->samples);
         return;
     }

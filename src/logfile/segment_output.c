@@ -121,7 +121,7 @@ gpufl_status segment_output_line(struct segment_output *out, const char *object,
 
 gpufl_status segment_output_finish(struct segment_output *out, uint64_t plain_bytes, uint64_t *bytes)
 {
-    struct stat file;
+    struct stat file = {0};
     out->footer.plain_bytes = plain_bytes;
     if (!out->footer.lines)
         return problem_set(out->problem, GPUFL_E_NOT_FOUND, "%s: it would be empty", out->sealed);

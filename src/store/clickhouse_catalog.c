@@ -73,8 +73,8 @@ void ch_session_table(struct bytes *sql, const char *where)
                                  ") AS losses USING (session_id, generation)) AS both ANY LEFT JOIN (",
                                  changes_head,
                                  where,
-                                 " GROUP BY session_id) AS changes USING (session_id) WHERE generation = current)"
-                                 " AS sessions"};
+                                 " GROUP BY session_id) AS changes USING (session_id)",
+                                 " WHERE generation = current) AS sessions"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         bytes_append_text(sql, parts[i]);
 }
