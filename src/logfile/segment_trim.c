@@ -148,9 +148,13 @@ static gpufl_status take_line(struct trim *trim, const char *text, size_t size, 
     struct trim_line line = {.object = text, .object_size = end.object_size, .seq = (uint64_t)end.seq};
     gpufl_status status = GPUFL_OK;
     /* A damaged line stays a gap: what it held nobody can count. */
-    if (end.crc == LINE_CRC_GOOD && end.seq >= 0 &&
-        log_line_decode(&line.line, &trim->view, &document, text, size, reason))
-        status = fn(trim, &line);
+    if (end.crc == LINE_CRC_GOOD && end.seq >= 0) {
+        gpufl_status decoded = log_line_decode(&line.line, &trim->view, &document, text, size, reason);
+        if (decoded == GPUFL_OK)
+            status = fn(trim, &line);
+        else if (decoded == GPUFL_E_NO_MEMORY)
+            status = problem_set(trim->problem, GPUFL_E_NO_MEMORY, "no memory to trim a segment");
+    }
     json_free(&document);
     return status;
 }

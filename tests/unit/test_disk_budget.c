@@ -121,8 +121,9 @@ static void kernels_write(struct log_writer *writer, uint64_t *seed)
         row[KERNEL_KERNEL_ID] = 1;
     }
     batch_encode(&batch, FIXTURE_ID, "", &line);
-    /* Where the sealer is slower than this, a batch may be refused. */
-    (void)log_writer_line(writer, CHANNEL_DEVICE, RECORD_KERNEL_EVENT_BATCH, &line, 500);
+    /* Refused while the sealer is behind: then the same batch comes again. */
+    while (log_writer_line(writer, CHANNEL_DEVICE, RECORD_KERNEL_EVENT_BATCH, &line, 500) != GPUFL_OK)
+        ;
     batch_free(&batch);
     bytes_free(&line);
 }
@@ -155,8 +156,7 @@ static uint64_t session_write(const char *base, uint64_t max_bytes)
         kernels_write(writer, &seed);
     struct log_writer_stats stats;
     log_writer_stats(writer, &stats);
-    assert_int_equal(stats.rows[RECORD_KERNEL_EVENT_BATCH] + stats.lost_rows[LOG_LOSS_LIMIT][RECORD_KERNEL_EVENT_BATCH],
-                     batches * 500);
+    assert_int_equal(stats.rows[RECORD_KERNEL_EVENT_BATCH], batches * 500);
     char end[200];
     snprintf(end, sizeof end, "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"rows\":{\"kernel_event_batch\":%lu}",
              FIXTURE_ID, stats.rows[RECORD_KERNEL_EVENT_BATCH]);
