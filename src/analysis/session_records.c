@@ -108,7 +108,7 @@ static void job_start(struct session_loader *loader, const struct json_value *ob
 static struct session_loss *loss_find(struct session_loader *loader, const char *reason, const char *record_type)
 {
     struct session_model *model = loader->model;
-    for (size_t i = 0; i < model->loss_count; i++)
+    for (size_t i = 0; model->losses && i < model->loss_count; i++)
         if (!strcmp(model->losses[i].reason, reason) && !strcmp(model->losses[i].record_type, record_type))
             return &model->losses[i];
     return NULL;

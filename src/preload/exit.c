@@ -5,20 +5,18 @@
  * by their number. */
 #include "preload/users.h"
 
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-__attribute__((visibility("default"))) _Noreturn void _exit(int status);
-__attribute__((visibility("default"))) _Noreturn void _Exit(int status);
-
-void _exit(int status)
+__attribute__((visibility("default"))) _Noreturn void _exit(int status)
 {
     use_exit();
     for (;;)
         syscall(SYS_exit_group, status);
 }
 
-void _Exit(int status)
+__attribute__((visibility("default"))) _Noreturn void _Exit(int status)
 {
     _exit(status);
 }
