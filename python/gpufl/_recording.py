@@ -76,6 +76,7 @@ def _warn_of_differences(stacklevel: int) -> None:
 @atexit.register
 def _warn_at_exit() -> None:
     """The session goes on until the interpreter is gone, and with it the means to warn."""
+    _native.active_engine()  # notices a refusal that the session's own thread has not heard of
     _warn_of_differences(2)
 
 

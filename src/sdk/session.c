@@ -39,10 +39,10 @@ int gpufl_recording;
 /* What has no word of its own is under session_mutex: init, shutdown, system windows; never taken by scopes. */
 static struct {
     bool is_running, is_injected, has_handlers;
-    int users;                   /* inits not yet matched by a shutdown */
-    _Atomic gpufl_engine engine; /* the collector may lower it when the GPU refuses */
-    gpufl_engine told_engine;    /* as it was last reported to the user */
-    pthread_mutex_t grant_mutex; /* around AMD's part of the grant, which may come later */
+    int users;                        /* inits not yet matched by a shutdown */
+    _Atomic gpufl_engine engine;      /* the collector may lower it when the GPU refuses */
+    _Atomic gpufl_engine told_engine; /* as it was last reported to the user */
+    pthread_mutex_t grant_mutex;      /* around AMD's part of the grant, which may come later */
     struct trace_grant grant;
     struct problem gpu_problem;
     struct options options;
@@ -78,12 +78,16 @@ static bool is_before_cuda(bool is_injected)
     return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
 }
 
+/* On the collector's thread, or on the one that asks: whoever notices first reports it. */
 static void update_engine(struct trace_grant *grant)
 {
     pthread_mutex_lock(&session.grant_mutex);
     *grant = session.grant;
     pthread_mutex_unlock(&session.grant_mutex);
     session.engine = engine_granted(&session.options, grant, collector_deep(session.collector));
+    if (session.engine < atomic_exchange(&session.told_engine, session.engine))
+        log_message(GPUFL_LOG_WARNING, "asked for %s, running %s", engine_name(session.options.profiling_engine),
+                    engine_name(session.engine));
 }
 
 /* On the collector's thread: a context showed what its GPU grants, or HIP started. */
@@ -92,10 +96,6 @@ static void on_news(void *user)
     (void)user;
     struct trace_grant grant;
     update_engine(&grant);
-    if (session.engine < session.told_engine)
-        log_message(GPUFL_LOG_WARNING, "asked for %s, running %s", engine_name(session.options.profiling_engine),
-                    engine_name(session.engine));
-    session.told_engine = session.engine;
     write_capabilities(collector_recorder(session.collector), &session.options, session.engine, &grant,
                        collector_deep(session.collector), session.gpu_problem.text);
 }
