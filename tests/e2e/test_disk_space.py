@@ -26,10 +26,11 @@ class DiskSpace(TestCase):
         kept = verdict["rows"]["kernel_event_batch"]
         lost = self.kernels_lost(session, "max_log_bytes", "log_limit", "write_queue_full")
         self.assertGreater(kept, 0)
-        self.assertGreater(self.kernels_lost(session, "max_log_bytes"), 0)
+        self.assertGreater(lost, 0)
         self.assertLessEqual(kept + lost, self.LAUNCHES)
         text = gpufl("report", session.path).stdout
-        self.assertIn("max_log_bytes", text)
+        # Rows are dropped, or refused where segments are not compressed in time.
+        self.assertRegex(text, "max_log_bytes|log_limit")
         self.assertNotIn("(name not recorded)", text)
 
     def test_a_size_that_is_none_is_refused_before_the_program_starts(self):

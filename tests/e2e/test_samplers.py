@@ -160,8 +160,7 @@ class Breaks(Deep):
         for share in (10, 100):
             with self.subTest(share):
                 _, session = self.run_engine([*PC, "--pc-share", share], "--launches", 20, "--kernel-us", 100,
-                                             directory=self.directory / str(share), GPUFL_PC_SAMPLING_DRAIN_MS=10000,
-                                             GPUFL_EXIT_TIMEOUT_MS=30000)  # CUPTI's thread decodes that rarely
+                                             directory=self.directory / str(share), GPUFL_PC_SAMPLING_DRAIN_MS=10000)
                 kernel_s = sum(row["duration_ns"] for row in session.rows("kernel_event_batch")) / 1e9
                 expected = kernel_s * 1.98e9 / 2**13 * 132 * 4  # four an SM of the fake, every 2^13 cycles
                 self.assertGreater(sum(row["metric_value"] for row in self.samples(session, 0)), 0.9 * expected)

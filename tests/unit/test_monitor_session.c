@@ -157,7 +157,7 @@ static void a_new_day_is_a_new_session(void **state)
 }
 
 /* The monotonic clock, moved on by hand. */
-static int64_t later_s;
+static _Atomic int64_t later_s; /* the writer's thread reads the clock, too */
 int clock_gettime(clockid_t id, struct timespec *now)
 {
     int result = (int)syscall(SYS_clock_gettime, id, now);

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #define BUDGET_NS INT64_C(2000000000)
@@ -25,11 +26,15 @@ static struct seen {
 } seen;
 static atomic_bool is_released, has_late_stage_ended;
 
+static pthread_mutex_t seen_mutex = PTHREAD_MUTEX_INITIALIZER; /* a stage that was left runs beside later ones */
+
 static void note(char letter)
 {
+    pthread_mutex_lock(&seen_mutex);
     size_t used = strlen(seen.runs);
     seen.runs[used] = letter;
     seen.runs[used + 1] = '\0';
+    pthread_mutex_unlock(&seen_mutex);
 }
 
 static void run_a(void *user)
