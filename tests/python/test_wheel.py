@@ -18,7 +18,7 @@ import harness
 
 PYTHON = "/usr/bin/python3"
 FROM_BUILD = ("--config-settings", f"build-dir={harness.BUILD}")
-LIBRARIES = {"gpufl/lib/libgpufl.so.1", "gpufl/lib/libgpufl_inject.so"}
+LIBRARIES = {"gpufl/lib/libgpufl.so.1", "gpufl/lib/libgpufl_inject.so", "gpufl/lib/libgpufl_preload.so"}
 # Records three kernels in a scope, by the package that is installed.
 RECORD = f"""
 import sys
