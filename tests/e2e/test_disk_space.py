@@ -15,7 +15,8 @@ class DiskSpace(TestCase):
                    if loss["reason"] in reasons and loss["record_type"] == "kernel_event_batch")
 
     def test_a_session_stays_below_its_size_and_counts_what_it_dropped(self):
-        traced = self.trace("--launches", self.LAUNCHES, "--scopes", options=("--max-size", "4M"))
+        traced = self.trace("--launches", self.LAUNCHES, "--scopes", options=("--max-size", "4M"),
+                            env=environment(GPUFL_EXIT_TIMEOUT_MS=60000))
         self.assertEqual(traced.returncode, 0, traced.stderr)
         session = traced.session
         self.assertLess(self.size_of(session), 4 << 20)
