@@ -39,7 +39,7 @@ int subscription_open(void **handle, cupti_abi_callback_fn *callback, void *user
 int subscription_close(void);
 bool subscription_is(const void *handle);
 /* cbid SUBSCRIPTION_ALL: the whole domain. */
-enum { SUBSCRIPTION_ALL = UINT32_MAX };
+#define SUBSCRIPTION_ALL UINT32_MAX
 int subscription_enable(uint32_t domain, uint32_t cbid, bool is_on, const void *caller);
 bool subscription_is_enabled(uint32_t domain, uint32_t cbid);
 
