@@ -74,7 +74,8 @@ static bool details_join(struct session_loader *loader, const uint32_t *path_ids
     struct session_model *model = loader->model;
     struct intern pairs = {0};
     uint32_t first_launch = (uint32_t)model->launch_count;
-    qsort(loader->details, loader->detail_count, sizeof *loader->details, detail_compare);
+    if (loader->detail_count)
+        qsort(loader->details, loader->detail_count, sizeof *loader->details, detail_compare);
     for (size_t i = 0; i < model->kernels.count && loader->status == GPUFL_OK; i++) {
         const struct kernel_detail *detail = detail_find(loader, model->kernels.corr_id[i]);
         if (!detail)

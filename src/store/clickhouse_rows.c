@@ -20,8 +20,12 @@ bool ch_rows_next(const struct ch_rows *rows)
 
 static bool varint_take(struct ch_rows *rows, uint64_t *value)
 {
+    if (!rows->body.size) /* its data may be NULL */
+        rows->is_damaged = true;
+    if (rows->is_damaged)
+        return false;
     const uint8_t *begin = (const uint8_t *)rows->body.data, *at = begin + rows->at;
-    if (rows->is_damaged || !rows->body.size || !varint_read(&at, begin + rows->body.size, value)) {
+    if (!varint_read(&at, begin + rows->body.size, value)) {
         rows->is_damaged = true;
         return false;
     }
