@@ -160,8 +160,9 @@ sanitized_step() {
     options=$options:log_path=$reports/report
     ASAN_OPTIONS=$options UBSAN_OPTIONS=$options TSAN_OPTIONS=$options ctest_step "$name" "build/$name" -LE "no_$name" ||
         status=1
-    # The notice comes from forked children, in which the leak checker misses the parent's threads.
-    if grep -rhv 'was not suspended. False leaks are possible' "$reports" | grep -q .; then
+    # The notice comes from forked children, in which the leak checker misses the parent's threads; there it may also fail itself.
+    if grep -rhvE 'was not suspended. False leaks are possible|Tracer caught signal|LeakSanitizer has encountered|HINT: ' "$reports" |
+        grep -q .; then
         failed=$((failed + 1)) status=1
         printf '   FAIL %s: the start of %s\n' "$name" "${reports#"$PWD"/}/*"
         head -qn 40 "$reports"/* | head -n 120
