@@ -83,6 +83,7 @@ section_check() {
         step "every vendor function is watched" tools/gen_watched_calls.py --check &&
         step "the book" tools/build_book.py --check &&
         step "the checks themselves" /usr/bin/python3 -B tests/tools/test_checks.py &&
+        step "the language check itself" /usr/bin/python3 -B tests/tools/test_wording.py &&
         step "formatting" tools/format.sh --check &&
         step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* .ci/run
 }

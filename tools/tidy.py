@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""House rules that no compiler checks: sizes, banned calls, leftovers, names. A ratchet.
+"""House rules that no compiler checks: sizes, banned calls, leftovers, names, language. A ratchet.
 
 usage: tidy.py [--shrink] [ROOT]
 
 Above a soft limit a file or function must be listed in tools/tidy_allow.json with its size; above a hard limit nothing
 helps. An entry that is larger than what it allows, or allows nothing, is an error too: the list may only shrink.
---shrink lowers and removes such entries; it never adds one.
+--shrink lowers and removes such entries; it never adds one. The language rules are those of tools/wording.py.
 """
 import ast
 import json
@@ -14,6 +14,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import wording
 
 FILE_LINES = (500, 600)  # soft, hard
 FUNCTION_LINES = (70, 150)
@@ -111,7 +113,7 @@ class Tidy:
         if parts[0] == "src" and parts[1] in IN_PROCESS:
             banned.update(BANNED_IN_PROCESS)
         elif parts[0] in ("tests", "bench"):
-            del banned["system"]  # no stranger gives them names
+            del banned["system"]  # their commands are constants
         code = STRINGS_AND_COMMENTS.sub(blank, text)
         pattern = re.compile(r"(?<![\w.>])(" + "|".join(banned) + r")\s*\(")
         for number, line in enumerate(code.splitlines(), 1):
@@ -148,8 +150,12 @@ class Tidy:
             self.check_calls(name, text)
 
     def run(self):
-        for name in list_files(self.root):
+        names = list_files(self.root)
+        for name in names:
             self.check_file(name)
+        language = wording.Wording(self.root)
+        self.problems += language.check(names)
+        self.problems += language.idle_exceptions()
 
     def loose_entries(self):
         return {key: self.needed.get(key, 0) for key, size in self.allowed.items() if self.needed.get(key, 0) < size}
