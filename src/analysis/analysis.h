@@ -11,8 +11,10 @@
 #include "analysis/statistics.h"
 
 /* Where one GPU's wall time went. The parts add up to the session's wall time:
- *   busy          some kernel, memset or copy ran = compute + copies_only
- *   compute         a kernel or memset ran
+ *   busy          some kernel, memset or copy ran = kernel + memsets_only + copies_only
+ *   kernel          a kernel ran
+ *   memsets_only    a memset ran and no kernel
+ *   compute         the sum of both: a kernel or memset ran
  *   copies_only     a copy ran and no kernel or memset
  *   and idle gaps, split by the GPU work that ended the gap:
  *   wait_launch   from the start of that work's API call on, while the call began inside the gap, or until it
@@ -35,7 +37,7 @@ struct kernel_starts {
 struct time_use {
     uint16_t device;
     struct kernel_starts starts; /* of the whole session only, not of bins */
-    int64_t busy_ns, compute_ns, copies_only_ns;
+    int64_t busy_ns, kernel_ns, memsets_only_ns, compute_ns, copies_only_ns;
     int64_t wait_launch_ns, wait_sync_ns, queued_ns, no_work_ns, unknown_ns;
 };
 

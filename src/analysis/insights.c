@@ -70,6 +70,14 @@ static uint32_t launch_scope(const struct analysis *analysis)
     }
 }
 
+static int64_t launch_wait(const struct analysis *analysis, uint16_t device)
+{
+    for (size_t i = 0; i < analysis->device_count; i++)
+        if (analysis->devices[i].device == device)
+            return analysis->devices[i].wait_launch_ns;
+    return 0;
+}
+
 /* A GPU with at least 5 % of the wall time waiting for launches inside of runs of short kernels. */
 static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
 {
@@ -86,12 +94,12 @@ static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
         bytes_append_text(scratch, "`");
     }
     insight_add(analysis, "launch_bound", share > 0.2 ? INSIGHT_HIGH : INSIGHT_MEDIUM, bound->wait_ns,
-                "Launch-bound %s of the run%s: %s run%s of more than %d kernels shorter than %d us (%s kernels). "
-                "A CUDA graph%s would save at most about %s.",
-                quantity_percent(share).text, place_of(analysis, bound->device).text,
-                quantity_count(bound->run_count).text, bound->run_count == 1 ? "" : "s", LAUNCH_RUN_MIN,
-                LAUNCH_SHORT_NS / 1000, quantity_count(bound->kernel_count).text, bytes_text(scratch),
-                quantity_time((double)saving_ns).text);
+                "Launch-bound: the GPU waited for launches in %s of the run%s, of that %s in %s series of more than %d "
+                "kernels shorter than %d us (%s kernels). A CUDA graph%s would save at most about %s.",
+                quantity_percent(of_wall(analysis, launch_wait(analysis, bound->device))).text,
+                place_of(analysis, bound->device).text, quantity_time((double)bound->wait_ns).text,
+                quantity_count(bound->run_count).text, LAUNCH_RUN_MIN, LAUNCH_SHORT_NS / 1000,
+                quantity_count(bound->kernel_count).text, bytes_text(scratch), quantity_time((double)saving_ns).text);
 }
 
 /* A kernel with at least 10 % of the kernel time and at most half of the possible warps. */

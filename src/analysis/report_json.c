@@ -10,8 +10,8 @@
  *                   missing_rows invalid_rows kernels lost lost_details lost_is_exact losses [{reason record_type count
  *                   count_is_exact message cause}]
  *   overhead        cupti_fraction gpufl_fraction (of wall_ns), the raw sums, and slowdown: how much longer the program took
- *   time            [{device busy_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns queued_ns no_work_ns
- *                   unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
+ *   time            [{device busy_ns kernel_ns memsets_only_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns
+ *                   queued_ns no_work_ns unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
  *   kernels         every kernel, most time first: [{name kernel_id count total_ns mean_ns median_ns p90_ns p99_ns
  *                   min_ns max_ns share launch {..} launch_variants}]
  *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
@@ -145,6 +145,8 @@ void json_time(const struct analysis *analysis, struct bytes *out)
         element(out, '{');
         member_device(out, use->device);
         member_int(out, "busy_ns", use->busy_ns);
+        member_int(out, "kernel_ns", use->kernel_ns);
+        member_int(out, "memsets_only_ns", use->memsets_only_ns);
         member_int(out, "compute_ns", use->compute_ns);
         member_int(out, "copies_only_ns", use->copies_only_ns);
         member_int(out, "wait_launch_ns", use->wait_launch_ns);

@@ -55,7 +55,12 @@ void table_cell(struct table *table, const char *text);
 void table_cell_bytes(struct table *table, const char *text, size_t size);
 void table_print(struct table *table, struct page *page); /* and frees the cells */
 
-/* report_sections.c and report_system.c, in the order of the report. */
+/* report_header.c: what both `report` and `diff` say of a session first. lead: in front of the first line; with_session:
+ * also the session's id. */
+void page_identity(struct page *page, const struct analysis *analysis, const char *lead, bool with_session);
+void page_completeness(struct page *page, const struct analysis *analysis, size_t indent);
+
+/* report_header.c, report_sections.c and report_system.c, in the order of the report. */
 void section_header(struct page *page);
 void section_time(struct page *page);
 void section_kernels(struct page *page);
@@ -87,6 +92,8 @@ struct lost_words {
 struct lost_words lost_text(const struct session_model *model);
 /* False where kernels ran and none was timed, because counters need tracing paused. */
 bool session_has_kernel_times(const struct session_model *model);
+/* Where they are not timed: "16 kernels counted (RangeProfiler does not time kernels)", escaped. */
+void counted_text(const struct session_model *model, struct bytes *out);
 struct slowdown_words {
     char text[64]; /* "slowed down by about 16 %", "" when it is not known */
 };

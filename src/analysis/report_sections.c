@@ -1,154 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Header, time, kernels and scopes. */
+/* Time, kernels and scopes. */
 #include "analysis/report_page.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-/* Escaped and owned by the caller's buffer; valid until its next use. */
-static const char *safe(struct bytes *buffer, const char *text)
-{
-    bytes_clear(buffer);
-    text_escape(buffer, text, strlen(text));
-    return bytes_text(buffer);
-}
-
-/* "NVIDIA H200" or "8 x NVIDIA H200": the GPUs that worked, or where none did, those of the machine. */
-static void gpu_text(const struct analysis *analysis, struct bytes *out)
-{
-    const struct session_model *model = analysis->model;
-    size_t used = 0, count;
-    for (size_t i = 0; i < analysis->device_count; i++)
-        used += session_device(model, analysis->devices[i].device) != NULL;
-    count = used ? analysis->device_count : model->device_count;
-    const char *last = NULL;
-    size_t repeats = 0;
-    for (size_t i = 0; i <= count; i++) {
-        const struct device_info *device = NULL;
-        if (i < count)
-            device = used ? session_device(model, analysis->devices[i].device) : &model->devices[i];
-        const char *name = i < count ? (device && *device->name ? device->name : "unknown GPU") : NULL;
-        if (last && (!name || strcmp(name, last) != 0)) {
-            if (out->size)
-                bytes_append_text(out, " + ");
-            if (repeats > 1)
-                bytes_append_format(out, "%zu x ", repeats);
-            text_escape(out, last, strlen(last));
-            repeats = 0;
-        }
-        last = name;
-        repeats++;
-    }
-}
-
-static void identity_line(struct page *page)
-{
-    const struct analysis *analysis = page->analysis;
-    const struct job_info *job = &analysis->model->job;
-    struct bytes buffer = {0}, gpu = {0};
-    struct page_list list = page_list_start(page, 1, "");
-    page_list_add(&list, "%s", *job->app ? safe(&buffer, job->app) : "unknown program");
-    if (job->pid >= 0)
-        page_list_add(&list, "pid %lld", (long long)job->pid);
-    if (*job->hostname)
-        page_list_add(&list, "host %s", safe(&buffer, job->hostname));
-    gpu_text(analysis, &gpu);
-    if (!gpu.size)
-        bytes_append_text(&gpu, "no GPU seen");
-    const char *driver = *job->driver_version ? job->driver_version : NULL;
-    const char *cuda = *job->cuda_version ? job->cuda_version : NULL;
-    if (driver || cuda) {
-        bytes_append_text(&gpu, " (");
-        if (driver)
-            bytes_append_format(&gpu, "driver %s", safe(&buffer, driver));
-        if (cuda)
-            bytes_append_format(&gpu, "%sCUDA %s", driver ? ", " : "", safe(&buffer, cuda));
-        bytes_append_text(&gpu, ")");
-    }
-    page_list_add(&list, "%s", bytes_text(&gpu));
-    page_list_add(&list, "engine %s", *job->engine ? safe(&buffer, job->engine) : "unknown");
-    if (analysis->start_ns != TIME_UNKNOWN) {
-        page_list_add(&list, "%s", quantity_time((double)analysis->wall_ns).text);
-        time_t seconds = (time_t)(analysis->start_ns / 1000000000);
-        struct tm parts;
-        char date[40] = "";
-        if (gmtime_r(&seconds, &parts))
-            strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &parts);
-        page_list_add(&list, "%s", date);
-    }
-    page_list_end(&list);
-    bytes_free(&buffer);
-    bytes_free(&gpu);
-}
-
-static void ending_items(struct page_list *list, const struct session_model *model)
-{
-    const struct log_summary *summary = &model->summary;
-    if (summary->is_live)
-        page_list_add(list, "still running");
-    else if (!summary->has_shutdown)
-        page_list_add(list, "unfinished: the program ended without closing the session");
-    else if (model->job.signal != CELL_UNKNOWN)
-        page_list_add(list, "the program was killed by signal %lld", (long long)model->job.signal);
-    else if (summary->is_synthetic_shutdown)
-        page_list_add(list, "the program ended without closing the session");
-    if (summary->has_torn_tail)
-        page_list_add(list, "last line torn");
-    if (summary->damaged_lines)
-        page_list_add(list, "%s damaged line%s", quantity_count(summary->damaged_lines).text,
-                      summary->damaged_lines == 1 ? "" : "s");
-    if (summary->missing_lines)
-        page_list_add(list, "%s missing line%s", quantity_count(summary->missing_lines).text,
-                      summary->missing_lines == 1 ? "" : "s");
-    if (session_missing_rows(model))
-        page_list_add(list, "%s missing row%s", quantity_count(session_missing_rows(model)).text,
-                      session_missing_rows(model) == 1 ? "" : "s");
-}
-
-/* "slowed down by about 16 % (CUPTI 14.9, callbacks 0.8; CUPTI's cost not calibrated)" */
-static void slowdown_item(struct page_list *list, const struct analysis *analysis)
-{
-    const struct slowdown *slowdown = &analysis->slowdown;
-    if (!slowdown->is_known) {
-        page_list_add(list, "slowdown not recorded");
-        return;
-    }
-    struct bytes parts = {0};
-    double unit = slowdown->fraction / (double)(slowdown_ns(slowdown) ? slowdown_ns(slowdown) : 1);
-    for (int i = 0; i < SLOWDOWN_PART_COUNT && slowdown->fraction >= SLOWDOWN_SHOWN; i++)
-        if (slowdown->parts_ns[i] && (double)slowdown->parts_ns[i] * unit >= 0.0005)
-            bytes_append_format(&parts, "%s%s %.1f", parts.size ? ", " : " (",
-                                slowdown_part_words((enum slowdown_part)i), (double)slowdown->parts_ns[i] * unit * 100);
-    if (parts.size)
-        bytes_append_text(&parts,
-                          slowdown->is_default && slowdown->parts_ns[SLOWDOWN_CUPTI] ? "; not calibrated)" : ")");
-    page_list_add(list, "%s%s", slowdown_words(analysis).text, parts.size ? bytes_text(&parts) : "");
-    list->page->out->failed |= parts.failed;
-    bytes_free(&parts);
-}
-
-void section_header(struct page *page)
-{
-    const struct analysis *analysis = page->analysis;
-    const struct session_model *model = analysis->model;
-    identity_line(page);
-    struct page_list list = page_list_start(page, 1, session_is_complete(model) ? "complete: " : "incomplete: ");
-    list.indent = 3;
-    if (analysis->has_kernel_engine)
-        page_list_add(&list, "%s kernel%s recorded, %s lost", quantity_count(model->kernels.count).text,
-                      model->kernels.count == 1 ? "" : "s", lost_text(model).text);
-    else
-        page_list_add(&list, "%s GPU sample%s recorded, %s lost", quantity_count(model->device_metrics.count).text,
-                      model->device_metrics.count == 1 ? "" : "s", lost_text(model).text);
-    if (session_lost_details(model))
-        page_list_add(&list, "%s without call, scope, stack or name", quantity_count(session_lost_details(model)).text);
-    if (model->deep.untimed_count)
-        page_list_add(&list, "%s more launched, not timed", quantity_count(model->deep.untimed_count).text);
-    ending_items(&list, model);
-    slowdown_item(&list, analysis);
-    page_list_end(&list);
-}
 
 static void time_line(struct page *page, const char *label, int64_t ns, const char *note)
 {
@@ -174,10 +29,12 @@ static void device_time(struct page *page, const struct time_use *use)
         if (!strcmp(analysis->insights[i].rule, "launch_bound") && use->device == analysis->launch_bound.device)
             snprintf(hint, sizeof hint, "host-bound: see INSIGHTS %zu", i + 1);
     time_line(page, "GPU busy", use->busy_ns, "");
-    if (use->copies_only_ns) {
-        time_line(page, "  kernels, memsets", use->compute_ns, "");
-        time_line(page, "  copies alone", use->copies_only_ns, "no kernel ran meanwhile");
-    }
+    if (use->kernel_ns && use->kernel_ns < use->busy_ns)
+        time_line(page, "  kernels", use->kernel_ns, "");
+    if (use->copies_only_ns)
+        time_line(page, "  copies alone", use->copies_only_ns, "no kernel ran");
+    if (use->memsets_only_ns)
+        time_line(page, "  memsets alone", use->memsets_only_ns, "no kernel ran");
     if (use->wait_launch_ns)
         time_line(page, "waiting for launches", use->wait_launch_ns, hint);
     if (use->wait_sync_ns)
@@ -258,6 +115,27 @@ static void launch_cells(struct table *table, const struct launch_config *launch
     table_cell(table, text);
 }
 
+/* The time in which some kernel ran, of all GPUs. */
+static int64_t kernel_run_ns(const struct analysis *analysis)
+{
+    int64_t kernel_ns = 0;
+    for (size_t i = 0; i < analysis->device_count; i++)
+        kernel_ns = sum_saturated(kernel_ns, analysis->devices[i].kernel_ns);
+    return kernel_ns;
+}
+
+/* Kernels that overlap count each: then the sum is more than WHERE THE TIME WENT says, and is named so. */
+static void kernel_totals(struct page *page)
+{
+    const struct analysis *analysis = page->analysis;
+    uint64_t count = analysis->model->kernels.count;
+    bool has_overlap = analysis->kernel_ns > kernel_run_ns(analysis);
+    bytes_append_format(page->out, "   %s execution%s of %zu kernel%s, %s%s\n", quantity_count(count).text,
+                        count == 1 ? "" : "s", analysis->hotspot_count, analysis->hotspot_count == 1 ? "" : "s",
+                        quantity_time((double)analysis->kernel_ns).text,
+                        has_overlap ? " added up (some ran side by side)" : "");
+}
+
 void section_kernels(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -271,8 +149,7 @@ void section_kernels(struct page *page)
         return;
     }
     page_title(page, "KERNELS");
-    bytes_append_format(page->out, "   %s in %s, %zu different\n", quantity_count(analysis->model->kernels.count).text,
-                        quantity_time((double)analysis->kernel_ns).text, analysis->hotspot_count);
+    kernel_totals(page);
     const char *const heads[] = {"total", "share", "calls", "mean", "median", "p90", "p99", "occupancy"};
     struct table table = {.columns = page->is_wide ? 11 : 9,
                           .stretch = page->is_wide ? 10 : 8,
@@ -385,12 +262,9 @@ void section_scopes(struct page *page)
     table_print(&table, page);
     if (shown < analysis->scope_count - 1)
         bytes_append_format(page->out, "   and %zu more (--wide shows all)\n", analysis->scope_count - 1 - shown);
-    int64_t compute_ns = 0;
-    for (size_t i = 0; i < analysis->device_count; i++)
-        compute_ns = sum_saturated(compute_ns, analysis->devices[i].compute_ns);
     if (analysis->model->deep.untimed_count && session_has_kernel_times(analysis->model))
         bytes_append_format(page->out, "   without the %s kernels that were launched while tracing was paused\n",
                             quantity_count(analysis->model->deep.untimed_count).text);
-    if (analysis->kernel_ns > compute_ns)
+    if (analysis->kernel_ns > kernel_run_ns(analysis))
         bytes_append_text(page->out, "   GPU adds up kernel durations; kernels that ran side by side count each\n");
 }

@@ -25,6 +25,15 @@ bool session_has_kernel_times(const struct session_model *model)
     return model->kernels.count || !model->deep.untimed_count;
 }
 
+void counted_text(const struct session_model *model, struct bytes *out)
+{
+    const char *engine = *model->job.engine ? model->job.engine : "this engine";
+    bytes_append_format(out, "%s kernel%s counted (", quantity_count(model->deep.untimed_count).text,
+                        model->deep.untimed_count == 1 ? "" : "s");
+    text_escape(out, engine, strlen(engine));
+    bytes_append_text(out, " does not time kernels)");
+}
+
 struct slowdown_words slowdown_words(const struct analysis *analysis)
 {
     const struct slowdown *slowdown = &analysis->slowdown;
@@ -76,8 +85,7 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
     const char *plural = model->kernels.count == 1 ? "" : "s";
     struct quantity wall = quantity_time((double)analysis->wall_ns);
     if (!session_has_kernel_times(model))
-        bytes_append_format(out, "%s kernels launched in %s, not timed", quantity_count(model->deep.untimed_count).text,
-                            wall.text);
+        counted_text(model, out);
     else if (analysis->has_kernel_engine && analysis->device_count > 1)
         bytes_append_format(out, "%s kernel%s, %s GPU busy of %zu x %s", quantity_count(model->kernels.count).text,
                             plural, quantity_time((double)analysis_busy_ns(analysis)).text, analysis->device_count,
@@ -88,7 +96,7 @@ static void headline_write(const struct analysis *analysis, struct bytes *out)
     else
         bytes_append_format(out, "%s GPU samples in %s", quantity_count(model->device_metrics.count).text, wall.text);
     if (session_has_kernel_times(model) && model->deep.untimed_count)
-        bytes_append_format(out, ", %s more not timed", quantity_count(model->deep.untimed_count).text);
+        bytes_append_format(out, ", %s more counted, not timed", quantity_count(model->deep.untimed_count).text);
     bytes_append_format(out, ", %s lost", lost_text(model).text);
     if (session_lacks_end(model) && model->job.signal != CELL_UNKNOWN)
         bytes_append_format(out, ", killed by signal %lld: the end is missing", (long long)model->job.signal);

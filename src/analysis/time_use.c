@@ -38,11 +38,11 @@ struct launch_run {
 
 struct sweep {
     struct analysis *analysis;
-    struct intervals host_waits;                         /* the program sat in a synchronizing call */
-    struct intervals pauses;                             /* kernel tracing was off: what the GPU did is not known */
-    uint16_t *device_index;                              /* device id -> index */
-    int64_t *busy_end_ns, *compute_end_ns, *last_api_ns; /* by device index */
-    size_t last_bin;                                     /* time goes on: the next stretch is mostly in the same one */
+    struct intervals host_waits; /* the program sat in a synchronizing call */
+    struct intervals pauses;     /* kernel tracing was off: what the GPU did is not known */
+    uint16_t *device_index;      /* device id -> index */
+    int64_t *busy_end_ns, *kernel_end_ns, *compute_end_ns, *last_api_ns; /* by device index */
+    size_t last_bin; /* time goes on: the next stretch is mostly in the same one */
     struct launch_run *runs;
     uint32_t path_count;
     bool has_failed;
@@ -279,6 +279,15 @@ static void start_count(struct kernel_starts *starts, const struct work *work, i
     *last_api_ns = is_known ? work->api_start_ns : *last_api_ns;
 }
 
+/* Adds what of the work lies behind the end of all earlier work of its part. */
+static void union_add(struct sweep *sweep, size_t at, size_t part, int64_t *end_ns, const struct work *work)
+{
+    if (work->end_ns <= *end_ns)
+        return;
+    part_add(sweep, at, part, work->start_ns > *end_ns ? work->start_ns : *end_ns, work->end_ns);
+    *end_ns = work->end_ns;
+}
+
 static void work_add(struct sweep *sweep, struct work work)
 {
     struct analysis *analysis = sweep->analysis;
@@ -297,14 +306,11 @@ static void work_add(struct sweep *sweep, struct work work)
         part_add(sweep, at, PART(busy_ns), gap_ns ? work.start_ns : busy_end_ns, work.end_ns);
         sweep->busy_end_ns[at] = work.end_ns;
     }
-    int64_t compute_end_ns = sweep->compute_end_ns[at];
-    if (!work.is_copy && work.end_ns > compute_end_ns) {
-        part_add(sweep, at, PART(compute_ns), work.start_ns > compute_end_ns ? work.start_ns : compute_end_ns,
-                 work.end_ns);
-        sweep->compute_end_ns[at] = work.end_ns;
-    }
+    if (!work.is_copy)
+        union_add(sweep, at, PART(compute_ns), &sweep->compute_end_ns[at], &work);
     if (!work.is_kernel)
         return;
+    union_add(sweep, at, PART(kernel_ns), &sweep->kernel_end_ns[at], &work);
     start_count(&sweep->analysis->devices[at].starts, &work, busy_end_ns, &sweep->last_api_ns[at]);
     bool is_short = work.end_ns - work.start_ns < LAUNCH_SHORT_NS;
     if (!is_short || gap_ns - launch_ns > LAUNCH_LATE_NS)
@@ -339,6 +345,12 @@ static struct work kernel_work(const struct kernel_columns *kernels, size_t at)
                          false};
 }
 
+static void alone_find(struct time_use *use)
+{
+    use->memsets_only_ns = use->compute_ns - use->kernel_ns;
+    use->copies_only_ns = use->busy_ns - use->compute_ns;
+}
+
 static void sweep_all(struct sweep *sweep)
 {
     const struct session_model *model = sweep->analysis->model;
@@ -360,9 +372,9 @@ static void sweep_all(struct sweep *sweep)
         struct time_use *use = &sweep->analysis->devices[i];
         struct time_use *bins = &sweep->analysis->time_bins[i * TIME_BINS];
         host_wait_split(sweep, i, sweep->busy_end_ns[i], sweep->analysis->end_ns, PART(no_work_ns));
-        use->copies_only_ns = use->busy_ns - use->compute_ns;
+        alone_find(use);
         for (size_t bin = 0; bin < TIME_BINS; bin++)
-            bins[bin].copies_only_ns = bins[bin].busy_ns - bins[bin].compute_ns;
+            alone_find(&bins[bin]);
         run_end(&sweep->runs[i]);
     }
     launch_bound_choose(sweep);
@@ -405,16 +417,18 @@ gpufl_status time_use_make(struct analysis *analysis)
     analysis->launch_bound.wait_by_path = calloc((size_t)sweep.path_count + 1, sizeof(int64_t));
     sweep.device_index = calloc(DEVICE_UNKNOWN + 1, sizeof *sweep.device_index);
     sweep.busy_end_ns = malloc(count * sizeof *sweep.busy_end_ns);
+    sweep.kernel_end_ns = malloc(count * sizeof *sweep.kernel_end_ns);
     sweep.compute_end_ns = malloc(count * sizeof *sweep.compute_end_ns);
     sweep.last_api_ns = calloc(count, sizeof *sweep.last_api_ns);
     sweep.runs = calloc(count, sizeof *sweep.runs);
     if (!host_waits_find(&sweep) || !pauses_find(&sweep) || !analysis->launch_bound.wait_by_path ||
-        !sweep.device_index || !sweep.busy_end_ns || !sweep.compute_end_ns || !sweep.last_api_ns || !sweep.runs)
+        !sweep.device_index || !sweep.busy_end_ns || !sweep.kernel_end_ns || !sweep.compute_end_ns ||
+        !sweep.last_api_ns || !sweep.runs)
         goto cleanup;
     for (size_t i = 0; i < analysis->device_count; i++)
         sweep.device_index[analysis->devices[i].device] = (uint16_t)i;
     for (size_t i = 0; i < count; i++)
-        sweep.busy_end_ns[i] = sweep.compute_end_ns[i] = analysis->start_ns;
+        sweep.busy_end_ns[i] = sweep.kernel_end_ns[i] = sweep.compute_end_ns[i] = analysis->start_ns;
     sweep_all(&sweep);
     status = sweep.has_failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
 cleanup:
@@ -425,6 +439,7 @@ cleanup:
     free(sweep.pauses.items);
     free(sweep.device_index);
     free(sweep.busy_end_ns);
+    free(sweep.kernel_end_ns);
     free(sweep.compute_end_ns);
     free(sweep.last_api_ns);
     return status;

@@ -39,8 +39,8 @@ const struct api_schema api_elements[] = {
      "fraction:n is_least:b is_default_cost:b cupti_ns:i callbacks_ns:i stacks_ns:i gate_ns:i replay_ns:i switches_ns:i "
      "counting_ns:i"},
     {"DeviceTime", "parts of one GPU's wall time",
-     "device:i? busy_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? wait_sync_ns:i? queued_ns:i? no_work_ns:i? "
-     "unknown_ns:i?"},
+     "device:i? busy_ns:i? kernel_ns:i? memsets_only_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? "
+     "wait_sync_ns:i? queued_ns:i? no_work_ns:i? unknown_ns:i?"},
     {"Kernel", "a kernel by name; launch: the configuration that took most time",
      "name:s? kernel_id:i count:i total_ns:i mean_ns:n? median_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
      " share:n? launch:o?=Launch launch_variants:i?"},

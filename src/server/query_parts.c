@@ -20,7 +20,9 @@ static void bins_write(struct bytes *out, uint16_t device, const struct time_use
     static const struct {
         const char *name;
         size_t at;
-    } parts[] = {{"compute_ns", offsetof(struct time_use, compute_ns)},
+    } parts[] = {{"kernel_ns", offsetof(struct time_use, kernel_ns)},
+                 {"memsets_only_ns", offsetof(struct time_use, memsets_only_ns)},
+                 {"compute_ns", offsetof(struct time_use, compute_ns)},
                  {"copies_only_ns", offsetof(struct time_use, copies_only_ns)},
                  {"wait_launch_ns", offsetof(struct time_use, wait_launch_ns)},
                  {"wait_sync_ns", offsetof(struct time_use, wait_sync_ns)},

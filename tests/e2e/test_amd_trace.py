@@ -16,7 +16,7 @@ ROW_TYPES = {"kernels": "kernel_event_batch", "copies": "memcpy_event_batch", "s
 
 
 GOLDEN_REPORT = """
- KERNELS   30 in 600 us, 2 different
+ KERNELS   30 executions of 2 kernels, 600 us
     total   share  calls     mean   median      p90      p99    occupancy  name
    400 us  66.7 %     20  20.0 us  20.0 us  20.0 us  20.0 us  88 % (regs)  saxpy(float*)
    200 us  33.3 %     10  20.0 us  20.0 us  20.0 us  20.0 us  88 % (regs)  scale(float*)

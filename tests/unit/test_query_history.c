@@ -51,8 +51,8 @@ static int64_t list_sum(const struct json_value *list)
 static void bins_add_up_to_the_parts_of_the_wall_time(void **state)
 {
     (void)state;
-    static const char *const names[] = {"compute_ns", "copies_only_ns", "wait_launch_ns", "wait_sync_ns",
-                                        "queued_ns",  "no_work_ns",     "unknown_ns"};
+    static const char *const names[] = {"kernel_ns",    "memsets_only_ns", "copies_only_ns", "wait_launch_ns",
+                                        "wait_sync_ns", "queued_ns",       "no_work_ns",     "unknown_ns"};
     unsigned devices = 0;
     for (size_t i = 0; i < session_total; i++) {
         char id[64];
@@ -86,8 +86,9 @@ static void no_bin_holds_more_than_its_length(void **state)
     int64_t sums[100] = {0};
     for (const struct json_value *part = bins->child; part; part = part->next) {
         unsigned bin = 0;
+        bool is_sum = part->key_size == 10 && !memcmp(part->key, "compute_ns", 10); /* of kernels and memsets */
         for (const struct json_value *at = part->kind == JSON_ARRAY ? part->child : NULL; at; at = at->next)
-            sums[bin++] += at->integer;
+            sums[bin++] += is_sum ? 0 : at->integer;
         assert_true(part->kind != JSON_ARRAY || bin == 100);
     }
     for (unsigned bin = 0; bin < 99; bin++)

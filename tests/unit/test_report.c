@@ -50,7 +50,7 @@ static void the_parts_of_the_time_add_up_to_the_wall_time(void **state)
         assert_true(loaded.analysis.device_count > 0);
         for (size_t i = 0; i < loaded.analysis.device_count; i++) {
             const struct time_use *use = &loaded.analysis.devices[i];
-            assert_int_equal(use->busy_ns, use->compute_ns + use->copies_only_ns);
+            assert_int_equal(use->busy_ns, use->kernel_ns + use->memsets_only_ns + use->copies_only_ns);
             assert_int_equal(use->busy_ns + use->wait_launch_ns + use->wait_sync_ns + use->queued_ns + use->no_work_ns +
                                  use->unknown_ns,
                              loaded.analysis.wall_ns);

@@ -181,6 +181,8 @@ describe("where the time went", () => {
     const time = {
         device: 0,
         busy_ns: 60,
+        kernel_ns: 45,
+        memsets_only_ns: 5,
         compute_ns: 50,
         copies_only_ns: 10,
         wait_launch_ns: 20,
@@ -191,19 +193,21 @@ describe("where the time went", () => {
     };
     it("is told by parts that were", () => {
         expect(partsOf(time).map((part) => [part.name, part.value])).toEqual([
-            ["kernels", 50],
+            ["kernels", 45],
+            ["memsets alone", 5],
             ["copies alone", 10],
             ["waiting for launches", 20],
             ["no work", 20],
         ]);
-        expect(partsOf(time)[0]!.text).toContain("50.0 %");
+        expect(partsOf(time)[0]!.text).toContain("45.0 %");
     });
     it("has a last bin that is as long as what is left", () => {
         const empty = new Array<number>(100).fill(0);
         const bins = binsOf(
             {
                 device: 0,
-                compute_ns: [10, 10, 2],
+                kernel_ns: [10, 10, 2],
+                memsets_only_ns: empty,
                 copies_only_ns: empty,
                 wait_launch_ns: empty,
                 wait_sync_ns: empty,

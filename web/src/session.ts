@@ -41,7 +41,9 @@ export interface SessionEntry {
 export interface DeviceTime {
     device: number;
     busy_ns: number;
-    compute_ns: number;
+    kernel_ns: number; // a kernel ran
+    memsets_only_ns: number;
+    compute_ns: number; // the sum of both
     copies_only_ns: number;
     wait_launch_ns: number;
     wait_sync_ns: number;

@@ -251,7 +251,7 @@ export default function KernelsPage(): JSX.Element {
                 {kernels.data && (kernels.data.count > 0 || !untimed) ? (
                     <span class="dim">
                         {format.count(kernels.data.count)} executions of {format.count(kernels.data.total)} kernels,{" "}
-                        {format.time(kernels.data.total_ns)} of GPU time
+                        {format.time(kernels.data.total_ns)} added up
                     </span>
                 ) : null}
                 {untimed ? <span class="dim">{launchesWords(untimed)}</span> : null}

@@ -154,7 +154,7 @@ function TopKernels({ session, summary, launches }: PartProps): JSX.Element {
                 {answer.data?.count ? (
                     <span class="dim small">
                         {format.count(answer.data.count)} executions of {format.count(answer.data.total)} kernels,{" "}
-                        {format.time(answer.data.total_ns)}
+                        {format.time(answer.data.total_ns)} added up
                         {launches.data?.count ? `; ${format.count(launches.data.count)} more launched, not timed` : ""}
                     </span>
                 ) : null}

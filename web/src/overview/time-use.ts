@@ -18,13 +18,14 @@ export interface TimeUse {
 }
 
 export interface PartInfo {
-    id: Exclude<keyof DeviceTime, "device" | "busy_ns">;
+    id: Exclude<keyof DeviceTime, "device" | "busy_ns" | "compute_ns">;
     title: string;
     about: string;
     kind: "work" | "copy" | "wait" | "idle";
 }
 export const timeParts: readonly PartInfo[] = [
-    { id: "compute_ns", title: "kernels", about: "a kernel or memset ran", kind: "work" },
+    { id: "kernel_ns", title: "kernels", about: "a kernel ran", kind: "work" },
+    { id: "memsets_only_ns", title: "memsets alone", about: "a memset ran and no kernel", kind: "work" },
     { id: "copies_only_ns", title: "copies alone", about: "a copy ran and nothing else", kind: "copy" },
     {
         id: "wait_launch_ns",
@@ -54,7 +55,8 @@ export const timeParts: readonly PartInfo[] = [
 ];
 
 const colours: Record<string, string> = {
-    compute_ns: "var(--data)",
+    kernel_ns: "var(--data)",
+    memsets_only_ns: "oklch(0.66 0.08 160)",
     copies_only_ns: "oklch(0.66 0.11 200)",
     wait_launch_ns: "oklch(0.7 0.12 60)",
     wait_sync_ns: "oklch(0.62 0.11 310)",
