@@ -77,9 +77,14 @@ static gpufl_status find(struct rocprofiler_lookup *lookup, struct problem *prob
     if (!library_symbol(&library, entry_point))
         return lacks_entry_point(library.path, problem);
     char absolute[PATH_MAX];
-    if (!realpath(library.path, absolute) || strlen(absolute) >= sizeof lookup->library)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "the path of %s is too long", library.path);
-    snprintf(lookup->library, sizeof lookup->library, "%s", absolute);
+    if (!realpath(library.path, absolute))
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "%s: cannot resolve its path: %s", library.path,
+                           strerror(errno));
+    size_t size = strlen(absolute) + 1;
+    if (size > sizeof lookup->library)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "%s: its path is longer than %zu bytes", absolute,
+                           sizeof lookup->library - 1);
+    memcpy(lookup->library, absolute, size);
     return GPUFL_OK;
 }
 
