@@ -42,7 +42,12 @@ static const struct option_info trace_options[] = {
     {"pm", 0, OPTION_TEXT, "LIST", "also sample these sets or metrics over time (engine Trace)", NULL, 0, 0},
     {"pm-interval", 0, OPTION_NUMBER, "US", "take a PM sample every US microseconds (default 1000)", NULL, 1, 1000000},
     {"upload", 0, OPTION_TEXT, "URL", "then send the session to a server (key: GPUFL_API_KEY)", NULL, 0, 0},
+    {"view", 0, OPTION_FLAG, NULL, "then show the session in a browser, as `gpufl view` does", NULL, 0, 0},
     {"no-disassemble", 0, OPTION_FLAG, NULL, "do not disassemble kernels at the end", NULL, 0, 0},
+    {0}};
+static const struct option_info view_options[] = {
+    {"no-browser", 0, OPTION_FLAG, NULL, "print the URL only, start no browser", NULL, 0, 0},
+    {"port", 0, OPTION_NUMBER, "N", "listen on this port (default: any free one)", NULL, 1, 65535},
     {0}};
 static const struct option_info disassemble_options[] = {
     {"all", 0, OPTION_FLAG, NULL, "disassemble all functions, not only those with samples or counts", NULL, 0, 0},
@@ -225,6 +230,24 @@ const struct command command_table[] = {
      .operand_min = 1,
      .operand_max = 1,
      .run = command_report},
+    {.name = "view",
+     .summary = "show a session in the browser",
+     .usage = "DIR",
+     .example = "gpufl view ./train",
+     .about =
+         "Serves one session on a free port of the loopback, prints the URL of its page, and opens a browser: the first "
+         "program of BROWSER, or xdg-open on a graphical desktop. Ctrl-C ends it with status 0. DIR is a session "
+         "directory, or a directory of them, of which the newest is shown.\n\n"
+         "The session is only read. What is needed to answer the dashboard is kept in a directory below TMPDIR, which is "
+         "removed at the end. Nothing can be uploaded to this server, changed or deleted, and no key is needed: every user "
+         "of this machine can open the URL while the command runs.\n\n"
+         "Exit status 3: there is no session, no server in this installation, or no dashboard in this build; "
+         "`gpufl report --html FILE` needs neither.",
+     .options = view_options,
+     .operand = "DIR",
+     .operand_min = 1,
+     .operand_max = 1,
+     .run = command_view},
     {.name = "diff",
      .summary = "compare two sessions: what became slower or faster",
      .usage = "BASE NEW",

@@ -31,23 +31,29 @@ void shell_word_append(struct bytes *out, const char *word)
     bytes_append_text(out, is_plain ? "" : "'");
 }
 
-/* Short ones two to a line, so that the help stays one screen. */
+enum { EXAMPLE_COLUMNS = 46 };
+
+static bool example_is_short(const struct command *command)
+{
+    return strlen(command->example) <= EXAMPLE_COLUMNS;
+}
+
+/* Short ones first and two to a line, so that the help stays one screen. */
 static void print_examples(FILE *out)
 {
-    enum { EXAMPLE_COLUMNS = 46 };
-    bool is_half = false;
+    const struct command *left = NULL;
     for (const struct command *command = command_table; command->name; command++) {
-        bool is_short = strlen(command->example) <= EXAMPLE_COLUMNS;
-        const struct command *next = command + 1;
-        bool has_pair = next->name && strlen(next->example) <= EXAMPLE_COLUMNS;
-        if (is_half || !is_short || !has_pair) {
-            fprintf(out, "%s%s\n", is_half ? "" : "  ", command->example);
-            is_half = false;
-        } else {
-            fprintf(out, "  %-*s  ", EXAMPLE_COLUMNS, command->example);
-            is_half = true;
-        }
+        if (!example_is_short(command))
+            continue;
+        if (left)
+            fprintf(out, "  %-*s  %s\n", EXAMPLE_COLUMNS, left->example, command->example);
+        left = left ? NULL : command;
     }
+    if (left)
+        fprintf(out, "  %s\n", left->example);
+    for (const struct command *command = command_table; command->name; command++)
+        if (!example_is_short(command))
+            fprintf(out, "  %s\n", command->example);
 }
 
 void help_print(FILE *out)

@@ -13,6 +13,7 @@
 #include "cli/recording.h"
 #include "cli/remote_config.h"
 #include "cli/upload.h"
+#include "cli/view.h"
 #include "driver/cuda.h"
 #include "driver/rocprofiler_lookup.h"
 
@@ -325,5 +326,12 @@ int command_trace(int argc, char **argv)
     }
     if (request.upload_url && !upload_address_check("trace", "upload", request.upload_url, getenv("GPUFL_API_PATH")))
         return EXIT_USAGE;
-    return trace_run(&request, NULL);
+    char session[PATH_MAX];
+    code = trace_run(&request, session);
+    if (arguments_has(&arguments, "view") && session[0]) {
+        /* What becomes of the view is printed; the status is the program's. */
+        const struct view_request view = {.command = "trace", .session = session};
+        (void)view_session(&view);
+    }
+    return code;
 }

@@ -44,6 +44,13 @@ struct ingest_body {
     const char *state;
 };
 
+bool ingest_id_is_valid(const char *text, size_t size_max)
+{
+    size_t size = strlen(text);
+    static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
+    return size && size <= size_max && strspn(text, signs) == size;
+}
+
 gpufl_status ingest_open(struct ingest *ingest, struct store *store, struct live *live, const char *data_dir,
                          const struct ingest_limits *limits, struct problem *problem)
 {

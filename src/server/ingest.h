@@ -58,6 +58,9 @@ struct ingest_head {
     enum content_coding coding;
 };
 
+/* Session and window ids are part of file names, URLs and logs: letters, digits and - . _ : only. */
+bool ingest_id_is_valid(const char *text, size_t size_max);
+
 struct ingest_error {
     uint64_t line;
     char type[48], reason[LINE_REASON_SIZE];

@@ -13,14 +13,6 @@
 
 enum { LEGACY_BODY_BYTES_MAX = 16 << 20 };
 
-/* Identifiers stand in file names, URLs and logs: letters, digits and a few signs. */
-static bool id_is_valid(const char *text, size_t size_max)
-{
-    size_t size = strlen(text);
-    static const char signs[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
-    return size && size <= size_max && strspn(text, signs) == size;
-}
-
 static bool respond_400(struct http_exchange *exchange, const char *code, const char *what)
 {
     http_respond_error(exchange, 400, code, "%s", what);
@@ -38,7 +30,7 @@ static bool session_read(struct http_exchange *exchange, struct ingest_head *hea
     const char *session_id = http_exchange_header(exchange, "X-GpuFlight-Session-Id");
     if (!session_id)
         return respond_400(exchange, "session_missing", "the header X-GpuFlight-Session-Id is missing");
-    if (!id_is_valid(session_id, STORE_SESSION_ID_MAX))
+    if (!ingest_id_is_valid(session_id, STORE_SESSION_ID_MAX))
         return respond_400(exchange, "session_invalid", "X-GpuFlight-Session-Id is not a session id");
     const char *version = http_exchange_header(exchange, "X-GpuFlight-Wire-Version");
     if (version && strcmp(version, WIRE_VERSION) != 0)
@@ -69,7 +61,7 @@ static bool window_read(struct http_exchange *exchange, struct ingest_head *head
     const char *sequence = http_exchange_header(exchange, "X-GpuFlight-Window-Sequence");
     const char *crc32 = http_exchange_header(exchange, "X-GpuFlight-Window-CRC32");
     uint64_t number = 0;
-    if (id && !id_is_valid(id, STORE_WINDOW_ID_MAX))
+    if (id && !ingest_id_is_valid(id, STORE_WINDOW_ID_MAX))
         return respond_400(exchange, "window_invalid", "X-GpuFlight-Window-Id is not a window id");
     if (id && (!channel || !crc32))
         return respond_400(exchange, "window_invalid",
@@ -253,7 +245,7 @@ static void legacy_event(struct http_exchange *exchange, void *user)
         goto done;
     }
     const char *session_id = json_get_text(record.root, "session_id", "");
-    if (!id_is_valid(session_id, STORE_SESSION_ID_MAX)) {
+    if (!ingest_id_is_valid(session_id, STORE_SESSION_ID_MAX)) {
         respond_400(exchange, "session_missing", "the record has no session_id");
         goto done;
     }

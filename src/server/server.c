@@ -27,6 +27,13 @@ enum {
 #define WRITE_BYTES_MAX ((uint64_t)256 << 20)
 #define QUEUE_BYTES_MAX ((uint64_t)512 << 20)
 
+static const char *log_command = "serve";
+
+void server_log_as(const char *command)
+{
+    log_command = command;
+}
+
 void server_log(const char *format, ...)
 {
     char text[1024];
@@ -37,7 +44,7 @@ void server_log(const char *format, ...)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?'; /* requests do not write to the terminal */
-    fprintf(stderr, "gpufl serve: %s\n", text);
+    fprintf(stderr, "gpufl %s: %s\n", log_command, text);
 }
 
 static void log_request(void *user, const struct http_log_line *line)
@@ -190,7 +197,7 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
             status = key_ring_add(server->keys, text, strlen(text), KEY_SCOPE_ADMIN, "admin key file", problem);
         explicit_bzero(text, sizeof text);
     }
-    if (!status && variable && *variable)
+    if (!status && variable && *variable && !config->is_view)
         status =
             key_ring_add(server->keys, variable, strlen(variable), KEY_SCOPE_ADMIN, "GPUFL_SERVE_ADMIN_KEY", problem);
     if (status)
@@ -223,7 +230,8 @@ static gpufl_status routes_make(struct server *server, struct problem *problem)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the routes");
     for (size_t i = 0; i < TABLE_COUNT; i++)
         for (size_t j = 0; j < tables[i].count; j++)
-            server->routes[server->route_count++] = tables[i].routes[j].http;
+            if (!server->config->is_view || tables[i].routes[j].http.method == HTTP_GET)
+                server->routes[server->route_count++] = tables[i].routes[j].http;
     memcpy(server->routes + server->route_count, pages, page_count * sizeof *pages);
     server->route_count += page_count;
     return GPUFL_OK;
@@ -297,7 +305,8 @@ gpufl_status server_start(struct server *server, const struct server_config *con
         status = http_open(server, problem);
     if (!status) {
         live_attach(server->live, server->http);
-        status = control_start(&server->control, config->data, control_request, server, problem);
+        if (!config->is_view)
+            status = control_start(&server->control, config->data, control_request, server, problem);
     }
     if (!status)
         status = keeper_start(server, problem);

@@ -57,6 +57,8 @@ void server_health_read(struct server *server, struct server_health *health);
 
 /* One line on standard error. */
 void server_log(const char *format, ...) PRINTF_LIKE(1, 2);
+/* The command that lines name; static storage, set before the server starts. "serve" at first. */
+void server_log_as(const char *command);
 
 /* ingest_routes.c: GPUFlight's protocol. health_routes.c: health, readiness, metrics. */
 struct api_table ingest_table(void);

@@ -21,6 +21,7 @@ struct server_config {
     int64_t connections_max, connections_peer_max, cache_bytes; /* 0: the part's own default */
     int64_t head_timeout_ms, idle_timeout_ms, body_timeout_ms;  /* the same */
     bool is_verbose;
+    bool is_view; /* one session, read-only, for whoever is on this machine: no keys, no control socket */
     /* Owned. */
     char *text_memory, *host_memory, *origin_memory;
     struct json_document document;

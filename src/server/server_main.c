@@ -7,6 +7,7 @@
 #include "server/admin.h"
 #include "server/dashboard.h"
 #include "server/server.h"
+#include "server/view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -211,6 +212,8 @@ int gpufl_server_main(const struct server_command *given)
     struct server_config config;
     struct problem problem = {""};
     char path[PATH_MAX * 2];
+    if (command.action == SERVER_VIEW)
+        return view_run(given);
     gpufl_status status = server_config_load(&config, &command, &problem);
     if (status)
         return fail(status, problem.text);

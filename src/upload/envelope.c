@@ -2,8 +2,7 @@
 #include "upload/envelope.h"
 
 #include "format/json.h"
-#include "logfile/reader.h"
-#include "logfile/session_dir.h"
+#include "logfile/session_origin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,34 +21,16 @@ static void header_text(char *out, size_t size, const char *text)
     out[used] = '\0';
 }
 
-static bool take_identity(void *user, const struct log_line *line)
-{
-    struct sender *sender = user;
-    if (line->type == RECORD_JOB_START && line->object) {
-        header_text(sender->session_id, sizeof sender->session_id, json_get_text(line->object, "session_id", ""));
-        header_text(sender->hostname, sizeof sender->hostname, json_get_text(line->object, "hostname", ""));
-    }
-    return false; /* job_start comes first, or there is none */
-}
-
 gpufl_status sender_identify(struct sender *sender, const char *dir, struct problem *problem)
 {
     *sender = (struct sender){.session_id = ""};
-    struct log_summary summary;
-    gpufl_status status = log_read(dir, take_identity, NULL, sender, &summary, problem);
+    struct session_origin origin;
+    gpufl_status status = session_origin_read(&origin, dir, problem);
     if (status)
         return status;
-    char path[512], host[256] = "";
-    snprintf(path, sizeof path, "%s", dir);
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        path[--size] = '\0';
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (!sender->session_id[0] && session_id_is_valid(name))
-        header_text(sender->session_id, sizeof sender->session_id, name);
-    if (!sender->session_id[0])
-        return problem_set(problem, GPUFL_E_DAMAGED,
-                           "%.300s: it does not say which session it is (no job_start record)", dir);
+    char host[256] = "";
+    header_text(sender->session_id, sizeof sender->session_id, origin.id);
+    header_text(sender->hostname, sizeof sender->hostname, origin.host);
     if (!sender->hostname[0] && !gethostname(host, sizeof host - 1))
         header_text(sender->hostname, sizeof sender->hostname, host);
     return GPUFL_OK;

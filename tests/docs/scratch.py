@@ -30,7 +30,8 @@ stays() {{
     case $(basename "$0") in gpufl-agent) set -- agent "$@" ;; gpufl-monitor) set -- monitor "$@" ;; esac
     case " $* " in *" --once "* | *" --help "* | *" -h "*) return 1 ;; esac
     case $1 in
-    agent | monitor) return 0 ;;
+    agent | monitor | view) return 0 ;;
+    trace) [[ ${{2:-}} == --view ]] ;;
     serve) [[ ${{2:--}} == -* ]] ;;
     *) return 1 ;;
     esac

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-READY = {"serve": "data in", "monitor": " ms into "}
+READY = {"serve": "data in", "monitor": " ms into ", "view": "press Ctrl-C", "trace": "press Ctrl-C"}
 DEADLINE_S = 120
 
 
