@@ -3,22 +3,22 @@
 .DEFAULT_GOAL := build
 .PHONY: build dashboard demo test bench check docs screenshots format schema deb dist clean help
 
-build: ## build everything into build/ (build/bin/gpufl, build/lib/libgpufl.so)
-	@tools/setup.sh build test
-	@tools/build.sh all
+build: ## build gpufl into build/ (build/bin/gpufl, build/lib/libgpufl.so, build/python)
+	@tools/setup.sh build
+	@tools/build.sh program
 
-dashboard: ## build the server with the dashboard, or say why that is not possible (needs Node.js 20.19 or newer and npm)
-	@tools/setup.sh build dashboard
-	@tools/build.sh dashboard
+dashboard: ## make web/dist from web/ again, and build the server with it (needs npm); commit web/dist
+	@tools/setup.sh build npm
+	@tools/build_dashboard.sh
+	@tools/build.sh program
 
 demo: ## a full report, then a server with that session and this host's live metrics (DEMO="--stay": also without a terminal)
 	@tools/setup.sh build
-	@tools/setup.sh --optional dashboard
 	@tools/build.sh program
 	@build/bin/gpufl demo $(DEMO)
 
 test: ## everything that CI runs (FUZZ_SECONDS=30 per fuzzer; SECTIONS="check gcc": those alone)
-	@tools/setup.sh build test check docs web packages deb
+	@tools/setup.sh build test check docs web npm packages deb
 	@tools/run_tests.sh $(SECTIONS)
 
 check: ## layers, tidy, generated files, formatting, shellcheck, cppcheck, clang-tidy
@@ -35,8 +35,8 @@ docs: ## the documentation as a book: build/book/index.html
 	@tools/build_book.py
 
 screenshots: ## make the pictures of docs/dashboard.md again
-	@tools/setup.sh build web
-	@tools/build.sh dashboard
+	@tools/setup.sh build web npm
+	@tools/build.sh program
 	@node tools/screenshots.mjs
 
 format: ## apply .clang-format

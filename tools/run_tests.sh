@@ -125,10 +125,11 @@ lock_is_portable() {
 
 section_web() {
     step "web: the lock file names no host" lock_is_portable &&
-        step "web: the server with its dashboard" tools/build.sh dashboard gpufl_cli gpufl_server_so gpufl_upload_so &&
+        step "web: the committed bundle is up to date" tools/build_dashboard.sh --check &&
+        step "web: the server" tools/build.sh all gpufl_cli gpufl_server_so gpufl_upload_so &&
         step "web: types" npm --prefix web run check &&
         step "web: logic" npm --prefix web test &&
-        step "web: size" node web/tools/bundle-size.mjs build/dashboard/dist &&
+        step "web: size" node web/tools/bundle-size.mjs web/dist &&
         node_step "web: browser" tests/ui/*.test.mjs
 }
 

@@ -90,8 +90,9 @@ def licences(text):
 
 
 def npm_components(build):
-    path = build / "dashboard/licenses.json"
-    for entry in json.loads(path.read_text()) if path.exists() else []:
+    """What the dashboard contains, which is part of the server."""
+    has_server = any(build.glob("lib/libgpufl-server.so.*"))
+    for entry in json.loads((SOURCE / "web/dist/licenses.json").read_text()) if has_server else []:
         url = f"pkg:npm/{entry['name'].replace('@', '%40')}@{entry['version']}"
         component = {"type": "library", "bom-ref": url, "name": entry["name"], "version": entry["version"], "purl": url}
         if entry.get("identifier"):

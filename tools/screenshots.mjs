@@ -27,7 +27,7 @@ async function demoStart() {
         demo.on("exit", (code) => failed(new Error(`gpufl demo ended with ${code}`)));
         demo.stdout.setEncoding("utf8").on("data", (text) => {
             printed += text;
-            const match = /The server: (http:\S+)/.exec(printed);
+            const match = /Dashboard: (http:\S+)/.exec(printed);
             if (match && printed.includes("Ctrl-C")) found(match[1]);
         });
     });

@@ -1,42 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh [--optional] build|dashboard|test|check|docs|format|web|packages|deb ...
-# --optional: what cannot be installed is named, and that is no error.
+# usage: setup.sh build|test|check|docs|format|web|npm|packages|deb ...
 set -eu
 
-failure=3
-if [ "${1:-}" = --optional ]; then
-    failure=0
-    shift
-fi
 packages=""
 for job in "$@"; do
     case $job in
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
-    dashboard) command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm" ;;
-    test)
-        packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless"
-        # For a current ClickHouse: tests/clickhouse/install.sh.
-        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
-        ;;
+    # For web/ and a current ClickHouse (tests/clickhouse/install.sh). tools/build_dashboard.sh brings a newer Node.js.
+    npm) command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm" ;;
+    test) packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     docs) packages="$packages cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
     format) packages="$packages clang-format python3" ;;
-    web)
-        packages="$packages chromium fonts-dejavu-core"
-        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
-        ;;
+    web) packages="$packages chromium fonts-dejavu-core" ;;
     packages)
         packages="$packages pkg-config systemd wget yamllint python3-yaml python3-kubernetes docker-compose golang-go"
         packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools"
         ;;
-    deb)
-        packages="$packages dpkg-dev lintian xz-utils"
-        command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm"
-        ;;
+    deb) packages="$packages dpkg-dev lintian xz-utils" ;;
     *)
-        echo "setup: no job '$job'; jobs are build, dashboard, test, check, docs, format, web, packages, deb" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, npm, packages, deb" >&2
         exit 2
         ;;
     esac
@@ -67,7 +52,7 @@ done
 if [ "$(id -u)" != 0 ]; then
     echo "setup: these packages are missing; install them and run make again:" >&2
     echo "  sudo apt-get install -y --no-install-recommends$missing" >&2
-    exit $failure
+    exit 3
 fi
 
 echo "setup: installing$missing" >&2
@@ -81,5 +66,5 @@ if ! { apt-get update -q && apt-get install -q -y --no-install-recommends $missi
     tail -n 20 "$log" >&2
     echo "setup: apt-get could not install:$missing" >&2
     echo "  check the network and the package sources, then run make again" >&2
-    exit $failure
+    exit 3
 fi

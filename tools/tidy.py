@@ -25,7 +25,7 @@ TEXT = CODE | {".md", ".txt", ".cmake", ".json", ".yml", ".cu", ".cpp"}
 SIZED = {".c", ".h", ".py", ".ts"}
 GENERATED = {"src/format/catalogue.c", "src/format/catalogue.h", "docs/format.md", "python/gpufl/records.py",
              "web/src/api/records.ts", "LICENSE"}
-DATA = ("tests/fuzz/corpus/", "tests/golden/", "tests/recordings/", "examples/sessions/")
+DATA = ("web/dist/", "tests/fuzz/corpus/", "tests/golden/", "tests/recordings/", "examples/sessions/")
 IN_PROCESS = ("base", "format", "logfile", "driver", "code", "capture", "sdk", "inject", "analysis")
 BANNED = {
     "strcpy": "memcpy with a known size, or snprintf", "strcat": "bytes_append or snprintf", "sprintf": "snprintf",

@@ -10,7 +10,7 @@ export default defineConfig({
         outDir: "dist",
         emptyOutDir: true,
         reportCompressedSize: false,
-        // Which packages are inside, for the bill of materials; tools/build_dashboard.sh takes it out of the served files.
+        // Which packages are inside, for the bill of materials; tools/build_dashboard.sh puts it beside the served files.
         license: { fileName: ".vite/licenses.json" },
     },
     server: { proxy: { "/api": "http://127.0.0.1:8080", "/healthz": "http://127.0.0.1:8080" } },

@@ -241,8 +241,8 @@ const struct command command_table[] = {
          "The session is only read. What is needed to answer the dashboard is kept in a directory below TMPDIR, which is "
          "removed at the end. Nothing can be uploaded to this server, changed or deleted, and no key is needed: every user "
          "of this machine can open the URL while the command runs.\n\n"
-         "Exit status 3: there is no session, no server in this installation, or no dashboard in this build; "
-         "`gpufl report --html FILE` needs neither.",
+         "Exit status 3: there is no session, or no server in this installation; "
+         "`gpufl report --html FILE` needs none.",
      .options = view_options,
      .operand = "DIR",
      .operand_min = 1,

@@ -5,7 +5,6 @@
 #include "format/json.h"
 #include "http/http_exchange.h"
 #include "server/admin.h"
-#include "server/dashboard.h"
 
 static void number_write(struct bytes *out, const char *name, int64_t value, bool is_known)
 {
@@ -43,8 +42,6 @@ static void about(struct http_exchange *exchange, void *user)
     number_write(&out, "sessions_retired", (int64_t)atomic_load(&server->sessions_retired), true);
     number_write(&out, "keys", (int64_t)keys, true);
     number_write(&out, "active_keys", (int64_t)active_keys, true);
-    json_key(&out, "dashboard_missing");
-    json_text(&out, *dashboard_missing ? dashboard_missing : NULL);
     json_key(&out, "is_key_needed");
     bytes_append_text(&out, atomic_load(&server->is_key_needed) ? "true}" : "false}");
     http_respond_bytes(exchange, 200, "application/json", &out);

@@ -3,27 +3,6 @@
 
 #include <stdio.h>
 
-/* The page of a server without the dashboard; the reason is the build's own text. */
-static const char page_format[] =
-    "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>gpufl</title></head><body>"
-    "<h1>gpufl serve</h1><p>This server works, but it was built without the dashboard: %s. Install Node.js 20.19 or newer "
-    "and npm, then run this in the source directory:</p><pre>make dashboard</pre>"
-    "<p>Everything can be asked over HTTP meanwhile: <a href=\"/api/v1/openapi.json\">/api/v1/openapi.json</a></p>"
-    "</body></html>\n";
-static char page_without[sizeof page_format + 400];
-static size_t page_without_size;
-
-/* Every view has an address; what it shows is decided in the browser. */
-static void page_respond(struct http_exchange *exchange, void *user)
-{
-    (void)user;
-    const struct http_static_file *index = http_static_find(dashboard_files, dashboard_file_count, "index.html");
-    if (index)
-        http_respond_static(exchange, index);
-    else
-        http_respond_constant(exchange, 200, "text/html; charset=utf-8", NULL, page_without, page_without_size);
-}
-
 static void file_respond(struct http_exchange *exchange, const char *folder)
 {
     char path[256];
@@ -34,6 +13,13 @@ static void file_respond(struct http_exchange *exchange, const char *folder)
         http_respond_static(exchange, file);
     else
         http_respond_error(exchange, 404, "not_found", "the dashboard has no such file; reload the page");
+}
+
+/* Every view has an address; what it shows is decided in the browser. */
+static void page_respond(struct http_exchange *exchange, void *user)
+{
+    (void)user;
+    file_respond(exchange, "index.html");
 }
 
 static void asset_respond(struct http_exchange *exchange, void *user)
@@ -55,8 +41,6 @@ static void icon_respond(struct http_exchange *exchange, void *user)
 
 const struct http_route *dashboard_routes(size_t *count)
 {
-    int size = snprintf(page_without, sizeof page_without, page_format, dashboard_missing);
-    page_without_size = (size_t)size < sizeof page_without ? (size_t)size : sizeof page_without - 1;
     static const struct http_route routes[] = {
         OPEN_ROUTE("/", page_respond),
         OPEN_ROUTE("/fleet", page_respond),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dashboard's files, which are part of the program, and the paths that they have. The build makes the table of files
- * from web/ (tools/build_dashboard.sh); it is empty where that was not possible. Constant data; any thread. */
+ * from web/dist (tools/embed_dashboard.sh). Constant data; any thread. */
 #ifndef GPUFL_SERVER_DASHBOARD_H
 #define GPUFL_SERVER_DASHBOARD_H
 
@@ -8,8 +8,6 @@
 
 extern const struct http_static_file dashboard_files[]; /* by path */
 extern const size_t dashboard_file_count;
-extern const char dashboard_missing[]; /* why there are none; "" where there are */
-#define DASHBOARD_ADVICE "install Node.js 20.19 or newer and npm, then run `make dashboard` in the source directory"
 
 /* Open to everybody: they hold no data. */
 const struct http_route *dashboard_routes(size_t *count);

@@ -115,7 +115,7 @@ const struct api_schema api_schemas[] = {
     {"Ready", "whether requests can be served", "ready:b"},
     {"Server", "the server itself; null: without limit, or not known",
      "version:s store:s? uptime_s:i schema_version:i? sessions:i? rows:i? bytes:i? free_bytes:i? retention_days:i? "
-     "retention_bytes:i? sessions_retired:i keys:i active_keys:i dashboard_missing:s? is_key_needed:b"},
+     "retention_bytes:i? sessions_retired:i keys:i active_keys:i is_key_needed:b"},
     {"Keys", "every key that ever was, without its secret", "keys:a"},
     {"OpenApi", "an OpenAPI 3.1 document", "openapi:s info:o paths:o components:o"},
     {0}};

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/notify.h"
 #include "server/admin.h"
-#include "server/dashboard.h"
 #include "server/server.h"
 #include "server/view.h"
 
@@ -68,8 +67,6 @@ static int run(const struct server_config *config)
     snprintf(state, sizeof state, "READY=1\nSTATUS=%s", url);
     server_log("%s, data in %s%s", url, config->data,
                atomic_load(&server->is_key_needed) ? "" : "; no API key exists, so none is needed on this machine");
-    if (*dashboard_missing)
-        server_log("no dashboard: this build has none, because %s. To get it, %s", dashboard_missing, DASHBOARD_ADVICE);
     notify_send(state);
     int64_t watchdog_ns = 0;
     const struct timespec beat = {.tv_nsec = LIVE_BEAT_MS * 1000000L};

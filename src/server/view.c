@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/view.h"
 
-#include "server/dashboard.h"
 #include "server/server.h"
 #include "server/session_import.h"
 
@@ -68,11 +67,6 @@ int view_run(const struct server_command *command)
     const sigset_t signals = end_signals();
     struct problem problem = {""};
     server_log_as("view");
-    if (*dashboard_missing) {
-        server_log("this build has no dashboard, because %s. To get it, %s. `gpufl report --html FILE` needs none",
-                   dashboard_missing, DASHBOARD_ADVICE);
-        return EXIT_ENVIRONMENT;
-    }
     struct server *server = calloc(1, sizeof *server);
     if (!server) {
         server_log("out of memory");

@@ -16,7 +16,7 @@ aarch64) library=$PWD/node_modules/@chdb/lib-linux-arm64-gnu/libchdb.so ;;
 esac
 if ! cmp -s package-lock.json node_modules/.installed || [ ! -f "$library" ]; then
     command -v npm >/dev/null 2>&1 || {
-        echo "install: npm is missing; run tools/setup.sh web" >&2
+        echo "install: npm is missing; run tools/setup.sh npm" >&2
         exit 3
     }
     npm install --no-save --no-audit --no-fund >&2

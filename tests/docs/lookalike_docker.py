@@ -31,9 +31,7 @@ import dockerfile  # noqa: E402
 SERVICE_KEYS = {"image", "build", "restart", "read_only", "cap_drop", "security_opt", "tmpfs", "command", "environment",
                 "ports", "volumes", "networks", "depends_on", "ulimits", "healthcheck", "pid", "hostname", "deploy"}
 PUBLISHED = re.compile(r"127\.0\.0\.1:(\d+):(\d+)(/tcp)?")
-DEBIAN = re.compile(r"(debian:12\.\d+-slim|node:20\.\d+\.\d+-bookworm-slim)")
-# There is no network: what npm would fetch for the bundler is what the build beneath has fetched.
-FETCHED = "web/node_modules"
+DEBIAN = re.compile(r"debian:12\.\d+-slim")
 
 
 def stop(message):
@@ -73,16 +71,10 @@ class Stage:
 
     def run(self, text):
         tools = BASE / "build-tools"
-        node = harness.BUILD / "dashboard/node"
-        mounts = [(str(tools), "/mnt")]
-        if node.is_dir():
-            mounts.append((str(node), "/mnt/node"))
-        if self.path("web").is_dir():
-            mounts.append((str(harness.SOURCE / FETCHED), str(pathlib.Path(self.image["directory"]) / FETCHED)))
-        spec = container.Spec([container.base_layer()], ["/bin/sh", "-c", text], upper=str(self.layer), mounts=mounts,
-                              directory=self.image["directory"], user=self.image["user"],
-                              environment={"PATH": f"/mnt/bin:/mnt/node/node_modules/.bin:{container.PATH}",
-                                           "HOME": "/root", **self.image["environment"]})
+        spec = container.Spec([container.base_layer()], ["/bin/sh", "-c", text], upper=str(self.layer),
+                              mounts=[(str(tools), "/mnt")], directory=self.image["directory"], user=self.image["user"],
+                              environment={"PATH": f"/mnt/bin:{container.PATH}", "HOME": "/root",
+                                           **self.image["environment"]})
         status = container.run(spec.write(self.folder / "run.json"))
         if status:
             stop(f"RUN {text}: ended with {status}")
@@ -119,8 +111,7 @@ def tools_make():
     folder = BASE / "build-tools"
     if folder.exists():
         return
-    for name in ("bin", "node"):
-        (folder / name).mkdir(parents=True)
+    (folder / "bin").mkdir(parents=True)
     for name, program in (("cc", "gcc"), ("c++", "g++")):
         path = folder / "bin" / name
         path.write_text(f'#!/bin/sh\nexec /usr/bin/{program} "$@" -O0 -g0\n')

@@ -102,7 +102,7 @@ class Demo(TestCase):
         result = gpufl("demo", "--port", 0, env=self.env)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertTrue(result.stdout.startswith("A recording, not this machine"))
-        self.assertRegex(result.stdout, r"The server: http://127\.0\.0\.1:\d+ ")
+        self.assertRegex(result.stdout, r"Dashboard: http://127\.0\.0\.1:\d+ ")
         self.assertRegex(result.stdout, rf"session  \S+ on NVIDIA H200: {KERNELS} kernels")
         self.assertRegex(result.stdout, r"live     \S+: CPU, memory and 0 GPUs, sampled every second")
         self.assertIn("--stay", result.stdout)

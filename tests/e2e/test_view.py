@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
-from harness import BUILD, FAKE_APP, GPUFL, SOURCE, TestCase, environment, gpufl, main
+from harness import FAKE_APP, GPUFL, SOURCE, TestCase, environment, gpufl, main
 
 DEADLINE_S = 60
 GOLDEN = SOURCE / "tests/golden"
@@ -213,18 +213,6 @@ class View(TestCase):
         code, errors = self.end(process)
         self.assertEqual(code, 0, errors)
         self.assertIn("kernels", errors.splitlines()[0])
-
-    def test_without_a_dashboard_it_says_what_to_do(self):
-        binaries = self.directory / "bin"
-        binaries.mkdir()
-        shutil.copy(GPUFL, binaries / "gpufl")
-        (binaries / "libgpufl-server.so.1").symlink_to(BUILD / "tests/no_dashboard/libgpufl-server.so.1")
-        result = subprocess.run([binaries / "gpufl", "view", GOLDEN / "trace"], env=self.env, text=True,
-                                capture_output=True, timeout=DEADLINE_S, check=False)
-        self.assertEqual(result.returncode, 3)
-        self.assertRegex(result.stderr, "^gpufl view: this build has no dashboard, because .* To get it, ")
-        self.assertIn("gpufl report --html", result.stderr)
-        self.assertEqual(list(self.temporary.iterdir()), [])
 
 
 if __name__ == "__main__":

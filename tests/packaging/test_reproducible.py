@@ -28,7 +28,6 @@ def copy_source(target):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SOURCE / name, target / name)
         (target / name).chmod(0o700 if os.access(SOURCE / name, os.X_OK) else 0o600)
-    (target / "web/node_modules").symlink_to(SOURCE / "web/node_modules")
 
 
 class Reproducible(unittest.TestCase):

@@ -9,7 +9,7 @@ const LIMIT_BYTES = 150 * 1024;
 const dist = process.argv[2] ?? "dist";
 let total = 0;
 for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
+    if (!entry.isFile() || entry.name === "licenses.json") continue;
     const size = gzipSync(readFileSync(join(entry.parentPath, entry.name)), { level: 9 }).length;
     total += size;
     console.log(`${String(size).padStart(8)}  ${entry.name}`);

@@ -1,0 +1,1 @@
+var e=()=>window.location.origin,t=(t=``)=>`gpufl trace ${t===``?``:`${t} `}--upload ${e()} -- ./program`,n=()=>`gpufl monitor --listen none --output ./gpufl-monitor & gpufl agent --root ./gpufl-monitor --server ${e()}`,r=()=>`gpufl trace --output ./before -- ./program; gpufl trace --output ./after -- ./program; gpufl diff ./before ./after`;export{t as n,n as r,r as t};
