@@ -24,10 +24,10 @@
 
 #include <math.h>
 
-void json_session(const struct analysis *analysis, struct bytes *out)
+void json_session_as(const char *key, const struct analysis *analysis, struct bytes *out)
 {
     const struct job_info *job = &analysis->model->job;
-    json_key(out, "session");
+    json_key(out, key);
     bytes_append_char(out, '{');
     member_text(out, "id", job->session_id);
     member_text(out, "app", job->app);
@@ -60,6 +60,11 @@ void json_session(const struct analysis *analysis, struct bytes *out)
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
+}
+
+void json_session(const struct analysis *analysis, struct bytes *out)
+{
+    json_session_as("session", analysis, out);
 }
 
 static void json_slowdown(const struct slowdown *slowdown, bool is_whole, struct bytes *out)
@@ -227,48 +232,57 @@ static void kernels_part(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-void json_scopes(const struct analysis *analysis, struct bytes *out)
+void json_scope(const struct analysis *analysis, uint32_t at, struct bytes *out)
 {
-    struct bytes path = {0};
+    const struct scope_node *node = &analysis->scopes[at];
     bool has_gpu = session_has_kernel_times(analysis->model);
-    list_open(out, "scopes");
-    for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN; at = scope_tree_next(analysis, at)) {
-        const struct scope_node *node = &analysis->scopes[at];
-        bytes_clear(&path);
-        scope_tree_path(analysis, at, &path);
-        element(out, '{');
-        json_key(out, "path");
-        json_string(out, path.data, path.size);
-        member_uint(out, "depth", node->depth - 1);
-        member_uint(out, "calls", node->calls);
-        member_uint(out, "open_calls", node->open_calls);
-        member_int(out, "wall_ns", node->calls ? node->wall_ns : CELL_UNKNOWN);
-        member_int(out, "gpu_ns", has_gpu ? node->gpu_ns : CELL_UNKNOWN);
-        member_int(out, "gpu_self_ns", has_gpu ? node->gpu_self_ns : CELL_UNKNOWN);
-        member_uint(out, "kernels", node->kernels);
-        member_uint(out, "kernels_self", node->kernels_self);
-        member_uint(out, "untimed_launches", node->untimed);
-        member_uint(out, "untimed_launches_self", node->untimed_self);
-        member_int(out, "sync_ns", node->sync_ns);
-        member_uint(out, "repeat", node->repeat);
-        member_uint(out, "warmup", node->warmup);
-        json_key(out, "per_iteration_ns");
-        json_double(out, node->repeat ? (double)node->repeat_wall_ns / (double)node->repeat : (double)NAN);
-        json_key(out, "gpu_per_iteration_ns");
-        bool is_timed = has_gpu && !node->untimed;
-        json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
-        member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
-        bytes_append_char(out, '}');
-    }
-    bytes_append_char(out, ']');
+    struct bytes path = {0};
+    scope_tree_path(analysis, at, &path);
+    element(out, '{');
+    json_key(out, "path");
+    json_string(out, path.data, path.size);
+    member_uint(out, "depth", node->depth - 1);
+    member_uint(out, "calls", node->calls);
+    member_uint(out, "open_calls", node->open_calls);
+    member_int(out, "wall_ns", node->calls ? node->wall_ns : CELL_UNKNOWN);
+    member_int(out, "gpu_ns", has_gpu ? node->gpu_ns : CELL_UNKNOWN);
+    member_int(out, "gpu_self_ns", has_gpu ? node->gpu_self_ns : CELL_UNKNOWN);
+    member_uint(out, "kernels", node->kernels);
+    member_uint(out, "kernels_self", node->kernels_self);
+    member_uint(out, "untimed_launches", node->untimed);
+    member_uint(out, "untimed_launches_self", node->untimed_self);
+    member_int(out, "sync_ns", node->sync_ns);
+    member_uint(out, "repeat", node->repeat);
+    member_uint(out, "warmup", node->warmup);
+    json_key(out, "per_iteration_ns");
+    json_double(out, node->repeat ? (double)node->repeat_wall_ns / (double)node->repeat : (double)NAN);
+    json_key(out, "gpu_per_iteration_ns");
+    bool is_timed = has_gpu && !node->untimed;
+    json_double(out, node->repeat && is_timed ? (double)node->gpu_ns / (double)node->repeat : (double)NAN);
+    member_text(out, "tag", node->tag_id ? session_text(analysis->model, DICTIONARY_TAG, node->tag_id) : NULL);
+    bytes_append_char(out, '}');
     out->failed = out->failed || path.failed;
     bytes_free(&path);
+}
+
+void json_outside_scopes(const struct analysis *analysis, struct bytes *out)
+{
+    bool has_gpu = session_has_kernel_times(analysis->model);
     json_key(out, "outside_scopes");
     bytes_append_char(out, '{');
     member_int(out, "gpu_ns", has_gpu ? analysis->scopes[0].gpu_self_ns : CELL_UNKNOWN);
     member_uint(out, "kernels", analysis->scopes[0].kernels_self);
     member_uint(out, "untimed_launches", analysis->scopes[0].untimed_self);
     bytes_append_char(out, '}');
+}
+
+void json_scopes(const struct analysis *analysis, struct bytes *out)
+{
+    list_open(out, "scopes");
+    for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN; at = scope_tree_next(analysis, at))
+        json_scope(analysis, at, out);
+    bytes_append_char(out, ']');
+    json_outside_scopes(analysis, out);
 }
 
 void json_copies(const struct analysis *analysis, struct bytes *out)
@@ -411,18 +425,22 @@ void json_system(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, '}');
 }
 
-void json_insights(const struct analysis *analysis, struct bytes *out)
+void json_insight(const struct insight *insight, struct bytes *out)
 {
     static const char *const severities[] = {"high", "medium", "low"};
+    element(out, '{');
+    member_text(out, "rule", insight->rule);
+    member_text(out, "severity", severities[insight->severity]);
+    member_int(out, "impact_ns", insight->impact_ns);
+    member_text(out, "text", insight->text);
+    bytes_append_char(out, '}');
+}
+
+void json_insights(const struct analysis *analysis, struct bytes *out)
+{
     list_open(out, "insights");
-    for (size_t i = 0; i < analysis->insight_count; i++) {
-        element(out, '{');
-        member_text(out, "rule", analysis->insights[i].rule);
-        member_text(out, "severity", severities[analysis->insights[i].severity]);
-        member_int(out, "impact_ns", analysis->insights[i].impact_ns);
-        member_text(out, "text", analysis->insights[i].text);
-        bytes_append_char(out, '}');
-    }
+    for (size_t i = 0; i < analysis->insight_count; i++)
+        json_insight(&analysis->insights[i], out);
     bytes_append_char(out, ']');
 }
 

@@ -3,7 +3,9 @@
 #ifndef GPUFL_ANALYSIS_REPORT_JSON_H
 #define GPUFL_ANALYSIS_REPORT_JSON_H
 
+#include "analysis/code_walk.h"
 #include "analysis/report_page.h"
+#include "analysis/tracks.h"
 
 static inline void element(struct bytes *out, char open)
 {
@@ -63,32 +65,51 @@ static inline void list_open(struct bytes *out, const char *key)
     bytes_append_char(out, '[');
 }
 
-/* The parts, which the server answers one by one: each appends members to an open object, but json_hotspot an element
- * to an open list. report_json.c */
-void json_session(const struct analysis *analysis, struct bytes *out); /* session, gpus */
+/* The parts, which the server answers one by one: each appends members to an open object, but json_hotspot, json_scope,
+ * json_insight, json_metric_group and json_step an element to an open list. report_json.c */
+void json_session(const struct analysis *analysis, struct bytes *out);                     /* session, gpus */
+void json_session_as(const char *key, const struct analysis *analysis, struct bytes *out); /* key instead of session */
 /* completeness, overhead; kernels: how many there are, which a model of single records cannot know */
 void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out);
 void json_time(const struct analysis *analysis, struct bytes *out);
 void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
 void json_launch(const struct launch_config *launch, struct bytes *out);
 void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */
+void json_scope(const struct analysis *analysis, uint32_t node, struct bytes *out);
+void json_outside_scopes(const struct analysis *analysis, struct bytes *out);
 void json_copies(const struct analysis *analysis, struct bytes *out); /* copies, memsets */
 void json_syncs(const struct analysis *analysis, struct bytes *out);  /* syncs, sync_places */
 void json_memory(const struct analysis *analysis, struct bytes *out);
 void json_graphs(const struct analysis *analysis, struct bytes *out);
 void json_system(const struct analysis *analysis, struct bytes *out); /* system, processes, host */
 void json_insights(const struct analysis *analysis, struct bytes *out);
+void json_insight(const struct insight *insight, struct bytes *out);
 /* report_json_deep.c */
 void deep_part(const struct analysis *analysis, struct bytes *out);
 void json_crc(struct bytes *out, uint64_t crc);
 void json_sampling(const struct session_deep *deep, struct bytes *out);
 void json_stalls(const struct analysis *analysis, struct bytes *out);
+void json_stall_kind(const struct stall_kind *kind, uint64_t samples, struct bytes *out);
+void json_profile(const struct stalls *stalls, const struct stall_profile *profile, struct bytes *out);
 void json_counts(const struct instruction_counts *counts, bool has_counts, struct bytes *out);
 void json_lines(const struct analysis *analysis, size_t first, size_t count, struct bytes *out);
+/* instructions_max: of the line, hottest first where it has more. */
+void json_line(const struct analysis *analysis, const struct hot_line *line, size_t instructions_max,
+               struct bytes *out);
 void json_metrics(const struct deep_use *use, struct bytes *out);
+void json_metric_group(const struct metric_group *group, struct bytes *out);
 void json_pm(const struct session_deep *deep, struct bytes *out);
 void json_capabilities(const struct session_model *model, struct bytes *out);
 void json_sources(const struct analysis *analysis,
                   struct bytes *out); /* windows, untimed_launches, code_objects, ... */
+
+/* report_json_code.c: an instruction of code_walk with its samples by stall, counters, source line and callers. */
+void json_step(const struct analysis *analysis, const struct code_step *step, struct bytes *out);
+/* report_json_range.c: busy time of each GPU, copies, host waits and energy from from_ns to to_ns. Work that crosses a border counts with its part inside; counts are of work that begins inside. */
+NODISCARD gpufl_status json_range(const struct analysis *analysis, int64_t from_ns, int64_t to_ns, struct bytes *out);
+/* report_json_tracks.c: "kernels-0-7", "scopes-4711-0", "syncs-4711"; x for what is not known. */
+enum { TRACK_ID_SIZE = 64 };
+void track_id(const struct track_key *key, char out[TRACK_ID_SIZE]);
+void json_track(const struct track_key *key, struct bytes *out); /* id, kind, and what the id is made of */
 
 #endif

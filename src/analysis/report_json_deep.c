@@ -18,6 +18,7 @@
 #include "analysis/report_json.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { lines_max = 1000 };
 
@@ -50,7 +51,7 @@ void json_crc(struct bytes *out, uint64_t crc)
         json_text(out, NULL);
 }
 
-static void profile_part(const struct stalls *stalls, const struct stall_profile *profile, struct bytes *out)
+void json_profile(const struct stalls *stalls, const struct stall_profile *profile, struct bytes *out)
 {
     member_uint(out, "samples", profile->samples);
     member_uint(out, "not_issued", profile->not_issued);
@@ -60,6 +61,14 @@ static void profile_part(const struct stalls *stalls, const struct stall_profile
         if (profile->by_kind[kind])
             member_uint(out, stalls->kinds[kind].name, profile->by_kind[kind]);
     bytes_append_char(out, '}');
+}
+
+void json_stall_kind(const struct stall_kind *kind, uint64_t samples, struct bytes *out)
+{
+    member_text(out, "name", kind->name);
+    member_text(out, "family", family_names[kind->family]);
+    member_uint(out, "samples", samples);
+    member_text(out, "words", kind->words);
 }
 
 void json_stalls(const struct analysis *analysis, struct bytes *out)
@@ -80,10 +89,7 @@ void json_stalls(const struct analysis *analysis, struct bytes *out)
         if (!stalls->total.by_kind[kind])
             continue;
         element(out, '{');
-        member_text(out, "name", stalls->kinds[kind].name);
-        member_text(out, "family", family_names[stalls->kinds[kind].family]);
-        member_uint(out, "samples", stalls->total.by_kind[kind]);
-        member_text(out, "words", stalls->kinds[kind].words);
+        json_stall_kind(&stalls->kinds[kind], stalls->total.by_kind[kind], out);
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
@@ -94,7 +100,7 @@ void json_stalls(const struct analysis *analysis, struct bytes *out)
         member_text(out, "name", function_name(analysis->model, function->function_id));
         member_uint(out, "function_id", function->function_id);
         json_crc(out, function->cubin_crc);
-        profile_part(stalls, &function->profile, out);
+        json_profile(stalls, &function->profile, out);
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
@@ -104,7 +110,7 @@ void json_stalls(const struct analysis *analysis, struct bytes *out)
         element(out, '{');
         member_text(out, "path", session_text(analysis->model, DICTIONARY_SCOPE_NAME, scope->path_id));
         member_uint(out, "certain", scope->certain);
-        profile_part(stalls, &scope->profile, out);
+        json_profile(stalls, &scope->profile, out);
         bytes_append_char(out, '}');
     }
     bytes_append_text(out, "]}");
@@ -136,21 +142,66 @@ void json_counts(const struct instruction_counts *counts, bool has_counts, struc
     bytes_append_char(out, '}');
 }
 
-static void instructions_part(const struct analysis *analysis, const struct hot_line *line, struct bytes *out)
+static int compare_samples(const void *left, const void *right)
 {
+    const struct code_place *const *a = left, *const *b = right;
+    if ((*a)->samples != (*b)->samples)
+        return (*a)->samples > (*b)->samples ? -1 : 1;
+    return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
+}
+
+static void instruction_part(const struct code_place *place, struct bytes *out)
+{
+    element(out, '{');
+    member_uint(out, "pc", place->pc_offset);
+    member_text(out, "sass", place->sass);
+    member_bool(out, "is_raw", place->is_raw);
+    member_text(out, "inlined_at", place->called_from);
+    member_uint(out, "samples", place->samples);
+    json_counts(&place->counts, place->has_counts, out);
+    bytes_append_char(out, '}');
+}
+
+static void instructions_part(const struct analysis *analysis, const struct hot_line *line, size_t max,
+                              struct bytes *out)
+{
+    const struct code_place *places = analysis->code.places + line->place_first;
     list_open(out, "instructions");
-    for (size_t i = 0; i < line->place_count; i++) {
-        const struct code_place *place = &analysis->code.places[line->place_first + i];
-        element(out, '{');
-        member_uint(out, "pc", place->pc_offset);
-        member_text(out, "sass", place->sass);
-        member_bool(out, "is_raw", place->is_raw);
-        member_text(out, "inlined_at", place->called_from);
-        member_uint(out, "samples", place->samples);
-        json_counts(&place->counts, place->has_counts, out);
-        bytes_append_char(out, '}');
+    if (line->place_count <= max) {
+        for (size_t i = 0; i < line->place_count; i++)
+            instruction_part(&places[i], out);
+    } else {
+        const struct code_place **hottest = malloc(line->place_count * sizeof *hottest);
+        for (size_t i = 0; hottest && i < line->place_count; i++)
+            hottest[i] = &places[i];
+        if (hottest)
+            qsort(hottest, line->place_count, sizeof *hottest, compare_samples);
+        for (size_t i = 0; hottest && i < max; i++)
+            instruction_part(hottest[i], out);
+        out->failed |= !hottest;
+        free(hottest);
     }
     bytes_append_char(out, ']');
+}
+
+void json_line(const struct analysis *analysis, const struct hot_line *line, size_t instructions_max, struct bytes *out)
+{
+    const struct hot_function *function = &analysis->code.functions[line->function];
+    member_text(out, "function", function->name);
+    json_crc(out, function->cubin_crc);
+    member_text(out, "problem", function->problem);
+    member_text(out, "file", line->file);
+    member_int(out, "line", line->line ? (int64_t)line->line : CELL_UNKNOWN);
+    member_text(out, "source", line->source);
+    member_uint(out, "samples", line->samples);
+    member_uint(out, "not_issued", line->not_issued);
+    json_key(out, "stalls");
+    bytes_append_char(out, '{');
+    for (unsigned k = 0; k < line->stall_count; k++)
+        member_uint(out, analysis->stalls.kinds[line->stalls[k].kind].name, line->stalls[k].samples);
+    bytes_append_char(out, '}');
+    json_counts(&line->counts, line->has_counts, out);
+    instructions_part(analysis, line, instructions_max, out);
 }
 
 void json_lines(const struct analysis *analysis, size_t first, size_t count, struct bytes *out)
@@ -158,56 +209,44 @@ void json_lines(const struct analysis *analysis, size_t first, size_t count, str
     const struct hot_code *code = &analysis->code;
     list_open(out, "lines");
     for (size_t i = first; i < code->line_count && i - first < count; i++) {
-        const struct hot_line *line = &code->lines[i];
         element(out, '{');
-        member_text(out, "function", code->functions[line->function].name);
-        json_crc(out, code->functions[line->function].cubin_crc);
-        member_text(out, "problem", code->functions[line->function].problem);
-        member_text(out, "file", line->file);
-        member_int(out, "line", line->line ? (int64_t)line->line : CELL_UNKNOWN);
-        member_text(out, "source", line->source);
-        member_uint(out, "samples", line->samples);
-        member_uint(out, "not_issued", line->not_issued);
-        json_key(out, "stalls");
-        bytes_append_char(out, '{');
-        for (unsigned k = 0; k < line->stall_count; k++)
-            member_uint(out, analysis->stalls.kinds[line->stalls[k].kind].name, line->stalls[k].samples);
-        bytes_append_char(out, '}');
-        json_counts(&line->counts, line->has_counts, out);
-        instructions_part(analysis, line, out);
+        json_line(analysis, &code->lines[i], SIZE_MAX, out);
         bytes_append_char(out, '}');
     }
     bytes_append_char(out, ']');
 }
 
+void json_metric_group(const struct metric_group *group, struct bytes *out)
+{
+    element(out, '{');
+    member_text(out, group->is_kernel ? "kernel" : "scope", group->name);
+    member_device(out, group->device);
+    member_text(out, "metric_set", group->metric_set);
+    member_uint(out, "results", group->results);
+    member_uint(out, "incomplete", group->incomplete);
+    member_text(out, "reason", group->reason);
+    member_int(out, "passes_needed", group->passes_needed);
+    member_int(out, "passes_collected", group->passes_collected);
+    member_int(out, "instances", group->instances);
+    json_key(out, "metrics");
+    bytes_append_char(out, '{');
+    for (size_t k = 0; k < group->column_count; k++) {
+        json_key(out, group->columns[k].name);
+        bytes_append_char(out, '{');
+        member_double(out, "mean", group->columns[k].mean);
+        member_double(out, "min", group->columns[k].min);
+        member_double(out, "max", group->columns[k].max);
+        member_uint(out, "count", group->columns[k].count);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_text(out, "}}");
+}
+
 void json_metrics(const struct deep_use *use, struct bytes *out)
 {
     list_open(out, "metrics");
-    for (size_t i = 0; i < use->group_count; i++) {
-        const struct metric_group *group = &use->groups[i];
-        element(out, '{');
-        member_text(out, group->is_kernel ? "kernel" : "scope", group->name);
-        member_device(out, group->device);
-        member_text(out, "metric_set", group->metric_set);
-        member_uint(out, "results", group->results);
-        member_uint(out, "incomplete", group->incomplete);
-        member_text(out, "reason", group->reason);
-        member_int(out, "passes_needed", group->passes_needed);
-        member_int(out, "passes_collected", group->passes_collected);
-        member_int(out, "instances", group->instances);
-        json_key(out, "metrics");
-        bytes_append_char(out, '{');
-        for (size_t k = 0; k < group->column_count; k++) {
-            json_key(out, group->columns[k].name);
-            bytes_append_char(out, '{');
-            member_double(out, "mean", group->columns[k].mean);
-            member_double(out, "min", group->columns[k].min);
-            member_double(out, "max", group->columns[k].max);
-            member_uint(out, "count", group->columns[k].count);
-            bytes_append_char(out, '}');
-        }
-        bytes_append_text(out, "}}");
-    }
+    for (size_t i = 0; i < use->group_count; i++)
+        json_metric_group(&use->groups[i], out);
     bytes_append_char(out, ']');
 }
 

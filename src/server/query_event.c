@@ -144,9 +144,9 @@ static void stack_source_write(struct bytes *out, const struct session_model *mo
 static bool event_find(const struct track_set *set, const char *id, int64_t start_ns, struct track_event *events,
                        const struct track **track, struct track_event *found)
 {
-    char known[QUERY_TRACK_ID_SIZE];
+    char known[TRACK_ID_SIZE];
     for (size_t i = 0; i < set->track_count; i++) {
-        query_track_id(&set->tracks[i].key, known);
+        track_id(&set->tracks[i].key, known);
         if (strcmp(known, id) != 0)
             continue;
         *track = &set->tracks[i];
@@ -173,7 +173,7 @@ static void answer_event(struct query_call *call, const struct track_set *set, c
         bytes_append_char(&call->out, '{');
         json_key(&call->out, "track");
         bytes_append_char(&call->out, '{');
-        query_track_write(&call->out, &track->key);
+        json_track(&track->key, &call->out);
         bytes_append_char(&call->out, '}');
         member_text(&call->out, "name", track_event_name(set, track->key.kind, found.name));
         member_uint(&call->out, "name_id", found.name);

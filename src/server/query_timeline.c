@@ -13,45 +13,6 @@
 
 enum { pixels_default = 1024, events_per_pixel = 4, events_min = 2000 };
 
-void query_track_id(const struct track_key *key, char out[QUERY_TRACK_ID_SIZE])
-{
-    char parts[3][16] = {"x", "x", "x"};
-    if (key->device != DEVICE_UNKNOWN)
-        snprintf(parts[0], sizeof parts[0], "%u", key->device);
-    if (key->stream_id != ID_UNKNOWN)
-        snprintf(parts[1], sizeof parts[1], "%" PRIu32, key->stream_id);
-    if (key->thread_id != ID_UNKNOWN)
-        snprintf(parts[2], sizeof parts[2], "%" PRIu32, key->thread_id);
-    const char *kind = track_kind_name(key->kind);
-    if (key->kind == TRACK_SCOPES)
-        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s-%" PRIu32, kind, parts[2], key->depth);
-    else if (key->kind == TRACK_SYNCS || key->kind == TRACK_LAUNCHES)
-        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s", kind, parts[2]);
-    else
-        snprintf(out, QUERY_TRACK_ID_SIZE, "%s-%s-%s", kind, parts[0], parts[1]);
-}
-
-static bool is_gpu_work(enum track_kind kind)
-{
-    return kind != TRACK_SCOPES && kind != TRACK_SYNCS && kind != TRACK_LAUNCHES;
-}
-
-void query_track_write(struct bytes *out, const struct track_key *key)
-{
-    char id[QUERY_TRACK_ID_SIZE];
-    query_track_id(key, id);
-    member_text(out, "id", id);
-    member_text(out, "kind", track_kind_name(key->kind));
-    if (is_gpu_work(key->kind)) {
-        member_device(out, key->device);
-        member_id(out, "stream_id", key->stream_id);
-    } else {
-        member_id(out, "thread_id", key->thread_id);
-        if (key->kind == TRACK_SCOPES)
-            member_uint(out, "depth", key->depth);
-    }
-}
-
 struct session_span {
     int64_t start_ns, end_ns;
 };
@@ -97,7 +58,7 @@ static void stored_tracks_write(struct query_call *call)
             busy_ns = sum_saturated(busy_ns, timeline.buckets[track->first + k].busy_ns);
         }
         element(&call->out, '{');
-        query_track_write(&call->out, &key);
+        json_track(&key, &call->out);
         member_uint(&call->out, "count", count);
         member_int(&call->out, "busy_ns", busy_ns);
         bytes_append_char(&call->out, '}');
@@ -127,7 +88,7 @@ void query_tracks(struct query_call *call)
     for (size_t i = 0; i < tracks->track_count; i++) {
         const struct track *track = &tracks->tracks[i];
         element(&call->out, '{');
-        query_track_write(&call->out, &track->key);
+        json_track(&track->key, &call->out);
         member_uint(&call->out, "count", track->count);
         member_int(&call->out, "busy_ns", track->busy_ns);
         bytes_append_char(&call->out, '}');
@@ -198,10 +159,10 @@ static void name_note(struct tile *tile, enum track_kind kind, uint32_t name, co
 
 static bool is_wanted(const struct tile *tile, const struct track_key *key)
 {
-    char id[QUERY_TRACK_ID_SIZE];
+    char id[TRACK_ID_SIZE];
     if (!tile->wanted)
         return true;
-    query_track_id(key, id);
+    track_id(key, id);
     size_t size = strlen(id);
     for (const char *at = tile->wanted; at; at = strchr(at, ',')) {
         at += *at == ',';
@@ -214,7 +175,7 @@ static bool is_wanted(const struct tile *tile, const struct track_key *key)
 static void track_open(struct tile *tile, const struct track_key *key, bool is_exact, size_t rows)
 {
     element(&tile->text, '{');
-    query_track_write(&tile->text, key);
+    json_track(key, &tile->text);
     member_bool(&tile->text, "is_exact", is_exact);
     member_uint(&tile->text, "rows", rows);
     list_open(&tile->text, "columns");
