@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single records: who ran, on what, what was granted, lost and spent. */
+#include "analysis/engine_word.h"
 #include "analysis/session_loader.h"
 
 #include "base/record_cost.h"
@@ -40,30 +41,10 @@ bool object_time(const struct json_value *object, const char *key, int64_t *time
     return true;
 }
 
-/* v1 names engines nvidia.pc_sampling; people and our own records say PcSampling. */
-static const char *engine_word(struct session_loader *loader, const char *text)
+static const char *engine_text(struct session_loader *loader, const char *text)
 {
-    static const struct {
-        const char *wire, *word;
-    } engines[] = {
-        {"none", "Monitor"},
-        {"monitor", "Monitor"},
-        {"trace", "Trace"},
-        {"dispatch_counters", "Trace"}, /* AMD */
-        {"pc_sampling", "PcSampling"},
-        {"sass_metrics", "SassMetrics"},
-        {"pm_sampling", "PmSampling"},
-        {"range_profiler", "RangeProfiler"},
-        {"range_profiler_kernel_replay", "RangeProfilerKernelReplay"},
-        {"pc_sampling_with_sass", "Deep"},
-        {"deep", "Deep"},
-    };
-    const char *dot = strrchr(text, '.');
-    const char *name = dot ? dot + 1 : text;
-    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
-        if (!strcasecmp(name, engines[i].wire) || !strcasecmp(name, engines[i].word))
-            return engines[i].word;
-    return loader_text(loader, text, strlen(text));
+    const char *word = engine_word(text);
+    return word ? word : loader_text(loader, text, strlen(text));
 }
 
 /* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
@@ -96,7 +77,7 @@ static void job_start(struct session_loader *loader, const struct json_value *ob
     gpu_versions(loader, object);
     const char *engine = json_get_text(object, "profiling_engine", "");
     if (*engine && !*job->engine)
-        job->engine = engine_word(loader, engine);
+        job->engine = engine_text(loader, engine);
     job->pid = json_get_int(object, "pid", job->pid);
     if (object_time(object, "ts_ns", &job->start_ns))
         loader_saw(loader, job->start_ns, job->start_ns);
@@ -198,9 +179,9 @@ static void capabilities(struct session_loader *loader, const struct json_value 
     const char *requested = json_get_text(object, "requested_engine", "");
     const char *selected = json_get_text(object, "selected_engine", "");
     if (*requested)
-        model->job.requested_engine = engine_word(loader, requested);
+        model->job.requested_engine = engine_text(loader, requested);
     if (*selected)
-        model->job.engine = engine_word(loader, selected);
+        model->job.engine = engine_text(loader, selected);
     gpu_versions(loader, object);
     const struct json_value *list = json_member(object, "capabilities");
     model->capability_count = 0; /* the latest record speaks */

@@ -48,6 +48,7 @@ void session_frame_start(struct recorder *recorder, const struct session_frame *
     json_int(line, getpid());
     append_text(line, "app", recorder->app_name);
     append_text(line, "log_path", frame->dir);
+    append_text(line, "session_name", *frame->name ? frame->name : NULL);
     json_key(line, "ts_ns");
     json_int(line, now_ns);
     append_text(line, "hostname", host.hostname);

@@ -8,6 +8,7 @@
 
 struct session_frame {
     const char *dir;              /* of the session */
+    const char *name;             /* train-3; "": it has none */
     const char *session_kind;     /* "trace" or "monitor" */
     const char *profiling_engine; /* as the wire names it */
     const char *driver_version;   /* "": not known */

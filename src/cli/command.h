@@ -53,6 +53,7 @@ void help_print_usage(FILE *out, const struct command *command, int indent);
 
 int command_trace(int argc, char **argv);
 int command_cost(int argc, char **argv);
+int command_ls(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_view(int argc, char **argv);
 int command_diff(int argc, char **argv);

@@ -215,126 +215,138 @@ const struct command command_table[] = {
      .operand_max = -1,
      .stops_at_operand = true,
      .run = command_cost},
+    {.name = "ls",
+     .summary = "list recorded sessions, newest first",
+     .usage = "[DIR]",
+     .example = "gpufl ls",
+     .about =
+         "Lists the sessions in DIR and in its subdirectories, newest first; without DIR those below the working "
+         "directory and in GPUFL_LOG_DIR. Prints name, start, program, engine, duration, number of kernels, state and "
+         "size.\n\n"
+         "State is what the session's last record says: complete; N lost (records the recorder counted as lost); "
+         "running; cut off (the program was killed before it could close the session); closed (GPUFlight's, which does not count losses); "
+         "unreadable. `gpufl verify` checks every line.\n\n"
+         "Commands that take a SESSION accept a name such as train-3; a program's name (its newest session); the start of one "
+         "session's name or id; latest or latest~N (the Nth before it); a directory (its newest session); DIR/NAME; or "
+         "nothing, which means the last session recorded here.",
+     .options = json_options,
+     .operand = "DIR",
+     .operand_max = 1,
+     .run = command_ls},
     {.name = "report",
      .summary = "print where the time went in a session",
-     .usage = "DIR",
-     .example = "gpufl report ./train",
+     .usage = "[SESSION]",
+     .example = "gpufl report train-3",
      .about =
          "Prints time, kernels, scopes, copies, system metrics and losses of one session, and what the deep engines "
-         "recorded: stalls, hot lines, counters and metrics. DIR is a session directory, or a directory of "
-         "sessions: the newest is reported.\n\n"
+         "recorded: stalls, hot lines, counters and metrics. Without SESSION, reports the last session recorded "
+         "here; `gpufl ls` lists sessions and says what SESSION can be.\n\n"
          "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. "
          "Instructions are disassembled if nvdisasm (for AMD: llvm-objdump) is found, or else shown as raw words.",
      .options = report_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_report},
     {.name = "view",
      .summary = "show a session in the browser",
-     .usage = "DIR",
-     .example = "gpufl view ./train",
+     .usage = "[SESSION]",
+     .example = "gpufl view train-3",
      .about =
          "Serves one session on a free port of the loopback, prints the URL of its page, and opens a browser: the first "
-         "program of BROWSER, or xdg-open on a graphical desktop. Ctrl-C ends it with status 0. DIR is a session "
-         "directory, or a directory of them, of which the newest is shown.\n\n"
+         "program of BROWSER, or xdg-open on a graphical desktop. Ctrl-C ends it with status 0. Without SESSION, "
+         "shows the last session recorded here.\n\n"
          "The session is only read. What is needed to answer the dashboard is kept in a directory below TMPDIR, which is "
          "removed at the end. Nothing can be uploaded to this server, changed or deleted, and no key is needed: every user "
          "of this machine can open the URL while the command runs.\n\n"
          "Exit status 3: there is no session, or no server in this installation; "
          "`gpufl report --html FILE` needs none.",
      .options = view_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_view},
     {.name = "diff",
      .summary = "compare two sessions: what became slower or faster",
-     .usage = "BASE NEW",
-     .example = "gpufl diff ./before ./after",
+     .usage = "[[BASE] NEW]",
+     .example = "gpufl diff train-2 train-3",
      .about =
          "Compares kernels by name and scopes by path: the medians of their durations, their calls, and their part "
-         "in the change. A directory of sessions stands for its newest session. A change counts if it exceeds both "
+         "in the change. Without BASE, compares NEW with the previous session of the same program in its "
+         "directory; without NEW, the last session recorded here. `gpufl ls` says how sessions are named. A change counts if it exceeds both "
          "the threshold and the noise of the two sessions.\n\n"
          "Exit status 1: regression: a kernel or scope with at least 1 % of the time became slower, or total kernel "
          "time grew by more than the threshold. 3: no session, or no verdict: kernels were not timed in one of the "
          "sessions (engine Monitor or SassMetrics), a session is incomplete, or the sessions are not comparable "
          "because the kernels in both take less than 25 % of the kernel time of either.",
      .options = diff_options,
-     .operand = "DIR",
-     .operand_min = 2,
+     .operand = "SESSION",
      .operand_max = 2,
      .run = command_diff},
     {.name = "export",
      .summary = "convert a session to another tool's format",
-     .usage = "DIR",
-     .example = "gpufl export ./train -o train.pftrace",
-     .about =
-         "Writes a session (of a directory of sessions, the newest) as chrome (Trace Event JSON), perfetto, sqlite, "
-         "csv, pprof, speedscope, collapsed (flame graphs) or otlp (OpenTelemetry JSON lines). The extension of "
-         "FILE selects the format: .json, .pftrace, .sqlite, .csv, .pb.gz, .speedscope.json, .folded, .jsonl; a "
-         "further .gz compresses. csv without --table fills a directory.\n\n"
-         "Times are nanoseconds since 1970 unless the format defines otherwise. Unknown values are omitted, never "
-         "zero; losses are exported too. FILE is written atomically.\n\n"
-         "Exit status 2: wrong usage. 3: no session, no such scope, FILE exists or cannot be written.",
+     .usage = "[SESSION]",
+     .example = "gpufl export train-3 -o train.pftrace",
+     .about = "Writes a session (default: the last one recorded here) as chrome (Trace Event JSON), perfetto, sqlite, "
+              "csv, pprof, speedscope, collapsed (flame graphs) or otlp (OpenTelemetry JSON lines). The extension of "
+              "FILE selects the format: .json, .pftrace, .sqlite, .csv, .pb.gz, .speedscope.json, .folded, .jsonl; a "
+              "further .gz compresses. csv without --table fills a directory.\n\n"
+              "Times are nanoseconds since 1970 unless the format defines otherwise. Unknown values are omitted, never "
+              "zero; losses are exported too. FILE is written atomically.\n\n"
+              "Exit status 2: wrong usage. 3: no session, no such scope, FILE exists or cannot be written.",
      .options = export_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_export},
     {.name = "verify",
      .summary = "check that a session is complete, or list what is missing",
-     .usage = "DIR",
-     .example = "gpufl verify ./train",
-     .about = "Checks sequence numbers, checksums, counts, dictionary references and the recorder's loss records. Of a "
-              "directory of sessions the newest is checked. Exit status 0: complete. 1: data is missing; each gap is "
-              "listed with file, line, reason and count.",
+     .usage = "[SESSION]",
+     .example = "gpufl verify train-3",
+     .about =
+         "Checks sequence numbers, checksums, counts, dictionary references and the recorder's loss records. "
+         "Without SESSION, checks the last session recorded here. Exit status 0: complete. 1: data is missing; each gap is "
+         "listed with file, line, reason and count.",
      .options = json_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_verify},
     {.name = "seal",
      .summary = "compress finished sessions",
-     .usage = "DIR",
+     .usage = "[SESSION]",
      .example = "gpufl seal ./train",
      .about =
          "Rewrites the plain log files of a session as compressed segments with checksums. A session that is still "
-         "being written is skipped. DIR is a session directory, or a directory of sessions, which are all sealed.",
+         "being written is skipped. SESSION is one session (default: the last one recorded here), or a directory, whose "
+         "sessions are all sealed.",
      .options = no_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_seal},
     {.name = "disassemble",
      .summary = "disassemble the kernels of finished sessions",
-     .usage = "DIR...",
+     .usage = "[SESSION]...",
      .example = "gpufl disassemble ./train",
-     .about =
-         "Runs nvdisasm on the functions that were sampled or counted, and llvm-objdump on AMD kernels that ran, "
-         "and adds the listings to the session, hottest first, so that a server or another machine can show them "
-         "without the vendor's tools. Existing listings are kept. `gpufl trace` does this at the end of a run if "
-         "the tool is found. DIR is a session directory, or a directory of sessions. A session that is still being "
-         "written is refused.\n\n"
-         "Exit status 1: some functions could not be disassembled; the reason is printed. 3: no session, no "
-         "disassembler for its code, or the session cannot be written.",
+     .about = "Runs nvdisasm on the functions that were sampled or counted, and llvm-objdump on AMD kernels that ran, "
+              "and adds the listings to the session, hottest first, so that a server or another machine can show them "
+              "without the vendor's tools. Existing listings are kept. `gpufl trace` does this at the end of a run if "
+              "the tool is found. SESSION is one session (default: the last one recorded here), or a directory of "
+              "sessions. A session that is still being "
+              "written is refused.\n\n"
+              "Exit status 1: some functions could not be disassembled; the reason is printed. 3: no session, no "
+              "disassembler for its code, or the session cannot be written.",
      .options = disassemble_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = -1,
      .run = command_disassemble},
     {.name = "upload",
      .summary = "send finished sessions to a server",
-     .usage = "DIR",
+     .usage = "[SESSION]",
      .example = "gpufl upload ./train --url https://gpufl.example.com",
      .about =
-         "Sends a session, or every finished session in DIR, and waits for the server. What the server acknowledged "
+         "Sends one session (default: the last one recorded here), or every finished session of a directory, and waits for the server. What the server acknowledged "
          "is noted beside the session, so that a second run sends only the rest. The log files do not change.\n\n"
          "Exit status 0: the server has everything. 1: something was not sent; the reason is printed. 3: no "
          "session, no server, or no permission.",
      .options = upload_options,
-     .operand = "DIR",
-     .operand_min = 1,
+     .operand = "SESSION",
      .operand_max = 1,
      .run = command_upload},
     {.name = "monitor",

@@ -2,6 +2,7 @@
 #include "analysis/compare.h"
 #include "cli/command.h"
 #include "cli/report.h"
+#include "cli/session_operand.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -66,18 +67,36 @@ static int diff_print(const struct analysis *base, const struct analysis *fresh,
     return code;
 }
 
+/* Both, or one and the session of the same program before it. */
+static bool sessions_choose(const struct arguments *arguments, struct session_choice choices[2])
+{
+    struct problem problem = {""};
+    if (arguments->operand_count == 2)
+        return session_operand("diff", arguments->operands[0], &choices[0]) &&
+               session_operand("diff", arguments->operands[1], &choices[1]);
+    if (!session_operand("diff", arguments->operands[0], &choices[1]))
+        return false;
+    if (session_select_previous(&choices[1].place, &choices[0], &problem) == GPUFL_OK)
+        return true;
+    command_error("diff", "%s", problem.text);
+    return false;
+}
+
 int command_diff(int argc, char **argv)
 {
     struct arguments arguments;
     int code = command_parse("diff", argc, argv, &arguments);
     if (code >= 0)
         return code;
+    struct session_choice choices[2];
+    if (!sessions_choose(&arguments, choices))
+        return EXIT_ENVIRONMENT;
     struct session_model *models[2] = {NULL, NULL};
     struct analysis analyses[2];
     unsigned made = 0;
     code = EXIT_ENVIRONMENT;
     for (; made < 2; made++) {
-        models[made] = report_load("diff", arguments.operands[made]);
+        models[made] = report_load("diff", choices[made].place.path);
         if (!models[made])
             break;
         if (analysis_make_with(&analyses[made], models[made], CODE_UNREAD) != GPUFL_OK) {

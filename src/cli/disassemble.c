@@ -4,6 +4,7 @@
 #include "analysis/code_listings.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/session_operand.h"
 #include "cli/terminal.h"
 #include "code/disassembler.h"
 
@@ -122,8 +123,12 @@ static int disassemble_one(const char *dir, const struct code_listings_options *
     return EXIT_ANSWER_NO;
 }
 
-static int disassemble_all(const char *dir, const struct code_listings_options *options)
+static int disassemble_all(const char *word, const struct code_listings_options *options)
 {
+    struct session_choice choice;
+    const char *dir = session_operand_directory("disassemble", word, &choice);
+    if (!dir)
+        return EXIT_ENVIRONMENT;
     struct session_list list;
     if (session_list_find(&list, dir, NULL) != GPUFL_OK)
         memset(&list, 0, sizeof list);
@@ -150,7 +155,8 @@ int command_disassemble(int argc, char **argv)
     struct sigaction before;
     interrupts_take(&before);
     code = EXIT_GOOD;
-    for (int i = 0; i < arguments.operand_count && !is_interrupted; i++) {
+    int count = arguments.operand_count ? arguments.operand_count : 1; /* none: the last session recorded here */
+    for (int i = 0; i < count && !is_interrupted; i++) {
         int one = disassemble_all(arguments.operands[i], &options);
         code = one > code ? one : code;
     }

@@ -12,12 +12,12 @@
 
 enum { NO_TERMINAL = -1 };
 
-struct session_model *report_load(const char *command, const char *dir)
+struct session_model *report_load(const char *command, const char *word)
 {
     struct session_model *model = NULL;
     struct problem problem = {""};
-    struct newest_session newest;
-    const char *session = session_operand(command, dir, &newest);
+    struct session_choice choice;
+    const char *session = session_operand(command, word, &choice);
     if (!session)
         return NULL;
     struct progress *progress = progress_start("reading the session", directory_bytes(session));

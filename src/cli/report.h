@@ -8,7 +8,7 @@
 
 /* session_load of the session that the operand means (session_operand.h), with a progress line; prints the problem and
  * returns NULL on failure. */
-struct session_model *report_load(const char *command, const char *dir);
+struct session_model *report_load(const char *command, const char *word);
 /* Options for standard output as it is; color: "auto", "always" or "never". */
 struct report_options report_options_for(int fd, const char *color);
 

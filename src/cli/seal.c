@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/session_operand.h"
 #include "cli/terminal.h"
-#include "logfile/reader.h"
 #include "logfile/segment.h"
 
 #include <string.h>
@@ -27,7 +27,10 @@ int command_seal(int argc, char **argv)
     int code = command_parse("seal", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    const char *dir = arguments.operands[0];
+    struct session_choice choice;
+    const char *dir = session_operand_directory("seal", arguments.operands[0], &choice);
+    if (!dir)
+        return EXIT_ENVIRONMENT;
     terminal_on_interrupt("\ngpufl seal: interrupted; the session is whole, run it again to go on\n");
     struct session_list list;
     if (session_list_find(&list, dir, NULL) != GPUFL_OK)

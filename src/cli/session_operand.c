@@ -3,17 +3,26 @@
 
 #include "cli/command.h"
 
-#include <string.h>
+#include <sys/stat.h>
 
-const char *session_operand(const char *command, const char *dir, struct newest_session *newest)
+const char *session_operand(const char *command, const char *word, struct session_choice *choice)
 {
     struct problem problem = {""};
-    if (session_find_newest(dir, newest, &problem) != GPUFL_OK) {
+    if (session_select(word, choice, &problem) != GPUFL_OK) {
         command_error(command, "%s", problem.text);
         return NULL;
     }
-    if (newest->count > 1)
-        command_error(command, "%zu sessions in %s; taking the newest, %s", newest->count, dir,
-                      strrchr(newest->path, '/') + 1);
-    return newest->count ? newest->path : dir;
+    const struct session_place *place = &choice->place;
+    if (choice->count > 1)
+        command_error(command, "%zu sessions %s%s; taking the newest, %s", choice->count, word ? "in " : "here",
+                      word ? word : "", *place->name ? place->name : place->path);
+    return place->path;
+}
+
+const char *session_operand_directory(const char *command, const char *word, struct session_choice *choice)
+{
+    struct stat status;
+    if (word && stat(word, &status) == 0 && S_ISDIR(status.st_mode))
+        return word;
+    return session_operand(command, word, choice);
 }

@@ -5,6 +5,7 @@
 #include "base/key_file.h"
 #include "base/upload_library.h"
 #include "cli/command.h"
+#include "cli/session_operand.h"
 #include "cli/terminal.h"
 #include "format/json.h"
 #include "logfile/reader.h"
@@ -128,7 +129,6 @@ int command_upload(int argc, char **argv)
     const char *key_file = arguments_text(&arguments, "key-file", NULL);
     gpufl_upload_options options = GPUFL_UPLOAD_OPTIONS_INIT;
     gpufl_upload_result result = {0};
-    options.log_path = arguments.operands[0];
     options.backend_url = arguments_text(&arguments, "url", environment_text("GPUFL_BACKEND_URL"));
     options.api_path = arguments_text(&arguments, "api-path", environment_text("GPUFL_API_PATH"));
     options.api_key = key_file ? key : environment_text("GPUFL_API_KEY");
@@ -141,6 +141,10 @@ int command_upload(int argc, char **argv)
         command_error("upload", "no server: give --url URL, or set GPUFL_BACKEND_URL");
         return EXIT_USAGE;
     } else {
+        struct session_choice choice;
+        options.log_path = session_operand_directory("upload", arguments.operands[0], &choice);
+        if (!options.log_path)
+            return EXIT_ENVIRONMENT;
         if (key_file && key_file_read(key_file, key, sizeof key, &problem) != GPUFL_OK) {
             command_error("upload", "%s", problem.text);
             return EXIT_ENVIRONMENT;

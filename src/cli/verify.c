@@ -155,8 +155,8 @@ int command_verify(int argc, char **argv)
         return code;
     struct verify_report report;
     struct problem problem = {""};
-    struct newest_session newest;
-    const char *session = session_operand("verify", arguments.operands[0], &newest);
+    struct session_choice choice;
+    const char *session = session_operand("verify", arguments.operands[0], &choice);
     if (!session)
         return EXIT_ENVIRONMENT;
     struct progress *progress = progress_start("verifying", directory_bytes(session));

@@ -78,11 +78,11 @@ int view_session(const struct view_request *request)
 int command_view(int argc, char **argv)
 {
     struct arguments arguments;
-    struct newest_session newest;
+    struct session_choice choice;
     int code = command_parse("view", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    const char *session = session_operand("view", arguments.operands[0], &newest);
+    const char *session = session_operand("view", arguments.operands[0], &choice);
     if (!session)
         return EXIT_ENVIRONMENT;
     const struct view_request request = {.command = "view",

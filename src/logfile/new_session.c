@@ -29,7 +29,15 @@ void session_leave(struct new_session *session)
     *session = (struct new_session){.dir_fd = -1, .lock_fd = -1};
 }
 
-gpufl_status session_make(struct new_session *session, const char *base_dir, const char *session_id,
+/* A session without a name is a good one all the same. */
+static void claim_name(struct new_session *session, int base_fd, const char *session_id, const char *app)
+{
+    if (!app || !short_name_next(base_fd, app, session_id, session->name) ||
+        !short_name_write(session->lock_fd, session->name))
+        session->name[0] = '\0';
+}
+
+gpufl_status session_make(struct new_session *session, const char *base_dir, const char *session_id, const char *app,
                           struct problem *problem)
 {
     *session = (struct new_session){.dir_fd = -1, .lock_fd = -1};
@@ -39,6 +47,7 @@ gpufl_status session_make(struct new_session *session, const char *base_dir, con
     int base_fd = open(base_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base_fd < 0)
         return io_problem(problem, errno, "cannot open the log directory", base_dir);
+    short_name_lock(base_fd);
     char *absolute = realpath(base_dir, NULL);
     if (asprintf(&session->dir, "%s/%s", absolute ? absolute : base_dir, session_id) < 0) {
         session->dir = NULL;
@@ -53,6 +62,8 @@ gpufl_status session_make(struct new_session *session, const char *base_dir, con
     } else if (!session_lock_take(session->lock_fd) && errno != ENOLCK && errno != ENOTSUP) {
         /* A file system without locks only costs readers the knowledge that the session is live. */
         status = io_problem(problem, errno, "cannot lock", session->dir);
+    } else {
+        claim_name(session, base_fd, session_id, app);
     }
     free(absolute);
     close(base_fd);

@@ -4,15 +4,18 @@
 #define GPUFL_LOGFILE_NEW_SESSION_H
 
 #include "base/status.h"
+#include "logfile/short_name.h"
 
 struct new_session {
-    char *dir; /* owned; absolute where possible */
+    char *dir;                  /* owned; absolute where possible */
+    char name[SHORT_NAME_SIZE]; /* "": none could be claimed */
     int dir_fd, lock_fd;
 };
 
-/* Makes base_dir where it is missing, and the session's directory in it, which must not be there yet. */
+/* Makes base_dir where it is missing, and the session's directory in it, which must not be there yet. app: what its name
+ * is made of; NULL: it gets none. */
 NODISCARD gpufl_status session_make(struct new_session *session, const char *base_dir, const char *session_id,
-                                    struct problem *problem);
+                                    const char *app, struct problem *problem);
 /* Gives the lock back and closes; the files stay. */
 void session_leave(struct new_session *session);
 

@@ -26,6 +26,9 @@ static bool take_job_start(void *user, const struct log_line *line)
         snprintf(search->identity->app, sizeof search->identity->app, "%s", json_get_text(line->object, "app", ""));
         snprintf(search->identity->session_id, sizeof search->identity->session_id, "%s",
                  json_get_text(line->object, "session_id", ""));
+        snprintf(search->identity->name, sizeof search->identity->name, "%s",
+                 json_get_text(line->object, "session_name", ""));
+        search->identity->start_ns = json_get_int(line->object, "ts_ns", 0);
     }
     /* It is delivered first or not at all. */
     return false;

@@ -5,12 +5,14 @@
 #ifndef GPUFL_LOGFILE_RECOVERY_H
 #define GPUFL_LOGFILE_RECOVERY_H
 
-#include "base/status.h"
+#include "logfile/short_name.h"
 
 struct session_identity {
     int64_t pid; /* -1 unknown */
     char app[256];
     char session_id[40];
+    char name[SHORT_NAME_SIZE]; /* "": an old session, which has none */
+    int64_t start_ns;           /* 0 unknown */
 };
 /* From the job_start record. GPUFL_E_NOT_FOUND: there is none, the process died before it was written. */
 NODISCARD gpufl_status session_identity_read(const char *dir, struct session_identity *identity,

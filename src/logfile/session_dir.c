@@ -175,6 +175,12 @@ static bool parse_ours(const char *name, bool is_tmp, struct session_file *file)
     return true;
 }
 
+bool session_file_is_log(const char *name)
+{
+    struct session_file file = {.index = 0};
+    return parse_ours(name, false, &file);
+}
+
 /* <app>.<channel>.log or <app>.<channel>.log.<N>; the app may hold dots. */
 static bool parse_flat(const char *name, struct session_file *file)
 {

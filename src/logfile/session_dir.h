@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SESSION_LOCK_NAME ".gpufl-session.lock"
 #define SESSION_ID_SIZE 36
@@ -51,6 +52,10 @@ NODISCARD gpufl_status session_files_find(struct session_files *files, const cha
 /* session_id.c: a new UUID (version 7: sorts by time) as 36 characters and NUL. */
 void session_id_make(char out[SESSION_ID_SIZE + 1]);
 bool session_id_is_valid(const char *text);
+/* session_list.c: when the session in this directory of sessions began; false: it is not a directory. */
+bool session_start_read(int base_fd, const char *id, struct timespec *started);
+/* Whether the name is that of a log file which gpufl or GPUFlight writes into a session directory. */
+bool session_file_is_log(const char *name);
 /* <channel>.log, <channel>.NNNNNN.log, and with a suffix */
 void session_name_live(char *out, size_t size, enum channel channel);
 void session_name_rotated(char *out, size_t size, enum channel channel, uint64_t index, const char *suffix);

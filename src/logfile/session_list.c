@@ -32,9 +32,9 @@ static bool id_read_start(const char *id, struct timespec *started)
     return true;
 }
 
-/* By the id; else the lock file is made when the session starts and never written to; a session without one goes by its
- * directory. */
-static bool read_start(int base_fd, const char *id, struct timespec *started)
+/* By the id; else the lock file is made when the session starts and not written to later; a session without one goes by
+ * its directory. */
+bool session_start_read(int base_fd, const char *id, struct timespec *started)
 {
     char lock[SESSION_ID_SIZE + sizeof "/" SESSION_LOCK_NAME];
     struct stat status;
@@ -65,7 +65,7 @@ static gpufl_status collect(DIR *dir, struct found **out, size_t *count, struct 
     struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) {
         struct timespec started;
-        if (!session_id_is_valid(entry->d_name) || !read_start(dirfd(dir), entry->d_name, &started))
+        if (!session_id_is_valid(entry->d_name) || !session_start_read(dirfd(dir), entry->d_name, &started))
             continue;
         if (*count == capacity) {
             capacity = capacity ? capacity * 2 : 16;

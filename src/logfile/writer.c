@@ -200,7 +200,8 @@ gpufl_status log_writer_open(struct log_writer **out, const struct log_writer_op
     pthread_condattr_destroy(&clock);
     for (int i = 0; i < CHANNEL_COUNT; i++)
         channel_file_init(&writer->outputs[i].file, (enum channel)i, &writer->file_options);
-    gpufl_status status = session_make(&writer->session, options->base_dir, options->session_id, problem);
+    gpufl_status status =
+        session_make(&writer->session, options->base_dir, options->session_id, options->app_name, problem);
     if (status) {
         writer_free(writer);
         return status;
@@ -256,6 +257,11 @@ void log_writer_told(struct log_writer *writer)
 const char *log_writer_dir(const struct log_writer *writer)
 {
     return writer->session.dir;
+}
+
+const char *log_writer_session_name(const struct log_writer *writer)
+{
+    return writer->session.name;
 }
 
 bool log_writer_settle(struct log_writer *writer, unsigned deadline_ms)

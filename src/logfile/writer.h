@@ -29,6 +29,7 @@ struct log_writer; /* opaque */
 struct log_writer_options {
     const char *base_dir;   /* made when missing (0700) */
     const char *session_id; /* 36 characters */
+    const char *app_name;   /* what the session's name is made of (short_name.h); NULL: it gets none */
     uint64_t rotate_bytes;  /* 0: 16 MiB */
     uint64_t rotate_age_ms; /* 0: no rotation by age */
     bool fsync_always;      /* fsync after every line */
@@ -80,6 +81,7 @@ void log_writer_told(struct log_writer *writer);
 /* Waits until every line so far is written or lost, at most deadline_ms; false: it is not. */
 bool log_writer_settle(struct log_writer *writer, unsigned deadline_ms);
 const char *log_writer_dir(const struct log_writer *writer);
+const char *log_writer_session_name(const struct log_writer *writer); /* train-3; "": it has none */
 /* Writes what waits, finishes sealing of rotated segments, closes, frees; all of it within deadline_ms. A thread that is
  * stuck in the disk is left behind: it goes on when the disk does, and frees. NULL is a no-op. */
 void log_writer_close(struct log_writer *writer, unsigned deadline_ms);

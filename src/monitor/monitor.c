@@ -89,6 +89,7 @@ static void frame_start(struct monitor *monitor)
     const bool is_amd_only = gpu->amd && !gpu->nvml;
     const struct session_frame frame = {
         .dir = log_writer_dir(monitor->writer),
+        .name = log_writer_session_name(monitor->writer),
         .session_kind = "monitor",
         .profiling_engine = is_amd_only ? "amd.none" : "nvidia.none",
         .driver_version = gpu_telemetry_driver_version(gpu, is_amd_only ? GPU_VENDOR_AMD : GPU_VENDOR_NVIDIA),
@@ -124,6 +125,7 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     const struct log_writer_options options = {
         .base_dir = monitor->dir,
         .session_id = session_id,
+        .app_name = monitor->app_name,
         .seal = true,
         .in_background = true,
         .min_free_bytes = monitor->options.min_free_bytes,

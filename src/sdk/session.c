@@ -278,7 +278,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
         return status;
     }
     struct recorder *recorder = collector_recorder(session.collector);
-    write_job_start(recorder, &session.options, session.sampler, &described, session.dir);
+    write_job_start(recorder, &session.options, session.sampler, &described, session.writer);
     bytes_free(&described);
     memset(&session.grant, 0, sizeof session.grant);
     bounded_start_trace(session.collector, (uint32_t)session.options.start_timeout_ms, is_injected, &session.grant);

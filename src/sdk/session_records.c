@@ -32,10 +32,11 @@ static const char *wire_engine(gpufl_engine engine, bool is_amd)
 }
 
 void write_job_start(struct recorder *recorder, const struct options *options, const struct system_sampler *sampler,
-                     const struct bytes *described, const char *session_dir)
+                     const struct bytes *described, const struct log_writer *writer)
 {
     const struct session_frame frame = {
-        .dir = session_dir,
+        .dir = log_writer_dir(writer),
+        .name = log_writer_session_name(writer),
         .session_kind = options->profiling_engine == GPUFL_ENGINE_MONITOR ? "monitor" : "trace",
         .profiling_engine = wire_engine(options->profiling_engine, amd_is_alone(options)),
         .driver_version = system_sampler_driver_version(sampler),

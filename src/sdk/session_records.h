@@ -9,7 +9,7 @@
 
 /* described: by system_sampler_describe. */
 void write_job_start(struct recorder *recorder, const struct options *options, const struct system_sampler *sampler,
-                     const struct bytes *described, const char *session_dir);
+                     const struct bytes *described, const struct log_writer *writer);
 /* What was asked for, what was granted, and why not. */
 void write_capabilities(struct recorder *recorder, const struct options *options, gpufl_engine selected,
                         const struct trace_grant *grant, struct deep *deep, const char *gpu_problem);

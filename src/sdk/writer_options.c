@@ -6,6 +6,7 @@ struct log_writer_options writer_options_of(const struct options *options, const
     return (struct log_writer_options){
         .base_dir = options->log_path,
         .session_id = session_id,
+        .app_name = options->app_name,
         .rotate_bytes = (uint64_t)options->log_rotate_bytes,
         .rotate_age_ms = (uint64_t)options->log_rotate_after_ms,
         .fsync_always = options->flush_logs_always,

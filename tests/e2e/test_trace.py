@@ -347,7 +347,7 @@ class Processes(TestCase):
                 result = gpufl(*command, log, *json_option)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stderr.splitlines()[0],
-                                 f"gpufl {command[0]}: 2 sessions in {log}; taking the newest, {new.name}")
+                                 f"gpufl {command[0]}: 2 sessions in {log}; taking the newest, fake_app-2")
                 self.assertEqual(result.stdout, gpufl(*command, new, *json_option, *(
                     ["--force"] if command[0] == "export" else [])).stdout)
         self.assertEqual(len(file.read_text().splitlines()), 21)

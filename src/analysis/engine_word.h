@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of engines: v1 of the format writes nvidia.pc_sampling; people and our own records say PcSampling. */
+#ifndef GPUFL_ANALYSIS_ENGINE_WORD_H
+#define GPUFL_ANALYSIS_ENGINE_WORD_H
+
+/* A constant; NULL: an engine that this version does not know. */
+const char *engine_word(const char *text);
+
+#endif
