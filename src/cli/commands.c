@@ -205,7 +205,7 @@ const struct command command_table[] = {
     {.name = "cost",
      .summary = "measure how much recording slows a program down",
      .usage = "-- CMD [ARG]...",
-     .example = "gpufl cost --pairs 5 -- python train.py --steps 50",
+     .example = "gpufl cost -- python train.py --steps 50",
      .about = "Runs the program alternately with and without recording and compares the run times. Standard output of "
               "the program is discarded. Also prints the slowdown that the sessions estimate. Exit status: that of the "
               "program if it fails.",

@@ -33,6 +33,13 @@ void shell_word_append(struct bytes *out, const char *word)
 
 enum { EXAMPLE_COLUMNS = 46 };
 
+/* `gpufl top` says no more than the list of commands does. */
+static bool example_is_plain(const struct command *command)
+{
+    const char *space = strrchr(command->example, ' ');
+    return strncmp(command->example, "gpufl ", 6) == 0 && space && strcmp(space + 1, command->name) == 0;
+}
+
 static bool example_is_short(const struct command *command)
 {
     return strlen(command->example) <= EXAMPLE_COLUMNS;
@@ -43,7 +50,7 @@ static void print_examples(FILE *out)
 {
     const struct command *left = NULL;
     for (const struct command *command = command_table; command->name; command++) {
-        if (!example_is_short(command))
+        if (!example_is_short(command) || example_is_plain(command))
             continue;
         if (left)
             fprintf(out, "  %-*s  %s\n", EXAMPLE_COLUMNS, left->example, command->example);

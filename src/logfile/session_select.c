@@ -107,6 +107,9 @@ static gpufl_status choose_in(struct session_scan *scan, const char *where, cons
 {
     size_t back = 0;
     bool is_latest = !word || read_latest(word, &back);
+    if (!scan->count && where && word)
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "cannot open session '%s/%s': there is no session in '%s'",
+                           where, word, where);
     if (!scan->count)
         return where ? problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in '%s'", where)
                      : problem_set(problem, GPUFL_E_NOT_FOUND,

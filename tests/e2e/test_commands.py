@@ -10,7 +10,7 @@ import subprocess
 
 from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, needs, run
 
-COMMANDS = ["trace", "cost", "report", "view", "diff", "export", "verify", "seal", "disassemble", "upload", "monitor", "agent", "serve", "top", "metrics", "info", "doctor", "demo", "version", "completion", "man"]
+COMMANDS = ["trace", "cost", "ls", "report", "view", "diff", "export", "verify", "seal", "disassemble", "upload", "monitor", "agent", "serve", "top", "metrics", "info", "doctor", "demo", "version", "completion", "man"]
 
 
 class Help(TestCase):
@@ -24,9 +24,9 @@ class Help(TestCase):
         verbs = re.findall(r"^  (\w+) +\w", result.stdout, re.M)
         self.assertEqual(verbs[:len(COMMANDS)], COMMANDS)
 
-    def test_every_command_has_an_example_at_the_end_of_the_help(self):
+    def test_every_command_that_takes_something_has_an_example_at_the_end_of_the_help(self):
         after = gpufl().stdout.split("For example:")[1]
-        for command in COMMANDS:
+        for command in set(COMMANDS) - {"ls", "top", "info", "doctor", "demo", "version"}:
             self.assertIn(f"gpufl {command}", after)
 
     def test_each_command_explains_itself(self):
@@ -69,8 +69,7 @@ class WrongUse(TestCase):
     def test_missing_operands_are_named(self):
         self.check(["trace"], "gpufl trace: CMD is missing")
         self.check(["trace", "--"], "gpufl trace: CMD is missing")
-        self.check(["report"], "gpufl report: DIR is missing")
-        self.check(["verify", "a", "b"], "gpufl verify: takes one DIR; 'b' is one too many")
+        self.check(["verify", "a", "b"], "gpufl verify: takes one SESSION; 'b' is one too many")
         self.check(["version", "x"], "gpufl version: takes no operand, but got 'x'")
         self.check(["trace", "--sample-ms", "fast", "--", "true"],
                    "gpufl trace: --sample-ms takes a whole number from 0 to 3600000, not 'fast'")

@@ -127,7 +127,7 @@ class Diff(TestCase):
         result = gpufl("diff", session("trace"), session("no_such_session"))
         self.assertEqual(result.returncode, 3)
         self.assertTrue(result.stderr.startswith("gpufl diff: "), result.stderr)
-        self.assertEqual(gpufl("diff", session("trace")).returncode, 2)
+        self.assertEqual(gpufl("diff", session("trace"), session("trace"), session("trace")).returncode, 2)
 
 
 if __name__ == "__main__":
