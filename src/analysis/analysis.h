@@ -33,6 +33,7 @@ struct kernel_starts {
     uint64_t awaited;     /* the GPU was idle when the launching call returned */
     uint64_t queued;      /* it had other work until then */
     uint64_t graph_nodes; /* of the same launch as the kernel before */
+    double cold;          /* of the awaited ones, by how cold (launch_heat.h) */
 };
 struct time_use {
     uint16_t device;

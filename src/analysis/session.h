@@ -15,6 +15,7 @@
 
 #include "analysis/session_deep.h"
 #include "base/intern.h"
+#include "base/record_cost.h"
 #include "base/user_time.h"
 #include "logfile/reader.h"
 
@@ -138,10 +139,14 @@ struct session_capability {
 struct session_overhead {
     bool is_known;
     int64_t wall_ns, collector_cpu_ns, sampler_cpu_ns, seal_cpu_ns, flush_ns, cupti_ns,
-        memory_peak_bytes;                                       /* CELL_UNKNOWN */
-    int64_t user_ns[USER_TIME_COUNT];                            /* on the program's threads; CELL_UNKNOWN */
-    int64_t record_host_ns, record_gpu_ns, record_graph_node_ns; /* what CUPTI's record of a kernel costs */
-    bool is_default_cost;                                        /* and whether that was never measured on this host */
+        memory_peak_bytes;                     /* CELL_UNKNOWN */
+    int64_t user_ns[USER_TIME_COUNT];          /* on the program's threads; CELL_UNKNOWN */
+    int64_t record_cost_ns[RECORD_COST_COUNT]; /* what CUPTI's record of a kernel costs */
+    bool is_default_cost;                      /* and whether that was never measured on this host */
+    struct call_state_use {
+        int64_t launches, calls_ns; /* in CUDA calls; CELL_UNKNOWN */
+        int64_t typical_ns;         /* in calls per launch; CELL_UNKNOWN */
+    } calls[CALL_STATE_COUNT];
 };
 
 struct clock_reading_record {

@@ -3,7 +3,6 @@
 #include "analysis/engine_word.h"
 #include "analysis/session_loader.h"
 
-#include "base/record_cost.h"
 #include "analysis/statistics.h"
 
 #include <stdio.h>
@@ -213,9 +212,18 @@ static void user_time(struct session_overhead *overhead, const struct json_value
     const struct json_value *user = json_member(object, "user_ns"), *cost = json_member(object, "cupti_cost");
     for (int i = 0; i < USER_TIME_COUNT; i++)
         overhead->user_ns[i] = bounded_ns(user, user_time_name((enum user_time)i), decade_ns, CELL_UNKNOWN);
-    overhead->record_host_ns = bounded_ns(cost, "host_ns", RECORD_COST_NS_MAX, RECORD_COST_HOST_NS);
-    overhead->record_gpu_ns = bounded_ns(cost, "gpu_ns", RECORD_COST_NS_MAX, RECORD_COST_GPU_NS);
-    overhead->record_graph_node_ns = bounded_ns(cost, "graph_node_ns", RECORD_COST_NS_MAX, RECORD_COST_GRAPH_NODE_NS);
+    const struct json_value *calls = json_member(object, "calls");
+    for (int i = 0; i < RECORD_COST_COUNT; i++) /* cold launches were not told apart in older versions */
+        overhead->record_cost_ns[i] = bounded_ns(cost, record_costs[i].name, RECORD_COST_NS_MAX,
+                                                 i == RECORD_COST_HOST_COLD ? overhead->record_cost_ns[RECORD_COST_HOST]
+                                                                            : record_costs[i].shipped_ns);
+    for (int i = 0; i < CALL_STATE_COUNT; i++) {
+        const struct json_value *state =
+            calls && calls->kind == JSON_OBJECT ? json_member(calls, call_state_name((enum call_state)i)) : NULL;
+        overhead->calls[i] = (struct call_state_use){bounded_ns(state, "launches", decade_ns, CELL_UNKNOWN),
+                                                     bounded_ns(state, "calls_ns", decade_ns, CELL_UNKNOWN),
+                                                     bounded_ns(state, "typical_ns", decade_ns, CELL_UNKNOWN)};
+    }
     overhead->is_default_cost = !cost || cost->kind != JSON_OBJECT || json_get_bool(cost, "is_default", false);
 }
 

@@ -9,7 +9,7 @@ static const struct {
     [SLOWDOWN_CUPTI] = {"cupti_ns", "CUPTI"},          [SLOWDOWN_CALLBACKS] = {"callbacks_ns", "callbacks"},
     [SLOWDOWN_STACKS] = {"stacks_ns", "stacks"},       [SLOWDOWN_GATE] = {"gate_ns", "held launches"},
     [SLOWDOWN_REPLAY] = {"replay_ns", "replay"},       [SLOWDOWN_SWITCHES] = {"switches_ns", "engine switches"},
-    [SLOWDOWN_COUNTING] = {"counting_ns", "counting"},
+    [SLOWDOWN_COUNTING] = {"counting_ns", "counting"}, [SLOWDOWN_SAMPLING] = {"sampling_ns", "PC sampling"},
 };
 
 const char *slowdown_part_name(enum slowdown_part part)
@@ -43,9 +43,11 @@ static int64_t cupti_ns(const struct analysis *analysis, bool *is_unknown)
             *is_unknown |= starts->awaited || starts->queued;
             continue;
         }
-        int64_t ns = (int64_t)starts->awaited * overhead->record_host_ns +
-                     (int64_t)starts->queued * overhead->record_gpu_ns +
-                     (int64_t)starts->graph_nodes * overhead->record_graph_node_ns;
+        const int64_t *cost_ns = overhead->record_cost_ns;
+        int64_t ns = (int64_t)starts->awaited * cost_ns[RECORD_COST_HOST] +
+                     (int64_t)(starts->cold * (double)(cost_ns[RECORD_COST_HOST_COLD] - cost_ns[RECORD_COST_HOST])) +
+                     (int64_t)starts->queued * cost_ns[RECORD_COST_GPU] +
+                     (int64_t)starts->graph_nodes * cost_ns[RECORD_COST_GRAPH_NODE];
         most_ns = ns > most_ns ? ns : most_ns;
     }
     return most_ns;
@@ -62,28 +64,53 @@ static double awaited_share(const struct analysis *analysis)
     return all ? (double)awaited / (double)all : 1;
 }
 
-/* Time in windows of counted instructions that would not have been needed at the rate of launches outside of them. */
-static int64_t counting_ns(const struct analysis *analysis, bool *is_unknown)
+/* Time in the state's calls that its launches would not have needed; negative: there is nothing to compare with. */
+static int64_t longer_ns(const struct call_state_use *state, int64_t launch_ns)
 {
+    if (state->launches <= 0 || state->calls_ns <= 0)
+        return 0;
+    if (launch_ns < 0)
+        return -1;
+    double needed_ns = (double)state->launches * (double)launch_ns;
+    return needed_ns < (double)state->calls_ns ? state->calls_ns - (int64_t)needed_ns : 0;
+}
+
+/* What PC sampling and counting add to the program's calls, the wait at the gate apart, which is in them. A counted launch
+ * has no record of CUPTI's, which one that it is compared with has. */
+static void calls_longer(const struct analysis *analysis, int64_t gate_ns, struct slowdown *slowdown)
+{
+    const struct call_state_use *calls = analysis->model->overhead.calls;
     const struct kernel_columns *kernels = &analysis->model->kernels;
-    const struct window_use *counted = NULL;
-    for (size_t i = 0; i < analysis->deep.window_use_count; i++)
-        if (analysis->deep.windows[i].source && !strcmp(analysis->deep.windows[i].source, "sass_metrics"))
-            counted = &analysis->deep.windows[i];
-    if (!counted || !counted->covered_ns || !counted->launches)
-        return 0;
-    int64_t outside_ns = 0;
-    if (kernels->count) {
-        size_t last = kernels->count - 1;
-        outside_ns = kernels->start_ns[last] + kernels->duration_ns[last] - kernels->start_ns[0] - counted->covered_ns;
+    int64_t plain_ns = calls[CALLS_PLAIN].typical_ns, typical_ns = plain_ns;
+    if (typical_ns < 0)
+        typical_ns = calls[CALLS_SAMPLED].typical_ns; /* Deep: what sampling adds is missing */
+    int64_t record_ns = kernels->count ? slowdown->parts_ns[SLOWDOWN_CUPTI] / (int64_t)kernels->count : 0;
+    if (typical_ns >= 0)
+        typical_ns = typical_ns > record_ns ? typical_ns - record_ns : 0;
+    const struct {
+        enum slowdown_part part;
+        int64_t ns;
+    } longer[] = {{SLOWDOWN_COUNTING, longer_ns(&calls[CALLS_COUNTED], typical_ns)},
+                  {SLOWDOWN_SAMPLING, longer_ns(&calls[CALLS_SAMPLED], plain_ns)}};
+    for (size_t i = 0; i < sizeof longer / sizeof *longer; i++) {
+        slowdown->is_least |= longer[i].ns < 0;
+        int64_t ns = longer[i].ns < 0 ? 0 : longer[i].ns, held_ns = ns < gate_ns ? ns : gate_ns;
+        slowdown->parts_ns[longer[i].part] = ns - held_ns;
+        gate_ns -= held_ns;
     }
-    if (outside_ns <= 0) {
-        *is_unknown = true;
-        return 0;
-    }
-    double rate = (double)kernels->count / (double)outside_ns;
-    double needed_ns = (double)counted->launches / rate;
-    return needed_ns < (double)counted->covered_ns ? counted->covered_ns - (int64_t)needed_ns : 0;
+}
+
+/* Each replayed kernel would have run once. */
+static int64_t kernels_once_ns(const struct deep_use *deep)
+{
+    double ns = 0;
+    for (size_t i = 0; i < deep->group_count; i++)
+        for (size_t j = 0; deep->groups[i].is_kernel && j < deep->groups[i].column_count; j++) {
+            const struct metric_column *column = &deep->groups[i].columns[j];
+            if (column->count && column->mean > 0 && !strcmp(column->name, "gpu__time_duration.sum"))
+                ns += column->mean * (double)column->count;
+        }
+    return ns < 1e18 ? (int64_t)ns : 0;
 }
 
 int64_t slowdown_ns(const struct slowdown *slowdown)
@@ -109,10 +136,13 @@ gpufl_status slowdown_make(struct analysis *analysis)
         if (overhead->user_ns[i] > 0)
             parts[SLOWDOWN_CALLBACKS + i] = (int64_t)((double)overhead->user_ns[i] * (is_hidden ? share : 1));
     }
-    if (parts[SLOWDOWN_REPLAY])
+    if (parts[SLOWDOWN_REPLAY]) {
+        int64_t once_ns = kernels_once_ns(&analysis->deep);
         parts[SLOWDOWN_GATE] = 0; /* was within the launches that were replayed */
+        parts[SLOWDOWN_REPLAY] -= once_ns < parts[SLOWDOWN_REPLAY] ? once_ns : parts[SLOWDOWN_REPLAY];
+    }
     parts[SLOWDOWN_CUPTI] = cupti_ns(analysis, &slowdown->is_least);
-    parts[SLOWDOWN_COUNTING] = counting_ns(analysis, &slowdown->is_least);
+    calls_longer(analysis, parts[SLOWDOWN_GATE], slowdown);
     int64_t total_ns = slowdown_ns(slowdown);
     int64_t least_ns = wall_ns / 10000; /* no program is nothing but its recording */
     int64_t rest_ns = wall_ns - total_ns > least_ns ? wall_ns - total_ns : least_ns;

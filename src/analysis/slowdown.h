@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much longer the program took because it was recorded: an estimate with its parts. What our callbacks, stack
  * walks, gates and replays took on the program's threads is measured; what CUPTI's records cost is calibrated
- * (capture/cupti_cost.h). A launch counts with its host cost where the GPU waited for it, else with what its record
- * costs a busy GPU; counting windows by the rate of launches inside and outside of them. */
+ * (capture/cupti_cost.h). A launch counts with its host cost where the GPU waited for it, the larger the colder the
+ * caches were (launch_heat.h), else with what its record costs a busy GPU. What PC sampling and counting add is the time
+ * in CUDA calls per launch while they are on, less the time while they are off. A replayed launch counts from entry to
+ * exit, less one run of its kernel. */
 #ifndef GPUFL_ANALYSIS_SLOWDOWN_H
 #define GPUFL_ANALYSIS_SLOWDOWN_H
 
@@ -15,7 +17,8 @@ enum slowdown_part {
     SLOWDOWN_GATE,
     SLOWDOWN_REPLAY,
     SLOWDOWN_SWITCHES,
-    SLOWDOWN_COUNTING, /* kernels that ran slower while instructions were counted */
+    SLOWDOWN_COUNTING, /* calls that took longer while instructions were counted */
+    SLOWDOWN_SAMPLING, /* and while PC samples were taken */
     SLOWDOWN_PART_COUNT
 };
 

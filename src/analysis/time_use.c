@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One sweep over all GPU work in order of start; analysis.h defines the parts. */
 #include "analysis/analysis.h"
+#include "analysis/launch_heat.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct work {
     uint32_t api_duration_ns, scope;
     uint16_t device;
     bool is_kernel, is_copy;
+    uint32_t thread_id; /* of a kernel */
 };
 
 struct path_wait {
@@ -44,6 +46,7 @@ struct sweep {
     int64_t *busy_end_ns, *kernel_end_ns, *compute_end_ns, *last_api_ns; /* by device index */
     size_t last_bin; /* time goes on: the next stretch is mostly in the same one */
     struct launch_run *runs;
+    struct launch_heat *heat;
     uint32_t path_count;
     bool has_failed;
 };
@@ -265,17 +268,21 @@ static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t s
 }
 
 /* busy_end_ns: of the GPU's earlier work. last_api_ns: when the kernel before was launched. */
-static void start_count(struct kernel_starts *starts, const struct work *work, int64_t busy_end_ns,
-                        int64_t *last_api_ns)
+static void start_count(struct kernel_starts *starts, struct launch_heat *heat, const struct work *work,
+                        int64_t busy_end_ns, int64_t *last_api_ns)
 {
     bool is_known = work->api_start_ns != TIME_UNKNOWN;
     int64_t duration_ns = work->api_duration_ns == API_DURATION_UNKNOWN ? 0 : work->api_duration_ns;
-    if (is_known && work->api_start_ns == *last_api_ns)
-        starts->graph_nodes++;
-    else if (is_known && work->api_start_ns + duration_ns > busy_end_ns)
-        starts->awaited++;
-    else
-        starts->queued++;
+    bool is_node = is_known && work->api_start_ns == *last_api_ns;
+    bool is_awaited = is_known && !is_node && work->api_start_ns + duration_ns > busy_end_ns;
+    double coldness = 0;
+    if (is_known && !is_node)
+        coldness = launch_heat_coldness(heat, work->thread_id, work->api_start_ns,
+                                        work->api_duration_ns == API_DURATION_UNKNOWN ? -1 : duration_ns);
+    starts->graph_nodes += is_node;
+    starts->awaited += is_awaited;
+    starts->queued += !is_node && !is_awaited;
+    starts->cold += is_awaited ? coldness : 0;
     *last_api_ns = is_known ? work->api_start_ns : *last_api_ns;
 }
 
@@ -311,7 +318,7 @@ static void work_add(struct sweep *sweep, struct work work)
     if (!work.is_kernel)
         return;
     union_add(sweep, at, PART(kernel_ns), &sweep->kernel_end_ns[at], &work);
-    start_count(&sweep->analysis->devices[at].starts, &work, busy_end_ns, &sweep->last_api_ns[at]);
+    start_count(&sweep->analysis->devices[at].starts, sweep->heat, &work, busy_end_ns, &sweep->last_api_ns[at]);
     bool is_short = work.end_ns - work.start_ns < LAUNCH_SHORT_NS;
     if (!is_short || gap_ns - launch_ns > LAUNCH_LATE_NS)
         run_end(run);
@@ -330,7 +337,8 @@ static struct work span_work(const struct gpu_span *span, bool is_copy)
                          span->scope,
                          span->device,
                          false,
-                         is_copy};
+                         is_copy,
+                         0};
 }
 
 static struct work kernel_work(const struct kernel_columns *kernels, size_t at)
@@ -342,7 +350,8 @@ static struct work kernel_work(const struct kernel_columns *kernels, size_t at)
                          kernels->scope[at],
                          kernels->device[at],
                          true,
-                         false};
+                         false,
+                         kernels->thread_id[at]};
 }
 
 static void alone_find(struct time_use *use)
@@ -421,9 +430,10 @@ gpufl_status time_use_make(struct analysis *analysis)
     sweep.compute_end_ns = malloc(count * sizeof *sweep.compute_end_ns);
     sweep.last_api_ns = calloc(count, sizeof *sweep.last_api_ns);
     sweep.runs = calloc(count, sizeof *sweep.runs);
+    sweep.heat = launch_heat_make(analysis->model);
     if (!host_waits_find(&sweep) || !pauses_find(&sweep) || !analysis->launch_bound.wait_by_path ||
         !sweep.device_index || !sweep.busy_end_ns || !sweep.kernel_end_ns || !sweep.compute_end_ns ||
-        !sweep.last_api_ns || !sweep.runs)
+        !sweep.last_api_ns || !sweep.runs || !sweep.heat)
         goto cleanup;
     for (size_t i = 0; i < analysis->device_count; i++)
         sweep.device_index[analysis->devices[i].device] = (uint16_t)i;
@@ -435,6 +445,7 @@ cleanup:
     for (size_t i = 0; sweep.runs && i < count; i++)
         free(sweep.runs[i].waits);
     free(sweep.runs);
+    launch_heat_free(sweep.heat);
     free(sweep.host_waits.items);
     free(sweep.pauses.items);
     free(sweep.device_index);

@@ -23,6 +23,18 @@ uint64_t user_time_ticks(enum user_time purpose);
 /* As the overhead record spells it. */
 const char *user_time_name(enum user_time purpose);
 
+/* What CUPTI does while the program's threads call CUDA. PC sampling and counting make launches and waits longer inside of
+ * the driver, where nothing of ours runs that could be timed: so calls are told apart by it (capture/observed_calls.h). */
+enum call_state {
+    CALLS_PLAIN,   /* it records kernels */
+    CALLS_SAMPLED, /* and samples */
+    CALLS_COUNTED, /* it counts instructions, and records no kernels */
+    CALL_STATE_COUNT
+};
+void call_state_set(enum call_state state); /* whoever switches CUPTI */
+enum call_state call_state_now(void);
+const char *call_state_name(enum call_state state); /* as the overhead record spells it */
+
 static inline void user_time_since(enum user_time purpose, uint64_t start_ticks)
 {
     user_time_add(purpose, clock_ticks() - start_ticks);

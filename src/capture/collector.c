@@ -34,6 +34,7 @@ static void on_stack(void *user, const struct stack_event *event)
 static void on_call(void *user, const struct user_call *call, const struct call_time *time)
 {
     struct collector *collector = user;
+    observed_calls_add(&collector->calls, time->state, time->start_ns, time->end_ns, call->has_kernel);
     if (collector->joiner)
         activity_joiner_user_call(collector->joiner, call, time);
 }
@@ -73,6 +74,7 @@ gpufl_status collector_make(struct collector **out, const struct collector_optio
         collector_free(collector);
         return status;
     }
+    call_state_set(CALLS_PLAIN);
     clock_setup(NULL);
     clock_log_start();
     for (int i = 0; i < USER_TIME_COUNT; i++)

@@ -57,6 +57,7 @@ static void find_cupti_cost(struct collector *collector)
     int cuda_version = cuda_load(&cuda, false, NULL) == GPUFL_OK ? cuda_driver_version(cuda) : 0;
     cupti_cost_key_fill(&key, cuda_version, cupti_version(collector->cupti));
     cupti_cost_find(&collector->cupti_cost, &key);
+    collector->has_cost = true;
 }
 
 /* What the program's threads paid: measured, and what CUPTI's records are known to cost. */
@@ -72,12 +73,35 @@ static void append_user_time(struct collector *collector, struct bytes *line)
     if (!collector->cupti)
         return;
     const struct cupti_cost *cost = &collector->cupti_cost;
-    if (!cost->host_ns)
+    if (!collector->has_cost)
         find_cupti_cost(collector);
-    bytes_append_format(line,
-                        ",\"cupti_cost\":{\"host_ns\":%lld,\"gpu_ns\":%lld,\"graph_node_ns\":%lld,\"is_default\":%s}",
-                        (long long)cost->host_ns, (long long)cost->gpu_ns, (long long)cost->graph_node_ns,
-                        cost->is_default ? "true" : "false");
+    bytes_append_text(line, ",\"cupti_cost\":{");
+    for (size_t i = 0; i < RECORD_COST_COUNT; i++) {
+        json_key(line, record_costs[i].name);
+        json_int(line, cost->ns[i]);
+    }
+    bytes_append_format(line, ",\"is_default\":%s}", cost->is_default ? "true" : "false");
+}
+
+/* Only where CUPTI did more than to record kernels: else there is nothing to compare. */
+static void append_calls(const struct collector *collector, struct bytes *line)
+{
+    const struct observed_calls *calls = &collector->calls;
+    if (!calls->states[CALLS_SAMPLED].launches && !calls->states[CALLS_COUNTED].launches)
+        return;
+    bytes_append_text(line, ",\"calls\":{");
+    for (int i = 0; i < CALL_STATE_COUNT; i++) {
+        int64_t typical_ns = observed_calls_typical_ns(calls, (enum call_state)i);
+        json_key(line, call_state_name((enum call_state)i));
+        bytes_append_format(line, "{\"launches\":%llu,\"calls_ns\":%lld,\"typical_ns\":",
+                            (unsigned long long)calls->states[i].launches, (long long)calls->states[i].calls_ns);
+        if (typical_ns < 0)
+            bytes_append_text(line, "null");
+        else
+            json_int(line, typical_ns);
+        bytes_append_char(line, '}');
+    }
+    bytes_append_char(line, '}');
 }
 
 void collector_write_overhead(struct collector *collector)
@@ -122,6 +146,7 @@ void collector_write_overhead(struct collector *collector)
     else
         json_int(line, cupti_ns);
     append_user_time(collector, line);
+    append_calls(collector, line);
     bytes_append_text(line, ",\"cupti\":{");
     for (int i = 0; i < 16 && totals->cupti_overhead_kind[i]; i++) {
         json_key(line, overhead_kind_name(totals->cupti_overhead_kind[i]));

@@ -8,6 +8,7 @@
 #include "capture/code_store.h"
 #include "capture/collector.h"
 #include "capture/cupti_cost.h"
+#include "capture/observed_calls.h"
 #include "capture/scope_tracker.h"
 #include "capture/stacks.h"
 #include "capture/yielding.h"
@@ -42,7 +43,9 @@ struct collector {
     uint32_t lent_before; /* buffers that never came back from an earlier session */
     size_t memory_peak_bytes;
     uint64_t user_ticks_before[USER_TIME_COUNT]; /* of earlier sessions */
-    struct cupti_cost cupti_cost;                /* while `cupti` is there */
+    struct cupti_cost cupti_cost;                /* once has_cost, while `cupti` is there */
+    bool has_cost;
+    struct observed_calls calls;
 };
 
 /* How the trace is to be started. */

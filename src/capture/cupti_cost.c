@@ -2,7 +2,6 @@
 #include "capture/cupti_cost.h"
 
 #include "base/directory.h"
-#include "base/record_cost.h"
 #include "format/json.h"
 
 #include <errno.h>
@@ -13,10 +12,6 @@
 
 enum { file_bytes_max = 1 << 20 };
 
-static const struct cupti_cost shipped = {.host_ns = RECORD_COST_HOST_NS,
-                                          .gpu_ns = RECORD_COST_GPU_NS,
-                                          .graph_node_ns = RECORD_COST_GRAPH_NODE_NS,
-                                          .is_default = true};
 static const char system_file[] = "/var/cache/gpufl/calibration.json";
 
 static void cpu_name(char *out, size_t size)
@@ -62,13 +57,12 @@ static bool entry_fits(const struct json_value *entry, const struct cupti_cost_k
 
 static bool entry_read(const struct json_value *entry, struct cupti_cost *cost)
 {
-    const struct cupti_cost read = {.host_ns = json_get_int(entry, "host_ns", -1),
-                                    .gpu_ns = json_get_int(entry, "gpu_ns", -1),
-                                    .graph_node_ns = json_get_int(entry, "graph_node_ns", -1)};
-    const int64_t values[] = {read.host_ns, read.gpu_ns, read.graph_node_ns};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (values[i] < 0 || values[i] > RECORD_COST_NS_MAX)
+    struct cupti_cost read = {.is_default = false};
+    for (size_t i = 0; i < RECORD_COST_COUNT; i++) {
+        read.ns[i] = json_get_int(entry, record_costs[i].name, -1);
+        if (read.ns[i] < 0 || read.ns[i] > RECORD_COST_NS_MAX)
             return false;
+    }
     *cost = read;
     return true;
 }
@@ -107,18 +101,23 @@ void cupti_cost_find(struct cupti_cost *cost, const struct cupti_cost_key *key)
     char path[PATH_MAX];
     if (user_file(path) && file_find(path, key, cost))
         return;
-    if (!file_find(system_file, key, cost))
-        *cost = shipped;
+    if (file_find(system_file, key, cost))
+        return;
+    cost->is_default = true;
+    for (size_t i = 0; i < RECORD_COST_COUNT; i++)
+        cost->ns[i] = record_costs[i].shipped_ns;
 }
 
 static void entry_append(struct bytes *out, const struct cupti_cost *cost, const struct cupti_cost_key *key)
 {
     bytes_append_text(out, out->data[out->size - 1] == '[' ? "\n{\"cpu\":" : ",\n{\"cpu\":");
     json_text(out, key->cpu);
-    bytes_append_format(
-        out, ",\"cuda_version\":%d,\"cupti_version\":%u,\"host_ns\":%lld,\"gpu_ns\":%lld,\"graph_node_ns\":%lld}",
-        key->cuda_version, key->cupti_version, (long long)cost->host_ns, (long long)cost->gpu_ns,
-        (long long)cost->graph_node_ns);
+    bytes_append_format(out, ",\"cuda_version\":%d,\"cupti_version\":%u", key->cuda_version, key->cupti_version);
+    for (size_t i = 0; i < RECORD_COST_COUNT; i++) {
+        json_key(out, record_costs[i].name);
+        json_int(out, cost->ns[i]);
+    }
+    bytes_append_char(out, '}');
 }
 
 static void others_append(struct bytes *out, const char *path, const struct cupti_cost_key *key)

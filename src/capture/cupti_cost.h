@@ -5,14 +5,13 @@
 #ifndef GPUFL_CAPTURE_CUPTI_COST_H
 #define GPUFL_CAPTURE_CUPTI_COST_H
 
+#include "base/record_cost.h"
 #include "base/status.h"
 
 #include <limits.h>
 
 struct cupti_cost {
-    int64_t host_ns;       /* per launch, on the launching thread */
-    int64_t gpu_ns;        /* per kernel, on a GPU that has more work queued */
-    int64_t graph_node_ns; /* per kernel of a CUDA graph, likewise */
+    int64_t ns[RECORD_COST_COUNT];
     bool is_default;
 };
 

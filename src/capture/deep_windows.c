@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/user_time.h"
 #include "capture/counting_halt.h"
 #include "capture/ended_windows.h"
 #include "capture/quiet_moment.h"
@@ -69,6 +70,7 @@ static void window_begin(struct deep_windows *windows, enum deep_source source, 
     atomic_store(&windows->launches, 0);
     pc_sampler_rest(windows->options.sampler, source == SOURCE_SASS);
     atomic_store(&windows->counting_id, source == SOURCE_SASS ? windows->last_id : 0);
+    call_state_set(source == SOURCE_SASS ? CALLS_COUNTED : CALLS_SAMPLED);
 }
 
 static void window_end(struct deep_windows *windows, const char *close_reason)
@@ -80,6 +82,7 @@ static void window_end(struct deep_windows *windows, const char *close_reason)
     open->launches = atomic_load(&windows->launches);
     open->close_reason = close_reason;
     ended_windows_add(&windows->ended, open);
+    call_state_set(CALLS_PLAIN);
     open->source = SOURCE_NONE;
 }
 
@@ -292,8 +295,7 @@ static void sample_to_count(struct deep_windows *windows)
     }
 }
 
-/* Mutex held. */
-static bool is_due(struct deep_windows *windows)
+static bool is_due(struct deep_windows *windows) /* mutex held */
 {
     return windows->options.is_alternating && !windows->is_dead && windows->open.source != SOURCE_NONE &&
            quiet_moment_is_due(&windows->quiet, windows->open.requested_ms);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/user_time.h"
 #include "capture/pc_engine.h"
 
 enum {
@@ -84,6 +85,7 @@ void pc_breaks_destroy(struct pc_breaks *breaks)
 void pc_breaks_start(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
+    call_state_set(CALLS_SAMPLED);
     if (!breaks->has_breaks)
         return;
     if (!cupti_listen_launches(sampler->options.cupti, true)) {
@@ -142,6 +144,7 @@ static void go_without(struct pc_sampler *sampler)
         if (!pc_sampler_has_failed(sampler)) /* the program has none just now */
             return;
         window_end(breaks, "sampling_failed");
+        call_state_set(CALLS_PLAIN);
         atomic_fetch_add(&sampler->window_id, 1);
     }
     quiet_moment_reset(&breaks->quiet);
@@ -151,6 +154,7 @@ static void go_without(struct pc_sampler *sampler)
 static gpufl_status break_begin(struct pc_sampler *sampler, struct problem *problem)
 {
     gpufl_status status = pc_sampler_pause(sampler, problem);
+    call_state_set(CALLS_PLAIN);
     pc_breaks_align(&sampler->breaks, clock_log_ns());
     window_end(&sampler->breaks, pc_sampler_is_sampling(sampler) ? "deadline" : "sampling_failed");
     return status;
@@ -161,6 +165,7 @@ static gpufl_status break_end(struct pc_sampler *sampler, struct problem *proble
     uint32_t id = atomic_load(&sampler->window_id) + 1;
     pc_breaks_next_cycle(&sampler->breaks);
     gpufl_status status = pc_sampler_resume(sampler, id, problem);
+    call_state_set(CALLS_SAMPLED);
     atomic_store(&sampler->breaks.launches, 0);
     if (pc_sampler_is_sampling(sampler))
         window_begin(&sampler->breaks, id, clock_log_ns());

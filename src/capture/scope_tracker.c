@@ -303,7 +303,8 @@ static void on_call(struct scope_tracker *tracker, const struct thread_scopes *t
     const struct call_time time = {.start_ns = tick_scale_log_ns(tracker->scale, event->event.ticks),
                                    .end_ns = tick_scale_log_ns(tracker->scale, event->end_ticks),
                                    .scope_id = event->is_scope_lost ? SCOPE_UNKNOWN : innermost_id(thread),
-                                   .thread_id = thread->thread_id};
+                                   .thread_id = thread->thread_id,
+                                   .state = (enum call_state)event->state};
     tracker->sink.on_call(tracker->sink.user, call, &time);
 }
 

@@ -4,7 +4,7 @@
 #ifndef GPUFL_CAPTURE_SCOPE_TRACKER_H
 #define GPUFL_CAPTURE_SCOPE_TRACKER_H
 
-#include "base/clock.h"
+#include "base/user_time.h"
 #include "capture/recorder.h"
 #include "capture/scope_history.h"
 #include "capture/thread_log.h"
@@ -15,6 +15,7 @@ struct call_time {
     int64_t start_ns, end_ns;
     uint64_t scope_id;  /* or SCOPE_UNKNOWN */
     uint32_t thread_id; /* gettid() */
+    enum call_state state;
 };
 
 struct thread_sink { /* who gets what is not a scope */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/thread_log_own.h"
 
+#include "base/user_time.h"
+
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -244,6 +246,7 @@ void thread_log_call(const struct user_call *call, uint64_t start_ticks)
     event->end_ticks = clock_ticks();
     event->correlation_id = call->correlation_id;
     event->has_kernel = call->has_kernel;
+    event->state = (uint8_t)call_state_now();
     event->is_scope_lost = log->dropped_depth > 0;
     if (!is_plain)
         ((struct wait_event *)record)->user = *call;

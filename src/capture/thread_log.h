@@ -92,7 +92,8 @@ struct call_event { /* written when it returns */
     struct thread_event event;
     uint64_t end_ticks;
     uint32_t correlation_id;
-    uint16_t has_kernel;
+    uint8_t has_kernel;
+    uint8_t state;          /* enum call_state, when it returned */
     uint16_t is_scope_lost; /* made inside of a scope that had no room in the ring */
 };
 struct wait_event { /* likewise; also of a call with an external id */

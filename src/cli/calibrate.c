@@ -3,7 +3,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/report.h"
-#include "base/record_cost.h"
 #include "capture/cupti_cost.h"
 #include "cli/command.h"
 #include "cli/installation.h"
@@ -16,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { pairs = 5 };
+enum {
+    pairs = 5,
+    PROBE_LAUNCHES = PROBE_WARM_LAUNCHES + PROBE_HOST_LAUNCHES + PROBE_GPU_LAUNCHES + PROBE_COLD_LAUNCHES
+};
 
 struct probe_answer {
     gpufl_status status;
@@ -67,16 +69,39 @@ static void probe_run(const char *recorder, const char *dir, struct probe_answer
         waitpid(child, NULL, 0);
 }
 
-/* What gpufl's own callbacks took for each launch of that run, which is not CUPTI's; 0 where that is not known. */
-static double callback_ns(const char *dir, uint32_t launches)
+/* What the session of a traced probe says of its launches; all 0 where it does not. */
+struct probe_session {
+    double callback_ns;           /* that gpufl's own callbacks took for each, which is not CUPTI's */
+    double call_ns, call_cold_ns; /* how long they took */
+};
+
+/* The median of the launches from..from+count-1. */
+static double call_median(const struct kernel_columns *kernels, size_t from, size_t count)
 {
+    double *durations = kernels->count == PROBE_LAUNCHES ? malloc(count * sizeof *durations) : NULL;
+    double median = 0;
+    for (size_t i = 0; durations && i < count; i++)
+        durations[i] =
+            kernels->api_duration_ns[from + i] == API_DURATION_UNKNOWN ? 0 : kernels->api_duration_ns[from + i];
+    if (durations)
+        median = median_of(durations, (int)count);
+    free(durations);
+    return median;
+}
+
+static struct probe_session probe_session_read(const char *dir)
+{
+    struct probe_session session = {0};
     struct session_model *model;
     struct problem problem = {""};
     if (session_load(&model, dir, &problem) != GPUFL_OK)
-        return 0;
+        return session;
     int64_t ns = model->overhead.is_known ? model->overhead.user_ns[USER_TIME_CALLBACKS] : 0;
+    session.callback_ns = ns > 0 ? (double)ns / PROBE_LAUNCHES : 0;
+    session.call_ns = call_median(&model->kernels, PROBE_WARM_LAUNCHES, PROBE_HOST_LAUNCHES);
+    session.call_cold_ns = call_median(&model->kernels, PROBE_LAUNCHES - PROBE_COLD_LAUNCHES, PROBE_COLD_LAUNCHES);
     session_free(model);
-    return ns > 0 && launches ? (double)ns / launches : 0;
+    return session;
 }
 
 static int64_t cost_of(double ns)
@@ -88,7 +113,7 @@ static int64_t cost_of(double ns)
 static gpufl_status measure(const char *recorder, const char *base, struct cupti_cost *cost, struct cupti_cost_key *key,
                             struct problem *problem)
 {
-    double host_ns[pairs], gpu_ns[pairs];
+    double measured[RECORD_COST_COUNT][pairs];
     for (int i = 0; i < pairs; i++) {
         struct probe_answer bare, traced;
         char dir[PATH_MAX];
@@ -103,16 +128,24 @@ static gpufl_status measure(const char *recorder, const char *base, struct cupti
             *problem = failed->problem;
             return failed->status;
         }
-        host_ns[i] = traced.times.host_ns - bare.times.host_ns - callback_ns(dir, traced.times.launches);
-        gpu_ns[i] = traced.times.gpu_ns - bare.times.gpu_ns;
+        struct probe_session session = probe_session_read(dir);
+        measured[RECORD_COST_HOST][i] = traced.times.host_ns - bare.times.host_ns - session.callback_ns;
+        measured[RECORD_COST_HOST_COLD][i] = traced.times.cold_ns - bare.times.cold_ns - session.callback_ns;
+        measured[RECORD_COST_CALL][i] = session.call_ns;
+        measured[RECORD_COST_CALL_COLD][i] = session.call_cold_ns;
+        measured[RECORD_COST_GPU][i] = traced.times.gpu_ns - bare.times.gpu_ns;
+        measured[RECORD_COST_GRAPH_NODE][i] = /* not measured by itself: in proportion */
+            measured[RECORD_COST_GPU][i] * (double)record_costs[RECORD_COST_GRAPH_NODE].shipped_ns /
+            (double)record_costs[RECORD_COST_GPU].shipped_ns;
         cupti_cost_key_fill(key, traced.cuda_version, traced.cupti_version);
         if (isatty(STDERR_FILENO))
             fprintf(stderr, "\r%d of %d pairs measured%s", i + 1, pairs, i + 1 == pairs ? "\n" : "");
     }
-    *cost =
-        (struct cupti_cost){.host_ns = cost_of(median_of(host_ns, pairs)), .gpu_ns = cost_of(median_of(gpu_ns, pairs))};
-    /* Not measured by itself: in proportion. */
-    cost->graph_node_ns = cost->gpu_ns * RECORD_COST_GRAPH_NODE_NS / RECORD_COST_GPU_NS;
+    *cost = (struct cupti_cost){.is_default = false};
+    for (int i = 0; i < RECORD_COST_COUNT; i++)
+        cost->ns[i] = cost_of(median_of(measured[i], pairs));
+    if (cost->ns[RECORD_COST_HOST_COLD] < cost->ns[RECORD_COST_HOST]) /* no launch is cheaper with cold caches */
+        cost->ns[RECORD_COST_HOST_COLD] = cost->ns[RECORD_COST_HOST];
     return GPUFL_OK;
 }
 
@@ -136,9 +169,10 @@ int calibrate(void)
         command_error("doctor", "cannot calibrate: %s", problem.text);
         return EXIT_ENVIRONMENT;
     }
-    printf("CUPTI's record of a kernel costs %lld ns on the launching thread, %lld ns on a busy GPU\n"
+    printf("CUPTI's record of a kernel costs %lld ns on the launching thread (%lld ns with cold caches), %lld ns on a "
+           "busy GPU\n"
            "kept in %s for %s, CUDA %d.%d and this CUPTI\n",
-           (long long)cost.host_ns, (long long)cost.gpu_ns, path, key.cpu, key.cuda_version / 1000,
-           key.cuda_version % 1000 / 10);
+           (long long)cost.ns[RECORD_COST_HOST], (long long)cost.ns[RECORD_COST_HOST_COLD],
+           (long long)cost.ns[RECORD_COST_GPU], path, key.cpu, key.cuda_version / 1000, key.cuda_version % 1000 / 10);
     return EXIT_GOOD;
 }

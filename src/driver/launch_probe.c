@@ -2,11 +2,12 @@
 #include "driver/launch_probe.h"
 
 #include "base/clock.h"
+#include "driver/cold_caches.h"
 #include "driver/library.h"
 
 #include <stdio.h>
 
-enum { warm_launches = 2000, host_launches = 20000, gpu_launches = 4000, sync_every = 500, gpu_cycles = 18000 };
+enum { sync_every = 500, gpu_cycles = 18000 };
 
 /* Runs for as many cycles as it is told. */
 static const char *const targets[] = {"sm_70", "sm_75", "sm_90"};
@@ -94,6 +95,28 @@ static double launches_time(const struct probe *probe, uint32_t count, uint32_t 
     return result ? -1 : (double)ns / count;
 }
 
+/* Nanoseconds per launch that finds the CPU's caches cold; negative: CUDA failed. */
+static double cold_launches_time(const struct probe *probe)
+{
+    struct cold_caches caches;
+    uint32_t cycles = 0;
+    void *parameters[] = {&cycles};
+    int result = 0;
+    int64_t ns = 0;
+    bool is_open = cold_caches_open(&caches);
+    for (uint32_t i = 0; is_open && i < PROBE_COLD_LAUNCHES && !result; i++) {
+        cold_caches_make(&caches);
+        int64_t began_ns = clock_mono_ns();
+        result = probe->launch(probe->kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+        ns += clock_mono_ns() - began_ns;
+        if (!result && (i + 1) % sync_every == 0)
+            result = probe->synchronize();
+    }
+    cold_caches_close(&caches);
+    result = result ? result : probe->synchronize();
+    return result || !is_open ? -1 : (double)ns / PROBE_COLD_LAUNCHES;
+}
+
 gpufl_status launch_probe_run(struct launch_times *times, struct problem *problem)
 {
     struct probe probe = {0};
@@ -102,11 +125,11 @@ gpufl_status launch_probe_run(struct launch_times *times, struct problem *proble
         status = probe_open(&probe, problem);
     if (status != GPUFL_OK)
         return status;
-    bool is_warm = launches_time(&probe, warm_launches, 0, false) >= 0;
-    times->host_ns = launches_time(&probe, host_launches, 0, true);
-    times->gpu_ns = launches_time(&probe, gpu_launches, gpu_cycles, false);
-    times->launches = warm_launches + host_launches + gpu_launches;
-    if (!is_warm || times->host_ns < 0 || times->gpu_ns < 0)
+    bool is_warm = launches_time(&probe, PROBE_WARM_LAUNCHES, 0, false) >= 0;
+    times->host_ns = launches_time(&probe, PROBE_HOST_LAUNCHES, 0, true);
+    times->gpu_ns = launches_time(&probe, PROBE_GPU_LAUNCHES, gpu_cycles, false);
+    times->cold_ns = cold_launches_time(&probe);
+    if (!is_warm || times->host_ns < 0 || times->gpu_ns < 0 || times->cold_ns < 0)
         return problem_set(problem, GPUFL_E_NO_DRIVER, "a launch failed");
     return GPUFL_OK;
 }

@@ -6,10 +6,13 @@
 
 #include "base/status.h"
 
+/* Launches of a probe, in this order. */
+enum { PROBE_WARM_LAUNCHES = 2000, PROBE_HOST_LAUNCHES = 20000, PROBE_GPU_LAUNCHES = 4000, PROBE_COLD_LAUNCHES = 4000 };
+
 struct launch_times {
-    double host_ns; /* per launch of an empty kernel */
+    double host_ns; /* per launch of an empty kernel, in a loop of launches */
+    double cold_ns; /* per launch of one, with the CPU's caches cold (driver/cold_caches.h) */
     double gpu_ns;  /* per kernel of some 10 us, queued behind others */
-    uint32_t launches;
 };
 /* On the first GPU; initializes CUDA. */
 NODISCARD gpufl_status launch_probe_run(struct launch_times *times, struct problem *problem);

@@ -20,14 +20,18 @@ class Calibration(TestCase):
         self.assertTrue(self.cost_record()["is_default"])
         result = gpufl("doctor", "--calibrate", env=self.env)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"CUPTI's record of a kernel costs \d+ ns on the launching thread")
+        self.assertRegex(result.stdout, r"CUPTI's record of a kernel costs \d+ ns on the launching thread \(\d+ ns with cold caches\), \d+ ns on ")
         stored = json.loads(self.file.read_text())["calibrations"][0]
         self.assertEqual((stored["cuda_version"], stored["cupti_version"]), (13000, 130001))
+        self.assertGreaterEqual(stored["host_cold_ns"], stored["host_ns"])
+        self.assertGreater(stored["call_ns"], 0, "how long a launch took is known from the session")
+        self.assertGreater(stored["call_cold_ns"], 0)
         # Another host's entry stays, this host's is replaced by the next calibration.
         self.file.write_text(json.dumps({"calibrations": [
             {**stored, "host_ns": 4321}, {**stored, "cpu": "another", "host_ns": 7}]}))
-        self.assertEqual(self.cost_record(), {"host_ns": 4321, "gpu_ns": stored["gpu_ns"],
-                                              "graph_node_ns": stored["graph_node_ns"], "is_default": False})
+        costs = {name: value for name, value in stored.items() if name.endswith("_ns")}
+        self.assertEqual(sorted(costs), ["call_cold_ns", "call_ns", "gpu_ns", "graph_node_ns", "host_cold_ns", "host_ns"])
+        self.assertEqual(self.cost_record(), {**costs, "host_ns": 4321, "is_default": False})
         self.assertEqual(gpufl("doctor", "--calibrate", env=self.env).returncode, 0)
         entries = json.loads(self.file.read_text())["calibrations"]
         self.assertEqual([entry["cpu"] for entry in entries], [stored["cpu"], "another"])
@@ -45,6 +49,25 @@ class Calibration(TestCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn("cannot calibrate: no GPU can be used", result.stderr)
         self.assertEqual(list(self.directory.glob("gpufl-doctor-*")), [])
+
+
+class Calls(TestCase):
+    def calls(self, engine):
+        self.assert_whole(self.trace("--launches", "40", options=["--engine", engine]))
+        return Session(sessions(self.directory / "log")[-1]).records("overhead")[-1].get("calls")
+
+    def test_calls_while_instructions_are_counted_are_told_apart(self):
+        calls = self.calls("SassMetrics")
+        self.assertEqual([calls[state]["launches"] for state in ("plain", "sampled", "counted")], [0, 0, 40])
+        self.assertGreater(calls["counted"]["calls_ns"], 0)
+        self.assertIsNone(calls["plain"]["typical_ns"], "there is nothing to compare with")
+
+    def test_calls_beside_pc_samples_are_told_apart(self):
+        calls = self.calls("PcSampling")
+        self.assertEqual([calls[state]["launches"] for state in ("plain", "sampled", "counted")], [0, 40, 0])
+
+    def test_a_trace_has_no_states_to_compare(self):
+        self.assertIsNone(self.calls("Trace"))
 
 
 class Cost(TestCase):

@@ -10,9 +10,10 @@ static struct golden_session session_with(const char *name)
     struct golden_session golden = golden_load(name);
     golden.model->overhead = (struct session_overhead){.is_known = true,
                                                        .wall_ns = 100 * ms,
-                                                       .record_host_ns = 2 * us,
-                                                       .record_gpu_ns = us,
-                                                       .record_graph_node_ns = 250};
+                                                       .record_cost_ns = {[RECORD_COST_HOST] = 2 * us,
+                                                                          [RECORD_COST_HOST_COLD] = 2 * us,
+                                                                          [RECORD_COST_GPU] = us,
+                                                                          [RECORD_COST_GRAPH_NODE] = 250}};
     return golden;
 }
 
@@ -69,7 +70,7 @@ static void replays_are_told_as_a_factor(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
-    golden.model->overhead.record_host_ns = 0;
+    memset(golden.model->overhead.record_cost_ns, 0, sizeof golden.model->overhead.record_cost_ns);
     golden.model->overhead.user_ns[USER_TIME_REPLAY] = 99 * ms;
     golden.model->overhead.user_ns[USER_TIME_GATE] = 5 * ms; /* within the replays */
     const struct slowdown *slowdown = estimate(&golden);
@@ -99,35 +100,86 @@ static void what_was_not_measured_makes_it_a_least(void **state)
     golden_unload(&golden);
 }
 
-static void counting_windows_count_by_the_rate_of_launches(void **state)
+/* One thread launches every 11 us, which takes 2 us; the GPU is done and waits before the next one. */
+static void launches_arrange(struct kernel_columns *kernels)
+{
+    for (size_t i = 0; i < kernels->count; i++) {
+        kernels->start_ns[i] = kernels->start_ns[0] + (int64_t)i * 11 * us;
+        kernels->duration_ns[i] = us;
+        kernels->api_start_ns[i] = kernels->start_ns[i] - 3 * us;
+        kernels->api_duration_ns[i] = 2 * us;
+        kernels->thread_id[i] = 7;
+    }
+}
+
+static void launches_after_other_work_cost_what_they_cost_with_cold_caches(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
-    struct session_model *model = golden.model;
-    model->overhead.record_host_ns = 0;
-    int64_t first_ns = model->kernels.start_ns[0], last_ns = model->kernels.start_ns[799];
-    int64_t outside_ns = last_ns + model->kernels.duration_ns[799] - first_ns;
-    /* As long again inside of a window, with a tenth of the launches. */
-    for (size_t i = 400; i < 800; i++) {
-        model->kernels.start_ns[i] += outside_ns;
-        model->kernels.api_start_ns[i] += outside_ns;
-    }
-    int64_t begin_ns = model->kernels.start_ns[399] + model->kernels.duration_ns[399];
-    struct deep_window window = {.start_ns = begin_ns,
-                                 .end_ns = begin_ns + outside_ns,
-                                 .id = 1,
-                                 .launches = 80,
-                                 .source = "sass_metrics",
-                                 .name = "",
-                                 .close_reason = ""};
-    free(model->deep.windows);
-    model->deep.windows = malloc(sizeof window);
-    assert_non_null(model->deep.windows);
-    *model->deep.windows = window;
-    model->deep.window_count = 1;
+    struct kernel_columns *kernels = &golden.model->kernels;
+    int64_t *cost_ns = golden.model->overhead.record_cost_ns;
+    cost_ns[RECORD_COST_HOST_COLD] = 5 * us;
+    launches_arrange(kernels);
+    assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 800 * 5 * us);
+    cost_ns[RECORD_COST_CALL] = us; /* the calls are a quarter as cold as the calibration's */
+    cost_ns[RECORD_COST_CALL_COLD] = 5 * us;
+    assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 800 * (2 * us + 3 * us / 4));
+    for (size_t i = 0; i < kernels->count; i++)
+        kernels->api_duration_ns[i] = 10 * us; /* the next one follows at once */
+    assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 799 * 2 * us + 5 * us);
+    golden_unload(&golden);
+}
+
+static void stack_walks_before_launches_do_not_make_them_cold(void **state)
+{
+    (void)state;
+    struct golden_session golden = session_with("launch_bound");
+    struct kernel_columns *kernels = &golden.model->kernels;
+    golden.model->overhead.record_cost_ns[RECORD_COST_HOST_COLD] = 5 * us;
+    golden.model->overhead.user_ns[USER_TIME_STACKS] = 800 * 6 * us;
+    launches_arrange(kernels);
+    assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 799 * 2 * us + 5 * us);
+    golden_unload(&golden);
+}
+
+static void counting_costs_what_its_calls_take_longer(void **state)
+{
+    (void)state;
+    struct golden_session golden = session_with("launch_bound");
+    struct session_overhead *overhead = &golden.model->overhead;
+    overhead->calls[CALLS_SAMPLED] = (struct call_state_use){800, 800 * 10 * us, 10 * us};
+    overhead->calls[CALLS_COUNTED] = (struct call_state_use){100, 100 * 300 * us, CELL_UNKNOWN};
+    overhead->calls[CALLS_PLAIN].typical_ns = CELL_UNKNOWN;
+    overhead->user_ns[USER_TIME_GATE] = 4 * ms; /* within those calls */
     const struct slowdown *slowdown = estimate(&golden);
-    int64_t wasted_ns = outside_ns - outside_ns / 10;
-    assert_in_range(slowdown->parts_ns[SLOWDOWN_COUNTING], wasted_ns * 99 / 100, wasted_ns * 101 / 100);
+    /* A counted launch has no record of CUPTI's: without counting it would have taken 8 us. */
+    assert_int_equal(slowdown->parts_ns[SLOWDOWN_COUNTING], 100 * (300 - 8) * us - 4 * ms);
+    assert_int_equal(slowdown->parts_ns[SLOWDOWN_GATE], 4 * ms);
+    assert_true(slowdown->is_least); /* what sampling costs is not known without launches beside it */
+    overhead->calls[CALLS_PLAIN] = (struct call_state_use){800, 800 * 7 * us, 7 * us};
+    slowdown = estimate(&golden);
+    assert_int_equal(slowdown->parts_ns[SLOWDOWN_COUNTING], 100 * (300 - 5) * us - 4 * ms);
+    assert_int_equal(slowdown->parts_ns[SLOWDOWN_SAMPLING], 800 * 3 * us);
+    assert_false(slowdown->is_least);
+    golden_unload(&golden);
+}
+
+static void a_replayed_kernel_would_have_run_once(void **state)
+{
+    (void)state;
+    struct golden_session golden = session_with("range_metrics");
+    struct session_deep *deep = &golden.model->deep;
+    int64_t once_ns = 0;
+    for (size_t i = 0; i < deep->metric_event_count; i++) {
+        const struct metric_event *event = &deep->metric_events[i];
+        if (!event->is_kernel || !event->value_count)
+            continue;
+        deep->metric_values[event->value_first] = (struct metric_value){.name = "gpu__time_duration.sum", .value = us};
+        once_ns += us;
+    }
+    assert_true(once_ns > 0);
+    golden.model->overhead.user_ns[USER_TIME_REPLAY] = 50 * ms;
+    assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_REPLAY], 50 * ms - once_ns);
     golden_unload(&golden);
 }
 
@@ -139,7 +191,10 @@ int main(void)
         cmocka_unit_test(kernels_of_one_call_are_a_graph_and_cost_less),
         cmocka_unit_test(replays_are_told_as_a_factor),
         cmocka_unit_test(what_was_not_measured_makes_it_a_least),
-        cmocka_unit_test(counting_windows_count_by_the_rate_of_launches),
+        cmocka_unit_test(launches_after_other_work_cost_what_they_cost_with_cold_caches),
+        cmocka_unit_test(stack_walks_before_launches_do_not_make_them_cold),
+        cmocka_unit_test(counting_costs_what_its_calls_take_longer),
+        cmocka_unit_test(a_replayed_kernel_would_have_run_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
