@@ -56,6 +56,7 @@ int command_cost(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_view(int argc, char **argv);
+int command_mcp(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_verify(int argc, char **argv);

@@ -4,7 +4,6 @@
 #include "export/export.h"
 
 #include <limits.h>
-#include <string.h>
 
 static const char *const engines[] = {"Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep", NULL};
 static const char *const metric_types[] = {"counter", "ratio", "throughput", NULL};
@@ -296,6 +295,22 @@ const struct command command_table[] = {
      .operand = "SESSION",
      .operand_max = 1,
      .run = command_export},
+    {.name = "mcp",
+     .summary = "let a coding assistant read sessions (MCP server)",
+     .usage = "[DIR]",
+     .example = "claude mcp add gpufl -- gpufl mcp",
+     .about =
+         "Runs a read-only Model Context Protocol server on standard input and output. A coding assistant starts it and "
+         "asks it about the sessions in DIR (default: the working directory): their list, a summary, insights, kernels, "
+         "scopes, stalls, hot lines, instructions, hardware metrics, slices of the timeline, and what changed between "
+         "two sessions.\n\n"
+         "It reads nothing outside of DIR, follows no symbolic links below it, writes nothing, starts no program and "
+         "uses no network. docs/mcp.md shows the configuration of common assistants. Ends when standard input ends. "
+         "Exit status 3: DIR cannot be read.",
+     .options = no_options,
+     .operand = "DIR",
+     .operand_max = 1,
+     .run = command_mcp},
     {.name = "verify",
      .summary = "check that a session is complete, or list what is missing",
      .usage = "[SESSION]",
@@ -477,22 +492,3 @@ const struct command command_table[] = {
      .operand_max = 1,
      .run = command_man},
     {0}};
-
-const struct command *command_find(const char *name)
-{
-    for (const struct command *command = command_table; command->name; command++) {
-        if (strcmp(command->name, name) == 0)
-            return command;
-    }
-    return NULL;
-}
-
-const char *const *command_names(void)
-{
-    static const char *names[sizeof command_table / sizeof command_table[0]];
-    size_t count = 0;
-    for (const struct command *command = command_table; command->name; command++)
-        names[count++] = command->name;
-    names[count] = NULL;
-    return names;
-}

@@ -102,8 +102,8 @@ static gpufl_status choose_by_name(struct session_scan *scan, const char *word, 
     return choose(scan, first[best], counts[best], choice);
 }
 
-static gpufl_status choose_in(struct session_scan *scan, const char *where, const char *word,
-                              struct session_choice *choice, struct problem *problem)
+gpufl_status session_scan_choose(struct session_scan *scan, const char *where, const char *word,
+                                 struct session_choice *choice, struct problem *problem)
 {
     size_t back = 0;
     bool is_latest = !word || read_latest(word, &back);
@@ -132,7 +132,7 @@ gpufl_status session_select_in(const char *dir, const char *word, struct session
     gpufl_status status = session_scan_find(&scan, dir, problem);
     if (status)
         return status;
-    status = choose_in(&scan, dir, word, choice, problem);
+    status = session_scan_choose(&scan, dir, word, choice, problem);
     session_scan_free(&scan);
     return status;
 }
@@ -171,7 +171,7 @@ gpufl_status session_select(const char *word, struct session_choice *choice, str
     gpufl_status status = session_scan_find_here(&scan, problem);
     if (status)
         return status;
-    status = choose_in(&scan, NULL, word, choice, problem);
+    status = session_scan_choose(&scan, NULL, word, choice, problem);
     session_scan_free(&scan);
     return status;
 }

@@ -24,6 +24,9 @@ NODISCARD gpufl_status session_select(const char *word, struct session_choice *c
 /* The same in one directory: NULL is its newest. */
 NODISCARD gpufl_status session_select_in(const char *dir, const char *word, struct session_choice *choice,
                                          struct problem *problem);
+/* The same among sessions that were found already. where: the directory that messages name; NULL: here. */
+NODISCARD gpufl_status session_scan_choose(struct session_scan *scan, const char *where, const char *word,
+                                           struct session_choice *choice, struct problem *problem);
 /* The last session of the same program that began before this one, in the same directory. */
 NODISCARD gpufl_status session_select_previous(const struct session_place *place, struct session_choice *choice,
                                                struct problem *problem);

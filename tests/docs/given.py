@@ -111,6 +111,12 @@ def kubernetes(machine):
     return {}
 
 
+def coding_assistant(machine):
+    for name in ("claude", "codex", "npx"):
+        machine.program(name, PROGRAM.format(here=HERE, name="assistant", options=name))
+    return {}
+
+
 def libraries(places):
     """Variables with which GPU libraries are found in the first of these places alone."""
     return {"LD_LIBRARY_PATH": ":".join(map(str, places)),
@@ -154,8 +160,9 @@ def gemm_program(machine):
 
 
 THINGS = {"amd-host": amd_host, "certificate": certificate, "clickhouse-cluster": clickhouse_cluster,
-          "cuda-toolkit": cuda_toolkit, "docker": docker, "example-server": example_server,
-          "gemm-program": gemm_program, "gpu": gpu, "kubernetes": kubernetes, "no-gpu": no_gpu, "packages": packages,
+          "coding-assistant": coding_assistant, "cuda-toolkit": cuda_toolkit, "docker": docker,
+          "example-server": example_server, "gemm-program": gemm_program, "gpu": gpu, "kubernetes": kubernetes,
+          "no-gpu": no_gpu, "packages": packages,
           "source": source, "systemd": systemd}
 
 

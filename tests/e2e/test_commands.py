@@ -10,7 +10,7 @@ import subprocess
 
 from harness import GPUFL, SOURCE, TestCase, environment, gpufl, main, needs, run
 
-COMMANDS = ["trace", "cost", "ls", "report", "view", "diff", "export", "verify", "seal", "disassemble", "upload", "monitor", "agent", "serve", "top", "metrics", "info", "doctor", "demo", "version", "completion", "man"]
+COMMANDS = ["trace", "cost", "ls", "report", "view", "diff", "export", "mcp", "verify", "seal", "disassemble", "upload", "monitor", "agent", "serve", "top", "metrics", "info", "doctor", "demo", "version", "completion", "man"]
 
 
 class Help(TestCase):
