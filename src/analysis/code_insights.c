@@ -52,7 +52,7 @@ static const char *line_text(const struct analysis *analysis, const struct hot_l
     const struct hot_function *function = &analysis->code.functions[line->function];
     bytes_clear(out);
     if (line->line) {
-        page_place(out, line->file, line->line);
+        page_place(out, line->file, line->line, 0);
         bytes_append_text(out, " (");
         page_function_name(out, function->name, function->function_id, name_columns);
         bytes_append_text(out, ")");

@@ -326,10 +326,12 @@ static void rows_print(struct page *page, const char *title, const struct compar
         return;
     page_title(page, title);
     bytes_append_char(page->out, '\n');
-    struct table table = {
-        .columns = columns, .stretch = columns - 1, .left = 3u << (columns - 2), .has_kernel_names = is_kernels};
-    for (size_t i = 0; i < columns; i++)
-        table_cell(&table, heads[i]);
+    struct table table = {.columns = columns,
+                          .stretch = columns - 1,
+                          .left = 3u << (columns - 2),
+                          .has_kernel_names = is_kernels,
+                          .drop = {4, 5, 2, 3}};
+    table_heads(&table, heads);
     size_t shown = count < page->top ? count : page->top;
     /* Whatever is shown, no regression is left out. */
     for (size_t i = 0; i < count; i++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/deep_use.h"
 
+#include "analysis/metric_text.h"
 #include "analysis/statistics.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct group_key {
@@ -64,6 +66,11 @@ static int group_compare(const void *left, const void *right)
     const struct metric_group *a = left, *b = right;
     if (a->is_kernel != b->is_kernel)
         return a->is_kernel ? 1 : -1;
+    double a_ns = metric_group_time_ns(a), b_ns = metric_group_time_ns(b);
+    if (isfinite(a_ns) != isfinite(b_ns))
+        return isfinite(a_ns) ? -1 : 1;
+    if (isfinite(a_ns) && (a_ns > b_ns || a_ns < b_ns))
+        return a_ns > b_ns ? -1 : 1;
     if (a->results != b->results)
         return a->results > b->results ? -1 : 1;
     int order = strcmp(a->name, b->name);
@@ -107,6 +114,14 @@ static int window_compare(const void *left, const void *right)
     return order ? order : a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
 }
 
+static int window_use_compare(const void *left, const void *right)
+{
+    const struct window_use *a = left, *b = right;
+    if (a->covered_ns != b->covered_ns)
+        return a->covered_ns > b->covered_ns ? -1 : 1;
+    return strcmp(a->source, b->source);
+}
+
 static bool windows_make(struct deep_use *use, const struct session_deep *deep)
 {
     size_t count = deep->window_count, sources = 0;
@@ -140,6 +155,8 @@ static bool windows_make(struct deep_use *use, const struct session_deep *deep)
             sum->launches = sum_saturated_u64(sum->launches, (uint64_t)window->launches);
     }
     free(windows);
+    if (use->windows)
+        qsort(use->windows, use->window_use_count, sizeof *use->windows, window_use_compare);
     return use->windows != NULL;
 }
 

@@ -33,7 +33,7 @@ struct window_use {
 };
 
 struct deep_use {
-    struct metric_group *groups; /* scopes, then kernels; most results first */
+    struct metric_group *groups; /* scopes, then kernels; most GPU time first where it was counted, then most results */
     size_t group_count;
     struct window_use *windows;
     size_t window_use_count;

@@ -69,20 +69,33 @@ static void simplify(struct bytes *out, const char *name, size_t size)
     }
 }
 
-void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns)
+/* Columns of the function's own name, with the bracket that opens its template arguments. */
+static size_t function_columns(const struct bytes *simple)
+{
+    const char *bracket = memchr(simple->data, '<', simple->size);
+    return bracket ? text_columns(simple->data, (size_t)(bracket - simple->data) + 1) : 0;
+}
+
+void text_kernel_name_as(struct bytes *out, const char *name, size_t size, enum kernel_name_form form, size_t columns)
 {
     if (size > 5 && !memcmp(name, "void ", 5)) {
         name += 5;
         size -= 5;
     }
     struct bytes simple = {0};
-    if (columns && text_columns(name, size) > columns)
+    if (form != KERNEL_NAME_WHOLE && columns && text_columns(name, size) > columns)
         simplify(&simple, name, size);
+    columns = form == KERNEL_NAME_CUT ? columns : 0;
     if (simple.size)
-        text_cut(out, simple.data, simple.size, columns);
+        text_cut_behind(out, simple.data, simple.size, columns, function_columns(&simple));
     else if (size)
         text_cut(out, name, size, columns);
     else
         bytes_append_text(out, "(unnamed)");
     bytes_free(&simple);
+}
+
+void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns)
+{
+    text_kernel_name_as(out, name, size, KERNEL_NAME_CUT, columns);
 }

@@ -177,6 +177,12 @@ size_t text_columns(const char *text, size_t size)
 
 void text_cut(struct bytes *out, const char *text, size_t size, size_t columns)
 {
+    text_cut_behind(out, text, size, columns, 0);
+}
+
+void text_cut_behind(struct bytes *out, const char *text, size_t size, size_t columns, size_t least)
+{
+    enum { tail_min = 6 };
     struct bytes whole = {0};
     text_escape(&whole, text, size);
     size_t width = text_columns(whole.data, whole.size);
@@ -184,6 +190,8 @@ void text_cut(struct bytes *out, const char *text, size_t size, size_t columns)
         bytes_append(out, whole.data, whole.size);
     } else {
         size_t kept = columns - 1, front = kept / 2 + kept % 2;
+        if (least > front && least + tail_min <= kept)
+            front = least;
         size_t head = fitting(whole.data, whole.size, front);
         /* Skip just enough columns from the left for the rest to fit. */
         size_t tail = fitting(whole.data, whole.size, width - (kept - front));

@@ -23,9 +23,14 @@ void text_escape(struct bytes *out, const char *text, size_t size);
 size_t text_columns(const char *text, size_t size);
 /* Appends escaped text, at most `columns` wide: a longer one loses its middle to an ellipsis. columns 0: whole. */
 void text_cut(struct bytes *out, const char *text, size_t size, size_t columns);
+/* The same, keeping the first `front` columns where that leaves some for the end. */
+void text_cut_behind(struct bytes *out, const char *text, size_t size, size_t columns, size_t front);
 /* The same for a demangled kernel name (kernel_name.c): "void " goes always; where the rest does not fit, namespaces,
  * parameter lists and the insides of functions go before the middle does. */
 void text_kernel_name(struct bytes *out, const char *name, size_t size, size_t columns);
+/* WHOLE: as it is; SIMPLE: without namespaces and parameter lists; CUT: as text_kernel_name does. */
+enum kernel_name_form { KERNEL_NAME_WHOLE, KERNEL_NAME_SIMPLE, KERNEL_NAME_CUT };
+void text_kernel_name_as(struct bytes *out, const char *name, size_t size, enum kernel_name_form form, size_t columns);
 /* A bar of `cells` cells filled to the fraction, in eighths; no trailing blanks. */
 void text_bar(struct bytes *out, double fraction, unsigned cells);
 

@@ -89,6 +89,7 @@ struct listing {
     struct page *page;
     struct code_text before;
     bool has_samples, has_counts, is_begun, is_beyond;
+    bool has_reason, has_shares; /* columns that a narrow page lacks: why warps stalled, how many threads and bytes */
 };
 
 static void instruction_row(const struct listing *listing, uint64_t pc, const struct code_place *place,
@@ -102,8 +103,10 @@ static void instruction_row(const struct listing *listing, uint64_t pc, const st
     if (place && place->samples)
         text_cut(&stall, stalls->kinds[place->stall].name, strlen(stalls->kinds[place->stall].name), stall_columns);
     if (listing->has_samples)
-        bytes_append_format(&row, " %9s  %s%*s", place && place->samples ? quantity_count(place->samples).text : "",
-                            bytes_text(&stall), (int)(stall_columns - text_columns(stall.data, stall.size)), "");
+        bytes_append_format(&row, " %9s", place && place->samples ? quantity_count(place->samples).text : "");
+    if (listing->has_samples && listing->has_reason)
+        bytes_append_format(&row, "  %s%*s", bytes_text(&stall),
+                            (int)(stall_columns - text_columns(stall.data, stall.size)), "");
     if (listing->has_counts) {
         bool is_counted = place && place->has_counts;
         const struct instruction_counts none = instruction_counts_none();
@@ -113,12 +116,16 @@ static void instruction_row(const struct listing *listing, uint64_t pc, const st
         char text[24] = "";
         if (isfinite(threads))
             snprintf(text, sizeof text, "%.1f", threads);
-        bytes_append_format(&row, " %5s", text);
-        bytes_append_format(&row, " %7s", isfinite(used) ? quantity_percent(used).text : "");
+        if (listing->has_shares)
+            bytes_append_format(&row, " %5s %7s", text, isfinite(used) ? quantity_percent(used).text : "");
     }
     bytes_append_text(&row, "  ");
     size_t columns = text_columns(row.data, row.size);
-    text_cut(&row, sass, strlen(sass), page->is_wide || page->columns < columns + 20 ? 0 : page->columns - columns);
+    enum { sass_least = 12 };
+    text_cut(&row, sass, strlen(sass),
+             page->is_wide                          ? 0
+             : page->columns < columns + sass_least ? sass_least
+                                                    : page->columns - columns);
     while (row.size && row.data[row.size - 1] == ' ')
         row.size--;
     bytes_append(page->out, row.data, row.size);
@@ -133,12 +140,12 @@ static void line_heading(struct page *page, const struct code_text *text, uint32
     struct bytes heading = {0};
     bytes_append_text(&heading, "         ");
     if (text->line)
-        page_place(&heading, text->file, text->line);
+        page_place(&heading, text->file, text->line, 0);
     else
         bytes_append_text(&heading, "(line not known)");
     for (size_t i = 1; i < text->frame_count; i++) {
         bytes_append_text(&heading, i > 1 ? " < " : "  inlined at ");
-        page_place(&heading, text->frames[i].path, text->frames[i].line);
+        page_place(&heading, text->frames[i].path, text->frames[i].line, 0);
     }
     const char *source = code_source_line(page->analysis->model, text->file, source_file_id, text->line);
     if (source) {
@@ -146,10 +153,13 @@ static void line_heading(struct page *page, const struct code_text *text, uint32
         bytes_append_text(&heading, "  ");
         text_escape(&heading, source, strlen(source));
     }
-    page_styled(page, STYLE_DIM, bytes_text(&heading));
+    struct bytes cut = {0};
+    text_cut_behind(&cut, heading.data, heading.size, page->is_wide ? 0 : page->columns, page->columns);
+    page_styled(page, STYLE_DIM, bytes_text(&cut));
     bytes_append_char(page->out, '\n');
-    page->out->failed = page->out->failed || heading.failed;
+    page->out->failed = page->out->failed || heading.failed || cut.failed;
     bytes_free(&heading);
+    bytes_free(&cut);
 }
 
 static bool is_same_line(const struct code_text *a, const struct code_text *b)
@@ -179,6 +189,9 @@ static void listing_print(struct page *page, struct hot_code *code, uint32_t cho
 {
     const struct hot_function *owner = &code->functions[chosen];
     struct listing listing = {.page = page, .before = {.file = ""}, .has_counts = owner->has_counts};
+    enum { roomy = 100, narrow = 72 };
+    listing.has_reason = page->is_wide || page->columns >= roomy || (!listing.has_counts && page->columns >= narrow);
+    listing.has_shares = page->is_wide || page->columns >= narrow;
     listing.has_samples = owner->samples || owner->vendor == IMAGE_NVIDIA; /* AMD's have none */
     if (code_walk(&code->lookup, code, chosen, step_print, &listing) != GPUFL_OK)
         page->out->failed = true;
@@ -240,8 +253,10 @@ gpufl_status report_code(const struct session_model *model, const char *function
         if (owner->vendor == IMAGE_AMD)
             bytes_append_text(out, "   ISA\n");
         else
-            bytes_append_format(out, "   %s samples%s\n", quantity_count(owner->samples).text,
-                                owner->has_counts ? " · executed, threads of 32, useful share of global sectors" : "");
+            bytes_append_format(out, "\n   %s samples%s\n", quantity_count(owner->samples).text,
+                                !owner->has_counts   ? ""
+                                : page.columns >= 72 ? " · executed, threads of 32, useful share of global sectors"
+                                                     : " · executed");
         bytes_free(&name);
         if (*owner->problem) {
             bytes_append_text(out, "   ");

@@ -30,6 +30,7 @@ static void counter_row(struct page *page, struct table *table, const struct hot
     const struct hot_code *code = &page->analysis->code;
     const struct hot_function *function = &code->functions[line->function];
     struct bytes where = {0}, name = {0};
+    enum { place_columns = 32 };
     count_cell(table, line->counts.inst_executed);
     double threads = instruction_thread_efficiency(&line->counts);
     ratio_cell(table, threads * 32, "%.1f");
@@ -38,14 +39,13 @@ static void counter_row(struct page *page, struct table *table, const struct hot
     ratio_cell(table, instruction_sectors_per_request(&line->counts), "%.1f");
     ratio_cell(table, instruction_bank_conflicts(&line->counts), "%.1f x");
     count_cell(table, line->counts.sectors_local);
-    page_function_name(&name, function->name, function->function_id, page->is_wide ? 0 : 36);
-    if (line->line) {
-        page_place(&where, line->file, line->line);
-        bytes_append_format(&where, "  %s", bytes_text(&name));
-    } else {
-        bytes_append_format(&where, "%s + 0x%x", bytes_text(&name), code->places[line->place_first].pc_offset);
-    }
+    page_function_name(&name, function->name, function->function_id, 0);
+    if (line->line)
+        page_place(&where, line->file, line->line, page->is_wide ? 0 : place_columns);
+    else
+        bytes_append_format(&where, "+ 0x%x", code->places[line->place_first].pc_offset);
     table_cell_bytes(table, where.data, where.size);
+    table_cell_bytes(table, name.data, name.size);
     table->text.failed = table->text.failed || where.failed || name.failed;
     bytes_free(&where);
     bytes_free(&name);
@@ -81,10 +81,12 @@ static void other_counters(struct page *page)
         if (!is_seen[id])
             continue;
         const char *name = session_text(model, DICTIONARY_METRIC, id);
-        bytes_append_text(page->out, "   ");
-        text_escape(page->out, name, strlen(name));
-        bytes_append_format(page->out, ": %s in all\n",
-                            sums[id] < 1e18 ? quantity_count((uint64_t)sums[id]).text : "more than can be printed");
+        struct bytes line = {0};
+        text_escape(&line, name, strlen(name));
+        bytes_append_format(&line, ": %s in all", metric_quantity(name, sums[id]).text);
+        page_note(page, bytes_text(&line));
+        page->out->failed |= line.failed;
+        bytes_free(&line);
     }
     page->out->failed = page->out->failed || !sums || !is_seen;
     free(sums);
@@ -109,42 +111,94 @@ void section_counters(struct page *page)
         if (code->lines[i].has_counts)
             order[count++] = &code->lines[i];
     qsort(order, count, sizeof *order, executed_compare);
-    page_title(page, "INSTRUCTIONS");
-    bytes_append_text(page->out,
-                      "   by source line: warps executed, active threads of 32, branches that kept the warp\n"
-                      "   together, useful share of global sectors, sectors per access, shared-memory passes\n");
-    const char *const heads[] = {"executed", "threads", "together", "coalesced", "sectors", "passes", "local", "line"};
-    struct table table = {.columns = 8, .stretch = 7, .left = 1u << 7};
-    for (unsigned i = 0; i < table.columns; i++)
-        table_cell(&table, heads[i]);
+    page_title_note(
+        page, "INSTRUCTIONS",
+        "by source line: warps executed, active threads of 32, branches that kept the warp together, useful "
+        "share of global sectors, sectors per access, shared-memory passes, local sectors");
+    const char *const heads[] = {"executed", "threads", "together", "coalesced", "sectors",
+                                 "passes",   "local",   "line",     "function"};
+    struct table table = {
+        .columns = 9, .stretch = 8, .left = 3u << 7, .has_kernel_names = true, .drop = {6, 4, 5, 2, 3}};
+    table_heads(&table, heads);
     size_t shown = count < page->top ? count : page->top;
     for (size_t i = 0; i < shown; i++)
         counter_row(page, &table, order[i]);
     if (shown)
         table_print(&table, page);
-    else {
-        bytes_free(&table.text);
-        bytes_free(&table.ends);
-    }
+    else
+        table_free(&table);
     if (shown < count)
         bytes_append_format(page->out, "   and %zu more lines\n", count - shown);
     other_counters(page);
     free(order);
 }
 
-/* The unit is part of the metric's name. */
-static struct quantity metric_text(const char *name, double value)
+static bool is_zero(const struct metric_column *column)
 {
-    struct quantity text;
-    if (strstr(name, "pct"))
-        snprintf(text.text, sizeof text.text, "%.1f %%", value);
-    else if (strstr(name, "bytes") && !strstr(name, "per_") && value >= 0)
-        text = quantity_bytes(value);
-    else if (value >= 1000 && value < 1e18)
-        text = quantity_count((uint64_t)llround(value));
-    else
-        snprintf(text.text, sizeof text.text, "%.4g", value);
-    return text;
+    return !(column->min < 0 || column->max > 0) && !strstr(column->name, "pct");
+}
+
+/* The table's first row, made of the others: what the kernel or scope achieved. */
+static void flops_row(struct table *table, const struct metric_group *group, unsigned columns)
+{
+    double flops = metric_group_flops(group);
+    if (!isfinite(flops) || flops <= 0)
+        return;
+    table_cell(table, quantity_flops(flops).text);
+    for (unsigned i = 2; i < columns; i++)
+        table_cell(table, "");
+    table_cell(table, "floating-point operations per second");
+}
+
+/* Counters of which every result was 0, in one line. */
+static void zeros_print(struct page *page, const struct metric_group *group)
+{
+    struct bytes line = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < group->column_count; i++) {
+        const struct metric_column *column = &group->columns[i];
+        if (!is_zero(column))
+            continue;
+        count++;
+        bytes_append_text(&line, line.size ? ", " : "0 in all: ");
+        text_escape(&line, column->name, strlen(column->name));
+    }
+    if (count > 1 && !page->is_wide) {
+        bytes_clear(&line);
+        bytes_append_format(&line, "and %zu counters that are 0 (--wide names them)", count);
+    }
+    if (line.size)
+        page_note(page, bytes_text(&line));
+    page->out->failed |= line.failed;
+    bytes_free(&line);
+}
+
+static void metric_table(struct page *page, const struct metric_group *group, bool has_range)
+{
+    struct table table = {.columns = has_range ? 4 : 2, .left = has_range ? 8 : 2, .has_metric_names = true};
+    const char *const heads[] = {"mean", "min", "max", "metric"};
+    table.stretch = table.columns - 1;
+    if (has_range) {
+        table_heads(&table, heads);
+        table.drop[0] = 1;
+        table.drop[1] = 2;
+    }
+    flops_row(&table, group, table.columns);
+    for (size_t i = 0; i < group->column_count; i++) {
+        const struct metric_column *column = &group->columns[i];
+        struct bytes metric = {0};
+        if (is_zero(column))
+            continue;
+        table_cell(&table, metric_quantity(column->name, column->mean).text);
+        if (has_range) {
+            table_cell(&table, metric_quantity(column->name, column->min).text);
+            table_cell(&table, metric_quantity(column->name, column->max).text);
+        }
+        text_escape(&metric, column->name, strlen(column->name));
+        table_cell_bytes(&table, metric.data, metric.size);
+        bytes_free(&metric);
+    }
+    table_print(&table, page);
 }
 
 static void metric_group_print(struct page *page, const struct metric_group *group)
@@ -185,24 +239,8 @@ static void metric_group_print(struct page *page, const struct metric_group *gro
     }
     if (!group->column_count)
         return;
-    struct table table = {.columns = whole > 1 ? 4 : 2, .stretch = whole > 1 ? 3 : 1, .left = whole > 1 ? 8 : 2};
-    const char *const heads[] = {"mean", "min", "max", "metric"};
-    for (unsigned i = 0; i < 4; i++)
-        if (whole > 1)
-            table_cell(&table, heads[i]);
-    for (size_t i = 0; i < group->column_count; i++) {
-        const struct metric_column *column = &group->columns[i];
-        struct bytes metric = {0};
-        table_cell(&table, metric_text(column->name, column->mean).text);
-        if (whole > 1) {
-            table_cell(&table, metric_text(column->name, column->min).text);
-            table_cell(&table, metric_text(column->name, column->max).text);
-        }
-        text_escape(&metric, column->name, strlen(column->name));
-        table_cell_bytes(&table, metric.data, metric.size);
-        bytes_free(&metric);
-    }
-    table_print(&table, page);
+    metric_table(page, group, whole > 1);
+    zeros_print(page, group);
 }
 
 void section_metrics(struct page *page)
@@ -227,6 +265,44 @@ void section_metrics(struct page *page)
     }
 }
 
+struct pm_row {
+    const struct pm_column *column;
+    struct pm_use use;
+};
+
+/* Shares of a peak first, the highest at the top; then the others, as they were asked for. */
+static int pm_row_compare(const void *left, const void *right)
+{
+    const struct pm_row *a = left, *b = right;
+    bool is_share_a = strstr(a->column->metric, "pct"), is_share_b = strstr(b->column->metric, "pct");
+    if (is_share_a != is_share_b)
+        return is_share_a ? -1 : 1;
+    bool has_means = isfinite(a->use.mean) && isfinite(b->use.mean);
+    if (is_share_a && has_means && (a->use.mean > b->use.mean || a->use.mean < b->use.mean))
+        return a->use.mean > b->use.mean ? -1 : 1;
+    return a->column < b->column ? -1 : a->column > b->column;
+}
+
+static void pm_row_print(struct table *table, const struct pm_row *row)
+{
+    const struct pm_column *column = row->column;
+    const double figures[] = {row->use.mean, row->use.p50, row->use.p95, row->use.max};
+    for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+        table_cell(table, isfinite(figures[k]) ? metric_quantity(column->metric, figures[k]).text : "–");
+    table_cell(table, quantity_count(row->use.count).text);
+    table_cell(table, row->use.gap_count ? quantity_count(row->use.gap_count).text : "");
+    char device[16] = "–";
+    if (column->device != DEVICE_UNKNOWN)
+        snprintf(device, sizeof device, "%u", column->device);
+    table_cell(table, device);
+    struct bytes metric = {0};
+    const char *name = *column->metric ? column->metric : "(name not recorded)";
+    text_escape(&metric, name, strlen(name));
+    table_cell_bytes(table, metric.data, metric.size);
+    table->text.failed |= metric.failed;
+    bytes_free(&metric);
+}
+
 void section_pm(struct page *page)
 {
     const struct session_deep *deep = &page->analysis->model->deep;
@@ -238,33 +314,22 @@ void section_pm(struct page *page)
     }
     page_title(page, "COUNTERS OVER TIME");
     bytes_append_char(page->out, '\n');
+    struct pm_row *rows = calloc(deep->pm_count, sizeof *rows);
     const char *const heads[] = {"mean", "median", "p95", "max", "samples", "gaps", "GPU", "metric"};
-    struct table table = {.columns = 8, .stretch = 7, .left = 1u << 7};
-    for (unsigned i = 0; i < table.columns; i++)
-        table_cell(&table, heads[i]);
-    for (size_t i = 0; i < deep->pm_count; i++) {
-        const struct pm_column *column = &deep->pm[i];
-        struct pm_use use;
-        if (deep_pm_use(deep, column, &use) != GPUFL_OK) {
-            page->out->failed = true;
-            break;
-        }
-        const double figures[] = {use.mean, use.p50, use.p95, use.max};
-        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
-            table_cell(&table, isfinite(figures[k]) ? metric_text(column->metric, figures[k]).text : "–");
-        table_cell(&table, quantity_count(use.count).text);
-        table_cell(&table, use.gap_count ? quantity_count(use.gap_count).text : "");
-        char device[16] = "–";
-        if (column->device != DEVICE_UNKNOWN)
-            snprintf(device, sizeof device, "%u", column->device);
-        table_cell(&table, device);
-        struct bytes metric = {0};
-        const char *name = *column->metric ? column->metric : "(name not recorded)";
-        text_escape(&metric, name, strlen(name));
-        table_cell_bytes(&table, metric.data, metric.size);
-        bytes_free(&metric);
+    struct table table = {
+        .columns = 8, .stretch = 7, .left = 1u << 7, .has_metric_names = true, .drop = {4, 5, 1, 6, 2}};
+    table_heads(&table, heads);
+    page->out->failed |= !rows;
+    for (size_t i = 0; rows && i < deep->pm_count; i++) {
+        rows[i].column = &deep->pm[i];
+        page->out->failed |= deep_pm_use(deep, &deep->pm[i], &rows[i].use) != GPUFL_OK;
     }
+    if (rows && !page->out->failed)
+        qsort(rows, deep->pm_count, sizeof *rows, pm_row_compare);
+    for (size_t i = 0; rows && i < deep->pm_count; i++)
+        pm_row_print(&table, &rows[i]);
     table_print(&table, page);
+    free(rows);
 }
 
 static void window_table(struct page *page)
@@ -274,8 +339,7 @@ static void window_table(struct page *page)
         return;
     const char *const heads[] = {"windows", "time", "of the run", "launches", "source"};
     struct table table = {.columns = 5, .stretch = 4, .left = 1u << 4};
-    for (unsigned i = 0; i < table.columns; i++)
-        table_cell(&table, heads[i]);
+    table_heads(&table, heads);
     for (size_t i = 0; i < use->window_use_count; i++) {
         const struct window_use *window = &use->windows[i];
         struct bytes source = {0};
@@ -318,11 +382,14 @@ static void source_lines(struct page *page)
 {
     const struct session_deep *deep = &page->analysis->model->deep;
     window_table(page);
-    if (deep->untimed_count)
-        bytes_append_format(page->out,
-                            "   %s kernel%s launched while tracing was paused for counters: %s GPU time is not known\n",
-                            quantity_count(deep->untimed_count).text, deep->untimed_count == 1 ? "" : "s",
-                            deep->untimed_count == 1 ? "its" : "their");
+    if (deep->untimed_count) {
+        char counted[160];
+        snprintf(counted, sizeof counted,
+                 "%s kernel%s launched while tracing was paused for counters: %s GPU time is not known",
+                 quantity_count(deep->untimed_count).text, deep->untimed_count == 1 ? "" : "s",
+                 deep->untimed_count == 1 ? "its" : "their");
+        page_note(page, counted);
+    }
     for (size_t i = 0; i < deep->counter_count; i++)
         if (deep->counters[i].skipped) {
             char lead[96];
@@ -333,8 +400,7 @@ static void source_lines(struct page *page)
     code_line(page);
     page_refusals(page);
     if (deep->left_out)
-        bytes_append_format(page->out, "   left out, being beyond what a report holds: %s rows or records\n",
-                            quantity_count(deep->left_out).text);
+        page_line(page, "rows and records beyond what a report holds, left out: ", quantity_count(deep->left_out).text);
 }
 
 void section_sources(struct page *page)

@@ -34,12 +34,12 @@ static bool is_collected(const struct session_capability *capability)
            !strcmp(capability->status, "expected_no_data");
 }
 
-static void not_recorded(struct page *page, const struct session_capability *capability)
+static void not_recorded(struct bytes *out, const struct session_capability *capability)
 {
     const char *why = *capability->message ? capability->message : capability->status;
-    bytes_append_text(page->out, "not recorded (");
-    text_escape(page->out, why, strlen(why));
-    bytes_append_text(page->out, ")\n");
+    bytes_append_text(out, "not recorded (");
+    text_escape(out, why, strlen(why));
+    bytes_append_text(out, ")");
 }
 
 void page_incomplete(struct page *page, const char *feature, const char *what)
@@ -47,43 +47,80 @@ void page_incomplete(struct page *page, const char *feature, const char *what)
     const struct session_capability *capability = capability_find(page->analysis->model, feature);
     if (!capability || !capability->is_requested || is_collected(capability))
         return;
-    bytes_append_format(page->out, "   %s: ", what);
-    not_recorded(page, capability);
+    struct bytes line = {0};
+    bytes_append_format(&line, "%s: ", what);
+    not_recorded(&line, capability);
+    page_note(page, bytes_text(&line));
+    page->out->failed |= line.failed;
+    bytes_free(&line);
 }
 
 void page_missing(struct page *page, const char *title, const char *feature, const char *what)
 {
     const struct session_model *model = page->analysis->model;
     const struct session_capability *capability = capability_find(model, feature);
-    page_title(page, title);
-    bytes_append_text(page->out, "   ");
-    bool is_granted = !capability || is_collected(capability);
-    if (!page->analysis->has_kernel_engine) {
-        bool is_known = *model->job.engine;
-        bytes_append_text(page->out, "not recorded (");
-        if (is_known)
-            bytes_append_text(page->out, "engine ");
-        text_escape(page->out, is_known ? model->job.engine : "engine unknown",
-                    strlen(is_known ? model->job.engine : "engine unknown"));
-        if (is_known)
-            bytes_append_format(page->out, " has no %s", what);
-        bytes_append_text(page->out, ")\n");
+    struct bytes why = {0};
+    bool is_granted = !capability || is_collected(capability), is_known = *model->job.engine;
+    if (!page->analysis->has_kernel_engine && is_known) {
+        bytes_append_text(&why, "not recorded (engine ");
+        text_escape(&why, model->job.engine, strlen(model->job.engine));
+        bytes_append_format(&why, " has no %s)", what);
+    } else if (!page->analysis->has_kernel_engine) {
+        bytes_append_text(&why, "not recorded (engine unknown)");
     } else if (!is_granted) {
-        not_recorded(page, capability);
+        not_recorded(&why, capability);
     } else {
-        bytes_append_text(page->out, "none\n");
+        bytes_append_text(&why, "none");
     }
+    page_title_note(page, title, bytes_text(&why));
+    page->out->failed |= why.failed;
+    bytes_free(&why);
 }
 
-static void indent_append(struct bytes *out, size_t count)
+void page_indent(struct page *page, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        bytes_append_char(out, ' ');
+        bytes_append_char(page->out, ' ');
+}
+
+/* The word at text, together with the number's unit behind it: "1.32 s", "24.6 %". */
+static size_t word_size(const char *text)
+{
+    static const char units[] = " ns us ms s min h % B kB MB GB TB KiB MiB GiB kB/s MB/s GB/s TB/s MHz W J kJ °C ";
+    size_t size = strcspn(text, " ");
+    if (!size || text[size] != ' ' || text[size - 1] < '0' || text[size - 1] > '9')
+        return size;
+    size_t next = strcspn(text + size + 1, " .,;:)");
+    for (const char *at = units + 1; next && *at; at += strcspn(at, " ") + 1)
+        if (strcspn(at, " ") == next && !memcmp(at, text + size + 1, next))
+            return size + 1 + strcspn(text + size + 1, " ");
+    return size;
+}
+
+/* Words at column `at`, later lines indented; returns the column behind them. */
+static size_t words_append(struct page *page, size_t at, size_t indent, const char *text)
+{
+    for (bool is_first = true; *text; is_first = false) {
+        size_t size = word_size(text);
+        size_t width = text_columns(text, size);
+        if (!is_first && at + 1 + width > page->columns) {
+            bytes_append_char(page->out, '\n');
+            page_indent(page, indent);
+            at = indent;
+        } else if (!is_first) {
+            bytes_append_char(page->out, ' ');
+            at++;
+        }
+        bytes_append(page->out, text, size);
+        at += width;
+        text += size + (text[size] == ' ');
+    }
+    return at;
 }
 
 struct page_list page_list_start(struct page *page, size_t indent, const char *lead)
 {
-    indent_append(page->out, indent);
+    page_indent(page, indent);
     bytes_append_text(page->out, lead);
     size_t lead_columns = text_columns(lead, strlen(lead));
     return (struct page_list){page, indent + lead_columns, indent + lead_columns, 0};
@@ -103,14 +140,13 @@ void page_list_add(struct page_list *list, const char *format, ...)
     size_t width = text_columns(text, (size_t)size);
     if (list->count && list->at + 3 + width > list->page->columns) {
         bytes_append_char(list->page->out, '\n');
-        indent_append(list->page->out, list->indent);
+        page_indent(list->page, list->indent);
         list->at = list->indent;
     } else if (list->count) {
         bytes_append_text(list->page->out, " · ");
         list->at += 3;
     }
-    bytes_append(list->page->out, text, (size_t)size);
-    list->at += width;
+    list->at = words_append(list->page, list->at, list->indent + 2, text);
     list->count++;
     free(text);
 }
@@ -122,22 +158,22 @@ void page_list_end(struct page_list *list)
 
 void page_wrapped(struct page *page, size_t indent, const char *text)
 {
-    size_t at = indent;
-    for (bool is_first = true; *text; is_first = false) {
-        size_t size = strcspn(text, " ");
-        size_t width = text_columns(text, size);
-        if (!is_first && at + 1 + width > page->columns) {
-            bytes_append_char(page->out, '\n');
-            indent_append(page->out, indent);
-            at = indent;
-        } else if (!is_first) {
-            bytes_append_char(page->out, ' ');
-            at++;
-        }
-        bytes_append(page->out, text, size);
-        at += width;
-        text += size + (text[size] == ' ');
-    }
+    words_append(page, indent, indent, text);
+    bytes_append_char(page->out, '\n');
+}
+
+void page_note(struct page *page, const char *text)
+{
+    bytes_append_text(page->out, "   ");
+    words_append(page, 3, 5, text);
+    bytes_append_char(page->out, '\n');
+}
+
+void page_title_note(struct page *page, const char *title, const char *note)
+{
+    page_title(page, title);
+    bytes_append_text(page->out, "   ");
+    words_append(page, 1 + strlen(title) + 3, 3, note);
     bytes_append_char(page->out, '\n');
 }
 
@@ -146,8 +182,7 @@ void page_line(struct page *page, const char *lead, const char *text)
     struct bytes line = {0};
     bytes_append_text(&line, lead);
     text_escape(&line, text, strlen(text));
-    bytes_append_text(page->out, "   ");
-    page_wrapped(page, 5, bytes_text(&line));
+    page_note(page, bytes_text(&line));
     page->out->failed = page->out->failed || line.failed;
     bytes_free(&line);
 }
@@ -178,102 +213,4 @@ void page_refusals(struct page *page)
         page_line(page, bytes_text(&lead), capability->message);
         bytes_free(&lead);
     }
-}
-
-void table_cell_bytes(struct table *table, const char *text, size_t size)
-{
-    bytes_append(&table->text, text, size);
-    size_t end = table->text.size;
-    bytes_append(&table->ends, &end, sizeof end);
-}
-
-void table_cell(struct table *table, const char *text)
-{
-    table_cell_bytes(table, text, strlen(text));
-}
-
-struct cell_text {
-    const char *text;
-    size_t size, columns;
-};
-
-static struct cell_text cell_at(const struct table *table, size_t index)
-{
-    size_t from = 0, to;
-    if (index)
-        memcpy(&from, table->ends.data + (index - 1) * sizeof from, sizeof from);
-    memcpy(&to, table->ends.data + index * sizeof to, sizeof to);
-    const char *text = table->text.data ? table->text.data + from : "";
-    return (struct cell_text){text, to - from, text_columns(text, to - from)};
-}
-
-/* A kernel name that does not fit in its column even when shortened gets the next line to itself: cut
- * to a few columns, the names of generated kernels all look alike. */
-static void name_print(struct page *page, const struct cell_text *cell, size_t width)
-{
-    enum { next_line_indent = 6 };
-    struct bytes name = {0};
-    text_kernel_name(&name, cell->text, cell->size, width);
-    struct bytes roomy = {0};
-    text_kernel_name(&roomy, cell->text, cell->size, page->columns - next_line_indent);
-    if (text_columns(roomy.data, roomy.size) > width && page->columns > width + next_line_indent) {
-        while (page->out->size && page->out->data[page->out->size - 1] == ' ')
-            page->out->size--;
-        bytes_append_char(page->out, '\n');
-        indent_append(page->out, next_line_indent);
-        bytes_append(page->out, roomy.data, roomy.size);
-    } else {
-        bytes_append(page->out, name.data, name.size);
-    }
-    page->out->failed |= name.failed || roomy.failed;
-    bytes_free(&name);
-    bytes_free(&roomy);
-}
-
-static void row_print(const struct table *table, struct page *page, size_t row, const size_t *widths)
-{
-    bytes_append_text(page->out, "  ");
-    size_t pending = 0; /* blanks owed, so that no line ends in one */
-    for (unsigned column = 0; column < table->columns; column++) {
-        struct cell_text cell = cell_at(table, row * table->columns + column);
-        size_t width = widths[column], columns = cell.columns < width ? cell.columns : width;
-        bool is_left = table->left >> column & 1;
-        pending += column ? 2 : 1;
-        pending += is_left ? 0 : width - columns;
-        if (cell.size) {
-            indent_append(page->out, pending);
-            pending = 0;
-            if (cell.columns > width && table->has_kernel_names)
-                name_print(page, &cell, width);
-            else
-                text_cut(page->out, cell.text, cell.size, cell.columns > width ? width : 0);
-        } else {
-            pending += columns;
-        }
-        pending += is_left ? width - columns : 0;
-    }
-    bytes_append_char(page->out, '\n');
-}
-
-void table_print(struct table *table, struct page *page)
-{
-    size_t widths[table_columns_max] = {0}, used = 3, rows = 0;
-    if (!table->text.failed && !table->ends.failed)
-        rows = table->ends.size / sizeof(size_t) / table->columns;
-    else
-        page->out->failed = true;
-    for (size_t row = 0; row < rows; row++)
-        for (unsigned column = 0; column < table->columns; column++) {
-            size_t columns = cell_at(table, row * table->columns + column).columns;
-            widths[column] = columns > widths[column] ? columns : widths[column];
-        }
-    for (unsigned column = 0; column < table->columns; column++)
-        used += column == table->stretch ? (column ? 2 : 0) : widths[column] + (column ? 2 : 0);
-    size_t room = used + 12 < page->columns ? page->columns - used : 12;
-    if (!page->is_wide && widths[table->stretch] > room)
-        widths[table->stretch] = room;
-    for (size_t row = 0; row < rows; row++)
-        row_print(table, page, row, widths);
-    bytes_free(&table->text);
-    bytes_free(&table->ends);
 }

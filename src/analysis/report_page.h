@@ -5,6 +5,7 @@
 #define GPUFL_ANALYSIS_REPORT_PAGE_H
 
 #include "analysis/analysis.h"
+#include "analysis/metric_text.h"
 #include "analysis/quantity.h"
 #include "analysis/report.h"
 
@@ -40,20 +41,28 @@ struct page_list page_list_start(struct page *page, size_t indent, const char *l
 void page_list_add(struct page_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
 void page_list_end(struct page_list *list);
 void page_wrapped(struct page *page, size_t indent, const char *text); /* the first line is indented already */
-void page_line(struct page *page, const char *lead, const char *text); /* indented, wrapped; the text is escaped */
+void page_note(struct page *page, const char *text);                   /* a sentence of a section, indented, wrapped */
+void page_title_note(struct page *page, const char *title, const char *note); /* title and note on one line */
+void page_line(struct page *page, const char *lead, const char *text);        /* a note; the text is escaped */
+void page_indent(struct page *page, size_t count);
 
-/* Cells are appended row by row, `columns` of them; row 0 is the header. One column stretches and is cut to fit. */
+/* report_table.c. Cells are appended row by row, `columns` of them; row 0 is the header. One column stretches and is cut
+ * to fit; where that is not enough, columns are dropped. */
 enum { table_columns_max = 14 };
 struct table {
     unsigned columns, stretch;
-    unsigned left;         /* bit mask of left-aligned columns */
-    bool has_kernel_names; /* in the stretching column */
+    unsigned left;                         /* bit mask of left-aligned columns */
+    bool has_kernel_names;                 /* in the stretching column, which is the last one */
+    bool has_metric_names;                 /* in the stretching column */
+    unsigned char drop[table_columns_max]; /* columns that a narrow page lacks, the least important first; 0 ends */
     struct bytes text;
     struct bytes ends; /* size_t end offset of each cell in text */
 };
 void table_cell(struct table *table, const char *text);
 void table_cell_bytes(struct table *table, const char *text, size_t size);
+void table_heads(struct table *table, const char *const *texts);
 void table_print(struct table *table, struct page *page); /* and frees the cells */
+void table_free(struct table *table);
 
 /* report_header.c: what both `report` and `diff` say of a session first. lead: in front of the first line; with_session:
  * also the session's id. */
@@ -66,8 +75,9 @@ void section_time(struct page *page);
 void section_kernels(struct page *page);
 void section_scopes(struct page *page);
 /* report_stalls.c: pieces of text, escaped. */
-void page_path(struct bytes *out, const char *path);                 /* scope parts joined by " > " */
-void page_place(struct bytes *out, const char *file, uint32_t line); /* file.cu:12 */
+void page_path(struct bytes *out, const char *path); /* scope parts joined by " > " */
+/* file.cu:12; columns: the file's name is cut to fit, the line is not; 0: whole */
+void page_place(struct bytes *out, const char *file, uint32_t line, size_t columns);
 void page_function_name(struct bytes *out, const char *name, uint32_t function_id, size_t columns);
 /* report_stalls.c and report_deep.c: print nothing where the deep engines did not run. */
 void section_stalls(struct page *page);

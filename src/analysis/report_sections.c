@@ -5,18 +5,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { time_columns = 3 + 22 + 1 + 7 + 2 + 9, time_note_columns = 2 + 27 };
+
+/* The bars get what the other columns leave of the page; none on a narrow one. */
+static unsigned time_bar_cells(const struct page *page)
+{
+    enum { least = 6, most = 60, usual = 28, usual_columns = 100 };
+    if (page->columns >= usual_columns)
+        return page->columns - usual_columns > most - usual ? most : (unsigned)(page->columns - usual_columns) + usual;
+    if (page->columns < time_columns + time_note_columns + least)
+        return 0;
+    return (unsigned)(page->columns - time_columns - time_note_columns);
+}
+
 static void time_line(struct page *page, const char *label, int64_t ns, const char *note)
 {
-    enum { bar_cells = 28 };
+    unsigned cells = time_bar_cells(page);
     double fraction = page->analysis->wall_ns > 0 ? (double)ns / (double)page->analysis->wall_ns : 0;
     struct bytes bar = {0};
-    text_bar(&bar, fraction, bar_cells);
+    text_bar(&bar, fraction, cells);
     bytes_append_format(page->out, "   %-22s %7s  ", label, quantity_percent(fraction).text);
     bytes_append(page->out, bar.data, bar.size);
-    bytes_append_format(page->out, "%*s%9s", (int)(bar_cells - text_columns(bar.data, bar.size)), "",
+    bytes_append_format(page->out, "%*s%9s", (int)(cells - text_columns(bar.data, bar.size)), "",
                         quantity_time((double)ns).text);
+    bool is_beside = time_columns + cells + 2 + strlen(note) <= page->columns;
     if (*note)
-        bytes_append_format(page->out, "  %s", note);
+        bytes_append_format(page->out, is_beside ? "  %s" : "\n       %s", note);
     bytes_append_char(page->out, '\n');
     bytes_free(&bar);
 }
@@ -57,7 +71,8 @@ void section_time(struct page *page)
         return;
     }
     page_title(page, "WHERE THE TIME WENT");
-    bytes_append_format(page->out, "%52s\n", quantity_time((double)analysis->wall_ns).text);
+    bytes_append_format(page->out, "%*s\n", (int)(time_columns + time_bar_cells(page) - strlen(" WHERE THE TIME WENT")),
+                        quantity_time((double)analysis->wall_ns).text);
     if (!analysis->device_count)
         bytes_append_text(page->out, analysis->model->deep.untimed_count
                                          ? "   not known: kernel tracing was paused for counters\n"
@@ -130,10 +145,14 @@ static void kernel_totals(struct page *page)
     const struct analysis *analysis = page->analysis;
     uint64_t count = analysis->model->kernels.count;
     bool has_overlap = analysis->kernel_ns > kernel_run_ns(analysis);
-    bytes_append_format(page->out, "   %s execution%s of %zu kernel%s, %s%s\n", quantity_count(count).text,
+    struct bytes note = {0};
+    bytes_append_format(&note, "%s execution%s of %zu kernel%s, %s%s", quantity_count(count).text,
                         count == 1 ? "" : "s", analysis->hotspot_count, analysis->hotspot_count == 1 ? "" : "s",
                         quantity_time((double)analysis->kernel_ns).text,
                         has_overlap ? " added up (some ran side by side)" : "");
+    page_title_note(page, "KERNELS", bytes_text(&note));
+    page->out->failed |= note.failed;
+    bytes_free(&note);
 }
 
 void section_kernels(struct page *page)
@@ -148,13 +167,13 @@ void section_kernels(struct page *page)
         page_missing(page, "KERNELS", "kernel_events", "kernels");
         return;
     }
-    page_title(page, "KERNELS");
     kernel_totals(page);
     const char *const heads[] = {"total", "share", "calls", "mean", "median", "p90", "p99", "occupancy"};
     struct table table = {.columns = page->is_wide ? 11 : 9,
                           .stretch = page->is_wide ? 10 : 8,
                           .left = page->is_wide ? 3u << 9 : 1u << 8,
-                          .has_kernel_names = true};
+                          .has_kernel_names = true,
+                          .drop = {5, 3, 6, 7}};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         table_cell(&table, heads[i]);
     if (page->is_wide) {
@@ -243,9 +262,8 @@ void section_scopes(struct page *page)
     page_title(page, "SCOPES");
     bytes_append_char(page->out, '\n');
     const char *const heads[] = {"", "wall", "GPU", "GPU self", "calls", "per call", "kernels", "per iteration"};
-    struct table table = {.columns = has_benchmarks ? 8 : 7, .stretch = 0, .left = 1};
-    for (unsigned i = 0; i < table.columns; i++)
-        table_cell(&table, heads[i]);
+    struct table table = {.columns = has_benchmarks ? 8 : 7, .stretch = 0, .left = 1, .drop = {5, 3, 7, 4, 6}};
+    table_heads(&table, heads);
     size_t shown = 0, limit = page->is_wide ? SIZE_MAX : page->top * 3;
     for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN && shown < limit;
          at = scope_tree_next(analysis, at), shown++)
@@ -263,8 +281,8 @@ void section_scopes(struct page *page)
     if (shown < analysis->scope_count - 1)
         bytes_append_format(page->out, "   and %zu more (--wide shows all)\n", analysis->scope_count - 1 - shown);
     if (analysis->model->deep.untimed_count && session_has_kernel_times(analysis->model))
-        bytes_append_format(page->out, "   without the %s kernels that were launched while tracing was paused\n",
-                            quantity_count(analysis->model->deep.untimed_count).text);
+        page_line(page, "without the kernels that were counted, not timed: ",
+                  quantity_count(analysis->model->deep.untimed_count).text);
     if (analysis->kernel_ns > kernel_run_ns(analysis))
-        bytes_append_text(page->out, "   GPU adds up kernel durations; kernels that ran side by side count each\n");
+        page_note(page, "GPU adds up kernel durations; kernels that ran side by side count each");
 }

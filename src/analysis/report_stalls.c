@@ -78,22 +78,27 @@ static void samples_line(struct page *page)
     page_list_end(&list);
 }
 
+/* The bar gives way to the words. */
 static void kind_line(struct page *page, const struct stall_kind *kind, uint64_t samples)
 {
-    enum { name_columns = 20, bar_cells = 16, used = 3 + name_columns + 1 + 7 + 2 + bar_cells + 2 };
+    enum { name_columns = 19, words_columns = 48, used = 3 + name_columns + 1 + 7 + 2, bar_max = 16, bar_min = 5 };
     double fraction = of(samples, page->analysis->stalls.total.samples);
+    size_t cells = page->columns > used + 2 + words_columns ? page->columns - used - 2 - words_columns : 0;
+    cells = cells > bar_max ? bar_max : cells < bar_min ? 0 : cells;
     struct bytes name = {0}, bar = {0};
     text_cut(&name, kind->name, strlen(kind->name), name_columns);
-    text_bar(&bar, fraction, bar_cells);
+    text_bar(&bar, fraction, (unsigned)cells);
     bytes_append_format(page->out, "   %s%*s %7s", bytes_text(&name),
                         (int)(name_columns - text_columns(name.data, name.size)), "", quantity_percent(fraction).text);
     if (bar.size || *kind->words)
         bytes_append_format(page->out, "  %s", bytes_text(&bar));
     if (*kind->words) {
-        bytes_append_format(page->out, "%*s", (int)(bar_cells - text_columns(bar.data, bar.size) + 2), "");
-        text_cut(page->out, kind->words, strlen(kind->words), page->columns > used + 12 ? page->columns - used : 12);
+        size_t gap = cells ? cells - text_columns(bar.data, bar.size) + 2 : 0;
+        page_indent(page, gap);
+        page_wrapped(page, used + (cells ? cells + 2 : 0), kind->words);
+    } else {
+        bytes_append_char(page->out, '\n');
     }
-    bytes_append_char(page->out, '\n');
     bytes_free(&name);
     bytes_free(&bar);
 }
@@ -128,7 +133,7 @@ static void stall_text(struct bytes *out, const struct stalls *stalls, unsigned 
 static struct table profile_table(const struct page *page)
 {
     unsigned columns = page->is_wide ? 6 : 5;
-    return (struct table){.columns = columns, .stretch = columns - 1, .left = 7u << 3};
+    return (struct table){.columns = columns, .stretch = columns - 1, .left = 7u << 3, .drop = {2}};
 }
 
 static void profile_cells(struct table *table, const struct stalls *stalls, const struct stall_profile *profile)
@@ -249,20 +254,22 @@ static void no_sample_line(struct page *page)
     const struct session_model *model = page->analysis->model;
     const struct session_loss *failure = loss_find(model, "pc_sampling_failed");
     bool is_lost = has_lost_samples(model);
-    bytes_append_format(page->out, "   %s in %s of kernel time",
+    struct bytes line = {0};
+    bytes_append_format(&line, "%s in %s of kernel time",
                         is_lost   ? "all samples were lost"
                         : failure ? "no sample could be taken"
                                   : "no sample was taken",
                         quantity_time((double)page->analysis->kernel_ns).text);
     if (model->deep.sampling_count && model->deep.sampling[0].period_cycles != CELL_UNKNOWN)
-        bytes_append_format(page->out, " at one in %s cycles",
+        bytes_append_format(&line, " at one in %s cycles",
                             quantity_count((uint64_t)model->deep.sampling[0].period_cycles).text);
     if (is_lost)
-        bytes_append_text(page->out, "; a lower --pc-rate keeps some\n");
+        bytes_append_text(&line, "; a lower --pc-rate keeps some");
     else if (!failure)
-        bytes_append_text(page->out, "; a longer run or a higher --pc-rate takes some\n");
-    else
-        bytes_append_char(page->out, '\n');
+        bytes_append_text(&line, "; a longer run or a higher --pc-rate takes some");
+    page_note(page, bytes_text(&line));
+    page->out->failed |= line.failed;
+    bytes_free(&line);
     if (!is_lost && failure && *failure->cause)
         page_line(page, "because ", failure->cause);
 }
@@ -284,12 +291,14 @@ void section_stalls(struct page *page)
     scope_table(page);
 }
 
-void page_place(struct bytes *out, const char *file, uint32_t line)
+void page_place(struct bytes *out, const char *file, uint32_t line, size_t columns)
 {
     const char *slash = strrchr(file, '/');
+    char number[16];
+    size_t size = (size_t)snprintf(number, sizeof number, ":%u", line);
     file = slash && slash[1] ? slash + 1 : file;
-    text_escape(out, file, strlen(file));
-    bytes_append_format(out, ":%u", line);
+    text_cut(out, file, strlen(file), columns > size + 1 ? columns - size : 0);
+    bytes_append_text(out, number);
 }
 
 static int place_compare(const void *left, const void *right)
@@ -298,6 +307,30 @@ static int place_compare(const void *left, const void *right)
     if ((*a)->samples != (*b)->samples)
         return (*a)->samples > (*b)->samples ? -1 : 1;
     return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
+}
+
+/* Where it was inlined is on the next line if the instruction leaves no room for it: its line numbers are not cut. */
+static void instruction_line(struct page *page, const struct code_place *place, const char *share)
+{
+    enum { lead = 16 };
+    struct bytes text = {0}, caller = {0};
+    bytes_append_format(page->out, "     %9s  ", share);
+    bytes_append_format(&text, "%05x  %s", place->pc_offset, *place->sass ? place->sass : "(code not known)");
+    size_t columns = lead + text_columns(text.data, text.size);
+    text_cut(page->out, text.data, text.size, page->is_wide ? 0 : page->columns - lead);
+    if (*place->called_from) {
+        bytes_append_text(&caller, "inlined at ");
+        text_escape(&caller, place->called_from, strlen(place->called_from));
+        bool is_beside = page->is_wide || columns + 3 + text_columns(caller.data, caller.size) <= page->columns;
+        bytes_append_text(page->out, is_beside ? "   " : "\n");
+        page_indent(page, is_beside ? 0 : lead + 7);
+        page_wrapped(page, lead + 7, bytes_text(&caller));
+    } else {
+        bytes_append_char(page->out, '\n');
+    }
+    page->out->failed = page->out->failed || text.failed || caller.failed;
+    bytes_free(&text);
+    bytes_free(&caller);
 }
 
 /* The line's instructions, most samples first. */
@@ -315,52 +348,71 @@ static void instruction_lines(struct page *page, const struct hot_line *line)
     size_t limit = page->is_wide ? line->place_count : instructions_shown;
     for (size_t i = 0; i < line->place_count && i < limit && order[i]->samples; i++) {
         const struct code_place *place = order[i];
-        struct bytes text = {0};
-        bytes_append_format(page->out, "     %9s  ",
-                            quantity_percent(of(place->samples, analysis->stalls.total.samples)).text);
-        bytes_append_format(&text, "%05x  %s", place->pc_offset, *place->sass ? place->sass : "(code not known)");
-        if (*place->called_from)
-            bytes_append_format(&text, "   inlined at %s", place->called_from);
-        text_cut(page->out, text.data, text.size, page->is_wide ? 0 : page->columns - 16);
-        bytes_append_char(page->out, '\n');
-        page->out->failed = page->out->failed || text.failed;
-        bytes_free(&text);
+        instruction_line(page, place, quantity_percent(of(place->samples, analysis->stalls.total.samples)).text);
     }
     free(order);
 }
 
-static void hot_line_print(struct page *page, const struct hot_line *line)
+/* Place, function and as many reasons as fit, the first one if need be on the next line: neither place nor reason is
+ * cut. */
+static void hot_line_head(struct page *page, const struct hot_line *line, size_t lead)
 {
-    enum { name_columns = 40, lead = 12 };
+    enum { name_most = 40, name_least = 16 };
     const struct analysis *analysis = page->analysis;
     const struct hot_function *function = &analysis->code.functions[line->function];
-    struct bytes text = {0}, name = {0};
-    bytes_append_format(page->out, "   %7s  ",
-                        quantity_percent(of(line->samples, analysis->stalls.total.samples)).text);
-    page_function_name(&name, function->name, function->function_id, page->is_wide ? 0 : name_columns);
+    struct bytes text = {0}, reason = {0};
+    char offset[24] = "";
+    size_t room = page->columns - lead;
     if (line->line) {
-        page_place(&text, line->file, line->line);
-        bytes_append_format(&text, "  %s", bytes_text(&name));
+        page_place(&text, line->file, line->line, 0);
+        bytes_append_text(&text, "  ");
     } else {
-        bytes_append_format(&text, "%s + 0x%x", bytes_text(&name), analysis->code.places[line->place_first].pc_offset);
+        snprintf(offset, sizeof offset, " + 0x%x", analysis->code.places[line->place_first].pc_offset);
     }
+    size_t used = text_columns(text.data, text.size) + strlen(offset);
+    size_t name_room = room > used + name_least ? room - used : name_least;
+    name_room = name_room > name_most ? name_most : name_room;
+    page_function_name(&text, function->name, function->function_id, page->is_wide ? 0 : name_room);
+    bytes_append_text(&text, offset);
+    size_t at = text_columns(text.data, text.size);
+    bytes_append(page->out, text.data, text.size);
     for (unsigned i = 0; i < line->stall_count; i++) {
-        bytes_append_text(&text, i ? ", " : "  ");
-        stall_text(&text, &analysis->stalls, line->stalls[i].kind, of(line->stalls[i].samples, line->samples));
+        bytes_clear(&reason);
+        stall_text(&reason, &analysis->stalls, line->stalls[i].kind, of(line->stalls[i].samples, line->samples));
+        size_t width = 2 + text_columns(reason.data, reason.size);
+        bool has_room = page->is_wide || at + width <= room;
+        if (i && !has_room)
+            break;
+        if (!has_room) {
+            bytes_append_char(page->out, '\n');
+            page_indent(page, lead);
+            at = 0;
+        }
+        bytes_append_format(page->out, "%s%s", i ? ", " : has_room ? "  " : "", bytes_text(&reason));
+        at += width;
     }
-    text_cut(page->out, text.data, text.size, page->is_wide ? 0 : page->columns - lead);
+    page->out->failed |= text.failed || reason.failed;
+    bytes_free(&text);
+    bytes_free(&reason);
+}
+
+static void hot_line_print(struct page *page, const struct hot_line *line)
+{
+    enum { lead = 12 };
+    bytes_append_format(page->out, "   %7s  ",
+                        quantity_percent(of(line->samples, page->analysis->stalls.total.samples)).text);
+    hot_line_head(page, line, lead);
     bytes_append_char(page->out, '\n');
     if (line->source) {
         const char *source = line->source + strspn(line->source, " \t");
-        bytes_append_format(page->out, "%*s", lead, "");
-        bytes_clear(&text);
+        struct bytes text = {0};
+        page_indent(page, lead);
         text_cut(&text, source, strlen(source), page->is_wide ? 0 : page->columns - lead);
         page_styled(page, STYLE_DIM, bytes_text(&text));
         bytes_append_char(page->out, '\n');
+        page->out->failed |= text.failed;
+        bytes_free(&text);
     }
-    page->out->failed = page->out->failed || text.failed || name.failed;
-    bytes_free(&text);
-    bytes_free(&name);
     instruction_lines(page, line);
 }
 
@@ -381,15 +433,13 @@ static void code_problems(struct page *page, size_t shown)
         page_function_name(&text, function->name, function->function_id, 40);
         bytes_append_text(&text, ": ");
         text_escape(&text, function->problem, strlen(function->problem));
-        bytes_append_text(page->out, "   ");
-        page_wrapped(page, 5, bytes_text(&text));
+        page_note(page, bytes_text(&text));
         bytes_free(&text);
     }
     if (has_raw)
-        bytes_append_format(page->out, "   instructions are raw words: %s\n",
-                            code->lookup.effort == CODE_TOOLS
-                                ? "nvdisasm was not found; GPUFL_NVDISASM can name it"
-                                : "`gpufl report` shows their text where nvdisasm is installed");
+        page_line(page, "instructions are raw words: ",
+                  code->lookup.effort == CODE_TOOLS ? "nvdisasm was not found; GPUFL_NVDISASM can name it"
+                                                    : "`gpufl report` shows their text where nvdisasm is installed");
 }
 
 void section_code(struct page *page)

@@ -150,13 +150,14 @@ void section_system(struct page *page)
 void section_insights(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
-    page_title(page, "INSIGHTS");
     if (!analysis->insight_count) {
-        bytes_append_text(page->out, analysis->has_kernel_engine || analysis->system_count
-                                         ? "   none: no rule found anything in the recorded data\n"
-                                         : "   none: there is no data to judge\n");
+        page_title_note(page, "INSIGHTS",
+                        analysis->has_kernel_engine || analysis->system_count
+                            ? "none: no rule found anything in the recorded data"
+                            : "none: there is no data to judge");
         return;
     }
+    page_title(page, "INSIGHTS");
     bytes_append_char(page->out, '\n');
     for (size_t i = 0; i < analysis->insight_count && i < INSIGHTS_SHOWN; i++) {
         char number[32];
@@ -204,8 +205,7 @@ static void loss_lines(struct page *page)
         if (loss->is_gap) {
             text_escape(&line, loss->message, strlen(loss->message));
             bytes_append_text(&line, "; what ran meanwhile is not in the log");
-            bytes_append_text(page->out, "   ");
-            page_wrapped(page, 5, bytes_text(&line));
+            page_note(page, bytes_text(&line));
             continue;
         }
         if (loss->has_unknown_count && !loss->count)
@@ -231,8 +231,7 @@ static void loss_lines(struct page *page)
             bytes_append_text(&line, "; first cause: ");
             text_escape(&line, loss->cause, strlen(loss->cause));
         }
-        bytes_append_text(page->out, "   ");
-        page_wrapped(page, 5, bytes_text(&line));
+        page_note(page, bytes_text(&line));
     }
     if (session_lacks_end(model))
         bytes_append_text(page->out, "   how much of the end is missing is not known\n");
@@ -271,8 +270,7 @@ static void issue_lines(struct page *page)
         if (*issue->file)
             bytes_append_text(&line, ": ");
         text_escape(&line, issue->text, strlen(issue->text));
-        bytes_append_text(page->out, "   ");
-        page_wrapped(page, 5, bytes_text(&line));
+        page_note(page, bytes_text(&line));
     }
     if (skipped)
         bytes_append_format(page->out, "   and %zu more (gpufl verify lists all)\n", skipped);
@@ -338,8 +336,7 @@ static void engine_line(struct page *page)
         bytes_append_text(&line, ": ");
         text_escape(&line, refused->message, strlen(refused->message));
     }
-    bytes_append_text(page->out, "   ");
-    page_wrapped(page, 5, bytes_text(&line));
+    page_note(page, bytes_text(&line));
     page->out->failed = page->out->failed || line.failed;
     bytes_free(&line);
 }
@@ -352,13 +349,17 @@ static void clock_lines(struct page *page)
         int64_t step_ns = sync->wall_step_ns;
         if (step_ns == CELL_UNKNOWN || (step_ns <= 1000000 && step_ns >= -1000000))
             continue;
-        bytes_append_format(page->out, "   the wall clock was set %s by %s", step_ns < 0 ? "back" : "forward",
+        struct bytes line = {0};
+        bytes_append_format(&line, "the wall clock was set %s by %s", step_ns < 0 ? "back" : "forward",
                             quantity_time(step_ns < 0 ? -(double)step_ns : (double)step_ns).text);
         if (sync->is_continuous && model->first_ns != TIME_UNKNOWN && sync->wall_ns >= model->first_ns)
-            bytes_append_format(page->out, " after %s; all times are as if it had not been\n",
+            bytes_append_format(&line, " after %s; all times are as if it had not been",
                                 quantity_time((double)(sync->wall_ns - model->first_ns)).text);
         else
-            bytes_append_text(page->out, ": times across it do not compare\n");
+            bytes_append_text(&line, ": times before and after it cannot be compared");
+        page_note(page, bytes_text(&line));
+        page->out->failed |= line.failed;
+        bytes_free(&line);
     }
 }
 

@@ -51,9 +51,12 @@ struct slowdown_words slowdown_words(const struct analysis *analysis)
 
 struct page page_make(const struct analysis *analysis, const struct report_options *options, struct bytes *out)
 {
+    enum { columns_min = 40 };
     return (struct page){.out = out,
                          .analysis = analysis,
-                         .columns = options->columns > 40 ? (size_t)options->columns : 100,
+                         .columns = !options->columns                ? 100
+                                    : options->columns > columns_min ? (size_t)options->columns
+                                                                     : columns_min,
                          .top = options->top > 0 ? (size_t)options->top : 10,
                          .is_wide = options->is_wide,
                          .use_color = options->use_color};

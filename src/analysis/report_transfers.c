@@ -5,13 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { places_shown = 3, graphs_shown = 5 };
-
-static void heads(struct table *table, const char *const *texts)
-{
-    for (unsigned i = 0; i < table->columns; i++)
-        table_cell(table, texts[i]);
-}
+enum { places_shown = 3, graphs_shown = 5, sync_types = 5 };
 
 static void volume_row(struct table *table, const char *label, uint64_t bytes, int64_t ns, uint64_t calls)
 {
@@ -20,6 +14,23 @@ static void volume_row(struct table *table, const char *label, uint64_t bytes, i
     table_cell(table, quantity_time((double)ns).text);
     table_cell(table, ns > 0 ? quantity_rate((double)bytes * 1e9 / (double)ns).text : "–");
     table_cell(table, quantity_count(calls).text);
+}
+
+static bool memset_row(struct table *table, const struct memset_total *memsets)
+{
+    volume_row(table, "memset", memsets->bytes, memsets->total_ns, memsets->calls);
+    return true;
+}
+
+/* order: the indexes of `count` weights, the heaviest first. */
+static void order_make(unsigned *order, const int64_t *weights, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        unsigned at = i;
+        for (; at > 0 && weights[order[at - 1]] < weights[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
 }
 
 void section_copies(struct page *page)
@@ -33,8 +44,11 @@ void section_copies(struct page *page)
     bytes_append_char(page->out, '\n');
     static const char *const texts[] = {"", "bytes", "time", "throughput", "calls"};
     struct table table = {.columns = 5, .stretch = 0, .left = 1};
-    heads(&table, texts);
+    table_heads(&table, texts);
+    bool has_memsets = false;
     for (size_t i = 0; i < analysis->copy_group_count; i++) {
+        if (!has_memsets && analysis->memsets.total_ns > analysis->copies[i].total_ns)
+            has_memsets = memset_row(&table, &analysis->memsets);
         const struct copy_group *group = &analysis->copies[i];
         const char *kind = schema_word("copy_kind", group->copy_kind);
         const char *memory = group->memory_kind ? schema_word("memory_kind", group->memory_kind) : NULL;
@@ -45,8 +59,8 @@ void section_copies(struct page *page)
             snprintf(label, sizeof label, "kind %u", group->copy_kind);
         volume_row(&table, label, group->bytes, group->total_ns, group->calls);
     }
-    if (analysis->memsets.calls)
-        volume_row(&table, "memset", analysis->memsets.bytes, analysis->memsets.total_ns, analysis->memsets.calls);
+    if (!has_memsets && analysis->memsets.calls)
+        memset_row(&table, &analysis->memsets);
     table_print(&table, page);
     page_incomplete(page, "memcpy_activity", "other copies");
 }
@@ -105,9 +119,14 @@ void section_syncs(struct page *page)
     bytes_append_format(page->out, "   the host waited %s\n", quantity_time((double)analysis->host_wait_ns).text);
     static const char *const texts[] = {"", "total", "calls", "mean", "max"};
     struct table table = {.columns = 5, .stretch = 0, .left = 1};
-    heads(&table, texts);
-    for (unsigned type = 0; type < 5; type++) {
-        const struct sync_group *group = &analysis->syncs[type];
+    table_heads(&table, texts);
+    int64_t weights[sync_types];
+    unsigned order[sync_types];
+    for (unsigned type = 0; type < sync_types; type++)
+        weights[type] = analysis->syncs[type].total_ns;
+    order_make(order, weights, sync_types);
+    for (unsigned i = 0; i < sync_types; i++) {
+        const struct sync_group *group = &analysis->syncs[order[i]];
         if (!group->calls)
             continue;
         const char *word = schema_word("sync_type", group->sync_type);
@@ -129,9 +148,15 @@ void section_memory(struct page *page)
     page_title(page, "MEMORY");
     bytes_append_char(page->out, '\n');
     static const char *const texts[] = {"", "peak", "allocated", "allocs", "frees", "never freed"};
-    struct table table = {.columns = 6, .stretch = 0, .left = 1};
-    heads(&table, texts);
-    for (unsigned kind = 0; kind < 8; kind++) {
+    struct table table = {.columns = 6, .stretch = 0, .left = 1, .drop = {2, 4, 3}};
+    table_heads(&table, texts);
+    int64_t weights[MEMORY_KIND_COUNT];
+    unsigned order[MEMORY_KIND_COUNT];
+    for (unsigned kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        weights[kind] = (int64_t)(analysis->memory[kind].peak_bytes / 2); /* fits */
+    order_make(order, weights, MEMORY_KIND_COUNT);
+    for (unsigned i = 0; i < MEMORY_KIND_COUNT; i++) {
+        unsigned kind = order[i];
         const struct memory_group *group = &analysis->memory[kind];
         if (!group->allocs && !group->frees)
             continue;
@@ -158,7 +183,7 @@ void section_graphs(struct page *page)
     bytes_append_char(page->out, '\n');
     static const char *const texts[] = {"", "total", "launches", "mean", "nodes", "busy"};
     struct table table = {.columns = 6, .stretch = 0, .left = 1};
-    heads(&table, texts);
+    table_heads(&table, texts);
     for (size_t i = 0; i < analysis->graph_group_count && (page->is_wide || i < graphs_shown); i++) {
         const struct graph_group *group = &analysis->graphs[i];
         char label[32], nodes[32] = "–";

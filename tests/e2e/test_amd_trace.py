@@ -23,21 +23,21 @@ GOLDEN_REPORT = """
 
  METRICS OF KERNELS
    saxpy(float*) · 20 executions · amd_dispatch · 1 pass
-   mean  min  max  metric
-     16    2   30  GRBM_GUI_ACTIVE
-     32    4   60  SQ_WAVES
-    128   16  240  SQ_BUSY_CYCLES
-     48    6   90  SQ_INSTS_VALU
-     64    8  120  TCC_HIT_sum
-     80   10  150  TCC_MISS_sum
+          mean          min           max  metric
+     16 cycles     2 cycles     30 cycles  GRBM_GUI_ACTIVE
+      32 waves      4 waves      60 waves  SQ_WAVES
+    128 cycles    16 cycles    240 cycles  SQ_BUSY_CYCLES
+       48 inst       6 inst       90 inst  SQ_INSTS_VALU
+   64 requests   8 requests  120 requests  TCC_HIT_sum
+   80 requests  10 requests  150 requests  TCC_MISS_sum
    scale(float*) · 10 executions · amd_dispatch · 1 pass
-   mean  min  max  metric
-   14.5    1   28  GRBM_GUI_ACTIVE
-     29    2   56  SQ_WAVES
-    116    8  224  SQ_BUSY_CYCLES
-   43.5    3   84  SQ_INSTS_VALU
-     58    4  112  TCC_HIT_sum
-   72.5    5  140  TCC_MISS_sum
+            mean         min           max  metric
+     14.5 cycles     1 cycle     28 cycles  GRBM_GUI_ACTIVE
+        29 waves     2 waves      56 waves  SQ_WAVES
+      116 cycles    8 cycles    224 cycles  SQ_BUSY_CYCLES
+       43.5 inst      3 inst       84 inst  SQ_INSTS_VALU
+     58 requests  4 requests  112 requests  TCC_HIT_sum
+   72.5 requests  5 requests  140 requests  TCC_MISS_sum
 
  COPIES
          bytes    time  throughput  calls
