@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/recording.h"
 
-#include "analysis/report.h"
 #include "cli/command.h"
 #include "logfile/recovery.h"
 #include "logfile/session_dir.h"
@@ -76,7 +75,7 @@ static void swap_paths(struct session_list *list, size_t a, size_t b)
 }
 
 /* Its process goes on: one that the program started and did not wait for. */
-static bool is_being_written(const char *path)
+bool recording_is_written(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool is_held = fd >= 0 && session_lock_is_held(fd);
@@ -99,7 +98,7 @@ void recording_collect(struct recording *recording, const struct child_result *c
         if (list_has(&recording->before, found->paths[i]))
             continue;
         if (session_identity_read(found->paths[i], &identity, NULL) != GPUFL_OK) {
-            if (is_being_written(found->paths[i]))
+            if (recording_is_written(found->paths[i]))
                 snprintf(recording->begun, sizeof recording->begun, "%s", found->paths[i]);
             continue;
         }
@@ -118,24 +117,7 @@ void recording_collect(struct recording *recording, const struct child_result *c
         kept++;
     }
     found->count = kept;
-}
-
-void recording_print(const struct recording *recording)
-{
-    for (size_t i = 0; i < recording->found.count; i++) {
-        const char *path = recording->found.paths[i];
-        struct bytes headline = {0}, word = {0};
-        struct problem problem = {""};
-        shell_word_append(&word, path);
-        bool is_live = is_being_written(path);
-        if (report_headline(path, &headline, &problem) == GPUFL_OK)
-            fprintf(stderr, "gpufl: %s%s · %s · gpufl report %s\n", bytes_text(&headline),
-                    is_live ? " so far, still being written" : "", path, bytes_text(&word));
-        else
-            fprintf(stderr, "gpufl: recorded, but it cannot be read: %s\n", problem.text);
-        bytes_free(&headline);
-        bytes_free(&word);
-    }
+    recording->own_count = own;
 }
 
 void recording_free(struct recording *recording)

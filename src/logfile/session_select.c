@@ -4,6 +4,7 @@
 #include "logfile/session_dir.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,4 +205,18 @@ gpufl_status session_select_previous(const struct session_place *place, struct s
                     *place->name ? place->name : place->path, base);
     session_scan_free(&scan);
     return status;
+}
+
+void session_word(const struct session_place *place, char out[SESSION_PATH_SIZE])
+{
+    struct session_choice choice;
+    char wanted[PATH_MAX], found[PATH_MAX];
+    const char *slash = strrchr(place->path, '/');
+    snprintf(out, SESSION_PATH_SIZE, "%s", place->name);
+    if (!*place->name || !realpath(place->path, wanted))
+        snprintf(out, SESSION_PATH_SIZE, "%s", place->path);
+    else if (is_directory(out) || session_select(out, &choice, NULL) != GPUFL_OK ||
+             !realpath(choice.place.path, found) || strcmp(wanted, found) != 0)
+        snprintf(out, SESSION_PATH_SIZE, "%.*s/%s", slash ? (int)(slash - place->path) : 1, slash ? place->path : ".",
+                 place->name);
 }

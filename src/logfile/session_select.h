@@ -30,5 +30,7 @@ NODISCARD gpufl_status session_scan_choose(struct session_scan *scan, const char
 /* The last session of the same program that began before this one, in the same directory. */
 NODISCARD gpufl_status session_select_previous(const struct session_place *place, struct session_choice *choice,
                                                struct problem *problem);
+/* The shortest word that means this session here: its name, else DIR/name, else its path. */
+void session_word(const struct session_place *place, char out[SESSION_PATH_SIZE]);
 
 #endif
