@@ -123,7 +123,7 @@ async function pictures(address, byApp) {
 mkdirSync(OUTPUT, { recursive: true });
 const { address, end } = await demoStart();
 try {
-    for (const name of MORE) await promisify(execFile)(GPUFL, ["upload", join(SOURCE, name), "--url", address]);
+    for (const name of MORE) await promisify(execFile)(GPUFL, ["upload", join(SOURCE, name), "--server", address]);
     await pictures(address, await sessionsFind(address));
 } finally {
     await end();

@@ -183,7 +183,7 @@ gpufl_status agent_settings_read(struct agent_settings *settings, const struct a
         options->root_count = (size_t)arguments_texts(arguments, "root", options->roots, AGENT_ROOTS_MAX);
     set_text(&options->server_url, arguments, "server", "GPUFL_BACKEND_URL");
     set_text(&options->api_path, arguments, "api-path", "GPUFL_API_PATH");
-    set_text(&options->api_key_file, arguments, "api-key-file", NULL);
+    set_text(&options->api_key_file, arguments, "key-file", NULL);
     set_text(&options->state_dir, arguments, "state", NULL);
     set_text(&options->quarantine_dir, arguments, "quarantine", NULL);
     set_text(&options->listen, arguments, "listen", NULL);
@@ -193,7 +193,7 @@ gpufl_status agent_settings_read(struct agent_settings *settings, const struct a
     options->ca_file = environment_text("GPUFL_CA_FILE");
     options->spool_bytes_max = (uint64_t)arguments_number(arguments, "spool-bytes", (long)options->spool_bytes_max);
     options->rate_bytes_per_s = (uint64_t)arguments_number(arguments, "rate", (long)options->rate_bytes_per_s);
-    options->interval_ms = arguments_number(arguments, "interval-ms", (long)options->interval_ms);
+    options->interval_ms = arguments_number(arguments, "interval", (long)options->interval_ms);
     options->is_once = arguments_has(arguments, "once");
     if (!options->root_count)
         return problem_set(problem, GPUFL_E_INVALID, "nothing to watch: give --root DIR");

@@ -91,6 +91,26 @@ static gpufl_status missing_value(const struct option_info *option, struct probl
                        option->value_name ? option->value_name : "VALUE");
 }
 
+static const struct option_info *option_named(const struct option_info *options, const char *name, size_t size)
+{
+    while (options->name && (strlen(options->name) != size || memcmp(options->name, name, size) != 0))
+        options++;
+    return options->name ? options : NULL;
+}
+
+/* gpufl 1.0.0 spelled some options differently from command to command; scripts may still do so. */
+static const struct option_info *option_find(const struct option_info *options, const char *name, size_t size)
+{
+    static const struct {
+        const char *before, *now;
+    } renamed[] = {{"url", "server"}, {"api-key-file", "key-file"}, {"interval-ms", "interval"}};
+    const struct option_info *option = option_named(options, name, size);
+    for (size_t i = 0; !option && i < sizeof renamed / sizeof *renamed; i++)
+        if (strlen(renamed[i].before) == size && memcmp(renamed[i].before, name, size) == 0)
+            option = option_named(options, renamed[i].now, strlen(renamed[i].now));
+    return option;
+}
+
 /* --name, --name=VALUE or --name VALUE; *at moves on when the value is the next word. */
 static gpufl_status parse_long(struct arguments *arguments, char **argv, int *at, struct problem *problem)
 {
@@ -100,13 +120,10 @@ static gpufl_status parse_long(struct arguments *arguments, char **argv, int *at
         arguments->wants_help = true;
         return GPUFL_OK;
     }
-    size_t index = 0;
-    while (arguments->options[index].name &&
-           (strlen(arguments->options[index].name) != size || memcmp(arguments->options[index].name, given, size) != 0))
-        index++;
-    const struct option_info *option = &arguments->options[index];
-    if (!option->name)
+    const struct option_info *option = option_find(arguments->options, given, size);
+    if (!option)
         return unknown_long(arguments->options, given, size, problem);
+    size_t index = (size_t)(option - arguments->options);
     if (option->kind == OPTION_FLAG) {
         if (given[size] == '=')
             return problem_set(problem, GPUFL_E_INVALID, "--%s takes no value", option->name);

@@ -53,7 +53,7 @@ static const struct option_info disassemble_options[] = {
     {"timeout-ms", 0, OPTION_NUMBER, "N", "spend at most N ms on each session (default 60000)", NULL, 1, 86400000},
     {0}};
 static const struct option_info upload_options[] = {
-    {"url", 0, OPTION_TEXT, "URL", "server address (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
+    {"server", 0, OPTION_TEXT, "URL", "server address (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
     {"key-file", 0, OPTION_TEXT, "FILE", "read the API key from the first line of FILE (default: GPUFL_API_KEY)", NULL,
      0, 0},
     {"api-path", 0, OPTION_TEXT, "PATH", "path of the API on the server (default: GPUFL_API_PATH, /api/v1)", NULL, 0,
@@ -78,8 +78,8 @@ static const struct option_info monitor_options[] = {
 static const struct option_info agent_options[] = {
     {"root", 0, OPTION_TEXT, "DIR", "send the sessions below DIR (repeatable)", NULL, 0, 0},
     {"server", 0, OPTION_TEXT, "URL", "server address (default: GPUFL_BACKEND_URL)", NULL, 0, 0},
-    {"api-key-file", 0, OPTION_TEXT, "FILE", "read the API key from the first line of FILE (default: GPUFL_API_KEY)",
-     NULL, 0, 0},
+    {"key-file", 0, OPTION_TEXT, "FILE", "read the API key from the first line of FILE (default: GPUFL_API_KEY)", NULL,
+     0, 0},
     {"api-path", 0, OPTION_TEXT, "PATH", "path of the API on the server (default: GPUFL_API_PATH, /api/v1)", NULL, 0,
      0},
     {"config", 0, OPTION_TEXT, "FILE", "read settings from a JSON file; options override it", NULL, 0, 0},
@@ -90,7 +90,7 @@ static const struct option_info agent_options[] = {
     {"keep-days", 0, OPTION_NUMBER, "N", "delete acknowledged sessions after N days", NULL, 0, 36500},
     {"spool-bytes", 0, OPTION_NUMBER, "N", "delete the oldest sessions above N bytes in all", NULL, 1, LONG_MAX},
     {"rate", 0, OPTION_NUMBER, "N", "send at most N bytes per second", NULL, 1, LONG_MAX},
-    {"interval-ms", 0, OPTION_NUMBER, "N", "send new records every N ms (default 1000)", NULL, 10, 3600000},
+    {"interval", 'i', OPTION_NUMBER, "MS", "send new records every MS milliseconds (default 1000)", NULL, 10, 3600000},
     {"listen", 0, OPTION_TEXT, "ADDR", "serve the agent's /metrics and /healthz at ADDR", NULL, 0, 0},
     {"remote-config", 0, OPTION_TEXT, "NAME", "download configuration NAME from the server (GPUFL_REMOTE_CONFIG)", NULL,
      0, 0},
@@ -175,8 +175,8 @@ static const struct option_info doctor_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
     {0}};
 static const struct option_info cost_options[] = {
-    {"pairs", 'n', OPTION_NUMBER, "N", "run the program N times without and N times with recording (default 5)", NULL,
-     1, 100},
+    {"pairs", 0, OPTION_NUMBER, "N", "run the program N times without and N times with recording (default 5)", NULL, 1,
+     100},
     {"engine", 'e', OPTION_CHOICE, "ENGINE", "record with ENGINE (default Trace)", engines, 0, 0},
     {"stacks", 0, OPTION_FLAG, NULL, "record the CPU stack of each launch", NULL, 0, 0},
     {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
@@ -354,7 +354,7 @@ const struct command command_table[] = {
     {.name = "upload",
      .summary = "send finished sessions to a server",
      .usage = "[SESSION]",
-     .example = "gpufl upload ./train --url https://gpufl.example.com",
+     .example = "gpufl upload ./train --server https://gpufl.example.com",
      .about =
          "Sends one session (default: the last one recorded here), or every finished session of a directory, and waits for the server. What the server acknowledged "
          "is noted beside the session, so that a second run sends only the rest. The log files do not change.\n\n"
@@ -458,7 +458,7 @@ const struct command command_table[] = {
      .example = "gpufl demo",
      .about =
          "With a GPU, traces the shipped example program and reports it. Without one, reports a session recorded on "
-         "an NVIDIA H200 and says so on the first line.\n\n"
+         "an NVIDIA H200 and says so on the first line. If the live trace fails, it says so and reports that session too.\n\n"
          "Then starts `gpufl serve` on the loopback interface, sends the sessions there with `gpufl agent` and this "
          "host's metrics with `gpufl monitor`, checks that they arrived, prints the address and waits for Ctrl-C. "
          "All files are in one temporary directory, which is removed at the end. Without a terminal, or with CI "
@@ -483,10 +483,12 @@ const struct command command_table[] = {
      .operand_max = 1,
      .run = command_completion},
     {.name = "man",
-     .summary = "print a manual page",
+     .summary = "show a manual page",
      .usage = "[COMMAND]",
-     .example = "gpufl man trace | man -l -",
-     .about = "Prints the manual page of COMMAND, or of gpufl, as roff source.",
+     .example = "gpufl man trace",
+     .about =
+         "Shows the manual page of COMMAND, or of gpufl, in a pager: `man` formats it and starts MANPAGER, PAGER or "
+         "less. Prints roff source if standard output is not a terminal.",
      .options = no_options,
      .operand = "COMMAND",
      .operand_max = 1,

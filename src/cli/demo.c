@@ -9,6 +9,7 @@
 #include "driver/cuda.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -49,7 +50,8 @@ static int show_live(char *program, const char *dir, char *session)
     struct session_model *model = report_load("demo", session);
     if (!model)
         return EXIT_ENVIRONMENT;
-    code = print_report(model);
+    /* A trace without kernels (CUPTI refused, for example) shows nothing. */
+    code = model->kernels.count ? print_report(model) : EXIT_ENVIRONMENT;
     session_free(model);
     return code;
 }
@@ -140,7 +142,16 @@ int command_demo(int argc, char **argv)
     }
     if (!temporary_directory_make("demo", dir))
         return EXIT_ENVIRONMENT;
-    code = is_live ? show_live(program, dir, live) : show_recorded(recordings.paths[0], reason);
+    code = is_live ? show_live(program, dir, live) : EXIT_GOOD;
+    if (code != EXIT_GOOD && code != EXIT_SIGNAL_BASE + SIGINT && has_recording) {
+        printf("The live trace failed with status %d (see `gpufl doctor`); here is a recorded session instead.\n\n",
+               code);
+        is_live = false;
+        live[0] = '\0';
+        reason = "the live trace failed";
+    }
+    if (!is_live)
+        code = show_recorded(recordings.paths[0], reason);
     if (code == EXIT_GOOD && !arguments_has(&arguments, "no-server"))
         code = show_sessions(&arguments, &recordings, live, dir);
     temporary_directory_remove("demo", dir);

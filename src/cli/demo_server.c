@@ -138,8 +138,8 @@ static bool senders_start(struct demo *demo)
         problem_set(&demo->problem, GPUFL_E_IO, "%.300s: %s", monitored, strerror(errno));
         return false;
     }
-    const char *agent[8 + 2 * DEMO_SESSIONS_MAX + 1] = {"--server",      url,   "--state", state,
-                                                        "--interval-ms", "500", "--root",  monitored};
+    const char *agent[8 + 2 * DEMO_SESSIONS_MAX + 1] = {"--server",   url,   "--state", state,
+                                                        "--interval", "500", "--root",  monitored};
     size_t used = 8;
     for (size_t i = 0; i < request->session_count; i++) {
         agent[used++] = "--root";

@@ -156,8 +156,10 @@ int command_parse(const char *name, int argc, char **argv, struct arguments *arg
     }
     if (command->operand_max >= 0 && count > command->operand_max) {
         const char *extra = arguments->operands[command->operand_max];
-        if (command->operand_max)
+        if (command->operand_max == 1)
             command_error(name, "takes one %s; '%s' is one too many", command->operand, extra);
+        else if (command->operand_max)
+            command_error(name, "takes at most %d operands; '%s' is one too many", command->operand_max, extra);
         else
             command_error(name, "takes no operand, but got '%s'", extra);
         return EXIT_USAGE;

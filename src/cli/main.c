@@ -6,12 +6,25 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What other tools call these commands: perf record, nsys profile, docker run, cargo's and git's words. */
+static const char *command_for_habit(const char *word)
+{
+    static const struct {
+        const char *habit, *command;
+    } habits[] = {{"record", "trace"}, {"profile", "trace"}, {"run", "trace"},   {"open", "view"},
+                  {"list", "ls"},      {"compare", "diff"},  {"stats", "report"}};
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strcmp(word, habits[i].habit) == 0)
+            return habits[i].command;
+    return word;
+}
+
 /* The command, or NULL after saying that there is none and which one is near. */
 static const struct command *find_or_explain(const char *word)
 {
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         word = "version";
-    const struct command *command = command_find(word);
+    const struct command *command = command_find(command_for_habit(word));
     if (command)
         return command;
     const char *near = nearest_word(word, command_names());

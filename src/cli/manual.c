@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manual pages as roff, from the command table. */
+/* Manual pages from the command table: on a terminal in a pager, else as roff. */
 #include "base/environment.h"
 #include "cli/command.h"
+#include "cli/pager.h"
 
 #include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Text with the characters that roff would take for its own escaped. */
 static void put_text(const char *text)
@@ -111,23 +115,86 @@ static void print_main_page(void)
     fputs(".fi\n", stdout);
 }
 
+/* NULL: the page of gpufl itself. */
+static void print_page(const struct command *command)
+{
+    if (command)
+        print_command_page(command);
+    else
+        print_main_page();
+}
+
+/* Lines of at most 80 columns. */
+static void put_wrapped(const char *text)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t size = strcspn(text, " \n");
+        if (column && column + 1 + size > 80) {
+            putchar('\n');
+            column = 0;
+        }
+        column += (size_t)printf("%s%.*s", column ? " " : "", (int)size, text);
+        text += size;
+        if (*text == '\n') {
+            putchar('\n');
+            column = 0;
+        }
+        text += *text != '\0';
+    }
+    fputs("\n\n", stdout);
+}
+
+/* Where there is no `man`. */
+static void print_text(const struct command *command)
+{
+    if (!command) {
+        help_print(stdout);
+        return;
+    }
+    put_wrapped(command->about);
+    help_print_command(stdout, command);
+}
+
+/* `man` formats the page and starts MANPAGER, PAGER or less; without it, they show plain text. */
+static void show_page(const struct command *command)
+{
+    struct pager pager;
+    if (pager_start(&pager, (const char *const[]){"man", "-l", "-", NULL})) {
+        print_page(command);
+        pager_finish(&pager);
+        return;
+    }
+    static const char *const names[] = {"MANPAGER", "PAGER"};
+    static const char *const programs[] = {"less", "more"};
+    bool is_started = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !is_started; i++) {
+        const char *words = getenv(names[i]);
+        is_started = words && *words && pager_start(&pager, (const char *const[]){"sh", "-c", words, NULL});
+    }
+    for (size_t i = 0; i < sizeof programs / sizeof *programs && !is_started; i++)
+        is_started = pager_start(&pager, (const char *const[]){programs[i], NULL});
+    print_text(command);
+    if (is_started)
+        pager_finish(&pager);
+}
+
 int command_man(int argc, char **argv)
 {
     struct arguments arguments;
     int code = command_parse("man", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    if (!arguments.operand_count) {
-        print_main_page();
-        return EXIT_GOOD;
-    }
-    const struct command *command = command_find(arguments.operands[0]);
-    if (!command) {
+    const struct command *command = arguments.operand_count ? command_find(arguments.operands[0]) : NULL;
+    if (arguments.operand_count && !command) {
         const char *near = nearest_word(arguments.operands[0], command_names());
         command_error("man", "no command '%s'%s%s%s", arguments.operands[0], near ? "; did you mean '" : "",
                       near ? near : "", near ? "'?" : "");
         return EXIT_USAGE;
     }
-    print_command_page(command);
+    if (isatty(STDOUT_FILENO))
+        show_page(command);
+    else
+        print_page(command);
     return EXIT_GOOD;
 }

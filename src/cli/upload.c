@@ -109,7 +109,7 @@ void upload_after_trace(const char *dir, const char *url, bool is_quiet)
     options.api_path = getenv("GPUFL_API_PATH");
     struct bytes words = {0};
     shell_word_append(&words, dir);
-    bytes_append_text(&words, " --url ");
+    bytes_append_text(&words, " --server ");
     shell_word_append(&words, url);
     if (run(&options, &result) != GPUFL_OK)
         fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, bytes_text(&words));
@@ -129,7 +129,7 @@ int command_upload(int argc, char **argv)
     const char *key_file = arguments_text(&arguments, "key-file", NULL);
     gpufl_upload_options options = GPUFL_UPLOAD_OPTIONS_INIT;
     gpufl_upload_result result = {0};
-    options.backend_url = arguments_text(&arguments, "url", environment_text("GPUFL_BACKEND_URL"));
+    options.backend_url = arguments_text(&arguments, "server", environment_text("GPUFL_BACKEND_URL"));
     options.api_path = arguments_text(&arguments, "api-path", environment_text("GPUFL_API_PATH"));
     options.api_key = key_file ? key : environment_text("GPUFL_API_KEY");
     options.timeout_ms = (int32_t)arguments_number(&arguments, "timeout-ms", 0);
@@ -138,7 +138,7 @@ int command_upload(int argc, char **argv)
         result.success = 1;
         snprintf(result.message, sizeof result.message, "GPUFL_DISABLED is set; nothing was sent");
     } else if (!options.backend_url) {
-        command_error("upload", "no server: give --url URL, or set GPUFL_BACKEND_URL");
+        command_error("upload", "no server: give --server URL, or set GPUFL_BACKEND_URL");
         return EXIT_USAGE;
     } else {
         struct session_choice choice;

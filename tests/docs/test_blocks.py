@@ -62,7 +62,7 @@ class Runner(unittest.TestCase):
         )
         good = ("```sh\nexport WORD=two\ngpufl trace -q -- python train.py\n```\n"
                 "```console\n$ echo one $WORD three\none ... three\n$ gpufl verify train\ncomplete: ...\n...\n```\n"
-                "```sh\ngpufl serve --data ./data\ngpufl upload ./train --url http://127.0.0.1:8080\n```\n"
+                "```sh\ngpufl serve --data ./data\ngpufl upload ./train --server http://127.0.0.1:8080\n```\n"
                 "```cuda\n__global__ void f(float *x) { x[threadIdx.x] = 1; }\n"
                 "void g(float *x) { f<<<1, 32>>>(x); }\n```\n"
                 "<!-- status: 3 -->\n```sh\ngpufl report ./nowhere\n```\n")

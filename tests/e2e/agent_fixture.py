@@ -35,7 +35,7 @@ class AgentTest(UploadTest):
         return sessions(self.log)[-1]
 
     def command(self, server, *options, roots=None):
-        words = [GPUFL, "agent", "--server", server.url, "--state", self.state, "--interval-ms", 20]
+        words = [GPUFL, "agent", "--server", server.url, "--state", self.state, "--interval", 20]
         for root in roots or [self.log]:
             words += ["--root", root]
         return [str(word) for word in (*words, *options)]

@@ -144,7 +144,7 @@ class ServeTest(TestCase):
         return traced.sessions[-1]
 
     def upload(self, session, url, key=None, **variables):
-        return gpufl("upload", session, "--url", url, env=environment(GPUFL_API_KEY=key, **variables))
+        return gpufl("upload", session, "--server", url, env=environment(GPUFL_API_KEY=key, **variables))
 
     @staticmethod
     def entry(server, session_id):

@@ -248,10 +248,10 @@ class Answers(AgentTest):
         key_file.write_text("gpfl_old\n")
         with Server(lambda path: Reply(401)) as server:
             server.key = "gpfl_old"
-            self.assertEqual(self.once(server, "--api-key-file", key_file, key=None)[0].returncode, 3)
+            self.assertEqual(self.once(server, "--key-file", key_file, key=None)[0].returncode, 3)
             key_file.write_text(KEY + "\n")
             server.key, server.replies = KEY, []
-            self.assertEqual(self.once(server, "--api-key-file", key_file, key=None)[0].returncode, 0)
+            self.assertEqual(self.once(server, "--key-file", key_file, key=None)[0].returncode, 0)
             self.assert_arrived(server, session)
 
     def test_an_old_server_is_told_apart(self):

@@ -204,7 +204,7 @@ class Server(AmdCase):
             self.assertEqual(monitor.stop(), 0)
         session, = harness.sessions(self.log)
         with Serve(self.directory / "store") as server:
-            upload = harness.gpufl("upload", session, "--url", server.url)
+            upload = harness.gpufl("upload", session, "--server", server.url)
             self.assertEqual(upload.returncode, 0, upload.stdout + upload.stderr)
             hosts = server.get("/api/v1/hosts")["hosts"]
         gpus = {gpu["device"]: gpu for host in hosts for gpu in host["gpus"]}

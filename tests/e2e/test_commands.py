@@ -165,7 +165,82 @@ class Manual(TestCase):
             self.assertEqual((result.returncode, result.stderr), (0, ""), page.name)
 
 
+class Habits(TestCase):
+    def test_the_words_of_other_tools_run_the_command_that_is_meant(self):
+        for habit, command in (("record", "trace"), ("profile", "trace"), ("run", "trace"), ("open", "view"),
+                               ("list", "ls"), ("compare", "diff"), ("stats", "report")):
+            for words in ((habit, "--help"), ("help", habit)):
+                result = gpufl(*words)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(result.stdout.startswith(f"gpufl {command}: "), result.stdout)
+        self.assertEqual(gpufl("run", "--", "true").returncode, 0)
+        self.assertEqual(json.loads(gpufl("list", self.directory, "--json").stdout), [])
+
+    def test_one_thing_has_one_spelling_in_every_command(self):
+        options = {command: set(re.findall(r"--([a-z-]+)", gpufl(command, "--help").stdout)) for command in COMMANDS}
+        everywhere = set().union(*options.values())
+        for command in ("agent", "upload"):
+            self.assertLessEqual({"server", "key-file", "api-path"}, options[command])
+        for command in ("agent", "monitor", "top"):
+            self.assertIn("interval", options[command])
+        self.assertFalse(everywhere & {"url", "api-key-file", "interval-ms", "key", "api-key", "interval-s"}, everywhere)
+
+    def test_the_spellings_of_1_0_0_still_work(self):
+        for option in ("--server", "--url"):
+            result = gpufl("upload", self.directory, option, "ftp://host")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("'ftp://host' is not a server's address", result.stderr)
+        for old in ("--api-key-file", "--interval-ms"):
+            self.assertNotIn("no option", gpufl("agent", "--once", old, "1").stderr)
+
+    def test_letters_mean_the_same_option_in_every_command(self):
+        names = {}
+        for command in COMMANDS:
+            for letter, name in re.findall(r"^  -(\w), --([a-z-]+)", gpufl(command, "--help").stdout, re.M):
+                self.assertEqual(names.setdefault(letter, name), name, command)
+
+
 class Terminal(TestCase):
+    def on_terminal(self, *arguments, **variables):
+        """What a command prints on a terminal."""
+        primary, secondary = pty.openpty()
+        result = subprocess.run([GPUFL, *arguments], stdin=subprocess.DEVNULL, stdout=secondary,
+                                env=environment(**variables), check=False, timeout=20)
+        os.close(secondary)
+        text = b""
+        try:
+            while chunk := os.read(primary, 65536):
+                text += chunk
+        except OSError:  # the end of a terminal
+            pass
+        os.close(primary)
+        self.assertEqual(result.returncode, 0)
+        return text.decode()
+
+    @needs(shutil.which("man") and shutil.which("groff"), "man")
+    def test_a_manual_page_is_formatted_for_the_pager_of_the_environment(self):
+        for variable in ("MANPAGER", "PAGER"):
+            text = self.on_terminal("man", "trace", **{"MANPAGER": None, variable: "sed 's/^/| /'"})
+            self.assertRegex(text, r"(?m)^\| *GPUFL-TRACE\(1\)")
+            self.assertNotIn(".SH", text)
+
+    def test_without_man_the_pager_gets_plain_text(self):
+        tools = self.directory / "tools"
+        tools.mkdir()
+        for tool in ("sh", "sed", "cat"):
+            (tools / tool).symlink_to(shutil.which(tool))
+        (tools / "less").write_text("#!/bin/sh\nexec sed 's/^/less: /'\n")
+        (tools / "less").chmod(0o755)
+        paged = self.on_terminal("man", "ls", PATH=tools, MANPAGER="sed 's/^/| /'")
+        self.assertRegex(paged, r"^\| Lists the sessions in DIR")
+        self.assertLessEqual(max(map(len, paged.splitlines())), 102)
+        self.assertRegex(self.on_terminal("man", PATH=tools, MANPAGER=None, PAGER=None), r"^less: gpufl records ")
+        (tools / "less").unlink()
+        self.assertRegex(self.on_terminal("man", "ls", PATH=tools, MANPAGER=None, PAGER=None), r"^Lists the sessions")
+
+    def test_a_pipe_gets_the_page_as_roff(self):
+        self.assertTrue(gpufl("man", "trace", env=environment(MANPAGER="false")).stdout.startswith(".TH GPUFL-TRACE 1"))
+
     def test_help_on_a_terminal_has_no_colour(self):
         primary, secondary = pty.openpty()
         result = subprocess.run([GPUFL], stdout=secondary, env=environment(), check=False, timeout=20)

@@ -86,7 +86,7 @@ class Cost(TestCase):
         self.assertEqual(list(self.directory.iterdir()), [], "nothing is left behind")
 
     def test_in_words(self):
-        result = self.cost("-n", "1", "--engine", "Monitor", "--", FAKE_APP)
+        result = self.cost("--pairs", "1", "--engine", "Monitor", "--", FAKE_APP)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"recorded with Monitor .*\(medians of 1 pairs?\)\nslowed down by -?[0-9.]+ % ")
 

@@ -121,6 +121,22 @@ class Demo(TestCase):
         self.assertRegex(result.stdout, r"live     \S+: CPU, memory and 1 GPU, sampled every second")
         self.assert_nothing_left()
 
+    def test_a_live_trace_that_fails_or_has_no_kernels_gives_way_to_the_recorded_session(self):
+        root = self.installation()
+        (root / "share/gpufl/examples").symlink_to(SOURCE / "examples")
+        program = root / "bin/gpufl-demo-app"
+        for text, status in ((f"'{FAKE_APP}' --launches 5; exit 7", 7), ("exit 0", 3)):
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+            result = run(root / "bin/gpufl", "demo", "--no-server", env=environment(TMPDIR=self.temporary))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            lines = [line for line in result.stdout.splitlines() if line and not line.startswith("kernels=")]
+            self.assertEqual(lines[1], f"The live trace failed with status {status} (see `gpufl doctor`); here is a "
+                                       "recorded session instead.")
+            self.assertTrue(lines[2].startswith("A recording, not this machine (the live trace failed): "), lines[2])
+            self.assertIn("146,100 kernels", result.stdout)
+        self.assert_nothing_left()
+
     def test_every_recorded_session_is_in_the_server(self):
         recorded = self.installation() / "share/gpufl/examples/recorded"
         recorded.mkdir(parents=True)

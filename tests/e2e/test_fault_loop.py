@@ -97,7 +97,7 @@ class FaultLoop(TestCase):
 
     def agent_command(self, url, *options):
         return [str(word) for word in (GPUFL, "agent", "--server", url, "--root", self.log, "--state", self.state,
-                                       "--interval-ms", 20, *self.agent_options, *options)]
+                                       "--interval", 20, *self.agent_options, *options)]
 
     def count_end(self, who, code):
         """Whoever finds no room when it starts says so and ends; any other end but ours is a defect."""

@@ -41,8 +41,8 @@ class FlowTest(TestCase):
 
     def agent_command(self, server, *options):
         name = server.data.name
-        words = (GPUFL, "agent", "--server", server.url, "--root", self.log, "--interval-ms", 20,
-                 "--state", self.directory / f"{name}.state", "--api-key-file", self.directory / f"{name}.key",
+        words = (GPUFL, "agent", "--server", server.url, "--root", self.log, "--interval", 20,
+                 "--state", self.directory / f"{name}.state", "--key-file", self.directory / f"{name}.key",
                  *options)
         return [str(word) for word in words]
 

@@ -9,7 +9,7 @@ class ServedIsa(AmdCodeTest):
     def test_a_server_shows_isa_and_what_the_kernel_takes(self):
         self.disassemble(self.recorded)
         with Serve(self.directory / "data") as server:
-            result = gpufl("upload", self.session, "--url", server.url)
+            result = gpufl("upload", self.session, "--server", server.url)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             base = f"/api/v1/sessions/{self.session.name}/code"
             functions = server.get(base)["functions"]

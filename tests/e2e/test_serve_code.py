@@ -20,7 +20,7 @@ class ServedText(CodeTest):
         self.assertTrue(instructions[0xE0]["file"].endswith("vector_add.cu"))
 
     def send(self, session, url):
-        result = gpufl("upload", session, "--url", url)
+        result = gpufl("upload", session, "--server", url)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def ship(self, url):

@@ -209,7 +209,7 @@ class Keys(ServeTest):
                 body, headers = window([kernels("s")], "s")
                 answer = server.ask(STREAM, "POST", body[:-5], headers, key=secret)
                 self.assertEqual(answer.status, 422)
-                for arguments in (("upload", session, "--url", server.url), ("upload", session, "--url", other.url),
+                for arguments in (("upload", session, "--server", server.url), ("upload", session, "--server", other.url),
                                   ("agent", "--once", "--root", session.parent, "--server", other.url,
                                    "--state", self.directory / "state")):
                     result = gpufl(*arguments, env=environment(GPUFL_API_KEY=secret))

@@ -75,7 +75,7 @@ class OpenApi(ServeTest):
         for name in RECORDED:
             copy = self.directory / "recorded" / name.rsplit("/", 1)[1]
             shutil.copytree(SOURCE / name, copy, ignore=shutil.ignore_patterns(".gpufl-uploaded.json"))
-            result = gpufl("upload", copy, "--url", server.url)
+            result = gpufl("upload", copy, "--server", server.url)
             self.assertIn(result.returncode, (0, 1), result.stderr)
         answer = server.ask("/api/v1/configs/fast", "PUT", '{"engine":"Trace"}', {"Content-Type": "application/json"})
         self.assertEqual(answer.status, 200, answer.body)

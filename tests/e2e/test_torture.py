@@ -145,7 +145,7 @@ class Agent(ServeTest):
         expected = canonical(line for lines in Session(session).lines.values() for line in lines)
 
         def once(server, state, **variables):
-            process = begin(GPUFL, "agent", "--once", "--server", server.url, "--state", state, "--interval-ms", 20,
+            process = begin(GPUFL, "agent", "--once", "--server", server.url, "--state", state, "--interval", 20,
                             "--root", session.parent, GPUFL_API_KEY=KEY, **variables)
             return *finish(process, "the agent"), process.returncode
 

@@ -34,7 +34,7 @@ class UploadTest(TestCase):
         return sessions(traced.directory)[0]
 
     def upload(self, directory, url, *options, key=KEY, **variables):
-        return gpufl("upload", directory, "--url", url, *options, env=environment(GPUFL_API_KEY=key, **variables))
+        return gpufl("upload", directory, "--server", url, *options, env=environment(GPUFL_API_KEY=key, **variables))
 
     def upload_json(self, directory, url, *options, **variables):
         result = self.upload(directory, url, "--json", *options, **variables)
@@ -319,16 +319,16 @@ class Options(UploadTest):
 
     def test_wrong_servers_are_named(self):
         session = self.record()
-        self.check([session], "no server: give --url URL, or set GPUFL_BACKEND_URL")
-        self.check([session, "--url", "ftp://host"], "'ftp://host' is not a server's address")
-        self.check([session, "--url", "host only"], "'host only' is not a server's address")
-        self.check([session, "--url", "http://host/api/v1"], "belongs to api_path")
-        self.check([session, "--url", "http://host", "--api-path", "no slash"], "is not a path")
-        told = self.check([session, "--url", "http://me:secret@host"], "user name or password")
+        self.check([session], "no server: give --server URL, or set GPUFL_BACKEND_URL")
+        self.check([session, "--server", "ftp://host"], "'ftp://host' is not a server's address")
+        self.check([session, "--server", "host only"], "'host only' is not a server's address")
+        self.check([session, "--server", "http://host/api/v1"], "belongs to api_path")
+        self.check([session, "--server", "http://host", "--api-path", "no slash"], "is not a path")
+        told = self.check([session, "--server", "http://me:secret@host"], "user name or password")
         self.assertNotIn("secret", told)
-        told = self.check([session, "--url", "http://host"], "control character", GPUFL_API_KEY="bad\nX-Evil: 1")
+        told = self.check([session, "--server", "http://host"], "control character", GPUFL_API_KEY="bad\nX-Evil: 1")
         self.assertNotIn("Evil", told)
-        self.check([self.directory / "nowhere", "--url", "http://host"], "nowhere", code=3)
+        self.check([self.directory / "nowhere", "--server", "http://host"], "nowhere", code=3)
 
     def test_environment_names_server_key_and_path(self):
         session = self.record()
@@ -345,7 +345,7 @@ class Options(UploadTest):
         with Server(key="gpfl_from_file") as server:
             self.assertEqual(self.upload(session, server.url, "--key-file", file, key="gpfl_wrong").returncode, 0)
             self.assertEqual(server.breaches, [])
-        self.check([session, "--url", "http://host", "--key-file", self.directory / "none"], "key file", code=3)
+        self.check([session, "--server", "http://host", "--key-file", self.directory / "none"], "key file", code=3)
         self.assertNotIn("--key ", gpufl("upload", "--help").stdout)
 
     def test_without_a_key_none_is_sent(self):
@@ -388,7 +388,7 @@ class Installation(UploadTest):
         alone.parent.mkdir()
         shutil.copy(BUILD / "bin/gpufl", alone)
         self.assertEqual(run(alone, "version").returncode, 0)
-        result = run(alone, "upload", self.record(), "--url", "http://127.0.0.1:9")
+        result = run(alone, "upload", self.record(), "--server", "http://127.0.0.1:9")
         self.assertEqual(result.returncode, 3)
         self.assertIn("uploads need libgpufl-upload.so.1", result.stderr)
 
@@ -409,7 +409,7 @@ class AfterTrace(UploadTest):
                 self.assertEqual(traced.returncode, code)
                 self.assertEqual(len(traced.stderr.splitlines()), 1, traced.stderr)
                 self.assertIn("not uploaded", traced.stderr)
-                again = f"to try again: gpufl upload {traced.sessions[-1]} --url {server.url}\n"
+                again = f"to try again: gpufl upload {traced.sessions[-1]} --server {server.url}\n"
                 self.assertTrue(traced.stderr.endswith(again), traced.stderr)
                 self.assertNotIn(KEY, traced.stderr)
 

@@ -162,7 +162,7 @@ class Stacks(fixture.TestCase):
         self.assertEqual(files["work.py"], NESTED.splitlines())
         self.assertEqual(files[str(program)], program.read_text().splitlines())
         with Serve(self.directory / "data") as server:
-            result = harness.gpufl("upload", session, "--url", server.url)
+            result = harness.gpufl("upload", session, "--server", server.url)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             at = f"/api/v1/sessions/{session.name}/timeline"
             track = next(track for track in server.get(f"{at}/tracks")["tracks"] if track["kind"] == "kernels")

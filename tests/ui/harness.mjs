@@ -113,7 +113,7 @@ export class Server {
             const copy = join(this.directory, "sent", name);
             const isNote = (path) => basename(path).startsWith(".gpufl-");
             await cp(join(SOURCE, recordings[name] ?? `tests/golden/${name}`), copy, { recursive: true, filter: (path) => !isNote(path) });
-            await run(GPUFL, ["upload", copy, "--url", this.url], {
+            await run(GPUFL, ["upload", copy, "--server", this.url], {
                 env: { ...process.env, ...(this.key ? { GPUFL_API_KEY: this.key } : {}) },
             }).catch((error) => {
                 if (!/damaged line could not be sent/.test(error.stderr)) throw error; // the rest of it was
