@@ -211,7 +211,8 @@ static void user_time(struct session_overhead *overhead, const struct json_value
     const int64_t decade_ns = INT64_C(315576000) * 1000000000;
     const struct json_value *user = json_member(object, "user_ns"), *cost = json_member(object, "cupti_cost");
     for (int i = 0; i < USER_TIME_COUNT; i++)
-        overhead->user_ns[i] = bounded_ns(user, user_time_name((enum user_time)i), decade_ns, CELL_UNKNOWN);
+        overhead->user_ns[i] = bounded_ns(user, user_time_name((enum user_time)i), decade_ns,
+                                          user && i == USER_TIME_START ? 0 : CELL_UNKNOWN); /* as in older versions */
     const struct json_value *calls = json_member(object, "calls");
     for (int i = 0; i < RECORD_COST_COUNT; i++) /* cold launches were not told apart in older versions */
         overhead->record_cost_ns[i] = bounded_ns(cost, record_costs[i].name, RECORD_COST_NS_MAX,

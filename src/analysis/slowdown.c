@@ -6,10 +6,15 @@
 static const struct {
     const char *name, *words;
 } part_texts[SLOWDOWN_PART_COUNT] = {
-    [SLOWDOWN_CUPTI] = {"cupti_ns", "CUPTI"},          [SLOWDOWN_CALLBACKS] = {"callbacks_ns", "callbacks"},
-    [SLOWDOWN_STACKS] = {"stacks_ns", "stacks"},       [SLOWDOWN_GATE] = {"gate_ns", "held launches"},
-    [SLOWDOWN_REPLAY] = {"replay_ns", "replay"},       [SLOWDOWN_SWITCHES] = {"switches_ns", "engine switches"},
-    [SLOWDOWN_COUNTING] = {"counting_ns", "counting"}, [SLOWDOWN_SAMPLING] = {"sampling_ns", "PC sampling"},
+    [SLOWDOWN_CUPTI] = {"cupti_ns", "CUPTI"},
+    [SLOWDOWN_CALLBACKS] = {"callbacks_ns", "callbacks"},
+    [SLOWDOWN_STACKS] = {"stacks_ns", "stacks"},
+    [SLOWDOWN_GATE] = {"gate_ns", "held launches"},
+    [SLOWDOWN_REPLAY] = {"replay_ns", "replay"},
+    [SLOWDOWN_SWITCHES] = {"switches_ns", "engine switches"},
+    [SLOWDOWN_START] = {"start_ns", "start"},
+    [SLOWDOWN_COUNTING] = {"counting_ns", "counting"},
+    [SLOWDOWN_SAMPLING] = {"sampling_ns", "PC sampling"},
 };
 
 const char *slowdown_part_name(enum slowdown_part part)

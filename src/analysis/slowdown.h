@@ -17,6 +17,7 @@ enum slowdown_part {
     SLOWDOWN_GATE,
     SLOWDOWN_REPLAY,
     SLOWDOWN_SWITCHES,
+    SLOWDOWN_START,
     SLOWDOWN_COUNTING, /* calls that took longer while instructions were counted */
     SLOWDOWN_SAMPLING, /* and while PC samples were taken */
     SLOWDOWN_PART_COUNT

@@ -26,7 +26,7 @@ uint64_t user_time_ticks(enum user_time purpose)
 
 const char *user_time_name(enum user_time purpose)
 {
-    static const char *const names[USER_TIME_COUNT] = {"callbacks", "stacks", "gate", "replay", "switches"};
+    static const char *const names[USER_TIME_COUNT] = {"callbacks", "stacks", "gate", "replay", "switches", "start"};
     return names[purpose];
 }
 

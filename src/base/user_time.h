@@ -12,6 +12,7 @@ enum user_time {
     USER_TIME_GATE,      /* held at the launch gate while an engine switches */
     USER_TIME_REPLAY,    /* launches that are replayed for counters, from entry to exit */
     USER_TIME_SWITCHES,  /* starting an engine on a context, and range counters at scope edges */
+    USER_TIME_START,     /* loading and starting the GPU's libraries for the session */
     USER_TIME_COUNT
 };
 enum { USER_TIME_SAMPLED_ONE_IN = 64 }; /* callbacks: timing each would cost a tenth of what it measures */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/stages.h"
+#include "base/user_time.h"
 #include "driver/cuda.h"
 #include "driver/library.h"
 #include "sdk/session_mutex.h"
@@ -58,6 +59,8 @@ static bool run_bounded(struct start *start, uint32_t limit_ms, bool is_injected
     return !start->call;
 }
 
+static uint64_t sampler_ticks; /* under the session's mutex: the collector, which sums up, is made after the sampler */
+
 static void make_sampler(struct start *start)
 {
     struct system_sampler *sampler = NULL;
@@ -73,6 +76,8 @@ gpufl_status bounded_start_sampler(struct system_sampler **out, const struct sys
 {
     enum { tries = 2 }; /* with NVML, and without */
     struct start start = {.run = make_sampler, .sampler_options = options};
+    clock_setup(NULL);
+    uint64_t start_ticks = clock_ticks();
     for (int i = 0; i < tries; i++) {
         start.described = (struct bytes){0};
         if (run_bounded(&start, limit_ms, is_injected))
@@ -82,6 +87,7 @@ gpufl_status bounded_start_sampler(struct system_sampler **out, const struct sys
         start.status = GPUFL_E_NOT_RUNNING;
         start.sampler = NULL;
     }
+    sampler_ticks = clock_ticks() - start_ticks;
     *out = start.sampler;
     *described = start.described;
     *gpu_problem = start.gpu_problem;
@@ -107,6 +113,7 @@ static gpufl_status not_returned(const struct start *start, uint32_t limit_ms, s
 void bounded_start_trace(struct collector *collector, uint32_t limit_ms, bool is_injected, struct trace_grant *grant)
 {
     struct start start = {.run = trace_cupti, .collector = collector, .grant = grant};
+    uint64_t start_ticks = clock_ticks();
     if (!run_bounded(&start, limit_ms, is_injected)) {
         collector_drop_cupti(collector);
         grant->status = not_returned(&start, limit_ms, &grant->problem);
@@ -117,4 +124,5 @@ void bounded_start_trace(struct collector *collector, uint32_t limit_ms, bool is
         grant->amd.is_tried = true;
         grant->amd.status = not_returned(&start, limit_ms, &grant->amd.problem);
     }
+    user_time_add(USER_TIME_START, clock_ticks() - start_ticks + sampler_ticks);
 }

@@ -37,7 +37,7 @@ const struct api_schema api_elements[] = {
     {"Slowdown",
      "how much longer the program took because it was recorded: an estimate, with its parts of the wall time",
      "fraction:n is_least:b is_default_cost:b cupti_ns:i callbacks_ns:i stacks_ns:i gate_ns:i replay_ns:i switches_ns:i "
-     "counting_ns:i sampling_ns:i"},
+     "start_ns:i counting_ns:i sampling_ns:i"},
     {"DeviceTime", "parts of one GPU's wall time",
      "device:i? busy_ns:i? kernel_ns:i? memsets_only_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? "
      "wait_sync_ns:i? queued_ns:i? no_work_ns:i? unknown_ns:i?"},

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bench_table import BenchTable
 from line_check import differences, gpufl_lines, nvdisasm_lines
 from session_log import busy_s, cosine, distribution, losses, pc_samples, rows_of, selected_engine
+from slowdown_check import BELOW_NOISE, DOES_NOT_HOLD, HOLDS, difference, judge
 
 NVDISASM = """
 //--------------------- .text.one          --------------------------
@@ -107,6 +108,25 @@ class Figures(unittest.TestCase):
 
     def test_busy_time_counts_overlaps_once(self):
         self.assertEqual(busy_s([(5, 10), (0, 6), (20, 30), (22, 24)]), 20e-9)
+
+
+class Slowdown(unittest.TestCase):
+    def test_a_report_within_a_third_of_what_is_measured_holds(self):
+        longer_s, error_s = difference([1.0, 1.1, 0.9, 1.0], [1.2, 1.3, 1.1, 1.2])
+        self.assertAlmostEqual(longer_s, 0.8)
+        self.assertLess(error_s, 1e-9)
+        self.assertEqual(judge(4, longer_s, error_s, 0.26)[0], HOLDS)
+        self.assertEqual(judge(4, longer_s, error_s, 0.14)[0], HOLDS)
+        self.assertEqual(judge(4, longer_s, error_s, 0.27)[0], DOES_NOT_HOLD)
+        self.assertEqual(judge(4, longer_s, error_s, 0.13)[0], DOES_NOT_HOLD)
+
+    def test_what_is_below_noise_is_not_judged_but_bounded(self):
+        longer_s, error_s = difference([1.0, 1.0, 1.0, 1.0], [1.1, 0.9, 1.05, 0.95])
+        self.assertAlmostEqual(error_s, 2 * 0.0912870929)
+        self.assertEqual(judge(4, longer_s, error_s, 0.002)[0], BELOW_NOISE)
+        self.assertEqual(judge(4, longer_s, error_s, 0.1)[0], DOES_NOT_HOLD)
+        self.assertEqual(judge(4, -0.01, 0.004, 0.01)[0], DOES_NOT_HOLD)
+        self.assertEqual(judge(4, *difference([1.0], [1.5]), 0.5)[0], BELOW_NOISE)
 
 
 class Programs(unittest.TestCase):
