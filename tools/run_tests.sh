@@ -118,18 +118,20 @@ node_step() {
     return 1
 }
 
-# The lock file must not say where packages come from.
-lock_is_portable() {
-    ! grep -n '"resolved"' web/package-lock.json
+# Lock files must not say where packages come from.
+locks_are_portable() {
+    ! grep -n '"resolved"' web/package-lock.json tests/*/package-lock.json
 }
 
 section_web() {
-    step "web: the lock file names no host" lock_is_portable &&
+    step "web: lock files name no host" locks_are_portable &&
         step "web: the committed bundle is up to date" tools/build_dashboard.sh --check &&
         step "web: the server" tools/build.sh all gpufl_cli gpufl_server_so gpufl_upload_so &&
         step "web: types" npm --prefix web run check &&
         step "web: logic" npm --prefix web test &&
         step "web: size" node web/tools/bundle-size.mjs web/dist &&
+        step "web: the official MCP client" npm --prefix tests/mcp ci --no-audit --no-fund &&
+        node_step "web: MCP" tests/mcp/*.test.mjs &&
         node_step "web: browser" tests/ui/*.test.mjs
 }
 

@@ -117,7 +117,7 @@ class Protocol(TestCase):
                            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "9"}})
         self.assertEqual([answer["id"] for answer in answers], [1, 2])
 
-    def test_a_client_that_closes_its_end_is_no_error(self):
+    def test_a_client_may_close_its_end_at_any_time(self):
         process = subprocess.Popen([GPUFL, "mcp", self.directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=environment())
         process.stdout.close()
@@ -200,7 +200,7 @@ class Boundaries(TestCase):
 
 
 class Answers(TestCase):
-    def test_damage_is_told_with_its_place(self):
+    def test_damage_is_reported_with_its_place(self):
         session = pathlib.Path(self.directory) / "broken"
         shutil.copytree(GOLDEN / "trace", session)
         log = session / "device.log"
