@@ -26,7 +26,8 @@ import wheel_file
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # What building takes, and nothing else. Folders are taken whole.
 SOURCE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "docs/man", "docs/python.md",
-                "docs/cupti-python.md", "examples", "include", "packaging/cmake", "python", "schema", "src")
+                "docs/cupti-python.md", "examples", "include", "packaging/cmake", "python", "schema", "src",
+                "web/report")
 Settings = Optional[Dict[str, Any]]
 NEEDED = ("building takes CMake, a C and C++ compiler, binutils, static zstd and zlib, Python's headers and, for "
           "uploads, libcurl; on Debian: apt-get install cmake ninja-build gcc g++ binutils libzstd-dev zlib1g-dev "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report of one session, as text for people and as JSON for programs; both
- * show the same analysis. No state; any thread. */
+/* The report of one session, as text and as HTML for people and as JSON for
+ * programs; all show the same analysis. No state; any thread. */
 #ifndef GPUFL_ANALYSIS_REPORT_H
 #define GPUFL_ANALYSIS_REPORT_H
 
@@ -36,10 +36,13 @@ struct report_options {
     bool may_run_tools; /* nvdisasm, for instructions that the log holds as raw words; not in the profiled process */
 };
 
-/* Both append to out. */
+/* All append to out. */
 NODISCARD gpufl_status report_text(const struct session_model *model, const struct report_options *options,
                                    struct bytes *out);
 NODISCARD gpufl_status report_json(const struct session_model *model, const struct report_options *options,
+                                   struct bytes *out);
+/* One HTML document that needs nothing else: the text report's content and a timeline. report_html.c */
+NODISCARD gpufl_status report_html(const struct session_model *model, const struct report_options *options,
                                    struct bytes *out);
 /* A function's instructions with samples, counters and source lines. function: its name or a part of it; when several
  * match, GPUFL_E_INVALID and the problem lists them; none: GPUFL_E_NOT_FOUND. */

@@ -7,6 +7,10 @@
 void page_styled(struct page *page, enum page_style style, const char *text)
 {
     static const char *const codes[] = {"\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m"};
+    if (page->form == PAGE_MARKED) {
+        bytes_append_format(page->out, "%c%u%s%c", MARK_STYLE, (unsigned)style, text, MARK_STYLE_END);
+        return;
+    }
     if (page->use_color)
         bytes_append_text(page->out, codes[style]);
     bytes_append_text(page->out, text);
@@ -16,8 +20,25 @@ void page_styled(struct page *page, enum page_style style, const char *text)
 
 void page_title(struct page *page, const char *title)
 {
+    if (page->form == PAGE_MARKED) {
+        bytes_append_format(page->out, "%c%s%c", MARK_TITLE, title, MARK_TITLE_END);
+        return;
+    }
     bytes_append_text(page->out, "\n ");
     page_styled(page, STYLE_TITLE, title);
+}
+
+static void prose_mark(struct page *page)
+{
+    if (page->form == PAGE_MARKED)
+        bytes_append_char(page->out, MARK_PROSE);
+}
+
+void page_bar_row(struct page *page, const char *label, double fraction, const char *value, const char *note)
+{
+    double shown = fraction > 0 ? (fraction < 1 ? fraction : 1) : 0;
+    bytes_append_format(page->out, "%c%c%s%c%s%c%.0f%c%s%c%s\n", MARK_BARS, MARK_CELL, label, MARK_NUMBER,
+                        quantity_percent(fraction).text, MARK_BAR, 1000 * shown, MARK_NUMBER, value, MARK_CELL, note);
 }
 
 const struct session_capability *capability_find(const struct session_model *model, const char *feature)
@@ -120,6 +141,7 @@ static size_t words_append(struct page *page, size_t at, size_t indent, const ch
 
 struct page_list page_list_start(struct page *page, size_t indent, const char *lead)
 {
+    prose_mark(page);
     page_indent(page, indent);
     bytes_append_text(page->out, lead);
     size_t lead_columns = text_columns(lead, strlen(lead));
@@ -158,6 +180,7 @@ void page_list_end(struct page_list *list)
 
 void page_wrapped(struct page *page, size_t indent, const char *text)
 {
+    prose_mark(page);
     words_append(page, indent, indent, text);
     bytes_append_char(page->out, '\n');
 }
@@ -165,6 +188,7 @@ void page_wrapped(struct page *page, size_t indent, const char *text)
 void page_note(struct page *page, const char *text)
 {
     bytes_append_text(page->out, "   ");
+    prose_mark(page);
     words_append(page, 3, 5, text);
     bytes_append_char(page->out, '\n');
 }

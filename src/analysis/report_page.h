@@ -11,14 +11,37 @@
 
 enum { INSIGHTS_SHOWN = 8 }; /* the most valuable ones; the JSON report has all */
 
+/* PAGE_MARKED: the same texts without a layout. Titles, tables, bars and running text are marked by control characters,
+ * which no text of a session can contain because text_escape spells them out; report_html.c makes a page of it. */
+enum page_form { PAGE_TEXT, PAGE_MARKED };
+enum page_mark {
+    MARK_TITLE = 1, /* up to MARK_TITLE_END; the rest of the line belongs to the title */
+    MARK_TITLE_END,
+    MARK_TABLE, /* a line; then lines of MARK_ROW, the first one with headings; then MARK_TABLE_END */
+    MARK_TABLE_END,
+    MARK_BARS,       /* at the start of a row of a table of bars, which has no headings */
+    MARK_BAR,        /* a cell: parts per thousand follow */
+    MARK_PROSE,      /* somewhere in a line that may be wrapped */
+    MARK_WHOLE,      /* in a cell: the whole name follows what is shown of it */
+    MARK_STYLE = 14, /* a digit of enum page_style follows, then text up to MARK_STYLE_END */
+    MARK_STYLE_END,
+    MARK_NUMBER = 29, /* starts a cell that is aligned to the right */
+    MARK_ROW,
+    MARK_CELL /* starts any other cell */
+};
+
 struct page {
     struct bytes *out;
+    enum page_form form;
     const struct analysis *analysis;
     size_t columns, top;
     bool is_wide, use_color;
 };
 
 struct page page_make(const struct analysis *analysis, const struct report_options *options, struct bytes *out);
+
+/* Prints these sections (enum report_section; 0: all) in the report's order. report_text.c */
+void page_sections(struct page *page, unsigned sections);
 
 enum page_style { STYLE_TITLE, STYLE_DIM, STYLE_ALARM, STYLE_CAUTION };
 void page_styled(struct page *page, enum page_style style, const char *text);
@@ -40,6 +63,8 @@ struct page_list {
 struct page_list page_list_start(struct page *page, size_t indent, const char *lead);
 void page_list_add(struct page_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
 void page_list_end(struct page_list *list);
+/* One row of a table of bars. Marked form only: text has columns of its own. */
+void page_bar_row(struct page *page, const char *label, double fraction, const char *value, const char *note);
 void page_wrapped(struct page *page, size_t indent, const char *text); /* the first line is indented already */
 void page_note(struct page *page, const char *text);                   /* a sentence of a section, indented, wrapped */
 void page_title_note(struct page *page, const char *title, const char *note); /* title and note on one line */

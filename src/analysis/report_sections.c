@@ -23,6 +23,10 @@ static void time_line(struct page *page, const char *label, int64_t ns, const ch
     unsigned cells = time_bar_cells(page);
     double fraction = page->analysis->wall_ns > 0 ? (double)ns / (double)page->analysis->wall_ns : 0;
     struct bytes bar = {0};
+    if (page->form == PAGE_MARKED) {
+        page_bar_row(page, label, fraction, quantity_time((double)ns).text, note);
+        return;
+    }
     text_bar(&bar, fraction, cells);
     bytes_append_format(page->out, "   %-22s %7s  ", label, quantity_percent(fraction).text);
     bytes_append(page->out, bar.data, bar.size);

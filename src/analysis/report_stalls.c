@@ -86,7 +86,12 @@ static void kind_line(struct page *page, const struct stall_kind *kind, uint64_t
     size_t cells = page->columns > used + 2 + words_columns ? page->columns - used - 2 - words_columns : 0;
     cells = cells > bar_max ? bar_max : cells < bar_min ? 0 : cells;
     struct bytes name = {0}, bar = {0};
-    text_cut(&name, kind->name, strlen(kind->name), name_columns);
+    text_cut(&name, kind->name, strlen(kind->name), page->form == PAGE_MARKED ? 0 : name_columns);
+    if (page->form == PAGE_MARKED) {
+        page_bar_row(page, bytes_text(&name), fraction, "", kind->words);
+        bytes_free(&name);
+        return;
+    }
     text_bar(&bar, fraction, (unsigned)cells);
     bytes_append_format(page->out, "   %s%*s %7s", bytes_text(&name),
                         (int)(name_columns - text_columns(name.data, name.size)), "", quantity_percent(fraction).text);
@@ -345,7 +350,7 @@ static void instruction_lines(struct page *page, const struct hot_line *line)
     for (size_t i = 0; i < line->place_count; i++)
         order[i] = &analysis->code.places[line->place_first + i];
     qsort(order, line->place_count, sizeof *order, place_compare);
-    size_t limit = page->is_wide ? line->place_count : instructions_shown;
+    size_t limit = page->is_wide && page->form == PAGE_TEXT ? line->place_count : instructions_shown;
     for (size_t i = 0; i < line->place_count && i < limit && order[i]->samples; i++) {
         const struct code_place *place = order[i];
         instruction_line(page, place, quantity_percent(of(place->samples, analysis->stalls.total.samples)).text);

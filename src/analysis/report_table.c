@@ -161,6 +161,38 @@ static void layout_fit(const struct table *table, const struct page *page, struc
     *stretch = *stretch > room ? room : *stretch;
 }
 
+/* A long kernel name is shown short, with the whole one behind it. */
+static void cell_mark(const struct table *table, struct page *page, size_t rows, size_t row, unsigned column)
+{
+    enum { name_columns = 80 };
+    struct cell_text cell = cell_at(table, row * table->columns + column);
+    bool is_left = column == table->stretch || table->left >> column & 1;
+    enum kernel_name_form form = KERNEL_NAME_CUT;
+    bytes_append_char(page->out, is_left ? MARK_CELL : MARK_NUMBER);
+    if (column == table->stretch && table->has_kernel_names && cell.columns > name_columns) {
+        while (form > KERNEL_NAME_WHOLE && is_ambiguous(table, page, rows, row, form, name_columns))
+            form--;
+        text_kernel_name_as(page->out, cell.text, cell.size, form, name_columns);
+        bytes_append_char(page->out, MARK_WHOLE);
+    }
+    text_cut(page->out, cell.text, cell.size, 0);
+}
+
+/* The stretching column, which has the names, comes first: it stays in sight where the page is narrow. */
+static void table_mark(const struct table *table, struct page *page, size_t rows)
+{
+    bytes_append_format(page->out, "%c\n", MARK_TABLE);
+    for (size_t row = 0; row < rows; row++) {
+        bytes_append_char(page->out, MARK_ROW);
+        cell_mark(table, page, rows, row, table->stretch);
+        for (unsigned column = 0; column < table->columns; column++)
+            if (column != table->stretch)
+                cell_mark(table, page, rows, row, column);
+        bytes_append_char(page->out, '\n');
+    }
+    bytes_append_format(page->out, "%c\n", MARK_TABLE_END);
+}
+
 void table_print(struct table *table, struct page *page)
 {
     struct layout layout = {.rows = 0};
@@ -175,7 +207,9 @@ void table_print(struct table *table, struct page *page)
         }
     if (!page->is_wide)
         layout_fit(table, page, &layout);
-    for (size_t row = 0; row < layout.rows; row++)
+    if (page->form == PAGE_MARKED)
+        table_mark(table, page, layout.rows);
+    for (size_t row = 0; row < layout.rows && page->form == PAGE_TEXT; row++)
         row_print(table, page, row, &layout);
     table_free(table);
 }

@@ -62,22 +62,27 @@ struct page page_make(const struct analysis *analysis, const struct report_optio
                          .use_color = options->use_color};
 }
 
-gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
+void page_sections(struct page *page, unsigned sections)
 {
     /* In the order of enum report_section. */
-    static void (*const sections[])(struct page *) = {
+    static void (*const all[])(struct page *) = {
         section_header,   section_time,    section_kernels, section_scopes,   section_stalls, section_code,
         section_counters, section_metrics, section_pm,      section_sources,  section_copies, section_syncs,
         section_memory,   section_graphs,  section_system,  section_insights, section_losses,
     };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!sections || sections & 1u << i)
+            all[i](page);
+}
+
+gpufl_status report_text(const struct session_model *model, const struct report_options *options, struct bytes *out)
+{
     struct analysis analysis;
     gpufl_status status = analysis_make_with(&analysis, model, options->may_run_tools ? CODE_TOOLS : CODE_STORED);
     if (status != GPUFL_OK)
         return status;
     struct page page = page_make(&analysis, options, out);
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (!options->sections || options->sections & 1u << i)
-            sections[i](&page);
+    page_sections(&page, options->sections);
     analysis_free(&analysis);
     return out->failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
 }

@@ -123,6 +123,7 @@ static const struct option_info serve_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "keys, backup, check, audit: print as JSON", NULL, 0, 0},
     {0}};
 static const struct option_info report_options[] = {
+    {"html", 0, OPTION_TEXT, "FILE", "write one self-contained HTML file with a timeline", NULL, 0, 0},
     {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
     {"top", 0, OPTION_NUMBER, "N", "print N rows per table (default 10)", NULL, 1, 100000},
     {"wide", 0, OPTION_FLAG, NULL, "print names in full", NULL, 0, 0},
@@ -240,6 +241,7 @@ const struct command command_table[] = {
          "Prints time, kernels, scopes, copies, system metrics and losses of one session, and what the deep engines "
          "recorded: stalls, hot lines, counters and metrics. Without SESSION, reports the last session recorded "
          "here; `gpufl ls` lists sessions and says what SESSION can be.\n\n"
+         "--html writes the same as one HTML file that loads nothing, with a zoomable timeline, and 50 rows per table. "
          "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. "
          "Instructions are disassembled if nvdisasm (for AMD: llvm-objdump) is found, or else shown as raw words.",
      .options = report_options,

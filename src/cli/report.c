@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NO_TERMINAL = -1 };
+enum { NO_TERMINAL = -1, HTML_TOP = 50 /* rows per table */ };
 
 struct session_model *report_load(const char *command, const char *word)
 {
@@ -78,6 +78,8 @@ static bool report_write(const struct session_model *model, const struct argumen
     gpufl_status status;
     if (function)
         status = report_code(model, function, options, text, &problem);
+    else if (arguments_has(arguments, "html"))
+        status = report_html(model, options, text);
     else if (arguments_has(arguments, "json"))
         status = report_json(model, options, text);
     else
@@ -87,24 +89,39 @@ static bool report_write(const struct session_model *model, const struct argumen
     return status == GPUFL_OK;
 }
 
+/* False: options that exclude each other, which is printed. */
+static bool usage_check(const struct arguments *arguments)
+{
+    static const char *const with_html[] = {"json", "code", "output"};
+    if (arguments_has(arguments, "code") && arguments_has(arguments, "json")) {
+        command_error("report", "--code prints text only; --json holds the same instructions under deep.lines");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof with_html / sizeof *with_html; i++)
+        if (arguments_has(arguments, "html") && arguments_has(arguments, with_html[i])) {
+            command_error("report", "--html and --%s exclude each other", with_html[i]);
+            return false;
+        }
+    return true;
+}
+
 int command_report(int argc, char **argv)
 {
     struct arguments arguments;
     int code = command_parse("report", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    if (arguments_has(&arguments, "code") && arguments_has(&arguments, "json")) {
-        command_error("report", "--code prints text only; --json holds the same instructions under deep.lines");
+    if (!usage_check(&arguments))
         return EXIT_USAGE;
-    }
-    const char *file = arguments_text(&arguments, "output", NULL);
+    const char *html = arguments_text(&arguments, "html", NULL);
+    const char *file = html ? html : arguments_text(&arguments, "output", NULL);
     struct session_model *model = report_load("report", arguments.operands[0]);
     if (!model)
         return EXIT_ENVIRONMENT;
     struct bytes text = {0};
     struct report_options options =
         report_options_for(file ? NO_TERMINAL : STDOUT_FILENO, arguments_text(&arguments, "color", "auto"));
-    options.top = (int)arguments_number(&arguments, "top", options.top);
+    options.top = (int)arguments_number(&arguments, "top", html ? HTML_TOP : options.top);
     options.is_wide = arguments_has(&arguments, "wide");
     code = report_write(model, &arguments, &options, &text) ? text_put(file, &text) : EXIT_ENVIRONMENT;
     bytes_free(&text);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of the HTML report's timeline. Tracks share a budget: small ones have every event, the others blocks of time
+ * with how busy each was and what took most of it. */
+#include "analysis/report_html.h"
+#include "analysis/report_json.h"
+#include "analysis/tracks.h"
+#include "base/base64.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ITEMS_MAX = 160000, TRACKS_MAX = 120, NAME_COLUMNS = 200 };
+#define SPAN_MAX_NS (INT64_C(1) << 52) /* numbers of JavaScript are exact up to there: 52 days */
+
+struct chosen_track {
+    const struct track *track;
+    uint32_t blocks; /* 0: every event */
+};
+
+struct timeline {
+    const struct analysis *analysis;
+    struct track_set set;
+    struct chosen_track chosen[TRACKS_MAX];
+    size_t chosen_count;
+    int64_t from_ns, to_ns;
+    uint64_t *names; /* owned: kind << 32 | name, ascending */
+    size_t name_count, name_capacity;
+    struct track_event *events; /* owned: room for ITEMS_MAX */
+    struct track_pixel *pixels; /* owned: room for TRACK_PIXELS_MAX */
+    uint64_t shown_events, aggregated_events, left_out_events, left_out_tracks;
+    int64_t longest_block_ns;
+};
+
+static int compare_busy(const void *a, const void *b)
+{
+    int64_t left = ((const struct chosen_track *)a)->track->busy_ns;
+    int64_t right = ((const struct chosen_track *)b)->track->busy_ns;
+    return left > right ? -1 : left < right;
+}
+
+static int compare_count(const void *a, const void *b)
+{
+    size_t left = ((const struct chosen_track *)a)->track->count;
+    size_t right = ((const struct chosen_track *)b)->track->count;
+    return left < right ? -1 : left > right;
+}
+
+static int compare_key(const void *a, const void *b)
+{
+    const struct track *left = ((const struct chosen_track *)a)->track;
+    const struct track *right = ((const struct chosen_track *)b)->track;
+    return left < right ? -1 : left > right; /* the set has them by key */
+}
+
+/* The busiest tracks, each with its share of the budget. What small tracks do not need is left for the others. */
+static gpufl_status tracks_choose(struct timeline *timeline)
+{
+    const struct track_set *set = &timeline->set;
+    struct chosen_track *all = calloc(set->track_count + 1, sizeof *all);
+    if (!all)
+        return GPUFL_E_NO_MEMORY;
+    size_t count = 0;
+    for (size_t i = 0; i < set->track_count; i++)
+        if (set->tracks[i].key.kind != TRACK_LAUNCHES && set->tracks[i].count)
+            all[count++].track = &set->tracks[i];
+    qsort(all, count, sizeof *all, compare_busy);
+    for (; count > TRACKS_MAX; count--) {
+        timeline->left_out_tracks++;
+        timeline->left_out_events += all[count - 1].track->count;
+    }
+    qsort(all, count, sizeof *all, compare_count);
+    size_t budget = ITEMS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t share = budget / (count - i);
+        if (all[i].track->count > share)
+            all[i].blocks = share < TRACK_PIXELS_MAX ? (uint32_t)share : TRACK_PIXELS_MAX;
+        budget -= all[i].blocks ? all[i].blocks : all[i].track->count;
+    }
+    qsort(all, count, sizeof *all, compare_key);
+    memcpy(timeline->chosen, all, count * sizeof *all);
+    timeline->chosen_count = count;
+    free(all);
+    return GPUFL_OK;
+}
+
+/* False: nothing has a time, or the times are not plausible. */
+static bool range_find(struct timeline *timeline)
+{
+    timeline->from_ns = timeline->analysis->start_ns;
+    timeline->to_ns = timeline->analysis->end_ns;
+    if (timeline->from_ns == TIME_UNKNOWN || timeline->to_ns == TIME_UNKNOWN)
+        return false;
+    for (size_t i = 0; i < timeline->chosen_count; i++) {
+        const struct track *track = timeline->chosen[i].track;
+        timeline->from_ns = track->first_ns < timeline->from_ns ? track->first_ns : timeline->from_ns;
+        timeline->to_ns = track->last_ns > timeline->to_ns ? track->last_ns : timeline->to_ns;
+    }
+    int64_t span_ns;
+    return !__builtin_sub_overflow(timeline->to_ns, timeline->from_ns, &span_ns) && span_ns > 0 &&
+           span_ns < SPAN_MAX_NS;
+}
+
+static void name_add(struct timeline *timeline, enum track_kind kind, uint32_t name, bool *is_failed)
+{
+    if (timeline->name_count == timeline->name_capacity) {
+        size_t capacity = timeline->name_capacity ? 2 * timeline->name_capacity : 1024;
+        uint64_t *names = realloc(timeline->names, capacity * sizeof *names);
+        *is_failed = *is_failed || !names;
+        if (!names)
+            return;
+        timeline->names = names;
+        timeline->name_capacity = capacity;
+    }
+    timeline->names[timeline->name_count++] = (uint64_t)kind << 32 | name;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static void names_settle(struct timeline *timeline)
+{
+    size_t kept = 0;
+    if (timeline->name_count)
+        qsort(timeline->names, timeline->name_count, sizeof *timeline->names, compare_names);
+    for (size_t i = 0; i < timeline->name_count; i++)
+        if (!kept || timeline->names[kept - 1] != timeline->names[i])
+            timeline->names[kept++] = timeline->names[i];
+    timeline->name_count = kept;
+}
+
+static size_t name_index(const struct timeline *timeline, enum track_kind kind, uint32_t name)
+{
+    uint64_t wanted = (uint64_t)kind << 32 | name;
+    const uint64_t *found =
+        bsearch(&wanted, timeline->names, timeline->name_count, sizeof *timeline->names, compare_names);
+    return found ? (size_t)(found - timeline->names) : 0;
+}
+
+/* Events or blocks of a track, in timeline->events or timeline->pixels. */
+static size_t track_fetch(struct timeline *timeline, const struct chosen_track *chosen)
+{
+    int64_t end_ns = timeline->to_ns < INT64_MAX ? timeline->to_ns + 1 : INT64_MAX; /* events without a duration */
+    if (chosen->blocks)
+        return track_pixels(&timeline->set, chosen->track, timeline->from_ns, timeline->to_ns, chosen->blocks,
+                            timeline->pixels);
+    size_t count = track_events(&timeline->set, chosen->track, timeline->from_ns, end_ns, timeline->events, ITEMS_MAX);
+    return count == SIZE_MAX ? 0 : count;
+}
+
+static gpufl_status names_collect(struct timeline *timeline)
+{
+    bool is_failed = false;
+    for (size_t i = 0; i < timeline->chosen_count && !is_failed; i++) {
+        const struct chosen_track *chosen = &timeline->chosen[i];
+        size_t count = track_fetch(timeline, chosen);
+        for (size_t k = 0; k < count && !is_failed; k++)
+            name_add(timeline, chosen->track->key.kind,
+                     chosen->blocks ? timeline->pixels[k].name : timeline->events[k].name, &is_failed);
+        names_settle(timeline); /* so that the list stays as long as there are names */
+    }
+    return is_failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
+}
+
+static void names_write(const struct timeline *timeline, struct bytes *out)
+{
+    struct bytes text = {0}, safe = {0};
+    list_open(out, "names");
+    for (size_t i = 0; i < timeline->name_count; i++) {
+        enum track_kind kind = (enum track_kind)(timeline->names[i] >> 32);
+        const char *name = track_event_name(&timeline->set, kind, (uint32_t)timeline->names[i]);
+        bytes_clear(&text);
+        bytes_clear(&safe);
+        if (name && kind == TRACK_SCOPES)
+            page_path(&text, name);
+        else if (name && kind == TRACK_KERNELS)
+            text_kernel_name(&text, name, strlen(name), NAME_COLUMNS);
+        else
+            bytes_append_text(&text, name ? name : "");
+        text_cut(&safe, bytes_text(&text), text.size, NAME_COLUMNS);
+        bytes_append_text(out, i ? "," : "");
+        json_string(out, bytes_text(&safe), safe.size);
+        out->failed = out->failed || text.failed || safe.failed;
+    }
+    bytes_append_char(out, ']');
+    bytes_free(&text);
+    bytes_free(&safe);
+}
+
+/* LEB128: seven bits a byte, the lowest first. */
+static void number_append(struct bytes *out, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        bytes_append_char(out, (char)(number | 0x80));
+    bytes_append_char(out, (char)number);
+}
+
+static void numbers_write(struct bytes *out, const char *name, struct bytes *numbers)
+{
+    json_key(out, name);
+    bytes_append_char(out, '"');
+    base64_encode(out, bytes_text(numbers), numbers->size);
+    bytes_append_char(out, '"');
+    out->failed = out->failed || numbers->failed;
+    bytes_free(numbers);
+}
+
+/* Three numbers an event: start after the one before, duration, name. */
+static void events_write(struct timeline *timeline, const struct chosen_track *chosen, size_t count, struct bytes *out)
+{
+    struct bytes numbers = {0};
+    int64_t before_ns = timeline->from_ns;
+    for (size_t i = 0; i < count; i++) {
+        const struct track_event *event = &timeline->events[i];
+        int64_t start_ns = event->start_ns > before_ns ? event->start_ns : before_ns;
+        int64_t room_ns = timeline->to_ns - start_ns;
+        int64_t duration_ns = event->duration_ns < 0 ? 0 : event->duration_ns < room_ns ? event->duration_ns : room_ns;
+        number_append(&numbers, (uint64_t)(start_ns - before_ns));
+        number_append(&numbers, (uint64_t)duration_ns);
+        number_append(&numbers, name_index(timeline, chosen->track->key.kind, event->name));
+        before_ns = start_ns;
+    }
+    member_uint(out, "count", count);
+    numbers_write(out, "events", &numbers);
+    timeline->shown_events += count;
+}
+
+/* Four numbers a block: blocks since the one before, busy parts per thousand, name, events. */
+static void blocks_write(struct timeline *timeline, const struct chosen_track *chosen, size_t count, struct bytes *out)
+{
+    struct bytes numbers = {0};
+    uint32_t before = 0;
+    double block_ns = (double)(timeline->to_ns - timeline->from_ns) / chosen->blocks;
+    for (size_t i = 0; i < count; i++) {
+        const struct track_pixel *pixel = &timeline->pixels[i];
+        double busy = 1000 * (double)pixel->busy_ns / block_ns;
+        number_append(&numbers, pixel->pixel - before);
+        number_append(&numbers, busy < 1 ? 1 : busy < 1000 ? (uint64_t)busy : 1000);
+        number_append(&numbers, name_index(timeline, chosen->track->key.kind, pixel->name));
+        number_append(&numbers, pixel->count);
+        before = pixel->pixel;
+    }
+    member_uint(out, "count", count);
+    member_uint(out, "block_count", chosen->blocks);
+    numbers_write(out, "blocks", &numbers);
+    timeline->aggregated_events += chosen->track->count;
+    if (block_ns > (double)timeline->longest_block_ns)
+        timeline->longest_block_ns = (int64_t)block_ns;
+}
+
+static void tracks_write(struct timeline *timeline, struct bytes *out)
+{
+    list_open(out, "tracks");
+    for (size_t i = 0; i < timeline->chosen_count; i++) {
+        const struct chosen_track *chosen = &timeline->chosen[i];
+        const struct track_key *key = &chosen->track->key;
+        element(out, '{');
+        member_text(out, "kind", track_kind_name((enum track_kind)key->kind));
+        member_device(out, key->device);
+        member_id(out, "stream", key->stream_id);
+        member_id(out, "thread", key->thread_id);
+        member_id(out, "depth", key->depth);
+        size_t count = track_fetch(timeline, chosen);
+        if (chosen->blocks)
+            blocks_write(timeline, chosen, count, out);
+        else
+            events_write(timeline, chosen, count, out);
+        bytes_append_char(out, '}');
+    }
+    bytes_append_char(out, ']');
+}
+
+static void notes_write(const struct timeline *timeline, struct bytes *out)
+{
+    bytes_append_text(out,
+                      "<p class=\"note\">Wheel or W/S zooms, dragging or A/D pans, F shows everything, hovering shows "
+                      "details. ");
+    if (timeline->aggregated_events)
+        bytes_append_format(
+            out,
+            "%s of %s events are aggregated into blocks of up to %s, each as high as it was busy and in the "
+            "colour of what took most of it; <code>gpufl view</code> shows every event.",
+            quantity_count(timeline->aggregated_events).text,
+            quantity_count(timeline->aggregated_events + timeline->shown_events).text,
+            quantity_time((double)timeline->longest_block_ns).text);
+    else
+        bytes_append_format(out, "All %s events are shown.", quantity_count(timeline->shown_events).text);
+    uint64_t left_out = timeline->left_out_events + timeline->set.left_out;
+    if (left_out)
+        bytes_append_format(out,
+                            " %s events are not shown: their %s tracks were the least busy, or they have no start.",
+                            quantity_count(left_out).text, quantity_count(timeline->left_out_tracks).text);
+    bytes_append_text(out, "</p>\n<noscript><p class=\"note\">The timeline needs JavaScript.</p></noscript>\n");
+}
+
+static void data_write(struct timeline *timeline, struct bytes *out)
+{
+    bytes_append_char(out, '{');
+    member_int(out, "span", timeline->to_ns - timeline->from_ns);
+    names_write(timeline, out);
+    tracks_write(timeline, out);
+    bytes_append_char(out, '}');
+}
+
+/* JSON inside of a script element: the one character that could end it is only in strings. */
+static void script_data(struct bytes *out, const struct bytes *json)
+{
+    bytes_append_text(out, "<script type=\"application/json\" id=\"timeline-data\">");
+    const char *at = bytes_text((struct bytes *)json), *end = at + json->size;
+    while (at < end) {
+        const char *sign = memchr(at, '<', (size_t)(end - at));
+        bytes_append(out, at, (size_t)((sign ? sign : end) - at));
+        bytes_append_text(out, sign ? "\\u003c" : "");
+        at = sign ? sign + 1 : end;
+    }
+    bytes_append_text(out, "</script>\n");
+}
+
+gpufl_status html_timeline(const struct analysis *analysis, struct bytes *out)
+{
+    struct timeline timeline = {.analysis = analysis};
+    struct bytes json = {0};
+    gpufl_status status = track_set_make(&timeline.set, analysis->model);
+    if (status != GPUFL_OK)
+        return status;
+    status = tracks_choose(&timeline);
+    bytes_append_text(out, "<section id=\"timeline\"><h2>TIMELINE</h2>\n");
+    if (status == GPUFL_OK && timeline.chosen_count && range_find(&timeline)) {
+        timeline.events = malloc(ITEMS_MAX * sizeof *timeline.events);
+        timeline.pixels = malloc(TRACK_PIXELS_MAX * sizeof *timeline.pixels);
+        status = timeline.events && timeline.pixels ? names_collect(&timeline) : GPUFL_E_NO_MEMORY;
+        if (status == GPUFL_OK)
+            data_write(&timeline, &json);
+        bytes_append_text(out, "<div id=\"timeline-view\"></div>\n");
+        notes_write(&timeline, out);
+        script_data(out, &json);
+    } else {
+        bytes_append_text(out, "<p>none: the session has no events with a time</p>\n");
+    }
+    bytes_append_text(out, "</section>\n");
+    out->failed = out->failed || json.failed;
+    bytes_free(&json);
+    free(timeline.names);
+    free(timeline.events);
+    free(timeline.pixels);
+    track_set_free(&timeline.set);
+    return status;
+}
