@@ -102,7 +102,7 @@ static gpufl_status made_up_read(void *user, log_line_fn on_line, log_issue_fn o
     batch_free(&batch);
     batch_view_free(&run->view);
     bytes_free(&text);
-    return goes_on ? GPUFL_OK : problem_set(problem, GPUFL_E_DAMAGED, "the made-up run is no session");
+    return goes_on ? GPUFL_OK : problem_set(problem, GPUFL_E_DAMAGED, "the generated session is invalid");
 }
 
 static long peak_mb(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ingest through HTTP: prepared windows of kernels, posted over the loopback to `gpufl serve` on a core of its own and
+/* Ingest through HTTP: prepared windows of kernels, posted over the loopback to `gpufl serve` on a separate core and
  * counted when the server has acknowledged them, which it does when they are on disk. Beside it the floors of the same
  * run: the same rows into a plain SQLite table, and decoding the same lines alone.
  * usage: bench_ingest [million kernels, default 4] [rounds, default 3] [connections, default 4] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fleet of monitors: each has its own connection and session and posts, once a second at its own moment, what a
  * `gpufl monitor` of a machine with 8 GPUs writes in that second. Latency counts from the moment at which the post was
- * due until its answer, which comes when it is on disk. `gpufl serve` has a core of its own.
+ * due until its answer, which comes when it is on disk. `gpufl serve` has a separate core.
  * usage: bench_monitors [SECONDS, default 120] [MONITORS, default 2000] */
 #include "base/clock.h"
 #include "http_caller.h"

@@ -59,7 +59,7 @@ def fake_gpu(build):
 
 
 def launch(build, directory, with_stacks):
-    """In a process of its own: nanoseconds of a launch from 20 Python functions deep, on the look-alike GPU."""
+    """In a separate process: nanoseconds of a launch from 20 Python functions deep, on the look-alike GPU."""
     sys.path[:0] = [str(build / "python"), str(SOURCE / "tests" / "python")]
     import gpufl
     from fake_cuda import Gpu
@@ -108,7 +108,7 @@ def resident_bytes(kind="VmRSS"):
 
 
 def load(session):
-    """In a process of its own: rows, CPU seconds, bytes held and at the peak, and the same rows by read_json."""
+    """In a separate process: rows, CPU seconds, bytes held and at the peak, and the same rows by read_json."""
     import pandas  # not part of what is measured
     from gpufl.analyzer import GpuFlightSession
     before, start = resident_bytes(), time.process_time()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions over HTTP to a session of many kernels in the embedded store: hotspots and timeline tiles at random zooms,
  * of a server that has just started and of one that has answered before, from the store's sums and, where everything
- * was asked for, from the loaded session. `gpufl serve` has a core of its own.
+ * was asked for, from the loaded session. `gpufl serve` has a separate core.
  * usage: bench_query [million kernels, default 10] */
 #include "base/clock.h"
 #include "http_caller.h"

@@ -87,7 +87,7 @@ void serve_start(struct serve_process *server, const char *data_dir)
         die("fork");
     if (!server->pid) {
         core_take(server_core);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a benchmark that gives up takes it along */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends with the benchmark */
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         execl(path, path, "serve", "--listen", "127.0.0.1:0", "--data", data_dir, (char *)NULL);

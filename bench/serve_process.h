@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpufl serve` beside a benchmark, on a core of its own, and what it costs. It ends the program with a message when
+/* `gpufl serve` beside a benchmark, on a separate core, and what it costs. It ends the program with a message when
  * something goes wrong. One thread at a time. */
 #ifndef GPUFL_BENCH_SERVE_PROCESS_H
 #define GPUFL_BENCH_SERVE_PROCESS_H
@@ -22,7 +22,7 @@ void serve_stop(struct serve_process *server);
 double serve_cpu_s(const struct serve_process *server);
 uint64_t serve_rss_bytes(const struct serve_process *server);
 
-/* A new directory, one at a time, and its end; a benchmark that gives up removes it, too. */
+/* A new directory, one at a time, and its end; a benchmark that fails removes it, too. */
 enum { BENCH_DIR_SIZE = 64 };
 void bench_dir_make(char path[BENCH_DIR_SIZE]);
 void bench_dir_remove(const char *path);

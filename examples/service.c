@@ -136,7 +136,7 @@ int main(int argc, char **argv)
     if (!service_open(&service, (uint16_t)port))
         return 3;
     if (gpufl_init(&options) != GPUFL_OK)
-        fprintf(stderr, "service: %s\n", gpufl_last_error()); /* it serves all the same, unrecorded */
+        fprintf(stderr, "service: %s\n", gpufl_last_error()); /* the service continues without recording */
     int code = 3;
     if (is_good(cudaMalloc(&service.device, REQUEST_BYTES_MAX), "device memory") &&
         is_good(cudaStreamCreate(&service.stream), "stream")) {

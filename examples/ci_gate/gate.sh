@@ -4,7 +4,7 @@
 # usage: gate.sh BASELINE CMD...
 #   BASELINE: a directory that CI keeps between runs, for example in a cache or as an artifact of the main branch. The
 #   first run, which finds none, makes it; GATE_UPDATE=1 makes it anew from this run, once a change is meant.
-# GATE_THRESHOLD (5): ignore changes below this many percent. GATE_REPORT: a file for the comparison as JSON.
+# GATE_THRESHOLD (5): ignore changes below this percentage. GATE_REPORT: a file for the comparison as JSON.
 # GPUFL (gpufl): the program. Exit status 0: no regression. 1: a regression, printed. 2: wrong usage. 3: nothing to
 # compare: the program failed, its recording is not complete or without kernels, or the baseline is of another program.
 set -u

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C = A * B in seven steps from naive to tensor cores, each in a file and a scope of its own.
+// C = A * B in seven steps from naive to tensor cores, each in a separate file and scope.
 //
 //   build  cmake -S examples -B build/examples -DGPUFL_BUILD_DIR=build && cmake --build build/examples
 //   run    gpufl trace -- build/examples/gemm

@@ -230,7 +230,7 @@ static bool prepare(const struct trace_request *request, const char *recorder, c
     }
     child->variable_count = 0;
     command_error(request->command,
-                  "%s\n  the program runs all the same, unrecorded\n"
+                  "%s\n  the program runs without being recorded\n"
                   "  to record it, choose another directory with -o DIR",
                   problem.text);
     return false;
