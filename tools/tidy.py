@@ -32,6 +32,7 @@ BANNED = {
     "vsprintf": "vsnprintf", "gets": "getline", "atoi": "strtol with errno and end checked", "atof": "strtod with its end checked",
     "atol": "strtol with errno and end checked", "strtok": "strtok_r or strcspn", "system": "posix_spawn",
     "alloca": "a bounded array or malloc",
+    "pthread_mutex_timedlock": "mutex_lock_in_time, which a step of the wall clock does not change",
 }
 BANNED_IN_PROCESS = {
     "exit": "returning a gpufl_status", "abort": "returning a gpufl_status", "assert": "returning a gpufl_status or _Static_assert",

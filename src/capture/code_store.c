@@ -8,6 +8,7 @@
 #include "base/stages.h"
 #include "base/watch.h"
 #include "base/queue.h"
+#include "base/timed_lock.h"
 #include "code/line_table.h"
 #include "code/source_text.h"
 #include "format/json.h"
@@ -387,10 +388,7 @@ size_t code_store_bytes(const struct code_store *store)
 /* It may be in the middle of reading a file. The mutex is free then; else it is in a write, and goes on with it. */
 static void worker_leave(struct code_store *store)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    bool is_locked = pthread_mutex_timedlock(&store->working, &until) == 0;
+    bool is_locked = mutex_lock_in_time(&store->working, INT64_C(1000000000));
     atomic_store(&store->is_left, true);
     recorder_lose_because(store->options.recorder, LOSS_SOURCE_LIMIT, 1, "a source file could not be read in time");
     if (is_locked)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/own_thread.h"
 #include "base/stages.h"
+#include "base/timed_lock.h"
 #include "base/watch.h"
 #include "driver/gpu_claim.h"
 #include "driver/profiler_target.h"
@@ -234,14 +235,6 @@ void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *gpu)
     errno = saved_errno;
 }
 
-static struct timespec in_seconds(int seconds)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    time.tv_sec += seconds;
-    return time;
-}
-
 void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
 {
     int saved_errno = errno;
@@ -252,8 +245,7 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
     if (!context)
         goto done;
     /* The thread may be in CUPTI for this context, and CUPTI may want what our caller holds: not for ever. */
-    const struct timespec until = in_seconds(DETACH_WAIT_S);
-    if (pthread_mutex_timedlock(&context->mutex, &until)) {
+    if (!mutex_lock_in_time(&context->mutex, DETACH_WAIT_S * INT64_C(1000000000))) {
         atomic_store(&context->is_gone, true);
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
         goto done;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timed_lock.h"
 #include "capture/buffer_pool.h"
 #include "capture/collector_state.h"
 #include "format/json.h"
@@ -218,14 +219,11 @@ void yielding_round(struct collector *collector)
 void yielding_close(struct collector *collector)
 {
     struct yielding *yielding = &collector->yielding;
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += close_wait_s;
     pthread_mutex_lock(&yielding->mutex);
     yielding->is_closed = true;
     pthread_cond_broadcast(&yielding->changed);
     pthread_mutex_unlock(&yielding->mutex);
-    if (pthread_mutex_timedlock(&yielding->round_mutex, &until) == 0)
+    if (mutex_lock_in_time(&yielding->round_mutex, close_wait_s * INT64_C(1000000000)))
         pthread_mutex_unlock(&yielding->round_mutex);
     else
         cupti_trace_damaged(CUPTI_STUCK); /* the collector's thread does not come back from CUPTI */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/cupti_fork.h"
 
+#include "base/timed_lock.h"
 #include "driver/cuda.h"
 #include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
-
-#include <pthread.h>
-#include <time.h>
 
 enum { fork_wait_ms = 100 }; /* a flush takes about one */
 
@@ -38,14 +36,9 @@ void cupti_use_noted(void)
 
 void cupti_before_fork(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += fork_wait_ms * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     /* A call that hangs would cost every fork the whole wait. */
     is_locked_for_fork = cupti_trace_is_stuck() ? pthread_mutex_trylock(&use_lock) == 0
-                                                : pthread_mutex_timedlock(&use_lock, &until) == 0;
+                                                : mutex_lock_in_time(&use_lock, fork_wait_ms * INT64_C(1000000));
 }
 
 void cupti_after_fork_in_parent(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/users.h"
 
+#include "base/timed_lock.h"
 #include "preload/wrapped.h"
 #include "sdk/preload.h"
 
@@ -86,10 +87,7 @@ static bool turn_lock(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, attend_forks);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += turn_wait_s;
-    return pthread_mutex_timedlock(&turn_mutex, &until) == 0;
+    return mutex_lock_in_time(&turn_mutex, turn_wait_s * INT64_C(1000000000));
 }
 
 static bool is_kineto(const char *file)

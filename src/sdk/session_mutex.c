@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sdk/session_mutex.h"
 
-#include <pthread.h>
-#include <time.h>
+#include "base/timed_lock.h"
 
-enum { wait_s = 2 }; /* most starts and shutdowns are over by then */
+static const int64_t wait_ns = INT64_C(2000000000); /* most starts and shutdowns are over by then */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_own, is_for_fork;
@@ -15,17 +14,9 @@ void session_mutex_lock(void)
     is_own = true;
 }
 
-static bool lock_in_time(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_s;
-    return pthread_mutex_timedlock(&mutex, &until) == 0;
-}
-
 bool session_mutex_lock_in_time(void)
 {
-    bool is_taken = lock_in_time();
+    bool is_taken = mutex_lock_in_time(&mutex, wait_ns);
     is_own |= is_taken;
     return is_taken;
 }
@@ -60,7 +51,7 @@ bool session_mutex_is_own(void)
 
 void session_mutex_before_fork(void)
 {
-    is_for_fork = !is_own && lock_in_time();
+    is_for_fork = !is_own && mutex_lock_in_time(&mutex, wait_ns);
 }
 
 bool session_mutex_after_fork_in_parent(void)
