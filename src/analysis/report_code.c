@@ -137,7 +137,7 @@ static void instruction_row(const struct listing *listing, uint64_t pc, const st
 
 static void line_heading(struct page *page, const struct code_text *text, uint32_t source_file_id)
 {
-    struct bytes heading = {0};
+    struct bytes heading = {0}, escaped = {0};
     bytes_append_text(&heading, "         ");
     if (text->line)
         page_place(&heading, text->file, text->line, 0);
@@ -148,18 +148,22 @@ static void line_heading(struct page *page, const struct code_text *text, uint32
         page_place(&heading, text->frames[i].path, text->frames[i].line, 0);
     }
     const char *source = code_source_line(page->analysis->model, text->file, source_file_id, text->line);
+    enum { source_least = 24 };
+    size_t used = text_columns(heading.data, heading.size) + 2;
     if (source) {
         source += strspn(source, " \t");
+        text_escape(&escaped, source, strlen(source));
         bytes_append_text(&heading, "  ");
-        text_escape(&heading, source, strlen(source));
+        text_cut(&heading, escaped.data, escaped.size,
+                 page->is_wide                         ? 0
+                 : page->columns < used + source_least ? source_least
+                                                       : page->columns - used);
     }
-    struct bytes cut = {0};
-    text_cut_behind(&cut, heading.data, heading.size, page->is_wide ? 0 : page->columns, page->columns);
-    page_styled(page, STYLE_DIM, bytes_text(&cut));
+    page_styled(page, STYLE_DIM, bytes_text(&heading));
     bytes_append_char(page->out, '\n');
-    page->out->failed = page->out->failed || heading.failed || cut.failed;
+    page->out->failed = page->out->failed || heading.failed || escaped.failed;
     bytes_free(&heading);
-    bytes_free(&cut);
+    bytes_free(&escaped);
 }
 
 static bool is_same_line(const struct code_text *a, const struct code_text *b)
