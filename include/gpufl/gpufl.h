@@ -26,6 +26,8 @@ extern "C" {
 #define GPUFL_VERSION_MINOR 0
 #define GPUFL_VERSION_PATCH 0
 #define GPUFL_VERSION_STRING "1.0.0"
+/* For #if: 10203 is 1.2.3. */
+#define GPUFL_VERSION (GPUFL_VERSION_MAJOR * 10000 + GPUFL_VERSION_MINOR * 100 + GPUFL_VERSION_PATCH)
 
 /* Codes are permanent: never renumbered, never reused. */
 #define GPUFL_STATUS_MAP(X)                                                  \
@@ -157,10 +159,11 @@ GPUFL_API const char *gpufl_version(void);
  * launched inside belong to the innermost one. Before init, after
  * shutdown and while disabled both calls cost one load and do nothing. */
 typedef struct gpufl_scope_meta {
-    uint32_t struct_size;
-    uint32_t repeat; /* measured iterations inside the scope; 0 = not a benchmark */
-    uint32_t warmup; /* iterations run before the scope opened */
-    const char *tag; /* free text shown beside the name, may be NULL */
+    uint32_t struct_size; /* sizeof(gpufl_scope_meta) */
+    uint32_t repeat;      /* measured iterations inside the scope; 0 = not a benchmark */
+    uint32_t warmup;      /* iterations run before the scope opened */
+    const char *tag;      /* free text shown beside the name, may be NULL */
+    /* End of 1.0. Later fields are read only if struct_size covers them. */
 } gpufl_scope_meta;
 
 /* Nonzero while a session records. Read by the inline functions below; not for writing. */
@@ -243,6 +246,7 @@ typedef struct gpufl_upload_result {
     uint64_t events_uploaded;    /* rows of batches, and single records */
     uint64_t bytes_sent;         /* compressed */
     char message[512];           /* one line for people; never contains the key */
+    /* End of 1.0. Later fields are written only if struct_size covers them. */
 } gpufl_upload_result;
 
 /* Sends finished sessions to a server, and waits for it. Loads libgpufl-upload.so

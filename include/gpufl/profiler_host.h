@@ -32,26 +32,46 @@ typedef enum gpufl_metric_type {
     GPUFL_METRIC_THROUGHPUT = 2
 } gpufl_metric_type;
 
+/* What a call gives out is written into a structure of the caller, up to the size that its first member states: start
+ * from its INIT. New fields go at the end only. */
 typedef struct gpufl_name_list {
+    uint32_t struct_size; /* set by GPUFL_NAME_LIST_INIT */
     const char **names;
     size_t count;
+    /* End of 1.0. */
 } gpufl_name_list;
+#define GPUFL_NAME_LIST_INIT             \
+    {                                    \
+        sizeof(gpufl_name_list), NULL, 0 \
+    }
 GPUFL_API void gpufl_name_list_free(gpufl_name_list *list);
 
 typedef struct gpufl_metric_properties {
+    uint32_t struct_size; /* set by GPUFL_METRIC_PROPERTIES_INIT */
+    gpufl_metric_type type;
     char *description;
     char *hardware_unit; /* "sm", "lts", ... */
     char *unit;          /* "byte", "percent", ...; "" when it has none */
-    gpufl_metric_type type;
+    /* End of 1.0. */
 } gpufl_metric_properties;
+#define GPUFL_METRIC_PROPERTIES_INIT                                            \
+    {                                                                           \
+        sizeof(gpufl_metric_properties), GPUFL_METRIC_COUNTER, NULL, NULL, NULL \
+    }
 GPUFL_API void gpufl_metric_properties_free(gpufl_metric_properties *properties);
 
 /* What configures a collection on the device. */
 typedef struct gpufl_config_image {
+    uint32_t struct_size; /* set by GPUFL_CONFIG_IMAGE_INIT */
     uint8_t *bytes;
     size_t size;
     size_t passes;
+    /* End of 1.0. */
 } gpufl_config_image;
+#define GPUFL_CONFIG_IMAGE_INIT                \
+    {                                          \
+        sizeof(gpufl_config_image), NULL, 0, 0 \
+    }
 GPUFL_API void gpufl_config_image_free(gpufl_config_image *image);
 
 /* Every chip this CUPTI knows, like "GH100". */

@@ -8,6 +8,7 @@
 #include "base/remote_config.h"
 #include "format/json.h"
 #include "logfile/disk_space.h"
+#include "sdk/public_struct.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -348,8 +349,7 @@ bool options_are_disabled(const gpufl_options *given)
 {
     if (environment_is_disabled(NULL))
         return true;
-    return given && given->struct_size >= offsetof(gpufl_options, enabled) + sizeof given->enabled &&
-           given->enabled == GPUFL_OFF;
+    return given && given->struct_size >= SIZE_THROUGH(gpufl_options, enabled) && given->enabled == GPUFL_OFF;
 }
 
 void options_warn_disabled(const gpufl_options *given)
@@ -357,7 +357,7 @@ void options_warn_disabled(const gpufl_options *given)
     const char *invalid;
     if (!environment_is_disabled(&invalid) || !invalid)
         return;
-    bool has_listener = given && given->struct_size >= offsetof(gpufl_options, log_user) + sizeof given->log_user;
+    bool has_listener = given && given->struct_size >= SIZE_THROUGH(gpufl_options, log_user);
     log_configure(has_listener ? given->log_fn : NULL, has_listener ? given->log_user : NULL, false,
                   message_socket_find());
     log_message(GPUFL_LOG_WARNING,
@@ -432,7 +432,7 @@ static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, 
 {
     size_t size = given->struct_size;
     memset(copy, 0, sizeof *copy);
-    if (size < offsetof(gpufl_options, log_user) + sizeof given->log_user || size > 65536)
+    if (size < SIZE_THROUGH(gpufl_options, log_user) || size > STRUCT_SIZE_MAX)
         return problem_set(problem, GPUFL_E_INVALID, "options: struct_size is %zu; start from GPUFL_OPTIONS_INIT",
                            size);
     for (size_t i = sizeof *copy; i < size; i++)

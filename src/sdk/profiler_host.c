@@ -5,11 +5,13 @@
 
 #include "driver/profiler_target.h"
 #include "sdk/options.h"
+#include "sdk/public_struct.h"
 #include "sdk/session.h"
 
 #include <gpufl/profiler_host.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct gpufl_profiler_host {
     struct profiler_host *host;
@@ -46,43 +48,70 @@ static bool metrics_are_named(const char *const *metrics, size_t metric_count)
     return metrics && metric_count;
 }
 
+/* The structure of a caller whose header may be older or newer than ours: what it has room for, zeros beyond ours. */
+static void give(void *out, const void *value, size_t size)
+{
+    uint32_t struct_size;
+    memcpy(&struct_size, out, sizeof struct_size);
+    memset(out, 0, struct_size);
+    memcpy(out, value, struct_size < size ? struct_size : size);
+    memcpy(out, &struct_size, sizeof struct_size);
+}
+
+static bool has_room(uint32_t struct_size, size_t size_1_0)
+{
+    return struct_size >= size_1_0 && struct_size <= STRUCT_SIZE_MAX;
+}
+static bool names_have_room(const gpufl_name_list *names)
+{
+    return names && has_room(names->struct_size, SIZE_THROUGH(gpufl_name_list, count));
+}
+static bool properties_have_room(const gpufl_metric_properties *properties)
+{
+    return properties && has_room(properties->struct_size, SIZE_THROUGH(gpufl_metric_properties, unit));
+}
+static bool image_has_room(const gpufl_config_image *image)
+{
+    return image && has_room(image->struct_size, SIZE_THROUGH(gpufl_config_image, passes));
+}
+
 void gpufl_name_list_free(gpufl_name_list *list)
 {
-    if (!list)
+    if (!names_have_room(list))
         return;
     name_list_free(&(struct name_list){list->names, list->count});
-    *list = (gpufl_name_list){0};
+    give(list, &(gpufl_name_list)GPUFL_NAME_LIST_INIT, sizeof *list);
 }
 
 void gpufl_metric_properties_free(gpufl_metric_properties *properties)
 {
-    if (!properties)
+    if (!properties_have_room(properties))
         return;
     metric_properties_free(&(struct metric_properties){properties->description, properties->hardware_unit,
                                                        properties->unit, METRIC_COUNTER});
-    *properties = (gpufl_metric_properties){0};
+    give(properties, &(gpufl_metric_properties)GPUFL_METRIC_PROPERTIES_INIT, sizeof *properties);
 }
 
 void gpufl_config_image_free(gpufl_config_image *image)
 {
-    if (!image)
+    if (!image_has_room(image))
         return;
     metric_plan_free(&(struct metric_plan){.image = image->bytes});
-    *image = (gpufl_config_image){0};
+    give(image, &(gpufl_config_image)GPUFL_CONFIG_IMAGE_INIT, sizeof *image);
 }
 
 static gpufl_status give_names(gpufl_status status, const struct name_list *names, gpufl_name_list *out,
                                const struct problem *problem)
 {
     if (status == GPUFL_OK)
-        *out = (gpufl_name_list){names->names, names->count};
+        give(out, &(gpufl_name_list){.names = names->names, .count = names->count}, sizeof *out);
     return finish(status, problem);
 }
 
 gpufl_status gpufl_profiler_host_chips(gpufl_name_list *chips)
 {
-    if (!chips)
-        return refuse("chips is NULL");
+    if (!names_have_room(chips))
+        return refuse("chips is NULL or does not start from GPUFL_NAME_LIST_INIT");
     struct problem problem = {""};
     struct cupti *cupti = NULL;
     struct name_list names = {0};
@@ -140,8 +169,9 @@ void gpufl_profiler_host_close(gpufl_profiler_host *host)
 gpufl_status gpufl_profiler_host_base_metrics(gpufl_profiler_host *host, gpufl_metric_type type,
                                               gpufl_name_list *metrics)
 {
-    if (!host || !metrics || !type_is_known(type))
-        return refuse("host or metrics is NULL, or there is no such type of metric");
+    if (!host || !names_have_room(metrics) || !type_is_known(type))
+        return refuse("host or metrics is NULL, metrics does not start from GPUFL_NAME_LIST_INIT, or there is no such "
+                      "type of metric");
     struct problem problem = {""};
     struct name_list names = {0};
     gpufl_status status = profiler_host_base_metrics(host->host, (enum metric_type)type, &names, &problem);
@@ -151,8 +181,10 @@ gpufl_status gpufl_profiler_host_base_metrics(gpufl_profiler_host *host, gpufl_m
 gpufl_status gpufl_profiler_host_sub_metrics(gpufl_profiler_host *host, const char *metric, gpufl_metric_type type,
                                              gpufl_name_list *suffixes)
 {
-    if (!host || !metric || !suffixes || !type_is_known(type))
-        return refuse("host, metric or suffixes is NULL, or there is no such type of metric");
+    if (!host || !metric || !names_have_room(suffixes) || !type_is_known(type))
+        return refuse(
+            "host, metric or suffixes is NULL, suffixes does not start from GPUFL_NAME_LIST_INIT, or there is "
+            "no such type of metric");
     struct problem problem = {""};
     struct name_list names = {0};
     gpufl_status status = profiler_host_sub_metrics(host->host, metric, (enum metric_type)type, &names, &problem);
@@ -162,27 +194,34 @@ gpufl_status gpufl_profiler_host_sub_metrics(gpufl_profiler_host *host, const ch
 gpufl_status gpufl_profiler_host_metric_properties(gpufl_profiler_host *host, const char *metric,
                                                    gpufl_metric_properties *properties)
 {
-    if (!host || !metric || !properties)
-        return refuse("host, metric or properties is NULL");
+    if (!host || !metric || !properties_have_room(properties))
+        return refuse("host, metric or properties is NULL, or properties does not start from "
+                      "GPUFL_METRIC_PROPERTIES_INIT");
     struct problem problem = {""};
     struct metric_properties found = {0};
     gpufl_status status = profiler_host_properties(host->host, metric, &found, &problem);
     if (status == GPUFL_OK)
-        *properties = (gpufl_metric_properties){found.description, found.hardware_unit, found.unit,
-                                                (gpufl_metric_type)found.type};
+        give(properties,
+             &(gpufl_metric_properties){.type = (gpufl_metric_type)found.type,
+                                        .description = found.description,
+                                        .hardware_unit = found.hardware_unit,
+                                        .unit = found.unit},
+             sizeof *properties);
     return finish(status, &problem);
 }
 
 gpufl_status gpufl_profiler_host_config_image(gpufl_profiler_host *host, const char *const *metrics,
                                               size_t metric_count, gpufl_config_image *image)
 {
-    if (!host || !image || !metrics_are_named(metrics, metric_count))
-        return refuse("host, image or a metric is NULL, or there are no metrics");
+    if (!host || !image_has_room(image) || !metrics_are_named(metrics, metric_count))
+        return refuse("host, image or a metric is NULL, there are no metrics, or image does not start from "
+                      "GPUFL_CONFIG_IMAGE_INIT");
     struct problem problem = {""};
     struct metric_plan plan = {0};
     gpufl_status status = profiler_host_plan(host->host, metrics, metric_count, &plan, &problem);
     if (status == GPUFL_OK)
-        *image = (gpufl_config_image){plan.image, plan.image_bytes, plan.passes};
+        give(image, &(gpufl_config_image){.bytes = plan.image, .size = plan.image_bytes, .passes = plan.passes},
+             sizeof *image);
     return finish(status, &problem);
 }
 
@@ -217,8 +256,8 @@ gpufl_status gpufl_profiler_host_evaluate(gpufl_profiler_host *host, const uint8
 
 gpufl_status gpufl_profiler_host_single_pass_sets(const char *chip, gpufl_name_list *sets)
 {
-    if (!chip || !sets)
-        return refuse("chip or sets is NULL");
+    if (!chip || !names_have_room(sets))
+        return refuse("chip or sets is NULL, or sets does not start from GPUFL_NAME_LIST_INIT");
     struct problem problem = {""};
     struct cupti *cupti = NULL;
     struct name_list names = {0};
@@ -230,8 +269,8 @@ gpufl_status gpufl_profiler_host_single_pass_sets(const char *chip, gpufl_name_l
 
 gpufl_status gpufl_profiler_host_single_pass_metrics(const char *chip, const char *set, gpufl_name_list *metrics)
 {
-    if (!chip || !set || !metrics)
-        return refuse("chip, set or metrics is NULL");
+    if (!chip || !set || !names_have_room(metrics))
+        return refuse("chip, set or metrics is NULL, or metrics does not start from GPUFL_NAME_LIST_INIT");
     struct problem problem = {""};
     struct cupti *cupti = NULL;
     struct name_list names = {0};

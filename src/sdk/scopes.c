@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scopes of the public API: from the caller's thread into its ring. */
 #include "capture/thread_log.h"
+#include "sdk/public_struct.h"
 #include "sdk/scope_listeners.h"
 #include "sdk/session.h"
 
@@ -35,7 +36,7 @@ int scope_end(uint32_t stack)
 void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
 {
     struct scope_text text = {.name = name ? name : "", .name_size = name ? strlen(name) : 0};
-    if (meta && meta->struct_size >= sizeof *meta) {
+    if (meta && meta->struct_size >= SIZE_THROUGH(gpufl_scope_meta, tag)) {
         text.tag = meta->tag;
         text.tag_size = meta->tag ? strlen(meta->tag) : 0;
         text.repeat = meta->repeat;

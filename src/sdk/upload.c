@@ -4,18 +4,35 @@
 #include "base/log.h"
 #include "base/upload_library.h"
 #include "sdk/options.h"
+#include "sdk/public_struct.h"
 #include "sdk/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool result_has_room(const gpufl_upload_result *result)
+{
+    return result && result->struct_size >= SIZE_THROUGH(gpufl_upload_result, message) &&
+           result->struct_size <= STRUCT_SIZE_MAX;
+}
+
+/* The caller's result may be of an older header and shorter, or of a newer one and longer. */
+static void result_give(gpufl_upload_result *result, const gpufl_upload_result *value)
+{
+    if (!result_has_room(result))
+        return;
+    uint32_t struct_size = result->struct_size;
+    memset(result, 0, struct_size);
+    memcpy(result, value, struct_size < sizeof *value ? struct_size : sizeof *value);
+    result->struct_size = struct_size;
+}
+
 static gpufl_status result_set(gpufl_upload_result *result, gpufl_status status, const char *message)
 {
-    if (!result || result->struct_size < sizeof *result)
-        return status;
-    *result = (gpufl_upload_result){.struct_size = result->struct_size, .success = status == GPUFL_OK};
-    snprintf(result->message, sizeof result->message, "%s", message);
+    gpufl_upload_result value = {.success = status == GPUFL_OK};
+    snprintf(value.message, sizeof value.message, "%s", message);
+    result_give(result, &value);
     return status;
 }
 
@@ -23,7 +40,7 @@ static gpufl_status options_from(struct options *options, const gpufl_upload_opt
 {
     if (!given)
         return options_resolve(options, NULL, problem);
-    if (given->struct_size < sizeof *given || given->struct_size > 65536)
+    if (given->struct_size < SIZE_THROUGH(gpufl_upload_options, config_file) || given->struct_size > STRUCT_SIZE_MAX)
         return problem_set(problem, GPUFL_E_INVALID, "upload: struct_size is %u; start from GPUFL_UPLOAD_OPTIONS_INIT",
                            given->struct_size);
     gpufl_options as_given = GPUFL_OPTIONS_INIT;
@@ -68,10 +85,7 @@ static gpufl_status run_upload(const gpufl_upload_options *given, gpufl_upload_r
     status = run(&resolved, &own);
     if (status != GPUFL_OK)
         problem_set(problem, status, "%s", own.message);
-    if (result && result->struct_size >= sizeof own) {
-        own.struct_size = result->struct_size;
-        *result = own;
-    }
+    result_give(result, &own);
 done:
     explicit_bzero(options->api_key, sizeof options->api_key);
     free(options);
@@ -81,12 +95,12 @@ done:
 gpufl_status gpufl_upload_logs(const gpufl_upload_options *given, gpufl_upload_result *result)
 {
     struct problem problem = {""};
-    if (result && result->struct_size >= sizeof *result)
+    if (result_has_room(result))
         result->message[0] = '\0';
     gpufl_status status = run_upload(given, result, &problem);
     if (status == GPUFL_OK)
         return status;
-    if (result && result->struct_size >= sizeof *result && !result->message[0])
+    if (result_has_room(result) && !result->message[0])
         result_set(result, status, problem.text);
     log_message(GPUFL_LOG_WARNING, "%s", problem.text);
     return session_fail(status, &problem);

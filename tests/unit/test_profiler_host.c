@@ -424,12 +424,13 @@ static void a_missing_libnvperf_is_named_with_its_place(void **state)
 static void public_api_body(void)
 {
     static const char *const metrics[] = {"sm__warps_active.avg", NULL};
-    gpufl_name_list list = {0};
+    gpufl_name_list list = GPUFL_NAME_LIST_INIT, uninitialized = {0};
     gpufl_profiler_host *host = NULL;
     CHECK(gpufl_profiler_host_chips(NULL) == GPUFL_E_INVALID && strstr(gpufl_last_error(), "profiler host"));
+    CHECK(gpufl_profiler_host_chips(&uninitialized) == GPUFL_E_INVALID && strstr(gpufl_last_error(), "LIST_INIT"));
     CHECK(gpufl_profiler_host_chips(&list) == GPUFL_OK && list.count == 5 && !strcmp(list.names[2], "GH100"));
     gpufl_name_list_free(&list);
-    CHECK(list.names == NULL && list.count == 0);
+    CHECK(list.names == NULL && list.count == 0 && list.struct_size == sizeof list);
     CHECK(gpufl_profiler_host_open(&host, "GH10", GPUFL_PROFILER_RANGE, NULL, 0) == GPUFL_E_INVALID);
     CHECK(strstr(gpufl_last_error(), "GH100") && host == NULL);
     CHECK(gpufl_profiler_host_open(&host, "GH100", (gpufl_profiler_kind)7, NULL, 0) == GPUFL_E_INVALID);
@@ -439,11 +440,11 @@ static void public_api_body(void)
     gpufl_name_list_free(&list);
     CHECK(gpufl_profiler_host_sub_metrics(host, "sm__throughput", GPUFL_METRIC_THROUGHPUT, &list) == GPUFL_OK);
     gpufl_name_list_free(&list);
-    gpufl_metric_properties properties;
+    gpufl_metric_properties properties = GPUFL_METRIC_PROPERTIES_INIT;
     CHECK(gpufl_profiler_host_metric_properties(host, "dram__bytes_read.sum", &properties) == GPUFL_OK);
     CHECK(properties.type == GPUFL_METRIC_COUNTER && !strcmp(properties.unit, "byte"));
     gpufl_metric_properties_free(&properties);
-    gpufl_config_image image;
+    gpufl_config_image image = GPUFL_CONFIG_IMAGE_INIT;
     CHECK(gpufl_profiler_host_config_image(host, metrics, 0, &image) == GPUFL_E_INVALID);
     CHECK(gpufl_profiler_host_config_image(host, metrics, 2, &image) == GPUFL_E_INVALID);
     CHECK(gpufl_profiler_host_config_image(host, metrics, 1, &image) == GPUFL_OK && image.passes == 1);
