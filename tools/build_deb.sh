@@ -26,7 +26,7 @@ fi
 SOURCE_DATE_EPOCH=$(dpkg-parsechangelog -l "$metadata/changelog" -S Timestamp)
 export SOURCE_DATE_EPOCH
 
-# Libraries lie where the loader looks by itself: no search paths of our own.
+# Libraries are in the loader's default directories: no extra search paths.
 build() {
     export DEB_BUILD_MAINT_OPTIONS=hardening=+all
     local flags link

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the CUDA example that `gpufl demo` traces. It is a bonus: a CUDA compiler that cannot do it
-# (too old, another host compiler than it wants) is told of and does not stop the build.
+# Compiles the CUDA example that `gpufl demo` traces. The example is optional: if the CUDA compiler cannot build it
+# (too old, or the wrong host compiler), the problem is reported and the build continues.
 # usage: build_demo_app.sh NVCC SOURCE INCLUDE_DIR LIBRARY_DIR OUTPUT
 set -u
 nvcc=$1 source=$2 include=$3 libraries=$4 output=$5

@@ -37,13 +37,13 @@ for file in "$library" "$inject" "$preload"; do
         grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*|libgcc_s\.so\.1|libgpufl\.so\.[0-9]+)$' || true)
     [ -z "$needed" ] || fail "$file needs libraries beyond libc: $(echo "$needed" | tr '\n' ' ')"
 done
-# Uploads have a library of their own, the only one that may want HTTP; a build without libcurl has none.
+# Uploads are in a separate library, the only one that may need HTTP; a build without libcurl does not have it.
 upload=$directory/libgpufl-upload.so
 if [ -e "$upload" ]; then
     [ "$(exported "$upload" | tr '\n' ' ')" = "gpufl_agent_run gpufl_config_fetch gpufl_upload_check gpufl_upload_post gpufl_upload_run " ] ||
         fail "libgpufl-upload.so must export its five entry points only: $(exported "$upload" | tr '\n' ' ')"
 fi
-# And so has the server, the only one that may want SQL and an HTTP server.
+# The server is in a separate library too, the only one that may need SQL and an HTTP server.
 server=$directory/libgpufl-server.so
 if [ -e "$server" ]; then
     [ "$(exported "$server" | tr '\n' ' ')" = "gpufl_server_main " ] ||

@@ -82,14 +82,14 @@ section_check() {
         step "the page of options is fresh" tools/gen_options.py --check &&
         step "every vendor function is watched" tools/gen_watched_calls.py --check &&
         step "the book" tools/build_book.py --check &&
-        step "the checks themselves" /usr/bin/python3 -B tests/tools/test_checks.py &&
-        step "the language check itself" /usr/bin/python3 -B tests/tools/test_wording.py &&
+        step "tests of the checks" /usr/bin/python3 -B tests/tools/test_checks.py &&
+        step "test of the language check" /usr/bin/python3 -B tests/tools/test_wording.py &&
         step "formatting" tools/format.sh --check &&
         step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* .ci/run
 }
 
 section_headers() {
-    step "public headers stand alone" tools/check_headers.sh
+    step "public headers are self-contained" tools/check_headers.sh
 }
 
 section_gcc() {

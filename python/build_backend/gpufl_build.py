@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes wheels and source distributions of gpufl (PEP 517), with CMake and Python's own library alone.
+"""Builds wheels and source distributions of gpufl (PEP 517) with CMake and Python's standard library.
 
-Settings, by pip's --config-settings:
-  build-dir=DIR   takes the C parts from a build that is there, instead of building them
-  upload=off      leaves uploads out; without libcurl the wheel runs on every Linux with a C library as new (manylinux)
+Settings (pip --config-settings):
+  build-dir=DIR   use the C parts of an existing build instead of building them
+  upload=off      build without upload support; without libcurl the wheel is a portable manylinux wheel
 """
 
 import gzip
@@ -24,12 +24,12 @@ from typing import Any, Dict, Iterator, List, NoReturn, Optional, Tuple
 import wheel_file
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# What building takes, and nothing else. Folders are taken whole.
+# The files a build needs. Folders are included with everything in them.
 SOURCE_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "cmake", "docs/man", "docs/python.md",
                 "docs/cupti-python.md", "examples", "include", "packaging/cmake", "python", "schema", "src",
                 "web/report")
 Settings = Optional[Dict[str, Any]]
-NEEDED = ("building takes CMake, a C and C++ compiler, binutils, static zstd and zlib, Python's headers and, for "
+NEEDED = ("building needs CMake, a C and C++ compiler, binutils, static zstd and zlib, Python's headers and, for "
           "uploads, libcurl; on Debian: apt-get install cmake ninja-build gcc g++ binutils libzstd-dev zlib1g-dev "
           "python3-dev libcurl4-gnutls-dev")
 
@@ -39,12 +39,12 @@ def fail(message: str) -> NoReturn:
 
 
 def project() -> Dict[str, Any]:
-    """The [project] table, with its version: the library's own."""
+    """The [project] table, with the version of the library."""
     table: Dict[str, Any] = tomllib.loads((SOURCE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     header = (SOURCE / "include/gpufl/gpufl.h").read_text(encoding="utf-8")
     found = re.search(r'#define GPUFL_VERSION_STRING "([0-9.]+)"', header)
     if not found:
-        fail("include/gpufl/gpufl.h does not say the version")
+        fail("include/gpufl/gpufl.h does not define the version")
     return {**table, "version": found.group(1)}
 
 
@@ -69,7 +69,7 @@ def entry_points(table: Dict[str, Any]) -> str:
 
 
 def run(*command: object) -> None:
-    """Runs a step of the build; pip shows what it prints when it fails."""
+    """Runs a build step; pip shows its output if it fails."""
     words = [str(word) for word in command]
     try:
         result = subprocess.run(words, check=False)
@@ -80,15 +80,15 @@ def run(*command: object) -> None:
 
 
 def check_settings(settings: Settings) -> Tuple[Optional[pathlib.Path], bool]:
-    """The build directory that was given, and whether uploads are wanted."""
+    """The build directory, if one was given, and whether uploads are enabled."""
     given = dict(settings or {})
     build, upload = given.pop("build-dir", None), given.pop("upload", "on")
     if given:
         fail(f"no setting '{next(iter(given))}'; settings are build-dir and upload")
     if upload not in ("on", "off"):
-        fail(f"setting upload is on or off, not '{upload}'")
+        fail(f"setting upload must be on or off, not '{upload}'")
     if build is not None and not (pathlib.Path(build) / "CMakeCache.txt").is_file():
-        fail(f"setting build-dir: {build} is no build directory of CMake")
+        fail(f"setting build-dir: {build} is not a CMake build directory")
     return (None if build is None else pathlib.Path(build).resolve()), upload == "on"
 
 
@@ -113,7 +113,7 @@ def package_files() -> Iterator[Tuple[str, bytes]]:
 
 
 def native_files(build: pathlib.Path, stage: pathlib.Path) -> Iterator[Tuple[str, bytes]]:
-    """What the build installs for a wheel. A library is there once, under the name by which it is loaded."""
+    """The files that the build installs for a wheel. Each library is included once, under its SONAME."""
     run("cmake", "--install", build, "--component", "python", "--prefix", stage, "--strip")
     for file in walk(stage):
         if not file.is_symlink():
@@ -122,14 +122,14 @@ def native_files(build: pathlib.Path, stage: pathlib.Path) -> Iterator[Tuple[str
 
 
 def walk(folder: pathlib.Path) -> List[pathlib.Path]:
-    """Files below a folder in a fixed order, without hidden ones and what Python leaves behind."""
+    """Files below a folder in a fixed order, without hidden files and __pycache__."""
     return sorted(file for file in folder.rglob("*") if (file.is_file() or file.is_symlink()) and not any(
         part == "__pycache__" or part.startswith(".") for part in file.relative_to(folder).parts))
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None,
                 metadata_directory: Optional[str] = None) -> str:
-    """Writes the wheel; its file name."""
+    """Writes the wheel and returns its file name."""
     build, with_upload = check_settings(config_settings)
     table = project()
     with tempfile.TemporaryDirectory(prefix="gpufl-wheel-") as work:
@@ -151,7 +151,7 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None,
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Writes what is known of the wheel without building it; the name of the folder."""
+    """Writes the wheel's metadata without building it and returns the name of the folder."""
     check_settings(config_settings)
     table = project()
     name = f"{stem(table)}.dist-info"
@@ -163,7 +163,7 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: S
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Writes the source distribution; its file name."""
+    """Writes the source distribution and returns its file name."""
     check_settings(config_settings)
     table = project()
     files = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file format of wheels: names, platform tags, and the archive with its list of contents."""
+"""The wheel file format: names, platform tags, and the archive with its RECORD."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ import time
 import zipfile
 from typing import Dict, Set, Tuple
 
-# Libraries that every Linux has in a compatible form (PEP 600); ours go with the wheel.
+# Libraries that PEP 600 allows a manylinux wheel to use, and gpufl's libraries, which are in the wheel.
 EVERYWHERE = re.compile(r"^(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|ld-linux-[\w-]+)\.so\.\d+$|^libgpufl")
 
 
@@ -21,7 +21,7 @@ def dynamic_section(file: pathlib.Path) -> str:
 
 
 def loaded_name(file: pathlib.Path) -> str:
-    """The name by which a program finds a library; of other files their own."""
+    """The SONAME of a library; for other files, the file name."""
     if ".so" not in file.name:
         return file.name
     found = re.search(r"\(SONAME\).*\[(.*)\]", dynamic_section(file))
@@ -29,8 +29,8 @@ def loaded_name(file: pathlib.Path) -> str:
 
 
 def platform_tag(files: Dict[str, bytes], platform: str) -> str:
-    """manylinux of the oldest C library that has all that is wanted; where other libraries are wanted too, this
-    machine's kind alone."""
+    """manylinux with the oldest C library that has all symbols used; if other libraries are needed too, the plain
+    platform tag of this machine."""
     tag = platform.replace("-", "_").replace(".", "_")
     if not tag.startswith("linux_"):
         return tag
@@ -51,8 +51,8 @@ def platform_tag(files: Dict[str, bytes], platform: str) -> str:
 
 
 def write(path: pathlib.Path, info: str, tag: str, files: Dict[str, bytes]) -> None:
-    """The same files give the same wheel, byte by byte."""
-    clock = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", 0)), 315532800))  # zip begins in 1980
+    """The same files produce the same wheel, byte for byte."""
+    clock = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", 0)), 315532800))  # zip's first year is 1980
     made = (clock.tm_year, clock.tm_mon, clock.tm_mday, clock.tm_hour, clock.tm_min, clock.tm_sec)
     files = dict(files)
     files[f"{info}/WHEEL"] = ("Wheel-Version: 1.0\nGenerator: gpufl_build\nRoot-Is-Purelib: false\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl: records what a GPU did and in which part of the program.
+"""gpufl: records GPU activity and attributes it to parts of the program.
 
     import gpufl
 
@@ -9,7 +9,7 @@
     gpufl.shutdown()
     gpufl.generate_report()
 
-gpufl.analyzer reads recorded sessions, gpufl.report writes their reports. Importing needs no GPU and no driver.
+gpufl.analyzer reads recorded sessions, gpufl.report writes reports. Importing needs no GPU and no driver.
 """
 
 from . import _native, _recording

@@ -9,7 +9,7 @@ from typing import NoReturn, Optional
 
 
 def find_command() -> Optional[str]:
-    """The program that belongs to this package: inside of it, in the build directory around it, or on the path."""
+    """The gpufl program: in this package, in the build directory that contains the package, or on the PATH."""
     package = pathlib.Path(__file__).resolve().parent
     for place in (package / "bin" / "gpufl", package.parents[1] / "bin" / "gpufl"):
         if os.access(place, os.X_OK):
@@ -20,7 +20,7 @@ def find_command() -> Optional[str]:
 def main() -> NoReturn:
     command = find_command()
     if command is None:
-        sys.exit("gpufl: the gpufl program is neither beside this package nor on the PATH")
+        sys.exit("gpufl: the gpufl program is neither in this package nor on the PATH")
     os.execv(command, ["gpufl", *sys.argv[1:]])
 
 

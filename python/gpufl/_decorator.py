@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scopes as decorators.
 
-A coroutine shares its thread with others, so its scope is open only while it runs: it closes when the coroutine waits
-and opens again when it goes on. The same holds for generators. So a kernel belongs to the scope of the code that
-launched it, however tasks interleave, and each stretch counts as a call of the scope.
+A coroutine shares its thread with others, so its scope is open only while it runs: the scope closes when the coroutine
+waits and reopens when it resumes. The same applies to generators. A kernel therefore belongs to the scope of the code
+that launched it, however tasks interleave, and each resumption counts as a call of the scope.
 """
 
 import functools
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Steps(Generator[Any, Any, Any]):
-    """A coroutine or generator, each step of which runs inside of the scope."""
+    """A coroutine or generator whose every step runs inside the scope."""
 
     __slots__ = ("_scope", "_inner")
 
@@ -55,7 +55,7 @@ def _wrap_async_generator(scope: Scope, function: Callable[..., Any]) -> Callabl
             except GeneratorExit:
                 await _Steps(scope, inner.aclose())
                 raise
-            except BaseException as error:  # pylint: disable=broad-except  # whatever was thrown goes to the inside
+            except BaseException as error:  # pylint: disable=broad-except  # forwarded to the generator
                 step = inner.athrow(error)
             else:
                 step = inner.asend(sent)
@@ -64,11 +64,11 @@ def _wrap_async_generator(scope: Scope, function: Callable[..., Any]) -> Callabl
 
 
 def wrap(scope: Scope, function: Any) -> Any:
-    """The function, with the scope open while its code runs."""
+    """A wrapper that keeps the scope open while the function's code runs."""
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(wrap(scope, function.__func__))
     if not callable(function) or inspect.isclass(function):
-        raise TypeError(f"Scope: a function is wanted to decorate, not {function!r}")
+        raise TypeError(f"Scope: expected a function to decorate, not {function!r}")
     if scope.repeat or scope.warmup:
         raise TypeError("Scope: repeat and warmup are for loops, not for decorated functions")
     if inspect.iscoroutinefunction(function):
@@ -101,9 +101,9 @@ def scope(name: Optional[str] = None, tag: Optional[str] = None) -> Callable[[Fu
 
 
 def scope(name: Union[str, Callable[..., Any], None] = None, tag: Optional[str] = None) -> Any:
-    """@gpufl.scope, @gpufl.scope("name") or @gpufl.scope("name", "tag"): each call of the function is in the scope.
+    """@gpufl.scope, @gpufl.scope("name") or @gpufl.scope("name", "tag"): runs each call of the function in the scope.
 
-    Without a name it is the function's. Functions, methods, coroutines and generators alike.
+    The default name is the function's. Works on functions, methods, coroutines and generators.
     """
     if name is None or isinstance(name, str):
         return lambda function: wrap(Scope(name or _name_of(function), tag), function)
@@ -113,5 +113,5 @@ def scope(name: Union[str, Callable[..., Any], None] = None, tag: Optional[str] 
 def _name_of(function: Any) -> str:
     name = getattr(getattr(function, "__func__", function), "__qualname__", None)
     if not isinstance(name, str):
-        raise TypeError(f"scope: a name or a function is wanted, not {function!r}")
+        raise TypeError(f"scope: expected a name or a function, not {function!r}")
     return name.replace("<locals>.", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which session a directory, an application's name and a session id mean."""
+"""Finds the session that a directory, an application name and a session id refer to."""
 
 import os
 import warnings
@@ -14,7 +14,7 @@ def _app_of(path: str) -> str:
     try:
         return _native.session_app(path)
     except (OSError, ValueError):
-        return ""  # unreadable: it has no name to be chosen by
+        return ""  # unreadable: cannot be selected by name
 
 
 def _listed(paths: List[str]) -> str:
@@ -24,7 +24,7 @@ def _listed(paths: List[str]) -> str:
 
 
 def _bases(log_dir: str, log_prefix: Optional[str]) -> List[str]:
-    """Directories that may hold session directories: the one named, and the one a default log_path makes in it."""
+    """Directories that may contain session directories: log_dir, and the folder of a default log_path in it."""
     inside = os.path.join(log_dir, log_prefix) if log_prefix else ""
     return [log_dir] + ([inside] if inside and os.path.isdir(inside) else [])
 
@@ -45,15 +45,15 @@ def _find_by_id(log_dir: str, log_prefix: Optional[str], session_id: str) -> str
 
 def find_session(log_dir: str, log_prefix: Optional[str] = None, session_id: Optional[str] = None,
                  stacklevel: int = 3) -> str:
-    """The path of the session. Several: the newest, and a UserWarning that names the others."""
+    """The path of the session. If several match: the newest, with a UserWarning that names the others."""
     if not os.path.isdir(log_dir):
         what = "is not a directory" if os.path.exists(log_dir) else "does not exist"
-        raise FileNotFoundError(f"{log_dir} {what}; a directory of gpufl logs is wanted")
+        raise FileNotFoundError(f"{log_dir} {what}; pass a directory of gpufl logs")
     if session_id is not None:
         return _find_by_id(log_dir, log_prefix, session_id)
     found = [path for base in _bases(log_dir, log_prefix) for path in _native.sessions_below(base)]
     if not found:
-        return log_dir  # a session itself, or the reader says that there is none
+        return log_dir  # a session directory itself, or the reader reports that there is no session
     if log_prefix:
         apps = {path: _app_of(path) for path in found}
         matching = [path for path in found if apps[path] == log_prefix]

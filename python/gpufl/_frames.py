@@ -21,15 +21,15 @@ def _import_pandas() -> Any:
 
 
 def frame_of(table: "Table") -> "pandas.DataFrame":
-    """Categories for texts, nullable integers where a value can be unknown, plain NumPy types elsewhere."""
+    """Categoricals for texts, nullable integers where a value can be unknown, plain NumPy types elsewhere."""
     numpy, pandas = _import_pandas()
 
     def array(values: Any, kind: str) -> Any:
         return numpy.frombuffer(values, dtype=kind) if len(table) else numpy.empty(0, dtype=kind)
 
     def mask(unknown: Any) -> Any:
-        """A mask that belongs to the frame: pandas before 2.0 groups, sorts and counts only with a writable one. Where
-        nothing is unknown it is a page of zeroes that takes no memory."""
+        """A mask owned by the frame: pandas before 2.0 needs a writable mask to group, sort and count. If nothing is
+        unknown, the mask is zero pages that take no memory."""
         shared = array(unknown, "bool")
         return shared.copy() if shared.any() else numpy.zeros(len(table), dtype="bool")
 

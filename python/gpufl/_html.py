@@ -23,13 +23,13 @@ _DASH = "–"
 
 
 def _text(text: str) -> str:
-    """Escaped for HTML; what a terminal or a reader could be fooled by is spelled out."""
+    """Escaped for HTML; control and bidirectional characters are spelled out."""
     shown = "".join(f"\\u{ord(c):04x}" if unicodedata.category(c).startswith("C") else c for c in text)
     return html.escape(shown)
 
 
 def quantity(value: Optional[float], units: Sequence[Tuple[float, str]]) -> str:
-    """Three significant digits and a unit; a dash for what is not known."""
+    """Three significant digits and a unit; a dash for an unknown value."""
     if value is None:
         return _DASH
     size, unit = next(((size, unit) for size, unit in units if abs(value) >= size), units[-1])
@@ -51,7 +51,7 @@ def _count(value: Optional[int]) -> str:
 
 
 def lost_text(completeness: Dict[str, Any]) -> str:
-    """How many records were lost, as far as that is known; those that only lack a detail are not among them."""
+    """How many records were lost, as far as known; records that only lack a detail are not counted."""
     lost = completeness["lost"] - completeness.get("lost_details", 0)
     if completeness["lost_is_exact"]:
         return _count(lost)
@@ -63,7 +63,7 @@ def _percent(fraction: Optional[float]) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The last column is text, cut to two lines until it is pointed at; cells are escaped here."""
+    """The last column is text, clamped to two lines unless hovered; cells are escaped here."""
     def row(cells: Sequence[str], tag: str) -> str:
         plain = "".join(f"<{tag}>{_text(cell)}</{tag}>" for cell in cells[:-1])
         return f"<tr>{plain}<{tag} class=text><div>{_text(cells[-1])}</div></{tag}></tr>"
@@ -76,7 +76,7 @@ def _header(data: Dict[str, Any]) -> str:
     gpus = ", ".join(gpu["name"] or f"GPU {gpu['device']}" for gpu in data["gpus"])
     facts = [f"pid {run['pid']}" if run["pid"] is not None else "", f"host {run['host']}" if run["host"] else "", gpus,
              f"engine {run['engine']}" if run["engine"] else "", time_text(run["wall_ns"])]
-    state = "complete" if whole["is_complete"] else "incomplete: something is known to be missing"
+    state = "complete" if whole["is_complete"] else "incomplete: some data is missing"
     lost = f"{lost_text(whole)} lost"
     kind = "soft" if whole["is_complete"] else "bad"
     return (f"<h1>{_text(run['app'] or 'unnamed program')}</h1>"
@@ -182,7 +182,7 @@ def _losses(data: Dict[str, Any], _: int) -> str:
     if rows:
         return _table(("records", "reason"), rows)
     is_exact = data["completeness"]["lost_is_exact"]
-    return f"<p class=soft>{'nothing lost' if is_exact else 'how much is missing is not known'}</p>"
+    return f"<p class=soft>{'nothing lost' if is_exact else 'the number of missing records is unknown'}</p>"
 
 
 _SECTIONS: Tuple[Tuple[str, Callable[[Dict[str, Any], int], str]], ...] = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of gpufl.init and gpufl.upload_logs: their types, what became of old names, and errors that help."""
+"""Options of gpufl.init and gpufl.upload_logs: types, replacements of old names, and error messages."""
 
 import difflib
 import enum
@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, NoReturn, Optional, Type
 
 
 class ProfilingEngine(enum.IntEnum):
-    """How much is recorded; each level adds to the one before. See docs/engines.md for what each costs."""
+    """How much is recorded; each level adds to the previous one. docs/engines.md lists the overhead of each."""
 
     Monitor = 1
     Trace = 2
@@ -27,10 +27,10 @@ class BackendKind(enum.IntEnum):
     Nvidia = 1
     Amd = 2
     None_ = 3
-    locals()["None"] = 3  # the same member under its own name: BackendKind["None"], getattr
+    locals()["None"] = 3  # the same member as BackendKind["None"] and through getattr
 
 
-# "path" is text or os.PathLike, "rate" a number of milliseconds from 0 on, "bytes" a number of them, 0: no limit.
+# "path": text or os.PathLike; "rate": milliseconds, 0 or more; "bytes": 0 is no limit.
 INIT_OPTIONS: Dict[str, str] = {
     "app_name": "text",
     "log_path": "path",
@@ -64,7 +64,7 @@ UPLOAD_OPTIONS: Dict[str, str] = {
     "config_file": "path",
     "timeout_ms": "rate",
 }
-# Renamed: still accepted. Removed: refused, with what to write instead.
+# Renamed options are still accepted. Removed ones are rejected with their replacement.
 RENAMED = {"sampling_auto_start": "continuous_system_sampling"}
 REMOVED = {
     "enable_profiling": "profiling_engine=gpufl.ProfilingEngine.Monitor (was False) or .PcSampling (was True)",
@@ -74,7 +74,7 @@ REMOVED = {
 
 
 def raise_unknown(function: str, name: str, known: Iterable[str]) -> NoReturn:
-    """TypeError for a keyword that a function does not have, with the nearest that it has."""
+    """TypeError for an unknown keyword, with the nearest known one."""
     message = f"{function}() got an unexpected keyword argument '{name}'"
     if function in ("init", "session") and name in REMOVED:
         raise TypeError(f"{message}; use {REMOVED[name]}")
@@ -99,7 +99,7 @@ def _enum_value(function: str, name: str, kind: Type[enum.IntEnum], value: objec
 
 
 def _checked(function: str, name: str, kind: str, value: Any) -> Any:
-    """The value as the C part takes it; None: left to environment, config file and default."""
+    """The value as the C part expects it; None: use the environment, config file or default."""
     if kind in ("text", "path"):
         if kind == "path" and isinstance(value, os.PathLike):
             value = os.fspath(value)
@@ -119,14 +119,14 @@ def _checked(function: str, name: str, kind: str, value: Any) -> Any:
     if kind == "bytes":
         if not 0 <= value < 2**63:
             raise ValueError(f"{function}(): {name} must be 0 to {2**63 - 1}, not {value}")
-        return value or -1  # 0 was said, not left out
+        return value or -1  # an explicit 0
     if not 0 <= value < 2**31:
         raise ValueError(f"{function}(): {name} must be 0 to {2**31 - 1}, not {value}")
     return value
 
 
 def check(function: str, kinds: Dict[str, str], given: Dict[str, Any], stacklevel: int = 3) -> Dict[str, Any]:
-    """Options that were given, checked and under their present names."""
+    """The given options, checked and under their current names."""
     result: Dict[str, Any] = {}
     for name, value in given.items():
         new = RENAMED.get(name) if kinds is INIT_OPTIONS else None
@@ -142,17 +142,17 @@ def check(function: str, kinds: Dict[str, str], given: Dict[str, Any], stackleve
 
 
 def is_true(text: Optional[str]) -> bool:
-    """What environment variables mean by on."""
+    """Whether an environment variable's value means on."""
     return (text or "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def is_disabled() -> bool:
-    """GPUFL_DISABLED: whatever does not say no, as in the library."""
+    """GPUFL_DISABLED: any value that does not mean off, as in the library."""
     return os.environ.get("GPUFL_DISABLED", "").lower() not in ("", "0", "false", "no", "off")
 
 
 def _in_file(name: str, options: Dict[str, Any]) -> Any:
-    """What the config file says; None: nothing, and what is wrong with the file has been said by then."""
+    """The value in the config file; None: not set. Errors in the file have already been reported."""
     path = options.get("config_file") or os.environ.get("GPUFL_CONFIG_FILE")
     try:
         with open(path or os.devnull, encoding="utf-8") as file:
@@ -161,8 +161,8 @@ def _in_file(name: str, options: Dict[str, Any]) -> Any:
         return None
 
 
-def _said(name: str, options: Dict[str, Any]) -> Any:
-    """Of a switch: what the program says, then the environment, then the config file; None: nobody."""
+def _switch_value(name: str, options: Dict[str, Any]) -> Any:
+    """The value of a switch: from the program, else the environment, else the config file; None: not set."""
     if name in options:
         return bool(options[name])
     text = os.environ.get(f"GPUFL_{name.upper()}")
@@ -170,16 +170,16 @@ def _said(name: str, options: Dict[str, Any]) -> Any:
 
 
 def is_wanted(name: str, options: Dict[str, Any]) -> bool:
-    """A switch that is on where nobody says otherwise."""
-    return _said(name, options) is not False
+    """The value of a switch that is on by default."""
+    return _switch_value(name, options) is not False
 
 
 def is_set(name: str, options: Dict[str, Any]) -> bool:
-    """A switch that is off where nobody says otherwise."""
-    return _said(name, options) is True
+    """The value of a switch that is off by default."""
+    return _switch_value(name, options) is True
 
 
 def text_of(name: str, options: Dict[str, Any]) -> str:
-    """A text, "" where nobody gives one."""
+    """The value of a text option; "" if not set."""
     text = options.get(name) or os.environ.get(f"GPUFL_{name.upper()}") or _in_file(name, options)
     return text if isinstance(text, str) else ""

@@ -15,17 +15,17 @@ from .frameworks import nvtx, profilers, watch
 
 _OK, _INVALID, _DISABLED = 0, -1, -7
 
-# Where the last init wanted logs to go, so that upload_logs() needs no second telling.
+# Where the last init() sends logs, so that upload_logs() needs no arguments.
 _destination: Dict[str, Any] = {}
-_upload_pid = 0  # of the process that uploads at its end; a child made by fork does not
-_to_upload: Dict[str, Dict[str, Any]] = {}  # then: session directories, and where to
-_was_refused = False  # the last init: switched off, or it could not start
-_DEPRECATED = "is deprecated and has no effect"  # of the library's warnings: said here in Python's words
+_upload_pid = 0  # the process that uploads at exit; forked children do not
+_to_upload: Dict[str, Dict[str, Any]] = {}  # session directories to upload at exit, with their upload options
+_was_refused = False  # the last init() was switched off or could not start
+_DEPRECATED = "is deprecated and has no effect"  # such library warnings are replaced by DeprecationWarnings here
 
 
 @dataclasses.dataclass(frozen=True)
 class UploadResult:
-    """What became of an upload. Truth: everything is with the server."""
+    """The result of an upload. True if the server has everything."""
 
     success: bool
     http_status: int = 0
@@ -49,7 +49,7 @@ def _warn_deprecated(options: Dict[str, Any], stacklevel: int) -> None:
         "GPUFL_REMOTE_UPLOAD" if _options.is_true(os.environ.get("GPUFL_REMOTE_UPLOAD")) else \
         "remote_upload in the config file" if _options.is_set("remote_upload", options) else ""
     if name:
-        warnings.warn(f"{name} goes away; call gpufl.upload_logs() after gpufl.shutdown(), or use "
+        warnings.warn(f"{name} is deprecated; call gpufl.upload_logs() after gpufl.shutdown(), or use "
                       "gpufl.session(backend_url=...)", DeprecationWarning, stacklevel=stacklevel)
 
 
@@ -60,14 +60,14 @@ def _upload_at_exit() -> None:
     for path, destination in _to_upload.items():
         try:
             result = upload_logs(path, **destination)
-        except Exception as error:  # pylint: disable=broad-except  # the program is over; it must still end well
+        except Exception as error:  # pylint: disable=broad-except  # must not change how the program ends
             result = UploadResult(False, message=str(error))
         if not result:
             warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
 
 
 def _warn_of_differences(stacklevel: int) -> None:
-    """What the library reports where the session differs from the request: at the start, and at the end."""
+    """Warns where the session differs from the request, at its start and at its end."""
     for note in _native.take_warnings():
         if _DEPRECATED not in note and not _options.is_true(os.environ.get("GPUFL_QUIET")):
             warnings.warn(f"gpufl: {note}", RuntimeWarning, stacklevel=stacklevel)
@@ -75,13 +75,13 @@ def _warn_of_differences(stacklevel: int) -> None:
 
 @atexit.register
 def _warn_at_exit() -> None:
-    """The session goes on until the interpreter is gone, and with it the means to warn."""
-    _native.active_engine()  # notices a refusal that the session's own thread has not heard of
+    """Warns while it is still possible: the session outlives the interpreter."""
+    _native.active_engine()  # notices a refusal that the session's thread has not seen yet
     _warn_of_differences(2)
 
 
 def watch_when_traced() -> None:
-    """Under `gpufl trace` the session begins with CUDA, without init(): importing gpufl is the program's only word."""
+    """Under `gpufl trace` the session starts with CUDA, without init(), so importing gpufl starts the watch."""
     is_traced = os.path.basename(os.environ.get("CUDA_INJECTION64_PATH", "")) == nvtx.RECORDER
     is_off = _options.is_disabled() or \
         os.environ.get("GPUFL_PROFILING_ENGINE", "").lower() == "monitor"
@@ -90,7 +90,7 @@ def watch_when_traced() -> None:
 
 
 def _end_with_child() -> None:
-    """A process that multiprocessing has forked ends without exit handlers, but with its own."""
+    """Ends the session of a process that multiprocessing forked: it runs multiprocessing's finalizers, not atexit."""
     processes: Any = sys.modules.get("multiprocessing.process")
     utilities: Any = sys.modules.get("multiprocessing.util")
     if processes is not None and utilities is not None and processes.parent_process() is not None:
@@ -102,11 +102,11 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     options = _options.check(function, _options.INIT_OPTIONS, given, stacklevel + 2)
     _warn_deprecated(options, stacklevel + 2)
     if options.get("system_sample_rate_ms") == 0:
-        options["system_sample_rate_ms"] = -1  # 0 was said, not left out
+        options["system_sample_rate_ms"] = -1  # an explicit 0
     status, message = _native.init(options)
     _was_refused = status != _OK
     if status == _DISABLED:
-        _warn_of_differences(stacklevel + 2)  # where GPUFL_DISABLED is neither on nor off
+        _warn_of_differences(stacklevel + 2)  # GPUFL_DISABLED may have an unclear value
         return False
     if status == _INVALID:
         raise ValueError(f"{function}(): {message}")
@@ -159,13 +159,14 @@ def init(
     enabled: Optional[bool] = None,
     **others: Any,
 ) -> bool:
-    """Starts the session of this process.
+    """Starts this process's session.
 
-    None leaves an option to the environment (GPUFL_...), the config file and its default; docs/configuration.md has all
-    of them. Returns True when a session records. False: switched off (enabled=False or GPUFL_DISABLED), or it could not
-    start, which a RuntimeWarning explains; the program goes on either way and every later call does nothing.
+    For an option that is None, the environment (GPUFL_...), the config file and the default apply, in this order;
+    docs/configuration.md lists all options. Returns True if a session records. Returns False if recording is switched
+    off (enabled=False or GPUFL_DISABLED) or could not start (a RuntimeWarning has the reason); the program continues
+    and later calls do nothing.
 
-    TypeError: an option that does not exist, or of another type. ValueError: a value that cannot be.
+    TypeError: unknown option, or wrong type. ValueError: invalid value.
     """
     given = {name: value for name, value in locals().items() if name != "others"}
     given.update(others)
@@ -173,7 +174,7 @@ def init(
 
 
 def shutdown() -> None:
-    """Ends the session and writes everything out. Without a session it does nothing."""
+    """Ends the session and writes all data. Does nothing without a session."""
     watch.stop()
     profilers.leave()
     _native.shutdown()
@@ -200,11 +201,11 @@ def upload_logs(
     timeout_ms: Optional[int] = None,
     **others: Any,
 ) -> UploadResult:
-    """Sends finished sessions to a server and waits for it; call it after shutdown().
+    """Uploads finished sessions and waits until the server has them; call it after shutdown().
 
-    log_path: a session directory or a directory of them; None: the last session of this process. Where to is what was
-    given here, else to init(), else the environment's. A server that cannot be reached is a result with success False,
-    never an exception. ValueError: an option that cannot be, such as no server at all.
+    log_path: a session directory or a directory of them; None: the last session of this process. The server is the one
+    given here, else the one given to init(), else the environment's. If the server cannot be reached, the result has
+    success=False; no exception is raised. ValueError: invalid option, or no server given.
     """
     given = {name: value for name, value in locals().items() if name != "others"}
     given.update(others)
@@ -219,7 +220,7 @@ def upload_logs(
 def generate_report(output_path: Union[str, "os.PathLike[str]"] = "") -> None:
     """Writes the text report of the last session of this process to a file; "" prints it.
 
-    Does nothing where the last init() was switched off or could not start. RuntimeError: there was no init() at all."""
+    Does nothing if the last init() was switched off or could not start. RuntimeError: init() was never called."""
     if not _native.session_dir():
         if _was_refused:
             return
@@ -232,18 +233,18 @@ def generate_report(output_path: Union[str, "os.PathLike[str]"] = "") -> None:
 
 
 def session_dir() -> str:
-    """The directory of the running, else of the last session; "" when there was none."""
+    """The directory of the running session, else of the last one; "" if there was none."""
     return _native.session_dir()
 
 
 def active_engine() -> Optional[ProfilingEngine]:
-    """The engine that really runs, which may be lower than the one asked for; None without a session."""
+    """The engine in use, which may be lower than the requested one; None without a session."""
     engine = _native.active_engine()
     return ProfilingEngine(engine) if engine else None
 
 
 class Session:
-    """One recorded stretch of the program, made by gpufl.session()."""
+    """A recorded part of the program, made by gpufl.session()."""
 
     def __init__(self, options: Dict[str, Any], upload: Optional[bool]):
         self._options = options
@@ -280,8 +281,8 @@ class Session:
 def session(*, upload: Optional[bool] = None, **options: Any) -> Session:
     """Records while the with block runs: init(**options), then shutdown(), then upload_logs().
 
-    upload: None uploads when a server is named (backend_url, GPUFL_BACKEND_URL, the config file). A failed upload is a RuntimeWarning
-    and the object's upload_result; it never changes how the program ends.
+    upload: None uploads if a server is configured (backend_url, GPUFL_BACKEND_URL, the config file). A failed upload
+    raises a RuntimeWarning and sets the object's upload_result; it never changes how the program ends.
     """
     _options.check("session", _options.INIT_OPTIONS, options)
     if upload is not None and not isinstance(upload, bool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded sessions as DataFrames and as answers.
+"""Recorded sessions as DataFrames, and their analysis.
 
     from gpufl.analyzer import GpuFlightSession
 
@@ -28,16 +28,16 @@ _SECTIONS = {name: 1 << bit for bit, name in enumerate((
 
 
 class GpuFlightSession:
-    """One recorded session, live, finished or killed; of gpufl, or of GPUFlight (wire v1).
+    """A recorded session, running, finished or killed; written by gpufl or by GPUFlight (wire v1).
 
-    log_dir: a session directory, or a directory of them. log_prefix: the app_name to choose by. session_id: which
-    session, or the start of its id. Where several remain, the newest is read and a UserWarning names the others. What a
-    killed writer left unfinished is read as far as it goes; `is_complete` and the report say so.
+    log_dir: a session directory, or a directory of them. log_prefix: selects by app_name. session_id: selects by id, or
+    by the start of an id. If several sessions match, the newest is read and a UserWarning names the others. The session
+    of a killed program is read up to its last complete record; `is_complete` and the report show that.
 
-    FileNotFoundError: there is no such session. ValueError: it cannot be read.
+    FileNotFoundError: no such session. ValueError: the session cannot be read.
 
-    DataFrames are made when first asked for and share the session's memory: their columns cannot be written to, so
-    take a .copy() for that. Unknown values are <NA>, never zero.
+    DataFrames are created on first use and share the session's memory: their columns are read-only; use .copy() to
+    change them. Unknown values are <NA>, never zero.
     """
 
     def __init__(self, log_dir: Union[str, "os.PathLike[str]"], log_prefix: Optional[str] = None,
@@ -53,7 +53,7 @@ class GpuFlightSession:
         self._session = _native.Session(self.path)
         app = self.info["app"]
         if log_prefix and app and app != log_prefix:
-            raise FileNotFoundError(f"the session in {self.path} is of '{app}', not of '{log_prefix}'")
+            raise FileNotFoundError(f"the session in {self.path} was recorded by '{app}', not '{log_prefix}'")
 
     def __repr__(self) -> str:
         state = "complete" if self.is_complete else "incomplete"
@@ -61,14 +61,14 @@ class GpuFlightSession:
 
     @functools.cached_property
     def analysis(self) -> Dict[str, Any]:
-        """Everything that the report holds, as `gpufl report --json` writes it (docs/report.md)."""
+        """All data of the report, as in `gpufl report --json` (docs/report.md)."""
         answer: Dict[str, Any] = json.loads(self._session.report_json())
         return answer
 
     @functools.cached_property
     def info(self) -> Dict[str, Any]:
-        """The run: app, pid, host, command, engine, requested_engine, versions, first_ns and last_ns; None where it is not
-        known."""
+        """The run: app, pid, host, command, engine, requested_engine, versions, first_ns and last_ns; None where
+        unknown."""
         return self._session.info
 
     @property
@@ -77,7 +77,7 @@ class GpuFlightSession:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is known to be missing."""
+        """Whether no data is known to be missing."""
         return self._session.is_complete
 
     @staticmethod
@@ -85,9 +85,9 @@ class GpuFlightSession:
         return _native.table_names()
 
     def table(self, name: str) -> _native.Table:
-        """A table for Arrow readers, without copying: polars.from_arrow(session.table("kernels")) and the like.
+        """A table for Arrow readers, without copying, for example polars.from_arrow(session.table("kernels")).
 
-        It has __arrow_c_stream__, so pyarrow, polars and DuckDB take it; pandas is not needed.
+        It has __arrow_c_stream__, so pyarrow, polars and DuckDB accept it; pandas is not needed.
         """
         try:
             return self._session.table(name)
@@ -99,12 +99,12 @@ class GpuFlightSession:
 
     @functools.cached_property
     def devices(self) -> "pandas.DataFrame":
-        """The GPUs: name, compute capability, multiprocessors, highest clock and memory bandwidth."""
+        """The GPUs: name, compute capability, multiprocessors, maximum clock and memory bandwidth."""
         return self._frame("devices")
 
     @functools.cached_property
     def kernels(self) -> "pandas.DataFrame":
-        """One row per kernel execution, by start: timing, scope, launch configuration, occupancy."""
+        """One row per kernel execution, ordered by start: timing, scope, launch configuration, occupancy."""
         return self._frame("kernels")
 
     @functools.cached_property
@@ -118,7 +118,7 @@ class GpuFlightSession:
 
     @functools.cached_property
     def scopes(self) -> "pandas.DataFrame":
-        """Profile samples (PC sampling and SASS counters) by place in the code, summed over the run."""
+        """Profile samples (PC sampling and SASS counters) by code location, summed over the run."""
         return self._frame("scopes")
 
     @functools.cached_property
@@ -133,17 +133,17 @@ class GpuFlightSession:
 
     @functools.cached_property
     def device_metrics(self) -> "pandas.DataFrame":
-        """GPU utilization, temperature, power, clocks and more, sampled."""
+        """Samples of GPU utilization, temperature, power, clocks and more."""
         return self._frame("device_metrics")
 
     @functools.cached_property
     def host_metrics(self) -> "pandas.DataFrame":
-        """CPU and memory of host and process, sampled."""
+        """Samples of CPU and memory use of the host and the process."""
         return self._frame("host_metrics")
 
     @functools.cached_property
     def process_metrics(self) -> "pandas.DataFrame":
-        """GPU memory by process, sampled."""
+        """Samples of GPU memory by process."""
         return self._frame("process_metrics")
 
     @functools.cached_property
@@ -173,26 +173,26 @@ class GpuFlightSession:
 
     @functools.cached_property
     def launches(self) -> "pandas.DataFrame":
-        """Launch configurations, each once."""
+        """Distinct launch configurations."""
         return self._frame("launches")
 
     @functools.cached_property
     def untimed_launches(self) -> "pandas.DataFrame":
-        """Kernels that were launched while tracing was paused for counters: their GPU time is not known."""
+        """Kernels launched while tracing was paused for counters: their GPU time is unknown."""
         return self._frame("untimed_launches")
 
     @functools.cached_property
     def losses(self) -> "pandas.DataFrame":
-        """What is known not to have been recorded, and why."""
+        """Data that was not recorded, and why."""
         return self._frame("losses")
 
     @functools.cached_property
     def capabilities(self) -> "pandas.DataFrame":
-        """What was asked of the GPU's tools and what they granted."""
+        """The capabilities that were requested, and whether they were available."""
         return self._frame("capabilities")
 
     def report_text(self, *sections: str, top_n: int = 10, is_wide: bool = False) -> str:
-        """The text report, or parts of it."""
+        """The text report, or the given sections of it."""
         if isinstance(top_n, bool) or not isinstance(top_n, int):
             raise TypeError(f"top_n must be int, not {type(top_n).__name__}")
         if not 1 <= top_n < 2**31:
@@ -206,12 +206,12 @@ class GpuFlightSession:
         print(self.report_text(*sections, **options).strip("\n") or missing)
 
     def _missing(self, what: str, advice: str, *engines: str) -> str:
-        """What to say where there is none; whoever recorded with one of the engines needs no advice to do so."""
+        """The message for missing data; a session recorded with one of the engines gets no advice to use it."""
         engine = self.info["engine"]
-        return f"no {what}: engine {engine} ran and took none" if engine in engines else f"no {what}: {advice}"
+        return f"no {what}: engine {engine} ran and recorded none" if engine in engines else f"no {what}: {advice}"
 
     def print_summary(self) -> None:
-        """The run in short: what it was, whether it is complete, where the time went, what to do about it."""
+        """A summary: what ran, whether the data is complete, where the time went, and what to do about it."""
         self._print("nothing was recorded", "header", "time", "insights", "losses")
 
     def inspect_scopes(self) -> None:
@@ -219,7 +219,7 @@ class GpuFlightSession:
         self._print("no scopes were recorded", "scopes", is_wide=True)
 
     def inspect_hotspots(self, top_n: int = 5) -> None:
-        """The kernels with most GPU time."""
+        """The kernels with the most GPU time."""
         self._print("no kernels were recorded", "kernels", top_n=top_n)
 
     def inspect_stalls(self) -> None:

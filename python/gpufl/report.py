@@ -37,7 +37,7 @@ class TextReport:
 
 
 class HtmlReport(TextReport):
-    """The same as one HTML file that needs nothing else, for a browser or to send on."""
+    """The same report as one self-contained HTML file."""
 
     def generate(self) -> str:
         return page_of(self.session.analysis, self.top_n)
@@ -46,7 +46,7 @@ class HtmlReport(TextReport):
 def generate_report(log_dir: Union[str, "os.PathLike[str]"], log_prefix: Optional[str] = None, top_n: int = 10,
                     output_path: Union[str, "os.PathLike[str]", None] = None, session_id: Optional[str] = None,
                     **others: Any) -> str:
-    """The report of a session, and a file of it when output_path is given; HTML when that ends with .html."""
+    """Returns the report of a session; also writes it to output_path if given. HTML if output_path ends with .html."""
     for name in others:
         raise_unknown("generate_report", name, ("log_dir", "log_prefix", "top_n", "output_path", "session_id"))
     session = GpuFlightSession(log_dir, log_prefix=log_prefix, session_id=session_id)

@@ -10,7 +10,7 @@ static const char *const formats[COLUMN_TYPE_COUNT] = {
     [COLUMN_F32] = "f", [COLUMN_F64] = "g", [COLUMN_BOOL] = "b",
 };
 
-/* Names are string literals or the catalogue's: they outlive every schema. */
+/* Names are string literals or belong to the catalogue: they outlive every schema. */
 static void schema_release(struct ArrowSchema *schema)
 {
     for (int64_t i = 0; i < schema->n_children; i++) {
@@ -67,7 +67,7 @@ bool arrow_schema_make(struct ArrowSchema *schema, const struct column_table *ta
     return is_done;
 }
 
-/* What an array holds beside the table's own memory. */
+/* Memory of an array in addition to the table's. */
 struct array_owner {
     struct column_table *table; /* NULL in dictionaries, which hold copies */
     void *owned[2];
@@ -108,7 +108,7 @@ static bool array_start(struct ArrowArray *array, struct column_table *table, si
     return owner != NULL;
 }
 
-/* -1 of a categorical column, NaN of a float, a mark of any other. */
+/* Unknown is -1 in a categorical column, NaN in a float column, and marked in nulls otherwise. */
 static bool is_unknown(const struct column *column, size_t row)
 {
     if (column->nulls)
@@ -122,7 +122,7 @@ static bool is_unknown(const struct column *column, size_t row)
                                         : ((const int32_t *)column->data)[row] < 0;
 }
 
-/* A set bit is a known value. false: no memory; *bits stays NULL where all are known. */
+/* A set bit is a known value; *bits stays NULL if all values are known. false: out of memory. */
 static bool validity_make(const struct column *column, size_t count, uint8_t **bits, int64_t *null_count)
 {
     *bits = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table through the Arrow C data and C stream interfaces, without a library:
+/* Exports a table through the Arrow C data and C stream interfaces, without a library:
  * https://arrow.apache.org/docs/format/CDataInterface.html. Values are not
- * copied; only validity bitmaps and dictionaries are made. The consumer may
- * release what it got on any thread. */
+ * copied; only validity bitmaps and dictionaries are allocated. The consumer may
+ * release the stream and its arrays on any thread. */
 #ifndef GPUFL_PYTHON_ARROW_H
 #define GPUFL_PYTHON_ARROW_H
 

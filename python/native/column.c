@@ -80,7 +80,7 @@ void *table_add_nullable_room(struct column_table *table, const char *name, enum
     void *room = table_add_room(table, name, type);
     if (!room)
         return NULL;
-    /* Zeroed pages that nobody writes to cost no memory. */
+    /* Zeroed pages take no memory until written. */
     struct column *column = &table->columns[table->column_count - 1];
     *nulls = column->nulls = calloc(table->row_count ? table->row_count : 1, 1);
     table->has_failed = !column->nulls;
@@ -138,7 +138,7 @@ void table_add_nullable(struct column_table *table, const char *name, enum colum
     case 1:
         MARK_UNKNOWN(uint8_t);
         for (size_t i = 0; column->owned && i < count; i++)
-            ((uint8_t *)column->owned)[i] &= (uint8_t)(nulls[i] - 1); /* a bool is 0 or 1, also where it is unknown */
+            ((uint8_t *)column->owned)[i] &= (uint8_t)(nulls[i] - 1); /* a bool is 0 or 1, even if it is unknown */
         break;
     case 2:
         MARK_UNKNOWN(uint16_t);
@@ -168,7 +168,8 @@ static void index_write(void *room, enum column_type type, size_t row, int32_t i
         ((int32_t *)room)[row] = index;
 }
 
-/* One word for each id that occurs; ids with the same text share one. codes[id]: in 1 where it occurs, out its index. */
+/* One word for each id that occurs; ids with the same text share a word. codes[id]: on input 1 if the id occurs, on
+ * output the index of its word. */
 static const char **words_collect(int32_t *codes, const char *const *texts, uint32_t id_count, size_t *word_count)
 {
     struct intern seen = {0};
@@ -255,7 +256,7 @@ void table_add_words(struct column_table *table, const char *name, struct rows s
     const char *texts[UINT8_MAX + 1];
     for (unsigned i = 0; i <= UINT8_MAX; i++)
         texts[i] = schema_word(enumeration, (long)i);
-    /* "unknown" is a word of the schema and a missing value here. */
+    /* The schema has a word "unknown", which is a missing value here. */
     if (texts[0] && !strcmp(texts[0], "unknown"))
         texts[0] = NULL;
     codes_write(table, name, small_ids, sizeof(uint8_t), texts, UINT8_MAX + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables as columns: what DataFrames and Arrow readers are made of. Knows
- * nothing of Python. A table is filled by one thread and never changed
- * afterwards; it is counted, so that whoever still reads its arrays (NumPy, an
- * Arrow consumer, from any thread) keeps them and the session below alive. */
+/* Columnar tables, the source of DataFrames and Arrow streams. Independent of
+ * Python. A table is filled by one thread and immutable afterwards; it is
+ * reference-counted, so that every reader of its arrays (NumPy, an Arrow
+ * consumer, on any thread) keeps the arrays and the session alive. */
 #ifndef GPUFL_PYTHON_COLUMN_H
 #define GPUFL_PYTHON_COLUMN_H
 
@@ -30,14 +30,14 @@ struct column {
     const char *name; /* lives as long as the program */
     enum column_type type;
     bool is_categorical;
-    const void *data;   /* row_count of them; of a categorical column the index into words, -1 unknown */
-    void *owned;        /* data, when it is not the model's; else NULL */
-    uint8_t *nulls;     /* owned; 1 where the value is unknown. NULL: none can be, or it is told by -1 or NaN */
-    const char **words; /* owned array; the texts are the model's, the program's, or owned_words' */
+    const void *data;   /* row_count values; of a categorical column, indexes into words, -1: unknown */
+    void *owned;        /* data, if not owned by the model; else NULL */
+    uint8_t *nulls;     /* owned; 1: the value is unknown. NULL: none is, or unknown values are -1 or NaN */
+    const char **words; /* owned array; the texts belong to the model, the program, or owned_words */
     size_t word_count;
 };
 
-/* A loaded session that several tables share. */
+/* A loaded session, shared by its tables. */
 struct session_share {
     atomic_size_t references;
     struct session_model *model;
@@ -58,7 +58,7 @@ struct column_table *table_make(struct session_share *share, size_t row_count); 
 struct column_table *table_hold(struct column_table *table);
 void table_release(struct column_table *table);
 
-/* Where the values of one column are: rows of structs, or an array. */
+/* The location of a column's values: a member of an array of structs, or an array. */
 struct rows {
     const void *first;
     size_t stride;
@@ -69,7 +69,7 @@ struct rows {
 void table_add(struct column_table *table, const char *name, enum column_type type, struct rows rows);
 void table_add_nullable(struct column_table *table, const char *name, enum column_type type, struct rows rows,
                         int64_t unknown);
-/* Room for row_count values of a new column, which the caller writes; NULL when memory is out. */
+/* Memory for row_count values of a new column, to be filled by the caller; NULL: out of memory. */
 void *table_add_room(struct column_table *table, const char *name, enum column_type type);
 /* The same with *nulls, zeroed. */
 void *table_add_nullable_room(struct column_table *table, const char *name, enum column_type type, uint8_t **nulls);

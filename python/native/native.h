@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extension module gpufl._native, on CPython's stable ABI: one file for 3.11
- * and later. Each source adds its types or functions to the module. */
+/* The extension module gpufl._native (stable ABI: one file for Python 3.11 and
+ * later). Each source file adds its types or functions to the module. */
 #ifndef GPUFL_PYTHON_NATIVE_H
 #define GPUFL_PYTHON_NATIVE_H
 
@@ -14,15 +14,15 @@ int scope_add_types(PyObject *module);
 int session_add_types(PyObject *module);
 int sdk_add_functions(PyObject *module);
 
-/* scope.c: scopes that were open belong to a session that has ended or not yet begun. */
+/* scope.c: a session began or ended, so the open scopes do not belong to the current one. */
 void scope_session_changed(void);
 
-/* The text of a str without NUL inside, valid as long as the object; NULL with TypeError or ValueError that names what. */
+/* The text of a str without NUL, valid as long as the object; NULL with a TypeError or ValueError that names `what`. */
 const char *text_of(PyObject *object, const char *what);
-/* After a failed PyArg_ParseTupleAndKeywords: where a keyword is none of the names, a TypeError that also says which one
- * is nearest; else what was raised stays. Returns NULL. */
+/* Call after a failed PyArg_ParseTupleAndKeywords: for an unknown keyword, replaces the error by a TypeError with the
+ * nearest name. Returns NULL. */
 PyObject *keywords_raise(const char *function, PyObject *kwargs, char *const *names);
-/* Raises what a status means in Python: ValueError, PermissionError, FileNotFoundError, MemoryError, OSError ... */
+/* Raises the Python exception for a status: ValueError, PermissionError, FileNotFoundError, MemoryError, OSError ... */
 PyObject *status_raise(gpufl_status status, const char *message);
 
 #endif

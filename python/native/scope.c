@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scope: a context manager and a benchmark loop around gpufl_scope_push and
- * _pop. The library's scopes are a stack per thread; Python's need not be: two
- * tasks on one thread interleave, and an abandoned loop is closed by whoever
- * drops it. So each thread keeps the list of what it has open, and a scope that
- * is not the innermost is taken out from under the others, which are reopened.
+ * _pop. The library's scopes are a stack per thread; Python's are not: two
+ * tasks on one thread interleave, and an abandoned loop is closed when its
+ * iterator is freed. Each thread therefore keeps a list of its open scopes. To
+ * close a scope that is not the innermost, the ones inside it are closed and
+ * reopened.
  *
- * Everything here runs under the GIL, but the end of a thread, which takes the
- * lock of the list of threads. */
+ * Everything here runs under the GIL, except the end of a thread, which takes
+ * the lock of the list of threads. */
 #include "native.h"
 
 #include <pthread.h>
@@ -27,7 +28,7 @@ struct scope_iterator {
     bool is_open;
 };
 
-/* What one thread has open, outermost first. */
+/* The open scopes of one thread, outermost first. */
 struct open_scopes {
     struct scope **scopes; /* borrowed: a scope leaves the lists before it is freed; NULL where that happened */
     size_t count, capacity;
@@ -63,7 +64,7 @@ static void on_thread_end(void *value)
     free(ended);
 }
 
-/* A thread that is gone in the child may have held it. */
+/* A thread that does not exist in the child may have held the lock. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&all_lock, NULL);
@@ -75,7 +76,7 @@ static void thread_end_make(void)
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* The list of this thread with room for one more, emptied of what an earlier session left; NULL: no memory. */
+/* This thread's list, with room for one more scope and without scopes of an earlier session; NULL: no memory. */
 static struct open_scopes *open_scopes_get(void)
 {
     struct open_scopes *open = own_scopes;
@@ -126,13 +127,13 @@ static void scope_open(struct scope *scope)
         return;
     struct open_scopes *open = open_scopes_get();
     if (!open)
-        return; /* unrecorded rather than unbalanced */
+        return; /* better not recorded than unbalanced */
     open->scopes[open->count++] = scope;
     scope->open_count++;
     scope_push(scope);
 }
 
-/* Scopes that were freed while they were open end as soon as this thread comes by. */
+/* Ends the scopes of this thread that were freed while open. */
 static void open_scopes_trim(struct open_scopes *open)
 {
     while (open->count && !open->scopes[open->count - 1]) {
@@ -173,14 +174,14 @@ static void scope_close(struct scope *scope, int64_t iterations)
     for (size_t i = at + 1; i < end; i++) {
         struct scope *inner = open->scopes[i];
         if (!inner)
-            continue; /* freed while it was open, and now ended */
+            continue; /* was freed while open; ended above */
         open->scopes[open->count++] = inner;
         scope_push(inner);
     }
     open_scopes_trim(open);
 }
 
-/* A scope that is freed while it is open: closed here, forgotten on other threads. */
+/* A scope is freed while open: close it on this thread, clear it from the lists of other threads. */
 static void scope_abandon(struct scope *scope)
 {
     while (scope->open_count) {
@@ -289,7 +290,7 @@ static PyObject *scope_iter(PyObject *self)
 {
     struct scope *scope = (struct scope *)self;
     if (!scope->repeat) {
-        PyErr_Format(PyExc_TypeError, "Scope %R is no benchmark loop: give it repeat=N, or use it in a with statement",
+        PyErr_Format(PyExc_TypeError, "Scope %R is not a benchmark loop: pass repeat=N, or use it in a with statement",
                      scope->name);
         return NULL;
     }
@@ -310,7 +311,7 @@ static void iterator_end(struct scope_iterator *iterator)
     iterator->is_open = false;
 }
 
-/* Warm-up runs before the scope opens; all measured iterations are inside of it. */
+/* Warm-up iterations run before the scope opens; all measured iterations run inside it. */
 static PyObject *iterator_next(PyObject *self)
 {
     struct scope_iterator *iterator = (struct scope_iterator *)self;
@@ -388,7 +389,7 @@ static PyObject *scope_get_count(PyObject *self, void *offset)
 
 static PyMethodDef scope_methods[] = {
     {"__enter__", scope_enter, METH_NOARGS, "Opens the scope on this thread."},
-    {"__exit__", (PyCFunction)(void (*)(void))scope_exit, METH_FASTCALL, "Closes the scope; exceptions pass."},
+    {"__exit__", (PyCFunction)(void (*)(void))scope_exit, METH_FASTCALL, "Closes the scope; exceptions propagate."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of gpufl.h. Arguments were checked by gpufl/_options.py; here
- * they are put into the structs. The GIL is released wherever the library may
- * write, wait or load. */
+/* The functions of gpufl.h. Arguments were checked by gpufl/_options.py; this
+ * file copies them into the structs. The GIL is released wherever the library
+ * may write, wait or load. */
 #include "native.h"
 
 #include <pthread.h>
@@ -178,7 +178,7 @@ static int field_set(const struct field *field, char *target, PyObject *value)
 static int fields_fill(const struct field *fields, void *target, PyObject *values)
 {
     if (!PyDict_Check(values)) {
-        PyErr_SetString(PyExc_TypeError, "a dict of options is wanted");
+        PyErr_SetString(PyExc_TypeError, "expected a dict of options");
         return -1;
     }
     for (const struct field *field = fields; field->name; field++) {
@@ -227,7 +227,7 @@ static PyObject *sdk_take_warnings(PyObject *module, PyObject *unused)
     return list;
 }
 
-/* (status, message): what they mean for the program is decided in Python. */
+/* Returns (status, message); Python code decides what they mean for the program. */
 static PyObject *sdk_init(PyObject *module, PyObject *values)
 {
     (void)module;
@@ -350,7 +350,7 @@ static PyMethodDef functions[] = {
     {"init", sdk_init, METH_O, "init(options: dict) -> (status, message)"},
     {"take_warnings", sdk_take_warnings, METH_NOARGS, "The library's warnings since the last call."},
     {"shutdown", sdk_shutdown, METH_NOARGS, "Ends the session."},
-    {"yield_to", sdk_yield_to, METH_O, "Lets another profiler use CUPTI until resume(); 0: it may."},
+    {"yield_to", sdk_yield_to, METH_O, "Lets another profiler use CUPTI until resume(); 0: granted."},
     {"resume", sdk_resume, METH_NOARGS, "The profiler of the last yield_to() has ended."},
     {"system_start", sdk_system_start, METH_O, "Samples system metrics from here on."},
     {"system_stop", sdk_system_stop, METH_O, "Ends what system_start began."},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that were recorded: loading, tables, reports. The GIL is released
- * while a session is read, columns are made and reports are written. */
+/* Recorded sessions: loading, tables, reports. The GIL is released while a
+ * session is read, columns are built and reports are written. */
 #include "analysis/report_page.h"
 #include "arrow.h"
 #include "native.h"
@@ -15,7 +15,7 @@ struct session_object {
 struct table_object {
     PyObject_HEAD struct column_table *table;
 };
-/* One array of a table, for NumPy. */
+/* An array of a table, for NumPy. */
 struct array_object {
     PyObject_HEAD struct column_table *table;
     const void *data;
@@ -127,7 +127,7 @@ static void stream_capsule_free(PyObject *capsule)
 
 static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    /* A consumer may ask for another schema; producers are free to answer with their own. */
+    /* A consumer may request another schema; producers may ignore that. */
     PyObject *requested = NULL;
     static char *names[] = {"requested_schema", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:__arrow_c_stream__", names, &requested))
@@ -290,7 +290,7 @@ static PyObject *session_get_bytes(PyObject *self, void *unused)
     return PyLong_FromSize_t(session_bytes(((struct session_object *)self)->share->model));
 }
 
-/* Adds a text, None where it is not known. */
+/* Adds a text; NULL is None. */
 static int info_text(PyObject *info, const char *key, const char *text)
 {
     PyObject *value =
@@ -358,9 +358,9 @@ static PyMethodDef session_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef session_members[] = {
-    {"info", session_get_info, NULL, "What was run; None where it is not known.", NULL},
-    {"is_complete", session_get_complete, NULL, "Whether nothing is known to be missing.", NULL},
-    {"nbytes", session_get_bytes, NULL, "Memory that the session takes, about.", NULL},
+    {"info", session_get_info, NULL, "The run; unknown values are None.", NULL},
+    {"is_complete", session_get_complete, NULL, "Whether no data is known to be missing.", NULL},
+    {"nbytes", session_get_bytes, NULL, "Approximate memory use of the session.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyType_Slot session_slots[] = {{Py_tp_new, session_new},
@@ -375,7 +375,7 @@ struct app_name {
     char text[256];
 };
 
-/* job_start comes first, where there is one. */
+/* job_start, if present, is the first record. */
 static bool take_app(void *user, const struct log_line *line)
 {
     struct app_name *name = user;
@@ -384,7 +384,7 @@ static bool take_app(void *user, const struct log_line *line)
     return false;
 }
 
-/* The application that a session names in its first record; "" when it has none. */
+/* The application in a session's first record; "" if it has none. */
 static PyObject *session_app(PyObject *module, PyObject *argument)
 {
     (void)module;

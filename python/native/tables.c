@@ -23,7 +23,7 @@ void table_add_scope(struct column_table *table, struct rows scopes)
     free(paths);
 }
 
-/* Texts made for this table, one per launch configuration (index = launch id), such as "128,1,1". */
+/* Texts owned by the table, one per launch configuration (index = launch id), for example "128,1,1". */
 static const char **dimension_texts(struct column_table *table, size_t member)
 {
     const struct session_model *model = table->share->model;
@@ -67,7 +67,7 @@ static void add_limiter(struct column_table *table, struct rows launch_ids)
     free(texts);
 }
 
-/* What every launch of a configuration shares; [0] is the unknown one. */
+/* Values shared by all launches of a configuration; [0] is the unknown configuration. */
 struct launch_values {
     float occupancy; /* NaN unknown */
     uint32_t num_regs, shared_bytes;
@@ -329,7 +329,7 @@ static struct column_table *table_scope_events(struct session_share *share)
     return table;
 }
 
-/* All columns of the catalogue, so that a program finds them whether or not this run had a value. */
+/* All columns of the catalogue, whether or not this run has values for them, so that programs can rely on them. */
 static struct column_table *table_metrics(struct session_share *share, const struct metric_table *metrics)
 {
     const struct record_info *info = &record_catalogue[metrics->type];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a session, by name: one function per table, model in, columns
- * out. Units are in the names (_ns, _bytes); times are wall-clock nanoseconds. */
+/* The tables of a session, by name. One function per table converts the model to
+ * columns. Units are in the names (_ns, _bytes); times are wall-clock nanoseconds. */
 #ifndef GPUFL_PYTHON_TABLES_H
 #define GPUFL_PYTHON_TABLES_H
 
@@ -20,7 +20,7 @@ NODISCARD gpufl_status table_of_session(struct column_table **out, struct sessio
 /* scope and scope_row, from indexes into the model's scopes. */
 void table_add_scope(struct column_table *table, struct rows scopes);
 
-/* tables_deep.c: what the deep engines record. */
+/* tables_deep.c: data of the deep engines. */
 struct column_table *table_code_samples(struct session_share *share);
 struct column_table *table_scope_samples(struct session_share *share);
 struct column_table *table_perf(struct session_share *share);

@@ -5,7 +5,7 @@
 
 #define FIELD(array, member) ((struct rows){(array) ? (const void *)&(array)[0].member : NULL, sizeof *(array)})
 
-/* Samples of one place in the code, summed over the run. */
+/* Samples of a code location, summed over the run. */
 struct column_table *table_code_samples(struct session_share *share)
 {
     const struct code_sample *samples = share->model->deep.samples;
@@ -41,7 +41,7 @@ struct column_table *table_scope_samples(struct session_share *share)
     return table;
 }
 
-/* The rows of perf are counter values; each points to the event it belongs to. */
+/* The rows of perf are counter values; each points to its event. */
 struct perf_row {
     const char *name, *level, *metric, *metric_set, *reason;
     double number;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fenced blocks of a page, and the instructions to the runner that stand in comments before them.
+"""Fenced blocks of a page, and the instructions to the test runner in comments before them.
 
-<!-- run: COMMANDS -->      runs in place, as a sh block would, unseen by the reader
-<!-- python: CODE -->       goes before every Python block from here on; `c:` and `cpp:` likewise for those languages
-<!-- given: NAME -->        something that the page takes for granted (given.py)
+<!-- run: COMMANDS -->      runs at this point, like a sh block, but is not shown to the reader
+<!-- python: CODE -->       is prepended to every later Python block; `c:` and `cpp:` do the same for those languages
+<!-- given: NAME -->        a precondition of the page (given.py)
 <!-- file: NAME -->         the next block is the content of this file
-<!-- status: N -->          the next block ends with this exit status
+<!-- status: N -->          the exit status of the next block
 """
 import dataclasses
 import re
@@ -16,7 +16,7 @@ OF_NEXT_BLOCK = ("file", "status")
 
 
 class PageError(Exception):
-    """The page cannot be understood; the message has the line."""
+    """The page cannot be parsed; the message has the line."""
 
 
 @dataclasses.dataclass
@@ -30,19 +30,19 @@ class Step:
 
 
 def comment_parse(text, line):
-    """(kind, text) of an instruction, None of any other comment."""
+    """(kind, text) of an instruction; None for any other comment."""
     match = re.match(r"<!--\s*(\w+):\s*(.*?)\s*-->$", text, re.S)
     if not match:
         return None
     if match.group(1) not in COMMENT_KINDS:
         raise PageError(f"line {line}: no instruction '{match.group(1)}'; known: {', '.join(COMMENT_KINDS)}")
     if not match.group(2):
-        raise PageError(f"line {line}: '{match.group(1)}' says nothing")
+        raise PageError(f"line {line}: '{match.group(1)}' is empty")
     return match.group(1), match.group(2)
 
 
 def block_make(line, language, text, waiting):
-    """The step of a fenced block, with what the comments before it said."""
+    """The step of a fenced block, with the instructions before it."""
     step = Step("block", line, text, language)
     for kind, value in waiting.items():
         setattr(step, kind, int(value) if kind == "status" else value)
@@ -80,8 +80,8 @@ def steps_of(text):
                 steps.append(Step(found[0], at + 1, found[1] + "\n"))
             at = end
         elif line.strip() and waiting:
-            raise PageError(f"line {at + 1}: a comment before it speaks of a block, and here is none")
+            raise PageError(f"line {at + 1}: expected a block after the comment before this line")
         at += 1
     if waiting:
-        raise PageError("the last comment speaks of a block that does not follow")
+        raise PageError("expected a block after the last comment")
     return steps

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes in a root of their own, as a container engine would run them: layers over this machine's Debian as it was
-before the page, users, capabilities, volumes, environment. They share the page's network.
-usage: container.py enter|stay SPEC    enter: in fresh namespaces, becomes the command; stay: makes those, and waits"""
+"""Runs processes in a separate root, as a container engine would: with image layers over this machine's original
+Debian, users, capabilities, volumes and environment. They share the page's network.
+usage: container.py enter|stay SPEC    enter: run the command in fresh namespaces; stay: create them and wait"""
 import dataclasses
 import json
 import os

@@ -69,13 +69,13 @@ def clickhouse_cluster(machine):
 
 
 def amd_host(machine):
-    """A host with AMD's GPUs whose files are mounted at /host."""
+    """A host with AMD GPUs whose files are mounted at /host."""
     done(machine, harness.FAKES / "fake_amd_tree", "/host", "mi300x@0000:03:00.0", "rx7900@0000:c3:00.0")
     return {}
 
 
 def source(machine):
-    """The reader stands in the source, which was built before. Building it again takes seconds; it is a layer, too."""
+    """The working directory is the source tree, already built, so that a build takes seconds; it is a layer too."""
     if harness.BUILD != harness.SOURCE / "build":
         raise UnknownError(f"the source is built in {harness.BUILD}, and pages build it in its directory build")
     machine.work = harness.SOURCE

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""systemd itself, as process 1 of a namespace inside of the page's machine. Of the units of the machine beneath it sees
-none: there are targets without anything in them, and what the page installs."""
+"""systemd, as process 1 of a PID namespace in the page's machine. It does not see the host's units, only empty targets
+and the units that the page installs."""
 import os
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ from scratch import DEADLINE_S, harness, mount
 PROGRAM = "/lib/systemd/systemd"
 TARGETS = ("sysinit", "basic", "multi-user", "shutdown", "network", "network-online")
 DRIVER = pathlib.Path("/opt/driver/lib")
-# Its cgroups are below one that is removed with it; what it mounts is seen by nobody else.
+# Its cgroups are in a cgroup that is removed with it; its mounts are private.
 START = """set -eu
 echo $$ >{cgroup}/cgroup.procs
 exec unshare --cgroup --mount --pid --fork --kill-child --mount-proc sh -c '
@@ -23,14 +23,14 @@ exec env -i container=documented PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sb
     SYSTEMD_UNIT_PATH=/etc/systemd/system:/usr/local/lib/systemd/system:{units} SYSTEMD_GENERATOR_PATH={nothing} \
     {program} --unit=basic.target --log-target=console --show-status=no'
 """
-# Whoever speaks with it has to be in the same namespaces.
+# Clients must run in the same namespaces.
 CLIENT = """#!/bin/sh
 exec nsenter --target {pid} --pid --mount --cgroup /usr/bin/{name} "$@"
 """
 
 
 def driver_install():
-    """Where services and containers find the look-alike libraries: they have not the reader's environment."""
+    """The directory of the look-alike libraries for services and containers, which lack the reader's environment."""
     if not DRIVER.exists():
         DRIVER.mkdir(parents=True)
         for path in harness.FAKES.glob("*.so*"):
@@ -39,7 +39,7 @@ def driver_install():
 
 
 def environment_set():
-    """For all services, which is how an administrator would say it."""
+    """Sets the environment of all services, as an administrator would."""
     names = ("LD_LIBRARY", "GPUFL_CUDA", "GPUFL_CUPTI", "GPUFL_NVML")
     settings = pathlib.Path("/etc/systemd/system.conf.d/driver.conf")
     settings.parent.mkdir(parents=True, exist_ok=True)

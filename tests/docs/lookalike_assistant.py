@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for the programs that register or start an MCP server: starts the server that the command line names, asks it
-for its tools, and refuses one that does not answer or has none.
+"""Replaces the programs that register or start an MCP server: starts the server on the command line, lists its tools,
+and fails if it does not answer or has none.
 usage: lookalike_assistant.py claude|codex mcp add NAME -- COMMAND...
        lookalike_assistant.py npx @modelcontextprotocol/inspector COMMAND..."""
 import json

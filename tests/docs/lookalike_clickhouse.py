@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for the image clickhouse/clickhouse-server: Debian's server with the user and password that the container's
-environment names, on the image's ports, until SIGTERM."""
+"""Replaces the image clickhouse/clickhouse-server: runs Debian's server with the user and password of the container's
+environment, on the image's ports, until SIGTERM."""
 import os
 import signal
 import sys
 
-import scratch  # noqa: F401 # it knows where the end-to-end tests are
+import scratch  # noqa: F401 # adds the end-to-end tests to sys.path
 from clickhouse_cluster import Cluster
 
 READY = "ready for connections"

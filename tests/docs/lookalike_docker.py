@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for `docker`, without its registry: does what a Dockerfile says, in layers over this machine's Debian, and
-runs the containers of a compose file. What it does not know it refuses.
+"""Replaces `docker`, without a registry: builds a Dockerfile in layers over this machine's Debian, and runs the
+containers of a compose file. Unsupported instructions are errors.
 usage: lookalike_docker.py build -f FILE --target STAGE -t TAG CONTEXT
        lookalike_docker.py compose -f FILE up -d | exec SERVICE COMMAND... | down"""
 import argparse

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for kubectl and helm, and for a cluster of one node with a GPU: keeps objects that the API's own models
-take, and runs the containers of their pods here. What it does not know it refuses.
+"""Replaces kubectl, helm and a cluster of one node with a GPU: stores objects that pass the API's models, and runs the
+containers of their pods here. Unsupported fields and commands are errors.
 usage: lookalike_kubernetes.py helm install RELEASE CHART
        lookalike_kubernetes.py kubectl create secret generic NAME --from-literal=KEY=VALUE... | apply -f FILE |
            rollout status deploy/NAME | exec deploy/NAME -- COMMAND... | patch secret NAME -p JSON"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pages, each in a machine of its own, and says what became of their blocks."""
+"""Runs each page in a separate machine and reports the outcome of its blocks."""
 import concurrent.futures
 import json
 import os
@@ -106,7 +106,7 @@ def outcomes_of(text):
 
 
 def machines_are_there():
-    """Whether a test may have mounts, processes and a network of its own."""
+    """Whether tests may create mount, PID and network namespaces."""
     script = ("mount --make-rprivate / && mount -t tmpfs own /mnt && mkdir /mnt/upper /mnt/work && "
               "mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work own /etc && touch /etc/hosts")
     return os.geteuid() == 0 and subprocess.run([*scratch.NAMESPACES, "sh", "-c", script], capture_output=True,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine on which a page's commands run: its own processes, network and files, none of which outlives it, with the
-look-alike GPU libraries, and gpufl and what a reader would have at hand. Its root is a layer over the real one, so
-that nothing it does, as root, reaches anything outside."""
+"""The machine on which a page's commands run, with separate processes, network and files that end with it, the
+look-alike GPU libraries, gpufl, and the tools that a reader would have. Its root is an overlay on the real one, so that
+commands run as root change nothing outside."""
 import fcntl
 import os
 import pathlib
@@ -21,9 +21,9 @@ SOURCE_PARTS = ("Makefile", "docs", "examples", "packaging", "tests")
 DEADLINE_S = 1800  # of one block; a busy machine builds gpufl in ten minutes
 NAMESPACES = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
 BASE = pathlib.Path("/tmp/documented")
-UNTOUCHED = pathlib.Path("/.untouched")  # the real root, for whoever starts from a fresh Debian: read-only
+UNTOUCHED = pathlib.Path("/.untouched")  # the real root, read-only, for pages that start from a fresh Debian
 
-# A command that stays gets a terminal of its own: it runs on beside the page, and is ended with it.
+# A long-running command is started in the background, as in another terminal, and is ended with the page.
 SERVICE = """#!/bin/bash
 program={bin}/$(basename "$0")
 stays() {{
@@ -40,7 +40,7 @@ stays "$@" || exec "$program" "$@"
 exec /usr/bin/python3 -B {here}/service.py {services} "$program" "$@"
 """
 
-# For the unseen commands after blocks that start an agent: waits until a session of an app is on a server.
+# For hidden commands after blocks that start an agent: waits until a server has a session of an app.
 ARRIVES = """#!/bin/bash
 # usage: session-arrives URL KEY APP
 for _ in $(seq 1200); do
@@ -60,7 +60,7 @@ def loopback_up():
 
 
 def loopback_add(address):
-    """One more address for programs that look for their own among the machine's."""
+    """Adds an address, for programs that look for their address on the machine's interfaces."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         name = f"lo:{address.rpartition('.')[2]}".encode()
         request = struct.pack("16sHH4s8x", name, socket.AF_INET, 0, socket.inet_aton(address))
@@ -72,13 +72,13 @@ def mount(*arguments):
 
 
 def in_namespaces():
-    """What follows would otherwise change the real machine. A process is the first one only where it is alone."""
+    """Exits unless this is process 1 of a namespace, because the following steps would change the real machine."""
     if os.getpid() != 1:
-        sys.exit("this changes the root of the machine; it is started by the tests, in namespaces of its own")
+        sys.exit("this changes the root of the machine; only the tests start it, in separate namespaces")
 
 
 def layer(lower, place, layers):
-    """Puts a layer of our own on a directory's files, at `place`."""
+    """Mounts an overlay with a directory as its lower layer at `place`."""
     place.mkdir(parents=True, exist_ok=True)
     for part in ("upper", "work"):
         (layers / part).mkdir(parents=True)
@@ -90,7 +90,7 @@ def below(root, path):
 
 
 def devices_make(place):
-    """What every program expects there, and no device."""
+    """The device files that every program expects, and no hardware devices."""
     mount("-t", "tmpfs", "-o", "mode=755", "own", place)
     for name in ("null", "zero", "full", "random", "urandom", "tty"):
         (place / name).touch()
@@ -104,7 +104,7 @@ def devices_make(place):
 
 
 def root_enter(directory):
-    """Makes the machine's root on an empty directory and goes there, for good."""
+    """Builds the machine's root on an empty directory and changes to it permanently."""
     in_namespaces()
     mount("--make-rprivate", "/")
     mount("-t", "tmpfs", "-o", "size=6g", "gpufl-docs", directory)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a command that stays, and returns when it is ready: when it has said so, or watches files.
-usage: service.py DIRECTORY COMMAND...    leaves PID.log there, PID.pid when it is ready, PID.status at its end"""
+"""Starts a long-running command and returns when it is ready: when it has printed that, or watches files.
+usage: service.py DIRECTORY COMMAND...    writes PID.log there, PID.pid when it is ready, PID.status at its end"""
 import os
 import pathlib
 import subprocess
@@ -12,7 +12,7 @@ DEADLINE_S = 120
 
 
 def watches_files(pid):
-    """The agent says nothing: it, or a process below it, is ready when it listens for changes."""
+    """The agent prints nothing: it is ready when it, or a child process, listens for changes."""
     try:
         process = pathlib.Path(f"/proc/{pid}")
         return (any("inotify" in os.readlink(entry) for entry in (process / "fd").iterdir()) or
@@ -21,8 +21,8 @@ def watches_files(pid):
         return False
 
 
-def keeper(directory, command):
-    """Waits for the service in its place, since whoever reads the page may be gone by then."""
+def supervise(directory, command):
+    """Runs the service and waits for it, because the process that runs the page may end first."""
     first = directory / f"{os.getpid()}.log"
     with first.open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -34,17 +34,17 @@ def keeper(directory, command):
 
 
 def start(directory, command, said):
-    """Returns (0, process id) when the command has said these words or, without words, watches files."""
-    holder = subprocess.Popen([sys.executable, "-B", __file__, directory, *command], stdout=subprocess.PIPE, text=True,
-                              env={**os.environ, "GPUFL_DOCS_KEEPER": "1"}, start_new_session=True,
-                              stderr=subprocess.DEVNULL)
-    pid = int(holder.stdout.readline())
+    """Returns (0, process id) when the command has printed these words or, without words, watches files."""
+    supervisor = subprocess.Popen([sys.executable, "-B", __file__, directory, *command], stdout=subprocess.PIPE,
+                                  text=True, env={**os.environ, "GPUFL_DOCS_SUPERVISOR": "1"}, start_new_session=True,
+                                  stderr=subprocess.DEVNULL)
+    pid = int(supervisor.stdout.readline())
     log, status = directory / f"{pid}.log", directory / f"{pid}.status"
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         if status.exists() and status.read_text():
             sys.stderr.write(log.read_text(errors="replace"))
-            return int(status.read_text()) or 1, pid  # it should have stayed
+            return int(status.read_text()) or 1, pid  # it should not have ended
         if said in log.read_text(errors="replace") if said else watches_files(pid):
             sys.stderr.write(log.read_text(errors="replace"))
             (directory / f"{pid}.pid").write_text(" ".join(command))
@@ -55,15 +55,15 @@ def start(directory, command, said):
 
 
 def words_of(command):
-    """What a command of ours says when it is ready."""
+    """The text that a gpufl command prints when it is ready."""
     names = [word for word in (pathlib.Path(command[0]).name.replace("gpufl-", ""), *command[1:2]) if word in READY]
     return READY[names[0]] if names else ""
 
 
 def main():
     directory, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    if os.environ.pop("GPUFL_DOCS_KEEPER", None):
-        keeper(directory, command)
+    if os.environ.pop("GPUFL_DOCS_SUPERVISOR", None):
+        supervise(directory, command)
         return 0
     return start(directory, command, words_of(command))[0]
 

@@ -87,7 +87,7 @@ class Faults(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(word, found[0])
 
-    def test_links_inside_of_code_are_none(self):
+    def test_links_in_code_are_ignored(self):
         self.assertEqual(self.problems(docs__a="# A\n\n```text\n[x](nowhere.md)\n```\n"), [])
 
     def test_orphans_doubles_and_odd_lines_are_found(self):

@@ -9,11 +9,11 @@ import harness  # noqa: E402
 
 PACKAGE = harness.BUILD / "python"
 GOLDEN = SOURCE / "tests" / "golden"
-# A session has a report beside it.
+# Each golden session has a report next to it.
 GOLDEN_SESSIONS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and (GOLDEN / f"{path.name}.txt").exists())
 sys.path.insert(0, str(PACKAGE))
 
-# Programs run in a process of their own, because a process has one session and reads the environment once.
+# Programs run in separate processes, because a process has one session and reads the environment once.
 PROGRAM_HEAD = f"""
 import sys
 sys.path[:0] = [{str(PACKAGE)!r}, {str(SOURCE / "tests" / "python")!r}]
@@ -21,7 +21,7 @@ sys.path[:0] = [{str(PACKAGE)!r}, {str(SOURCE / "tests" / "python")!r}]
 
 
 class TestCase(harness.TestCase):
-    """A test with a directory of its own, in which its programs run."""
+    """A test with its own directory, in which its programs run."""
 
     def program(self, text, interpreter=sys.executable, **variables):
         """Runs Python text with the fake GPU; the process that ended."""

@@ -259,7 +259,7 @@ class Directories(fixture.TestCase):
             warnings.simplefilter("error")
             self.assertEqual(GpuFlightSession(logs, log_prefix="bench").path, str(bench))
         self.assert_raises(FileNotFoundError, ["no session of 'other'", "bench, train.py"], logs, log_prefix="other")
-        self.assert_raises(FileNotFoundError, ["is of 'bench', not of 'other'"], bench, log_prefix="other")
+        self.assert_raises(FileNotFoundError, ["was recorded by 'bench', not 'other'"], bench, log_prefix="other")
 
     def test_the_prefix_may_be_the_directory_that_a_default_log_path_makes(self):
         path = self.place("0192f300-0000-7000-8000-000000000002", base="bench", golden_name="bench")
@@ -332,7 +332,7 @@ class Reports(fixture.TestCase):
                 f'"profiling_engine":"nvidia.{engine}","devices":[]}}\n')
             session = GpuFlightSession(path)
             self.assertEqual(session.info["engine"], name)
-            took = f"engine {name} ran and took none"
+            took = f"engine {name} ran and recorded none"
             self.assertEqual(took in printed(session.inspect_profile_samples), name != "RangeProfiler")
             self.assertEqual(took in printed(session.inspect_perf_metrics), name == "RangeProfiler")
             stalls = printed(session.inspect_stalls)

@@ -75,7 +75,7 @@ with pm_sampling.Collector() as collector:
     assert second[1].end_timestamp - second[1].start_timestamp == 50000
 """)
 
-    def test_what_does_not_fit_is_told_by_the_stop_reason(self):
+    def test_the_stop_reason_reports_discarded_samples(self):
         self.lines("""
 with pm_sampling.Collector() as collector:
     collector.configure(metrics=METRICS, sampling_interval=10000)
@@ -169,7 +169,8 @@ assert ctypes.cast(address, ctypes.POINTER(ctypes.c_char_p))[1] == b"dram__bytes
 """), "TypeError  device_index must be int, not str", "ValueError  device_index 9: there is 1 CUDA device",
             "ValueError  GH100 has no metric 'bogus__metric.avg'",
             "TypeError  metrics must be a sequence of str, not str",
-            "ValueError  PM sampling takes what one pass can count", "ValueError  sampling_interval must not be 0",
+            "ValueError  PM sampling supports metrics that one pass can count",
+            "ValueError  sampling_interval must not be 0",
             "ValueError  7 is not a valid", "TypeError  Collector.configure() got an unexpected keyword argument",
             "TypeError  Collector.configure() takes 1 positional",
             "ValueError  GH100 has no single-pass metric set 'Triage'",
@@ -227,7 +228,7 @@ with range_profiler.RangeProfiler() as profiler:
     assert [one.name for one in data] == ["0", "1"] and data.num_dropped_ranges == 1, list(data)
 """)
 
-    def test_mistakes_and_refusals_are_told(self):
+    def test_mistakes_and_refusals_are_reported(self):
         self.check(self.lines("""
 raised(range_profiler.RangeProfiler().enable)
 gpu = started()
@@ -246,9 +247,10 @@ raised(profiler.pop_range)
 profiler.disable()
 raised(range_profiler.RangeProfiler("x").enable)
 """), "RuntimeError  this thread has no CUDA context", *["RuntimeError  this RangeProfiler is not configured"] * 2,
-            "RuntimeError  this RangeProfiler is enabled", "RuntimeError  the context has a range profiler already",
+            "RuntimeError  this RangeProfiler is already enabled",
+            "RuntimeError  the context already has a range profiler",
             "RuntimeError  this RangeProfiler is not configured", "ValueError  GH100 has no metric 'bogus__metric.sum'",
-            "ValueError  AutoRange goes with KernelReplay", "ValueError  name must be a name", "cuptiError 7 ",
+            "ValueError  AutoRange requires KernelReplay", "ValueError  name must be a name", "cuptiError 7 ",
             "TypeError  context must be a CUDA handle")
         self.check(self.lines("started()\nraised(range_profiler.RangeProfiler().enable)",
                               FAKE_FAULTS="fail=cuptiRangeProfilerEnable@*:35"),
@@ -275,7 +277,7 @@ with pc_sampling.PCSampler(sampling_period=8) as sampler:
 assert sampler.disable().samples == []
 """)
 
-    def test_losses_are_told(self):
+    def test_losses_are_reported(self):
         self.lines("""
 gpu = started()
 with pc_sampling.PCSampler(sampling_period=8) as sampler:
@@ -295,7 +297,7 @@ print(all(one.stall_reason.startswith("smsp__pcsamp") for one in samples))
 """, FAKE_PC_RECORDING=recording)
         self.assertEqual(out, ["True", "True"])
 
-    def test_mistakes_and_refusals_are_told(self):
+    def test_mistakes_and_refusals_are_reported(self):
         self.check(self.lines("""
 raised(pc_sampling.PCSampler, sampling_period=4)
 raised(pc_sampling.PCSampler, collection_mode=pc_sampling.CollectionMode.INVALID)
@@ -309,7 +311,7 @@ raised(sampler.enable); raised(sampler.start)
 """), "ValueError  sampling_period must be 5 to 31, not 4", "ValueError  collection_mode must be",
             "TypeError  PCSampler.__init__",
             "RuntimeError  this thread has no CUDA context", *["RuntimeError  this PCSampler is not enabled"] * 2,
-            "RuntimeError  this PCSampler is enabled already", "RuntimeError  this PCSampler is sampling")
+            "RuntimeError  this PCSampler is already enabled", "RuntimeError  this PCSampler is sampling")
         self.check(self.lines("started()\nraised(pc_sampling.PCSampler().enable)",
                               FAKE_FAULTS="fail=cuptiPCSamplingEnable@*:35"), "PermissionError  cuptiPCSamplingEnable")
         self.check(self.lines("started()\nraised(pc_sampling.PCSampler().enable)",
@@ -333,7 +335,7 @@ with pc_sampling.PCSampler(), sass_metrics.SassMetrics(metrics=["smsp__sass_thre
     assert counter.disable() == 0
 """)
 
-    def test_metrics_are_listed_and_mistakes_told(self):
+    def test_metrics_are_listed_and_mistakes_reported(self):
         self.check(self.lines("""
 names = [metric.name for metric in sass_metrics.get_metrics("GH100")]
 assert "smsp__sass_inst_executed" in names
@@ -353,7 +355,7 @@ raised(sass_metrics.SassMetrics(metrics=["smsp__sass_thread_inst_executed"]).ena
             "TypeError  enable_lazy_patching must be bool",
             "RuntimeError  this thread has no CUDA context",
             'ValueError  GH100 has no SASS metric "smsp__sass_inst_execute"; did you mean "smsp__sass_inst_executed"?',
-            "RuntimeError  these SassMetrics are not enabled", "RuntimeError  these SassMetrics are enabled already",
+            "RuntimeError  these SassMetrics are not enabled", "RuntimeError  these SassMetrics are already enabled",
             "cuptiError 26 the SASS metrics of GPU 0 were chosen earlier in this process")
 
 
@@ -379,7 +381,7 @@ with checkpoint.Checkpoint(reserve_host_mb=checkpoint.RESERVE_ALL) as saved:
 saved.free()
 """)
 
-    def test_mistakes_and_refusals_are_told(self):
+    def test_mistakes_and_refusals_are_reported(self):
         self.check(self.lines("""
 saved = checkpoint.Checkpoint()
 raised(saved.restore)

@@ -89,7 +89,7 @@ class Real(unittest.TestCase):
         suffixes = self.host.get_sub_metrics("sm__throughput", MetricType.THROUGHPUT)
         self.assertIn(".avg.pct_of_peak_sustained_elapsed", suffixes)
 
-    def test_properties_are_told_with_and_without_suffix(self):
+    def test_properties_are_returned_with_and_without_suffix(self):
         for name in ("sm__throughput", THROUGHPUT):
             properties = self.host.get_metric_properties(name)
             self.assertIsInstance(properties, MetricProperties)
@@ -186,7 +186,7 @@ class Real(unittest.TestCase):
     def test_wrong_types_are_type_errors_that_name_the_argument(self):
         self.raises(TypeError, "chip_name must be str, not int", ProfilerHost, 3, ProfilerType.PM_SAMPLING)
         self.raises(TypeError, "profiler_type must be ProfilerType, not str", ProfilerHost, CHIP, "PM_SAMPLING")
-        self.raises(ValueError, "7 is no ProfilerType", ProfilerHost, CHIP, 7)
+        self.raises(ValueError, "7 is not a ProfilerType", ProfilerHost, CHIP, 7)
         self.raises(TypeError, "metrics must be a sequence of str, not str", self.host.create_config_image, "abc")
         self.raises(TypeError, r"metrics\[1\] must be str, not int", self.host.create_config_image, [ONE_PASS[0], 3])
         self.raises(ValueError, "without NUL", self.host.get_metric_properties, "a\0b")
@@ -196,7 +196,7 @@ class Real(unittest.TestCase):
             ProfilerHost(chipname=CHIP, profiler_type=ProfilerType.PM_SAMPLING)
         self.raises(ValueError, "PROFILER_INVALID", ProfilerHost(CHIP, ProfilerType.PROFILER_INVALID).initialize)
 
-    def test_single_pass_sets_are_listed_or_told_to_need_a_newer_cupti(self):
+    def test_single_pass_sets_are_listed_or_need_a_newer_cupti(self):
         if cupti.get_version() >= 130200:
             name = profiler_host.get_single_pass_sets(CHIP)[0]
             self.assertTrue(profiler_host.get_metrics_in_single_pass_set(CHIP, name))

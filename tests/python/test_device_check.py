@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/device/python_check.py, the check on a real GPU: its programs are Python, it counts right, and it fails when it
-should."""
+"""tests/device/python_check.py, the check on a real GPU: its programs compile, its counts are right, and it fails when
+it should."""
 import fixture
 import harness
 
 CHECK = fixture.SOURCE / "tests" / "device"
-# The check, with programs for the look-alikes instead of its own.
+# The check with programs for the look-alikes.
 RUN = f"""
 sys.path[:0] = [{str(CHECK)!r}]
 import python_programs
@@ -46,7 +46,7 @@ class DeviceCheck(fixture.TestCase):
             self.assertRegex(result.stdout, line)
         self.assertNotRegex(result.stdout, r"train +FAILED")
 
-    def test_a_part_that_fails_is_told(self):
+    def test_a_part_that_fails_is_reported(self):
         result = harness.run("/usr/bin/python3", "-B", CHECK / "cupti_python_check.py", "activity",
                              env=harness.environment(PYTHONPATH=""), cwd=self.directory)
         self.assertEqual(result.returncode, 1, result.stderr)

@@ -42,7 +42,7 @@ class Fork(fixture.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result
 
-    def test_children_of_a_recording_server_record_sessions_of_their_own(self):
+    def test_children_of_a_recording_server_record_separate_sessions(self):
         self.output(HEAD + """
 start(app_name="server", log_path="parent")
 children = []
@@ -79,7 +79,7 @@ gpufl.shutdown()
 """)
         self.assertEqual(self.kernels("children"), [5])
 
-    def test_under_trace_children_that_use_cuda_get_sessions_of_their_own(self):
+    def test_under_trace_children_that_use_cuda_get_separate_sessions(self):
         for beginning in ("", 'start(app_name="server", log_path="log")'):
             with self.subTest(beginning=beginning):
                 self.directory = self.directory / ("recording" if beginning else "silent")
@@ -144,7 +144,7 @@ for process in processes:
 """)
         self.assertEqual(sorted(self.kernels("children")), [3, 4])
 
-    def test_spawned_processes_get_sessions_of_their_own(self):
+    def test_spawned_processes_get_separate_sessions(self):
         self.traced("""
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

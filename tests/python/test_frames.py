@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""DataFrames of a session share its memory, and yet every ordinary operation of pandas answers as on a frame of its own."""
+"""DataFrames of a session share its memory, yet all common pandas operations give the same results as on a copy."""
 import warnings
 
 import fixture

@@ -231,7 +231,7 @@ with outer:
 gpu.launch("k")
 """), ["dropped|outer", None])
 
-    def test_threads_have_scopes_of_their_own(self):
+    def test_threads_have_separate_scopes(self):
         paths = self.paths("""
 import threading
 def work(name):
@@ -321,10 +321,10 @@ print(repr(gpufl.Scope("it's", "t")))
         self.assertEqual(out[5], "TypeError: Scope: repeat must be int, not <class 'str'>")
         self.assertEqual(out[6], "ValueError: Scope: repeat must be 0 to 2147483647, not -1")
         self.assertEqual(out[7], "TypeError: Scope: repeat must be int, not <class 'bool'>")
-        self.assertIn("TypeError: Scope 'a' is no benchmark loop: give it repeat=N", out[8])
-        self.assertIn("TypeError: Scope: a function is wanted to decorate, not 3", out[9])
+        self.assertIn("TypeError: Scope 'a' is not a benchmark loop: pass repeat=N", out[8])
+        self.assertIn("TypeError: Scope: expected a function to decorate, not 3", out[9])
         self.assertIn("TypeError: Scope: repeat and warmup are for loops", out[10])
-        self.assertIn("TypeError: scope: a name or a function is wanted, not 3", out[11])
+        self.assertIn("TypeError: scope: expected a name or a function, not 3", out[11])
         self.assertEqual(out[12], """gpufl.Scope("it's", 't')""")
 
 

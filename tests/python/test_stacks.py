@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Python functions in the stacks of kernels (enable_stack_trace), by calls that let go of the interpreter's lock."""
+"""Python functions in the stacks of kernels (enable_stack_trace), in calls that release the GIL."""
 import collections
 import http.server
 import pathlib

@@ -164,7 +164,7 @@ print(len(kernels), kernels.scope.unique().tolist(), kernels.duration_ns.dtype)
     def test_settings_that_cannot_be_are_named(self):
         for setting, message in (("colour=red", "no setting 'colour'; settings are build-dir and upload"),
                                  ("upload=perhaps", "on or off, not 'perhaps'"),
-                                 (f"build-dir={self.directory}", "is no build directory of CMake")):
+                                 (f"build-dir={self.directory}", "is not a CMake build directory")):
             result = pip("wheel", "--no-deps", "--wheel-dir", self.directory, "--config-settings", setting,
                          fixture.SOURCE)
             self.assertNotEqual(result.returncode, 0)

@@ -171,8 +171,8 @@ export function useServer(names, options = {}) {
     return server;
 }
 
-// A test with a page of its own. It fails where the page throws, logs an error or asks another host, and leaves a picture.
-// options: width, height, theme, isNoisy (the server goes away: errors are expected), key
+// A test with a separate page. It fails, with a screenshot, if the page throws, logs an error or requests another host.
+// options: width, height, theme, isNoisy (the server stops: errors are expected), key
 export function pageTest(server, name, options, body) {
     test(name, async () => {
         const context = await browser.newContext({

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline shows what the server gives, goes where it is told, and its address brings everything back.
+// The timeline shows the server's data, follows navigation, and its address restores the whole view.
 import assert from "node:assert/strict";
 import { axeCheck, eventually, pageTest, tableRows, useServer } from "./harness.mjs";
 
 const server = useServer(["h200", "trace", "gpus", "empty", "killed"]);
 const withCommas = (value) => value.toLocaleString("en-US");
 
-// Answers whose points in time are bigints.
+// Responses with times as bigints.
 async function exact(path, params = {}) {
     const answer = await server.ask(`/api/v1/${path}?${new URLSearchParams(params)}`);
     assert.equal(answer.status, 200, path);
@@ -271,9 +271,9 @@ pageTest(server, "zoomed out, a column is as high as the server says that it was
     const text = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes.buffer, 16, size)));
     const [track] = text.tracks,
         busyColumn = track.columns.find((column) => column.name === "busy_ns");
-    assert.ok(busyColumn, "so many launches come as sums");
+    assert.ok(busyColumn, "that number of launches is returned as sums");
     const busy = Number(bytes.getBigInt64(16 + size + busyColumn.offset, true)) / Number(params.to_ns - params.from_ns);
-    // What was busy at all shows at least a line, so a little more than the server's share may be drawn.
+    // Any busy pixel shows at least a line, so slightly more than the server's share may be drawn.
     let drawn;
     await eventually(async () => {
         const columns = await heights(page, "launches");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Activity API of CUPTI. Records reach Python on a thread of its own or inside activity_flush_all, never on a
-thread that is inside a CUDA call."""
+"""The Activity API of CUPTI. Records reach Python on a separate thread or inside activity_flush_all, never on a thread
+that is inside a CUDA call."""
 import atexit
 import ctypes
 import os
@@ -16,10 +16,10 @@ BufferCompleted = Callable[[Any], object]
 
 
 class _Delivery:
-    """Takes full buffers from the queue to the function that the program registered."""
+    """Passes full buffers from the queue to the function that the program registered."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # of the functions and of handing over: one buffer at a time
+        self.lock = threading.RLock()  # protects the functions and delivers one buffer at a time
         self.requested: Optional[BufferRequested] = None
         self.completed: Optional[BufferCompleted] = None
         self.as_buffers = False
@@ -46,7 +46,7 @@ class _Delivery:
             self.deliver()
 
     def deliver(self) -> None:
-        """Hands over everything that CUPTI has handed back so far."""
+        """Delivers all buffers that CUPTI has returned so far."""
         with self.lock:
             while (buffer := _cupti.buffer_take()) is not None:
                 self._hand_over(_records.ActivityBuffer(buffer))
@@ -60,7 +60,7 @@ class _Delivery:
             completed(buffer if self.as_buffers else buffer.records())
             function = requested
             _cupti.buffer_size(*_size_checked(requested()))
-        except Exception as error:  # the program's own, and there is no caller to tell
+        except Exception as error:  # raised by the program's function; there is no caller to raise it to
             _cupti.report(error, function)
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class _Delivery:
             thread.join(10)
 
     def forget(self) -> None:
-        """In a forked child, which has neither the thread nor CUPTI."""
+        """Resets the state in a forked child, which has neither the thread nor CUPTI."""
         self.__init__()  # type: ignore[misc]
 
 
@@ -92,23 +92,23 @@ def _close() -> None:
 
 def activity_register_callbacks(func_buffer_requested: BufferRequested, func_buffer_completed: BufferCompleted, *,
                                 as_buffers: bool = False) -> None:
-    """Says who sizes buffers and who takes full ones.
+    """Registers the functions that size buffers and receive full ones.
 
     func_buffer_requested() returns (bytes, most records; 0: no limit). It is called now and after each full buffer.
-    func_buffer_completed(activities) gets a list of record objects; with as_buffers=True an ActivityBuffer, whose
-    NumPy views copy nothing. Both are called on a thread of gpufl's, or inside activity_flush_all on the caller's."""
+    func_buffer_completed(activities) gets a list of record objects, or with as_buffers=True an ActivityBuffer, whose
+    NumPy views copy nothing. Both are called on a gpufl thread, or on the caller's inside activity_flush_all."""
     _delivery.register(func_buffer_requested, func_buffer_completed, as_buffers)
 
 
 def activity_flush_all(flag: int) -> None:
-    """Hands over complete records; with 1 (ActivityFlag.FLUSH_FORCED) also of running work. Returns when
-    func_buffer_completed has had them all."""
+    """Delivers complete records; with 1 (ActivityFlag.FLUSH_FORCED) also those of running work. Returns after
+    func_buffer_completed has received all of them."""
     call("cuptiActivityFlushAll", "I", flag)
     _delivery.deliver()
 
 
 def activity_flush_period(time: int) -> None:
-    """Every how many milliseconds CUPTI hands over by itself; 0: when a buffer is full."""
+    """Sets how often CUPTI delivers records by itself, in milliseconds; 0: when a buffer is full."""
     call("cuptiActivityFlushPeriod", "I", time)
 
 
@@ -119,13 +119,13 @@ def activity_enable(kind: int) -> None:
 
 
 def activity_enable_and_dump(kind: int) -> None:
-    """Collects records of a kind, and writes those of what is there already (devices, contexts, streams)."""
+    """Collects records of a kind, and writes records of existing objects (devices, contexts, streams)."""
     _library.refuse_beside_session("activity_enable_and_dump")
     call("cuptiActivityEnableAndDump", "I", kind)
 
 
 def activity_disable(kind: int) -> None:
-    """Collects records of a kind no more."""
+    """Stops collecting records of a kind."""
     _library.refuse_beside_session("activity_disable")
     call("cuptiActivityDisable", "I", kind)
 
@@ -140,7 +140,7 @@ def activity_disable_context(context: Any, kind: int) -> None:
 
 
 def handle(value: Any, what: str) -> int:
-    """A CUDA handle as address: an int, an object that has an int (cuda.bindings), or None for NULL."""
+    """The address of a CUDA handle: an int, an object that converts to int (cuda.bindings), or None for NULL."""
     if value is None:
         return 0
     if isinstance(value, (bool, float, str, bytes)) or not hasattr(value, "__int__"):
@@ -149,14 +149,14 @@ def handle(value: Any, what: str) -> int:
 
 
 def activity_get_num_dropped_records(context: Any, stream_id: int) -> int:
-    """Records dropped since the last call: by CUPTI, and because Python did not take buffers fast enough."""
+    """Records dropped since the last call, by CUPTI or because Python did not process buffers fast enough."""
     dropped = ctypes.c_size_t()
     call("cuptiActivityGetNumDroppedRecords", "PIO", handle(context, "context"), stream_id, ctypes.byref(dropped))
     return dropped.value + _cupti.buffer_take_dropped()
 
 
 def activity_get_attribute(attr: int, value_size: Optional[int] = None, value: Optional[int] = None) -> Optional[int]:
-    """The value of an ActivityAttribute; with two addresses it is written there, as in C."""
+    """The value of an ActivityAttribute; if two addresses are given, size and value are written there, as in C."""
     if value_size is not None or value is not None:
         call("cuptiActivityGetAttribute", "IPP", attr, value_size, value)
         return None
@@ -166,7 +166,8 @@ def activity_get_attribute(attr: int, value_size: Optional[int] = None, value: O
 
 
 def activity_set_attribute(attr: int, value_size: int, value: Optional[int] = None) -> None:
-    """Sets an ActivityAttribute to a number; with two addresses to what is there, as in C. Before the first context."""
+    """Sets an ActivityAttribute to a number; if two addresses are given, to the value there, as in C. Call it before
+    the first context is created."""
     if value is not None:
         call("cuptiActivitySetAttribute", "IPP", attr, value_size, value)
         return
@@ -175,7 +176,7 @@ def activity_set_attribute(attr: int, value_size: int, value: Optional[int] = No
 
 
 def activity_push_external_correlation_id(kind: int, id: int) -> None:
-    """Calls of this thread get an EXTERNAL_CORRELATION record with the id, until it is popped."""
+    """Calls of this thread get an EXTERNAL_CORRELATION record with the id until the id is popped."""
     call("cuptiActivityPushExternalCorrelationId", "IQ", kind, id)
 
 
@@ -187,8 +188,8 @@ def activity_pop_external_correlation_id(kind: int) -> int:
 
 
 def activity_register_timestamp_callback(func_timestamp: Callable[[], int]) -> None:
-    """Takes the times of all records from a function, which must be fast: CUPTI asks it twice for each call of the
-    program."""
+    """Uses a function as the clock of all records. The function must be fast: CUPTI calls it twice for each API call
+    of the program."""
     if not callable(func_timestamp):
         raise TypeError(f"func_timestamp must be callable, not {type(func_timestamp).__name__}")
     name = "cuptiActivityRegisterTimestampCallback"
@@ -213,12 +214,12 @@ def address_checked(address: Any, what: str) -> int:
 
 
 def activity_enable_driver_api(cbid: int, enable: int) -> None:
-    """Records of one driver function."""
+    """Switches records of one driver function on or off."""
     call("cuptiActivityEnableDriverApi", "IB", cbid, enable)
 
 
 def activity_enable_runtime_api(cbid: int, enable: int) -> None:
-    """Records of one runtime function."""
+    """Switches records of one runtime function on or off."""
     call("cuptiActivityEnableRuntimeApi", "IB", cbid, enable)
 
 
@@ -231,7 +232,7 @@ def _switch(function: str, doc: str) -> Callable[[int], None]:
 
 
 activity_enable_latency_timestamps = _switch("cuptiActivityEnableLatencyTimestamps",
-                                             "Fills in queued and submitted of kernels.")
+                                             "Fills in the fields queued and submitted of kernels.")
 activity_enable_launch_attributes = _switch("cuptiActivityEnableLaunchAttributes",
                                             "Fills in the launch attributes of kernels.")
 activity_enable_device_graph = _switch("cuptiActivityEnableDeviceGraph", "Records graphs that the device launches.")
@@ -240,7 +241,7 @@ activity_enable_hw_trace = _switch("cuptiActivityEnableHWTrace",
 activity_enable_allocation_source = _switch("cuptiActivityEnableAllocationSource",
                                             "Fills in the source of allocations.")
 activity_enable_all_sync_records = _switch("cuptiActivityEnableAllSyncRecords",
-                                           "Records synchronization that did not wait, too.")
+                                           "Also records synchronization calls that did not wait.")
 activity_enable_cuda_event_device_timestamps = _switch("cuptiActivityEnableCudaEventDeviceTimestamps",
                                                        "Fills in the device timestamps of CUDA events.")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Callback API of CUPTI, and what it tells of itself, of handles and of devices."""
+"""The Callback API of CUPTI, and its queries about itself, handles and devices."""
 import ctypes
 from enum import IntEnum
 from typing import Any, Callable, List, Set, Tuple, Type
@@ -27,19 +27,19 @@ def _subscribe(callback: Callback, userdata: Any, params: int) -> int:
 
 
 def _checked(subscriber: int) -> int:
-    """CUPTI follows any pointer that it is given as a subscriber."""
+    """Checks a subscriber: CUPTI would dereference any pointer."""
     if number(subscriber, "P", "subscriber") not in _subscribers:
-        raise ValueError("subscriber: this is no handle that subscribe gave, or it is unsubscribed")
+        raise ValueError("subscriber: not a handle from subscribe(), or already unsubscribed")
     return subscriber
 
 
 def subscribe(callback: Callback, userdata: Any) -> int:
-    """callback(userdata, domain, callback_id, callback_data) will be called on the program's threads. The handle."""
+    """Calls callback(userdata, domain, callback_id, callback_data) on the program's threads. Returns the handle."""
     return _subscribe(callback, userdata, 0)
 
 
 def subscribe_v2(callback: Callback, userdata: Any, p_params: int) -> int:
-    """The same with the address of SubscriberParams, which then also tell who holds CUPTI already."""
+    """The same with the address of SubscriberParams, which also returns the name of an existing subscriber."""
     address = address_checked(p_params, "p_params")
     if not _library.has_function("cuptiSubscribe_v2"):
         call("cuptiSubscribe_v2", "P", 0)
@@ -47,7 +47,7 @@ def subscribe_v2(callback: Callback, userdata: Any, p_params: int) -> int:
 
 
 def unsubscribe(subscriber: int) -> None:
-    """No callback comes after it."""
+    """Ends a subscription; no callback is called after it returns."""
     result = _cupti.unsubscribe(_checked(subscriber))
     if result:
         _library.raise_error("cuptiUnsubscribe", result)
@@ -55,12 +55,12 @@ def unsubscribe(subscriber: int) -> None:
 
 
 def enable_callback(enable: int, subscriber: int, domain: int, cbid: int) -> None:
-    """Callbacks of one function or event on or off."""
+    """Switches callbacks of one function or event on or off."""
     call("cuptiEnableCallback", "IPII", enable, _checked(subscriber), domain, cbid)
 
 
 def enable_domain(enable: int, subscriber: int, domain: int) -> None:
-    """All callbacks of a CallbackDomain on or off."""
+    """Switches all callbacks of a CallbackDomain on or off."""
     call("cuptiEnableDomain", "IPI", enable, _checked(subscriber), domain)
 
 
@@ -76,14 +76,14 @@ def get_callback_state(subscriber: int, domain: int, cbid: int) -> int:
 
 
 def get_callback_name(domain: int, cbid: int) -> str:
-    """The function that a callback id stands for. Needs no driver."""
+    """The name of the function that a callback id identifies. Needs no driver."""
     name = ctypes.c_char_p()
     call("cuptiGetCallbackName", "IIO", domain, cbid, ctypes.byref(name))
     return (name.value or b"").decode("utf-8", "replace")
 
 
 def supported_domains() -> List[int]:
-    """The domains that this CUPTI has."""
+    """The domains that this CUPTI supports."""
     count, table = ctypes.c_size_t(), ctypes.c_void_p()
     call("cuptiSupportedDomains", "OO", ctypes.byref(count), ctypes.byref(table))
     return list((ctypes.c_uint32 * count.value).from_address(table.value)) if table.value and count.value else []
@@ -108,7 +108,7 @@ def get_result_string(result: int) -> str:
 
 
 def get_error_message(result: int) -> str:
-    """What a Result means, in CUPTI's words."""
+    """CUPTI's description of a Result."""
     text = ctypes.c_char_p()
     call("cuptiGetErrorMessage", "IO", result, ctypes.byref(text))
     return (text.value or b"").decode("utf-8", "replace")
@@ -125,7 +125,7 @@ def get_timestamp() -> int:
 
 
 def get_version() -> int:
-    """130001: CUDA 13.0 Update 1; 26: 12.8."""
+    """The API version, for example 130001 for CUDA 13.0 Update 1 and 26 for 12.8."""
     return _library.version()
 
 
@@ -136,7 +136,7 @@ def finalize() -> None:
 
 
 def _out(out: Any, function: str, codes: str, *arguments: Any) -> int:
-    """A function whose last argument is where it puts a number."""
+    """Calls a function whose last argument is an output number, and returns the number."""
     call(function, codes, *arguments, ctypes.byref(out))
     return int(out.value)
 
@@ -171,7 +171,7 @@ def get_graph_node_id(node: Any) -> int:
 
 
 def set_thread_id_type(type: int) -> None:
-    """ActivityThreadIdType.SYSTEM: thread ids are those of the operating system. Before anything is enabled."""
+    """ActivityThreadIdType.SYSTEM uses thread ids of the operating system. Call it before anything is enabled."""
     call("cuptiSetThreadIdType", "I", type)
 
 
@@ -192,5 +192,5 @@ def device_virtualization_mode(dev: int) -> int:
 
 
 def is_tracing_session_running() -> bool:
-    """Whether some client of this CUPTI is tracing (CUDA 13.2 and newer)."""
+    """Whether any client of this CUPTI is tracing (CUDA 13.2 and newer)."""
     return bool(_out(ctypes.c_uint8(), "cuptiIsTracingSessionRunning", "O"))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of CUPTI as bytes: name@offset:code of every field, of CUDA 13.0 (records only ever grew at their end).
+"""The byte layout of CUPTI records: name@offset:code of every field in CUDA 13.0 (records only grow at the end).
 
-Codes are those of struct, and P an address, s a text, xN bytes, RN.CLASS a part. !VERSION: the first version of CUPTI
-that fills in what was padding before. Compared with the toolkit's headers by tests/python/test_cupti_layout.py."""
+Codes are those of the struct module; in addition P is an address, s a text, xN bytes, RN.CLASS a nested struct.
+!VERSION: the first CUPTI version that fills in the field, which was padding before.
+tests/python/test_cupti_layout.py compares the layouts with the toolkit's headers."""
 from typing import Dict, Tuple
 
 # class: (C struct without CUpti_, its bytes, fields)
@@ -150,7 +151,7 @@ RECORDS: Dict[str, Tuple[str, int, str]] = {
     "StateData": ("StateData", 16, "result@0:I message@8:s notification@0:R16.StateNotification"),
 }
 
-# Parts of records: unions and structs inside them.
+# Unions and structs inside records.
 PARTS: Dict[str, Tuple[int, str]] = {
     "CacheConfig": (1, "both@0:B"),
     "MemoryPool": (8, "size@0:Q process_id@0:Q"),

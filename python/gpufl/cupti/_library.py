@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calling CUPTI: one function by its name, checked arguments, exceptions for results. ctypes gives up the GIL
-meanwhile."""
+"""Calls CUPTI functions by name, with checked arguments and exceptions for results. ctypes releases the GIL during the
+call."""
 import ctypes
 import difflib
 import re
@@ -36,7 +36,7 @@ class cuptiError(Exception):
 
 
 class FunctionNotFoundError(RuntimeError):
-    """The CUPTI of this process has no such function: it is of an older release."""
+    """The CUPTI of this process is too old to have the function."""
 
     __module__ = "gpufl.cupti.cupti"
 
@@ -46,7 +46,7 @@ _functions: Dict[str, Callable[..., int]] = {}
 
 
 def library() -> Tuple[str, int]:
-    """Path and API version of CUPTI; RuntimeError where there is none."""
+    """Path and API version of CUPTI; RuntimeError if CUPTI is missing."""
     return _cupti.library()
 
 
@@ -69,7 +69,7 @@ def has_function(name: str) -> bool:
 
 
 def number(value: Any, code: str, what: str) -> int:
-    """An int that fits; TypeError or ValueError that names what."""
+    """Checks that an int fits the code; the TypeError or ValueError names `what`."""
     if isinstance(value, bool) and code == "B":
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -81,7 +81,7 @@ def number(value: Any, code: str, what: str) -> int:
 
 
 def result_of(name: str, codes: str, *arguments: Any) -> int:
-    """The result of a call. Codes as in _struct_layouts, and O: what ctypes.byref gave."""
+    """The result of a call. Codes as in _struct_layouts; O: an object from ctypes.byref."""
     with _lock:
         function = _functions.get(name)
         if function is None:
@@ -96,14 +96,14 @@ def raise_error(name: str, result: int) -> NoReturn:
 
 
 def call(name: str, codes: str, *arguments: Any) -> None:
-    """A call that must succeed; cuptiError."""
+    """Calls a function that must succeed; cuptiError if it fails."""
     result = result_of(name, codes, *arguments)
     if result:
         raise_error(name, result)
 
 
 def raise_pythonic(name: str, result: int) -> NoReturn:
-    """What a failure is for the pythonic modules."""
+    """Raises the exception of the pythonic modules for a failed call."""
     text = _cupti.explain(name, result)
     if result in (Result.ERROR_INSUFFICIENT_PRIVILEGES, Result.ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES):
         raise PermissionError(text)
@@ -121,7 +121,7 @@ _STATUS_RESULTS = {_E_BUSY: Result.ERROR_HARDWARE_BUSY, _E_NO_DRIVER: Result.ERR
 
 
 def raise_status(status: int, text: str) -> NoReturn:
-    """What a failure of the C part is. Its text ends with CUPTI's result in parentheses where there is one."""
+    """Raises the exception for a failure in the C part. The text ends with CUPTI's result in parentheses, if any."""
     if status == _E_PERMISSION:
         raise PermissionError(text)
     if status == _E_NO_MEMORY:
@@ -130,36 +130,36 @@ def raise_status(status: int, text: str) -> NoReturn:
         raise ValueError(text)
     if status not in _STATUS_RESULTS:
         raise RuntimeError(text)
-    told = re.search(r"[( ](\d+)\)$", text)
-    raise cuptiError(int(told.group(1)) if told else _STATUS_RESULTS[status], text)
+    result = re.search(r"[( ](\d+)\)$", text)
+    raise cuptiError(int(result.group(1)) if result else _STATUS_RESULTS[status], text)
 
 
 def load_counters() -> None:
-    """Loads the libraries that CUPTI needs for counters from its own directory. Where they are not there CUPTI may
-    find them by the loader's path; if it does not, its first call says so."""
+    """Loads the libraries that CUPTI needs for counters from CUPTI's directory. If they are not there, CUPTI may find
+    them on the loader's path; otherwise its first call fails."""
     _cupti.load_counters()
 
 
 def raise_missing_counters() -> None:
-    """RuntimeError where CUPTI found none of its libraries for counters; for a call that was answered
+    """Raises RuntimeError if CUPTI's libraries for counters are missing; called after a call returned
     NOT_INITIALIZED."""
     missing = _cupti.load_counters()
     if missing:
         raise RuntimeError(f"{missing}, where libcupti is; install all of the CUPTI package")
 
 
-_MONITOR = 1  # the engine that leaves CUPTI alone
+_MONITOR = 1  # the engine that does not use CUPTI
 
 
 def refuse_beside_session(what: str) -> None:
-    """CUPTI serves one client: a gpufl session that traces must not lose it unnoticed."""
+    """Raises cuptiError while a gpufl session uses CUPTI: CUPTI supports one client, and the session would lose it."""
     if _native.is_recording() and _native.active_engine() > _MONITOR:
         raise cuptiError(Result.ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
                          f"{what}: a gpufl session of this process is using CUPTI; end it with gpufl.shutdown() first")
 
 
 def text_at(address: Optional[int]) -> Optional[str]:
-    """The text that CUPTI gave the address of; None for NULL."""
+    """The text at an address from CUPTI; None for NULL."""
     return ctypes.string_at(address).decode("utf-8", "replace") if address else None
 
 
@@ -172,7 +172,7 @@ def texts_at(address: int, count: int) -> List[str]:
 
 
 def names_checked(names: Any, what: str) -> List[str]:
-    """A sequence of texts as a list; TypeError or ValueError that names what."""
+    """A sequence of texts as a list; the TypeError or ValueError names `what`."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{what} must be a sequence of str, not {type(names).__name__}")
     checked = [text_checked(name, f"{what}[{at}]") for at, name in enumerate(names)]

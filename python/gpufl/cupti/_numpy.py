@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy, or what to install."""
+"""Imports NumPy, or explains how to install it."""
 try:
     import numpy
     import numpy.typing

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the modules for counters share: CUPTI's profiler initialized once for all of them, and devices and contexts
-checked."""
+"""Shared by the counter modules: initializes CUPTI's profiler once for all of them, and checks devices and contexts."""
 import ctypes
 from typing import Any
 
@@ -11,7 +10,7 @@ from ._enums import Profiler_API, Result
 
 
 def acquire() -> None:
-    """Initializes CUPTI's profiler, unless it is; every success wants one release. CUPTI itself does not count."""
+    """Initializes CUPTI's profiler if necessary. Call release() once for each success; CUPTI itself does not count."""
     _library.refuse_beside_session("counters")
     _library.load_counters()
     _cupti.profiler_acquire()
@@ -22,14 +21,14 @@ def release() -> None:
 
 
 def run(function: str, params: Any) -> None:
-    """Calls with parameters; the exceptions of the pythonic modules."""
+    """Calls a function with a parameter struct; raises the exceptions of the pythonic modules."""
     result = _library.result_of(function, "P", params.ptr)
     if result:
         _library.raise_pythonic(function, result)
 
 
 def start_driver() -> int:
-    """CUDA initialized; how many devices there are."""
+    """Initializes CUDA and returns the number of devices."""
     try:
         return _cupti.start_driver()
     except RuntimeError as error:
@@ -37,7 +36,7 @@ def start_driver() -> int:
 
 
 def chip_name(device_index: int) -> str:
-    """ValueError: there is no such device."""
+    """The chip of a device. ValueError: no such device."""
     devices = start_driver()
     if device_index >= devices:
         raise ValueError(f"device_index {device_index}: there {'is' if devices == 1 else 'are'} {devices} CUDA "
@@ -46,7 +45,7 @@ def chip_name(device_index: int) -> str:
 
 
 def check_device(device_index: int, api: Profiler_API) -> None:
-    """cuptiError that says why the device does not allow the API."""
+    """Raises cuptiError with the reason if the device does not support the API."""
     _cupti.device_check(device_index, int(api))
 
 
@@ -57,7 +56,7 @@ def context_or_current(context: Any) -> int:
         start_driver()
         found = _cupti.current_context()
     if found == 0:
-        raise RuntimeError("this thread has no CUDA context; make one first, or give the context")
+        raise RuntimeError("this thread has no CUDA context; create one first, or pass a context")
     return found
 
 
@@ -68,9 +67,9 @@ def device_of(context: int) -> int:
 
 
 def wait(context: int) -> None:
-    """Until the context has no work; cuptiError when the driver refuses."""
+    """Waits until the context has no work; cuptiError if the driver cannot."""
     if not _cupti.synchronize(context):
-        raise _library.cuptiError(Result.ERROR_INVALID_CONTEXT, "the CUDA driver does not wait for the context's work")
+        raise _library.cuptiError(Result.ERROR_INVALID_CONTEXT, "the CUDA driver cannot wait for the context's work")
 
 
 def positive(value: Any, code: str, what: str) -> int:

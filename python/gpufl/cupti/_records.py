@@ -69,7 +69,7 @@ class Layout:
         return tuple(offset for _, offset, code, _ in self.fields if code == "s")
 
     def dtype(self, itemsize: int) -> Any:
-        """A NumPy structured type for records of so many bytes. Texts are addresses."""
+        """A NumPy structured type for records of itemsize bytes. Texts are addresses."""
         from ._numpy import numpy
         inside = [(name, offset, _NUMPY.get(code) or f"V{code[1:].partition('.')[0]}") for name, offset, code, version
                   in self.fields if version == 0 or _library.version() >= version]

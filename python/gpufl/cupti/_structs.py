@@ -12,7 +12,7 @@ _SIZE_FIELDS = ("struct_size", "size")
 
 
 class Struct(ctypes.Structure):
-    """Base of the parameter classes: zeroes, and its own size where CUPTI wants it."""
+    """Base of the parameter classes: zeroed, with the struct's size in the field where CUPTI expects it."""
 
     _texts: Dict[str, Any]
 
@@ -39,7 +39,7 @@ class Struct(ctypes.Structure):
 
     @classmethod
     def struct_bytes(cls, version: Optional[int] = None) -> int:
-        """Up to the end of the last field that the CUPTI of this process knows, as CUPTI's STRUCT_SIZE macros."""
+        """The size up to the last field that this process's CUPTI knows, like CUPTI's STRUCT_SIZE macros."""
         size = 0
         for name, (_, since) in cls.layout().items():
             if since == 0 or (version if version is not None else _library.version()) >= since:
@@ -49,7 +49,7 @@ class Struct(ctypes.Structure):
 
     @property
     def ptr(self) -> int:
-        """The address, as the functions of gpufl.cupti.cupti take it. Valid as long as this object."""
+        """The address, for the functions of gpufl.cupti.cupti. Valid as long as this object."""
         return ctypes.addressof(self)
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ _SubscriberParams: Any = CLASSES["SubscriberParams"]
 
 
 class SubscriberParams(_SubscriberParams):  # type: ignore[misc]
-    """CUpti_SubscriberParams, with room for the name of whoever holds CUPTI already."""
+    """CUpti_SubscriberParams, with room for the name of an existing subscriber."""
 
     def __init__(self, **fields: Any) -> None:
         self._other = ctypes.create_string_buffer(64)
@@ -126,7 +126,7 @@ class SubscriberParams(_SubscriberParams):  # type: ignore[misc]
 
 
 class ActivityUnifiedMemoryCounterConfig:
-    """An array of CUpti_ActivityUnifiedMemoryCounterConfig: attributes set all of them, [i] gives one."""
+    """An array of CUpti_ActivityUnifiedMemoryCounterConfig: attributes set all elements, [i] is one element."""
 
     def __init__(self, count: int = 1) -> None:
         if _library.number(count, "I", "count") < 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device memory of a context, put aside and put back, so that work can be done again with the same input.
+"""Saves and restores the device memory of a context, so that work can be repeated with the same input.
 
     with Checkpoint() as checkpoint:
         checkpoint.save()
@@ -13,24 +13,25 @@ from . import _library, _profiler
 
 __all__ = ["RESERVE_ALL", "Checkpoint", "CheckpointOptimizations"]
 
-RESERVE_ALL = 2**64 - 1  # leave all of that memory alone
+RESERVE_ALL = 2**64 - 1  # do not use that memory at all
 
 
 class CheckpointOptimizations(IntFlag):
-    """TRANSFER: moves only what changed; right only when every restore is at the same point of the program."""
+    """TRANSFER: copies only changes; correct only if every restore is at the same point of the program."""
 
     NONE = 0
     TRANSFER = 1
 
 
 class Checkpoint:
-    """A checkpoint of one CUDA context, by default the calling thread's. Kernels and copies between save() and
-    restore() are undone. What is allocated after save() is not tracked, and stream capture and graphs are not
-    supported meanwhile."""
+    """A checkpoint of a CUDA context, by default the calling thread's. Kernels and copies between save() and restore()
+    are undone. Memory allocated after save() is not tracked. Stream capture and graphs are not supported between
+    save() and restore()."""
 
     def __init__(self, context: Any = None, *, reserve_device_mb: int = 0, reserve_host_mb: int = 0,
                  optimizations: CheckpointOptimizations = CheckpointOptimizations.NONE) -> None:
-        """reserve_*: memory that stays free for the program; what does not fit goes to host memory, then to a file."""
+        """reserve_*: memory to leave free for the program; data that does not fit goes to host memory, then to a
+        file."""
         self._given = context
         self._device = _library.number(reserve_device_mb, "Q", "reserve_device_mb")
         self._host = _library.number(reserve_host_mb, "Q", "reserve_host_mb")
@@ -41,8 +42,8 @@ class Checkpoint:
         self._checkpoint: object = None
 
     def save(self) -> None:
-        """Saves, over what was saved before. RuntimeError: no context, or no libcheckpoint beside libcupti.
-        MemoryError, cuptiError."""
+        """Saves device memory, replacing the previous save. RuntimeError: no context, or libcheckpoint is not beside
+        libcupti. MemoryError, cuptiError."""
         with self._lock:
             if self._checkpoint is None:
                 context = _profiler.context_or_current(self._given)
@@ -51,14 +52,14 @@ class Checkpoint:
             _cupti.checkpoint_save(self._checkpoint)
 
     def restore(self) -> None:
-        """Puts back what was saved, as often as wanted. RuntimeError: nothing was. cuptiError."""
+        """Restores the saved memory; can be called repeatedly. RuntimeError: nothing was saved. cuptiError."""
         with self._lock:
             if self._checkpoint is None:
                 raise RuntimeError("nothing was saved; call save() first")
             _cupti.checkpoint_restore(self._checkpoint)
 
     def free(self) -> None:
-        """Frees what was saved; without effect when nothing was."""
+        """Frees the saved memory; no effect if nothing was saved."""
         with self._lock:
             checkpoint, self._checkpoint = self._checkpoint, None
             if checkpoint is not None:

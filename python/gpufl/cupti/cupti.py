@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUPTI function for function: cuptiActivityEnable is activity_enable, CUpti_ActivityKind is ActivityKind, a
-CUptiResult other than success is cuptiError. What takes a pointer to a struct takes the `ptr` of its class, or the
-object."""
+"""CUPTI function for function: cuptiActivityEnable is activity_enable, CUpti_ActivityKind is ActivityKind, and a
+CUptiResult other than success raises cuptiError. For a pointer to a struct, pass the object or its `ptr`."""
 from enum import IntEnum
 from typing import Any, Callable, Dict, List, Type
 
@@ -41,7 +40,7 @@ def _with_params(function: str) -> Callable[[Any], None]:
 
 
 def device_get_chip_name(p_params: Any) -> None:
-    """cuptiDeviceGetChipName, which crashes where there is no driver: then cuptiError instead."""
+    """cuptiDeviceGetChipName; raises cuptiError without a driver, where CUPTI would crash."""
     address = address_checked(p_params, "p_params")
     try:
         devices = _cupti.start_driver()
@@ -128,7 +127,7 @@ _made: Dict[str, Type[IntEnum]] = {}
 
 
 def __getattr__(name: str) -> Any:
-    """Record and parameter classes, sizes of parameters, and callback ids, which this CUPTI is asked for."""
+    """Record and parameter classes, parameter sizes, and callback ids, which are queried from this CUPTI."""
     if name in _records.PUBLIC:
         return _records.PUBLIC[name]
     if name in _structs.CLASSES:
@@ -136,7 +135,7 @@ def __getattr__(name: str) -> Any:
     if name in _SIZES:
         return _structs.CLASSES[_SIZES[name]].struct_bytes()
     capital = name[:1].upper() + name[1:]
-    if capital in _CALLBACK_IDS:  # CUPTI Python up to 13.0 spells them without capital
+    if capital in _CALLBACK_IDS:  # CUPTI Python up to 13.0 spells them in lower case
         if capital not in _made:
             _made[capital] = callback_ids(_CALLBACK_IDS[capital], capital)
         return _made[capital]

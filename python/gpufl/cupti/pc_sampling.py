@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where kernels spend their time: the GPU writes down at which instruction its warps are, and why they wait.
+"""PC sampling: the GPU periodically records the current instruction of its warps, and why they wait.
 
     with PCSampler(sampling_period=12) as sampler:
         work()
@@ -20,8 +20,8 @@ _PERIOD_MIN, _PERIOD_MAX = 5, 31
 
 @dataclass
 class PCSample:
-    """Samples of one instruction with one reason of waiting. correlation_id: 0 in continuous mode. cubin_crc: the key
-    of the code, as get_cubin_crc of gpufl.cupti.cupti gives it."""
+    """Samples of one instruction with one stall reason. correlation_id: 0 in continuous mode. cubin_crc: identifies the
+    code, as returned by get_cubin_crc of gpufl.cupti.cupti."""
 
     cubin_crc: int
     function_name: str
@@ -34,25 +34,25 @@ class PCSample:
 
 @dataclass
 class PCSamples:
-    """What one read gave."""
+    """The result of one read."""
 
     samples: List[PCSample] = field(default_factory=list)
-    total_samples: int = 0  # all that were taken, those below included
+    total_samples: int = 0  # all samples, including those below
     dropped_samples: int = 0  # by the hardware
-    non_usr_kernels_total_samples: int = 0  # of code that CUPTI does not show
+    non_usr_kernels_total_samples: int = 0  # of code that CUPTI does not expose
     hardware_buffer_full: bool = False  # an unknown number of samples is missing
-    has_more: bool = False  # there is more to be read
-    unread_samples: int = 0  # of more instructions than CUPTI hands over when sampling is switched off
+    has_more: bool = False  # more data can be read
+    unread_samples: int = 0  # samples that CUPTI did not deliver when sampling ended
 
 
 class PCSampler:
-    """PC sampling of one CUDA context, by default the calling thread's. No kernel may be launched by another thread
-    while it is enabled, stopped or disabled: CUPTI hangs then."""
+    """PC sampling of a CUDA context, by default the calling thread's. No other thread may launch a kernel during
+    enable(), stop() or disable(): CUPTI would hang."""
 
     def __init__(self, context: Any = None, *, sampling_period: int = 16,
                  collection_mode: CollectionMode = CollectionMode.CONTINUOUS, hardware_buffer_size: int = 128 << 20,
                  scratch_buffer_size: int = 16 << 20, worker_thread_sleep_ms: int = 0, max_pcs: int = 2048) -> None:
-        """sampling_period: a sample each 2^n cycles, 5 to 31. worker_thread_sleep_ms: 0 is CUPTI's own."""
+        """sampling_period: one sample every 2^n cycles, 5 to 31. worker_thread_sleep_ms: 0 is CUPTI's default."""
         self._given = context
         self._period = _library.number(sampling_period, "I", "sampling_period")
         if not _PERIOD_MIN <= self._period <= _PERIOD_MAX:
@@ -70,11 +70,11 @@ class PCSampler:
         self.stall_reasons: Dict[int, str] = {}
 
     def enable(self) -> None:
-        """Samples from the first launch after it. RuntimeError: no context, enabled already, or the nvperf libraries
+        """Samples from the next launch on. RuntimeError: no context, already enabled, or the nvperf libraries
         are missing. PermissionError, MemoryError, cuptiError."""
         with self._lock:
             if self._sampling is not None:
-                raise RuntimeError("this PCSampler is enabled already")
+                raise RuntimeError("this PCSampler is already enabled")
             context = _profiler.context_or_current(self._given)
             _profiler.acquire()
             try:
@@ -101,28 +101,28 @@ class PCSampler:
         return PCSamples(samples, total, dropped, non_user, bool(was_full), bool(has_more), unread)
 
     def get_data(self) -> PCSamples:
-        """What was sampled since the last read. Does not wait for running kernels. RuntimeError: not enabled.
+        """The samples since the last read. Does not wait for running kernels. RuntimeError: not enabled.
         cuptiError."""
         with self._lock:
             return self._made(_cupti.pc_drain(self._usable()))
 
     def stop(self) -> PCSamples:
-        """Samples no more, and gives everything that was not read. RuntimeError: not enabled. cuptiError."""
+        """Stops sampling and returns all unread samples. RuntimeError: not enabled. cuptiError."""
         with self._lock:
             data = self._made(_cupti.pc_stop(self._usable()))
             self._is_stopped = True
             return data
 
     def start(self) -> None:
-        """Samples again after stop()."""
+        """Resumes sampling after stop()."""
         with self._lock:
             if not self._is_stopped and self._usable():
-                raise RuntimeError("this PCSampler is sampling; stop() comes first")
+                raise RuntimeError("this PCSampler is sampling; call stop() first")
             _cupti.pc_start(self._usable())
             self._is_stopped = False
 
     def disable(self) -> PCSamples:
-        """Ends it, and gives everything that was not read; nothing when it is not enabled."""
+        """Ends PC sampling and returns all unread samples; no effect if not enabled."""
         with self._lock:
             if self._sampling is None:
                 return PCSamples()

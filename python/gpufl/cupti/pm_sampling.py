@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters of a whole GPU over time: the GPU writes them down at a fixed interval, and decode() reads what has
-gathered."""
+"""PM sampling: the GPU records hardware counters of the whole device at a fixed interval, and decode() reads them."""
 import ctypes
 import threading
 from dataclasses import dataclass
@@ -19,19 +18,19 @@ __all__ = ["Collector", "CounterData", "DecodeStopReason", "HardwareBuffer_Appen
            "metrics_to_c_array"]
 
 _lock = threading.Lock()
-_enabled: Set[int] = set()  # devices: CUPTI allows one collector for each
+_enabled: Set[int] = set()  # devices: CUPTI allows one collector per device
 
 
 def metrics_to_c_array(metrics: Sequence[str]) -> Tuple[Any, int]:
-    """(what must be kept, address) of the names as char *[], for the functions of gpufl.cupti.cupti."""
+    """The names as char *[] for the functions of gpufl.cupti.cupti: (object to keep alive, address)."""
     array = _library.c_names(_library.names_checked(metrics, "metrics"))
     return array, ctypes.addressof(array)
 
 
 @dataclass
 class PmSample:
-    """One sample. Times are nanoseconds of CUPTI's clock; the first sample of a collection can begin at 0 or long
-    before."""
+    """One sample. Times are nanoseconds of CUPTI's clock; the first sample of a collection can start at 0 or much
+    earlier."""
 
     start_timestamp: int
     end_timestamp: int
@@ -39,7 +38,7 @@ class PmSample:
 
 
 class CounterData:
-    """The samples of one decode(). Values are evaluated when a sample is asked for."""
+    """The samples of one decode(). Values are evaluated when a sample is accessed."""
 
     def __init__(self, host: ProfilerHost, image: numpy.typing.NDArray[numpy.uint8], metrics: List[str],
                  times: List[Tuple[int, int]], stop_reason: DecodeStopReason) -> None:
@@ -73,7 +72,7 @@ class CounterData:
 class Collector:
     """PM sampling of one device: enable, configure, start, stop, decode, disable.
 
-    Another configuration makes a new object of CUPTI's: one that had sampled before does not survive it."""
+    configure() after sampling creates a new CUPTI object: CUPTI does not support configuring it again."""
 
     def __init__(self, device_index: int = 0) -> None:
         self.device_index = _library.number(device_index, "I", "device_index")
@@ -84,7 +83,7 @@ class Collector:
         self._has_sampled = self._is_started = False
         self._host: Optional[ProfilerHost] = None
         self._metrics: List[str] = []
-        self._config: Optional[numpy.typing.NDArray[numpy.uint8]] = None  # CUPTI reads it as long as it samples
+        self._config: Optional[numpy.typing.NDArray[numpy.uint8]] = None  # CUPTI reads it while it samples
 
     def enable(self) -> None:
         """ValueError: no such device. MemoryError. RuntimeError: PM sampling of the device is enabled already, or the
@@ -110,7 +109,8 @@ class Collector:
                 raise
 
     def _availability_first(self) -> bytes:
-        """CUPTI does not answer once the device is enabled, and only enabling tells whether other code has done so."""
+        """Read before enabling, because CUPTI does not answer for an enabled device. If it fails, enabling the device
+        shows whether other code has enabled it."""
         try:
             return self._availability()
         except _library.cuptiError:
@@ -151,10 +151,10 @@ class Collector:
                   trigger_mode: TriggerMode = TriggerMode.GPU_TIME_INTERVAL,
                   hw_buffer_append_mode: HardwareBuffer_AppendMode = HardwareBuffer_AppendMode.KEEP_OLDEST,
                   single_pass_metric_set_name: Optional[str] = None) -> None:
-        """What is sampled, and how often: sampling_interval is in nanoseconds, or in cycles with GPU_SYSCLK_INTERVAL.
+        """Sets what is sampled and how often: sampling_interval is in nanoseconds, with GPU_SYSCLK_INTERVAL in cycles.
 
-        RuntimeError: not enabled, or sampling. ValueError: a metric that this GPU does not have, metrics that need
-        more than one pass, or a number that cannot be. MemoryError, PermissionError, cuptiError."""
+        RuntimeError: not enabled, or sampling. ValueError: a metric that this GPU does not have, metrics that need more
+        than one pass, or an invalid number. MemoryError, PermissionError, cuptiError."""
         with self._lock:
             self._usable()
             if self._is_started:
@@ -169,8 +169,8 @@ class Collector:
             config = host.create_config_image(names)
             passes = get_num_of_passes(config)
             if passes != 1:
-                raise ValueError(f"PM sampling takes what one pass can count; on {self._chip} these {len(names)} "
-                                 f"metrics need {passes} passes: ask for fewer")
+                raise ValueError(f"PM sampling supports metrics that one pass can count; on {self._chip} these "
+                                 f"{len(names)} metrics need {passes} passes: choose fewer")
             if self._has_sampled:
                 self._end()
                 self._begin()
@@ -180,14 +180,14 @@ class Collector:
                 hw_buffer_append_mode=int(append))
             result = _library.result_of("cuptiPmSamplingSetConfig", "P", params.ptr)
             if result == Result.ERROR_INVALID_PARAMETER:
-                raise ValueError(f"device {self.device_index} does not take {trigger.name} of {interval}, "
+                raise ValueError(f"device {self.device_index} does not accept {trigger.name} with interval {interval}, "
                                  f"{append.name} and a hardware buffer of {size} bytes")
             if result:
                 _library.raise_pythonic("cuptiPmSamplingSetConfig", result)
             self._host, self._metrics, self._config = host, names, config
 
     def start(self) -> None:
-        """Samples from now on. RuntimeError: not enabled or not configured. cuptiError."""
+        """Starts sampling. RuntimeError: not enabled or not configured. cuptiError."""
         with self._lock:
             params = CLASSES["PmSampling_Start_Params"](p_pm_sampling_object=self._usable())
             if self._host is None:
@@ -196,17 +196,17 @@ class Collector:
             self._has_sampled = self._is_started = True
 
     def stop(self) -> None:
-        """No more samples; those taken can still be decoded. RuntimeError: not enabled. cuptiError."""
+        """Stops sampling; existing samples can still be decoded. RuntimeError: not enabled. cuptiError."""
         with self._lock:
             _profiler.run("cuptiPmSamplingStop", CLASSES["PmSampling_Stop_Params"](p_pm_sampling_object=self._usable()))
             self._is_started = False
 
     def decode(self, max_samples: int = 4096) -> CounterData:
-        """Takes what has gathered since the last decode, at most max_samples (about 16 KiB of memory each): the rest
-        is gone, and decode_stop_reason of the result is COUNTER_DATA_FULL.
+        """Returns the samples since the last decode, at most max_samples (about 16 KiB of memory each). Further samples
+        are discarded, and decode_stop_reason of the result is COUNTER_DATA_FULL.
 
         RuntimeError: not enabled or not configured. ValueError. MemoryError: the hardware buffer was full and samples
-        were lost; those that there are, are in the exception's `counter_data`. cuptiError."""
+        were lost; the remaining ones are in the exception's `counter_data`. cuptiError."""
         with self._lock:
             self._usable()
             if self._host is None:
@@ -216,7 +216,7 @@ class Collector:
                 p_pm_sampling_object=self._object, p_counter_data_image=image.ctypes.data,
                 counter_data_image_size=image.size)
             result = _library.result_of("cuptiPmSamplingDecodeData", "P", params.ptr)
-            # A full hardware buffer is told by the flag or by this result, depending on the release.
+            # Depending on the release, CUPTI reports a full hardware buffer by the flag or by this result.
             has_overflowed = bool(params.overflow) or result == Result.ERROR_OUT_OF_MEMORY
             if result and not has_overflowed:
                 _library.raise_pythonic("cuptiPmSamplingDecodeData", result)
@@ -256,7 +256,7 @@ class Collector:
         return times
 
     def disable(self) -> None:
-        """Ends it; without effect when it is not enabled. Decoded samples stay."""
+        """Ends PM sampling; no effect if not enabled. Decoded samples stay valid."""
         with self._lock:
             if not self._object:
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which metrics a chip has, how they are collected, and values out of collected counters. Needs CUPTI, but no GPU."""
+"""The metrics of a chip, how to collect them, and how to evaluate collected counters. Needs CUPTI, but no GPU."""
 import ctypes
 import sys
 import threading
@@ -17,14 +17,14 @@ __all__ = ["MetricCollectionScope", "MetricProperties", "MetricType", "ProfilerH
            "get_single_pass_sets", "get_supported_chips"]
 
 _Bytes = numpy.typing.NDArray[numpy.uint8]
-# How a config image begins: CUPTI does not check, and crashes on other bytes.
+# The first bytes of a config image. CUPTI does not check them and crashes on other data.
 _CONFIG_MARK, _CONFIG_MARK_AT, _CONFIG_BYTES_MIN = b"LOPC", 4, 64
-# And decoded counters of ranges.
+# The same for decoded counters of ranges.
 _RANGES_MARK = b"LOPD"
 
 
 class MetricCollectionScope(IntEnum):
-    """What a metric is collected for. INVALID: CUPTI before 13.1 does not tell."""
+    """The scope a metric is collected for. INVALID: unknown, because CUPTI is older than 13.1."""
 
     CONTEXT = 0
     DEVICE = 1
@@ -33,7 +33,7 @@ class MetricCollectionScope(IntEnum):
 
 @dataclass
 class MetricProperties:
-    """What ProfilerHost.get_metric_properties() tells of a metric."""
+    """The result of ProfilerHost.get_metric_properties()."""
 
     description: str
     hw_unit: str
@@ -43,7 +43,7 @@ class MetricProperties:
 
 
 def _run(function: str, params: Struct, invalid: Iterable[int] = ()) -> int:
-    """The result, which is success or one of those that the caller explains."""
+    """Calls a function; returns success or one of the `invalid` results, which the caller handles."""
     result = _library.result_of(function, "P", params.ptr)
     if result == 0 or result in invalid:
         return result
@@ -72,7 +72,7 @@ def _enum_checked(value: Any, kind: Any, what: str) -> Any:
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"{what}: {value} is no {kind.__name__}") from None
+        raise ValueError(f"{what}: {value} is not a {kind.__name__}") from None
 
 
 def _bytes_checked(image: Any, what: str) -> _Bytes:
@@ -86,9 +86,9 @@ def _bytes_checked(image: Any, what: str) -> _Bytes:
 
 
 class ProfilerHost:
-    """Makes what configures a collection, and turns decoded counters into values, for one chip and kind of profiler.
+    """Creates config images for a collection, and evaluates decoded counters, for one chip and kind of profiler.
 
-    Call initialize() first. Calls of several threads wait for each other."""
+    Call initialize() first. Calls from several threads are serialized."""
 
     def __init__(self, chip_name: str, profiler_type: ProfilerType,
                  single_pass_metric_set_name: Optional[str] = None) -> None:
@@ -99,7 +99,7 @@ class ProfilerHost:
         self.single_pass_metric_set_name = single_pass_metric_set_name
         self._lock = threading.RLock()
         self._object = 0
-        self._metrics: List[str] = []  # that CUPTI's object was given; it adds up those of several configurations
+        self._metrics: List[str] = []  # added to CUPTI's object, which accumulates them across configurations
         self._availability: Optional[bytes] = None
 
     def _begin(self) -> None:
@@ -125,7 +125,7 @@ class ProfilerHost:
         self._object = 0
 
     def initialize(self) -> None:
-        """Makes CUPTI's object; without effect when there is one.
+        """Creates CUPTI's object; no effect if it exists.
 
         ValueError: the chip or the single-pass metric set is not one of CUPTI's. RuntimeError: the nvperf libraries
         could not be loaded. cuptiError: CUPTI failed for another reason."""
@@ -179,7 +179,7 @@ class ProfilerHost:
         return ValueError(f"{self.chip_name} has no metric {metric!r}{_library.nearest(base, every)}")
 
     def _add(self, metrics: List[str]) -> None:
-        """Gives a new object exactly these metrics."""
+        """Creates a new object with exactly these metrics."""
         self._end()
         self._begin()
         names = _library.c_names(metrics)
@@ -190,7 +190,7 @@ class ProfilerHost:
         if not result:
             self._metrics = metrics
             return
-        # The object refuses everything after a failure, and CUPTI does not say which metric it was.
+        # After a failure the object rejects all metrics, and CUPTI does not report which one was invalid.
         self._end()
         self._begin()
         for metric in metrics if len(metrics) > 1 else ():
@@ -199,10 +199,10 @@ class ProfilerHost:
             "CUPTI accepts each of these metrics, but not all together")
 
     def create_config_image(self, metrics: Sequence[str]) -> _Bytes:
-        """The bytes that configure a collection of exactly these metrics on the device.
+        """The config image for a collection of exactly these metrics.
 
-        RuntimeError: not initialized. ValueError: a metric that this chip does not have, and the nearest.
-        cuptiError."""
+        RuntimeError: not initialized. ValueError: a metric that this chip does not have; the message names the nearest
+        one. cuptiError."""
         with self._lock:
             self._usable()
             self._add(_library.names_checked(metrics, "metrics"))
@@ -244,7 +244,7 @@ class ProfilerHost:
             return values
 
     def _count(self, image: _Bytes) -> int:
-        """Samples or ranges in decoded counters: CUPTI does not check an index, and crashes."""
+        """The number of samples or ranges in decoded counters: CUPTI does not check indexes and would crash."""
         is_range = self.profiler_type == ProfilerType.RANGE_PROFILER
         family = "RangeProfiler" if is_range else "PmSampling"
         params: Any = CLASSES[f"{family}_GetCounterDataInfo_Params"](
@@ -297,7 +297,7 @@ class ProfilerHost:
 
 
 def get_supported_chips() -> List[str]:
-    """Every chip that this CUPTI knows. cuptiError: CUPTI failed."""
+    """All chips that this CUPTI supports. cuptiError: CUPTI failed."""
     _library.load_counters()
     params: Any = CLASSES["Profiler_Host_GetSupportedChips_Params"]()
     _run("cuptiProfilerHostGetSupportedChips", params)
@@ -332,13 +332,13 @@ def get_metrics_in_single_pass_set(chip_name: str, set_name: str) -> List[str]:
     params.p_metrics_indices_buffer, params.p_metrics_buffer = ctypes.addressof(offsets), ctypes.addressof(text)
     _run("cuptiProfilerHostGetMetricsInSinglePassSet", params)
     if any(offset >= size for offset in offsets[:count]):
-        raise _library.cuptiError(Result.ERROR_UNKNOWN, "CUPTI gave names outside of its own text")
+        raise _library.cuptiError(Result.ERROR_UNKNOWN, "CUPTI returned names outside of its text buffer")
     return [text.raw[offset:].partition(b"\0")[0].decode("utf-8", "replace") for offset in offsets[:count]]
 
 
 def get_num_of_passes(config_image: _Bytes) -> int:
-    """How often the work must be repeated to collect what the image of create_config_image() asks for. ValueError:
-    these bytes are no config image. cuptiError."""
+    """How often the work must be repeated to collect the metrics of a config image. ValueError: not a config image.
+    cuptiError."""
     image = _bytes_checked(config_image, "config_image")
     mark = image[_CONFIG_MARK_AT:_CONFIG_MARK_AT + len(_CONFIG_MARK)].tobytes()
     if image.size < _CONFIG_BYTES_MIN or mark != _CONFIG_MARK:
@@ -351,7 +351,7 @@ def get_num_of_passes(config_image: _Bytes) -> int:
 
 
 def get_max_num_hardware_metrics_per_pass(chip_name: str, profiler_type: ProfilerType) -> int:
-    """The most hardware metrics (names without _sass_) that one pass can collect. ValueError: no such chip or type.
+    """The maximum number of hardware metrics (names without _sass_) in one pass. ValueError: no such chip or type.
     cuptiError."""
     _library.load_counters()
     params: Any = CLASSES["Profiler_Host_GetMaxNumHardwareMetricsPerPass_Params"](

@@ -29,14 +29,14 @@ _DELIMITER = "/"
 
 @dataclass
 class RangeValues:
-    """The values of one range, in the order of the metrics; NaN: not measured. Kernels are named by their number."""
+    """The values of one range, in the order of the metrics; NaN: not measured. The name of a kernel is its number."""
 
     name: str
     metric_values: numpy.typing.NDArray[numpy.float64]
 
 
 class RangeData:
-    """The ranges of a decode(). Values are evaluated when a range is asked for."""
+    """The ranges of a decode(). Values are evaluated when a range is accessed."""
 
     def __init__(self, host: ProfilerHost, image: numpy.typing.NDArray[numpy.uint8], metrics: List[str],
                  dropped: int) -> None:
@@ -71,8 +71,8 @@ class RangeData:
 
 
 class RangeProfiler:
-    """The range profiler of one CUDA context, by default the calling thread's. No kernel may be launched into the
-    context while it is enabled, started, stopped, decoded or disabled."""
+    """The range profiler of a CUDA context, by default the calling thread's. No kernel may be launched in the context
+    during enable(), start(), stop(), decode() or disable()."""
 
     def __init__(self, context: Any = None) -> None:
         self._given = context
@@ -89,7 +89,7 @@ class RangeProfiler:
         """RuntimeError: no context, or the nvperf libraries are missing. PermissionError, MemoryError, cuptiError."""
         with self._lock:
             if self._object:
-                raise RuntimeError("this RangeProfiler is enabled already")
+                raise RuntimeError("this RangeProfiler is already enabled")
             context = _profiler.context_or_current(self._given)
             _profiler.acquire()
             try:
@@ -97,7 +97,7 @@ class RangeProfiler:
                 params: Any = CLASSES["RangeProfiler_Enable_Params"](ctx=context)
                 result = _library.result_of("cuptiRangeProfilerEnable", "P", params.ptr)
                 if result == Result.ERROR_INVALID_OPERATION:
-                    raise RuntimeError("the context has a range profiler already")
+                    raise RuntimeError("the context already has a range profiler")
                 if result:
                     _library.raise_pythonic("cuptiRangeProfilerEnable", result)
             except BaseException:
@@ -117,11 +117,11 @@ class RangeProfiler:
 
     def configure(self, *, metrics: Sequence[str], range_mode: ProfilerRange = ProfilerRange.UserRange,
                   replay_mode: Optional[ProfilerReplayMode] = None, max_ranges: int = 64) -> None:
-        """What is counted, and for how many ranges or kernels. num_passes says how often the work is done.
+        """Sets what is counted, and for how many ranges or kernels. num_passes is how often the work must be done.
 
         replay_mode: KernelReplay for AutoRange, UserReplay for UserRange. RuntimeError: not enabled, or started.
-        ValueError: a metric that this GPU does not have, or a mode that does not go with the range. MemoryError,
-        cuptiError."""
+        ValueError: a metric that this GPU does not have, or a replay mode that does not match the range mode.
+        MemoryError, cuptiError."""
         with self._lock:
             self._usable()
             if self._is_started:
@@ -133,7 +133,7 @@ class RangeProfiler:
             fitting = ProfilerReplayMode.KernelReplay if is_auto else ProfilerReplayMode.UserReplay
             replay = fitting if replay_mode is None else ProfilerReplayMode(replay_mode)
             if replay != fitting:
-                raise ValueError(f"{mode.name} goes with {fitting.name}, not with {replay.name}")
+                raise ValueError(f"{mode.name} requires {fitting.name}, not {replay.name}")
             chip = _profiler.chip_name(_profiler.device_of(self._context))
             host = ProfilerHost(chip, ProfilerType.RANGE_PROFILER)
             host._availability = _cupti.availability(self._context)
@@ -163,14 +163,14 @@ class RangeProfiler:
         return image
 
     def start(self) -> None:
-        """Counts from now on. RuntimeError: not configured. cuptiError."""
+        """Starts counting. RuntimeError: not configured. cuptiError."""
         with self._lock:
             params = CLASSES["RangeProfiler_Start_Params"](p_range_profiler_object=self._configured())
             _profiler.run("cuptiRangeProfilerStart", params)
             self._is_started = True
 
     def stop(self) -> bool:
-        """Ends a pass. Whether it was the last one: if not, the same work must be done again. cuptiError."""
+        """Ends a pass. Returns whether it was the last; if not, the same work must be repeated. cuptiError."""
         with self._lock:
             params: Any = CLASSES["RangeProfiler_Stop_Params"](p_range_profiler_object=self._configured())
             _profiler.run("cuptiRangeProfilerStop", params)
@@ -178,7 +178,7 @@ class RangeProfiler:
             return bool(params.is_all_pass_submitted)
 
     def push_range(self, name: str) -> None:
-        """Begins a named range (UserRange). RuntimeError: not configured. ValueError: no name. cuptiError."""
+        """Begins a named range (UserRange). RuntimeError: not configured. ValueError: empty name. cuptiError."""
         with self._lock:
             params = CLASSES["RangeProfiler_PushRange_Params"](
                 p_range_profiler_object=self._configured(), p_range_name=_library.text_checked(name, "name"))
@@ -191,7 +191,7 @@ class RangeProfiler:
 
     @contextlib.contextmanager
     def range(self, name: str) -> Iterator[None]:
-        """A named range around a with block. Waits for its kernels, which would else count for what comes after."""
+        """A named range around a with block. Waits for its kernels, which would otherwise count for later ranges."""
         self.push_range(name)
         try:
             yield
@@ -200,7 +200,7 @@ class RangeProfiler:
             self.pop_range()
 
     def passes(self) -> Iterator[int]:
-        """The number of each pass, started before the loop's body and stopped after it, until none is missing."""
+        """Yields the number of each pass until all are done; starts a pass before the loop body and stops it after."""
         number, is_last = 0, False
         while not is_last:
             self.start()
@@ -212,7 +212,7 @@ class RangeProfiler:
             number += 1
 
     def decode(self) -> RangeData:
-        """What was counted since configure(). Waits for the context's work. RuntimeError: not configured.
+        """The counters since configure(). Waits for the context's work. RuntimeError: not configured.
         cuptiError."""
         with self._lock:
             params: Any = CLASSES["RangeProfiler_DecodeData_Params"](p_range_profiler_object=self._configured())
@@ -221,7 +221,7 @@ class RangeProfiler:
             return RangeData(self._host, self._image.copy(), self._metrics, int(params.num_of_range_dropped))
 
     def disable(self) -> None:
-        """Ends it; without effect when it is not enabled. Decoded ranges stay."""
+        """Ends range profiling; no effect if not enabled. Decoded ranges stay valid."""
         with self._lock:
             if not self._object:
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact counts per instruction, from code that CUPTI patches into kernels. get_metrics() needs no GPU.
+"""Exact counts per instruction, from instrumentation that CUPTI patches into kernels. get_metrics() needs no GPU.
 
     with SassMetrics(metrics=["smsp__sass_inst_executed"]) as counter:
         work()
@@ -26,7 +26,7 @@ class SassMetric:
 
 @dataclass
 class SassCount:
-    """One metric of one instruction. cubin_crc: the low 32 bits of what get_cubin_crc of gpufl.cupti.cupti gives."""
+    """One metric of one instruction. cubin_crc: the low 32 bits of get_cubin_crc of gpufl.cupti.cupti."""
 
     function_name: str
     cubin_crc: int
@@ -43,16 +43,16 @@ def get_metrics(chip_name: str) -> List[SassMetric]:
 
 
 class SassMetrics:
-    """Counts of one CUDA context, by default the calling thread's; its kernels run one after the other meanwhile, and
-    slowly.
+    """Counts instructions in a CUDA context, by default the calling thread's. While enabled, the context's kernels run
+    one at a time, and slowly.
 
-    CUPTI 13.0 counts nothing beside kernel activity records, and takes one choice of metrics for a device in a
+    CUPTI 13.0 counts nothing while kernel activity records are enabled, and accepts one set of metrics per device and
     process."""
 
     def __init__(self, context: Any = None, *, metrics: Sequence[str] = ("default",),
                  enable_lazy_patching: bool = True) -> None:
         """metrics: names, or the sets `default` and `all-memory`. Executed instructions are always counted.
-        enable_lazy_patching: a kernel is patched when it is first launched, else all loaded ones at once."""
+        enable_lazy_patching: patch each kernel at its first launch, instead of all loaded kernels at once."""
         self._given = context
         self._choice = _library.names_checked(metrics, "metrics")
         if any("," in name for name in self._choice):
@@ -66,11 +66,11 @@ class SassMetrics:
         self.metrics: List[str] = []
 
     def enable(self) -> None:
-        """ValueError: a metric that this GPU does not have, and the nearest. RuntimeError: no context, enabled
-        already, or the nvperf libraries are missing. PermissionError, MemoryError, cuptiError."""
+        """ValueError: a metric that this GPU does not have; the message names the nearest one. RuntimeError: no
+        context, already enabled, or the nvperf libraries are missing. PermissionError, MemoryError, cuptiError."""
         with self._lock:
             if self._context:
-                raise RuntimeError("these SassMetrics are enabled already")
+                raise RuntimeError("these SassMetrics are already enabled")
             context = _profiler.context_or_current(self._given)
             _profiler.acquire()
             try:
@@ -92,8 +92,8 @@ class SassMetrics:
         return self._context
 
     def flush_data(self) -> List[SassCount]:
-        """Waits for the context's work, and takes what was counted since the last flush. An instruction and metric
-        can come more than once. RuntimeError: not enabled. cuptiError."""
+        """Waits for the context's work and returns the counts since the last flush. The same instruction and metric can
+        occur more than once. RuntimeError: not enabled. cuptiError."""
         with self._lock:
             context = self._usable()
             _profiler.wait(context)
@@ -101,12 +101,12 @@ class SassMetrics:
                     for symbol, crc, index, offset, metric, value in _cupti.sass_flush(context)]
 
     def disable(self) -> int:
-        """Ends it. How many values nobody flushed; 0 when it is not enabled."""
+        """Ends counting. Returns the number of values that were not flushed; 0 if not enabled."""
         with self._lock:
             if not self._context:
                 return 0
             context, self._context = self._context, 0
-            # Another user keeps the profiler: CUPTI's choice of metrics lasts as long as the process, and needs it.
+            # The profiler stays acquired: CUPTI keeps the choice of metrics for the whole process and needs it.
             return _cupti.sass_disable(context)
 
     def __enter__(self) -> "SassMetrics":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m gpufl.frameworks: runs an unchanged Python program with the operators of its framework on its kernels."""
+"""python -m gpufl.frameworks: runs an unmodified Python program and records its framework's operators with kernels."""
 
 import argparse
 import importlib.util
@@ -14,9 +14,9 @@ from . import attach
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m gpufl.frameworks", allow_abbrev=False,
-        description="Runs a Python program and records it, with PyTorch's operators and all NVTX ranges as scopes. "
-                    "Under `gpufl trace` only the scopes are added.")
-    parser.add_argument("--log-path", help="where the session goes; default: as gpufl.init")
+        description="Run a Python program and record it, with PyTorch's operators and all NVTX ranges as scopes. "
+                    "Under `gpufl trace`, only add the scopes.")
+    parser.add_argument("--log-path", help="directory of the session (default: that of gpufl.init)")
     parser.add_argument("program", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     arguments = parser.parse_args()

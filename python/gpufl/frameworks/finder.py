@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for a module that the program may import later."""
+"""Calls back when the program imports a module later."""
 
 import importlib.abc
 import importlib.machinery
@@ -10,8 +10,8 @@ from typing import Any, Callable, Optional, Sequence
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself; calls back when the module has been imported. Merely being asked for it changes nothing:
-    libraries look whether it is there."""
+    """Finds no modules itself; calls back after the module has been imported. Looking up its spec has no effect,
+    because libraries do that to check whether the module is installed."""
 
     def __init__(self, name: str, on_imported: Callable[[], None]):
         self.name = name
@@ -32,7 +32,7 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def _follow(self, loader: Any) -> None:
-        """The loader's own way of running the module, once more than it knows; nothing of this is left afterwards."""
+        """Wraps the loader's exec_module for one call; the wrapper is removed afterwards."""
         run = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVTX ranges as scopes in a program that was not started by `gpufl trace`."""
+"""Records NVTX ranges as scopes in a program that was not started by `gpufl trace`."""
 
 import os
 import warnings
@@ -10,7 +10,7 @@ RECORDER = "libgpufl_inject.so"
 
 
 def _recorder() -> Optional[str]:
-    """The library that NVTX is to load: beside the libgpufl that this process runs, or in gpufl/ there."""
+    """The library for NVTX to load: in the directory of this process's libgpufl, or in gpufl/ there."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")
@@ -22,22 +22,22 @@ def _recorder() -> Optional[str]:
 
 
 def find_obstacle() -> Optional[str]:
-    """Lets libraries that carry NVTX give their ranges to gpufl; else what is in the way."""
+    """Makes libraries with NVTX send their ranges to gpufl; otherwise returns what prevents it."""
     recorder = _recorder()
     if recorder is None:
-        return f"{RECORDER} is not beside libgpufl"
+        return f"{RECORDER} is not in the directory of libgpufl"
     present = os.environ.get(_VARIABLE)
-    if present and os.path.basename(present) != RECORDER:  # by `gpufl trace`, of any installation, it is gpufl's
+    if present and os.path.basename(present) != RECORDER:  # `gpufl trace` of any installation sets the same name
         return f"{_VARIABLE} names another tool, {present}"
     os.environ[_VARIABLE] = present or recorder
     return None
 
 
 def enable() -> bool:
-    """Lets libraries that carry NVTX give their ranges to gpufl; False, and a warning, where another tool has them.
+    """Makes libraries with NVTX send their ranges to gpufl. Returns False, with a warning, if another tool gets them.
 
-    A library looks for its tool at its first range, once: call this before. Ranges made while no session records cost
-    next to nothing.
+    A library looks for a tool once, at its first range: call this before. Ranges outside of a session cost next to
+    nothing.
     """
     obstacle = find_obstacle()
     if obstacle is not None:

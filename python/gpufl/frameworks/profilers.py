@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other profilers of the program, which need CUPTI for themselves: gpufl lets it go while they run.
+"""Other profilers in the program, which need exclusive use of CUPTI: gpufl detaches from CUPTI while they run.
 
-gpufl.init() wraps the functions that start and stop them, now or when their modules are imported; gpufl.shutdown() puts
-the original ones back.
+gpufl.init() wraps the functions that start and stop them, immediately or when their modules are imported;
+gpufl.shutdown() restores the original functions.
 """
 
 import functools
@@ -15,14 +15,14 @@ from .finder import Finder
 
 
 class _Uses:
-    """Of CUPTI, by profilers that have begun and not ended; those of an earlier session are over."""
+    """Counts the profilers that are using CUPTI. Uses that began in an earlier session are ignored."""
 
     def __init__(self) -> None:
         self._session = 1
         self._count = 0
 
     def begin(self, profiler: str) -> int:
-        """What end() takes; 0: nothing is to be ended."""
+        """Returns the argument for end(); 0 if no session records."""
         if not _native.is_recording():
             return 0
         _native.yield_to(profiler)
@@ -53,13 +53,13 @@ def _replace(owner: Any, name: str, ours: Any) -> None:
 
 
 def _wants_cuda(profile: Any) -> bool:
-    """Whether a profile of PyTorch uses CUPTI; one of the CPU alone does not."""
+    """Whether a PyTorch profile uses CUPTI; a CPU-only profile does not."""
     activities = getattr(profile, "kineto_activities", None)
     return activities is None or any("CUDA" in str(activity) for activity in activities)
 
 
 def _wrap_torch(module: ModuleType) -> None:
-    """torch.autograd.profiler: torch.profiler uses its class, too."""
+    """Wraps torch.autograd.profiler, whose class torch.profiler also uses."""
     kind: Any = getattr(module, "profile", None)
     if kind is None:
         return
@@ -87,7 +87,7 @@ def _wrap_torch(module: ModuleType) -> None:
 
 
 class _Pair:
-    """Two functions of a module, between which its profiler runs."""
+    """The functions of a module that start and stop its profiler."""
 
     def __init__(self, profiler: str):
         self._profiler = profiler
@@ -112,7 +112,7 @@ class _Pair:
             try:
                 return function(*arguments, **options)
             finally:
-                # Proton's finalize() ends all that were started, finalize(session) one.
+                # Proton's finalize() ends all sessions, finalize(session) ends one.
                 count = len(self._begun) if not arguments and not options else 1
                 ended, self._begun = self._begun[:count], self._begun[count:]
                 for use in ended:
@@ -121,7 +121,7 @@ class _Pair:
 
 
 def _wrap_pair(profiler: str, start: str, stop: str, also: str) -> Callable[[ModuleType], None]:
-    """Wraps both functions where they are defined and in the module that shows them."""
+    """Wraps both functions in the module that defines them and in the module that exports them."""
     pair = _Pair(profiler)
 
     def wrap(module: ModuleType) -> None:
@@ -151,7 +151,7 @@ def _wrap(name: str) -> None:
 
 
 def attend() -> None:
-    """From now on gpufl lets CUPTI go while one of these profilers runs."""
+    """Makes gpufl detach from CUPTI whenever one of these profilers runs."""
     leave()
     for name in _WRAPPERS:
         if name in sys.modules:
@@ -162,7 +162,7 @@ def attend() -> None:
 
 
 def leave() -> None:
-    """Everything is as it was; what somebody else has wrapped around ours stays, and does nothing."""
+    """Restores the original functions. If other code has wrapped our wrapper, the wrapper stays but does nothing."""
     for finder in _finders:
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)

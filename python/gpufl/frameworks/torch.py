@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's operators and modules as scopes, by PyTorch's own observers: nothing is replaced."""
+"""Records PyTorch's operators and modules as scopes, using PyTorch's observers; no PyTorch function is replaced."""
 
 import atexit
 import threading
@@ -13,10 +13,10 @@ from .._native import Scope
 
 
 class Observer:
-    """PyTorch's own observer of operators, which makes an NVTX range around each (see gpufl.frameworks.nvtx).
+    """PyTorch's operator observer, which emits an NVTX range for each operator (see gpufl.frameworks.nvtx).
 
-    PyTorch keeps it per thread and takes it along to autograd's threads; so it is counted per thread here. It is what
-    torch.autograd.profiler.emit_nvtx switches on, without its waiting for the GPU, which would start CUDA.
+    PyTorch keeps the observer per thread and propagates it to autograd's threads, so uses are counted per thread. It is
+    the observer of torch.autograd.profiler.emit_nvtx, without the GPU synchronization, which would initialize CUDA.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Observer:
         return getattr(self._of_thread, "count", 0) > 0
 
     def start(self) -> None:
-        """On this thread; RuntimeError where it cannot be."""
+        """Starts observing on this thread; RuntimeError if that is not possible."""
         count = getattr(self._of_thread, "count", 0)
         if not count:
             self._enable()
@@ -46,7 +46,7 @@ class Observer:
             self.stop()
 
     def pause(self) -> None:
-        """Makes room for another profiler of PyTorch on this thread, until resume()."""
+        """Stops observing until resume(), so that another PyTorch profiler can run on this thread."""
         if self.is_on() and not getattr(self._of_thread, "is_paused", False):
             self._disable()
             self._of_thread.is_paused = True
@@ -64,7 +64,7 @@ class Observer:
         try:
             return profiler.ProfilerConfig(*parts)
         except TypeError:
-            return profiler.ProfilerConfig(*parts, "")  # releases that take the name of a trace, too
+            return profiler.ProfilerConfig(*parts, "")  # releases that also need the name of a trace
 
     def _enable(self) -> None:
         profiler = torch.autograd.profiler
@@ -72,7 +72,7 @@ class Observer:
             profiler._enable_profiler(self._config(), set())
             profiler._run_on_profiler_start()
         except (AttributeError, TypeError) as error:
-            raise RuntimeError(f"this release of PyTorch is not known ({error})") from error
+            raise RuntimeError(f"this release of PyTorch is not supported ({error})") from error
         except RuntimeError as error:
             raise RuntimeError("PyTorch's operators cannot be observed; is another profiler of PyTorch on? "
                                f"({error})") from error
@@ -85,17 +85,17 @@ class Observer:
             torch.autograd.profiler._disable_profiler()
             torch.autograd.profiler._run_on_profiler_stop()
         except RuntimeError:
-            pass  # it was switched off by another hand
+            pass  # other code has switched it off
 
 
 observer = Observer()
-# However the program ends: PyTorch complains of an observer that is still there when it is torn down, after this.
+# PyTorch reports an error if an observer is still active at its teardown, which happens after this handler.
 atexit.register(observer.close)
 
 
 @contextmanager
 def operator_scopes() -> Iterator[None]:
-    """A scope around each operator that this thread, or autograd for it, runs."""
+    """A scope for each operator that this thread, or autograd on its behalf, runs."""
     observer.start()
     try:
         yield
@@ -104,7 +104,7 @@ def operator_scopes() -> Iterator[None]:
 
 
 class _Forward:
-    """The modules whose forward runs, per thread; hooks open and close their scopes."""
+    """The modules whose forward is running, per thread; hooks open and close their scopes."""
 
     def __init__(self, model: Any):
         self._names: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
@@ -121,7 +121,7 @@ class _Forward:
         return stack
 
     def begin(self, module: Any, arguments: Any) -> None:
-        # While torch.compile traces, a scope would break its graph: compiled modules are one scope, by the outer call.
+        # While torch.compile traces, a scope would cause a graph break: a compiled module gets one outer scope.
         if torch.compiler.is_compiling():
             return
         name = self._names.get(module) or type(module).__name__
@@ -134,9 +134,9 @@ class _Forward:
             return
         stack = self._stack()
         if not any(opened is module for opened, _ in stack):
-            return  # it began before the hooks were there
+            return  # it began before the hooks were installed
         is_last = False
-        while not is_last:  # modules above it ended by an exception
+        while not is_last:  # modules inside it were left by an exception
             opened, scope = stack.pop()
             scope.__exit__(None, None, None)
             is_last = opened is module
@@ -149,9 +149,10 @@ class _Forward:
 
 @contextmanager
 def module_scopes(model: Any = None) -> Iterator[None]:
-    """A scope around the forward of each module, by PyTorch's hooks for all modules.
+    """A scope for the forward of each module, using PyTorch's global module hooks.
 
-    A module of the model has its name in it, others that of their class. In backward, kernels carry their operators.
+    Modules of the model are named by their path in it, others by their class. Kernels of the backward pass are
+    attributed to operators only.
     """
     if model is not None and not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of PyTorch on kernels without a word in the program: gpufl.init(), or importing gpufl under `gpufl trace`,
-watches for PyTorch and observes its operators; gpufl.shutdown() ends that. Nothing of PyTorch is replaced.
+"""Records PyTorch operators without changes to the program: gpufl.init(), or importing gpufl under `gpufl trace`, waits
+for PyTorch to be imported and observes its operators until gpufl.shutdown(). No PyTorch function is replaced.
 
-Where Python has sys.monitoring (3.12), a profiler of PyTorch that the program starts itself gets its turn.
+With sys.monitoring (Python 3.12), observing pauses while the program runs a PyTorch profiler.
 """
 
 import sys
@@ -17,8 +17,8 @@ _STARTERS = (("profile", "_start_trace"), ("emit_nvtx", "__enter__"), ("emit_itt
 _ENDERS = (("profile", "__exit__"), ("emit_nvtx", "__exit__"), ("emit_itt", "__exit__"))
 
 
-class _Turns:
-    """Gives way to PyTorch's profilers: told by sys.monitoring when their functions begin and end."""
+class _Pauses:
+    """Pauses observing while a PyTorch profiler runs; sys.monitoring reports when its functions begin and end."""
 
     def __init__(self, observer: Any, profiler: Any):
         self._observer = observer
@@ -62,17 +62,17 @@ class _Turns:
 
 
 class _Watch:
-    """The one watch of this process, between init() and shutdown()."""
+    """The watch of this process, from init() to shutdown()."""
 
     def __init__(self) -> None:
         self._finder: Optional[Finder] = None
         self._observer: Any = None
-        self._turns: Optional[_Turns] = None
+        self._pauses: Optional[_Pauses] = None
 
     def start(self) -> None:
         self.stop()
         if nvtx.find_obstacle() is not None:
-            return  # another tool has the ranges, on purpose
+            return  # another tool was configured to get the ranges
         if "torch" in sys.modules:
             self._observe()
         else:
@@ -80,7 +80,7 @@ class _Watch:
             sys.meta_path.insert(0, self._finder)
 
     def _observe(self) -> None:
-        """By the thread that imported PyTorch or called init(): its operators, and autograd's for it."""
+        """Observes the operators of the thread that imported PyTorch or called init(), and of autograd for it."""
         torch = sys.modules["torch"]
         if getattr(getattr(torch, "version", None), "cuda", None) is None:
             return  # PyTorch without CUDA launches nothing
@@ -92,15 +92,15 @@ class _Watch:
             warnings.warn(f"gpufl: operators are not recorded: {error}", RuntimeWarning, stacklevel=2)
             return
         self._observer = observer
-        self._turns = _Turns(observer, torch.autograd.profiler)
+        self._pauses = _Pauses(observer, torch.autograd.profiler)
 
     def stop(self) -> None:
         if self._finder is not None and self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         self._finder = None
-        if self._turns is not None:
-            self._turns.close()
-        self._turns = None
+        if self._pauses is not None:
+            self._pauses.close()
+        self._pauses = None
         if self._observer is not None:
             self._observer.stop()
         self._observer = None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of recorded sessions.
+"""Plots of recorded sessions.
 
     import gpufl.viz as viz
 
     viz.init("./logs/*.log")
     viz.show()
 
-Each function returns a matplotlib figure: a notebook shows it, savefig() writes it. The colour of a kernel is the same
-in every picture and in the dashboard.
+Each function returns a matplotlib figure: a notebook shows it, savefig() writes it. A kernel has the same colour in
+every plot and in the dashboard.
 """
 
 import os
@@ -40,10 +40,10 @@ class _Chosen:
 
 def init(logs: Logs, log_prefix: Optional[str] = None, session_id: Optional[str] = None,
          theme: str = "light") -> GpuFlightSession:
-    """Chooses the session that the other functions draw.
+    """Selects the session that the other functions draw.
 
-    logs: a pattern of log files, a directory or a GpuFlightSession; log_prefix and session_id choose among several, as
-    for GpuFlightSession. theme: "light" or "dark".
+    logs: a pattern of log files, a directory or a GpuFlightSession; log_prefix and session_id select one of several
+    sessions, as for GpuFlightSession. theme: "light" or "dark".
     """
     Palette(theme)
     session = session_of(logs, log_prefix, session_id)
@@ -55,7 +55,7 @@ def _session(logs: Optional[Logs]) -> GpuFlightSession:
     if logs is not None:
         return session_of(logs)
     if _Chosen.session is None:
-        raise RuntimeError("call viz.init(\"./logs/*.log\") first, or give a session")
+        raise RuntimeError("call viz.init(\"./logs/*.log\") first, or pass a session")
     return _Chosen.session
 
 
@@ -73,10 +73,10 @@ def _top(top_n: int) -> int:
 
 def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, end_s: Optional[float] = None,
              theme: Optional[str] = None) -> Picture:
-    """Scopes and waits of each thread, streams, graphs and copies of each GPU, and system metrics, over time.
+    """A timeline: scopes and waits of each thread, streams, graphs and copies of each GPU, and system metrics.
 
-    start_s, end_s: the part to show, in seconds from the session's start. A row that holds more than pixels can show
-    is as high as it was busy, in the colour of the kernel with most of that pixel.
+    start_s, end_s: the part to show, in seconds from the session's start. Where events are narrower than a pixel, the
+    height of the bar is the busy fraction, in the colour of the kernel with the most time in that pixel.
     """
     session, palette = _session(logs), _colours(theme)
     with styled():
@@ -88,7 +88,7 @@ def timeline(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, en
 
 
 def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
-    """The kernels with most GPU time."""
+    """The kernels with the most GPU time."""
     session, palette = _session(logs), _colours(theme)
     with styled():
         height = bars_height_in(min(_top(top_n), max(1, len(session.analysis["kernels"]))))
@@ -100,7 +100,7 @@ def hotspots(logs: Optional[Logs] = None, *, top_n: int = 10, theme: Optional[st
 
 
 def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
-    """Why warps waited, in all and by function."""
+    """Stall reasons of warps, in total and by function."""
     session, palette = _session(logs), _colours(theme)
     with styled():
         height = bars_height_in(max(2, stall_rows(session)))
@@ -112,7 +112,7 @@ def stalls(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pictu
 
 
 def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Picture:
-    """Operations a second against operations per byte, of the kernels or scopes whose counters were recorded."""
+    """Operations per second against operations per byte, of the kernels or scopes with recorded counters."""
     session, palette = _session(logs), _colours(theme)
     with styled():
         paper = Paper(palette, _HEADER_IN + _ROOFLINE_IN + 1.6)
@@ -123,7 +123,7 @@ def roofline(logs: Optional[Logs] = None, *, theme: Optional[str] = None) -> Pic
 
 
 def compare(before: Logs, after: Logs, *, top_n: int = 10, theme: Optional[str] = None) -> Picture:
-    """Two sessions: where the time went, and the kernels and scopes that changed most."""
+    """Compares two sessions: where the time went, and the kernels and scopes that changed most."""
     first, second, palette = session_of(before), session_of(after), _colours(theme)
     with styled():
         parts = parts_of(first, second, _top(top_n))
@@ -168,9 +168,10 @@ def _draw_all(session: GpuFlightSession, palette: Palette, figure: Picture, star
 
 def show(logs: Optional[Logs] = None, *, start_s: Optional[float] = None, end_s: Optional[float] = None,
          top_n: int = 10, theme: Optional[str] = None) -> Picture:
-    """The whole session in one picture: timeline, hotspots and, where they were recorded, stalls and the roofline.
+    """The whole session in one figure: timeline, hotspots and, if recorded, stalls and the roofline.
 
-    Where matplotlib has windows it opens one and waits until it is closed; a notebook shows what is returned.
+    With an interactive matplotlib backend it opens a window and waits until the window is closed; a notebook shows the
+    returned figure.
     """
     session, palette = _session(logs), _colours(theme)
     _top(top_n)

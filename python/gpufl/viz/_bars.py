@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars: the kernels with most GPU time, and why warps waited."""
+"""Bar charts: the kernels with the most GPU time, and stall reasons."""
 
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -30,7 +30,7 @@ def say(paper: Paper, axes: Any, text: str) -> None:
 
 
 def bare(axes: Any) -> None:
-    """Bars carry their figures: no ruler, no frame."""
+    """Removes axis and frame: bars are labelled with their values."""
     axes.set_xticks([])
     axes.tick_params(left=False)
     for side in axes.spines.values():
@@ -74,10 +74,10 @@ def _stall_reason(metric: str) -> str:
 
 
 def stall_table(session: Any) -> Optional[Tuple[Any, Any]]:
-    """Samples by function (rows, most first) and stall reason (columns, by family); None: there are none."""
+    """Samples by function (rows, most first) and stall reason (columns, by family); None: no samples."""
     samples = session.scope_samples
     metrics = samples.metric.astype("object").fillna("not known")
-    is_issued = ~metrics.str.endswith("_not_issued")  # those are part of the others
+    is_issued = ~metrics.str.endswith("_not_issued")  # subsets of the other metrics
     samples, reasons = samples[is_issued], metrics[is_issued].map(_stall_reason).rename("reason")
     if not len(samples):
         return None
@@ -99,7 +99,7 @@ def stall_rows(session: Any) -> int:
 
 
 def _draw_stall_row(paper: Paper, axes: Any, row: int, values: Any) -> None:
-    """One bar of 100 %, its reasons named where they fit."""
+    """A bar of 100 %, divided by stall reason; reasons are labelled where the label fits."""
     left, total = 0.0, values.sum()
     for reason, value in values.items():
         share = value / total

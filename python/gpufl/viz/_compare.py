@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two sessions beside each other: where the time went, and which kernels and scopes changed."""
+"""Comparison of two sessions: where the time went, and which kernels and scopes changed."""
 
 from typing import Any, Dict, List, Tuple
 
@@ -10,7 +10,7 @@ from ._palette import Rgb
 _TIMES = (("busy_ns", "GPU busy"), ("copies_only_ns", "of that copies alone"),
           ("wait_launch_ns", "waiting for launches"), ("wait_sync_ns", "waiting for the host"),
           ("queued_ns", "queued"), ("no_work_ns", "no work"))
-_SAME = 0.02  # a change below this is none
+_SAME = 0.02  # smaller relative changes are ignored
 
 Change = Tuple[str, float, float]
 
@@ -24,14 +24,14 @@ def _sums(session: Any) -> Dict[str, float]:
 
 
 def kernel_changes(before: Any, after: Any) -> List[Change]:
-    """GPU time by kernel in both, the greatest change first."""
+    """GPU time by kernel in both sessions, largest change first."""
     first, second = _sums(before), _sums(after)
     changes = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in {**first, **second}]
     return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))
 
 
 def scope_changes(before: Any, after: Any) -> List[Change]:
-    """Wall time by scope path in both; a scope that one of them lacks is not compared."""
+    """Wall time by scope path in both sessions; scopes that only one session has are skipped."""
     first, second = ({scope["path"]: scope["wall_ns"] for scope in session.analysis["scopes"]
                       if scope["wall_ns"] is not None} for session in (before, after))
     changes = [(path, first[path], second[path]) for path in first if path in second]
@@ -39,7 +39,7 @@ def scope_changes(before: Any, after: Any) -> List[Change]:
 
 
 def _has_kernels(*sessions: Any) -> bool:
-    """Else nothing of the GPU's time is known: engine Monitor records no kernels, and without one nothing compares."""
+    """Whether GPU times can be compared: engine Monitor records no kernels."""
     return all(session.analysis["kernels"] for session in sessions)
 
 
@@ -70,7 +70,7 @@ def _time_text(time_ns: float) -> str:
 
 
 def _draw_pairs(paper: Paper, axes: Any, changes: List[Change], colours: List[Rgb]) -> None:
-    """Per name a pale bar for before and a full one for after."""
+    """For each name, a pale bar for before and a solid one for after."""
     longest = max(max(first, second) for _, first, second in changes) or 1
     for row, ((name, first, second), colour) in enumerate(zip(changes, colours)):
         axes.barh(row - 0.19, first / longest, height=0.34, color=colour, alpha=0.4, lw=0)
@@ -89,7 +89,7 @@ def _draw_pairs(paper: Paper, axes: Any, changes: List[Change], colours: List[Rg
 
 
 def parts_of(before: Any, after: Any, top_n: int) -> List[Tuple[str, List[Change], str]]:
-    """(title, changes, kind) of what there is to compare."""
+    """(title, changes, kind) of each comparison."""
     parts = [("Where the time went", _time_changes(before, after), "time"),
              ("Kernels by change of GPU time", kernel_changes(before, after)[:top_n] if _has_kernels(before, after) else [],
               "kernel"),
@@ -112,8 +112,9 @@ def draw_compare(paper: Paper, before: Any, after: Any, parts: List[Tuple[str, L
     sides = (("before", before), ("after", after))
     faults = {"incomplete": [name for name, session in sides if not session.is_complete],
               "no kernels recorded": [name for name, session in sides if not _has_kernels(session)]}
-    told = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
-    paper.text(" · ".join(["pale: before, full: after", *told]), 8.5, paper.palette.bad if told else paper.palette.dim)
+    notes = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
+    colour = paper.palette.bad if notes else paper.palette.dim
+    paper.text(" · ".join(["pale: before, solid: after", *notes]), 8.5, colour)
     paper.skip(0.3)
     palette = paper.palette
     for title, changes, kind in parts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of the timeline: events with a name each, and how much of every pixel they cover when they are too many."""
+"""Rows of the timeline: named events, and the fraction of each pixel they cover when there are too many to draw."""
 
 from dataclasses import dataclass, replace
 from typing import Any, List, Optional, Tuple
@@ -8,7 +8,7 @@ import numpy
 
 from ._palette import Rgb
 
-# Kernels that can win a pixel; the rest of a row is drawn neutral where it would win.
+# Number of kernels that can colour a pixel; the other kernels of a row are drawn in a neutral colour.
 _NAMES_MAX = 64
 
 
@@ -32,7 +32,7 @@ class Track:
 
 
 def busy_until(starts: Any, ends: Any, edges: Any) -> Any:
-    """Seconds of all intervals in front of each edge, overlaps counted twice."""
+    """Total seconds of the intervals before each edge; overlaps count twice."""
     def ramp(times: Any) -> Any:
         times = numpy.sort(times)
         before = numpy.searchsorted(times, edges)
@@ -43,7 +43,7 @@ def busy_until(starts: Any, ends: Any, edges: Any) -> Any:
 
 
 def coverage(track: Track, selected: Any, edges: Any) -> Tuple[Any, Any]:
-    """Of each bin between edges: which share is busy (0 to 1), and the code that holds most of it (-1: a rare one)."""
+    """For each bin between edges: the busy share (0 to 1), and the code with the largest part (-1: a rare one)."""
     starts, ends, codes = track.starts[selected], track.ends[selected], track.codes[selected]
     widths = numpy.diff(edges)
     share = numpy.clip(numpy.diff(busy_until(starts, ends, edges)) / widths, 0.0, 1.0)
@@ -60,7 +60,7 @@ def coverage(track: Track, selected: Any, edges: Any) -> Tuple[Any, Any]:
 
 
 def clipped(track: Track, length_s: float) -> Optional[Track]:
-    """The part inside of the window; None: nothing is."""
+    """The part inside the window; None if empty."""
     inside = (track.ends > 0) & (track.starts < length_s)
     if not inside.any():
         return None

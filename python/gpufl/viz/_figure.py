@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper that pictures are drawn on: figures that notebooks show, placed in inches, and how numbers read."""
+"""Figures that notebooks show, their layout in inches, and the formatting of numbers."""
 
 import io
 import re
@@ -30,7 +30,7 @@ class Picture(Figure):  # type: ignore[misc]
 
 
 class Paper:
-    """A picture that grows downwards: each axes takes its height, in inches, from what is left."""
+    """Lays out a figure from top to bottom: each axes takes its height in inches from the remaining space."""
 
     def __init__(self, palette: Palette, height_in: float, figure: Optional[Picture] = None):
         self.palette, self.height_in, self.top_in = palette, height_in, 0.0
@@ -42,7 +42,7 @@ class Paper:
         self.top_in += height_in
 
     def axes(self, height_in: float, left_in: float = LEFT_IN, right_in: float = RIGHT_IN, **more: Any) -> Any:
-        """Axes at the present height; they do not move it."""
+        """Axes at the current position, which stays where it is."""
         box = (left_in / WIDTH_IN, 1 - (self.top_in + height_in) / self.height_in,
                (WIDTH_IN - left_in - right_in) / WIDTH_IN, height_in / self.height_in)
         axes = self.figure.add_axes(box, **more)
@@ -58,7 +58,7 @@ class Paper:
 
 
 def styled() -> Any:
-    """Inside of it pictures look alike, whatever the program has set; its own settings stay as they are."""
+    """A context in which figures do not depend on the program's matplotlib settings, which are kept."""
     return matplotlib.rc_context({
         **matplotlib.rcParamsDefault, "backend": matplotlib.rcParams["backend"],
         "interactive": matplotlib.rcParams["interactive"], "font.family": "DejaVu Sans", "axes.linewidth": 0.6,
@@ -66,12 +66,12 @@ def styled() -> Any:
 
 
 def plain(text: str) -> str:
-    """Text that matplotlib neither sets as a formula nor breaks on: names come from logs."""
+    """Text from logs, escaped so that matplotlib does not parse it as a formula or fail."""
     return re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text).replace("$", r"\$")
 
 
 def cut(text: str, most: int) -> str:
-    """Cut in the middle: names differ at their ends."""
+    """Shortened in the middle, because names differ at their ends."""
     if len(text) <= most:
         return text
     head = max(1, (most - 1) * 2 // 3)
@@ -80,7 +80,7 @@ def cut(text: str, most: int) -> str:
 
 
 def kernel_words(name: str) -> str:
-    """A kernel's name without what all of them share: return type, namespaces, parameters."""
+    """A kernel's name without return type, namespaces and parameters."""
     text = re.sub(r"^void ", "", name)
     depth = 0
     for index, letter in enumerate(text):
@@ -88,7 +88,7 @@ def kernel_words(name: str) -> str:
         if letter == "(" and depth <= 0 and index and not text.startswith("(anonymous", index):
             text = text[:index]
             break
-    # What PyTorch's elementwise kernels have in common hides what they differ in.
+    # The common prefix of PyTorch's elementwise kernels hides the part that distinguishes them.
     text = re.sub(r"(::operator\(\)\([^()]*\)( const)?)?::\{lambda\([^{}]*\)#\d+\}", "", text)
     text = re.sub(r", (std::)?array<char\*, \d+ul>", "", text)
     return re.sub(r"(\(anonymous namespace\)|[A-Za-z_]\w*)::", "", text).replace("> >", ">>").replace(" >", ">") or name
@@ -110,7 +110,7 @@ def count_text(count: float) -> str:
 
 
 def header(paper: Paper, session: Any) -> None:
-    """What ran, and whether all of it is here."""
+    """What ran, and whether the data is complete."""
     info, analysis = session.info, session.analysis
     gpus: List[str] = [gpu["name"] for gpu in analysis["gpus"] if gpu["name"]]
     gpu = f"{len(gpus)} × {gpus[0]}" if len(set(gpus)) == 1 and len(gpus) > 1 else ", ".join(dict.fromkeys(gpus))

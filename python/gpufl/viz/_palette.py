@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours that mean something, the same as in the dashboard (web/src/colour.ts).
+"""The colour scheme, which is the same as in the dashboard (web/src/colour.ts).
 
-Kernels: hue from a hash of the name, equal lightness and chroma, so that all are equally loud and one kernel looks the
-same in every picture.
+Kernels: the hue is a hash of the name; lightness and chroma are equal, so that no kernel stands out and a kernel has
+the same colour in every plot.
 """
 
 import math
@@ -13,7 +13,7 @@ Rgb = Tuple[float, float, float]
 
 _COPY_HUES = {"h2d": 200, "d2h": 320, "d2d": 160, "p2p": 160}
 _FAMILY_HUES = {"memory": 250, "execution": 60, "synchronization": 310, "control": 150, "issued": 250, "other": 20}
-# By the words in CUPTI's names, so that a reason of a later GPU falls into its family too.
+# Matched against words in CUPTI's names, so that reasons of newer GPUs are assigned to a family too.
 _FAMILIES = (
     (re.compile(r"selected|issued|^active$"), "issued"),
     (re.compile(r"barrier|membar|sync|sleep"), "synchronization"),
@@ -51,7 +51,7 @@ def rgb(lightness: float, chroma: float, hue: float) -> Rgb:
 
 
 def blend(colour: Rgb, ground: Rgb, share: float) -> Rgb:
-    """So much of the colour on the ground."""
+    """The colour with opacity `share` on the background."""
     return tuple(share * a + (1 - share) * b for a, b in zip(colour, ground))  # type: ignore[return-value]
 
 
@@ -87,7 +87,7 @@ class Palette:
         return rgb(0.68 if self.is_dark else 0.55, 0.01, 250) if hue is None else rgb(self._loud, 0.11, hue)
 
     def stall(self, reason: str) -> Rgb:
-        """Members of a family differ in lightness, which every eye sees."""
+        """Reasons of a family differ in lightness, which colour-blind readers can see."""
         family = stall_family(reason)
         level = (0.62 if self.is_dark else 0.5) + name_hash(reason) % 5 * 0.045
         return rgb(level, 0.01 if family in ("issued", "other") else 0.12, _FAMILY_HUES[family])

@@ -14,13 +14,13 @@ import numpy
 from ._bars import say, titled
 from ._figure import SMALL, Paper, count_text, cut, kernel_words, plain
 
-# Fused multiply-adds of a multiprocessor in a clock, (single, double, tensor), by compute capability: CUDA programming
-# guide, arithmetic instruction throughput; tensor: dense 16-bit inputs, from the architecture's white paper. What they
-# do not list is not known; 0: not known.
+# Fused multiply-adds per multiprocessor and clock, (single, double, tensor), by compute capability. Sources: CUDA
+# programming guide, arithmetic instruction throughput; tensor (dense 16-bit inputs): the architecture's white paper.
+# 0: unknown.
 _LANES = {(7, 0): (64, 32, 512), (7, 5): (64, 2, 512), (8, 0): (64, 32, 1024), (8, 6): (128, 2, 512),
           (8, 9): (128, 2, 512), (9, 0): (128, 64, 2048), (10, 0): (128, 64, 0), (12, 0): (128, 2, 0)}
-_INSTRUCTIONS_PER_CLOCK = 4  # one of each sub-partition of a multiprocessor
-# Kinds of input of the tensor cores, fastest first: speed against 16-bit ones (0: no fixed factor), name.
+_INSTRUCTIONS_PER_CLOCK = 4  # one per sub-partition of a multiprocessor
+# Input types of the tensor cores, fastest first: speed relative to 16-bit (0: no fixed factor), name.
 _TENSOR = (("fp8", 2, "8 bit"), ("bf16_dst_fp32", 1, "16 bit"), ("fp16", 1, "16 bit"), ("fp16_dst_fp16", 1, "16 bit"),
            ("fp16_dst_fp32", 1, "16 bit"), ("fp16_bf16_tf32_dst_fp32", 1, "16 bit"), ("tf32_dst_fp32", 0.5, "TF32"),
            ("fp64", 0, "double precision"))
@@ -34,7 +34,7 @@ class Point:
     unit: str
     intensity: float
     per_second: float
-    tensor: Optional[int]  # the fastest kind of input that its tensor cores had, index into _TENSOR
+    tensor: Optional[int]  # the fastest input type used on tensor cores, index into _TENSOR
 
 
 def _value(metrics: Dict[str, float], *names: str) -> Optional[float]:
@@ -46,7 +46,7 @@ def _tensor_work(metrics: Dict[str, float], kind: str) -> float:
 
 
 def _operations(metrics: Dict[str, float]) -> float:
-    """Additions, multiplications and two for a fused one, of all precisions and the tensor cores."""
+    """Additions, multiplications and fused multiply-adds (two each), of all precisions and the tensor cores."""
     work = sum(_tensor_work(metrics, kind) for kind, _, _ in _TENSOR)
     for letter in "fdh":
         for op, weight in (("add", 1), ("mul", 1), ("fma", 2)):
@@ -70,7 +70,7 @@ def _point(name: str, is_scope: bool, metrics: Dict[str, float], duration_ns: Op
 
 
 def roofline_points(session: Any) -> List[Point]:
-    """Kernels where they were counted one by one, scopes otherwise; all of one unit."""
+    """Kernels if they were counted individually, otherwise scopes; all in the same unit."""
     perf = session.perf
     perf = perf[perf.value.notna() & perf.metric.notna()]
     if not len(perf):
@@ -90,7 +90,7 @@ def roofline_points(session: Any) -> List[Point]:
 
 
 def _roofs(session: Any, points: List[Point]) -> Tuple[List[Tuple[str, float]], Optional[float], List[str]]:
-    """Compute roofs, bytes a second, and what could not be drawn."""
+    """Compute roofs, bytes per second, and what could not be drawn."""
     unit, tensor = points[0].unit, min((point.tensor for point in points if point.tensor is not None), default=None)
     devices, missing = session.devices, []
     device = devices.iloc[0] if len(devices) else None
@@ -111,9 +111,9 @@ def _roofs(session: Any, points: List[Point]) -> Tuple[List[Tuple[str, float]], 
             if factor and lanes[2]:
                 roofs.append((f"tensor cores, {words}", 2 * lanes[2] * factor * clocks))
             elif words:
-                missing.append(f"peak of the tensor cores ({words}) is not known: no roof of theirs")
+                missing.append(f"peak of the tensor cores ({words}) is unknown: no tensor roof")
         else:
-            missing.append("peak of this compute capability is not known: no compute roof")
+            missing.append("peak of this compute capability is unknown: no compute roof")
     slope = known.get("memory_bandwidth_bps")
     if not slope:
         missing.append("the device's bandwidth was not recorded: no memory roof")
@@ -138,11 +138,11 @@ def _draw_roofs(paper: Paper, axes: Any, roofs: List[Tuple[str, float]], slope: 
 
 
 def _draw_points(paper: Paper, axes: Any, points: List[Point]) -> None:
-    """Points and their names, beside them and apart from each other. The axes' limits must be set."""
+    """Points with non-overlapping labels. The axes' limits must be set."""
     to_points = 72 / paper.figure.dpi
     points = sorted(points, key=lambda point: -point.per_second)
     places = axes.transData.transform([(point.intensity, point.per_second) for point in points]) * to_points
-    used = [(x - 5, x + 5, y - 3) for x, y in places]  # left, right and height of what is there, in points
+    used = [(x - 5, x + 5, y - 3) for x, y in places]  # left, right and height of the labels placed so far, in points
     for point, (x, y) in zip(points, places):
         colour = (paper.palette.scope if point.is_scope else paper.palette.kernel)(point.name)
         axes.scatter([point.intensity], [point.per_second], s=42, color=[colour], edgecolors=[paper.palette.panel],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which session a pattern of log files means."""
+"""Finds the session that a pattern of log files refers to."""
 
 import glob
 import os
@@ -10,7 +10,7 @@ from ..analyzer import GpuFlightSession
 
 
 def _fixed_part(pattern: str) -> str:
-    """The directory in front of the first wildcard."""
+    """The directory before the first wildcard."""
     head = pattern
     while glob.has_magic(head):
         head = os.path.dirname(head)
@@ -24,7 +24,7 @@ def _directories(pattern: str) -> List[str]:
 
 
 def _newest_folder(base: str) -> str:
-    """The folder in base with the newest session, where base itself has none: log_path may hold a folder per app."""
+    """If base contains no session: the folder in it with the newest session, since log_path may have one per app."""
     if not os.path.isdir(base) or _native.sessions_below(base):
         return base
     folders = [entry.path for entry in os.scandir(base) if entry.is_dir()]
@@ -35,7 +35,7 @@ def _newest_folder(base: str) -> str:
 def session_of(logs: Any, log_prefix: Optional[str] = None, session_id: Optional[str] = None) -> GpuFlightSession:
     """logs: a session, a directory, a log file, or a pattern of them.
 
-    A pattern that matches nothing means the directory it names: sessions have directories of their own there.
+    A pattern that matches nothing refers to its directory, which contains one directory per session.
     """
     if isinstance(logs, GpuFlightSession):
         return logs

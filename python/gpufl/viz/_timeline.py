@@ -15,8 +15,8 @@ from ._tracks import NS, Window, device_tracks, scope_tracks
 
 _ROW_IN, _LANE_IN, _GAP_IN = 0.21, 0.42, 0.1
 _BINS = 1000  # about a pixel each
-_WIDE_BINS = 1.5  # from here on an event is drawn as itself
-_LETTER_IN = 0.06  # of a small letter, with some room
+_WIDE_BINS = 1.5  # wider events are drawn individually
+_LETTER_IN = 0.06  # width of a small letter, with some margin
 _PM_LANES_MAX = 4
 
 
@@ -32,7 +32,7 @@ class Lane:
 
 @dataclass
 class Timeline:
-    """What a timeline shows, before it is drawn."""
+    """The contents of a timeline, before drawing."""
 
     window: Window
     tracks: List[Track]
@@ -59,7 +59,7 @@ def window_of(session: Any, start_s: Optional[float], end_s: Optional[float]) ->
 
 
 def _inside(frame: Any, window: Window) -> Any:
-    """The rows of the window and one on either side, so that lines reach its edges; frame: sorted by time."""
+    """The rows in the window and one on either side, so that lines reach its edges. frame must be sorted by time."""
     first, last = numpy.searchsorted(frame.time_ns, (window.start_ns, window.end_ns))
     return frame.iloc[max(0, first - 1):last + 1]
 
@@ -124,7 +124,7 @@ def _draw_labels(axes: Any, track: Track, wide: Any, middle: float, second_in: f
 
 
 def _draw_track(axes: Any, track: Track, y: float, length_s: float, palette: Palette) -> None:
-    """y: the row's lower edge. Wide events are boxes; of narrow ones each pixel shows how much of it was busy."""
+    """y: the row's lower edge. Wide events are boxes; for narrow events each pixel shows its busy fraction."""
     top = y + track.height * 0.9
     axes.axhspan(y, top, color=palette.stripe, lw=0, zorder=0)
     bin_s = length_s / _BINS
@@ -140,7 +140,7 @@ def _draw_track(axes: Any, track: Track, y: float, length_s: float, palette: Pal
         edges = numpy.linspace(0, length_s, _BINS + 1)
         share, winner = coverage(track, ~wide, edges)
         busy = share > 0
-        # The least that the eye can see: a pixel with any work is not an idle one.
+        # The minimum visible height, so that a pixel with any work does not look idle.
         heights = numpy.maximum(share[busy], 0.12) * (top - y)
         colours = [track.colours[code] if code >= 0 else palette.dim for code in winner[busy]]
         axes.add_collection(PolyCollection(_boxes(edges[:-1][busy], edges[1:][busy], y, y + heights), linewidths=0,
@@ -162,7 +162,7 @@ def _draw_lane(paper: Paper, lane: Lane, shared: Any) -> None:
     axes.text(-0.01, 0.5, plain(lane.label), transform=axes.transAxes, ha="right", va="center", fontsize=SMALL,
               color=palette.text)
     values = numpy.concatenate([values for _, values in lane.lines])
-    with numpy.errstate(over="ignore"):  # a log may say anything
+    with numpy.errstate(over="ignore"):  # logs may contain any value
         mean_value = numpy.nanmean(values)
     mean, most = (count_text(value).rstrip() if highest >= 1e6 else f"{value:,.0f}" if highest >= 1000 else
                   f"{value:.3g}" for value in (mean_value, numpy.nanmax(values)))
@@ -189,7 +189,7 @@ def _draw_rows(paper: Paper, axes: Any, timeline: Timeline) -> None:
 
 
 def draw_timeline(paper: Paper, timeline: Timeline, first_ns: int) -> None:
-    """first_ns: the session's start, from which the ruler counts."""
+    """first_ns: the session's start, the origin of the time axis."""
     window = timeline.window
     rows_in = max(sum(track.height for track in timeline.tracks), 1) * _ROW_IN
     paper.skip(0.22)

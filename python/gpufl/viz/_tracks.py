@@ -13,7 +13,7 @@ NS = 1e9
 
 
 class Window:
-    """The stretch of time that a picture shows."""
+    """The time range that a plot shows."""
 
     def __init__(self, start_ns: int, end_ns: int):
         self.start_ns, self.end_ns = start_ns, end_ns
@@ -23,7 +23,7 @@ class Window:
         return (self.end_ns - self.start_ns) / NS
 
     def seconds(self, times_ns: Any) -> Any:
-        """From int64 nanoseconds, exact where a float could not hold them."""
+        """From int64 nanoseconds; exact although a float cannot represent them."""
         return (numpy.asarray(times_ns, dtype="int64") - self.start_ns) / NS
 
 
@@ -50,7 +50,7 @@ def _thread_name(thread: Any, threads: List[Any]) -> str:
 
 
 def scope_tracks(session: Any, window: Window, palette: Palette) -> List[Track]:
-    """Each thread's scopes, a row per depth, and below them what it waited for."""
+    """Each thread's scopes, one row per depth, and below them its waits."""
     events = session.scope_events
     events = events[events.begin_ns.notna()]
     waits = session.syncs
@@ -65,7 +65,7 @@ def scope_tracks(session: Any, window: Window, palette: Palette) -> List[Track]:
             if not len(level):
                 continue
             begins = level.begin_ns.astype("int64")
-            # A scope that never ended lasts as long as the picture.
+            # A scope that never ended is drawn to the end of the plot.
             ends = level.end_ns.fillna(max(window.end_ns, int(begins.max()))).astype("int64")
             frame = level.assign(start_ns=begins, duration_ns=ends - begins)
             hidden = deepest + 1 - _DEPTH_MAX if depth == _DEPTH_MAX - 1 and deepest >= _DEPTH_MAX else 0
@@ -81,7 +81,7 @@ def scope_tracks(session: Any, window: Window, palette: Palette) -> List[Track]:
 
 
 def _copy_tracks(copies: Any, prefix: str, window: Window, palette: Palette) -> List[Track]:
-    """A row per direction, and one of its own for copies from or to pageable memory."""
+    """One row per direction, and a separate row for copies from or to pageable memory."""
     is_pageable = ((copies.src_kind == "pageable") | (copies.dst_kind == "pageable")).to_numpy(dtype="bool")
     tracks = []
     for kind in sorted(copies.copy_kind.astype("object").fillna("copy").unique()):
@@ -95,7 +95,7 @@ def _copy_tracks(copies: Any, prefix: str, window: Window, palette: Palette) -> 
 
 
 def device_tracks(session: Any, window: Window, palette: Palette) -> List[Track]:
-    """Each device's streams, graphs whose kernels were not recorded one by one, and copies."""
+    """Each device's streams, graphs whose kernels were not recorded individually, and copies."""
     kernels, graphs, copies = session.kernels, session.graphs, session.memcpy
     devices = sorted({device for frame in (kernels, graphs, copies) for device in _ids(frame, "device_id")})
     tracks = []

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activity buffers. CUPTI asks for them and hands them back on its own threads
- * and on the program's, inside CUDA calls: there they are only allocated and
- * queued. Threads of Python's take them from the queue, so that no thread ever
- * waits for the GIL while it holds a lock of CUPTI's. */
+/* Activity buffers. CUPTI requests and returns them on its own threads and on
+ * the program's, inside CUDA calls: there they are only allocated and queued.
+ * Python threads take them from the queue, so that no thread ever waits for the
+ * GIL while it holds a CUPTI lock. */
 #include "cupti_native.h"
 
 #include <pthread.h>
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Above QUEUE_BYTES_MAX the program makes records faster than Python reads them; more are dropped and counted. */
+/* If more than QUEUE_BYTES_MAX is queued, Python reads too slowly: further records are dropped and counted. */
 enum { BUFFER_BYTES_MIN = 1024, BUFFER_BYTES_FIRST = 8 << 20, QUEUE_BYTES_MAX = 1 << 30 };
 
-struct chunk { /* a buffer that CUPTI has handed back */
+struct chunk { /* a buffer that CUPTI has returned */
     struct chunk *next;
     uint8_t *bytes;
     size_t size, valid;
 };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything here; never held when the GIL is asked for */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of this file; never held while taking the GIL */
 static pthread_cond_t has_news = PTHREAD_COND_INITIALIZER;
 static struct chunk *first, **last = &first;
 static size_t queued_bytes, buffer_bytes = BUFFER_BYTES_FIRST, buffer_records_max;
@@ -79,7 +79,7 @@ static void complete(void *context, uint32_t stream_id, uint8_t *bytes, size_t s
     free(bytes);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static struct chunk *queue_take(void)
 {
     struct chunk *chunk = first;
@@ -92,7 +92,7 @@ static struct chunk *queue_take(void)
     return chunk;
 }
 
-/* Where the records are. The size of one is the distance to the next; what follows the last one may be damage. */
+/* Finds the records. A record's size is the distance to the next; bytes after the last record may be damaged. */
 static int buffer_index(struct buffer *buffer)
 {
     struct cupti *cupti = cupti_wanted();
@@ -196,7 +196,7 @@ static PyObject *buffer_records(PyObject *self, PyObject *unused)
     return list;
 }
 
-/* [(kind, offset, bytes of one, how many)]: records of one kind and size that follow each other. */
+/* [(kind, offset, bytes of one record, count)]: runs of consecutive records of the same kind and size. */
 static PyObject *buffer_runs(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -252,7 +252,7 @@ static PyObject *buffers_resize(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Waits for a buffer; False: there will be none any more. */
+/* Waits for a buffer; False: no more buffers will come. */
 static PyObject *buffers_wait(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -277,7 +277,7 @@ static PyObject *buffers_take(PyObject *module, PyObject *unused)
     return chunk ? buffer_make(chunk) : Py_NewRef(Py_None);
 }
 
-/* From now on buffers are freed as they come. */
+/* Buffers that arrive after this are freed. */
 static PyObject *buffers_close(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -299,8 +299,8 @@ static PyObject *buffers_take_dropped(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef buffer_methods[] = {
-    {"records", buffer_records, METH_NOARGS, "All records, as objects of their own."},
-    {"runs", buffer_runs, METH_NOARGS, "[(kind, offset, bytes, count)]: neighbours of one kind and size."},
+    {"records", buffer_records, METH_NOARGS, "All records, as separate objects."},
+    {"runs", buffer_runs, METH_NOARGS, "[(kind, offset, bytes, count)]: runs of records of one kind and size."},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot buffer_slots[] = {
@@ -317,15 +317,15 @@ static PyType_Spec buffer_spec = {"gpufl._cupti.Buffer", sizeof(struct buffer), 
 static PyMethodDef functions[] = {
     {"buffer_register", buffers_register, METH_NOARGS,
      "cuptiActivityRegisterCallbacks with the functions of this file."},
-    {"buffer_size", buffers_resize, METH_VARARGS, "Bytes and most records of the buffers that CUPTI gets from now on."},
-    {"buffer_wait", buffers_wait, METH_NOARGS, "Waits for a full buffer; False: none will come any more."},
+    {"buffer_size", buffers_resize, METH_VARARGS, "Sets the size and record limit of new buffers."},
+    {"buffer_wait", buffers_wait, METH_NOARGS, "Waits for a full buffer; False: no more buffers will come."},
     {"buffer_take", buffers_take, METH_NOARGS, "The next full buffer, or None."},
-    {"buffer_close", buffers_close, METH_NOARGS, "Ends the waiting; buffers that come later are dropped."},
+    {"buffer_close", buffers_close, METH_NOARGS, "Ends the wait; buffers that come later are dropped."},
     {"buffer_take_dropped", buffers_take_dropped, METH_NOARGS, "Records that were dropped here since the last call."},
     {NULL, NULL, 0, NULL},
 };
 
-/* The child of a fork has neither CUPTI nor the threads that may hold the lock. What was queued stays the parent's. */
+/* A forked child has neither CUPTI nor the threads that may hold the lock. Queued buffers belong to the parent. */
 static void child_begin(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -338,9 +338,9 @@ static void child_begin(void)
 
 int buffers_add_functions(PyObject *module)
 {
-    static bool is_told;
-    if (!is_told && pthread_atfork(NULL, NULL, child_begin) == 0)
-        is_told = true;
+    static bool is_registered;
+    if (!is_registered && pthread_atfork(NULL, NULL, child_begin) == 0)
+        is_registered = true;
     buffer_type = (PyTypeObject *)PyType_FromSpec(&buffer_spec);
     if (!buffer_type)
         return -1;

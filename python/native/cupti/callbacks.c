@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Subscriptions. CUPTI calls on the program's threads, inside CUDA calls; each
- * call takes the GIL, unless the gate is shut: then the interpreter is about to
- * end, and nobody may ask it for anything. */
+/* Subscriptions. CUPTI calls back on the program's threads, inside CUDA calls.
+ * Each call takes the GIL unless the gate is closed: then the interpreter is
+ * about to end and must not be used. */
 #include "cupti_native.h"
 
 #include "driver/gate.h"
@@ -21,7 +21,7 @@ static struct gate gate = {true, 0};
 
 static void call_python(struct subscription *subscription, uint32_t domain, uint32_t cbid, const void *data)
 {
-    /* What is being raised on this thread stays. */
+    /* Keeps an exception that is being raised on this thread. */
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
     size_t size = record_bytes(RECORD_CALLBACK, domain);
@@ -105,7 +105,7 @@ static PyObject *callbacks_unsubscribe(PyObject *module, PyObject *address)
         at = &(*at)->next;
     struct subscription *found = *at;
     if (!found) {
-        PyErr_SetString(PyExc_ValueError, "this is no handle that subscribe gave, or it is unsubscribed");
+        PyErr_SetString(PyExc_ValueError, "not a handle from subscribe(), or already unsubscribed");
         return NULL;
     }
     *at = found->next;
@@ -115,14 +115,14 @@ static PyObject *callbacks_unsubscribe(PyObject *module, PyObject *address)
     Py_END_ALLOW_THREADS;
     if (result == CUPTI_ABI_SUCCESS) {
         subscription_free(found);
-    } else { /* CUPTI may go on calling it */
+    } else { /* CUPTI may still call it */
         found->next = subscriptions;
         subscriptions = found;
     }
     return PyLong_FromLong(result);
 }
 
-/* The time that CUPTI puts into its records. Where Python cannot be asked any more, it is the clock's. */
+/* The time that CUPTI writes into its records; the system clock's if Python can no longer be called. */
 static PyObject *timestamp_function;
 
 static uint64_t timestamp_now(void)
@@ -173,7 +173,7 @@ static PyObject *timestamp_register(PyObject *module, PyObject *function)
     return PyLong_FromLong(result);
 }
 
-/* No callback enters Python any more, and none is inside. */
+/* On return, no callback is inside Python and none will enter it. */
 static PyObject *callbacks_close(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -187,11 +187,11 @@ static PyMethodDef functions[] = {
     {"subscribe", callbacks_subscribe, METH_VARARGS, "cuptiSubscribe or, with parameters, cuptiSubscribe_v2."},
     {"unsubscribe", callbacks_unsubscribe, METH_O, "cuptiUnsubscribe."},
     {"timestamp_register", timestamp_register, METH_O, "cuptiActivityRegisterTimestampCallback."},
-    {"callback_close", callbacks_close, METH_NOARGS, "Shuts the gate that callbacks enter Python by."},
+    {"callback_close", callbacks_close, METH_NOARGS, "Closes the gate through which callbacks enter Python."},
     {NULL, NULL, 0, NULL},
 };
 
-/* In the child of a fork nobody is inside: threads that were are not there. */
+/* In a forked child no callback is inside: their threads do not exist there. */
 static void child_begin(void)
 {
     atomic_store(&gate.is_open, false);
@@ -200,8 +200,8 @@ static void child_begin(void)
 
 int callbacks_add_functions(PyObject *module)
 {
-    static bool is_told;
-    if (!is_told && pthread_atfork(NULL, NULL, child_begin) == 0)
-        is_told = true;
+    static bool is_registered;
+    if (!is_registered && pthread_atfork(NULL, NULL, child_begin) == 0)
+        is_registered = true;
     return PyModule_AddFunctions(module, functions);
 }

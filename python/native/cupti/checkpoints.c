@@ -67,10 +67,10 @@ static PyObject *checkpoint_end(PyObject *module, PyObject *capsule)
 }
 
 static PyMethodDef functions[] = {
-    {"checkpoint_open", checkpoint_make, METH_VARARGS, "A checkpoint, nothing saved yet."},
+    {"checkpoint_open", checkpoint_make, METH_VARARGS, "Creates an empty checkpoint."},
     {"checkpoint_save", checkpoint_put_aside, METH_O, "Saves device memory."},
-    {"checkpoint_restore", checkpoint_put_back, METH_O, "Puts it back."},
-    {"checkpoint_close", checkpoint_end, METH_O, "Frees what was saved."},
+    {"checkpoint_restore", checkpoint_put_back, METH_O, "Restores the saved memory."},
+    {"checkpoint_close", checkpoint_end, METH_O, "Frees the saved memory."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every counter API shares: CUPTI's profiler, and what a device allows and offers. */
+/* Shared by the counter APIs: CUPTI's profiler, and the capabilities of devices. */
 #include "handle.h"
 
 #include "driver/profiler_target.h"
@@ -90,11 +90,11 @@ static PyObject *context_availability(PyObject *module, PyObject *address)
 }
 
 static PyMethodDef functions[] = {
-    {"profiler_acquire", profiler_acquire, METH_NOARGS, "CUPTI's profiler initialized, unless it is."},
-    {"profiler_release", profiler_release, METH_NOARGS, "One user of the profiler less; the last one ends it."},
-    {"device_check", device_check, METH_VARARGS, "Raises why the device does not allow an API."},
-    {"device_chip", device_chip, METH_VARARGS, "The chip of a device, like GH100."},
-    {"availability", context_availability, METH_O, "Which counters a context's device offers."},
+    {"profiler_acquire", profiler_acquire, METH_NOARGS, "Initializes CUPTI's profiler if necessary."},
+    {"profiler_release", profiler_release, METH_NOARGS, "Releases the profiler; the last release ends it."},
+    {"device_check", device_check, METH_VARARGS, "Raises an error if the device does not support an API."},
+    {"device_chip", device_chip, METH_VARARGS, "The chip of a device, for example GH100."},
+    {"availability", context_availability, METH_O, "The counters that a context's device supports."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extension module gpufl._cupti, on CPython's stable ABI: what of gpufl.cupti
- * cannot be Python. CUPTI's threads reach the interpreter only through here: full
- * buffers wait in a queue for a thread of Python's, and callbacks pass a gate that
- * is shut before the interpreter ends. Everything runs under the GIL unless it
- * says otherwise. */
+/* The extension module gpufl._cupti (stable ABI): the part of gpufl.cupti that
+ * cannot be Python. CUPTI's threads reach the interpreter only through this
+ * module: full buffers wait in a queue for a Python thread, and callbacks pass a
+ * gate that is closed before the interpreter ends. Everything runs under the GIL
+ * unless a comment says otherwise. */
 #ifndef GPUFL_PYTHON_CUPTI_NATIVE_H
 #define GPUFL_PYTHON_CUPTI_NATIVE_H
 
@@ -28,10 +28,10 @@ int checkpoints_add_functions(PyObject *module);
 /* record.c. Classes of records by activity kind, and of callback data by domain. */
 enum { RECORD_KINDS = 128, RECORD_DOMAINS = 16, RECORD_TEXTS = 8 };
 enum record_family { RECORD_ACTIVITY, RECORD_CALLBACK };
-/* A copy of one of CUPTI's structs. The texts of an activity record are copied, too; those of callback data can be
- * read until record_retire. NULL with an exception. */
+/* A copy of a CUPTI struct. The texts of an activity record are copied too; those of callback data can be read until
+ * record_retire. NULL with an exception. */
 PyObject *record_make(enum record_family family, uint32_t index, const uint8_t *bytes, size_t size);
-/* Bytes of callback data as its class has them; 0: none is known. */
+/* Size of callback data according to its class; 0: unknown. */
 size_t record_bytes(enum record_family family, uint32_t index);
 void record_retire(PyObject *record);
 

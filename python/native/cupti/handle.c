@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* What a status is in Python is decided there. */
+/* Python code converts a status to an exception. */
 PyObject *problem_raise(gpufl_status status, const struct problem *problem)
 {
     PyObject *module = PyImport_ImportModule("gpufl.cupti._library");

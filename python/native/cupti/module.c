@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the library, as everything of gpufl does. Its functions are called from
- * Python by their address, which gives up the GIL for as long as they run. */
+/* Finds CUPTI in the same way as the rest of gpufl. Python calls its functions by
+ * address with ctypes, which releases the GIL while they run. */
 #include "cupti_native.h"
 
 #include "driver/cuda.h"
@@ -39,7 +39,7 @@ static PyObject *library_address(PyObject *module, PyObject *args)
     return cupti ? PyLong_FromVoidPtr(library_symbol(&cupti->library, name)) : NULL;
 }
 
-/* What a result of a function means and what to do about it. */
+/* Explains the result of a function and what to do about it. */
 static PyObject *library_explain(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -52,14 +52,14 @@ static PyObject *library_explain(PyObject *module, PyObject *args)
         return NULL;
     struct problem problem = {""};
     gpufl_status status = profiler_problem(cupti, function, result, &problem);
-    /* It takes every result that it does not know for a missing driver, where there is none. */
+    /* Without a driver, unknown results would be reported as a missing driver. */
     bool is_about_driver = result == CUPTI_ABI_UNKNOWN || result == CUPTI_ABI_NOT_INITIALIZED;
     if (status == GPUFL_E_NO_DRIVER && !is_about_driver)
         (void)problem_set(&problem, status, "%s: %s (%d)", function, cupti_result_text(cupti, result), result);
     return PyUnicode_DecodeUTF8(problem.text, (Py_ssize_t)strlen(problem.text), "replace");
 }
 
-/* Names of what is not there, and where it was looked for; "" when all is. */
+/* Names the missing library and the directory searched; "" if nothing is missing. */
 static PyObject *library_load_counters(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -117,7 +117,7 @@ static PyObject *context_wait(PyObject *module, PyObject *address)
     return PyBool_FromLong(is_done);
 }
 
-/* As CPython tells of exceptions that have no caller: sys.unraisablehook. */
+/* Reports an exception that has no caller, as CPython does (sys.unraisablehook). */
 static PyObject *error_report(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -130,14 +130,14 @@ static PyObject *error_report(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"library", library_describe, METH_NOARGS, "Path and API version of CUPTI, which is loaded for it."},
-    {"address", library_address, METH_VARARGS, "Address of one of CUPTI's functions; 0: it has none of the name."},
-    {"explain", library_explain, METH_VARARGS, "What a result of a function means and what to do about it."},
-    {"report", error_report, METH_VARARGS, "Tells of an exception that has no caller."},
-    {"load_counters", library_load_counters, METH_NOARGS, "Loads what CUPTI needs for counters; what is missing."},
-    {"start_driver", driver_start, METH_NOARGS, "Initializes CUDA; how many devices there are."},
+    {"library", library_describe, METH_NOARGS, "Loads CUPTI; its path and API version."},
+    {"address", library_address, METH_VARARGS, "Address of a CUPTI function; 0: no such function."},
+    {"explain", library_explain, METH_VARARGS, "Explains the result of a function and what to do about it."},
+    {"report", error_report, METH_VARARGS, "Reports an exception that has no caller."},
+    {"load_counters", library_load_counters, METH_NOARGS, "Loads CUPTI's counter libraries; what is missing."},
+    {"start_driver", driver_start, METH_NOARGS, "Initializes CUDA; the number of devices."},
     {"current_context", context_current, METH_NOARGS, "The calling thread's CUDA context, 0: none."},
-    {"synchronize", context_wait, METH_O, "Waits for the work of a context; whether the driver could."},
+    {"synchronize", context_wait, METH_O, "Waits for the work of a context; false: the driver cannot."},
     {NULL, NULL, 0, NULL},
 };
 

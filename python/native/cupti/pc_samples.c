@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver/pc_sampling.h for Python. Samples are appended while CUPTI is being read, batch by batch under the GIL. */
+/* driver/pc_sampling.h for Python. While CUPTI is read, samples are appended in batches, each under the GIL. */
 #include "handle.h"
 
 #include "driver/pc_sampling.h"
@@ -51,7 +51,7 @@ static PyObject *pc_stall_reasons(PyObject *module, PyObject *capsule)
     return list;
 }
 
-/* The list gets tuples; NULL after it failed, with the exception set on this thread. */
+/* Appends tuples to the list; the list is NULL after a failure, with the exception set on this thread. */
 static void samples_append(void *user, const struct pc_sample *samples, size_t count)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -131,12 +131,12 @@ static PyObject *pc_start(PyObject *module, PyObject *capsule)
 }
 
 static PyMethodDef functions[] = {
-    {"pc_open", pc_open, METH_VARARGS, "Samples a context."},
+    {"pc_open", pc_open, METH_VARARGS, "Starts sampling a context."},
     {"pc_stall_reasons", pc_stall_reasons, METH_O, "[(index, name)]"},
-    {"pc_drain", pc_drain, METH_O, "What has been sampled."},
-    {"pc_stop", pc_stop, METH_O, "Stops; the rest."},
+    {"pc_drain", pc_drain, METH_O, "Reads the samples so far."},
+    {"pc_stop", pc_stop, METH_O, "Stops; reads the remaining samples."},
     {"pc_start", pc_start, METH_O, "Starts again."},
-    {"pc_close", pc_close, METH_O, "Ends; the rest."},
+    {"pc_close", pc_close, METH_O, "Ends; reads the remaining samples."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records: a copy of the bytes of one of CUPTI's structs, and descriptors that
- * read its fields. What the record is too short for, or CUPTI too old, is None. */
+/* Records: a copy of the bytes of a CUPTI struct, and descriptors that read its
+ * fields. A field is None if the record is too short or CUPTI too old for it. */
 #include "cupti_native.h"
 
 #include <stdbool.h>
@@ -88,7 +88,7 @@ PyObject *record_make(enum record_family family, uint32_t index, const uint8_t *
 {
     const struct record_class *class = index < RECORD_KINDS ? &classes[family][index] : NULL;
     bool is_known = class && class->type;
-    /* Nobody can read beyond the class, and the last record of a buffer may be followed by anything. */
+    /* Copy no more than the class has: anything may follow the last record of a buffer. */
     if (is_known && size > class->bytes)
         size = class->bytes;
     struct record *record = (struct record *)record_new(is_known ? class->type : (PyObject *)record_type, bytes, size);
@@ -303,7 +303,7 @@ static PyType_Slot field_slots[] = {
 };
 static PyType_Spec field_spec = {"gpufl._cupti.Field", sizeof(struct field), 0, Py_TPFLAGS_DEFAULT, field_slots};
 static PyMethodDef functions[] = {
-    {"record_class", class_register, METH_VARARGS, "Says which class records of a kind, or data of a domain, have."},
+    {"record_class", class_register, METH_VARARGS, "Sets the class of records of a kind, or of data of a domain."},
     {NULL, NULL, 0, NULL},
 };
 

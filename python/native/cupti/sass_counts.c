@@ -39,7 +39,7 @@ static PyObject *sass_list(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Ids of what will be counted. */
+/* Ids of the metrics to count. */
 static PyObject *sass_configure(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -96,7 +96,7 @@ static PyObject *sass_enable(PyObject *module, PyObject *args)
     return none_or_raise(status, &problem);
 }
 
-/* How many values nobody flushed. */
+/* The number of values that were not flushed. */
 static PyObject *sass_disable(PyObject *module, PyObject *address)
 {
     (void)module;
@@ -156,10 +156,10 @@ static PyObject *sass_flush(PyObject *module, PyObject *address)
 
 static PyMethodDef functions[] = {
     {"sass_list", sass_list, METH_VARARGS, "The SASS metrics of a chip."},
-    {"sass_configure", sass_configure, METH_VARARGS, "Chooses what a device counts."},
+    {"sass_configure", sass_configure, METH_VARARGS, "Sets the metrics that a device counts."},
     {"sass_enable", sass_enable, METH_VARARGS, "Counts in a context."},
-    {"sass_disable", sass_disable, METH_O, "Counts no more; how many values are lost."},
-    {"sass_flush", sass_flush, METH_O, "What has been counted."},
+    {"sass_disable", sass_disable, METH_O, "Stops counting; the number of lost values."},
+    {"sass_flush", sass_flush, METH_O, "Reads the counts."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -42,7 +42,7 @@ def relu():
 
 
 def backward():
-    """On a thread of its own, as autograd does; the observer goes with it."""
+    """Runs on a separate thread, as autograd does; the observer is propagated to it."""
     kind = profiler._thread.kind
 
     def run():
