@@ -255,13 +255,12 @@ void section_metrics(struct page *page)
                 page_title(page, is_kernel ? "METRICS OF KERNELS" : "METRICS OF SCOPES");
                 bytes_append_char(page->out, '\n');
             }
-            if (shown < page->top || page->is_wide) {
+            if (shown < page_row_limit(page, page->top)) {
                 metric_group_print(page, &use->groups[i]);
                 shown++;
             }
         }
-        if (shown < count)
-            bytes_append_format(page->out, "   and %zu more (--wide shows all)\n", count - shown);
+        page_more(page, count - shown);
     }
 }
 

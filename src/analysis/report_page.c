@@ -139,6 +139,20 @@ static size_t words_append(struct page *page, size_t at, size_t indent, const ch
     return at;
 }
 
+size_t page_row_limit(const struct page *page, size_t narrow)
+{
+    if (page->form == PAGE_MARKED)
+        return ROWS_PER_TOP * page->top;
+    return page->is_wide ? SIZE_MAX : narrow;
+}
+
+void page_more(struct page *page, size_t count)
+{
+    if (count)
+        bytes_append_format(page->out, "   and %zu more (%s shows all)\n", count,
+                            page->form == PAGE_MARKED ? "`gpufl report --wide`" : "--wide");
+}
+
 struct page_list page_list_start(struct page *page, size_t indent, const char *lead)
 {
     prose_mark(page);

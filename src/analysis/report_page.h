@@ -9,7 +9,10 @@
 #include "analysis/quantity.h"
 #include "analysis/report.h"
 
-enum { INSIGHTS_SHOWN = 8 }; /* the most valuable ones; the JSON report has all */
+enum {
+    INSIGHTS_SHOWN = 8, /* the most valuable ones; the JSON report has all */
+    ROWS_PER_TOP = 3    /* rows of a tree or of a list of tables, for each row of a table (--top) */
+};
 
 /* PAGE_MARKED: the same texts without a layout. Titles, tables, bars and running text are marked by control characters,
  * which no text of a session can contain because text_escape spells them out; report_html.c makes a page of it. */
@@ -70,6 +73,9 @@ void page_note(struct page *page, const char *text);                   /* a sent
 void page_title_note(struct page *page, const char *title, const char *note); /* title and note on one line */
 void page_line(struct page *page, const char *lead, const char *text);        /* a note; the text is escaped */
 void page_indent(struct page *page, size_t count);
+/* Rows of a list that has no other limit: narrow of them, all where everything is asked for. A page in HTML stays small. */
+size_t page_row_limit(const struct page *page, size_t narrow);
+void page_more(struct page *page, size_t count); /* below such a list: rows that are not shown */
 
 /* report_table.c. Cells are appended row by row, `columns` of them; row 0 is the header. One column stretches and is cut
  * to fit; where that is not enough, columns are dropped. */

@@ -268,7 +268,7 @@ void section_scopes(struct page *page)
     const char *const heads[] = {"", "wall", "GPU", "GPU self", "calls", "per call", "kernels", "per iteration"};
     struct table table = {.columns = has_benchmarks ? 8 : 7, .stretch = 0, .left = 1, .drop = {5, 3, 7, 4, 6}};
     table_heads(&table, heads);
-    size_t shown = 0, limit = page->is_wide ? SIZE_MAX : page->top * 3;
+    size_t shown = 0, limit = page_row_limit(page, ROWS_PER_TOP * page->top);
     for (uint32_t at = scope_tree_next(analysis, 0); at != ID_UNKNOWN && shown < limit;
          at = scope_tree_next(analysis, at), shown++)
         scope_row(&table, analysis, &analysis->scopes[at], has_benchmarks);
@@ -282,8 +282,7 @@ void section_scopes(struct page *page)
         scope_row(&table, analysis, &outside, has_benchmarks);
     }
     table_print(&table, page);
-    if (shown < analysis->scope_count - 1)
-        bytes_append_format(page->out, "   and %zu more (--wide shows all)\n", analysis->scope_count - 1 - shown);
+    page_more(page, analysis->scope_count - 1 - shown);
     if (analysis->model->deep.untimed_count && session_has_kernel_times(analysis->model))
         page_line(page, "without the kernels that were counted, not timed: ",
                   quantity_count(analysis->model->deep.untimed_count).text);

@@ -327,9 +327,13 @@ static void instruction_line(struct page *page, const struct code_place *place, 
         bytes_append_text(&caller, "inlined at ");
         text_escape(&caller, place->called_from, strlen(place->called_from));
         bool is_beside = page->is_wide || columns + 3 + text_columns(caller.data, caller.size) <= page->columns;
-        bytes_append_text(page->out, is_beside ? "   " : "\n");
-        page_indent(page, is_beside ? 0 : lead + 7);
-        page_wrapped(page, lead + 7, bytes_text(&caller));
+        if (is_beside) {
+            bytes_append_format(page->out, "   %s\n", bytes_text(&caller));
+        } else {
+            bytes_append_char(page->out, '\n');
+            page_indent(page, lead + 7);
+            page_wrapped(page, lead + 7, bytes_text(&caller));
+        }
     } else {
         bytes_append_char(page->out, '\n');
     }

@@ -164,7 +164,7 @@ static void layout_fit(const struct table *table, const struct page *page, struc
 /* A long kernel name is shown short, with the whole one behind it. */
 static void cell_mark(const struct table *table, struct page *page, size_t rows, size_t row, unsigned column)
 {
-    enum { name_columns = 80 };
+    enum { name_columns = 80, whole_columns = 4000 };
     struct cell_text cell = cell_at(table, row * table->columns + column);
     bool is_left = column == table->stretch || table->left >> column & 1;
     enum kernel_name_form form = KERNEL_NAME_CUT;
@@ -175,7 +175,7 @@ static void cell_mark(const struct table *table, struct page *page, size_t rows,
         text_kernel_name_as(page->out, cell.text, cell.size, form, name_columns);
         bytes_append_char(page->out, MARK_WHOLE);
     }
-    text_cut(page->out, cell.text, cell.size, 0);
+    text_cut(page->out, cell.text, cell.size, whole_columns);
 }
 
 /* The stretching column, which has the names, comes first: it stays in sight where the page is narrow. */

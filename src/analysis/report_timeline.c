@@ -9,12 +9,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ITEMS_MAX = 160000, TRACKS_MAX = 120, NAME_COLUMNS = 200 };
+enum { ITEMS_MAX = 160000, TRACKS_MAX = 120, NAMES_MAX = 4000, NAME_COLUMNS = 200 };
 #define SPAN_MAX_NS (INT64_C(1) << 52) /* numbers of JavaScript are exact up to there: 52 days */
 
 struct chosen_track {
     const struct track *track;
     uint32_t blocks; /* 0: every event */
+};
+
+/* What the events of one name took, in all tracks of a kind. */
+struct timeline_name {
+    uint64_t key; /* kind << 32 | name */
+    uint64_t busy_ns;
 };
 
 struct timeline {
@@ -23,8 +29,8 @@ struct timeline {
     struct chosen_track chosen[TRACKS_MAX];
     size_t chosen_count;
     int64_t from_ns, to_ns;
-    uint64_t *names; /* owned: kind << 32 | name, ascending */
-    size_t name_count, name_capacity;
+    struct timeline_name *names; /* owned: by key; at most NAMES_MAX are written, those that took most */
+    size_t name_count, name_capacity, left_out_names;
     struct track_event *events; /* owned: room for ITEMS_MAX */
     struct track_pixel *pixels; /* owned: room for TRACK_PIXELS_MAX */
     uint64_t shown_events, aggregated_events, left_out_events, left_out_tracks;
@@ -100,43 +106,72 @@ static bool range_find(struct timeline *timeline)
            span_ns < SPAN_MAX_NS;
 }
 
-static void name_add(struct timeline *timeline, enum track_kind kind, uint32_t name, bool *is_failed)
+static void name_add(struct timeline *timeline, enum track_kind kind, uint32_t name, int64_t busy_ns, bool *is_failed)
 {
     if (timeline->name_count == timeline->name_capacity) {
         size_t capacity = timeline->name_capacity ? 2 * timeline->name_capacity : 1024;
-        uint64_t *names = realloc(timeline->names, capacity * sizeof *names);
+        struct timeline_name *names = realloc(timeline->names, capacity * sizeof *names);
         *is_failed = *is_failed || !names;
         if (!names)
             return;
         timeline->names = names;
         timeline->name_capacity = capacity;
     }
-    timeline->names[timeline->name_count++] = (uint64_t)kind << 32 | name;
+    timeline->names[timeline->name_count++] =
+        (struct timeline_name){(uint64_t)kind << 32 | name, busy_ns > 0 ? (uint64_t)busy_ns : 0};
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    uint64_t left = ((const struct timeline_name *)a)->key, right = ((const struct timeline_name *)b)->key;
     return left < right ? -1 : left > right;
 }
 
+static int compare_name_times(const void *a, const void *b)
+{
+    uint64_t left = ((const struct timeline_name *)a)->busy_ns, right = ((const struct timeline_name *)b)->busy_ns;
+    return left > right ? -1 : left < right ? 1 : compare_names(a, b);
+}
+
+static void names_sort(struct timeline *timeline, int (*compare)(const void *, const void *))
+{
+    if (timeline->name_count)
+        qsort(timeline->names, timeline->name_count, sizeof *timeline->names, compare);
+}
+
+/* Each name once, with its sum. */
 static void names_settle(struct timeline *timeline)
 {
     size_t kept = 0;
-    if (timeline->name_count)
-        qsort(timeline->names, timeline->name_count, sizeof *timeline->names, compare_names);
-    for (size_t i = 0; i < timeline->name_count; i++)
-        if (!kept || timeline->names[kept - 1] != timeline->names[i])
+    names_sort(timeline, compare_names);
+    for (size_t i = 0; i < timeline->name_count; i++) {
+        struct timeline_name *last = kept ? &timeline->names[kept - 1] : NULL;
+        uint64_t busy_ns = timeline->names[i].busy_ns;
+        if (!last || last->key != timeline->names[i].key)
             timeline->names[kept++] = timeline->names[i];
+        else if (__builtin_add_overflow(last->busy_ns, busy_ns, &last->busy_ns))
+            last->busy_ns = UINT64_MAX;
+    }
     timeline->name_count = kept;
 }
 
+static void names_limit(struct timeline *timeline)
+{
+    if (timeline->name_count <= NAMES_MAX)
+        return;
+    names_sort(timeline, compare_name_times);
+    timeline->left_out_names = timeline->name_count - NAMES_MAX;
+    timeline->name_count = NAMES_MAX;
+    names_sort(timeline, compare_names);
+}
+
+/* name_count: the entry for all names that were left out. */
 static size_t name_index(const struct timeline *timeline, enum track_kind kind, uint32_t name)
 {
-    uint64_t wanted = (uint64_t)kind << 32 | name;
-    const uint64_t *found =
+    const struct timeline_name wanted = {(uint64_t)kind << 32 | name, 0};
+    const struct timeline_name *found =
         bsearch(&wanted, timeline->names, timeline->name_count, sizeof *timeline->names, compare_names);
-    return found ? (size_t)(found - timeline->names) : 0;
+    return found ? (size_t)(found - timeline->names) : timeline->name_count;
 }
 
 /* Events or blocks of a track, in timeline->events or timeline->pixels. */
@@ -157,36 +192,76 @@ static gpufl_status names_collect(struct timeline *timeline)
         const struct chosen_track *chosen = &timeline->chosen[i];
         size_t count = track_fetch(timeline, chosen);
         for (size_t k = 0; k < count && !is_failed; k++)
-            name_add(timeline, chosen->track->key.kind,
-                     chosen->blocks ? timeline->pixels[k].name : timeline->events[k].name, &is_failed);
+            if (chosen->blocks)
+                name_add(timeline, chosen->track->key.kind, timeline->pixels[k].name, timeline->pixels[k].busy_ns,
+                         &is_failed);
+            else
+                name_add(timeline, chosen->track->key.kind, timeline->events[k].name, timeline->events[k].duration_ns,
+                         &is_failed);
         names_settle(timeline); /* so that the list stays as long as there are names */
     }
+    names_limit(timeline);
     return is_failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
 }
 
+/* The hue that the dashboard gives a kernel (web/src/colour.ts): from FNV-1a over the UTF-16 units of its name. */
+static uint32_t name_hue(const char *name)
+{
+    const uint32_t prime = 0x01000193;
+    uint32_t hash = 0x811c9dc5;
+    for (const unsigned char *at = (const unsigned char *)name; *at;) {
+        unsigned more = *at < 0xc0 ? 0 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
+        uint32_t code = more ? *at & 0x3fu >> more : *at;
+        for (at++; more && (*at & 0xc0) == 0x80; more--)
+            code = code << 6 | (*at++ & 0x3fu);
+        if (code >= 0x10000) {
+            hash = (hash ^ (0xd800 + ((code - 0x10000) >> 10))) * prime;
+            code = 0xdc00 + (code & 0x3ff);
+        }
+        hash = (hash ^ code) * prime;
+    }
+    hash = (hash ^ hash >> 15) * 0x2c1b3c6d;
+    return (hash ^ hash >> 12) % 360;
+}
+
+static void name_text(struct bytes *out, enum track_kind kind, const char *name)
+{
+    struct bytes text = {0};
+    if (name && kind == TRACK_SCOPES)
+        page_path(&text, name);
+    else if (name && kind == TRACK_KERNELS)
+        text_kernel_name(&text, name, strlen(name), NAME_COLUMNS);
+    else
+        bytes_append_text(&text, name ? name : "");
+    text_cut(out, bytes_text(&text), text.size, NAME_COLUMNS);
+    out->failed = out->failed || text.failed;
+    bytes_free(&text);
+}
+
+/* The hues are those of kernels whose name is shown shorter than it is. */
 static void names_write(const struct timeline *timeline, struct bytes *out)
 {
-    struct bytes text = {0}, safe = {0};
+    struct bytes shown = {0}, hues = {0};
     list_open(out, "names");
     for (size_t i = 0; i < timeline->name_count; i++) {
-        enum track_kind kind = (enum track_kind)(timeline->names[i] >> 32);
-        const char *name = track_event_name(&timeline->set, kind, (uint32_t)timeline->names[i]);
-        bytes_clear(&text);
-        bytes_clear(&safe);
-        if (name && kind == TRACK_SCOPES)
-            page_path(&text, name);
-        else if (name && kind == TRACK_KERNELS)
-            text_kernel_name(&text, name, strlen(name), NAME_COLUMNS);
-        else
-            bytes_append_text(&text, name ? name : "");
-        text_cut(&safe, bytes_text(&text), text.size, NAME_COLUMNS);
+        enum track_kind kind = (enum track_kind)(timeline->names[i].key >> 32);
+        const char *name = track_event_name(&timeline->set, kind, (uint32_t)timeline->names[i].key);
+        bytes_clear(&shown);
+        name_text(&shown, kind, name);
         bytes_append_text(out, i ? "," : "");
-        json_string(out, bytes_text(&safe), safe.size);
-        out->failed = out->failed || text.failed || safe.failed;
+        json_string(out, bytes_text(&shown), shown.size);
+        if (name && kind == TRACK_KERNELS && strcmp(name, bytes_text(&shown)) != 0)
+            bytes_append_format(&hues, "%s\"%zu\":%" PRIu32, hues.size ? "," : "", i, name_hue(name));
+        out->failed = out->failed || shown.failed;
     }
+    if (timeline->left_out_names)
+        bytes_append_text(out, ",\"(name not in this file)\"");
     bytes_append_char(out, ']');
-    bytes_free(&text);
-    bytes_free(&safe);
+    json_key(out, "hues");
+    bytes_append_format(out, "{%s}", bytes_text(&hues));
+    out->failed = out->failed || hues.failed;
+    bytes_free(&shown);
+    bytes_free(&hues);
 }
 
 /* LEB128: seven bits a byte, the lowest first. */
@@ -274,9 +349,10 @@ static void tracks_write(struct timeline *timeline, struct bytes *out)
 
 static void notes_write(const struct timeline *timeline, struct bytes *out)
 {
-    bytes_append_text(out,
-                      "<p class=\"note\">Wheel or W/S zooms, dragging or A/D pans, F shows everything, hovering shows "
-                      "details. ");
+    bytes_append_text(
+        out,
+        "<p class=\"note\"><span class=\"on-screen\">Wheel or W/S zooms, dragging or A/D pans, F shows everything; hovering shows an "
+        "event, a click keeps it shown, Esc ends that. </span>");
     if (timeline->aggregated_events)
         bytes_append_format(
             out,
@@ -292,6 +368,9 @@ static void notes_write(const struct timeline *timeline, struct bytes *out)
         bytes_append_format(out,
                             " %s events are not shown: their %s tracks were the least busy, or they have no start.",
                             quantity_count(left_out).text, quantity_count(timeline->left_out_tracks).text);
+    if (timeline->left_out_names)
+        bytes_append_format(out, " The names of %s scopes and kernels that took the least time are not in this file.",
+                            quantity_count(timeline->left_out_names).text);
     bytes_append_text(out, "</p>\n<noscript><p class=\"note\">The timeline needs JavaScript.</p></noscript>\n");
 }
 

@@ -184,7 +184,9 @@ void section_graphs(struct page *page)
     static const char *const texts[] = {"", "total", "launches", "mean", "nodes", "busy"};
     struct table table = {.columns = 6, .stretch = 0, .left = 1};
     table_heads(&table, texts);
-    for (size_t i = 0; i < analysis->graph_group_count && (page->is_wide || i < graphs_shown); i++) {
+    size_t limit = page_row_limit(page, graphs_shown);
+    size_t shown = analysis->graph_group_count < limit ? analysis->graph_group_count : limit;
+    for (size_t i = 0; i < shown; i++) {
         const struct graph_group *group = &analysis->graphs[i];
         char label[32], nodes[32] = "–";
         snprintf(label, sizeof label, "graph %u", group->graph_id);
@@ -199,7 +201,5 @@ void section_graphs(struct page *page)
         table_cell(&table, has_busy ? quantity_percent((double)group->busy_ns / (double)group->total_ns).text : "–");
     }
     table_print(&table, page);
-    if (!page->is_wide && analysis->graph_group_count > graphs_shown)
-        bytes_append_format(page->out, "   and %zu more (--wide shows all)\n",
-                            analysis->graph_group_count - graphs_shown);
+    page_more(page, analysis->graph_group_count - shown);
 }

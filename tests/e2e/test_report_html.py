@@ -100,9 +100,58 @@ class ReportHtml(TestCase):
         tags = {tag for tag, _ in page.elements}
         self.assertFalse({"img", "b"} & tags, tags)
         self.assertEqual(len(page.scripts), 2)
-        data = json.loads(next(script for script in page.scripts if script.startswith("{")))
+        data = self.data(page)
         self.assertEqual(sorted(data["names"]), sorted(names))
         self.assertNotIn("<!--", text)
+
+    def session(self, kernels, count, scopes=()):
+        """A session with `count` executions, of these kernels in turn, and a call of each of these scopes."""
+        path = self.directory / "session"
+        path.mkdir()
+        per_batch = min(count, 2000)
+        lines = [{"type": "job_start", "app": "many", "pid": 1, "ts_ns": 0, "hostname": "h"},
+                 {"type": "dictionary_update", "kernel_dict": {str(i + 1): name for i, name in enumerate(kernels)},
+                  "scope_name_dict": {str(i + 1): name for i, name in enumerate(scopes)}}]
+        for batch in range(count // per_batch):
+            rows = [[1000 * i, 400, 1 + (batch * per_batch + i) % len(kernels), 7, i] for i in range(per_batch)]
+            lines.append({"type": "kernel_event_batch", "batch_id": batch + 1,
+                          "base_time_ns": 1000 + batch * per_batch * 1000,
+                          "columns": ["dt_ns", "duration_ns", "kernel_id", "stream_id", "corr_id"], "rows": rows})
+        scope_lines = [{"type": "scope_event_batch", "batch_id": 1, "base_time_ns": 1000,
+                        "columns": ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth"],
+                        "rows": [[100 * i + 50 * is_end, i + 1, i + 1, is_end, 0]
+                                 for i in range(len(scopes)) for is_end in (0, 1)]}] if scopes else []
+        lines.append({"type": "shutdown", "pid": 1, "app": "many", "ts_ns": 1000 * count})
+        for channel, channel_lines in (("device", lines), ("scope", scope_lines)):
+            (path / f"{channel}.log").write_text(
+                "".join(json.dumps({"version": 1, "session_id": "s", **line}) + "\n" for line in channel_lines))
+        return path
+
+    def data(self, page):
+        return json.loads(next(script for script in page.scripts if script.startswith("{")))
+
+    def test_many_names_and_scopes_do_not_make_it_large(self):
+        names = [f"void library::kernel_{i}<{'x' * 150}>(float*)" for i in range(20_000)]
+        text, page = self.page(self.session(names, 40_000, [f"step {i}" for i in range(3000)]))
+        self.assertLess(len(text.encode()), DEMO_BYTES_MAX)
+        data = self.data(page)
+        self.assertEqual(data["names"][-1], "(name not in this file)")
+        self.assertIn(f"The names of {20_000 + 3000 + 1 - len(data['names']):,} scopes and kernels that took the "
+                      "least time are not in this file.", text)
+        self.assertIn("(`gpufl report --wide` shows all)", text)
+
+    def test_a_shortened_kernel_has_the_hue_of_its_whole_name(self):
+        names = ["void kernel<é😀>(int)", "plain"]
+        _, page = self.page(self.session(names, 4))
+        data = self.data(page)
+        self.assertEqual(sorted(data["names"]), ["kernel<é😀>(int)", "plain"])
+        shortened = data["names"].index("kernel<é😀>(int)")
+        units = memoryview(names[0].encode("utf-16-le")).cast("H")
+        value = 0x811C9DC5
+        for unit in units:
+            value = (value ^ unit) * 0x01000193 & 0xFFFFFFFF
+        value = (value ^ value >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
+        self.assertEqual(data["hues"], {str(shortened): (value ^ value >> 12) % 360})
 
     def test_titles_are_the_text_reports_and_a_timeline(self):
         for session in (GOLDEN / "deep", GOLDEN / "trace", RECORDED / "h200-gemm-kernels"):
@@ -126,7 +175,7 @@ class ReportHtml(TestCase):
     def test_the_demo_session_is_small_and_its_timeline_has_every_kernel(self):
         text, page = self.page(DEMO)
         self.assertLess(len(text.encode()), DEMO_BYTES_MAX)
-        data = json.loads(next(script for script in page.scripts if script.startswith("{")))
+        data = self.data(page)
         report = json.loads(gpufl("report", "--json", DEMO).stdout)
         kernels = [track for track in data["tracks"] if track["kind"] == "kernels"]
         self.assertEqual(sum(track["count"] for track in kernels), report["completeness"]["kernels"])
@@ -135,22 +184,12 @@ class ReportHtml(TestCase):
         self.assertRegex(text, r"All [\d,]+ events are shown\.")
 
     def test_many_events_are_aggregated_and_the_page_says_so(self):
-        session = self.directory / "session"
-        session.mkdir()
         count = 200_000
-        lines = [{"type": "job_start", "app": "many", "pid": 1, "ts_ns": 0, "session_id": "s", "hostname": "h"},
-                 {"type": "dictionary_update", "session_id": "s", "kernel_dict": {"1": "k"}}]
-        for batch in range(100):
-            lines.append({"type": "kernel_event_batch", "session_id": "s", "batch_id": batch + 1,
-                          "base_time_ns": 1000 + batch * count * 10,
-                          "columns": ["dt_ns", "duration_ns", "kernel_id", "stream_id", "corr_id"],
-                          "rows": [[1000 * i, 400, 1, 7, i] for i in range(count // 100)]})
-        lines.append({"type": "shutdown", "session_id": "s", "pid": 1, "app": "many", "ts_ns": 1000 * count})
-        (session / "device.log").write_text("".join(json.dumps({"version": 1, **line}) + "\n" for line in lines))
+        session = self.session(["k"], count)
         text, page = self.page(session)
         self.assertLess(len(text.encode()), DEMO_BYTES_MAX)
         self.assertIn("200,000 of 200,000 events are aggregated into blocks of up to ", text)
-        data = json.loads(next(script for script in page.scripts if script.startswith("{")))
+        data = self.data(page)
         track = next(track for track in data["tracks"] if track["kind"] == "kernels")
         self.assertEqual(sum(self.numbers(track["blocks"])[3::4]), count)
 
@@ -160,6 +199,28 @@ class ReportHtml(TestCase):
             self.assertEqual(result.returncode, 2)
             self.assertIn("--html and --", result.stderr)
         self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_a_dash_is_standard_output(self):
+        text, _ = self.page(GOLDEN / "trace")
+        self.assertEqual(gpufl("report", GOLDEN / "trace", "--html", "-").stdout, text)
+
+    def test_what_was_in_the_file_stays_until_the_page_is_whole(self):
+        file = self.directory / "page.html"
+        file.write_text("before", encoding="utf-8")
+        empty = self.directory / "empty"
+        empty.mkdir()
+        for session in (empty, self.directory / "missing"):
+            self.assertEqual(gpufl("report", session, "--html", file).returncode, 3)
+            self.assertEqual(file.read_text(encoding="utf-8"), "before")
+        self.assertEqual(gpufl("report", GOLDEN / "trace", "--html", file).returncode, 0)
+        self.assertIn("</html>", file.read_text(encoding="utf-8"))
+
+    def test_a_damaged_session_gives_a_page_that_says_so(self):
+        session = self.session(["k"], 4)
+        with open(session / "device.log", "a", encoding="utf-8") as log:
+            log.write("this is not JSON\n")
+        text, _ = self.page(session)
+        self.assertIn("device.log:5: byte 1: ", text)
 
     def test_a_file_that_cannot_be_written_is_an_error(self):
         result = gpufl("report", GOLDEN / "trace", "--html", self.directory / "missing" / "page.html")
