@@ -23,7 +23,7 @@ enum {
     SCAN_MS = 10000,
     CARE_MS = 2000,
     PRUNE_S = 3600,
-    STATE_AGE_S = 90 * 86400, /* a root may be away for a while */
+    STATE_AGE_S = 90 * 86400, /* a root may be unmounted for a while */
     CONFIG_MS = 60000,
     CONFIG_TIMEOUT_MS = 5000,
     EVENTS_PAUSE_MS = 20,
@@ -42,9 +42,9 @@ struct agent {
     struct endpoint *endpoint;
     struct agent_session **sessions; /* owned; NULL: a free slot */
     size_t session_count, session_capacity, free_hint;
-    uint64_t duplicate_count; /* directories with a session that another directory has too */
+    uint64_t duplicate_count; /* directories whose session is also in another directory */
     struct slot_map dirs, session_ids;
-    size_t turn; /* whose it is */
+    size_t turn; /* slot of the next session to serve */
     int64_t scan_ns, care_ns, config_ns, prune_ns;
     bool has_too_many;
     char quarantine_dir[600];
@@ -61,7 +61,7 @@ static struct agent_session *session_in(const struct agent *agent, uint32_t slot
     return slot < agent->session_count ? agent->sessions[slot] : NULL;
 }
 
-/* A slot for a new session; UINT32_MAX: there is none. */
+/* Returns a slot for a new session; UINT32_MAX: all slots are used. */
 static uint32_t find_slot(struct agent *agent)
 {
     for (; agent->free_hint < agent->session_count; agent->free_hint++)
@@ -73,7 +73,7 @@ static uint32_t find_slot(struct agent *agent)
             capacity > SESSIONS_MAX ? NULL : realloc(agent->sessions, capacity * sizeof *sessions);
         if (!sessions) {
             if (!agent->has_too_many)
-                log_message(GPUFL_LOG_ERROR, "more than %zu sessions; the rest waits", agent->session_capacity);
+                log_message(GPUFL_LOG_ERROR, "more than %zu sessions; the others wait", agent->session_capacity);
             agent->has_too_many = true;
             return UINT32_MAX;
         }
@@ -111,7 +111,7 @@ static void note_change(void *user, int32_t slot)
             agent->sessions[i]->is_dirty = true;
 }
 
-/* Forgets sessions that are long gone. */
+/* Drops the map entries of sessions that were removed. */
 static void tidy_maps(struct agent *agent)
 {
     if (agent->dirs.texts.count < 2 * agent->session_count + MAP_SPARE)
@@ -127,7 +127,7 @@ static void tidy_maps(struct agent *agent)
     }
 }
 
-/* Another one that stands for the same session; NULL: none. */
+/* Returns the other directory that represents the same session; NULL: there is none. */
 static struct agent_session *other_of(const struct agent *agent, const struct agent_session *session)
 {
     const char *id = session->sender.session_id;
@@ -135,16 +135,16 @@ static struct agent_session *other_of(const struct agent *agent, const struct ag
     return other && other != session && !strcmp(other->sender.session_id, id) ? other : NULL;
 }
 
-/* Two directories with one session would be sent under the same names; the first one counts while it is there. */
+/* Of several directories with the same session, only the first is sent while it exists: window ids would repeat. */
 static bool claim(struct agent *agent, uint32_t slot)
 {
     struct agent_session *session = agent->sessions[slot], *other = other_of(agent, session);
     if (other && agent_session_is_there(other)) {
-        log_message(GPUFL_LOG_WARNING, "%s: the same session as %s, and left alone", session->dir, other->dir);
+        log_message(GPUFL_LOG_WARNING, "%s: ignored because it is the same session as %s", session->dir, other->dir);
         return false;
     }
     if (other) {
-        log_message(GPUFL_LOG_INFO, "%s: goes on here, it was in %s", session->dir, other->dir);
+        log_message(GPUFL_LOG_INFO, "%s: resuming the session that was in %s", session->dir, other->dir);
         agent_session_take_over(session, other);
         agent_session_save(session, &agent->work);
         agent->sessions[slot_map_get(&agent->session_ids, session->sender.session_id)] = NULL;
@@ -153,7 +153,7 @@ static bool claim(struct agent *agent, uint32_t slot)
     return true;
 }
 
-/* Those whose first directory is gone are read anew, with what the server has of them by now. */
+/* Duplicates whose first directory is gone are identified again, with the server's current state of the session. */
 static void reconsider_duplicates(struct agent *agent)
 {
     for (size_t i = 0; i < agent->session_count; i++) {
@@ -196,21 +196,21 @@ static bool identify(struct agent *agent, uint32_t slot)
     session->is_duplicate = !claim(agent, slot);
     if (session->is_duplicate || slot_map_put(&agent->session_ids, session->sender.session_id, slot))
         return !session->is_duplicate;
-    log_message(GPUFL_LOG_ERROR, "%s: no memory for it now; it waits", session->dir);
+    log_message(GPUFL_LOG_ERROR, "%s: out of memory; trying again later", session->dir);
     return session->is_identified = false;
 }
 
-/* When the session is to be looked at next. */
+/* When the session must be checked next. */
 static int64_t due_ns(const struct agent *agent, const struct agent_session *session)
 {
     if (session->is_duplicate)
         return INT64_MAX;
-    /* After a change at most the interval is waited: due_ns may be a slow poll's. */
+    /* due_ns may be that of a slow poll: after a change, wait at most one interval. */
     int64_t soon_ns = session->looked_ns + agent->work.interval_ns;
     return session->is_dirty && soon_ns < session->due_ns ? soon_ns : session->due_ns;
 }
 
-/* One window per channel for every session that is due. STEP_MORE: there is more to do at once. */
+/* Sends one window per channel of every session that is due. STEP_MORE: there is more to send immediately. */
 static enum step_result run_round(struct agent *agent)
 {
     enum step_result result = STEP_IDLE;
@@ -219,7 +219,7 @@ static enum step_result run_round(struct agent *agent)
         uint32_t slot = (uint32_t)((first + k) % agent->session_count);
         struct agent_session *session = agent->sessions[slot];
         int64_t now_ns = clock_mono_ns();
-        atomic_store(&agent->counters.beat_mono_ns, now_ns);
+        atomic_store(&agent->counters.tick_mono_ns, now_ns);
         if (!session || now_ns < due_ns(agent, session) || !identify(agent, slot))
             continue;
         if (now_ns < agent->shipper.not_before_ns)
@@ -229,7 +229,7 @@ static enum step_result run_round(struct agent *agent)
         enum step_result one = agent_session_step(session, &agent->work);
         agent->turn = slot + 1;
         if (one == STEP_GONE) {
-            agent_session_save(session, &agent->work); /* it may turn up elsewhere */
+            agent_session_save(session, &agent->work); /* the session may reappear in another directory */
             free(session);
             agent->sessions[slot] = NULL;
         } else if (one == STEP_MORE) {
@@ -257,7 +257,7 @@ static void refresh_config(struct agent *agent)
     agent->config_ns = clock_mono_ns() + (int64_t)CONFIG_MS * 1000000;
     gpufl_status status = gpufl_config_fetch(&fetch, &is_new, &problem);
     if (is_new)
-        log_message(GPUFL_LOG_INFO, "configuration '%s' was renewed", options->remote_config);
+        log_message(GPUFL_LOG_INFO, "configuration '%s' was updated", options->remote_config);
     if (status && strncmp(agent->config_trouble, problem.text, sizeof agent->config_trouble - 1) != 0)
         log_message(GPUFL_LOG_WARNING, "%s", problem.text);
     snprintf(agent->config_trouble, sizeof agent->config_trouble, "%.255s", status ? problem.text : "");
@@ -297,7 +297,7 @@ static void take_care(struct agent *agent)
     for (size_t i = 0; i < agent->session_count; i++)
         if (agent->sessions[i])
             agent_session_save(agent->sessions[i], &agent->work);
-    discovery_listen(&agent->discovery, note_change, agent); /* what changed since is not deleted on an old look */
+    discovery_listen(&agent->discovery, note_change, agent); /* nothing is deleted on outdated information */
     retention_run(&agent->retention, &agent->work, agent->sessions, agent->session_count);
     count_sessions(agent);
     if (agent->prune_ns && now_ns >= agent->prune_ns)
@@ -330,7 +330,7 @@ static void wait_until(const struct agent *agent, int64_t until_ns, bool is_by_e
         poll(fds, 2, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
 }
 
-/* A busy program writes many times a second: its events are taken in together. */
+/* A busy program writes many times a second: pause briefly so that its events are handled together. */
 static void rest(const struct agent *agent)
 {
     int64_t until_ns = wake_ns(agent), pause_ns = clock_mono_ns() + (int64_t)EVENTS_PAUSE_MS * 1000000;
@@ -339,7 +339,7 @@ static void rest(const struct agent *agent)
         wait_until(agent, until_ns, true);
 }
 
-/* A root may come later, or be a mistake. GPUFL_E_NOT_FOUND: one is not there. */
+/* A missing root may be a mistake, or may be created later. GPUFL_E_NOT_FOUND: a root is missing. */
 static gpufl_status check_roots(const struct agent *agent, struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
@@ -360,7 +360,7 @@ static gpufl_status run_once(struct agent *agent, struct problem *problem)
     scan(agent);
     if (agent->discovery.is_incomplete && !roots_status)
         roots_status = problem_set(problem, GPUFL_E_NO_MEMORY,
-                                   "not every session could be looked for: no memory, or a "
+                                   "cannot search for all sessions: no memory, or a "
                                    "directory cannot be listed; run it again");
     while (!is_stopping(agent)) {
         enum step_result result = run_round(agent);
@@ -386,7 +386,7 @@ static void run_for_ever(struct agent *agent)
     notify_send("READY=1");
     while (!is_stopping(agent)) {
         int64_t now_ns = clock_mono_ns();
-        atomic_store(&agent->counters.beat_mono_ns, now_ns);
+        atomic_store(&agent->counters.tick_mono_ns, now_ns);
         if (watchdog_ns && now_ns >= watchdog_due_ns) {
             notify_send("WATCHDOG=1");
             watchdog_due_ns = now_ns + watchdog_ns / 2;
@@ -462,9 +462,9 @@ gpufl_status gpufl_agent_run(const struct agent_options *options, struct agent_r
 {
     *result = (struct agent_result){0};
     if (options->struct_size != AGENT_STRUCTS_SIZE)
-        return problem_set(problem, GPUFL_E_VERSION, "gpufl and libgpufl-upload.so are of different versions");
+        return problem_set(problem, GPUFL_E_VERSION, "gpufl and libgpufl-upload.so have different versions");
     if (!options->root_count || !options->state_dir || !*options->state_dir)
-        return problem_set(problem, GPUFL_E_INVALID, "the agent needs a directory to watch and one for its state");
+        return problem_set(problem, GPUFL_E_INVALID, "no directory to watch, or no state directory");
     struct agent *agent = calloc(1, sizeof *agent);
     if (!agent)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the agent");

@@ -21,8 +21,8 @@ enum {
     POLL_LIVE_MS = 5000,
     POLL_DONE_MS = 60000,
     SETTLED_AFTER_S = 30,
-    SHUTDOWN_GRACE_MS = 2000, /* a launcher notes a killed program's end shortly after it */
-    SILENCE_S = 86400         /* who has not written for so long is taken for dead where locks cannot be seen */
+    SHUTDOWN_GRACE_MS = 2000, /* a launcher records a killed program's end shortly afterwards */
+    SILENCE_S = 86400         /* where locks do not work, a writer is considered dead after this time without a write */
 };
 #define FULL_WINDOW_BYTES ((uint64_t)4 << 20)
 
@@ -34,11 +34,11 @@ void agent_session_init(struct agent_session *session, const char *dir)
         session->streams[i].channel = (enum channel)i;
 }
 
-static void tell_once(struct agent_session *session, gpufl_log_level level, const char *text)
+static void log_once(struct agent_session *session, gpufl_log_level level, const char *text)
 {
-    if (strncmp(session->said, text, sizeof session->said - 1) == 0)
+    if (strncmp(session->reported, text, sizeof session->reported - 1) == 0)
         return;
-    snprintf(session->said, sizeof session->said, "%.255s", text);
+    snprintf(session->reported, sizeof session->reported, "%.255s", text);
     log_message(level, "%s: %s", session->dir, text);
 }
 
@@ -62,14 +62,14 @@ gpufl_status agent_session_identify(struct agent_session *session, const struct 
 {
     struct session_identity identity;
     look_at_lock(session);
-    /* A session has one name for all its windows: before its first line is there, it has none. */
+    /* All windows of a session carry its id, which is unknown before the first line is written. */
     if (session->is_live && session_identity_read(session->dir, &identity, problem))
         return GPUFL_E_BUSY;
     gpufl_status status = sender_identify(&session->sender, session->dir, problem);
     if (status == GPUFL_E_NOT_FOUND)
         return status;
     if (status) {
-        tell_once(session, GPUFL_LOG_WARNING, problem->text);
+        log_once(session, GPUFL_LOG_WARNING, problem->text);
         return GPUFL_E_BUSY;
     }
     status = session_state_load(work->state_dir, session->sender.session_id, &session->state, problem);
@@ -95,7 +95,7 @@ void agent_session_take_over(struct agent_session *session, const struct agent_s
     memcpy(session->is_repeating, other->is_repeating, sizeof session->is_repeating);
 }
 
-/* What a look at the directory found. */
+/* The state of the directory at the last check. */
 struct look {
     struct session_files files;
     bool *is_shadowed;
@@ -129,7 +129,7 @@ static bool is_begun(const struct channel_state *state)
     return state->next_line > 1 || state->next_window > 1;
 }
 
-/* The program's end is sent, of each channel that it wrote. */
+/* The program's end has been sent in each channel that it wrote. */
 static bool has_every_shutdown(const struct agent_session *session, const struct look *look)
 {
     bool has_lines = false, has_shutdown = true;
@@ -141,7 +141,7 @@ static bool has_every_shutdown(const struct agent_session *session, const struct
     return has_lines && has_shutdown;
 }
 
-/* Where the lock cannot be seen, the program has ended when its files say so, or after a long silence. */
+/* Where locks do not work, the program has ended when its files contain its end, or after a long silence. */
 static void judge_unknown_lock(struct agent_session *session, const struct look *look)
 {
     int64_t age_ns = clock_wall_ns() - session->changed_wall_ns;
@@ -156,7 +156,7 @@ static gpufl_status look_at(struct agent_session *session, const struct agent_wo
     gpufl_status status = session_files_list(&look->files, session->dir, problem);
     if (status)
         return status;
-    /* The lock was looked at before, so that a writer which is gone has written everything that is listed here. */
+    /* The lock was checked before listing, so that a writer that has ended wrote everything listed here. */
     look->is_shadowed = calloc(look->files.log_count + 1, sizeof *look->is_shadowed);
     if (!look->is_shadowed) {
         look_free(look);
@@ -183,7 +183,7 @@ static bool save_now(struct agent_session *session, const struct agent_work *wor
     struct problem problem = {""};
     if (session_state_save(work->state_dir, &session->state, &problem)) {
         counter_add(&work->counters->state_failures, 1);
-        tell_once(session, GPUFL_LOG_ERROR, problem.text);
+        log_once(session, GPUFL_LOG_ERROR, problem.text);
         session->due_ns = clock_mono_ns() + (int64_t)STATE_RETRY_MS * 1000000;
         return false;
     }
@@ -197,7 +197,7 @@ void agent_session_save(struct agent_session *session, const struct agent_work *
         (void)save_now(session, work);
 }
 
-/* The server has the window, or nobody will ever have it. */
+/* The server has the window, or the window is lost for good. */
 static void move_on(struct agent_session *session, const struct agent_work *work, enum channel channel)
 {
     const struct stream_window *window = work->window;
@@ -215,10 +215,10 @@ static void move_on(struct agent_session *session, const struct agent_work *work
     counter_add(&work->counters->lines_missing, window->missing_lines);
     counter_add(&work->counters->windows_left_out, window->left_out_windows);
     if (window->left_out_windows || window->left_out_lines)
-        session->state.is_acknowledged = false; /* what only this disk has is not deleted */
+        session->state.is_acknowledged = false; /* data that exists only on this disk is not deleted */
     if (window->left_out_lines || window->missing_lines)
         log_message(GPUFL_LOG_WARNING,
-                    "%s: %s: %" PRIu64 " damaged lines left out, %" PRIu64 " missing; `gpufl verify` names them",
+                    "%s: %s: %" PRIu64 " damaged lines skipped, %" PRIu64 " missing; run 'gpufl verify' to list them",
                     session->dir, channel_names[channel], window->left_out_lines, window->missing_lines);
 }
 
@@ -237,12 +237,12 @@ static enum step_result put_aside(struct agent_session *session, const struct ag
     const char *reason = work->shipper->problem.text;
     if (quarantine_add(work->quarantine_dir, session->sender.session_id, channel, work->window, reason, &problem)) {
         counter_add(&work->counters->state_failures, 1);
-        tell_once(session, GPUFL_LOG_ERROR, problem.text);
+        log_once(session, GPUFL_LOG_ERROR, problem.text);
         session->due_ns = clock_mono_ns() + (int64_t)STATE_RETRY_MS * 1000000;
         return STEP_IDLE;
     }
     counter_add(&work->counters->windows_quarantined, 1);
-    log_message(GPUFL_LOG_ERROR, "session %s: %s from %" PRIu64 ": put into quarantine: %s", session->sender.session_id,
+    log_message(GPUFL_LOG_ERROR, "session %s: %s from %" PRIu64 ": moved to quarantine: %s", session->sender.session_id,
                 channel_names[channel], work->window->first, reason);
     session->state.is_acknowledged = false;
     session->state.refused_lines += work->window->window.lines;
@@ -250,8 +250,8 @@ static enum step_result put_aside(struct agent_session *session, const struct ag
     return STEP_MORE;
 }
 
-/* The server has the window, but perhaps not every line of it: those are only here, and must be known to be so before
- * anything else happens. */
+/* The server has the window, but perhaps not every line of it. Rejected lines exist only here, so their number must be
+ * saved before anything else happens. */
 static enum step_result note_taken(struct agent_session *session, const struct agent_work *work, enum channel channel)
 {
     uint64_t rejected = work->shipper->rejected_lines;
@@ -281,13 +281,13 @@ static enum step_result send_window(struct agent_session *session, const struct 
     if (session->is_repeating[channel])
         counter_add(&work->counters->windows_repeated, 1);
     enum shipment shipment = shipper_send(work->shipper, &session->sender, channel, window);
-    /* Only what was not taken for its coding may change it: anything else may be with the server already. */
+    /* A window may change its coding only after HTTP 415: in all other cases the server may have stored it already. */
     if (shipment == SHIPMENT_RETRY && work->shipper->answer.status == 415 && !window->is_published)
         state->pending.coding = work->shipper->coding;
-    /* Under this name the server has what we sent before; our bytes differ because the compressor was renewed. */
+    /* The server has what we sent under this id before; our bytes differ because the compressor was updated. */
     if (shipment == SHIPMENT_POISON && work->shipper->answer.status == 409 && session->is_repeating[channel]) {
         shipment = SHIPMENT_TAKEN;
-        work->shipper->is_acknowledged = false; /* not in so many words */
+        work->shipper->is_acknowledged = false; /* the answer does not confirm it explicitly */
         work->shipper->rejected_lines = 0;
     }
     session->is_repeating[channel] |= shipment == SHIPMENT_RETRY || shipment == SHIPMENT_STOPPED;
@@ -306,7 +306,7 @@ static enum step_result send_window(struct agent_session *session, const struct 
     return STEP_RETRY;
 }
 
-/* One window of the channel. STEP_IDLE with *is_drained: there is none. */
+/* Sends one window of the channel. STEP_IDLE with *is_drained: nothing is left to send. */
 static enum step_result step_channel(struct agent_session *session, const struct agent_work *work, struct look *look,
                                      enum channel channel, bool *is_drained)
 {
@@ -324,7 +324,7 @@ static enum step_result step_channel(struct agent_session *session, const struct
     }
     session->backlog_bytes += window->backlog_bytes;
     if (window->reason[0])
-        tell_once(session, GPUFL_LOG_WARNING, window->reason);
+        log_once(session, GPUFL_LOG_WARNING, window->reason);
     *is_drained = result == STREAM_NOTHING;
     if (window->has_damage && result != STREAM_AGAIN)
         agent_session_note_damage(session, work);
@@ -383,7 +383,7 @@ static void schedule(struct agent_session *session, const struct agent_work *wor
     session->due_ns = session->due_ns > now_ns ? session->due_ns : now_ns + wait_ns;
 }
 
-/* Every channel's turn. */
+/* Serves all channels in turn. */
 static enum step_result step_channels(struct agent_session *session, const struct agent_work *work, struct look *look,
                                       bool *is_waiting)
 {
@@ -394,7 +394,7 @@ static enum step_result step_channels(struct agent_session *session, const struc
         bool is_drained = false;
         enum step_result one = step_channel(session, work, look, (enum channel)i, &is_drained);
         session->is_drained &= is_drained;
-        /* Of a channel that is still written to, the rest can wait for company. */
+        /* While a channel is being written, wait until there are enough lines for a window. */
         bool is_full = work->window->window.raw_bytes >= FULL_WINDOW_BYTES;
         if (one == STEP_MORE && session->is_live && !is_full && !work->is_once &&
             !session->state.channels[i].has_shutdown) {
@@ -406,7 +406,7 @@ static enum step_result step_channels(struct agent_session *session, const struc
         if (one != STEP_IDLE && one != STEP_MORE)
             break;
         if (one == STEP_MORE && work->shipper->not_before_ns > clock_mono_ns())
-            break; /* the bandwidth is used up */
+            break; /* the bandwidth limit is reached */
     }
     return result;
 }
@@ -423,7 +423,7 @@ enum step_result agent_session_step(struct agent_session *session, const struct 
     if (status) {
         session->is_drained = false;
         if (status != GPUFL_E_NOT_FOUND)
-            tell_once(session, GPUFL_LOG_WARNING, problem.text);
+            log_once(session, GPUFL_LOG_WARNING, problem.text);
         schedule(session, work, false);
         return status == GPUFL_E_NOT_FOUND ? STEP_GONE : STEP_IDLE;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session directory on its way to the server: looked at again and again, one window per channel and turn, so that
- * many sessions share the connection fairly. One thread. */
+/* Uploads one session directory: checked repeatedly, one window per channel at a time, so that many sessions share the
+ * connection fairly. Single-threaded. */
 #ifndef GPUFL_AGENT_AGENT_SESSION_H
 #define GPUFL_AGENT_AGENT_SESSION_H
 
 #include "agent/shipper.h"
 
-/* What all sessions share; borrowed. */
+/* Shared by all sessions; borrowed. */
 struct agent_work {
     struct shipper *shipper;
     const struct state_dir *state_dir;
@@ -17,9 +17,9 @@ struct agent_work {
     bool is_once;
 };
 
-/* What is not deleted because it is not proven to be the session's own, as long as nothing changes. */
+/* Files that are not deleted, because they may not belong to the session; valid while nothing changes. */
 struct kept_files {
-    uint64_t bytes, foreign_bytes; /* of all files of the session then; of those that are no recording at all */
+    uint64_t bytes, foreign_bytes; /* of all files of the session; of those that are not recordings */
     int64_t changed_wall_ns;
 };
 
@@ -28,51 +28,51 @@ struct agent_session {
     struct sender sender;
     bool is_identified;
     bool is_duplicate; /* another directory has the same session */
-    bool is_settled;   /* a duplicate of one that was sent and deleted: nobody asked for this one to go too */
-    bool has_damage;   /* a file could not be read whole */
+    bool is_settled;   /* the other directory was sent and deleted, but this one must stay */
+    bool has_damage;   /* a file could not be read completely */
     struct session_state state;
     struct channel_stream streams[CHANNEL_COUNT];
-    bool is_repeating[CHANNEL_COUNT]; /* the pending window may be with the server already */
-    enum session_lock_state lock;     /* its writer's, at the last look */
-    bool is_live;                     /* its program may still write: the lock was held, or not to be seen */
-    bool is_dirty;                    /* something changed since */
+    bool is_repeating[CHANNEL_COUNT]; /* the server may already have the pending window */
+    enum session_lock_state lock;     /* of the writer, at the last check */
+    bool is_live;                     /* the program may still write: the lock is held or its state is unknown */
+    bool is_dirty;                    /* something changed since the last check */
     bool is_unsaved;
-    bool is_unread;          /* the last look at it failed */
-    bool is_drained;         /* nothing was left to send at the last look */
-    bool is_watched;         /* changes are told; else it is looked at from time to time */
-    int64_t due_ns;          /* mono; when it is looked at without a change */
-    int64_t looked_ns;       /* mono; the last look */
-    int64_t lock_gone_ns;    /* mono; when it was first seen without a writer; 0: it may have one */
-    int64_t changed_wall_ns; /* the newest file's */
+    bool is_unread;          /* the last check failed */
+    bool is_drained;         /* nothing was left to send at the last check */
+    bool is_watched;         /* inotify reports changes; otherwise the session is polled */
+    int64_t due_ns;          /* mono; next check if nothing changes */
+    int64_t looked_ns;       /* mono; last check */
+    int64_t lock_gone_ns;    /* mono; when the writer's lock was first seen released; 0: it may be held */
+    int64_t changed_wall_ns; /* modification time of the newest file */
     uint64_t bytes, backlog_bytes;
     struct kept_files kept;
-    char said[256]; /* the last trouble told */
+    char reported[256]; /* the last logged problem */
 };
 
 enum step_result {
     STEP_IDLE,    /* nothing more for now */
-    STEP_MORE,    /* something was sent, and there is more */
-    STEP_RETRY,   /* the server does not take anything now */
-    STEP_REFUSED, /* nor will it soon */
+    STEP_MORE,    /* something was sent, and more is waiting */
+    STEP_RETRY,   /* the server accepts nothing at the moment */
+    STEP_REFUSED, /* the server refuses us; try again much later */
     STEP_STOPPED,
-    STEP_GONE /* the directory is not there any more */
+    STEP_GONE /* the directory no longer exists */
 };
 
 /* dir must be shorter than 512 bytes. */
 void agent_session_init(struct agent_session *session, const char *dir);
-/* Finds out which session it is and what the server has of it. GPUFL_E_BUSY: not known yet. */
+/* Determines the session's identity and what the server has of it. GPUFL_E_BUSY: not known yet. */
 NODISCARD gpufl_status agent_session_identify(struct agent_session *session, const struct agent_work *work,
                                               struct problem *problem);
-/* Is the session still in its directory, as far as one can tell? */
+/* Whether the directory still contains the session, as far as can be determined. */
 bool agent_session_is_there(const struct agent_session *session);
-/* Goes on where `other` was: the same session, which moved. */
+/* Continues where `other` stopped: the same session, which has moved. */
 void agent_session_take_over(struct agent_session *session, const struct agent_session *other);
 enum step_result agent_session_step(struct agent_session *session, const struct agent_work *work);
-/* How much the files are, and when the newest of them changed (0: there is none). */
+/* The size of the files and the modification time of the newest (0: no files). */
 void agent_session_measure(const struct session_files *files, uint64_t *bytes, int64_t *changed_wall_ns);
-/* A file holds something else than records of the session that can be read: nothing of it is deleted as sent. */
+/* A file contains data that is not a readable record of the session, so nothing of the session is deleted as sent. */
 void agent_session_note_damage(struct agent_session *session, const struct agent_work *work);
-/* Puts on the disk what the server acknowledged since the last time. */
+/* Saves what the server acknowledged since the last call. */
 void agent_session_save(struct agent_session *session, const struct agent_work *work);
 
 #endif

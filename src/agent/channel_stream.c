@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Small enough for one body in memory and a server that stores it as one piece; a single longer line goes alone. */
+/* A body must fit in memory, and the server must be able to store it as one piece; a longer line is sent alone. */
 enum { RAW_BYTES_MAX = 16 << 20, BODY_BYTES_MAX = 8 << 20, MARK_BYTES = 256 };
 
 gpufl_status stream_window_open(struct stream_window *window)
@@ -44,7 +44,7 @@ static bool is_ours(const struct stream_source *source, const struct channel_str
            (file->kind == SESSION_FILE_FLAT && source->is_settled);
 }
 
-/* The next file of the channel from `index` on; log_count: none. */
+/* The next file of the channel from `index` on; log_count: there is none. */
 static size_t next_file(const struct stream_source *source, const struct channel_stream *stream, size_t index)
 {
     while (index < source->files->log_count && !is_ours(source, stream, index))
@@ -58,7 +58,7 @@ struct stream_file {
     int fd;
     enum line_coding coding;
     struct stat info;
-    bool is_final; /* nothing will be appended */
+    bool is_final; /* nothing more will be appended */
 };
 
 static bool file_open(struct stream_file *file, const struct stream_source *source, size_t index)
@@ -75,7 +75,7 @@ static bool file_open(struct stream_file *file, const struct stream_source *sour
     return file->fd >= 0;
 }
 
-/* The number of the file's first line; 0: it has none that says. */
+/* The number of the file's first line; 0: no line has one. */
 static uint64_t first_number(const struct stream_source *source, size_t index)
 {
     struct stream_file file;
@@ -115,7 +115,7 @@ static bool has_inode(const struct stream_source *source, size_t index, const st
            (uint64_t)info.st_size >= place->offset;
 }
 
-/* The file to read on in. *place: in it; not known: its number comes from its lines. */
+/* Finds the file to continue in. *place: the position in it; if unknown, line numbers are read from the lines. */
 static size_t find_start(const struct channel_stream *stream, const struct stream_source *source, uint64_t next,
                          struct stream_place *place)
 {
@@ -139,20 +139,20 @@ static size_t find_start(const struct channel_stream *stream, const struct strea
     return found;
 }
 
-/* State of one walk over a file's lines. */
+/* State while walking over a file's lines. */
 struct walk {
     struct channel_stream *stream;
     const struct channel_state *state;
     struct stream_window *window;
     struct stream_file file;
     struct line_source lines;
-    uint64_t begin_offset; /* of what lines reads */
-    uint64_t next;         /* number of the first line that is wanted */
-    uint64_t last;         /* of the last one that is wanted */
-    uint64_t expected;     /* number of the line to come; 0: not known */
-    bool is_fresh;         /* nothing here was read before: what is numbered below next is out of order */
+    uint64_t begin_offset; /* of the buffer that lines reads */
+    uint64_t next;         /* number of the first requested line */
+    uint64_t last;         /* number of the last requested line */
+    uint64_t expected;     /* number of the next line; 0: not known */
+    bool is_fresh;         /* nothing of the file was read before: numbers below next are out of order */
     bool is_at_begin;      /* of the file */
-    bool is_after_damage;  /* the line before was damaged */
+    bool is_after_damage;  /* the previous line was damaged */
     bool is_file_damaged;
 };
 
@@ -221,7 +221,7 @@ static enum walk_result take_line(struct walk *walk, const char *text, size_t si
         walk->expected = has_number && walk->is_fresh ? expected : walk->expected;
         return WALK_ON;
     }
-    /* Between listing and opening the file before this one may have been rotated: look again before believing it. */
+    /* The preceding file may have been rotated between listing and opening: list again before reporting a gap. */
     if (is_at_begin && number > walk->next && walk->stream->gap_number != number) {
         walk->stream->gap_number = number;
         return WALK_AGAIN;
@@ -237,7 +237,7 @@ static enum walk_result take_line(struct walk *walk, const char *text, size_t si
         return result;
     window->missing_lines += number - walk->next;
     walk->next = number + 1;
-    /* Whoever noted the end of a killed program closed its torn line first, which is no damage. */
+    /* Whoever recorded the end of a killed program terminated its torn line first, which is not damage. */
     if (is_good && walk->is_after_damage && window->line.is_synthetic)
         window->left_out_lines--;
     walk->is_after_damage = !is_good;
@@ -248,8 +248,8 @@ static enum walk_result take_line(struct walk *walk, const char *text, size_t si
     return WALK_ON;
 }
 
-/* The lines ended early because the decoder did not understand the file. Reading failed where bytes of the file were
- * wanted and are still to come, and there was no memory where the line in hand fills its buffer: both may pass. */
+/* Tells a damaged file from temporary trouble. If reading failed while more bytes of the file are expected, or if there
+ * was no memory for the current line, the next attempt may succeed. */
 static bool is_decoder_failure(const struct walk *walk)
 {
     const struct line_source *lines = &walk->lines;
@@ -258,7 +258,7 @@ static bool is_decoder_failure(const struct walk *walk)
            (lines->input_end > 0 || is_read_to_its_end);
 }
 
-/* Reads the open file as far as the window reaches. */
+/* Reads the open file until the window ends. */
 static enum walk_result walk_lines(struct walk *walk)
 {
     for (;;) {
@@ -267,7 +267,7 @@ static enum walk_result walk_lines(struct walk *walk)
         enum line_result result = line_source_next(&walk->lines, &text, &size);
         if (result == LINE_NO_MORE)
             return WALK_ON;
-        /* Of a line in which reading failed, the beginning comes first, and is no line. */
+        /* When reading fails within a line, its beginning is returned first; ignore it. */
         if (result != LINE_WHOLE && walk->lines.has_failed && !is_decoder_failure(walk)) {
             note_reason(walk, walk->lines.reason);
             return WALK_UNREAD;
@@ -278,7 +278,7 @@ static enum walk_result walk_lines(struct walk *walk)
             return WALK_ON;
         }
         if (result == LINE_UNENDED && !walk->file.is_final)
-            return WALK_ON; /* the writer is in the middle of it, or was killed there */
+            return WALK_ON; /* the writer is writing it, or was killed while doing so */
         enum walk_result taken = take_line(walk, text, size, result == LINE_WHOLE);
         if (taken != WALK_ON)
             return taken;
@@ -299,7 +299,7 @@ static enum walk_result walk_file(struct walk *walk, const struct stream_place *
             return WALK_AGAIN;
         if (place->is_known &&
             (walk->file.info.st_ino != place->inode || mark_of(walk->file.fd, place->mark_size) != place->mark)) {
-            walk->stream->place.is_known = false; /* another file by now */
+            walk->stream->place.is_known = false; /* the file was replaced */
             return WALK_AGAIN;
         }
         size = (uint64_t)walk->file.info.st_size - walk->begin_offset;
@@ -331,7 +331,7 @@ static enum stream_result finish_window(struct channel_stream *stream, const str
                                         bool is_reached)
 {
     if (!window->window.lines && state->pending.is_set && is_reached) {
-        /* The lines of the window that was on its way are not there any more. */
+        /* The lines of the pending window are gone. */
         window->missing_lines = state->pending.last + 1 - state->next_line;
         window->next = state->pending.last + 1;
         return STREAM_PASSED;
@@ -344,7 +344,7 @@ static enum stream_result finish_window(struct channel_stream *stream, const str
     }
     window->window.crc32 = body_crc32(window->window.body.data, window->window.body.size);
     if (state->pending.is_set) {
-        /* Its name stays, even if a line of it cannot be read any more. */
+        /* The window keeps its id, even if one of its lines can no longer be read. */
         window->first = state->pending.first;
         window->last = state->pending.last;
         window->next = window->last + 1 > window->next ? window->last + 1 : window->next;
@@ -365,11 +365,11 @@ static enum stream_result read_lines(struct channel_stream *stream, const struct
                         .last = state->pending.is_set ? state->pending.last : UINT64_MAX};
     window->place = stream->place;
     size_t i = find_start(stream, source, state->next_line, &place);
-    bool is_reached = false; /* the end of the window */
+    bool is_reached = false; /* the end of the window was reached */
     for (; i < count; i = next_file(source, stream, i + 1)) {
         if (!file_open(&walk.file, source, i)) {
             if (errno == ENOENT)
-                return STREAM_AGAIN; /* sealed or deleted meanwhile */
+                return STREAM_AGAIN; /* sealed or deleted since it was listed */
             note_reason(&walk, session_file_error(errno));
             return STREAM_FAILED;
         }
@@ -382,7 +382,7 @@ static enum stream_result read_lines(struct channel_stream *stream, const struct
         }
         if (result == WALK_AGAIN && !window->window.lines)
             return STREAM_AGAIN;
-        /* A window that is on its way has to be the same one again. */
+        /* A pending window must be sent again unchanged. */
         if (result == WALK_UNREAD && (!window->window.lines || state->pending.is_set))
             return STREAM_FAILED;
         if (walk.is_file_damaged && !window->window.lines && next_file(source, stream, i + 1) == count)

@@ -105,9 +105,9 @@ gpufl_status discovery_check_root(const char *root, struct problem *problem)
         return GPUFL_OK;
     }
     if (errno == ENOENT)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s is not there yet", root);
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s does not exist yet", root);
     if (errno == ENOTDIR)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s is no directory", root);
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "root %.300s is not a directory", root);
     return problem_set(problem, GPUFL_E_IO, "root %.300s: %s", root, strerror(errno));
 }
 

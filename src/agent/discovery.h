@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds session directories below the roots, and hears of changes in them by inotify; where that is not to be had, the
- * caller looks from time to time. Symbolic links below a root are not followed. One thread. */
+/* Finds session directories below the roots and watches them with inotify; without inotify the caller polls. Symbolic
+ * links below a root are not followed. Single-threaded. */
 #ifndef GPUFL_AGENT_DISCOVERY_H
 #define GPUFL_AGENT_DISCOVERY_H
 
@@ -12,11 +12,12 @@
 enum { DISCOVERY_DEPTH_MAX = 6 };
 
 struct discovery {
-    int fd;          /* owned; -1: no inotify */
-    int32_t *owners; /* owned; by watch: the session's slot, OWNER_ROOTS for a directory above sessions, OWNER_NONE */
+    int fd; /* owned; -1: no inotify */
+    /* owned; by watch: the session's slot, OWNER_ROOTS for a directory above sessions, or OWNER_NONE */
+    int32_t *owners;
     size_t owner_count;
-    bool is_changed;    /* directories above sessions */
-    bool is_incomplete; /* a scan could not look everywhere, and whoever scans says so */
+    bool is_changed;    /* a directory above sessions changed */
+    bool is_incomplete; /* the last scan could not read every directory; the caller reports it */
 };
 
 void discovery_open(struct discovery *discovery);
@@ -27,9 +28,9 @@ NODISCARD gpufl_status discovery_check_root(const char *root, struct problem *pr
 /* Calls on_session for every session directory below the root, or for the root itself. */
 void discovery_scan(struct discovery *discovery, const char *root, void (*on_session)(void *user, const char *dir),
                     void *user);
-/* Changes in the directory are told under `slot` from now on; false: they cannot be. */
+/* Reports changes in the directory under `slot` from now on; false: it cannot be watched. */
 bool discovery_watch(struct discovery *discovery, const char *dir, int32_t slot);
-/* Takes in what happened; on_change for each session concerned (slot -1: any of them). */
+/* Reads pending events; calls on_change for each affected session (slot -1: any session). */
 void discovery_listen(struct discovery *discovery, void (*on_change)(void *user, int32_t slot), void *user);
 
 #endif

@@ -15,7 +15,7 @@ struct proving {
     const struct session_state *state;
     struct batch_view view;
     bool is_named;  /* a record names the session */
-    bool is_broken; /* the line before is no record, which only a note of the program's end excuses */
+    bool is_broken; /* the previous line is not a record; only a recorded end of the program makes this acceptable */
     bool is_foreign;
 };
 
@@ -45,12 +45,12 @@ static void prove_line(struct proving *proving, const char *text, size_t size)
     bool was_broken = proving->is_broken;
     gpufl_status status = log_line_decode(&line, &proving->view, &document, text, size, reason);
     proving->is_broken = status != GPUFL_OK;
-    proving->is_foreign |= status == GPUFL_E_NO_MEMORY; /* what it is nobody knows */
+    proving->is_foreign |= status == GPUFL_E_NO_MEMORY; /* out of memory: it could be anything */
     if (!proving->is_broken) {
         enum line_session whose = log_line_session(&line, proving->state->session_id);
         bool is_end = line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false);
         proving->is_named |= whose == LINE_SESSION_SAME;
-        /* Whoever noted the end of a killed program closed its torn line first. */
+        /* Whoever recorded the end of a killed program terminated its torn line first. */
         proving->is_foreign |= whose == LINE_SESSION_OTHER || (was_broken && !is_end);
         if (whose != LINE_SESSION_OTHER)
             count_record(proving, &line);

@@ -29,7 +29,7 @@ bool published_window_is_next(const struct channel_stream *stream, const struct 
     return false;
 }
 
-/* The file with the lowest number that the server does not have; *number: its. log_count: none. */
+/* The file with the lowest number that the server does not have, and its *number. log_count: there is none. */
 static size_t find_file(const struct channel_stream *stream, const struct stream_source *source, uint64_t next,
                         uint64_t *number)
 {
@@ -48,12 +48,12 @@ static size_t find_file(const struct channel_stream *stream, const struct stream
 
 static enum stream_result refuse(struct stream_window *window, const struct session_file *file, const char *why)
 {
-    snprintf(window->reason, sizeof window->reason, "%.90s: %.130s; it is not sent", file->name, why);
+    snprintf(window->reason, sizeof window->reason, "%.90s: %.130s; not sent", file->name, why);
     window->left_out_windows++;
     return STREAM_PASSED;
 }
 
-/* It may be readable later. */
+/* The file may become readable later. */
 static enum stream_result fail(struct stream_window *window, const struct session_file *file, const char *why)
 {
     snprintf(window->reason, sizeof window->reason, "%.100s: %.140s", file->name, why);
@@ -65,7 +65,7 @@ static enum stream_result read_payload(struct stream_window *window, const struc
     struct bytes *body = &window->window.body;
     struct stat info;
     if (fstat(fd, &info) || (uint64_t)info.st_size > window_limits_of_server.gzip_bytes_max)
-        return refuse(window, file, "it is larger than a server takes");
+        return refuse(window, file, "it exceeds the server's size limit");
     if (!bytes_reserve(body, (size_t)info.st_size + 1))
         return fail(window, file, "no memory for a window");
     ssize_t got;
@@ -77,7 +77,7 @@ static enum stream_result read_payload(struct stream_window *window, const struc
     return STREAM_WINDOW;
 }
 
-/* Unpublished lines become a body of our own, as one window under the number that they would have got. */
+/* Unpublished lines become one window in our format, with the number that they would have got. */
 static enum stream_result read_unpublished(struct stream_window *window, const struct session_file *file, int fd)
 {
     struct line_source lines;
@@ -111,7 +111,7 @@ static enum stream_result read_unpublished(struct stream_window *window, const s
     if (!is_read)
         return STREAM_FAILED;
     if (!is_good)
-        return refuse(window, file, "it is larger than a server takes");
+        return refuse(window, file, "it exceeds the server's size limit");
     if (!window->window.lines)
         return STREAM_PASSED;
     if (!body_coder_end(&window->coders[window->coding], &window->window.body))
@@ -131,13 +131,13 @@ enum stream_result published_window_read(const struct channel_stream *stream, co
     const struct session_file *file = &source->files->items[index];
     bool is_payload = file->kind == SESSION_FILE_WINDOW;
     if (!is_payload && !source->is_settled)
-        return STREAM_NOTHING; /* its program publishes it when it is ready */
+        return STREAM_NOTHING; /* the program publishes it when it is complete */
     int fd = session_file_open(source->files->dir_fd, file->name);
     if (fd < 0 && errno == ENOENT)
         return STREAM_AGAIN;
     window->first = window->last = number;
     window->next = number + 1;
-    window->left_out_windows = number - state->next_window; /* nobody published them */
+    window->left_out_windows = number - state->next_window; /* windows that were never published */
     struct problem problem = {""};
     enum stream_result result;
     if (fd < 0)

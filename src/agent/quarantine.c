@@ -89,7 +89,8 @@ static uint64_t file_bytes(int dir_fd, const char *name)
     return fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) || !S_ISREG(info.st_mode) ? 0 : (uint64_t)info.st_size;
 }
 
-/* Whether the file is a note of ours, beside the body that it names: "<name>.json" and "<name>.gz" or "<name>.zst". */
+/* Whether the file is our note, with the body that it names beside it: "<name>.json" and "<name>.gz" or
+ * "<name>.zst". */
 static bool window_read(struct held_window *window, int dir_fd, const char *name)
 {
     size_t size = strlen(name), stem = size > 5 ? size - 5 : 0;
@@ -116,7 +117,7 @@ static bool window_read(struct held_window *window, int dir_fd, const char *name
 struct held_windows {
     struct held_window *items; /* owned */
     size_t count, capacity;
-    int dir_fd; /* owned; -1: there is no quarantine */
+    int dir_fd; /* owned; -1: there is no quarantine directory */
 };
 
 static void windows_add(struct held_windows *windows, const struct held_window *window)
@@ -125,7 +126,7 @@ static void windows_add(struct held_windows *windows, const struct held_window *
         size_t capacity = windows->capacity ? windows->capacity * 2 : 16;
         struct held_window *grown = realloc(windows->items, capacity * sizeof *grown);
         if (!grown)
-            return; /* it is counted the next time */
+            return; /* counted in the next run */
         windows->items = grown;
         windows->capacity = capacity;
     }
@@ -183,7 +184,7 @@ void quarantine_make_room(const char *dir, uint64_t wanted, struct quarantine_dr
         qsort(windows.items, windows.count, sizeof *windows.items, compare_age);
     for (size_t i = 0; i < windows.count && drop->bytes < wanted; i++) {
         const struct held_window *window = &windows.items[i];
-        /* The body first: a note without one still says what was there. */
+        /* Delete the body first: the note alone still documents what was there. */
         if ((unlinkat(windows.dir_fd, window->body, 0) && errno != ENOENT) || unlinkat(windows.dir_fd, window->note, 0))
             continue;
         drop->windows++;

@@ -19,7 +19,7 @@
 
 static const int64_t day_ns = (int64_t)86400 * 1000000000;
 
-/* Removes the file; its size, 0 when it stays. */
+/* Removes the file. Returns its size, or 0 if it stays. */
 static uint64_t remove_file(int dir_fd, const char *name)
 {
     struct stat info;
@@ -28,7 +28,7 @@ static uint64_t remove_file(int dir_fd, const char *name)
     return (uint64_t)info.st_size;
 }
 
-/* Our own small files, and GPUFlight's. */
+/* Removes our small files and GPUFlight's. */
 static void remove_notes(int dir_fd)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static void remove_notes(int dir_fd)
     closedir(dir);
 }
 
-/* The files are those of the last look, on which the decision to delete rests. */
+/* Whether the files are still those on which the decision to delete was made. */
 static bool is_unchanged(const struct agent_session *session, const struct session_files *files)
 {
     uint64_t bytes;
@@ -55,13 +55,13 @@ static bool is_unchanged(const struct agent_session *session, const struct sessi
     return bytes == session->bytes && changed_wall_ns == session->changed_wall_ns;
 }
 
-/* What deletion of a whole session is for, and what it did. */
+/* Why a whole session is deleted, and the result. */
 struct removal {
     bool is_unsent_too;
     uint64_t bytes;              /* deleted */
-    uint64_t unsent, unnumbered; /* lines in them that the server does not have; that have no number */
+    uint64_t unsent, unnumbered; /* lines that the server does not have; lines without a number */
     uint64_t foreign_bytes;
-    bool is_gone; /* with its directory */
+    bool is_gone; /* including its directory */
 };
 
 static bool has_recording(const struct file_proof *proofs, size_t count)
@@ -72,7 +72,7 @@ static bool has_recording(const struct file_proof *proofs, size_t count)
     return false;
 }
 
-/* Whether the file may go. Empty ones go with a recording. */
+/* Whether the file may be deleted. Empty files are deleted with a recording. */
 static bool is_removable(const struct removal *removal, const struct file_proof *proof)
 {
     return !proof->bytes || (proof->is_recording && (removal->is_unsent_too || !proof->unsent));
@@ -82,12 +82,12 @@ static void tell_kept(const struct agent_session *session, const char *name, con
 {
     if (!session->kept.bytes)
         log_message(GPUFL_LOG_WARNING, "%s/%s: kept: %s", session->dir, name,
-                    !proof->records        ? "it is no recording of this session"
+                    !proof->records        ? "it is not a recording of this session"
                     : !proof->is_recording ? "not every line of it is a record of this session"
                                            : "the server does not have every line of it");
 }
 
-/* Removes what is proven to be the session's. Whatever else somebody put there stays, and its directory with it. */
+/* Removes files that are proven to belong to the session. Any other file stays, and so does the directory. */
 static void remove_files(const struct agent_session *session, const struct session_files *files,
                          const struct file_proof *proofs, struct removal *removal)
 {
@@ -112,15 +112,15 @@ static void remove_files(const struct agent_session *session, const struct sessi
     unlinkat(files->dir_fd, ".tmp", AT_REMOVEDIR);
 }
 
-/* The session's lock, so that nobody appends while it is deleted. False: somebody has it. *fd is -1 where the file system
- * has no locks, and the last look had other reasons to believe that nobody writes. */
+/* Takes the session's lock, so that nobody appends while it is deleted. False: another process holds it. *fd is -1
+ * where the file system has no locks; there the last check found other evidence that nobody writes. */
 static bool take_lock(const struct session_files *files, int *fd)
 {
     *fd = session_lock_open(files->dir_fd);
     return *fd >= 0 || errno == ENOLCK || errno == ENOTSUP;
 }
 
-/* One for each log file; owned. NULL: no memory. */
+/* One proof per log file; owned. NULL: no memory. */
 static struct file_proof *prove_files(const struct agent_session *session, const struct session_files *files)
 {
     struct file_proof *proofs = calloc(files->log_count + 1, sizeof *proofs);
@@ -129,7 +129,7 @@ static struct file_proof *prove_files(const struct agent_session *session, const
     return proofs;
 }
 
-/* What is left is not tried again until it changes. */
+/* Remaining files are not checked again until they change. */
 static void note_kept(struct agent_session *session, const struct removal *removal)
 {
     struct session_files files;
@@ -140,7 +140,7 @@ static void note_kept(struct agent_session *session, const struct removal *remov
     session_files_free(&files);
 }
 
-/* With the session's lock: whether the files are still those that were proven. */
+/* With the session's lock held: whether the files are still those that were proven. */
 static bool is_still_proven(const struct agent_session *session, const struct session_files *proven)
 {
     struct session_files files;
@@ -151,7 +151,8 @@ static bool is_still_proven(const struct agent_session *session, const struct se
     return is_same;
 }
 
-/* Nothing is removed where somebody has the session or wrote to it since the last look; it is looked at again. */
+/* Nothing is removed if another process holds the session's lock or has written since the last check; it is checked
+ * again later. */
 static void remove_session(struct agent_session *session, struct removal *removal)
 {
     struct session_files files;
@@ -159,7 +160,7 @@ static void remove_session(struct agent_session *session, struct removal *remova
     if (session_files_list(&files, session->dir, NULL))
         return;
     struct file_proof *proofs = prove_files(session, &files);
-    /* To take the lock makes a file, which does not belong into somebody else's directory. */
+    /* Taking the lock creates a file, which must not appear in a directory that is not ours. */
     bool is_ours = proofs && has_recording(proofs, files.log_count);
     bool is_free = proofs && (!is_ours || take_lock(&files, &lock_fd)) && is_still_proven(session, &files);
     if (is_free)
@@ -174,7 +175,7 @@ static void remove_session(struct agent_session *session, struct removal *remova
         note_kept(session, removal);
 }
 
-/* What is there was looked at before, and may not be deleted. */
+/* The files were checked before and must not be deleted. */
 static bool is_kept(const struct agent_session *session)
 {
     return session->kept.bytes && session->kept.bytes == session->bytes &&
@@ -199,13 +200,13 @@ static bool is_finished(const struct agent_session *session)
            !session->is_dirty && session->bytes;
 }
 
-/* Everything of the session is safely elsewhere. */
+/* Everything of the session is on the server. */
 static bool is_sent(const struct agent_session *session)
 {
     return is_finished(session) && session->state.is_acknowledged;
 }
 
-/* Copies of it in other directories were left alone, and are so for ever. */
+/* Copies of the session in other directories were ignored, and stay ignored. */
 static void settle_duplicates(struct agent_session **sessions, size_t count, const struct agent_session *sent)
 {
     for (size_t i = 0; i < count; i++)
@@ -222,15 +223,15 @@ static uint64_t delete_sent(const struct agent_work *work, struct agent_session 
     if (!removal.bytes)
         return 0;
     counter_add(&work->counters->bytes_deleted, removal.bytes);
-    log_message(GPUFL_LOG_INFO, "%s: deleted, the server has it", session->dir);
+    log_message(GPUFL_LOG_INFO, "%s: deleted because the server has it", session->dir);
     settle_duplicates(sessions, count, session);
     if (removal.is_gone)
         forget(work, &sessions[at]);
     return removal.bytes;
 }
 
-/* Sealed segments of a session that is still written to, oldest first, until `wanted` bytes are free. Only what the
- * server has, or everything. */
+/* Deletes sealed segments of a session that is still being written, oldest first, until `wanted` bytes are free: only
+ * those that the server has, or all. */
 static uint64_t delete_segments(const struct agent_work *work, struct agent_session *session, bool is_unsent_too,
                                 uint64_t wanted)
 {
@@ -262,7 +263,7 @@ static uint64_t delete_segments(const struct agent_work *work, struct agent_sess
         } else if (bytes) {
             counter_add(&work->counters->bytes_dropped, bytes);
             counter_add(&work->counters->lines_dropped, proof.unsent);
-            log_message(GPUFL_LOG_ERROR, "%s/%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent",
+            log_message(GPUFL_LOG_ERROR, "%s/%s: deleted with %" PRIu64 " unsent lines: the disk budget is exceeded",
                         session->dir, file->name, proof.unsent);
         }
     }
@@ -271,7 +272,7 @@ static uint64_t delete_segments(const struct agent_work *work, struct agent_sess
     return freed;
 }
 
-/* A session of which the server does not have everything. */
+/* Deletes a session that is not completely uploaded. */
 static uint64_t drop_session(const struct agent_work *work, struct agent_session **slot)
 {
     struct agent_session *session = *slot;
@@ -281,7 +282,7 @@ static uint64_t drop_session(const struct agent_work *work, struct agent_session
     remove_session(session, &removal);
     if (!removal.bytes)
         return 0;
-    /* Of a session that is sent to its end, lines without numbers were sent, too. */
+    /* In a session that was sent to its end, lines without numbers were sent, too. */
     uint64_t lines = is_finished_one ? removal.unsent : removal.unsent + removal.unnumbered;
     counter_add(&work->counters->lines_dropped, lines + refused);
     counter_add(&work->counters->bytes_dropped, removal.bytes);
@@ -290,17 +291,17 @@ static uint64_t drop_session(const struct agent_work *work, struct agent_session
     if (refused)
         log_message(GPUFL_LOG_ERROR,
                     "%s: deleted with %" PRIu64 " lines that the server refused and %" PRIu64
-                    " unsent lines: the disk budget is spent",
+                    " unsent lines: the disk budget is exceeded",
                     session->dir, refused, lines);
     else
-        log_message(GPUFL_LOG_ERROR, "%s: deleted with %" PRIu64 " unsent lines: the disk budget is spent",
+        log_message(GPUFL_LOG_ERROR, "%s: deleted with %" PRIu64 " unsent lines: the disk budget is exceeded",
                     session->dir, lines);
     if (removal.is_gone)
         forget(work, slot);
     return removal.bytes;
 }
 
-/* In the order in which they go: what the server has; what it refused; what it may still take. */
+/* In the order of deletion: what the server has, what it refused, what it may still accept. */
 enum victim { VICTIM_SENT, VICTIM_SEGMENTS, VICTIM_REFUSED, VICTIM_UNSENT, VICTIM_UNSENT_SEGMENTS, VICTIM_COUNT };
 
 static bool is_victim(const struct agent_session *session, enum victim victim)
@@ -318,7 +319,7 @@ static bool is_victim(const struct agent_session *session, enum victim victim)
     }
 }
 
-/* The session that was written to the longest ago. */
+/* The session that was written to least recently. */
 static struct agent_session **find_oldest(struct agent_session **sessions, size_t count, enum victim victim,
                                           int64_t after_ns)
 {
@@ -344,14 +345,14 @@ static uint64_t delete_victim(const struct agent_work *work, struct agent_sessio
     }
 }
 
-/* The copies in quarantine go before the sessions that they come from. */
+/* Deletes quarantined copies before the sessions that they come from. */
 static uint64_t drop_copies(const struct agent_work *work, uint64_t wanted)
 {
     struct quarantine_drop drop;
     quarantine_make_room(work->quarantine_dir, wanted, &drop);
     if (drop.windows) {
         counter_add(&work->counters->bytes_dropped, drop.bytes);
-        log_message(GPUFL_LOG_ERROR, "%s: %" PRIu64 " refused windows deleted: the disk budget is spent",
+        log_message(GPUFL_LOG_ERROR, "%s: %" PRIu64 " refused windows deleted: the disk budget is exceeded",
                     work->quarantine_dir, drop.windows);
     }
     return drop.bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is deleted: what the server has, where asked for; and when the disk budget is spent, the oldest. What the server
- * refused and what it was not sent go last, and are counted. Only files that hold nothing but records of the session are
- * deleted. One thread. */
+/* Deletes uploaded sessions if configured, and the oldest sessions when the disk budget is exceeded. Data that the
+ * server refused or did not get is deleted last, and counted. Only files that hold nothing but records of the session
+ * are deleted. Single-threaded. */
 #ifndef GPUFL_AGENT_RETENTION_H
 #define GPUFL_AGENT_RETENTION_H
 
@@ -14,7 +14,7 @@ struct retention {
     uint64_t spool_bytes_max; /* 0: no limit */
 };
 
-/* sessions: NULL entries are passed over; that of a session that was deleted as a whole is freed and NULL then. */
+/* sessions: NULL entries are skipped; the entry of a session that is deleted completely is freed and set to NULL. */
 void retention_run(const struct retention *retention, const struct agent_work *work, struct agent_session **sessions,
                    size_t count);
 

@@ -130,7 +130,7 @@ gpufl_status session_state_load(const struct state_dir *dir, const char *session
     if (status)
         session_state_init(state, session_id);
     if (status == GPUFL_E_DAMAGED)
-        problem_set(problem, status, "%.300s/%s is damaged; the session is sent from its beginning", dir->path, name);
+        problem_set(problem, status, "%.300s/%s is damaged; sending the session from its beginning", dir->path, name);
     return status;
 }
 

@@ -60,11 +60,11 @@ const char *shipper_address(const struct shipper *shipper)
     return http_client_address(shipper->client);
 }
 
-static void tell_once(struct shipper *shipper, gpufl_log_level level)
+static void log_once(struct shipper *shipper, gpufl_log_level level)
 {
-    if (strcmp(shipper->said, shipper->problem.text) == 0)
+    if (strcmp(shipper->reported, shipper->problem.text) == 0)
         return;
-    memcpy(shipper->said, shipper->problem.text, sizeof shipper->said);
+    memcpy(shipper->reported, shipper->problem.text, sizeof shipper->reported);
     log_message(level, "%s", shipper->problem.text);
 }
 
@@ -104,9 +104,9 @@ static void pay(struct shipper *shipper, size_t bytes)
 
 static void explain(struct shipper *shipper, gpufl_status status, const char *what)
 {
-    char said[160];
-    http_answer_explain(shipper->client, &shipper->answer, said, sizeof said);
-    problem_set(&shipper->problem, status, "%.160s %s%s%s", shipper_address(shipper), what, *said ? ": " : "", said);
+    char text[160];
+    http_answer_explain(shipper->client, &shipper->answer, text, sizeof text);
+    problem_set(&shipper->problem, status, "%.160s %s%s%s", shipper_address(shipper), what, *text ? ": " : "", text);
 }
 
 static enum shipment postpone(struct shipper *shipper, const char *what)
@@ -118,7 +118,7 @@ static enum shipment postpone(struct shipper *shipper, const char *what)
     shipper->not_before_ns = clock_mono_ns() + wait_ms * 1000000;
     counter_add(&shipper->counters->requests_failed, 1);
     explain(shipper, GPUFL_E_IO, what);
-    tell_once(shipper, GPUFL_LOG_WARNING);
+    log_once(shipper, GPUFL_LOG_WARNING);
     return SHIPMENT_RETRY;
 }
 
@@ -130,25 +130,25 @@ static enum shipment refuse(struct shipper *shipper)
     if (is_key)
         snprintf(what, sizeof what,
                  http_client_has_key(shipper->client) ? "refused the API key (HTTP %d)"
-                                                      : "wants an API key (HTTP %d); set GPUFL_API_KEY",
+                                                      : "requires an API key (HTTP %d); set GPUFL_API_KEY",
                  status);
     else
         snprintf(what, sizeof what,
-                 status == 404 ? "does not know this protocol (HTTP %d): a wrong address or path, or an old server"
-                               : "sends us elsewhere (HTTP %d), which is not followed; give the final address",
+                 status == 404 ? "does not support this protocol (HTTP %d): wrong address or path, or an older server"
+                               : "redirects (HTTP %d), which is not followed; use the final address",
                  status);
     explain(shipper, is_key ? GPUFL_E_PERMISSION : GPUFL_E_IO, what);
-    tell_once(shipper, GPUFL_LOG_ERROR);
+    log_once(shipper, GPUFL_LOG_ERROR);
     atomic_store(&shipper->counters->is_refused, 1);
     counter_add(&shipper->counters->requests_failed, 1);
     shipper->failures++;
     shipper->not_before_ns = clock_mono_ns() + (int64_t)REFUSED_PAUSE_MS * 1000000;
     if (is_key && client_open(shipper, NULL) == GPUFL_OK)
-        shipper->has_asked = false; /* with the key that the file holds by now */
+        shipper->has_asked = false; /* with the current content of the key file */
     return SHIPMENT_REFUSED;
 }
 
-/* A page that some proxy puts in the server's place is no acknowledgement. */
+/* An answer that is not JSON comes from a proxy and acknowledges nothing. */
 static bool is_from_server(struct shipper *shipper)
 {
     struct json_document document;
@@ -170,11 +170,11 @@ static enum shipment judge(struct shipper *shipper)
     const int status = shipper->answer.status;
     char what[300];
     if (!status && shipper->options.server.is_cancelled && atomic_load(shipper->options.server.is_cancelled)) {
-        problem_set(&shipper->problem, GPUFL_E_NOT_RUNNING, "told to stop");
+        problem_set(&shipper->problem, GPUFL_E_NOT_RUNNING, "stopped");
         return SHIPMENT_STOPPED;
     }
     if (!status) {
-        snprintf(what, sizeof what, "gave no answer: %s; trying again", shipper->answer.reason);
+        snprintf(what, sizeof what, "did not answer: %s; trying again", shipper->answer.reason);
         return postpone(shipper, what);
     }
     if (status == 408 || status == 425 || status == 429 || status >= 500) {
@@ -183,19 +183,19 @@ static enum shipment judge(struct shipper *shipper)
     }
     if (status >= 200 && status < 300) {
         if (!is_from_server(shipper))
-            return postpone(shipper, "answered with something else than JSON; trying again");
+            return postpone(shipper, "answered, but not with JSON; trying again");
         shipper->failures = 0;
-        shipper->said[0] = '\0';
+        shipper->reported[0] = '\0';
         atomic_store(&shipper->counters->is_refused, 0);
         atomic_store(&shipper->counters->last_success_s, (uint64_t)(clock_wall_ns() / 1000000000));
         return SHIPMENT_TAKEN;
     }
     if (status == 401 || status == 403 || status == 404 || status < 400)
         return refuse(shipper);
-    snprintf(what, sizeof what, "refused it with HTTP %d%s", status,
+    snprintf(what, sizeof what, "refused the window with HTTP %d%s", status,
              status == 402   ? ", the plan's limit is reached"
-             : status == 409 ? ", it holds something else in its place, or closed the session"
-             : status == 413 ? ", too large"
+             : status == 409 ? ", the server has other data under this id, or the session is closed"
+             : status == 413 ? ", too large for the server"
                              : "");
     explain(shipper, GPUFL_E_IO, what);
     shipper->failures = 0;
@@ -230,8 +230,8 @@ enum shipment shipper_send(struct shipper *shipper, const struct sender *sender,
     headers_for_window(&headers, sender, &name);
     enum shipment shipment = post(shipper, "/events/stream", &headers, &window->window.body);
     if (shipment == SHIPMENT_POISON && shipper->answer.status == 415 && window->coding == BODY_ZSTD) {
-        shipper->coding = BODY_GZIP; /* nothing of it was taken, so it may change its coding */
-        return postpone(shipper, "does not take zstd; going on with gzip");
+        shipper->coding = BODY_GZIP; /* nothing was stored, so the coding may change */
+        return postpone(shipper, "does not accept zstd; using gzip");
     }
     if (shipment != SHIPMENT_TAKEN)
         return shipment;
@@ -240,7 +240,7 @@ enum shipment shipper_send(struct shipper *shipper, const struct sender *sender,
         answer_rejected_lines(shipper->client, &shipper->answer, reason, sizeof reason);
     if (rejected) {
         counter_add(&shipper->counters->lines_rejected, rejected);
-        log_message(GPUFL_LOG_WARNING, "session %s: the server did not keep %" PRIu64 " lines%s%s", sender->session_id,
+        log_message(GPUFL_LOG_WARNING, "session %s: the server rejected %" PRIu64 " lines%s%s", sender->session_id,
                     rejected, *reason ? ": " : "", reason);
     }
     counter_add(&shipper->counters->windows_sent, 1);
@@ -255,11 +255,11 @@ enum shipment shipper_complete(struct shipper *shipper, const struct sender *sen
     struct request_headers headers;
     headers_for_completion(&headers, sender);
     enum shipment shipment = post(shipper, "/events/session-complete", &headers, NULL);
-    /* A server that does not want to know finds out by itself. */
+    /* A server that refuses this request detects the session's end by itself. */
     bool is_unwanted = shipment == SHIPMENT_POISON || (shipment == SHIPMENT_REFUSED && shipper->answer.status == 404);
     if (is_unwanted) {
         shipper->not_before_ns = 0;
-        shipper->said[0] = '\0';
+        shipper->reported[0] = '\0';
     }
     return is_unwanted ? SHIPMENT_TAKEN : shipment;
 }

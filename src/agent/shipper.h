@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's way to the server: one connection, a bandwidth limit, and what each answer means. Never waits by itself:
- * it says when the next request may go. One thread. */
+/* The agent's connection to the server: one connection, a bandwidth limit, and the interpretation of each answer. Never
+ * waits: not_before_ns is the time of the next request. Single-threaded. */
 #ifndef GPUFL_AGENT_SHIPPER_H
 #define GPUFL_AGENT_SHIPPER_H
 
@@ -10,10 +10,10 @@
 
 enum shipment {
     SHIPMENT_TAKEN,
-    SHIPMENT_POISON,  /* this body, for good */
-    SHIPMENT_RETRY,   /* later; not_before_ns says when */
-    SHIPMENT_REFUSED, /* the key, or everything; tried again from time to time */
-    SHIPMENT_STOPPED  /* we were told to stop while it was on its way */
+    SHIPMENT_POISON,  /* this body is refused permanently */
+    SHIPMENT_RETRY,   /* try again at not_before_ns */
+    SHIPMENT_REFUSED, /* the key or every request is refused; tried again from time to time */
+    SHIPMENT_STOPPED  /* stopped during the request */
 };
 
 struct shipper_options {
@@ -28,16 +28,16 @@ struct shipper {
     char key[4096];
     struct http_answer answer;
     struct agent_counters *counters; /* borrowed */
-    enum body_coding coding;         /* that the server takes */
-    bool has_asked;                  /* which that is */
-    bool is_acknowledged;            /* the last window taken is durable at the server */
-    uint64_t rejected_lines;         /* of the last window taken */
-    unsigned failures;               /* in a row */
-    int64_t not_before_ns;           /* mono; of the next request */
-    double tokens;                   /* bytes that may go at once */
+    enum body_coding coding;         /* accepted by the server */
+    bool has_asked;                  /* coding was negotiated */
+    bool is_acknowledged;            /* the last accepted window is durable on the server */
+    uint64_t rejected_lines;         /* of the last accepted window */
+    unsigned failures;               /* consecutive */
+    int64_t not_before_ns;           /* mono; earliest time of the next request */
+    double tokens;                   /* bytes that may be sent immediately */
     int64_t tokens_ns;
-    struct problem problem; /* after anything but SHIPMENT_TAKEN */
-    char said[512];         /* the last trouble told in the log, so that it is told once */
+    struct problem problem; /* set unless SHIPMENT_TAKEN */
+    char reported[512];     /* the last logged problem, so that it is logged once */
 };
 
 /* GPUFL_E_INVALID: a bad address or key; GPUFL_E_IO: the key file cannot be read. */
@@ -46,7 +46,8 @@ NODISCARD gpufl_status shipper_open(struct shipper *shipper, const struct shippe
 void shipper_close(struct shipper *shipper);
 const char *shipper_address(const struct shipper *shipper);
 
-/* Asks once which encodings the server takes; without an answer gzip is used, and it is asked again later. */
+/* Asks once which encodings the server accepts. If the server does not answer, gzip is used and the question is
+ * repeated later. */
 void shipper_ask_version(struct shipper *shipper);
 enum shipment shipper_send(struct shipper *shipper, const struct sender *sender, enum channel channel,
                            const struct stream_window *window);

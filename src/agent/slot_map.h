@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to the slot of a session. Entries stay until the map is cleared, so whoever asks checks what is in the slot. One
- * thread. */
+/* Maps text to the slot of a session. Entries stay until the map is cleared, so callers must check what is in the slot.
+ * Single-threaded. */
 #ifndef GPUFL_AGENT_SLOT_MAP_H
 #define GPUFL_AGENT_SLOT_MAP_H
 

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "format/json.h"
 
-/* One request may take two minutes; beyond that the agent's thread is stuck. */
-static const int64_t beat_late_ns = (int64_t)180 * 1000000000;
-/* Something waits, and the server has not taken anything for so long. */
+/* A request may take two minutes; after three the agent's thread is considered stuck. */
+static const int64_t tick_late_ns = (int64_t)180 * 1000000000;
+/* With data waiting, the agent is unhealthy when the server accepted nothing for this time. */
 static const uint64_t progress_late_s = 300;
 
 static void render_metrics(void *user, const char *accept, struct endpoint_answer *answer)
@@ -17,16 +17,16 @@ static void render_metrics(void *user, const char *accept, struct endpoint_answe
     agent_counters_write(user, format, answer->body);
 }
 
-/* Healthy is who makes progress, not who is merely there. */
+/* The agent is healthy while it makes progress. */
 static const char *trouble_of(const struct agent_counters *counters)
 {
-    if (clock_mono_ns() - atomic_load(&counters->beat_mono_ns) > beat_late_ns)
-        return "the agent does not move";
+    if (clock_mono_ns() - atomic_load(&counters->tick_mono_ns) > tick_late_ns)
+        return "the agent's loop is stuck";
     if (atomic_load(&counters->is_refused))
-        return "the server refuses us";
+        return "the server refuses the agent's requests";
     uint64_t now_s = (uint64_t)(clock_wall_ns() / 1000000000), last_s = atomic_load(&counters->last_success_s);
     if (atomic_load(&counters->backlog_bytes) && now_s > last_s + progress_late_s)
-        return "data waits, and the server takes none";
+        return "data is waiting, and the server does not accept it";
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's /metrics and /healthz, on the endpoint's own thread; reads the counters only. */
+/* The agent's /metrics and /healthz pages, rendered on the endpoint's thread; reads only the counters. */
 #ifndef GPUFL_AGENT_STATUS_PAGES_H
 #define GPUFL_AGENT_STATUS_PAGES_H
 

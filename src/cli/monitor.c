@@ -177,7 +177,7 @@ static void beats(struct daemon *daemon)
             notify_send("READY=1");
         }
         if (now_ns >= beat_ns) {
-            monitor_beat(daemon->monitor);
+            monitor_tick(daemon->monitor);
             /* Beats that a slow driver made us miss are not made up for. */
             beat_ns += ((clock_mono_ns() - beat_ns) / interval_ns + 1) * interval_ns;
         }
@@ -210,7 +210,7 @@ static gpufl_status daemon_start(struct daemon *daemon, const struct arguments *
     if (status == GPUFL_OK)
         status = shipping_open(daemon, arguments, dir, name, problem);
     if (status == GPUFL_OK) {
-        monitor_beat(daemon->monitor); /* whoever can read the page finds values there */
+        monitor_tick(daemon->monitor); /* whoever can read the page finds values there */
         status = daemon->endpoint ? endpoint_run(daemon->endpoint, problem) : GPUFL_OK;
     }
     if (status != GPUFL_OK)

@@ -14,7 +14,7 @@ static const struct {
     {"libpod-", "podman"},
 };
 
-/* The parent directory of a bare id, where cgroups are not systemd's. */
+/* Parent directories of bare ids, where cgroups are not managed by systemd. */
 static const struct {
     const char *parent, *runtime;
 } parents[] = {{"docker", "docker"}, {"libpod_parent", "podman"}, {"crio", "cri-o"}};
@@ -67,7 +67,7 @@ static void container_take(struct cgroup_identity *identity, struct part part, c
             if (strlen(prefixes[i].prefix) == size + 1 && !memcmp(prefixes[i].prefix, start, size))
                 runtime = prefixes[i].runtime;
         if (!*runtime)
-            return; /* not a container: crio-conmon-ID.scope watches one */
+            return; /* crio-conmon-ID.scope is the container's monitor, not a container */
     } else if (prefix_size) {
         return;
     }
@@ -79,7 +79,7 @@ static void container_take(struct cgroup_identity *identity, struct part part, c
     snprintf(identity->runtime, sizeof identity->runtime, "%s", runtime);
 }
 
-/* "podUID" or "kubepods-burstable-podUID.slice", where systemd wants _ for the dashes of UID. */
+/* "podUID" or "kubepods-burstable-podUID.slice"; in slice names systemd replaces the dashes of UID by _. */
 static void pod_take(struct cgroup_identity *identity, struct part part)
 {
     part_drop_suffix(&part, ".slice");
@@ -106,7 +106,7 @@ static void pod_take(struct cgroup_identity *identity, struct part part)
     }
 }
 
-/* The innermost container counts: it is the one that the process runs in. */
+/* The innermost container wins: the process runs in it. */
 static void path_take(struct cgroup_identity *identity, const char *path, size_t size)
 {
     struct part parent = {"", 0};

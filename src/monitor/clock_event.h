@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of the reasons for lower clocks, and which vendor's GPUs can have them. */
+/* Names of the reasons for reduced clocks, and the vendors whose GPUs report them. */
 #ifndef GPUFL_MONITOR_CLOCK_EVENT_H
 #define GPUFL_MONITOR_CLOCK_EVENT_H
 

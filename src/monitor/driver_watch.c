@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { BLIND_BEATS_MAX = 3 };
+enum { BLIND_SAMPLES_MAX = 3 };
 
 static const int64_t pause_first_ns = 1000000000, pause_max_ns = 60000000000;
 
@@ -22,8 +22,8 @@ static void gone(struct watched_driver *driver, const struct problem *reason, in
     retry_plan(driver, now_ns);
 }
 
-/* Remembers who is there, after the vendor's driver was opened. A GPU that does not even tell its place keeps the
- * identity it had. */
+/* Remembers the vendor's GPUs after its driver was opened. A GPU that does not even report its PCI address keeps its
+ * previous identity. */
 static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor)
 {
     uint32_t count = gpu->device_count < GPU_DEVICES_MAX ? gpu->device_count : GPU_DEVICES_MAX;
@@ -41,13 +41,13 @@ static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu, enu
         known->info = *info;
         if (info->vendor != vendor)
             continue;
-        known->blind_beats = 0;
+        known->blind_samples = 0;
         gpu->devices[i].is_loss_told = known->is_lost;
     }
     watch->gpu_count = count;
     if (vendor == GPU_VENDOR_NVIDIA) {
         nvml_events_listen(gpu->nvml);
-        nvml_trim(gpu->nvml); /* the monitor is alone with it */
+        nvml_trim(gpu->nvml); /* no other code of this process uses NVML */
     }
     return is_same;
 }
@@ -73,8 +73,8 @@ static bool has_watched(const struct driver_watch *watch, enum gpu_vendor vendor
     return has_any;
 }
 
-enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
-                                   bool *has_other_gpus, int64_t now_ns)
+enum driver_news driver_watch_retry(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                    bool *has_other_gpus, int64_t now_ns)
 {
     struct watched_driver *driver = &watch->drivers[vendor];
     *has_other_gpus = false;
@@ -85,7 +85,7 @@ enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_teleme
     gpufl_status status = gpu_telemetry_reopen(gpu, vendor, &problem);
     if (status != GPUFL_OK) {
         gone(driver, &problem, now_ns);
-        /* Only when it worked before: a machine that never matched would restart for ever. */
+        /* Only if it worked before: with a permanent mismatch the process would restart forever. */
         watch->needs_restart =
             vendor == GPU_VENDOR_NVIDIA && status == GPUFL_E_UNSUPPORTED && has_watched(watch, vendor);
         return was_gone ? DRIVER_NO_NEWS : DRIVER_GONE;
@@ -96,7 +96,7 @@ enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_teleme
     return was_gone ? DRIVER_BACK : DRIVER_REOPENED;
 }
 
-/* Counts samples without an answer; true when none of the vendor's GPUs gave one for a while. */
+/* Counts consecutive samples without any answer. True when every GPU of the vendor has reached the limit. */
 static bool are_all_blind(struct driver_watch *watch, const struct gpu_telemetry *gpu, enum gpu_vendor vendor)
 {
     uint32_t blind = 0, count = 0;
@@ -105,8 +105,8 @@ static bool are_all_blind(struct driver_watch *watch, const struct gpu_telemetry
         if (known->info.vendor != vendor)
             continue;
         bool is_blind = !gpu->devices[i].is_lost && !gpu->devices[i].sample.known;
-        known->blind_beats = is_blind ? known->blind_beats + 1 : 0;
-        blind += known->blind_beats >= BLIND_BEATS_MAX;
+        known->blind_samples = is_blind ? known->blind_samples + 1 : 0;
+        blind += known->blind_samples >= BLIND_SAMPLES_MAX;
         count++;
     }
     return blind && blind == count;
@@ -123,8 +123,7 @@ enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_tel
         gpu_telemetry_drop(gpu, vendor);
         struct problem reason;
         problem_set(&reason, GPUFL_E_NO_DRIVER, "%s",
-                    vendor == GPU_VENDOR_AMD ? "the amdgpu driver answers none of its reads"
-                                             : "NVML answers none of its calls");
+                    vendor == GPU_VENDOR_AMD ? "no read from the amdgpu driver succeeds" : "no call to NVML succeeds");
         gone(driver, &reason, now_ns);
         return DRIVER_GONE;
     }
@@ -132,9 +131,9 @@ enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_tel
         struct watched_gpu *known = &watch->gpus[i];
         if (known->info.vendor != vendor)
             continue;
-        bool is_lost = gpu->devices[i].is_lost || known->blind_beats >= BLIND_BEATS_MAX;
-        /* One that is silent for a moment is what it was. */
-        if (is_lost != known->is_lost && (is_lost || !known->blind_beats)) {
+        bool is_lost = gpu->devices[i].is_lost || known->blind_samples >= BLIND_SAMPLES_MAX;
+        /* A short silence does not change the state. */
+        if (is_lost != known->is_lost && (is_lost || !known->blind_samples)) {
             known->is_lost = is_lost;
             monitor_log_gpu(recorder, &known->info, is_lost);
         }
@@ -147,7 +146,7 @@ enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_tel
     return DRIVER_NO_NEWS;
 }
 
-void driver_watch_hurry(struct driver_watch *watch)
+void driver_watch_retry_now(struct driver_watch *watch)
 {
     for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++) {
         watch->drivers[vendor].pause_ns = pause_first_ns;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices that a vendor's driver or a GPU stopped answering, and tries again: with
- * a pause that doubles from one second to one minute, for each vendor on its own.
- * The monitor's thread. */
+/* Detects that a vendor's driver or a GPU stopped answering, and retries for each vendor separately, with a delay that
+ * doubles from one second to one minute. Called by the monitor's thread. */
 #ifndef GPUFL_MONITOR_DRIVER_WATCH_H
 #define GPUFL_MONITOR_DRIVER_WATCH_H
 
@@ -10,40 +9,41 @@
 
 struct watched_gpu {
     struct gpu_device_info info;
-    unsigned blind_beats; /* samples in a row without any answer */
+    unsigned blind_samples; /* consecutive samples without any answer */
     bool is_lost;
 };
 
 struct watched_driver {
-    bool is_gone;               /* it is closed */
-    int64_t pause_ns, retry_ns; /* monotonic; retry_ns 0: nothing to try */
-    struct problem reason;      /* why it is gone */
+    bool is_gone;               /* the driver is closed */
+    int64_t pause_ns, retry_ns; /* monotonic; retry_ns 0: no retry is due */
+    struct problem reason;      /* why it is closed */
 };
 
 struct driver_watch {
     struct watched_driver drivers[GPU_VENDOR_COUNT];
-    bool needs_restart;                       /* the driver was replaced: this process cannot load its NVML any more */
-    struct watched_gpu gpus[GPU_DEVICES_MAX]; /* as they were last there, by index */
+    bool needs_restart;                       /* the driver was replaced, and this process cannot load the new NVML */
+    struct watched_gpu gpus[GPU_DEVICES_MAX]; /* as last seen, by index */
     uint32_t gpu_count;
 };
 
 enum driver_news {
     DRIVER_NO_NEWS,
-    DRIVER_GONE,     /* reason says why */
-    DRIVER_BACK,     /* after it was gone */
-    DRIVER_REOPENED, /* for the sake of a lost GPU; it never was gone */
+    DRIVER_GONE,     /* see reason */
+    DRIVER_BACK,     /* reopened after DRIVER_GONE */
+    DRIVER_REOPENED, /* reopened because of a lost GPU, without having been gone */
 };
 
-/* The telemetry was opened for the first time, or could not be. */
+/* Call after opening the telemetry for the first time, even if that failed. */
 void driver_watch_start(struct driver_watch *watch, struct gpu_telemetry *gpu, const struct problem *problem,
                         int64_t now_ns);
-/* Before a sample: opens the vendor's driver again when it is time. *has_other_gpus: not the ones from before. */
-enum driver_news driver_watch_tend(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
-                                   bool *has_other_gpus, int64_t now_ns);
-/* After a sample: GPUs that were lost or came back become gpu_event records. When none of the vendor's answers any
- * more, its driver is closed. */
+/* Call before each sample: reopens the vendor's driver when a retry is due. *has_other_gpus: the GPUs differ from
+ * before. */
+enum driver_news driver_watch_retry(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
+                                    bool *has_other_gpus, int64_t now_ns);
+/* Call after each sample: GPUs that were lost or came back become gpu_event records. When no GPU of the vendor answers
+ * any more, its driver is closed. */
 enum driver_news driver_watch_sampled(struct driver_watch *watch, struct gpu_telemetry *gpu, enum gpu_vendor vendor,
                                       struct recorder *recorder, int64_t now_ns);
-void driver_watch_hurry(struct driver_watch *watch); /* no more pause before the next try */
+void driver_watch_retry_now(struct driver_watch *watch); /* makes the next retry due immediately */
 
 #endif

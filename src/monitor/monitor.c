@@ -20,7 +20,7 @@
 
 #define LOCK_NAME ".gpufl-monitor.lock"
 
-enum { SLOW_INTERVAL_MS = 10000, CLOSE_DEADLINE_MS = 2000, EVENTS_PER_BEAT_MAX = 64, RETRY_S = 60 };
+enum { SLOW_INTERVAL_MS = 10000, CLOSE_DEADLINE_MS = 2000, EVENTS_PER_TICK_MAX = 64, RETRY_S = 60 };
 
 static const int64_t second_ns = 1000000000, flush_ns = 5000000000;
 
@@ -28,18 +28,18 @@ struct monitor {
     struct monitor_options options; /* dir and app_name are owned copies */
     char *dir, *app_name;
     int lock_fd;
-    struct log_writer *writer; /* of the running session */
+    struct log_writer *writer; /* of the current session */
     char session_id[SESSION_ID_SIZE + 1];
     struct recorder recorder;
     struct system_records records;
     struct process_table processes;
     struct driver_watch watch;
     struct monitor_view view;
-    int64_t roll_ns;      /* when the session ends, by the wall clock */
-    int64_t flush_ns;     /* when rows are written next, monotonic */
-    const char *roll_why; /* a new session is due; NULL: none is */
-    bool has_other_gpus;  /* than those of the session; none of them is sampled until there is a new one */
-    int64_t retry_ns;     /* a new session could not be opened: not before this, monotonic */
+    int64_t roll_ns;      /* wall clock; when the session ends */
+    int64_t flush_ns;     /* monotonic; when rows are written next */
+    const char *roll_why; /* why a new session is due; NULL: none is due */
+    bool has_other_gpus;  /* the GPUs differ from the session's; none is sampled until the next session starts */
+    int64_t retry_ns;     /* monotonic; earliest retry after a session could not be opened */
     bool has_session;
 };
 
@@ -48,7 +48,7 @@ static int64_t wall_ns(const struct monitor *monitor)
     return monitor->options.wall_ns ? monitor->options.wall_ns(monitor->options.user) : clock_wall_ns();
 }
 
-/* The times of a session continue as if it were not: a new one has the right times again. */
+/* A session's clock ignores changes of the wall clock; a new session is needed for correct times. */
 static bool was_clock_set(void)
 {
     const int64_t allowed_ns = 1000000000, apart_ns = clock_wall_ns() - clock_log_ns();
@@ -74,7 +74,7 @@ static gpufl_status lock_take(struct monitor *monitor, struct problem *problem)
         return problem_set(problem, GPUFL_E_BUSY, "another gpufl monitor (process %.20s) writes to %.300s",
                            *pid ? pid : "unknown", monitor->dir);
     }
-    /* For people, and for the message above; the lock itself is the kernel's. */
+    /* For people and for the message above; the lock itself belongs to the descriptor. */
     char text[32];
     int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)size, 0) != size)
@@ -116,7 +116,7 @@ static void session_end(struct monitor *monitor)
         monitor->options.session_ended(monitor->options.user, dir);
 }
 
-/* Opens the next session before the old one is given up, so that a full disk costs neither. */
+/* Opens the next session before closing the current one, so that on a full disk the current one continues. */
 static gpufl_status session_begin(struct monitor *monitor, struct problem *problem)
 {
     char session_id[SESSION_ID_SIZE + 1];
@@ -140,7 +140,7 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     memcpy(monitor->session_id, session_id, sizeof session_id);
     recorder_open_plain(&monitor->recorder, writer, monitor->session_id, monitor->app_name, 1u << CHANNEL_SYSTEM);
     system_records_move(&monitor->records, writer, monitor->session_id);
-    process_table_forget_told(&monitor->processes);
+    process_table_forget_recorded(&monitor->processes);
     monitor->has_session = true;
     monitor->roll_ns = roll_next_ns(monitor->options.roll, wall_ns(monitor));
     pthread_mutex_lock(&monitor->view.mutex);
@@ -150,8 +150,8 @@ static gpufl_status session_begin(struct monitor *monitor, struct problem *probl
     return GPUFL_OK;
 }
 
-/* Begins the session that is due, if one is; where that fails it stays due. */
-static void roll_tend(struct monitor *monitor)
+/* Starts a new session if one is due. After a failure it stays due. */
+static void roll_if_due(struct monitor *monitor)
 {
     struct problem problem = {""};
     int64_t now_ns = clock_mono_ns();
@@ -165,14 +165,15 @@ static void roll_tend(struct monitor *monitor)
         return;
     }
     monitor->retry_ns = now_ns + RETRY_S * second_ns;
-    log_message(GPUFL_LOG_ERROR, "no new session: %s; the running one goes on, and it is tried again in a minute",
+    log_message(GPUFL_LOG_ERROR,
+                "cannot start a new session: %s; continuing the current one and trying again in a minute",
                 problem.text);
 }
 
 static void session_roll(struct monitor *monitor, const char *why)
 {
     monitor->roll_why = why;
-    roll_tend(monitor);
+    roll_if_due(monitor);
 }
 
 gpufl_status monitor_open(struct monitor **out, const struct monitor_options *options, struct problem *problem,
@@ -195,7 +196,7 @@ gpufl_status monitor_open(struct monitor **out, const struct monitor_options *op
     if ((status = lock_take(monitor, problem)) != GPUFL_OK)
         goto fail;
     const struct system_records_options records = {
-        .session_id = "", /* session_begin gives it */
+        .session_id = "", /* set by session_begin */
         .app_name = monitor->app_name,
         .root = options->root,
         .gpus = {.vendors = options->vendors, .with_rocm_smi = true},
@@ -220,27 +221,27 @@ fail:
 static void events_take(struct monitor *monitor)
 {
     struct gpu_event event;
-    for (int i = 0; i < EVENTS_PER_BEAT_MAX && monitor->records.gpu.nvml; i++) {
+    for (int i = 0; i < EVENTS_PER_TICK_MAX && monitor->records.gpu.nvml; i++) {
         if (!nvml_events_take(monitor->records.gpu.nvml, &event))
             return;
         bool has_device = event.has_device && event.index < monitor->records.gpu.device_count;
         const struct gpu_device_info *info = has_device ? &monitor->records.gpu.devices[event.index].info : NULL;
         monitor_log_event(&monitor->recorder, &event, info);
         if (event.kind == GPU_EVENT_XID &&
-            has_device) /* NVIDIA's GPUs are the first ones, so these are their numbers */
+            has_device) /* NVIDIA's GPUs come first, so the event's index is also the device's */
             monitor_view_xid(&monitor->view, event.index, event.xid);
         if (event.kind == GPU_EVENT_MIG_CHANGED)
             monitor->records.slow_mono_ns = 0; /* list the instances at the next sample */
     }
 }
 
-static void driver_tell(struct monitor *monitor, enum gpu_vendor vendor, enum driver_news news)
+static void driver_report(struct monitor *monitor, enum gpu_vendor vendor, enum driver_news news)
 {
     if (news == DRIVER_GONE) {
         const char *reason = monitor->watch.drivers[vendor].reason.text;
         recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1, reason);
         monitor_log_driver(&monitor->recorder, false, reason);
-        log_message(GPUFL_LOG_WARNING, "the driver is gone: %s; looking for it again", reason);
+        log_message(GPUFL_LOG_WARNING, "the driver is gone: %s; trying to reopen it", reason);
         pthread_mutex_lock(&monitor->view.mutex);
         monitor->view.driver_losses++;
         pthread_mutex_unlock(&monitor->view.mutex);
@@ -251,38 +252,39 @@ static void driver_tell(struct monitor *monitor, enum gpu_vendor vendor, enum dr
     }
 }
 
-static void driver_tend(struct monitor *monitor, enum gpu_vendor vendor)
+static void driver_retry(struct monitor *monitor, enum gpu_vendor vendor)
 {
     bool has_other_gpus;
     enum driver_news news =
-        driver_watch_tend(&monitor->watch, &monitor->records.gpu, vendor, &has_other_gpus, clock_mono_ns());
-    if (has_other_gpus) { /* their numbers mean something else now, so the session must end */
+        driver_watch_retry(&monitor->watch, &monitor->records.gpu, vendor, &has_other_gpus, clock_mono_ns());
+    if (has_other_gpus) { /* the GPUs' numbers have changed meaning, so the session must end */
         monitor->has_other_gpus = true;
         session_roll(monitor, "the GPUs of this machine changed");
     }
-    driver_tell(monitor, vendor, news);
+    driver_report(monitor, vendor, news);
     if (news != DRIVER_NO_NEWS)
         monitor->records.slow_mono_ns = 0;
 }
 
-void monitor_beat(struct monitor *monitor)
+void monitor_tick(struct monitor *monitor)
 {
     for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
-        driver_tend(monitor, vendor);
+        driver_retry(monitor, vendor);
     if (roll_is_due(monitor->options.roll, wall_ns(monitor), &monitor->roll_ns))
         session_roll(monitor, "a new day or hour");
     else if (was_clock_set())
         session_roll(monitor, "the clock was set");
-    roll_tend(monitor);
-    if (monitor->has_other_gpus) { /* the session that goes on has their numbers for others */
-        recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1, "no new session could be begun for other GPUs");
+    roll_if_due(monitor);
+    if (monitor->has_other_gpus) { /* in the current session these numbers belong to other GPUs */
+        recorder_lose_because(&monitor->recorder, LOSS_DRIVER_GONE, 1,
+                              "cannot start a new session for the changed GPUs");
         return;
     }
     int64_t slow_before_ns = monitor->records.slow_mono_ns;
     system_records_sample(&monitor->records);
     bool has_new_processes = monitor->records.slow_mono_ns != slow_before_ns;
     for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
-        driver_tell(
+        driver_report(
             monitor, vendor,
             driver_watch_sampled(&monitor->watch, &monitor->records.gpu, vendor, &monitor->recorder, clock_mono_ns()));
     events_take(monitor);
@@ -294,13 +296,13 @@ void monitor_beat(struct monitor *monitor)
     if (now_ns >= monitor->flush_ns) {
         monitor->flush_ns = now_ns + flush_ns;
         system_records_flush(&monitor->records, INT64_MAX);
-        recorder_flush(&monitor->recorder, 1); /* 0 would be the last one */
+        recorder_flush(&monitor->recorder, 1); /* 0 would mark the last flush */
     }
 }
 
 void monitor_reopen(struct monitor *monitor)
 {
-    driver_watch_hurry(&monitor->watch);
+    driver_watch_retry_now(&monitor->watch);
     monitor->retry_ns = 0;
     session_roll(monitor, "reopened");
 }

@@ -49,8 +49,7 @@ void monitor_log_event(struct recorder *recorder, const struct gpu_event *event,
 void monitor_log_gpu(struct recorder *recorder, const struct gpu_device_info *info, bool is_lost)
 {
     event_write(recorder, is_lost ? "gpu_lost" : "gpu_back", info, NULL,
-                is_lost ? "the GPU does not answer; its driver is opened again until it does"
-                        : "the GPU answers again");
+                is_lost ? "the GPU does not answer; its driver is reopened until it does" : "the GPU answers again");
 }
 
 void monitor_log_driver(struct recorder *recorder, bool is_back, const char *reason)
@@ -77,7 +76,7 @@ void monitor_log_processes(struct recorder *recorder, const struct gpu_telemetry
         const struct gpu_device *device = &gpu->devices[i];
         for (int j = 0; j < device->process_count && j < GPU_PROCESSES_MAX; j++) {
             const struct process_identity *identity = process_table_find(processes, device->processes[j].pid);
-            if (identity && process_table_tell(processes, identity))
+            if (identity && process_table_mark_recorded(processes, identity))
                 process_write(recorder, identity);
         }
     }

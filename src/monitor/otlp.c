@@ -13,10 +13,10 @@ struct otlp_metric {
     enum otlp_kind kind;
     enum gpu_metric metric;
     double divisor;
-    const char *label, *value; /* one more attribute, or NULL */
+    const char *label, *value; /* an additional attribute, or NULL */
 };
 
-/* Entries of one name stand together. */
+/* Entries with the same name must be adjacent. */
 static const struct otlp_metric metrics[] = {
     {"hw.gpu.utilization", "1", OTLP_GAUGE, GPU_UTIL_PCT, 100, NULL, NULL},
     {"hw.gpu.memory.usage", "By", OTLP_SUM, GPU_MEM_USED_BYTES, 1, NULL, NULL},
@@ -64,7 +64,7 @@ static void point_begin(struct bytes *out, const struct monitor_view *view, cons
 static void point_end(struct bytes *out, const struct monitor_view *view, double value)
 {
     bytes_append_char(out, ']');
-    json_key(out, "timeUnixNano"); /* an integer of 64 bits is a string in JSON */
+    json_key(out, "timeUnixNano"); /* 64-bit integers are strings in JSON */
     bytes_append_format(out, "\"%" PRId64 "\"", view->sampled_wall_ns);
     json_key(out, "asDouble");
     json_double(out, value);
@@ -119,7 +119,7 @@ static void metrics_write(struct bytes *out, const struct monitor_view *view)
     }
 }
 
-/* hw.gpu.memory.utilization is usage by limit, which the driver does not tell; hw.status has no value of its own. */
+/* hw.gpu.memory.utilization is usage divided by size, which the driver does not report; hw.status is 1 for the current state and 0 for the other. */
 static void derived_write(struct bytes *out, const struct monitor_view *view)
 {
     if (!view->gpu_count)
@@ -172,8 +172,8 @@ gpufl_status otlp_url_split(const char *url, char *server, size_t server_size, c
     size_t size = slash ? (size_t)(slash - url) : strlen(url);
     bool has_path = slash && slash[1];
     if (!host || !host[3] || slash == host + 3 || size >= server_size || (has_path && strlen(slash) >= path_size))
-        return problem_set(problem, GPUFL_E_INVALID,
-                           "'%.100s' is no address of a collector; it looks like http://localhost:4318", url);
+        return problem_set(problem, GPUFL_E_INVALID, "invalid collector address '%.100s': use http://localhost:4318",
+                           url);
     memcpy(server, url, size);
     server[size] = '\0';
     snprintf(path, path_size, "%s", has_path ? slash : "/v1/metrics");

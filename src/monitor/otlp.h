@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A monitor's values as one OTLP metrics request (JSON encoding), by the
- * semantic conventions for hardware: hw.gpu.*, hw.power, hw.energy,
- * hw.temperature, hw.errors, hw.status. What is not known is absent. */
+/* A monitor's values as one OTLP metrics request (JSON encoding), following the semantic conventions for hardware:
+ * hw.gpu.*, hw.power, hw.energy, hw.temperature, hw.errors, hw.status. Unknown values are absent. */
 #ifndef GPUFL_MONITOR_OTLP_H
 #define GPUFL_MONITOR_OTLP_H
 

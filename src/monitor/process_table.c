@@ -16,7 +16,7 @@ void process_table_init(struct process_table *table, const char *root)
     table->root = root;
 }
 
-/* The beginning of <root>/proc/<pid>/<name>; its size, 0 when there is none. NUL-terminated. */
+/* Reads the beginning of <root>/proc/<pid>/<name>, NUL-terminated; returns its size, 0 if it cannot be read. */
 static size_t file_read(const struct process_table *table, uint32_t pid, const char *name, char text[FILE_SIZE_MAX])
 {
     char path[512];
@@ -39,7 +39,8 @@ static size_t file_read(const struct process_table *table, uint32_t pid, const c
     return size;
 }
 
-/* Field 22 of /proc/PID/stat; the name before it may hold anything, so fields are counted from the last parenthesis. */
+/* Field 22 of /proc/PID/stat. The process name before it may contain anything, so fields are counted from the last
+ * parenthesis. */
 static uint64_t start_ticks_read(const struct process_table *table, uint32_t pid)
 {
     char text[FILE_SIZE_MAX];
@@ -73,7 +74,7 @@ void process_table_next_round(struct process_table *table)
             continue;
         table->entries[kept] = table->entries[i];
         table->ages[kept] = table->ages[i];
-        table->is_told[kept++] = table->is_told[i];
+        table->is_recorded[kept++] = table->is_recorded[i];
     }
     table->count = kept;
     table->round++;
@@ -92,22 +93,22 @@ struct process_identity *process_table_find(struct process_table *table, uint32_
     if (is_new || entry->start_ticks != start_ticks) {
         *entry = (struct process_identity){.pid = pid, .start_ticks = start_ticks};
         identify(table, entry);
-        table->is_told[at] = false;
+        table->is_recorded[at] = false;
         table->count += is_new;
     }
     table->ages[at] = table->round;
     return entry;
 }
 
-bool process_table_tell(struct process_table *table, const struct process_identity *entry)
+bool process_table_mark_recorded(struct process_table *table, const struct process_identity *entry)
 {
-    bool *is_told = &table->is_told[entry - table->entries];
-    bool is_first = !*is_told;
-    *is_told = true;
+    bool *is_recorded = &table->is_recorded[entry - table->entries];
+    bool is_first = !*is_recorded;
+    *is_recorded = true;
     return is_first;
 }
 
-void process_table_forget_told(struct process_table *table)
+void process_table_forget_recorded(struct process_table *table)
 {
-    memset(table->is_told, 0, sizeof table->is_told);
+    memset(table->is_recorded, 0, sizeof table->is_recorded);
 }

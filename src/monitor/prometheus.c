@@ -14,11 +14,11 @@ struct gpu_family {
     const char *help;
     enum gpu_metric metric;
     double scale;
-    const char *label; /* one more label and its value, or NULL */
+    const char *label; /* an additional label and its value, or NULL */
     const char *value;
 };
 
-/* Entries of one name stand together. */
+/* Entries with the same name must be adjacent. */
 static const struct gpu_family gpu_families[] = {
     {"gpufl_gpu_utilization_ratio", EXPOSITION_GAUGE, "Share of time in which a kernel ran.", GPU_UTIL_PCT, 0.01, NULL,
      NULL},
@@ -86,7 +86,7 @@ static const struct gpu_family mig_families[] = {
      GPU_TENSOR_ACTIVE_BP, 1e-4, NULL, NULL},
 };
 
-/* Who a GPU is, in the labels of all its samples. */
+/* The labels that identify a GPU, on all its samples. */
 static void gpu_labels(struct bytes *labels, const struct monitor_view *view, const struct view_gpu *gpu)
 {
     char index[16];
@@ -121,7 +121,7 @@ static void value_write(struct exposition *page, struct bytes *labels, const str
     uint64_t value = sample->values[family->metric];
     if (family->scale == 1)
         exposition_sample_uint(page, bytes_text(labels), value);
-    else if (family->scale < 1) /* a division by a power of ten is exact where a product is not */
+    else if (family->scale < 1) /* dividing by a power of ten is exact, multiplying by its inverse is not */
         exposition_sample(page, bytes_text(labels), (double)value / (double)(uint64_t)(1 / family->scale + 0.5));
     else
         exposition_sample(page, bytes_text(labels), (double)value * family->scale);
@@ -134,7 +134,7 @@ static void gpu_families_write(struct exposition *page, struct monitor_view *vie
         if (!i || strcmp(family->name, gpu_families[i - 1].name) != 0)
             exposition_family(page, family->name, family->kind, family->help);
         for (uint32_t j = 0; j < view->gpu_count; j++) {
-            /* AMD has no SMs: what is in its place in the log is the graphics clock. */
+            /* AMD has no SMs; the log has the graphics clock in this place. */
             if (family->metric == GPU_CLOCK_SM_MHZ && view->gpus[j].info.vendor == GPU_VENDOR_AMD)
                 continue;
             gpu_labels(labels, view, &view->gpus[j]);
@@ -154,7 +154,7 @@ static void gpu_families_write(struct exposition *page, struct monitor_view *vie
 static void clock_events_write(struct exposition *page, struct monitor_view *view, struct bytes *labels)
 {
     exposition_family(page, "gpufl_gpu_clock_event", EXPOSITION_GAUGE,
-                      "1 while the reason lowers the clocks, else 0; idle means that nothing runs.");
+                      "1 while the reason lowers the clocks, else 0; idle: nothing runs on the GPU.");
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gpu_sample *sample = &view->gpus[i].sample;
         for (size_t j = 0; j < CLOCK_EVENT_COUNT && gpu_sample_knows(sample, GPU_THROTTLE_REASONS); j++) {
@@ -170,7 +170,7 @@ static void clock_events_write(struct exposition *page, struct monitor_view *vie
 
 static void identity_write(struct exposition *page, struct monitor_view *view, struct bytes *labels)
 {
-    exposition_family(page, "gpufl_gpu_info", EXPOSITION_GAUGE, "Always 1; the labels say what the GPU is.");
+    exposition_family(page, "gpufl_gpu_info", EXPOSITION_GAUGE, "Always 1; the labels identify the GPU.");
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct view_gpu *gpu = &view->gpus[i];
         gpu_labels(labels, view, gpu);
@@ -228,7 +228,7 @@ static void cell_write(struct exposition *page, const char *name, const char *he
         exposition_sample(page, labels, (double)cell * scale);
 }
 
-/* A double holds milliseconds of today exactly, nanoseconds not. */
+/* A double represents the current time exactly in milliseconds, but not in nanoseconds. */
 static double unix_seconds(int64_t wall_ns)
 {
     int64_t wall_ms = wall_ns / 1000000;

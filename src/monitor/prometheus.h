@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A monitor's page of metrics: base units, stable names and labels; what is not
- * known is absent. */
+/* A monitor's metrics page: base units, stable names and labels. Unknown values are absent. */
 #ifndef GPUFL_MONITOR_PROMETHEUS_H
 #define GPUFL_MONITOR_PROMETHEUS_H
 
@@ -9,7 +8,7 @@
 
 struct prometheus_options {
     enum exposition_format format;
-    bool with_dcgm_names; /* DCGM's names and units beside ours */
+    bool with_dcgm_names; /* also DCGM's names and units */
 };
 /* Appends the page. Takes the view's lock. */
 void prometheus_page(struct bytes *out, struct monitor_view *view, const struct prometheus_options *options);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* All are gauges here: OpenMetrics does not allow counters with such names. */
+/* All are gauges: OpenMetrics does not allow counters with these names. */
 static const struct {
     const char *name, *help;
     enum gpu_metric metric;
@@ -38,7 +38,7 @@ static const struct {
     {"DCGM_FI_PROF_NVLINK_RX_BYTES", "NVLink bytes received per second.", GPU_NVLINK_RX_BPS, 1},
 };
 
-/* Whoever asks for these names expects what DCGM shows: NVIDIA's GPUs. */
+/* Dashboards made for these names expect what DCGM shows: NVIDIA's GPUs only. */
 static bool is_shown(const struct view_gpu *gpu)
 {
     return gpu->info.vendor == GPU_VENDOR_NVIDIA;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and units under which dcgm-exporter offers the same values, so that
- * dashboards made for it work. */
+/* The same values under dcgm-exporter's names and units, so that dashboards made for it work. */
 #ifndef GPUFL_MONITOR_PROMETHEUS_DCGM_H
 #define GPUFL_MONITOR_PROMETHEUS_DCGM_H
 

@@ -23,8 +23,8 @@ int64_t roll_next_ns(enum roll_period period, int64_t now_ns)
     struct tm local;
     if (period == ROLL_NEVER || !localtime_r(&now, &local))
         return INT64_MAX;
-    /* Hours are counted from the last full one: where clocks go back, an hour comes twice and mktime could not tell
-     * which is meant. */
+    /* Add one hour to the last full hour: when clocks are set back, an hour occurs twice and mktime cannot distinguish
+     * the two. */
     if (period == ROLL_HOURLY)
         return (int64_t)(now - local.tm_min * 60 - local.tm_sec + 3600) * second_ns;
     local.tm_mday++;

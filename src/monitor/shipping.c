@@ -24,12 +24,12 @@ struct shipping {
     pthread_cond_t news;                 /* on CLOCK_MONOTONIC */
     char waiting[WAITING_MAX][PATH_MAX]; /* sessions to seal */
     size_t waiting_count;
-    bool must_search; /* some did not fit, or died with another monitor */
+    bool must_search; /* some did not fit, or belong to a monitor that was killed */
     bool is_stopping;
     unsigned deadline_ms;
 
-    /* The thread's own. */
-    bool has_sealed; /* something new to upload */
+    /* Used by the thread only. */
+    bool has_sealed; /* there is something new to upload */
     int64_t upload_ns, upload_pause_ns, otlp_ns;
     bool is_otlp_failing;
     struct bytes body;
@@ -41,10 +41,10 @@ static void session_seal(void *user, const char *dir)
     struct problem problem = {""};
     shipping->has_sealed = true;
     if (seal_session(dir, &problem) != GPUFL_OK)
-        log_message(GPUFL_LOG_WARNING, "%s stays unsealed: %s", dir, problem.text);
+        log_message(GPUFL_LOG_WARNING, "cannot seal %s: %s", dir, problem.text);
 }
 
-/* One waiting session at a time, so that the lock is never held while the disk works. */
+/* Seals one waiting session, without holding the lock during disk access. */
 static void waiting_seal(struct shipping *shipping)
 {
     for (;;) {
@@ -83,7 +83,7 @@ static void upload_run(struct shipping *shipping, int64_t now_ns, unsigned timeo
     shipping->upload_pause_ns *= 2;
     if (shipping->upload_pause_ns > upload_pause_max_ns)
         shipping->upload_pause_ns = upload_pause_max_ns;
-    log_message(GPUFL_LOG_WARNING, "not uploaded: %s; it is tried again", result.message);
+    log_message(GPUFL_LOG_WARNING, "upload failed: %s; trying again later", result.message);
 }
 
 static void otlp_send(struct shipping *shipping, int64_t now_ns)
@@ -103,7 +103,8 @@ static void otlp_send(struct shipping *shipping, int64_t now_ns)
     bool is_good = !shipping->body.failed && shipping->options.post(&post, message, sizeof message) == GPUFL_OK;
     if (is_good == shipping->is_otlp_failing) {
         shipping->is_otlp_failing = !is_good;
-        log_message(is_good ? GPUFL_LOG_INFO : GPUFL_LOG_WARNING, "OTLP: %s", is_good ? "sent again" : message);
+        log_message(is_good ? GPUFL_LOG_INFO : GPUFL_LOG_WARNING, "OTLP: %s",
+                    is_good ? "sending works again" : message);
     }
 }
 
@@ -157,8 +158,8 @@ gpufl_status shipping_start(struct shipping **out, const struct shipping_options
     if (!shipping)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
     shipping->options = *options;
-    shipping->must_search = true; /* a monitor before this one may have been killed */
-    shipping->has_sealed = true;  /* or could not upload */
+    shipping->must_search = true; /* a previous monitor may have been killed */
+    shipping->has_sealed = true;  /* or may have failed to upload */
     shipping->upload_pause_ns = upload_pause_first_ns;
     pthread_mutex_init(&shipping->mutex, NULL);
     pthread_condattr_t attributes;
@@ -166,11 +167,11 @@ gpufl_status shipping_start(struct shipping **out, const struct shipping_options
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&shipping->news, &attributes);
     pthread_condattr_destroy(&attributes);
-    /* The first values are worth waiting for. */
+    /* The first values are sent after one interval. */
     shipping->otlp_ns = clock_mono_ns() + (int64_t)options->otlp_interval_ms * 1000000;
     if (!own_thread_start(&shipping->thread, "gpufl-shipping", OWN_THREAD_STACK_SMALL, shipping_main, shipping)) {
         shipping_free(shipping);
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "the monitor's second thread could not start");
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "cannot start the monitor's background thread");
     }
     *out = shipping;
     return GPUFL_OK;
@@ -196,7 +197,7 @@ bool shipping_stop(struct shipping *shipping, unsigned deadline_ms)
     shipping->deadline_ms = deadline_ms;
     pthread_cond_signal(&shipping->news);
     pthread_mutex_unlock(&shipping->mutex);
-    /* An upload that was under way before has a limit of its own, which is minutes. */
+    /* An upload that is already running has a separate time limit of several minutes. */
     int64_t until_ns = clock_wall_ns() + (deadline_ms + SEAL_GRACE_MS) * INT64_C(1000000);
     const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
     if (pthread_timedjoin_np(shipping->thread, NULL, &until)) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Asked for on a slower beat: the last reading holds until the next one. */
+/* Sampled at the slow interval: a reading stays valid until the next one. */
 static const uint64_t slow_metrics = 1ull << GPU_ENERGY_UJ | 1ull << GPU_ECC_CORRECTED | 1ull << GPU_ECC_UNCORRECTED;
 
 void monitor_view_init(struct monitor_view *view)
@@ -41,7 +41,7 @@ static bool is_same_list(const struct monitor_view *view, const struct gpu_telem
     return is_same;
 }
 
-/* While the driver is gone the last known GPUs stay in the list, as not up. */
+/* While the driver is gone, the last known GPUs stay in the list, marked as down. */
 static void list_renew(struct monitor_view *view, const struct gpu_telemetry *gpu)
 {
     struct view_gpu *gpus = calloc(gpu->device_count, sizeof *gpus);
@@ -88,9 +88,9 @@ static void gpu_renew(struct view_gpu *gpu, const struct gpu_device *device, str
     gpu->info = device->info;
     gpu->is_up = !device->is_lost && device->sample.known;
     gpu->sample = device->sample;
-    /* They come with the list of processes; what failed then is not known any more. */
-    bool is_slow_beat = processes != NULL;
-    uint64_t kept = gpu->is_up && !is_slow_beat ? before.known & slow_metrics & ~device->sample.known : 0;
+    /* Slow values are sampled together with the processes; a value that could not be read then is unknown. */
+    bool is_slow_sample = processes != NULL;
+    uint64_t kept = gpu->is_up && !is_slow_sample ? before.known & slow_metrics & ~device->sample.known : 0;
     for (unsigned metric = 0; metric < GPU_METRIC_COUNT; metric++)
         if (kept >> metric & 1)
             gpu->sample.values[metric] = before.values[metric];

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The local copy and the server's name for its version. */
+/* The local copy and its ETag. */
 struct copy {
     int dir_fd;
     char file[REMOTE_CONFIG_NAME_MAX + 8], etag_file[REMOTE_CONFIG_NAME_MAX + 8];
@@ -25,7 +25,7 @@ static gpufl_status copy_open(struct copy *copy, const struct config_fetch *fetc
     char home[PATH_MAX];
     const char *dir = fetch->dir && *fetch->dir ? fetch->dir : home;
     if (dir == home && !remote_config_home(home, sizeof home))
-        return problem_set(problem, GPUFL_E_INVALID, "there is no home directory for remote configurations");
+        return problem_set(problem, GPUFL_E_INVALID, "no home directory to store remote configurations in");
     gpufl_status status = directory_make(dir, problem);
     if (status)
         return status;
@@ -57,16 +57,17 @@ static gpufl_status content_check(const struct http_answer *answer, const char *
         status = problem_set(problem, GPUFL_E_INVALID, "remote configuration '%s' is not an object of options", name);
     for (const struct json_value *member = document.root->child; member && !status; member = member->next)
         if (!remote_config_may_set(member->key))
-            status = problem_set(problem, GPUFL_E_INVALID,
-                                 "remote configuration '%s' sets '%.60s', which no server may set; it is not used",
-                                 name, member->key);
+            status = problem_set(
+                problem, GPUFL_E_INVALID,
+                "remote configuration '%s' sets '%.60s', which a server must not set; the configuration is not used",
+                name, member->key);
     json_free(&document);
     return status;
 }
 
 static gpufl_status copy_replace(const struct copy *copy, const struct http_answer *answer, struct problem *problem)
 {
-    /* Without its etag the copy is fetched again, which is right if we stop in between. */
+    /* Removing the etag first means that an interruption causes a new fetch. */
     unlinkat(copy->dir_fd, copy->etag_file, 0);
     gpufl_status status = file_replace(copy->dir_fd, copy->file, answer->text.data, answer->text.size);
     if (!status && answer->etag[0])
@@ -79,7 +80,7 @@ static gpufl_status copy_replace(const struct copy *copy, const struct http_answ
 static gpufl_status answer_take(const struct copy *copy, const struct http_client *client, const char *name,
                                 const struct http_answer *answer, bool *is_new, struct problem *problem)
 {
-    char said[160];
+    char text[160];
     if (answer->status == 304 && copy->etag[0])
         return GPUFL_OK;
     if (answer->status == 200 && answer->text.size >= REMOTE_CONFIG_BYTES_MAX)
@@ -91,26 +92,27 @@ static gpufl_status answer_take(const struct copy *copy, const struct http_clien
         *is_new = status == GPUFL_OK;
         return status;
     }
-    http_answer_explain(client, answer, said, sizeof said);
+    http_answer_explain(client, answer, text, sizeof text);
     if (answer->status == 404)
         return problem_set(problem, GPUFL_E_NOT_FOUND, "the server has no configuration '%s'", name);
     if (!answer->status)
-        return problem_set(problem, GPUFL_E_IO, "%.160s gave no answer: %s", http_client_address(client),
+        return problem_set(problem, GPUFL_E_IO, "%.160s did not answer: %s", http_client_address(client),
                            answer->reason);
     return problem_set(problem, answer->status == 401 || answer->status == 403 ? GPUFL_E_PERMISSION : GPUFL_E_IO,
                        "%.160s answered HTTP %d for configuration '%s'%s%s", http_client_address(client),
-                       answer->status, name, *said ? ": " : "", said);
+                       answer->status, name, *text ? ": " : "", text);
 }
 
 gpufl_status gpufl_config_fetch(const struct config_fetch *fetch, bool *is_new, struct problem *problem)
 {
     bool was_new = false;
     if (fetch->struct_size != sizeof *fetch)
-        return problem_set(problem, GPUFL_E_VERSION, "gpufl and libgpufl-upload.so are of different versions");
+        return problem_set(problem, GPUFL_E_VERSION, "gpufl and libgpufl-upload.so have different versions");
     if (!fetch->name || !remote_config_name_is_valid(fetch->name))
-        return problem_set(problem, GPUFL_E_INVALID,
-                           "'%.80s' is no name of a configuration: letters, digits, '.', '_' and '-', at most %d",
-                           fetch->name ? fetch->name : "", REMOTE_CONFIG_NAME_MAX);
+        return problem_set(
+            problem, GPUFL_E_INVALID,
+            "invalid configuration name '%.80s': use letters, digits, '.', '_' and '-', at most %d characters",
+            fetch->name ? fetch->name : "", REMOTE_CONFIG_NAME_MAX);
     struct copy copy = {.dir_fd = -1};
     struct http_client *client = NULL;
     struct http_answer answer = {0};

@@ -106,7 +106,7 @@ static void servers_clear(struct cursor *cursor)
     cursor->server_count = 0;
 }
 
-/* A file that is damaged, or not a cursor, counts as none. */
+/* A damaged file, or one that is not a cursor, is ignored. */
 static void text_read(struct cursor *cursor)
 {
     int fd = session_file_open(cursor->dir_fd, CURSOR_NAME);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server has acknowledged of a session, remembered in the session's directory as .gpufl-uploaded.json (0600), so
- * that nothing is sent twice. Losing it costs time, not correctness: windows have names, and the server knows them. A
- * cursor owns its memory and borrows the directory; one thread at a time. */
+/* What a server has acknowledged of a session, saved in the session's directory as .gpufl-uploaded.json (0600), so that
+ * nothing is sent twice. Losing the file costs time but no data: windows have names, and the server recognizes them. A
+ * cursor owns its memory and borrows the directory. Single-threaded. */
 #ifndef GPUFL_UPLOAD_CURSOR_H
 #define GPUFL_UPLOAD_CURSOR_H
 
@@ -15,9 +15,9 @@
 
 struct cursor_file {
     enum channel channel;
-    uint64_t number;   /* the file's, in its channel */
-    uint64_t windows;  /* that it makes; 0: not known yet */
-    uint64_t sent;     /* of them, from the first on */
+    uint64_t number;   /* of the file in its channel */
+    uint64_t windows;  /* windows in the file; 0: not known yet */
+    uint64_t sent;     /* windows sent, starting with the first */
     uint64_t left_out; /* lines that could not be sent */
 };
 
@@ -35,13 +35,13 @@ struct cursor {
     struct cursor_server *current;
 };
 
-/* Reads the file, if there is a good one, and makes `address` the current server. */
+/* Reads the file if it is valid, and selects `address` as the current server. */
 NODISCARD gpufl_status cursor_load(struct cursor *cursor, int dir_fd, const char *address);
-/* The current server's entry, made when there is none; NULL: no memory. Valid until the next call. */
+/* The current server's entry, created if missing; NULL: no memory. Valid until the next call. */
 struct cursor_file *cursor_file_get(struct cursor *cursor, enum channel channel, uint64_t number);
-bool cursor_has_sent(const struct cursor *cursor); /* anything to the current server */
-void cursor_forget(struct cursor *cursor);         /* what the current server was sent; the file changes when saved */
-/* Replaces the file. GPUFL_E_IO with errno. */
+bool cursor_has_sent(const struct cursor *cursor); /* anything, to the current server */
+void cursor_forget(struct cursor *cursor);         /* forgets what the current server was sent; cursor_save writes it */
+/* Replaces the file. On GPUFL_E_IO errno is set. */
 NODISCARD gpufl_status cursor_save(const struct cursor *cursor);
 void cursor_free(struct cursor *cursor);
 

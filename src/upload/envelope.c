@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Text that may stand in a header: the log, from which it comes, is not trusted. */
+/* Makes text from a log, which is not trusted, safe for a header. */
 static void header_text(char *out, size_t size, const char *text)
 {
     size_t used = 0;
@@ -71,7 +71,7 @@ void headers_for_window(struct request_headers *headers, const struct sender *se
 void headers_for_completion(struct request_headers *headers, const struct sender *sender)
 {
     headers_start(headers, sender);
-    header_add(headers, "Content-Type:"); /* none: there is no content */
+    header_add(headers, "Content-Type:"); /* removes libcurl's default: there is no content */
 }
 
 uint64_t answer_rejected_lines(const struct http_client *client, const struct http_answer *answer, char *reason,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What travels around a body: whose session it is, the headers of GPUFlight's ingestion protocol, and what the answer
- * says besides its status. Pure functions on the caller's memory. */
+/* What surrounds a body: the session's identity, the headers of GPUFlight's ingestion protocol, and the details of the
+ * answer. Pure functions on the caller's memory. */
 #ifndef GPUFL_UPLOAD_ENVELOPE_H
 #define GPUFL_UPLOAD_ENVELOPE_H
 
@@ -11,10 +11,10 @@
 enum { HEADER_SIZE = 160, HEADERS_MAX = 12 };
 
 struct sender {
-    char session_id[65], hostname[65]; /* fit to stand in a header */
+    char session_id[65], hostname[65]; /* safe to use in a header */
 };
-/* The recording's own id and host; where it does not tell, the directory's name and this host. GPUFL_E_DAMAGED: it does
- * not say which session it is. */
+/* The id and host in the recording, or else the directory's name and this host. GPUFL_E_DAMAGED: the session cannot be
+ * identified. */
 NODISCARD gpufl_status sender_identify(struct sender *sender, const char *dir, struct problem *problem);
 
 struct request_headers {
@@ -33,7 +33,7 @@ struct window_name {
 void headers_for_window(struct request_headers *headers, const struct sender *sender, const struct window_name *name);
 void headers_for_completion(struct request_headers *headers, const struct sender *sender);
 
-/* Lines of the body that the server says it did not keep, and the first one's reason. */
+/* The number of lines that the server reports as rejected, and the reason of the first. */
 uint64_t answer_rejected_lines(const struct http_client *client, const struct http_answer *answer, char *reason,
                                size_t size);
 

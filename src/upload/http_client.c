@@ -28,11 +28,11 @@ struct http_client {
 
 static void global_setup(void)
 {
-    /* Never undone: the program may use libcurl, too. */
+    /* Never cleaned up: the program may use libcurl, too. */
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* A space or a control character in a header or an address would start something else. */
+/* A space or a control character could inject a header or change the request line. */
 static bool is_one_word(const char *text)
 {
     for (; *text; text++)
@@ -46,7 +46,7 @@ static gpufl_status url_check(CURLU *url, const struct http_server *server, stru
     CURLUcode code = curl_url_set(url, CURLUPART_URL, server->url, CURLU_DISALLOW_USER | CURLU_NON_SUPPORT_SCHEME);
     if (code == CURLUE_USER_NOT_ALLOWED)
         return problem_set(problem, GPUFL_E_INVALID,
-                           "the server's address holds a user name or password; give the key as api_key, in "
+                           "the server's address must not contain a user name or password; pass the key as api_key, in "
                            "GPUFL_API_KEY or in a file");
     char *scheme = NULL, *path = NULL, *query = NULL;
     gpufl_status status = GPUFL_OK;
@@ -54,13 +54,12 @@ static gpufl_status url_check(CURLU *url, const struct http_server *server, stru
                    (!strcmp(scheme, "http") || !strcmp(scheme, "https"));
     if (!is_good)
         status = problem_set(problem, GPUFL_E_INVALID,
-                             "'%.200s' is not a server's address; it looks like https://host or http://host:8080",
-                             server->url);
+                             "invalid server address '%.200s': use https://host or http://host:8080", server->url);
     bool has_path = is_good && !curl_url_get(url, CURLUPART_PATH, &path, 0) && strcmp(path, "/") != 0;
     bool has_more = is_good && (!curl_url_get(url, CURLUPART_QUERY, &query, 0) || strchr(server->url, '#'));
     if (has_path || has_more)
         status = problem_set(problem, GPUFL_E_INVALID,
-                             "the server's address is host and port only; what comes after them ('%.100s') belongs to "
+                             "the server's address must end after host and port; put the path '%.100s' in "
                              "api_path (GPUFL_API_PATH, --api-path)",
                              has_path ? path : "?");
     curl_free(scheme);
@@ -80,13 +79,13 @@ static gpufl_status address_make(char *address, size_t size, const struct http_s
     while (path_size && server->api_path[path_size - 1] == '/')
         path_size--;
     if (!status && (server->api_path[0] != '/' || !is_one_word(server->api_path) || strpbrk(server->api_path, "?#")))
-        status =
-            problem_set(problem, GPUFL_E_INVALID, "api_path '%.100s' is not a path such as /api/v1", server->api_path);
+        status = problem_set(problem, GPUFL_E_INVALID, "invalid api_path '%.100s': use a path such as /api/v1",
+                             server->api_path);
     char *text = NULL;
     if (!status && (curl_url_set(url, CURLUPART_PATH, "/", 0) || curl_url_get(url, CURLUPART_URL, &text, 0) || !text))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the connection");
     if (!status && text) {
-        size_t base = strlen(text) - 1; /* without the path's slash */
+        size_t base = strlen(text) - 1; /* without the path's trailing slash */
         int needed = snprintf(address, size, "%.*s%.*s", (int)base, text, (int)path_size, server->api_path);
         if (needed < 0 || (size_t)needed >= size)
             status = problem_set(problem, GPUFL_E_INVALID, "the server's address is longer than %zu bytes", size - 1);
@@ -101,7 +100,7 @@ static gpufl_status key_take(struct http_client *client, const char *key, struct
     size_t size = strlen(key);
     if (size > KEY_SIZE_MAX || !is_one_word(key))
         return problem_set(problem, GPUFL_E_INVALID,
-                           "the API key is longer than %d characters or holds a space or a control character",
+                           "the API key is longer than %d characters or contains a space or a control character",
                            KEY_SIZE_MAX);
     if (size) {
         memcpy(client->key, key, size + 1);
@@ -169,7 +168,7 @@ static bool handle_setup(struct http_client *client, const char *ca_file)
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* A name server that does not answer must not hold us beyond the time limit. */
+    /* An unresponsive DNS server must not block past the timeout. */
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 #endif
     if (ca_file && *ca_file)
@@ -229,7 +228,7 @@ void http_answer_free(struct http_answer *answer)
 
 static struct curl_slist *headers_make(const struct http_client *client, const struct http_request *request)
 {
-    /* Expect: 100-continue would cost a second with servers that do not know it. */
+    /* Expect: 100-continue would delay the request by a second with servers that do not support it. */
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
     const char *const *header = request->headers;
     const char *next = client->authorization[0] ? client->authorization : *header ? *header++ : NULL;
@@ -282,7 +281,7 @@ static gpufl_status perform(struct http_client *client, const struct http_reques
     curl_off_t retry_after_s = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after_s);
-    /* A server that refuses early may answer and hang up while we still send: its answer counts. */
+    /* A server that rejects a request early may answer and close the connection during the upload: use its answer. */
     if (code == CURLE_OK || (status >= 400 && code == CURLE_SEND_ERROR))
         answer->status = (int)status;
     else
@@ -336,7 +335,7 @@ void http_answer_explain(const struct http_client *client, const struct http_ans
     const struct json_value *object = error && error->kind == JSON_OBJECT ? error : document.root;
     for (size_t i = 0; is_json && !text.size && i < sizeof members / sizeof *members; i++)
         bytes_append_text(&text, json_get_text(object, members[i], ""));
-    /* A page for browsers explains nothing. */
+    /* An HTML page explains nothing. */
     if (!is_json && answer->text.size && answer->text.data[0] != '<')
         bytes_append(&text, answer->text.data, answer->text.size);
     json_free(&document);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only code that sees libcurl: one server, one connection that is kept open, one request at a time. Certificates
- * are checked, redirects are not followed, the key is in no message. A client owns its handle; one thread at a time. */
+/* The only code that uses libcurl: one server, one persistent connection, one request at a time. Certificates are
+ * verified, redirects are not followed, and the key appears in no message. A client owns its handle.
+ * Single-threaded. */
 #ifndef GPUFL_UPLOAD_HTTP_CLIENT_H
 #define GPUFL_UPLOAD_HTTP_CLIENT_H
 
@@ -12,9 +13,9 @@
 struct http_server {
     const char *url;      /* http:// or https://, host and port only */
     const char *api_path; /* starts with '/' */
-    const char *api_key;  /* NULL or "": none is sent */
+    const char *api_key;  /* NULL or "": not sent */
     const char *ca_file;  /* NULL or "": the system's certificates */
-    /* NULL, or looked at about once a second: when true the request under way ends without an answer. */
+    /* May be NULL. Checked about once a second: true cancels the current request. */
     const atomic_bool *is_cancelled;
 };
 
@@ -24,16 +25,16 @@ struct http_client; /* opaque */
 NODISCARD gpufl_status http_client_open(struct http_client **client, const struct http_server *server,
                                         struct problem *problem);
 void http_client_close(struct http_client *client); /* NULL is a no-op */
-/* Scheme, host, port and path, without anything secret. */
+/* Scheme, host, port and path; contains no secret. */
 const char *http_client_address(const struct http_client *client);
 bool http_client_has_key(const struct http_client *client);
 
 struct http_answer {
-    int status;            /* 0: none came */
-    int64_t retry_after_s; /* what the server asks for; 0: nothing */
-    struct bytes text;     /* the answer's first 64 KiB; owned, starts zeroed, reused */
-    char etag[128];        /* as the server wrote it; "": none */
-    char reason[200];      /* why no answer came */
+    int status;            /* 0: no answer */
+    int64_t retry_after_s; /* requested by the server; 0: none */
+    struct bytes text;     /* the first 64 KiB of the body; owned, starts zeroed, reused */
+    char etag[128];        /* as the server sent it; "": none */
+    char reason[200];      /* why there is no answer */
 };
 void http_answer_free(struct http_answer *answer);
 
@@ -44,14 +45,14 @@ struct http_request {
     size_t size;
     int64_t timeout_ms; /* at least 1 */
 };
-/* GPUFL_E_NO_MEMORY, or GPUFL_OK with or without an answer. */
+/* GPUFL_E_NO_MEMORY; otherwise GPUFL_OK, even without an answer. */
 NODISCARD gpufl_status http_post(struct http_client *client, const struct http_request *request,
                                  struct http_answer *answer);
 NODISCARD gpufl_status http_get(struct http_client *client, const struct http_request *request,
                                 struct http_answer *answer);
-/* What a server wrote, as one line of printable ASCII in which the key does not appear. */
+/* Server text as one line of printable ASCII, with the key removed. */
 void http_text_clean(const struct http_client *client, const char *text, char *out, size_t size);
-/* The server's own explanation, from JSON or plain text, cleaned; "" if it gave none. */
+/* The server's error message, from JSON or plain text, cleaned; "": none. */
 void http_answer_explain(const struct http_client *client, const struct http_answer *answer, char *out, size_t size);
 
 #endif

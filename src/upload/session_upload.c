@@ -15,22 +15,23 @@
 #include <unistd.h>
 
 struct upload {
-    struct courier *courier;
+    struct uploader *uploader;
     struct upload_count *count;
     struct session_files files;
     struct cursor cursor;
     struct sender sender;
     uint64_t next_sequence[CHANNEL_COUNT]; /* of the windows */
-    bool is_whole;                         /* every file so far is with the server */
-    bool is_refused;                       /* the server did not take something of the file at hand */
+    bool is_whole;                         /* the server has every file so far */
+    bool is_refused;                       /* the server refused a part of the current file */
 };
 
-/* The server takes a body as a whole, but an answer of the older kind may name lines that it did not keep. */
+/* A body is accepted or refused as a whole, but older servers may reject single lines of it. */
 static void note_rejected(struct upload *upload)
 {
     struct upload_count *count = upload->count;
     char reason[sizeof count->rejected_reason];
-    uint64_t rejected = answer_rejected_lines(upload->courier->client, &upload->courier->answer, reason, sizeof reason);
+    uint64_t rejected =
+        answer_rejected_lines(upload->uploader->client, &upload->uploader->answer, reason, sizeof reason);
     if (rejected && !count->rejected_lines)
         memcpy(count->rejected_reason, reason, sizeof reason);
     count->rejected_lines += rejected;
@@ -47,7 +48,7 @@ static enum delivery deliver_window(struct upload *upload, const struct window *
     headers_for_window(&headers, &upload->sender, &name);
     struct http_request request = {
         .path = "/events/stream", .headers = headers.list, .body = window->body.data, .size = window->body.size};
-    enum delivery delivery = courier_deliver(upload->courier, &request);
+    enum delivery delivery = uploader_send(upload->uploader, &request);
     if (delivery == DELIVERY_DONE) {
         upload->count->events += window->events;
         upload->count->bytes += window->body.size;
@@ -62,7 +63,7 @@ static void remember(struct upload *upload)
         snprintf(upload->count->cursor_reason, sizeof upload->count->cursor_reason, "%s", strerror(errno));
 }
 
-/* The file is not, or not as a whole, with the server. */
+/* The server does not have the file, or only a part of it. */
 static void skip_file(struct upload *upload, const struct session_file *file, const char *why)
 {
     struct upload_count *count = upload->count;
@@ -73,8 +74,8 @@ static void skip_file(struct upload *upload, const struct session_file *file, co
                                           "%.60s of session %s: %.300s", file->name, upload->sender.session_id, why);
 }
 
-/* Sends the file's windows that are not there yet. After a refusal the rest is only counted, because the next file's
- * windows are numbered after this one's. *why: "" when all is there. */
+/* Sends the file's windows that the server does not have. After a refusal the remaining windows are only counted,
+ * because the numbers of the next file's windows follow theirs. *why: "" when everything was sent. */
 static gpufl_status send_windows(struct upload *upload, struct window_source *source, enum channel channel,
                                  uint64_t number, struct problem *why)
 {
@@ -92,8 +93,7 @@ static gpufl_status send_windows(struct upload *upload, struct window_source *so
         if (seen->sent >= windows || why->text[0])
             continue;
         if (result == WINDOW_TOO_LARGE) {
-            problem_set(why, GPUFL_E_LIMIT, "line %" PRIu64 " alone is larger than a server takes",
-                        source->line_number);
+            problem_set(why, GPUFL_E_LIMIT, "line %" PRIu64 " exceeds the server's size limit", source->line_number);
             continue;
         }
         enum delivery delivery = deliver_window(upload, &window, channel, sequence);
@@ -102,15 +102,15 @@ static gpufl_status send_windows(struct upload *upload, struct window_source *so
             remember(upload);
         } else {
             upload->is_refused = true;
-            *why = upload->courier->problem;
+            *why = upload->uploader->problem;
         }
         if (delivery == DELIVERY_STOPPED) {
-            status = upload->courier->stop_status;
+            status = upload->uploader->stop_status;
             break;
         }
     }
     if (!status && result == WINDOW_LATE)
-        status = problem_set(why, GPUFL_E_IO, "the time for the upload is over");
+        status = problem_set(why, GPUFL_E_IO, "the upload timed out");
     if (!status && result == WINDOW_FAILED && !why->text[0])
         problem_set(why, GPUFL_E_IO, "%s", source->reason);
     struct cursor_file *seen = status || !windows ? NULL : cursor_file_get(&upload->cursor, channel, number);
@@ -137,16 +137,16 @@ static gpufl_status send_file(struct upload *upload, const struct session_file *
     upload->is_refused = false;
     struct window_source source;
     gpufl_status status = window_source_open(&source, &upload->files, file, &window_limits_of_server,
-                                             upload->courier->deadline_mono_ns, &why);
+                                             upload->uploader->deadline_mono_ns, &why);
     if (!status) {
         status = send_windows(upload, &source, file->channel, number, &why);
         upload->count->left_out_lines += source.damaged_lines;
         window_source_close(&source);
     } else if (status == GPUFL_E_IO) {
-        status = GPUFL_OK; /* this file's own trouble */
+        status = GPUFL_OK; /* a problem of this file only */
     }
     if (status)
-        upload->courier->problem = why;
+        upload->uploader->problem = why;
     if (why.text[0])
         skip_file(upload, file, why.text);
     else if (upload->next_sequence[file->channel] != first) /* an empty file has nothing to send */
@@ -154,8 +154,8 @@ static gpufl_status send_file(struct upload *upload, const struct session_file *
     return status;
 }
 
-/* Where the file stands in its channel. The one being written gets the number that it will be sealed under, so that
- * sealing a session does not make it a different one. */
+/* The file's number in its channel. The file being written gets the number under which it will be sealed, so that its
+ * windows keep their numbers. */
 static uint64_t file_number(const struct session_files *files, size_t index)
 {
     const struct session_file *file = &files->items[index];
@@ -175,7 +175,7 @@ static gpufl_status send_files(struct upload *upload)
     const struct session_files *files = &upload->files;
     bool *is_shadowed = calloc(files->log_count + 1, sizeof *is_shadowed);
     if (!is_shadowed)
-        return problem_set(&upload->courier->problem, GPUFL_E_NO_MEMORY, "no memory to list the session");
+        return problem_set(&upload->uploader->problem, GPUFL_E_NO_MEMORY, "no memory to list the session");
     session_files_mark_shadowed(files, is_shadowed);
     for (int channel = 0; channel < CHANNEL_COUNT; channel++)
         upload->next_sequence[channel] = 1;
@@ -193,7 +193,7 @@ static gpufl_status send_files(struct upload *upload)
     return status;
 }
 
-/* Whether the answer is our server's own that it has no such session, and not one that does not know the question. */
+/* Whether our server answered that the session does not exist. Servers without this endpoint also answer 404. */
 static bool is_session_unknown(const struct http_answer *answer)
 {
     struct json_document document;
@@ -205,9 +205,9 @@ static bool is_session_unknown(const struct http_answer *answer)
     return is_unknown;
 }
 
-/* The note can outlive what it tells of: a session is deleted on the server, or the server begins anew. A server that
- * could not say is not asked again in this call. */
-static void check_note(struct upload *upload)
+/* The cursor can be outdated: the session was deleted on the server, or the server lost its data. A server that cannot
+ * tell is not asked again in this call. */
+static void check_cursor(struct upload *upload)
 {
     char path[160];
     struct upload_count *count = upload->count;
@@ -215,32 +215,32 @@ static void check_note(struct upload *upload)
         return;
     if (!count->unconfirmed) {
         snprintf(path, sizeof path, "/sessions/%.100s", upload->sender.session_id);
-        courier_ask(upload->courier, path);
-        if (is_session_unknown(&upload->courier->answer)) {
+        uploader_get(upload->uploader, path);
+        if (is_session_unknown(&upload->uploader->answer)) {
             cursor_forget(&upload->cursor);
             return;
         }
     }
-    count->unconfirmed += count->unconfirmed || upload->courier->answer.status != 200;
+    count->unconfirmed += count->unconfirmed || upload->uploader->answer.status != 200;
 }
 
-/* No more will come. A server that does not want to know finds out by itself. */
+/* Declares the session complete. A server that refuses this detects the end by itself. */
 static gpufl_status complete(struct upload *upload)
 {
     struct request_headers headers;
     headers_for_completion(&headers, &upload->sender);
     struct http_request request = {.path = "/events/session-complete", .headers = headers.list};
-    if (courier_deliver(upload->courier, &request) == DELIVERY_STOPPED && upload->courier->answer.status / 100 != 4)
-        return upload->courier->stop_status;
+    if (uploader_send(upload->uploader, &request) == DELIVERY_STOPPED && upload->uploader->answer.status / 100 != 4)
+        return upload->uploader->stop_status;
     upload->cursor.current->is_complete = true;
     remember(upload);
     return GPUFL_OK;
 }
 
-gpufl_status session_upload(const char *dir, struct courier *courier, struct upload_count *count,
+gpufl_status session_upload(const char *dir, struct uploader *uploader, struct upload_count *count,
                             struct problem *problem)
 {
-    struct upload upload = {.courier = courier, .count = count, .is_whole = true};
+    struct upload upload = {.uploader = uploader, .count = count, .is_whole = true};
     gpufl_status status = session_files_list(&upload.files, dir, problem);
     if (status)
         return status;
@@ -249,15 +249,15 @@ gpufl_status session_upload(const char *dir, struct courier *courier, struct upl
                              "%.300s is still being written; upload it when its program has ended", dir);
     if (!status)
         status = sender_identify(&upload.sender, dir, problem);
-    if (!status && cursor_load(&upload.cursor, upload.files.dir_fd, http_client_address(courier->client)))
+    if (!status && cursor_load(&upload.cursor, upload.files.dir_fd, http_client_address(uploader->client)))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to read %s", CURSOR_NAME);
     if (!status) {
-        check_note(&upload);
+        check_cursor(&upload);
         status = send_files(&upload);
         if (!status && upload.is_whole && !upload.cursor.current->is_complete)
             status = complete(&upload);
         if (status)
-            *problem = courier->problem;
+            *problem = uploader->problem;
         count->sessions += !status && upload.is_whole;
         cursor_free(&upload.cursor);
     }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The caller's struct may be older and shorter, or newer and longer. */
+/* The caller may be compiled against an older (shorter) or newer (longer) struct. */
 static bool options_copy(gpufl_upload_options *copy, const gpufl_upload_options *given)
 {
     memset(copy, 0, sizeof *copy);
@@ -30,7 +30,8 @@ static void result_copy(gpufl_upload_result *to, const gpufl_upload_result *from
     to->struct_size = size;
 }
 
-static gpufl_status open_courier(struct courier *courier, const gpufl_upload_options *options, struct problem *problem)
+static gpufl_status open_uploader(struct uploader *uploader, const gpufl_upload_options *options,
+                                  struct problem *problem)
 {
     int64_t timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : UPLOAD_TIMEOUT_DEFAULT_MS;
     const struct http_server server = {
@@ -39,12 +40,12 @@ static gpufl_status open_courier(struct courier *courier, const gpufl_upload_opt
         .api_key = options->api_key,
         .ca_file = getenv("GPUFL_CA_FILE"),
     };
-    return courier_open(courier, &server, clock_mono_ns() + timeout_ms * 1000000, problem);
+    return uploader_open(uploader, &server, clock_mono_ns() + timeout_ms * 1000000, problem);
 }
 
-/* Every finished session below the directory, the oldest first. */
-static gpufl_status upload_all(const char *base, struct courier *courier, struct upload_count *count, uint64_t *running,
-                               struct problem *problem)
+/* Every finished session below the directory, oldest first. */
+static gpufl_status upload_all(const char *base, struct uploader *uploader, struct upload_count *count,
+                               uint64_t *running, struct problem *problem)
 {
     struct session_list list;
     gpufl_status status = session_list_find(&list, base, problem);
@@ -54,7 +55,7 @@ static gpufl_status upload_all(const char *base, struct courier *courier, struct
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %.300s", base);
     uint64_t finished = 0;
     for (size_t i = list.count; i > 0 && !status; i--) {
-        status = session_upload(list.paths[i - 1], courier, count, problem);
+        status = session_upload(list.paths[i - 1], uploader, count, problem);
         if (status == GPUFL_E_BUSY)
             ++*running;
         finished += status != GPUFL_E_BUSY;
@@ -71,17 +72,17 @@ static gpufl_status upload_all(const char *base, struct courier *courier, struct
     return status;
 }
 
-static gpufl_status upload_path(const char *path, struct courier *courier, struct upload_count *count,
+static gpufl_status upload_path(const char *path, struct uploader *uploader, struct upload_count *count,
                                 uint64_t *running, struct problem *problem)
 {
     struct session_files files;
     gpufl_status status = session_files_list(&files, path, problem);
     if (status == GPUFL_E_NOT_FOUND)
-        return upload_all(path, courier, count, running, problem);
+        return upload_all(path, uploader, count, running, problem);
     if (status)
         return status;
     session_files_free(&files);
-    return session_upload(path, courier, count, problem);
+    return session_upload(path, uploader, count, problem);
 }
 
 static void append_count(struct bytes *out, uint64_t number, const char *word)
@@ -113,7 +114,7 @@ static void message_write(char *out, size_t size, const struct upload_count *cou
             bytes_append_format(&text, "%.160s has ", address);
         append_count(&text, count->sessions, "session");
         if (count->unconfirmed)
-            bytes_append_format(&text, " %s sent to %.160s before (noted in %s); remove that file to send again",
+            bytes_append_format(&text, " %s already sent to %.160s (recorded in %s); remove that file to send again",
                                 count->sessions == 1 ? "was" : "were", address, CURSOR_NAME);
         else
             bytes_append_text(&text, " already");
@@ -121,15 +122,15 @@ static void message_write(char *out, size_t size, const struct upload_count *cou
     if (running) {
         bytes_append_text(&text, "; ");
         append_count(&text, running, "session");
-        bytes_append_text(&text, " still being written, left for later");
+        bytes_append_text(&text, " skipped because still being written");
     }
     if (count->rejected_lines) {
-        bytes_append_text(&text, "; the server did not keep ");
+        bytes_append_text(&text, "; the server rejected ");
         append_count(&text, count->rejected_lines, "line");
         bytes_append_format(&text, "%s%s", count->rejected_reason[0] ? ": " : "", count->rejected_reason);
     }
     if (count->cursor_reason[0])
-        bytes_append_format(&text, "; what was sent could not be noted beside the session: %s", count->cursor_reason);
+        bytes_append_format(&text, "; cannot save what was sent in the session's directory: %s", count->cursor_reason);
     snprintf(out, size, "%s", bytes_text(&text));
     bytes_free(&text);
 }
@@ -139,36 +140,36 @@ gpufl_status gpufl_upload_run(const gpufl_upload_options *given, gpufl_upload_re
     gpufl_upload_options options;
     gpufl_upload_result result = {0};
     struct problem problem = {""};
-    struct courier courier = {0};
+    struct uploader uploader = {0};
     struct upload_count count = {0};
     uint64_t running = 0;
     gpufl_status status = GPUFL_OK;
     if (!options_copy(&options, given))
-        status = problem_set(&problem, GPUFL_E_INVALID, "options: start from GPUFL_UPLOAD_OPTIONS_INIT");
+        status =
+            problem_set(&problem, GPUFL_E_INVALID, "invalid options: initialize them with GPUFL_UPLOAD_OPTIONS_INIT");
     else if (!options.log_path || !*options.log_path)
-        status = problem_set(&problem, GPUFL_E_INVALID, "there is no session to upload: log_path is empty");
+        status = problem_set(&problem, GPUFL_E_INVALID, "no session to upload: log_path is empty");
     else if (!options.backend_url || !*options.backend_url)
-        status = problem_set(&problem, GPUFL_E_INVALID,
-                             "there is no server to upload to: set backend_url or GPUFL_BACKEND_URL");
+        status = problem_set(&problem, GPUFL_E_INVALID, "no server to upload to: set backend_url or GPUFL_BACKEND_URL");
     if (!status)
-        status = open_courier(&courier, &options, &problem);
+        status = open_uploader(&uploader, &options, &problem);
     if (!status) {
-        status = upload_path(options.log_path, &courier, &count, &running, &problem);
+        status = upload_path(options.log_path, &uploader, &count, &running, &problem);
         if (!status && count.left_out_lines && !count.first.text[0])
-            count.first_status =
-                problem_set(&count.first, GPUFL_E_DAMAGED,
-                            "%" PRIu64 " damaged %s could not be sent; `gpufl verify` names %s", count.left_out_lines,
-                            count.left_out_lines == 1 ? "line" : "lines", count.left_out_lines == 1 ? "it" : "them");
+            count.first_status = problem_set(&count.first, GPUFL_E_DAMAGED,
+                                             "%" PRIu64 " damaged %s could not be sent; run 'gpufl verify' to list %s",
+                                             count.left_out_lines, count.left_out_lines == 1 ? "line" : "lines",
+                                             count.left_out_lines == 1 ? "it" : "them");
         const char *failure = status ? problem.text : count.first.text;
         message_write(result.message, sizeof result.message, &count, failure, running,
-                      http_client_address(courier.client));
+                      http_client_address(uploader.client));
         if (!status)
             status = count.first_status;
     } else {
         snprintf(result.message, sizeof result.message, "%s", problem.text);
     }
     result.success = status == GPUFL_OK;
-    result.http_status = courier.last_status;
+    result.http_status = uploader.last_status;
     result.sessions = count.sessions;
     result.files_uploaded = count.files_uploaded;
     result.files_already_sent = count.files_already_sent;
@@ -177,7 +178,7 @@ gpufl_status gpufl_upload_run(const gpufl_upload_options *given, gpufl_upload_re
     result.bytes_sent = count.bytes;
     if (out)
         result_copy(out, &result);
-    courier_close(&courier);
+    uploader_close(&uploader);
     return status;
 }
 

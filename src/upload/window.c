@@ -18,13 +18,13 @@ gpufl_status window_source_open(struct window_source *source, const struct sessi
     *source = (struct window_source){
         .fd = session_file_open(files->dir_fd, file->name), .limits = *limits, .deadline_mono_ns = deadline_mono_ns};
     if (source->fd < 0)
-        return problem_set(problem, GPUFL_E_IO, "%s: it cannot be opened: %s", file->name, session_file_error(errno));
+        return problem_set(problem, GPUFL_E_IO, "cannot open %s: %s", file->name, session_file_error(errno));
     gpufl_status status = line_source_open(&source->lines, source->fd, session_file_coding(file), UINT64_MAX);
     if (!status)
         status = body_coder_open(&source->coder, BODY_GZIP);
     if (status) {
         window_source_close(source);
-        return problem_set(problem, status, "%s: no memory to read it", file->name);
+        return problem_set(problem, status, "no memory to read %s", file->name);
     }
     return GPUFL_OK;
 }
@@ -45,19 +45,19 @@ void window_free(struct window *window)
     *window = (struct window){0};
 }
 
-/* Makes `text` the source's next line. GPUFL_E_DAMAGED: it cannot be sent. */
+/* Makes `text` the source's next line. GPUFL_E_DAMAGED: the line cannot be sent. */
 static gpufl_status line_take(struct window_source *source, const char *text, size_t size)
 {
     gpufl_status status = wire_line_make(&source->line, text, size);
     if (status == GPUFL_OK && source->is_after_damage && source->line.is_synthetic) {
-        /* Whoever noted the end of a killed program closed its torn line first. */
+        /* Whoever recorded the end of a killed program terminated its torn line first. */
         source->damaged_lines--;
         source->has_torn_tail = true;
     }
     return status;
 }
 
-/* Fills source->line. WINDOW_READY: there is one. */
+/* Fills source->line. WINDOW_READY: a line was read. */
 static enum window_result line_read(struct window_source *source)
 {
     while (!source->has_line) {
@@ -77,7 +77,7 @@ static enum window_result line_read(struct window_source *source)
         gpufl_status status = result == LINE_TOO_LONG ? GPUFL_E_DAMAGED : line_take(source, text, size);
         source->has_line = status == GPUFL_OK;
         if (status == GPUFL_E_NO_MEMORY) {
-            snprintf(source->reason, sizeof source->reason, "line %" PRIu64 ": no memory for it", source->line_number);
+            snprintf(source->reason, sizeof source->reason, "line %" PRIu64 ": out of memory", source->line_number);
             return WINDOW_FAILED;
         }
         source->is_after_damage = !source->has_line;
@@ -115,9 +115,9 @@ enum window_result window_source_next(struct window_source *source, struct windo
         window->raw_bytes += source->line.text.size;
     }
     if (result == WINDOW_LATE || (result != WINDOW_READY && !window->lines))
-        return result; /* a failure is told by the call after what was read before it */
+        return result; /* the next call reports the failure; first return what was read before it */
     if (window->body.failed || !body_coder_end(&source->coder, &window->body)) {
-        snprintf(source->reason, sizeof source->reason, "no memory to compress it");
+        snprintf(source->reason, sizeof source->reason, "no memory to compress the window");
         return WINDOW_FAILED;
     }
     if (window->body.size > source->limits.gzip_bytes_max)
@@ -130,7 +130,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    /* Every bit of the input reaches every bit of the name. */
+    /* Mix so that every input bit affects every bit of the id. */
     hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
     return hash ^ hash >> 31;
@@ -139,8 +139,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 static void id_of_name(char out[WINDOW_ID_SIZE + 1], const char *name)
 {
     uint64_t high = hash_text(UINT64_C(0xcbf29ce484222325), name), low = hash_text(high, name);
-    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x8000);                      /* UUID version 8: our own scheme */
-    low = (low & UINT64_C(0x3fffffffffffffff)) | UINT64_C(0x8000000000000000); /* the standard's variant */
+    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x8000);                      /* UUID version 8: custom layout */
+    low = (low & UINT64_C(0x3fffffffffffffff)) | UINT64_C(0x8000000000000000); /* RFC 4122 variant */
     snprintf(out, WINDOW_ID_SIZE + 1, "%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64, high >> 32,
              high >> 16 & 0xffff, high & 0xffff, low >> 48, low & UINT64_C(0xffffffffffff));
 }

@@ -4,7 +4,7 @@
 #include "format/json.h"
 #include "logfile/log_line.h"
 
-/* Sealed lines go back to v1's rows, with a CRC of their new text; every other line goes as it is. */
+/* Sealed lines are converted back to v1's rows, with a CRC of the new text; other lines are copied. */
 static gpufl_status line_shape(struct bytes *out, const struct log_line *line, const char *text, size_t size)
 {
     static const char cols_key[] = "\"cols\":";

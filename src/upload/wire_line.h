@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line of a log file as a server gets it: checked, and in wire v1's shape. Owns its memory, which is used again for
- * the next line. One thread at a time. */
+/* One line of a log file as it is sent to a server: checked, and in wire v1 format. Owns its memory and reuses it for
+ * the next line. Single-threaded. */
 #ifndef GPUFL_UPLOAD_WIRE_LINE_H
 #define GPUFL_UPLOAD_WIRE_LINE_H
 
@@ -12,10 +12,10 @@ struct wire_line {
     struct batch_view view;
     uint64_t events; /* rows of a batch; 1 for a single record */
     enum record_type type;
-    bool is_synthetic; /* a shutdown record that somebody else wrote for the program */
+    bool is_synthetic; /* a shutdown record written on behalf of a killed program */
 };
 
-/* text: without LF. GPUFL_E_DAMAGED: the line cannot be sent; GPUFL_E_NO_MEMORY: not now. */
+/* text: without LF. GPUFL_E_DAMAGED: the line cannot be sent; GPUFL_E_NO_MEMORY: try again later. */
 NODISCARD gpufl_status wire_line_make(struct wire_line *line, const char *text, size_t size);
 void wire_line_free(struct wire_line *line);
 

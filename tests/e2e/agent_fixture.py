@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the agent share: starting and stopping it, and what must have arrived."""
+"""Shared by the tests of the agent: starting and stopping it, and checking what arrived."""
 import collections
 import json
 import os
@@ -11,7 +11,7 @@ from harness import FAKE_APP, FAKES, GPUFL, Session, environment, sessions
 from test_upload import KEY, UploadTest, canonical
 
 WAIT_S = 30
-# For a program on a file system with troubles (tests/fault/files_preload.c).
+# For a program on a faulty file system (tests/fault/files_preload.c).
 ON_BAD_FILES = {"LD_PRELOAD": FAKES / "libfiles.so",
                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
@@ -61,14 +61,14 @@ class AgentTest(UploadTest):
         agent.stdout.close()
 
     def stop(self, agent):
-        """What the agent printed; it must end well."""
+        """Returns what the agent printed; its exit status must be 0."""
         agent.send_signal(signal.SIGTERM)
         text, _ = agent.communicate(timeout=20)
         self.assertEqual(agent.returncode, 0, text)
         return text
 
     def program(self, *arguments, rotate_bytes=None, stdin=subprocess.DEVNULL, **variables):
-        """A traced program that runs meanwhile."""
+        """A traced program that runs in the background."""
         program = subprocess.Popen([str(word) for word in (GPUFL, "trace", "-q", "-o", self.log, "--", FAKE_APP,
                                                            *arguments)],
                                    env=environment(GPUFL_LOG_ROTATE_BYTES=rotate_bytes, **variables),
@@ -78,7 +78,7 @@ class AgentTest(UploadTest):
         return program
 
     def assert_arrived(self, server, *directories):
-        """Every line of the sessions' plain files, once by the windows' names, and nothing else."""
+        """Exactly the lines of the sessions' plain files, counting each window id once."""
         lines = server.counted_lines()
         self.assertEqual(server.breaches, [])
         written = collections.Counter()
@@ -87,7 +87,7 @@ class AgentTest(UploadTest):
         self.assertEqual(canonical(lines), written)
 
     def assert_whole(self, server, session_id):
-        """No line's number is missing or doubled, and the rows are those that the program counted at its end."""
+        """No line number is missing or duplicated, and there are as many rows as the program counted."""
         lines = [line for line in server.counted_lines() if line.get("session_id") == session_id]
         self.assertEqual(server.breaches, [])
         numbers = collections.defaultdict(list)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network between agent and server on its bad days: refuses, stalls, slows down, cuts requests and answers in the
-middle, answers in the server's place, and delivers twice."""
+"""A bad network between agent and server: it refuses, stalls, slows down, cuts requests and answers in the middle,
+answers in the server's place, and delivers twice."""
 import collections
 import http.client
 import http.server
@@ -17,7 +17,7 @@ PIECE_BYTES = 4096
 
 
 def reset(connection):
-    """Closes as a cut line does: with a reset, and whatever was sent is lost."""
+    """Closes the connection with a reset, which discards what was sent."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if answer and mood == "twice":
                 answer = self.forward(body, mood, chance)
         except (OSError, http.client.HTTPException):
-            answer = None  # the server was killed, or is away
+            answer = None  # the server was killed or is down
         if answer is None:
             return self.hang_up()
         text = (b"HTTP/1.1 %d Proxied\r\n" % answer[0] +
@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         proxy.answers[answer[0]] += 1
 
     def forward(self, body, mood, chance):
-        """Status, headers and content of the server's answer; None where nothing is to be said of it."""
+        """Status, headers and content of the server's answer; None: no answer is passed on."""
         with socket.create_connection(("127.0.0.1", self.server.proxy.port_of_server()), timeout=30) as upstream:
             head = f"{self.command} {self.path} HTTP/1.1\r\n" + "".join(
                 f"{name}: {value}\r\n" for name, value in self.headers.items()
@@ -90,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return response.status, kept + [("Content-Length", len(content))], content
 
     def storm(self, status, headers):
-        """Half of the servers in trouble read the body first."""
+        """Answers with an error; half of the time reads the body first."""
         if self.server.proxy.chance.random() < 0.5:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
         else:
@@ -113,17 +113,17 @@ class Listener(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request, client_address):
-        pass  # killed agents hang up
+        pass  # killed agents close their connections
 
 
 class Proxy:
-    """Use as a context manager. port_of_server: a function, because the server comes back elsewhere."""
+    """Use as a context manager. port_of_server: a function, because the server may restart on another port."""
 
     def __init__(self, port_of_server, seed):
         self.port_of_server = port_of_server
         self.chance = random.Random(seed)
         self.moods = collections.Counter()  # requests by mood
-        self.answers = collections.Counter()  # whole answers of the server that were passed on, by status
+        self.answers = collections.Counter()  # complete answers of the server that were passed on, by status
         self.mood = "pass"
         self.changed = threading.Event()
 

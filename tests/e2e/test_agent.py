@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl agent against a server on the loopback that checks every byte, and misbehaves."""
+"""gpufl agent against a local server that checks every byte and can misbehave."""
 import collections
 import gzip
 import json
@@ -18,7 +18,7 @@ from upload_server import Reply, Server
 
 
 class Delivery(AgentTest):
-    def test_what_is_there_arrives_once(self):
+    def test_existing_sessions_arrive_once(self):
         session = self.record()
         with Server() as server:
             result, answer = self.once(server)
@@ -36,25 +36,25 @@ class Delivery(AgentTest):
             self.assertEqual(self.once(other)[0].returncode, 0)
             self.assert_arrived(other, session)
 
-    def test_a_root_that_is_not_there_is_told(self):
+    def test_a_missing_root_is_reported(self):
         session = self.record()
         missing, file = self.directory / "lgo", self.directory / "file"
         file.write_text("")
         with Server() as server:
-            for root, words in ((missing, "is not there yet"), (file, "is no directory")):
+            for root, words in ((missing, "does not exist yet"), (file, "is not a directory")):
                 result, answer = self.once(server, roots=[root, self.log])
                 self.assertEqual(result.returncode, 3, result.stderr)
                 self.assertEqual(result.stderr.count(f"root {root} {words}"), 1, result.stderr)
                 self.assertEqual(answer["message"], f"nothing was sent from {root}")
-            # The others are sent all the same.
+            # The other roots are still sent.
             self.assert_arrived(server, session)
         with Server() as other:
             agent = self.start(other, roots=[missing])
-            while "is not there yet" not in agent.stdout.readline():
+            while "does not exist yet" not in agent.stdout.readline():
                 self.assertIsNone(agent.poll())
             self.log.rename(missing)
             wait_for(lambda: other.completed, "the root")
-            self.assertNotIn("is not there yet", self.stop(agent))
+            self.assertNotIn("does not exist yet", self.stop(agent))
 
     def test_lines_arrive_while_the_program_runs(self):
         with Server() as server:
@@ -69,7 +69,7 @@ class Delivery(AgentTest):
             self.stop(agent)
             self.assert_arrived(server, sessions(self.log)[0])
 
-    def test_sealing_underneath_changes_nothing(self):
+    def test_sealing_during_the_upload_changes_nothing(self):
         with Server() as server:
             agent = self.start(server)
             program = self.program("--run-ms", 2500, "--pause-us", 30, "--scopes", "--copies", rotate_bytes=65536)
@@ -83,7 +83,7 @@ class Delivery(AgentTest):
             self.stop(agent)
             self.assertEqual(len(server.windows), before)
             self.assert_whole(server, session.name)
-            # Somebody who starts with the sealed files sends the same lines.
+            # An agent that starts with the sealed files sends the same lines.
             with Server() as other:
                 self.assertEqual(self.once(other)[0].returncode, 0)
                 self.assertEqual(canonical(other.counted_lines()), canonical(server.counted_lines()))
@@ -106,7 +106,7 @@ class Delivery(AgentTest):
             copy = roots[1] / f"app{number % 4}" / name
             copy.mkdir(parents=True)
             for file in template.glob("*.log"):
-                # Another session's id makes other bytes, so the lines' checksums go with it.
+                # Another session id changes the bytes, so the lines' checksums are removed.
                 lines = [json.loads(line) for line in file.read_text().splitlines()]
                 for line in lines:
                     line.update(session_id=name)
@@ -127,7 +127,7 @@ class Delivery(AgentTest):
         with Server() as server:
             result, _ = self.once(server)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("the same session as", result.stderr)
+            self.assertIn("it is the same session as", result.stderr)
             self.assert_arrived(server, session)
 
     def test_growth_after_the_end_is_sent_too(self):
@@ -141,7 +141,7 @@ class Delivery(AgentTest):
                 file.write(json.dumps(late))
                 file.flush()
                 time.sleep(0.1)
-                self.assertEqual(len(server.completed), 1)  # a line that is not whole is no line
+                self.assertEqual(len(server.completed), 1)  # a partial line is not sent
                 file.write("\n")
             wait_for(lambda: len(server.completed) == 2, "the second end")
             self.stop(agent)
@@ -150,7 +150,7 @@ class Delivery(AgentTest):
             self.assertEqual(int(window["X-GpuFlight-Window-Sequence"]), last["seq"] + 1)
 
     def make_windows(self):
-        """A session of GPUFlight's: two windows in each of two channels, and what was left in .tmp. Their names."""
+        """A session of GPUFlight's: two windows in each of two channels, and a rest in .tmp. Returns the ids."""
         lines = {"device": {"version": 1, "type": "job_start", "pid": 1, "app": "v1", "ts_ns": 1},
                  "system": {"version": 1, "type": "system_start", "pid": 1, "name": "s", "ts_ns": 2}}
         session = self.log / str(uuid.uuid4())
@@ -176,21 +176,21 @@ class Delivery(AgentTest):
         return {(headers["X-GpuFlight-Window-Channel"], int(headers["X-GpuFlight-Window-Sequence"])):
                 headers["X-GpuFlight-Window-Id"] for headers, _ in server.windows}
 
-    def test_gpuflights_own_windows_go_as_they_are(self):
+    def test_gpuflights_windows_are_sent_unchanged(self):
         session, names = self.make_windows()
         with Server(encodings=("gzip", "zstd")) as server:
             result, answer = self.once(server)
             self.assertEqual((result.returncode, answer["windows"]), (0, 5), result.stderr)
             self.assertEqual(server.breaches, [])
             sent = self.places(server)
-            self.assertIsNotNone(sent.pop(("device", 3)))  # unpublished, under the number that it would have got
+            self.assertIsNotNone(sent.pop(("device", 3)))  # unpublished, with the number that it would have got
             self.assertEqual(sent, names)
             self.assertEqual(collections.Counter(line["type"] for line in server.lines()),
                              {"job_start": 2, "system_start": 2, "shutdown": 1})
             self.assertEqual(server.completed, [session.name])
             self.assertEqual(self.once(server)[1]["windows"], 0)
 
-    def test_a_window_that_is_not_what_its_sidecar_says_is_kept_back(self):
+    def test_a_window_that_does_not_match_its_sidecar_is_not_sent(self):
         session, names = self.make_windows()
         with open(session / "device.1.log.gz", "ab") as file:
             file.write(b"x")
@@ -202,7 +202,7 @@ class Delivery(AgentTest):
             self.assertEqual(sorted(self.places(server)), [("device", 2), ("device", 3), ("system", 2)])
         self.assertTrue((session / "device.1.log.gz").exists())
 
-    def test_a_window_that_cannot_be_read_for_a_while_is_waited_for(self):
+    def test_a_temporarily_unreadable_window_is_sent_later(self):
         session, names = self.make_windows()
         trouble = self.directory / "trouble"
         for file in ("system.1.log.gz", ".tmp/device.log"):
@@ -221,7 +221,7 @@ class Delivery(AgentTest):
 
 
 class Answers(AgentTest):
-    def test_storms_cuts_and_strange_answers_are_outlived(self):
+    def test_the_agent_survives_errors_dropped_connections_and_unexpected_answers(self):
         session = self.record()
         replies = [Reply(503), Reply(500), Reply(action="drop"), Reply(200, text="<html>Please log in</html>"),
                    Reply(429, headers={"Retry-After": "1"}), Reply(action="half")]
@@ -233,7 +233,7 @@ class Answers(AgentTest):
             times = [when for _, when in server.requests]
             self.assertGreaterEqual(times[5] - times[4], 1.0)  # Retry-After
 
-    def test_a_refused_key_stops_and_is_told(self):
+    def test_a_refused_key_stops_the_agent_and_is_reported(self):
         self.record()
         with Server(lambda path: Reply(401, {"message": "unknown key " + KEY})) as server:
             result, _ = self.once(server)
@@ -254,14 +254,14 @@ class Answers(AgentTest):
             self.assertEqual(self.once(server, "--key-file", key_file, key=None)[0].returncode, 0)
             self.assert_arrived(server, session)
 
-    def test_an_old_server_is_told_apart(self):
+    def test_an_older_server_is_recognized(self):
         self.record()
         with Server(lambda path: Reply(404)) as server:
             result, _ = self.once(server)
             self.assertEqual(result.returncode, 3)
-            self.assertIn("old server", result.stderr)
+            self.assertIn("older server", result.stderr)
 
-    def test_a_poison_window_goes_to_quarantine_and_the_rest_flows(self):
+    def test_a_refused_window_goes_to_quarantine_and_the_others_are_sent(self):
         session = self.record()
         for status in (402, 409, 413, 422):
             shutil.rmtree(self.state, ignore_errors=True)
@@ -278,15 +278,15 @@ class Answers(AgentTest):
                 self.assertEqual(canonical(server.counted_lines() + aside), written)
                 self.assertEqual(server.completed, [session.name])
 
-    def test_nobody_there(self):
+    def test_an_unreachable_server_is_reported(self):
         self.record()
         with Server() as server:
             pass
         result, answer = self.once(server)
         self.assertEqual((result.returncode, answer["waiting_sessions"]), (3, 1))
-        self.assertIn("gave no answer", result.stderr)
+        self.assertIn("did not answer", result.stderr)
 
-    def test_the_bandwidth_is_kept(self):
+    def test_the_bandwidth_limit_is_kept(self):
         self.record()
         with Server() as server:
             result, answer = self.once(server)
@@ -298,13 +298,13 @@ class Answers(AgentTest):
             self.assertEqual(self.once(server, "--rate", rate)[0].returncode, 0)
             spent = server.requests[-1][1] - server.requests[0][1]
             self.assertEqual(len(server.windows), windows)
-            # A second's worth may go at once, and the last window is not waited for.
-            largest = total  # bytes of one window at most
+            # The first second's bytes may be sent at once, and nothing waits for the last window.
+            largest = total  # no window is larger
             self.assertGreaterEqual(spent, (total - rate - largest) / rate)
 
 
 class Keeping(AgentTest):
-    def test_acknowledged_sessions_are_deleted_when_told_to(self):
+    def test_acknowledged_sessions_are_deleted_on_request(self):
         for answer, is_left in (({"accepted_for_processing": True}, True), (None, False)):
             shutil.rmtree(self.state, ignore_errors=True)
             session = self.record()
@@ -312,18 +312,18 @@ class Keeping(AgentTest):
             with Server(lambda path: Reply(202, answer)) as server:
                 result, _ = self.once(server, "--delete-after-ack")
                 self.assertEqual(result.returncode, 0, result.stderr)
-            # Only what the server called durable may go.
+            # Only sessions that the server acknowledged as durable may be deleted.
             self.assertEqual(session.exists(), is_left, foreign)
             shutil.rmtree(self.log, ignore_errors=True)
 
-    def test_files_of_others_are_left_alone(self):
+    def test_foreign_files_are_not_touched(self):
         session = self.record()
         (session / "notes.txt").write_text("mine")
         with Server() as server:
             self.assertEqual(self.once(server, "--keep-days", 0)[0].returncode, 0)
         self.assertEqual([entry.name for entry in session.iterdir()], ["notes.txt"])
 
-    def test_over_the_budget_the_oldest_goes_and_is_counted(self):
+    def test_over_the_budget_the_oldest_session_is_deleted_and_counted(self):
         old, new = self.record(), self.record()
         for file in old.iterdir():
             os.utime(file, (1, 1))
@@ -371,7 +371,7 @@ class Pages(AgentTest):
             self.assertEqual(result.returncode, 2)
             self.assertIn("did you mean 'roots'?", result.stderr)
 
-    def test_the_binary_under_the_agents_name(self):
+    def test_the_binary_works_under_the_name_gpufl_agent(self):
         session = self.record()
         with Server() as server:
             result = run(GPUFL.with_name("gpufl-agent"), "--root", self.log, "--server", server.url, "--state", self.state,

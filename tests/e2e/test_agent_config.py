@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named configurations that a server keeps: fetched by the agent and by gpufl trace, read by the recorder."""
+"""Named configurations on a server: fetched by the agent and by gpufl trace, read by the recorder."""
 import json
 
 from agent_fixture import AgentTest
@@ -27,29 +27,29 @@ class RemoteConfig(AgentTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(session.records("kernel_event_batch"), [])
             self.assertEqual(json.loads(copy.read_text())["profiling_engine"], "Monitor")
-            # Unchanged: only its name travels. The command line beats it.
+            # Unchanged: the server sends no content. The command line has precedence.
             result, session = self.traced(server, "--engine", "Trace")
             self.assertEqual(server.config_requests[-1], ("training", '"v1"'))
             self.assertEqual(len(session.rows("kernel_event_batch")), 50)
             server.configs["training"] = ('"v2"', '{"profiling_engine": "Trace"}')
             self.assertEqual(len(self.traced(server)[1].rows("kernel_event_batch")), 50)
-        # The server is away: the copy stays, and so does the program.
+        # The server is down: the copy stays valid, and the program runs.
         result, session = self.traced(server)
         self.assertEqual(result.returncode, 0)
-        self.assertIn("gave no answer", result.stderr)
+        self.assertIn("did not answer", result.stderr)
         self.assertEqual(len(session.rows("kernel_event_batch")), 50)
 
-    def test_no_server_chooses_where_data_goes(self):
+    def test_a_server_cannot_choose_where_data_goes(self):
         copy = self.directory / "config/gpufl/remote/training.json"
         for name in ("log_path", "backend_url", "api_key", "api_path", "app_name", "config_file"):
             with Server() as server:
                 server.configs["training"] = ('"v1"', json.dumps({"profiling_engine": "Monitor", name: "/elsewhere"}))
                 result, session = self.traced(server)
                 self.assertEqual(result.returncode, 0)
-                self.assertIn(f"sets '{name}', which no server may set", result.stderr)
+                self.assertIn(f"sets '{name}', which a server must not set", result.stderr)
                 self.assertFalse(copy.exists())
                 self.assertEqual(len(session.rows("kernel_event_batch")), 50)
-        # Nor does a copy that came by another way.
+        # Nor can a copy that was placed there by other means.
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text('{"profiling_engine": "Monitor", "log_path": "/elsewhere"}')
         with Server() as server:
@@ -58,7 +58,7 @@ class RemoteConfig(AgentTest):
             self.assertIn("'log_path' is not for a remote configuration to set", result.stderr)
             self.assertEqual(len(session.rows("kernel_event_batch")), 50)
 
-    def test_the_agent_keeps_it_current(self):
+    def test_the_agent_keeps_the_configuration_up_to_date(self):
         self.log.mkdir()
         directory = self.directory / "remote"
         with Server() as server:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent killed, cut off and starved: nothing is lost, and nothing counts twice."""
+"""The agent is killed, disconnected or out of disk space: nothing is lost, and nothing counts twice."""
 import os
 import random
 import resource
@@ -16,7 +16,7 @@ KILLS = int(os.environ.get("GPUFL_TEST_AGENT_KILLS", "30"))
 
 
 class Crashes(AgentTest):
-    def test_killed_at_any_moment_nothing_is_lost_or_doubled(self):
+    def test_killed_at_any_moment_nothing_is_lost_or_duplicated(self):
         moments = random.Random(4)
         bad = [Reply(503), Reply(action="mute"), Reply(action="drop"), Reply(action="half"), Reply(500)]
         with Server(lambda path: moments.choice(bad) if moments.random() < 0.15 else Reply()) as server:
@@ -34,10 +34,10 @@ class Crashes(AgentTest):
             self.assert_whole(server, session.name)
             counted = len(server.counted_windows())
             repeated = len(server.windows) - counted
-            print(f"\n{KILLS} kills: {counted} windows, {repeated} of them sent again under their names; "
+            print(f"\n{KILLS} kills: {counted} windows, {repeated} of them sent again under the same ids; "
                   f"{server.rows('kernel_event_batch')} kernel rows", end=" ")
 
-    def test_what_was_taken_without_an_answer_comes_again_under_its_name(self):
+    def test_a_window_accepted_without_an_answer_is_sent_again_under_its_id(self):
         session = self.record()
         replies = [Reply(action="mute"), Reply(action="mute"), Reply(action="drop"), Reply(action="half")]
         with Server(replies) as server:
@@ -47,13 +47,13 @@ class Crashes(AgentTest):
             ids = server.window_ids()
             self.assertEqual(ids[0], ids[1])
 
-    def test_a_window_keeps_its_coding_when_the_server_turns_out_to_know_a_better_one(self):
+    def test_a_pending_window_keeps_its_coding_when_the_server_supports_a_better_one(self):
         session = self.record()
         with Server([Reply(action="mute") for _ in range(4)], encodings=("gzip", "zstd")) as server:
             give, asked = server.give, []
 
             def give_late(path, headers):
-                """What the server can do is not to be had at first."""
+                """The server's capabilities are unavailable at first."""
                 asked.append(path)
                 return Reply(action="drop") if len(asked) == 1 else give(path, headers)
             server.give = give_late
@@ -65,7 +65,7 @@ class Crashes(AgentTest):
             self.assertEqual(codings[:5], ["gzip"] * 5)
             self.assertEqual(set(codings[5:]), {"zstd"})
 
-    def test_a_killed_program_is_sent_to_its_last_whole_line(self):
+    def test_a_killed_program_is_sent_up_to_its_last_complete_line(self):
         with Server() as server:
             agent = self.start(server)
             traced = self.trace("--launches", 2000, "--scopes", "--crash", int(signal.SIGKILL))
@@ -74,14 +74,14 @@ class Crashes(AgentTest):
             self.stop(agent)
             self.assert_arrived(server, traced.sessions[0])
 
-    @unittest.skipIf("thread" in SANITIZERS, "the thread sanitizer writes files of its own and dies of the limit")
+    @unittest.skipIf("thread" in SANITIZERS, "the thread sanitizer writes files itself and is killed by the limit")
     def test_a_full_disk_stops_the_sending_until_there_is_space(self):
         session = self.record()
         with Server() as server:
             agent = self.start(server, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, -1)))
             wait_for(lambda: agent.poll() is not None or (self.state / ".lock").exists(), "the agent")
             time.sleep(0.5)
-            # Nothing leaves before its borders are on the disk.
+            # Nothing is sent before the window's limits are saved.
             self.assertEqual(server.windows, [])
             resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (-1, -1))
             wait_for(lambda: server.completed, "the session")
@@ -89,7 +89,7 @@ class Crashes(AgentTest):
             self.assertIn("cannot write", text)
             self.assert_arrived(server, session)
 
-    def test_two_agents_do_not_share_a_state(self):
+    def test_two_agents_cannot_use_one_state_directory(self):
         self.record()
         with Server() as server:
             self.start(server)

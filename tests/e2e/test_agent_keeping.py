@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only this disk has is not deleted: files that cannot be read or are damaged, windows that the server refused,
-sessions that are still written to. And what was moved is sent from where it is then."""
+"""Data that exists only on this disk is not deleted: files that cannot be read or are damaged, windows that the server
+refused, sessions that are still being written. And a session that was moved is sent from its new place."""
 import json
 import os
 import shutil
@@ -14,7 +14,7 @@ from harness import environment, gpufl, main, sessions
 from upload_server import Reply, Server
 
 WITHOUT_LOCKS = {**ON_BAD_FILES, "GPUFL_TEST_NO_LOCKS": 1}
-OUTAGE = Reply(503, headers={"Retry-After": "1"})  # without it the agent's pauses grow to a minute
+OUTAGE = Reply(503, headers={"Retry-After": "1"})  # without the header the agent's pauses grow to a minute
 
 
 class Unsent(AgentTest):
@@ -26,7 +26,7 @@ class Unsent(AgentTest):
         return session
 
     def assert_kept(self, session, server, *causes):
-        """The rest was sent, the session stays, now and after another start, and the cause is told."""
+        """The rest was sent, the session stays, also after a restart, and the cause is reported."""
         files = sorted(file.name for file in session.iterdir())
         result, answer = self.once(server, "--delete-after-ack")
         self.assertEqual(result.returncode, 1, result.stderr)
@@ -37,7 +37,7 @@ class Unsent(AgentTest):
         self.once(server, "--delete-after-ack")
         self.assertEqual(sorted(file.name for file in session.iterdir()), files)
 
-    def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(self):
+    def test_a_temporarily_unreadable_file_is_sent_later(self):
         session = self.sealed()
         trouble = self.directory / "trouble"
         trouble.touch()
@@ -85,7 +85,7 @@ class Unsent(AgentTest):
             self.once(server, "--delete-after-ack")
             self.assertEqual(sorted(file.name for file in session.iterdir()), files)
 
-    def test_a_hole_in_the_numbers_is_told_and_keeps_nothing(self):
+    def test_a_gap_in_the_numbers_is_reported_and_does_not_keep_the_session(self):
         session = self.record()
         file = session / "device.log"
         lines = file.read_bytes().split(b"\n")
@@ -98,7 +98,7 @@ class Unsent(AgentTest):
 
 
 class Foreign(AgentTest):
-    """Files that only look like a recording by their names."""
+    """Files that have the names of a recording, but other contents."""
 
     NAME = "0190a5c7-5b1e-7cc3-98f4-5d3f4b6d8a11"
 
@@ -113,7 +113,7 @@ class Foreign(AgentTest):
     def contents(directory):
         return {file.name: file.read_bytes() for file in directory.iterdir()}
 
-    def test_files_that_are_no_recording_are_not_deleted_to_stay_below_the_limit(self):
+    def test_files_that_are_not_a_recording_are_not_deleted_to_stay_below_the_limit(self):
         contents = {"system": b"Nov 16 kernel: somebody's own words\n" * 1000, "device": b"without a line's end",
                     "scope": b'{"type":"note","text":"JSON of somebody else"}\n' * 50}
         directory = self.foreign(**contents)
@@ -126,7 +126,7 @@ class Foreign(AgentTest):
 
     def test_a_recording_of_another_session_is_not_deleted(self):
         session = self.record()
-        # Without a job_start the directory's name is the session's.
+        # Without a job_start the session id is the directory's name.
         lines = [line for line in (session / "device.log").read_bytes().splitlines(True) if b'"job_start"' not in line]
         directory = self.foreign(device=b"".join(lines))
         shutil.rmtree(session)
@@ -136,7 +136,7 @@ class Foreign(AgentTest):
                 result, _ = self.once(server, "--spool-bytes", 1)
             self.assertEqual(self.contents(directory), before, result.stderr)
 
-    def test_a_foreign_file_in_a_session_stays_when_the_session_goes(self):
+    def test_a_foreign_file_in_a_session_stays_when_the_session_is_deleted(self):
         for options, replies in ((("--delete-after-ack",), ()), (("--spool-bytes", 1), lambda path: Reply(503))):
             session = self.record()
             note = session / "sass.log"
@@ -150,7 +150,7 @@ class Foreign(AgentTest):
 
 
 class Rejected(AgentTest):
-    """Lines that the server took the window of, and did not keep."""
+    """Lines that the server rejected from a window that it accepted."""
 
     ANSWER = Reply(200, {"accepted_for_processing": True, "window_acknowledged": True, "accepted": 1, "rejected": 2,
                          "errors": [{"line": 1, "type": "x", "reason": "too new"}]})
@@ -166,7 +166,7 @@ class Rejected(AgentTest):
             self.once(server, "--delete-after-ack")
         self.assertEqual(sorted(file.name for file in session.iterdir()), files)
 
-    def test_rejected_lines_go_before_unsent_ones_and_are_counted(self):
+    def test_rejected_lines_are_deleted_before_unsent_ones_and_are_counted(self):
         rejected = self.record()
         with Server([self.ANSWER]) as server:
             self.once(server)
@@ -178,7 +178,7 @@ class Rejected(AgentTest):
         self.assertEqual((rejected.exists(), unsent.exists()), (False, True), result.stderr)
         self.assertEqual(answer["dropped_lines"], 2, result.stderr)
 
-    def test_what_is_in_quarantine_counts_as_spool(self):
+    def test_quarantined_windows_count_as_spool(self):
         session = self.record()
         with Server([Reply(402)] * 3) as server:
             _, answer = self.once(server)
@@ -190,18 +190,18 @@ class Rejected(AgentTest):
             result, answer = self.once(server, "--spool-bytes", sum(f.stat().st_size for f in session.iterdir()) + 10)
         self.assertEqual([file.name for file in quarantine.iterdir()], ["mine.json"], result.stderr)
         self.assertTrue(session.exists())
-        self.assertIn("the disk budget is spent", result.stderr)
+        self.assertIn("the disk budget is exceeded", result.stderr)
 
 
 class Written(AgentTest):
-    def test_where_locks_cannot_be_seen_a_running_program_keeps_its_files(self):
+    def test_without_working_locks_the_files_of_a_running_program_stay(self):
         with Server() as server:
             program = self.program("--until-input-ends", "--pause-us", 200, "--scopes", stdin=subprocess.PIPE,
                                    **WITHOUT_LOCKS)
             self.addCleanup(program.stdin.close)
             agent = self.start(server, "--delete-after-ack", **WITHOUT_LOCKS)
             wait_for(lambda: server.rows("kernel_event_batch") > 100, "kernels")
-            # Past the moment at which a session without a lock is complete, and deleted.
+            # After the time at which a session without a lock is considered complete, and deleted.
             time.sleep(5)
             self.assertIsNone(program.poll())
             session = sessions(self.log)[0]
@@ -218,7 +218,7 @@ class Written(AgentTest):
             self.stop(agent)
             self.assert_whole(server, session.name)
 
-    def test_where_locks_cannot_be_seen_a_program_without_an_end_is_dead_after_a_day_of_silence(self):
+    def test_without_working_locks_a_program_without_an_end_is_dead_after_a_day_of_silence(self):
         traced = self.trace("--launches", 2000, "--crash", int(signal.SIGKILL), env=environment(**WITHOUT_LOCKS))
         session = traced.sessions[0]
         for age_s, is_dead in ((3600, False), (2 * 86400, True)):
@@ -229,14 +229,14 @@ class Written(AgentTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual((server.completed, session.exists()), ([session.name] * is_dead, not is_dead))
 
-    def test_what_was_written_after_the_last_look_is_sent_before_its_session_goes(self):
+    def test_lines_written_after_the_last_check_are_sent_before_the_session_is_deleted(self):
         late = {"version": 1, "type": "nvtx_marker_event", "name": "late"}
         log = self.log
         for _ in range(2):
             self.record()
 
         class Slow(Server):
-            """While one session is on its way, a line is added to the other, which is complete."""
+            """While one session is being sent, a line is added to the other, which is complete."""
 
             def take(self, path, headers, body):
                 reply = super().take(path, headers, body)
@@ -256,7 +256,7 @@ class Written(AgentTest):
 
 
 class Moved(AgentTest):
-    def test_a_session_that_is_moved_in_an_outage_arrives_from_where_it_is_then(self):
+    def test_a_session_that_is_moved_in_an_outage_is_sent_from_its_new_place(self):
         session = self.record()
         current, archive = self.log / "current", self.log / "archive"
         current.mkdir()
@@ -278,7 +278,7 @@ class Moved(AgentTest):
             self.assert_arrived(server, archive / session.name)
             self.assertEqual(len(set(server.window_ids())), len(server.windows))
 
-    def test_a_copy_is_sent_when_the_first_one_is_gone(self):
+    def test_a_copy_is_sent_when_the_first_session_is_gone(self):
         session = self.record()
         copy = self.log / "copies" / session.name
         with Server(lambda path: OUTAGE) as server:
@@ -295,7 +295,7 @@ class Moved(AgentTest):
             server.replies = []
             wait_for(lambda: server.completed, "the session")
             text = self.stop(agent)
-            self.assertEqual(text.count("the same session as"), 1, text)
+            self.assertEqual(text.count("it is the same session as"), 1, text)
             self.assert_arrived(server, copy)
 
 

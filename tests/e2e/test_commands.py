@@ -189,7 +189,7 @@ class Habits(TestCase):
         for option in ("--server", "--url"):
             result = gpufl("upload", self.directory, option, "ftp://host")
             self.assertEqual(result.returncode, 2)
-            self.assertIn("'ftp://host' is not a server's address", result.stderr)
+            self.assertIn("invalid server address 'ftp://host'", result.stderr)
         for old in ("--api-key-file", "--interval-ms"):
             self.assertNotIn("no option", gpufl("agent", "--once", old, "1").stderr)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl monitor on the look-alike NVML: sessions, pages, and what goes wrong around it."""
+"""gpufl monitor with the look-alike NVML: sessions, pages and failures."""
 import contextlib
 import http.server
 import json
@@ -24,7 +24,7 @@ SAMPLE = re.compile(rf"^({METRIC})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (NaN|[+-]Inf
 
 
 def parse_page(text, is_openmetrics=False):
-    """A strict reader: {name: {labels: value}}; every line must be right and each family stand together."""
+    """A strict reader: {name: {labels: value}}; every line must be valid, and the lines of a family adjacent."""
     families, samples, current = {}, {}, None
     lines = text.split("\n")
     assert lines.pop() == "", "the page ends with a line feed"
@@ -79,7 +79,7 @@ class Monitor:
             self.news.notify_all()
 
     def wait_for(self, pattern):
-        """The first message that matches."""
+        """Returns the first message that matches."""
         with self.news:
             def found():
                 return next((re.search(pattern, m) for m in self.messages if m and re.search(pattern, m)), None)
@@ -100,7 +100,7 @@ class Monitor:
         return parse_page(self.get()[0])
 
     def wait_until(self, condition):
-        """Samples until the page fulfils it."""
+        """Reads the page until it meets the condition."""
         end = time.monotonic() + DEADLINE_S
         while True:
             page = self.metrics()
@@ -122,7 +122,7 @@ class Monitor:
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what is posted to it."""
+    """Stores what is posted to it."""
 
     def __init__(self):
         self.posts = []
@@ -211,13 +211,13 @@ class Sessions(MonitorCase):
             other = harness.gpufl("monitor", "-o", self.log, "--listen", "none")
             self.assertEqual(other.returncode, 3)
             self.assertIn(f"process {monitor.process.pid}", other.stderr)
-            # Elsewhere it may run; an address that was asked for must be free.
+            # It may run with another directory; an address that was requested explicitly must be free.
             taken = harness.gpufl("monitor", "-o", self.directory / "b", "--listen", monitor.url.removeprefix("http://"))
             self.assertEqual(taken.returncode, 3)
             self.assertIn("cannot listen", taken.stderr)
             self.assertEqual(harness.sessions(self.directory / "b"), [])
 
-    def test_what_is_no_address_is_refused_at_once(self):
+    def test_an_invalid_address_is_refused_at_once(self):
         for option, address in (("--upload", "foo"), ("--otlp", "ftp://host"), ("--otlp", "foo"), ("--listen", "foo")):
             result = harness.gpufl("monitor", "-o", self.log, option, address)
             self.assertEqual(result.returncode, 2, result.stderr)
@@ -272,7 +272,7 @@ class Sessions(MonitorCase):
         self.assertEqual(verified.returncode, 1, verified.stdout)
         self.assertIn("driver_gone", verified.stdout)
 
-    def test_a_gpu_that_falls_off_the_bus_is_waited_for(self):
+    def test_a_gpu_that_falls_off_the_bus_is_recorded_when_it_returns(self):
         with self.monitor(faults="lost_gpu_after_ms=300;lost_gpu_for_ms=1500", gpus=2) as monitor:
             monitor.wait_until(lambda p: set(p["gpufl_gpu_up"].values()) == {0})
             monitor.wait_until(lambda p: set(p["gpufl_gpu_up"].values()) == {1})
@@ -337,7 +337,7 @@ class Sessions(MonitorCase):
         self.assertIn("no GPUs: ", bare.stdout)
         self.assertEqual(harness.gpufl("monitor", "--json").returncode, 2)
 
-    def test_the_name_that_a_user_gave_a_process_does_not_steer_the_terminal(self):
+    def test_control_characters_in_process_names_do_not_reach_the_terminal(self):
         program = ("import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\x1b]0;owned\\x07', 0, 0, 0);"
                    " print(flush=True); sys.stdin.read()")
         with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -348,7 +348,7 @@ class Sessions(MonitorCase):
         self.assertIn("owned", text)
         self.assertEqual([char for char in text if char < " " and char != "\n"], [])
 
-    def test_a_server_that_stays_silent_does_not_keep_it_from_ending(self):
+    def test_a_silent_server_does_not_delay_the_end(self):
         with self.monitor() as monitor:
             monitor.wait_for_samples(2)
             self.assertEqual(monitor.stop(), 0)
@@ -359,7 +359,7 @@ class Sessions(MonitorCase):
                     self.assertEqual(monitor.stop(), 0)  # the upload itself would wait for five minutes
                 monitor.wait_for("not waiting for the upload any longer")
 
-    def test_the_service_manager_hears_of_it(self):
+    def test_the_service_manager_is_notified(self):
         path = self.directory / "notify"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(str(path))
@@ -373,7 +373,7 @@ class Sessions(MonitorCase):
 
 
 class Pages(MonitorCase):
-    def test_the_page_is_strictly_right_in_both_formats(self):
+    def test_the_page_is_valid_in_both_formats(self):
         with self.monitor("--dcgm-names", gpus=3) as monitor:
             page = monitor.wait_for_samples(5)
             self.assertEqual(len(page["gpufl_gpu_utilization_ratio"]), 3)
@@ -446,11 +446,11 @@ class Shipping(MonitorCase):
         self.assertIn("/api/v1/events/stream", paths)
         self.assertEqual(paths[-1], "/api/v1/events/session-complete")
 
-    def test_an_absent_server_costs_nothing_but_a_message(self):
+    def test_an_unreachable_server_causes_only_a_message(self):
         with self.monitor("--upload", "http://127.0.0.1:1") as monitor:
             monitor.wait_for_samples(3)
             self.assertEqual(monitor.stop(), 0, monitor.messages)
-        monitor.wait_for("not uploaded")
+        monitor.wait_for("upload failed")
         self.assert_verified(harness.sessions(self.log)[0])
 
 

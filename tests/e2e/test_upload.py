@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl upload and gpufl trace --upload against a server on the loopback that checks every byte, and misbehaves."""
+"""gpufl upload and gpufl trace --upload against a local server that checks every byte and misbehaves on request."""
 import collections
 import ctypes
 import json
@@ -19,7 +19,7 @@ CURSOR = ".gpufl-uploaded.json"
 
 
 def canonical(lines):
-    """Records without what only the log itself needs."""
+    """Records without the members that only the log needs."""
     result = collections.Counter()
     for line in lines:
         result[json.dumps({name: value for name, value in line.items() if name != "crc"}, sort_keys=True)] += 1
@@ -43,7 +43,7 @@ class UploadTest(TestCase):
         return result, answer
 
     def assert_arrived_once(self, server, session):
-        """Every record of the session, channel by channel, and nothing else."""
+        """Exactly the session's records, in order within each channel."""
         self.assertEqual(server.breaches, [])
         written = Session(session)
         self.assertEqual(canonical(server.lines()), canonical(line for lines in written.lines.values() for line in lines))
@@ -70,7 +70,7 @@ class Delivery(UploadTest):
         with Server() as server:
             self.assertEqual(self.upload(session, server.url).returncode, 0)
             self.assertEqual(server.breaches, [])
-            # What was sealed while the program still ran is in no plain file.
+            # Segments sealed while the program ran have no plain file.
             self.assertEqual(expected - canonical(server.lines()), collections.Counter())
             self.assertEqual(server.rows("kernel_event_batch"), 3000)
             places = [(headers["X-GpuFlight-Window-Channel"], int(headers["X-GpuFlight-Window-Sequence"]))
@@ -101,7 +101,7 @@ class Delivery(UploadTest):
             self.assertEqual(server.rows("kernel_event_batch"), 146100)
             self.assertEqual(server.rows("scope_event_batch"), 6030)
             self.assertEqual(len(server.completed), 1)
-            # What the program counted when it ended is what is here.
+            # The server has the rows that the program counted at its end.
             counted = next(line["rows"] for line in server.lines() if line["type"] == "shutdown")
             self.assertEqual(counted, {kind: server.rows(kind) for kind in counted})
 
@@ -121,7 +121,7 @@ class Delivery(UploadTest):
             self.assertEqual(self.upload(session, other.url).returncode, 0)
             self.assert_arrived_once(other, session)
 
-    def test_a_session_that_the_server_has_no_more_is_sent_again(self):
+    def test_a_session_that_the_server_lost_is_sent_again(self):
         session = self.record()
         with Server() as server:
             self.assertEqual(self.upload(session, server.url).returncode, 0)
@@ -133,15 +133,15 @@ class Delivery(UploadTest):
             result = self.upload(session, server.url)
             self.assertIn(f"{server.url}/api/v1 has 1 session already", result.stdout)
 
-    def test_a_server_that_cannot_say_what_it_has_is_not_said_to_have_it(self):
+    def test_a_server_that_cannot_confirm_a_session_is_not_reported_as_having_it(self):
         session = self.record()
         with Server(knows_sessions=False) as server:
             self.assertEqual(self.upload(session, server.url).returncode, 0)
             before = len(server.windows)
             result = self.upload(session, server.url)
             self.assertEqual((result.returncode, len(server.windows)), (0, before), result.stderr)
-            self.assertIn(f"1 session was sent to {server.url}/api/v1 before (noted in {CURSOR}); remove that file to "
-                          "send again", result.stdout)
+            self.assertIn(f"1 session was already sent to {server.url}/api/v1 (recorded in {CURSOR}); remove that "
+                          "file to send again", result.stdout)
 
     def test_a_lost_or_damaged_cursor_costs_only_another_delivery(self):
         session = self.record()
@@ -154,7 +154,7 @@ class Delivery(UploadTest):
                 self.assertEqual(self.upload(session, server.url).returncode, 0)
                 self.assertEqual(server.window_ids(), first)
 
-    def test_a_directory_of_sessions_is_sent_whole(self):
+    def test_all_sessions_of_a_directory_are_sent(self):
         for _ in range(3):
             self.record()
         with Server() as server:
@@ -171,7 +171,7 @@ class Delivery(UploadTest):
             self.assertEqual(self.upload(session, server.url).returncode, 0)
             self.assert_arrived_once(server, session)
 
-    def test_a_damaged_line_is_left_out_and_told_each_time(self):
+    def test_a_damaged_line_is_skipped_and_reported_each_time(self):
         session = self.record()
         data = (session / "device.log").read_bytes()
         lines = data.split(b"\n")
@@ -185,7 +185,7 @@ class Delivery(UploadTest):
             self.assertEqual(len([line for headers, lines_ in server.windows for line in lines_
                                   if headers["X-GpuFlight-Window-Channel"] == "device"]), len(lines) - 2)
 
-    def test_a_session_that_still_runs_is_refused(self):
+    def test_a_session_that_is_still_written_is_refused(self):
         process = subprocess.Popen([BUILD / "bin/gpufl", "trace", "-o", self.directory / "log", "--", "sh", "-c",
                                     f'"{BUILD}/fakes/fake_app" --run-ms 20000'], env=environment(),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -204,9 +204,9 @@ class Delivery(UploadTest):
 
 
 class Trouble(UploadTest):
-    """Each answer of a server, and what becomes of the session."""
+    """Each kind of answer, and its effect on the session."""
 
-    def test_an_error_that_passes_is_tried_again(self):
+    def test_a_temporary_error_is_retried(self):
         session = self.record()
         for trouble in (Reply(500), Reply(502), Reply(action="drop"), Reply(action="half"), Reply(429), Reply(408)):
             with Server([trouble]) as server:
@@ -215,13 +215,13 @@ class Trouble(UploadTest):
                 self.assert_arrived_once(server, session)
                 self.assertEqual(len(server.requests), len(server.windows) + 2)
 
-    def test_retry_after_is_waited_for(self):
+    def test_the_retry_after_header_is_followed(self):
         session = self.record()
         with Server([Reply(503, headers={"Retry-After": "1"})]) as server:
             self.assertEqual(self.upload(session, server.url).returncode, 0)
             self.assertGreaterEqual(server.requests[1][1] - server.requests[0][1], 1.0)
 
-    def test_a_wait_longer_than_the_time_limit_is_not_begun(self):
+    def test_a_retry_after_the_timeout_is_not_waited_for(self):
         session = self.record()
         with Server([Reply(503, headers={"Retry-After": "3600"})]) as server:
             result, answer = self.upload_json(session, server.url, "--timeout-ms", 5000)
@@ -229,7 +229,7 @@ class Trouble(UploadTest):
             self.assertEqual(answer["http_status"], 503)
             self.assertIn("HTTP 503", result.stderr)
 
-    def test_a_server_that_keeps_failing_is_given_up_after_five_tries_and_resumed_later(self):
+    def test_uploading_to_a_failing_server_stops_after_five_tries_and_resumes_later(self):
         session = self.record()
         with Server([Reply()] + [Reply(500, {"error": "disk full"})] * 5) as server:
             result, answer = self.upload_json(session, server.url)
@@ -277,15 +277,15 @@ class Trouble(UploadTest):
                 self.assertEqual(len(set(server.window_ids())), len(server.windows))
                 self.assertEqual(server.breaches, [])
 
-    def test_rejected_lines_are_told(self):
+    def test_rejected_lines_are_reported(self):
         session = self.record()
         answer_200 = Reply(200, {"accepted": 5, "rejected": 2, "errors": [{"line": 1, "type": "x", "reason": "too new"}]})
         with Server([answer_200]) as server:
             result, answer = self.upload_json(session, server.url)
             self.assertEqual(result.returncode, 0)
-            self.assertIn("did not keep 2 lines: too new", answer["message"])
+            self.assertIn("rejected 2 lines: too new", answer["message"])
 
-    def test_a_server_that_does_not_want_to_know_of_the_end_is_fine(self):
+    def test_a_server_may_refuse_the_completion_request(self):
         session = self.record()
         for status in (400, 404, 409):
             (session / CURSOR).unlink(missing_ok=True)
@@ -293,21 +293,21 @@ class Trouble(UploadTest):
                 self.assertEqual(self.upload(session, server.url).returncode, 0)
                 self.assert_arrived_once(server, session)
 
-    def test_nobody_there_is_an_environment_error(self):
+    def test_an_unreachable_server_is_an_environment_error(self):
         session = self.record()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
             result, answer = self.upload_json(session, url)
         self.assertEqual((result.returncode, answer["http_status"]), (3, 0))
-        self.assertIn("gave no answer, 5 tries", result.stderr)
+        self.assertIn("did not answer (5 tries)", result.stderr)
 
-    def test_a_silent_server_is_left_when_the_time_is_over(self):
+    def test_a_silent_server_ends_the_upload_at_the_timeout(self):
         session = self.record()
         with Server(lambda _: Reply(action="hang")) as server:
             result, answer = self.upload_json(session, server.url, "--timeout-ms", 700)
             self.assertEqual((result.returncode, answer["http_status"]), (3, 0))
-            self.assertIn("gave no answer", result.stderr)
+            self.assertIn("did not answer", result.stderr)
 
 
 class Options(UploadTest):
@@ -317,17 +317,17 @@ class Options(UploadTest):
         self.assertIn(message, result.stderr)
         return result.stderr
 
-    def test_wrong_servers_are_named(self):
+    def test_invalid_server_addresses_are_reported(self):
         session = self.record()
         self.check([session], "no server: give --server URL, or set GPUFL_BACKEND_URL")
-        self.check([session, "--server", "ftp://host"], "'ftp://host' is not a server's address")
-        self.check([session, "--server", "host only"], "'host only' is not a server's address")
-        self.check([session, "--server", "http://host/api/v1"], "belongs to api_path")
-        self.check([session, "--server", "http://host", "--api-path", "no slash"], "is not a path")
-        told = self.check([session, "--server", "http://me:secret@host"], "user name or password")
-        self.assertNotIn("secret", told)
-        told = self.check([session, "--server", "http://host"], "control character", GPUFL_API_KEY="bad\nX-Evil: 1")
-        self.assertNotIn("Evil", told)
+        self.check([session, "--server", "ftp://host"], "invalid server address 'ftp://host'")
+        self.check([session, "--server", "host only"], "invalid server address 'host only'")
+        self.check([session, "--server", "http://host/api/v1"], "must end after host and port")
+        self.check([session, "--server", "http://host", "--api-path", "no slash"], "invalid api_path 'no slash'")
+        error = self.check([session, "--server", "http://me:secret@host"], "user name or password")
+        self.assertNotIn("secret", error)
+        error = self.check([session, "--server", "http://host"], "control character", GPUFL_API_KEY="bad\nX-Evil: 1")
+        self.assertNotIn("Evil", error)
         self.check([self.directory / "nowhere", "--server", "http://host"], "nowhere", code=3)
 
     def test_environment_names_server_key_and_path(self):
@@ -348,13 +348,13 @@ class Options(UploadTest):
         self.check([session, "--server", "http://host", "--key-file", self.directory / "none"], "key file", code=3)
         self.assertNotIn("--key ", gpufl("upload", "--help").stdout)
 
-    def test_without_a_key_none_is_sent(self):
+    def test_without_a_key_no_authorization_is_sent(self):
         session = self.record()
         with Server(key=None) as server:
             self.assertEqual(self.upload(session, server.url, key=None).returncode, 0)
             self.assertEqual(server.breaches, [])
         with Server(lambda _: Reply(401), key=None) as server:
-            self.assertIn("wants an API key", self.upload(session, server.url, key=None).stderr)
+            self.assertIn("requires an API key", self.upload(session, server.url, key=None).stderr)
 
     def test_disabled_means_no_network(self):
         session = self.record()
@@ -413,7 +413,7 @@ class AfterTrace(UploadTest):
                 self.assertTrue(traced.stderr.endswith(again), traced.stderr)
                 self.assertNotIn(KEY, traced.stderr)
 
-    def test_what_is_no_address_is_refused_before_the_program_runs(self):
+    def test_an_invalid_address_is_refused_before_the_program_runs(self):
         for address in ("foo", "ftp://host", "http://host/path"):
             traced = self.trace("--launches", 10, options=("--upload", address))
             self.assertEqual(traced.returncode, 2, traced.stderr)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rude server for the tests of uploads: it keeps what it takes, notes every breach of the protocol, and misbehaves as
-it is told to."""
+"""A server for the tests of uploads: it stores what it accepts, records every breach of the protocol, and misbehaves on
+request."""
 import gzip
 import http.server
 import json
@@ -21,7 +21,7 @@ CONFIGS = "/api/v1/configs/"
 
 class Reply:
     """How one request is answered. action: None, "drop" (no answer), "half" (half an answer), "hang", "mute" (the body
-    is taken, but no answer says so). text: the answer as it is, instead of JSON."""
+    is accepted, but not answered). text: the answer's text, instead of JSON."""
 
     def __init__(self, status=202, body=None, headers=(), action=None, text=None):
         self.status = status
@@ -70,14 +70,14 @@ class Quiet(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        pass  # clients that hang up are what the tests are about
+        pass  # clients that close the connection are expected
 
 
 class Server:
-    """Use as a context manager. replies: one per request in order, then 202 for ever; or a function of the path."""
+    """Use as a context manager. replies: one per request in order, then 202 always; or a function of the path."""
 
     def __init__(self, replies=(), key="gpfl_test_key", certificate=None, encodings=("gzip",), knows_sessions=True):
-        self.knows_sessions = knows_sessions  # tells which it has, as gpufl serve does
+        self.knows_sessions = knows_sessions  # reports which sessions it has, as gpufl serve does
         self.encodings = encodings
         self.configs = {}  # name: (etag, text)
         self.config_requests = []  # (name, If-None-Match)
@@ -85,7 +85,7 @@ class Server:
         self.key = key
         self.certificate = certificate
         self.requests = []  # (path, monotonic time)
-        self.windows = []  # (headers, lines) of taken bodies
+        self.windows = []  # (headers, lines) of accepted bodies
         self.completed = []
         self.breaches = []
         self.released = threading.Event()
@@ -129,7 +129,7 @@ class Server:
             return reply
 
     def give(self, path, headers):
-        """GET: what the server can do, and named configurations."""
+        """GET: the server's capabilities, and named configurations."""
         with self.lock:
             if path == VERSION:
                 return Reply(200, {"supported": ["1"], "encodings": list(self.encodings)})
@@ -149,7 +149,7 @@ class Server:
             return Reply(200, text=text, headers={"ETag": etag})
 
     def check(self, path, headers, body):
-        """The protocol, read from its description alone; the lines of a window."""
+        """Checks the protocol by its specification alone; returns the lines of a window."""
         assert headers.get("Authorization") == (f"Bearer {self.key}" if self.key else None), "Authorization"
         assert headers["X-GpuFlight-Wire-Version"] == "1"
         assert headers["X-GpuFlight-Client-Version"]
@@ -182,7 +182,7 @@ class Server:
         return [line for _, lines in self.windows for line in lines]
 
     def counted_windows(self):
-        """What a server that counts each window once has; the same name for something else is a breach."""
+        """Each window once; the same id with other data is a breach."""
         seen = {}
         for headers, lines in self.windows:
             crc = headers["X-GpuFlight-Window-CRC32"]

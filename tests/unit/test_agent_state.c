@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent remembers of a session, and where it looks for sessions. */
+/* The agent's saved state of a session, and its search for sessions. */
 #include "session_fixture.h"
 
 #include "agent/discovery.h"
@@ -33,14 +33,14 @@ static void a_state_survives_a_round_trip(void **state)
     assert_int_equal(session_state_save(&dir, &saved, &problem), GPUFL_OK);
     assert_int_equal(session_state_load(&dir, FIXTURE_ID, &loaded, &problem), GPUFL_OK);
     assert_memory_equal(&loaded, &saved, sizeof saved);
-    /* To another server nothing was sent. */
+    /* Another server was sent nothing. */
     dir.server = "http://b/api/v1";
     assert_int_equal(session_state_load(&dir, FIXTURE_ID, &loaded, &problem), GPUFL_E_NOT_FOUND);
     assert_int_equal(loaded.channels[CHANNEL_SCOPE].next_line, 1);
     state_dir_close(&dir);
 }
 
-static void a_damaged_state_is_told_and_counts_as_none(void **state)
+static void a_damaged_state_is_reported_and_ignored(void **state)
 {
     static const char *const texts[] = {
         "", "{", "[]",
@@ -89,7 +89,7 @@ static void states_of_sessions_long_gone_are_removed(void **state)
     state_dir_close(&dir);
 }
 
-static void one_agent_has_the_directory(void **state)
+static void only_one_agent_can_use_the_directory(void **state)
 {
     struct state_dir first, second;
     struct problem problem = {""};
@@ -142,7 +142,7 @@ static void take_change(void *user, int32_t slot)
     *(int32_t *)user = slot;
 }
 
-static void sessions_are_found_below_a_root_and_their_changes_heard(void **state)
+static void sessions_below_a_root_are_found_and_their_changes_reported(void **state)
 {
     static const char second_id[] = "11111111-2222-3333-4444-555555555555";
     struct discovery discovery;
@@ -158,7 +158,7 @@ static void sessions_are_found_below_a_root_and_their_changes_heard(void **state
     assert_int_equal(symlink(path, link), 0);
     discovery_open(&discovery);
     discovery_scan(&discovery, *state, take_session, &found);
-    assert_int_equal(found.count, 2); /* the link is not followed */
+    assert_int_equal(found.count, 2); /* the symbolic link is not followed */
     assert_string_not_equal(found.names[0], found.names[1]);
     if (discovery.fd >= 0) {
         int32_t slot = -9;
@@ -177,7 +177,7 @@ static void sessions_are_found_below_a_root_and_their_changes_heard(void **state
     discovery_close(&discovery);
 }
 
-static void a_lock_that_cannot_be_looked_at_is_not_taken_for_free(void **state)
+static void a_lock_that_cannot_be_checked_is_not_considered_free(void **state)
 {
     char path[512];
     int dir_fd = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -227,7 +227,7 @@ static void pauses_grow_and_stay_below_their_limit(void **state)
     assert_true(longest > 30000);
 }
 
-static void a_remote_configuration_sets_no_place_and_no_key(void **state)
+static void a_remote_configuration_cannot_set_directories_or_keys(void **state)
 {
     (void)state;
     assert_true(remote_config_may_set("profiling_engine"));
@@ -249,15 +249,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_state_survives_a_round_trip),
-        TEST(a_damaged_state_is_told_and_counts_as_none),
+        TEST(a_damaged_state_is_reported_and_ignored),
         TEST(states_of_sessions_long_gone_are_removed),
-        TEST(one_agent_has_the_directory),
+        TEST(only_one_agent_can_use_the_directory),
         TEST(a_failed_write_leaves_the_old_file),
-        TEST(sessions_are_found_below_a_root_and_their_changes_heard),
-        TEST(a_lock_that_cannot_be_looked_at_is_not_taken_for_free),
+        TEST(sessions_below_a_root_are_found_and_their_changes_reported),
+        TEST(a_lock_that_cannot_be_checked_is_not_considered_free),
         cmocka_unit_test(slots_are_found_by_their_text),
         cmocka_unit_test(pauses_grow_and_stay_below_their_limit),
-        cmocka_unit_test(a_remote_configuration_sets_no_place_and_no_key),
+        cmocka_unit_test(a_remote_configuration_cannot_set_directories_or_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A channel as the agent reads it: numbered lines, whatever happens to the files that hold them. */
+/* A channel as the agent reads it: numbered lines, independent of what happens to their files. */
 #include "session_fixture.h"
 
 #include "agent/channel_stream.h"
@@ -44,7 +44,7 @@ static void reading_list(struct reading *reading)
         (struct stream_source){.files = &reading->files, .is_shadowed = reading->is_shadowed, .session_id = FIXTURE_ID};
 }
 
-/* Looks until the files hold still. */
+/* Retries until the files stop changing. */
 static enum stream_result reading_next(struct reading *reading)
 {
     enum stream_result result = STREAM_AGAIN;
@@ -70,7 +70,7 @@ static void forget_place(struct reading *reading)
     memset(&reading->stream.place, 0, sizeof reading->stream.place);
 }
 
-/* One line "n" with that seq, as the writer ends it. */
+/* Writes one line with this seq as the writer does. */
 static void line_append(const char *dir, const char *name, uint64_t seq)
 {
     char path[512], object[64], trailer[LINE_TRAILER_MAX];
@@ -110,7 +110,7 @@ static void expect_lines(struct reading *reading, uint64_t first, uint64_t last)
     assert_int_equal(reading->window.window.lines, last - first + 1);
 }
 
-static void only_whole_lines_are_taken(void **state)
+static void only_complete_lines_are_read(void **state)
 {
     const char *dir = *state;
     struct reading reading;
@@ -137,12 +137,12 @@ static void rotation_loses_nothing_and_repeats_nothing(void **state)
     line_append(dir, "device.log", 2);
     file_rename(dir, "device.log", "device.000001.log");
     line_append(dir, "device.log", 3);
-    expect_lines(&reading, 2, 2); /* a window stays within a file */
+    expect_lines(&reading, 2, 2); /* a window never spans files */
     acknowledge(&reading);
     expect_lines(&reading, 3, 3);
     acknowledge(&reading);
     assert_int_equal(reading_next(&reading), STREAM_NOTHING);
-    /* A process that starts anew finds the place by the lines alone. */
+    /* A new process finds the position by the lines alone. */
     line_append(dir, "device.log", 4);
     forget_place(&reading);
     expect_lines(&reading, 4, 4);
@@ -159,7 +159,7 @@ static void a_rotation_between_listing_and_opening_is_noticed(void **state)
     reading_list(&reading);
     file_rename(dir, "device.log", "device.000001.log");
     line_append(dir, "device.log", 3);
-    /* The listing knows one file; under its name there is another one by now. */
+    /* The listing has one file, and its name now belongs to another one. */
     assert_int_equal(channel_stream_read(&reading.stream, &reading.source, &reading.state, &reading.window),
                      STREAM_AGAIN);
     expect_lines(&reading, 1, 2);
@@ -168,7 +168,7 @@ static void a_rotation_between_listing_and_opening_is_noticed(void **state)
     reading_close(&reading);
 }
 
-static void a_hole_in_the_numbers_is_counted(void **state)
+static void a_gap_in_the_numbers_is_counted(void **state)
 {
     const char *dir = *state;
     struct reading reading;
@@ -200,7 +200,7 @@ static void damaged_lines_are_left_out_and_counted(void **state)
     assert_int_equal(reading.window.missing_lines, 0);
     assert_int_equal(reading.window.next, 5);
     acknowledge(&reading);
-    /* Nothing but damage: there is no window, but it is not looked at for ever. */
+    /* Only damage: there is no window, but reading still ends. */
     text_append(dir, "device.log", "more of it\n");
     assert_int_equal(reading_next(&reading), STREAM_PASSED);
     assert_int_equal(reading.window.next, 6);
@@ -209,7 +209,7 @@ static void damaged_lines_are_left_out_and_counted(void **state)
     reading_close(&reading);
 }
 
-static void a_torn_line_that_a_launcher_closed_is_no_damage(void **state)
+static void a_torn_line_that_a_launcher_terminated_is_not_damage(void **state)
 {
     const char *dir = *state;
     static const char object[] = "{\"type\":\"shutdown\",\"session_id\":\"" FIXTURE_ID "\",\"synthetic\":true";
@@ -229,7 +229,7 @@ static void a_torn_line_that_a_launcher_closed_is_no_damage(void **state)
     reading_close(&reading);
 }
 
-static void a_file_with_the_inode_of_another_is_not_taken_for_it(void **state)
+static void a_file_with_a_reused_inode_is_not_mistaken_for_the_old_file(void **state)
 {
     const char *dir = *state;
     struct reading reading;
@@ -238,7 +238,7 @@ static void a_file_with_the_inode_of_another_is_not_taken_for_it(void **state)
     line_append(dir, "device.log", 2);
     expect_lines(&reading, 1, 2);
     acknowledge(&reading);
-    /* As if the number had been given to another file: same inode, other content, long enough. */
+    /* Simulates a reused inode: same inode, other content, long enough. */
     char path[512];
     fixture_path(path, dir, "device.log");
     assert_int_equal(truncate(path, 0), 0);
@@ -265,7 +265,7 @@ static void unnumbered_lines_are_counted_instead(void **state)
     reading_close(&reading);
 }
 
-/* The state of a window as it is noted before it leaves. */
+/* Saves the state of a window as the agent does before sending it. */
 static void note_pending(struct reading *reading)
 {
     reading->state.pending = (struct pending_window){.is_set = true,
@@ -292,7 +292,7 @@ static void session_write(const char *base, char dir[512], bool is_sealed)
         assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
 }
 
-static void a_window_on_its_way_is_rebuilt_to_the_byte(void **state)
+static void a_pending_window_is_rebuilt_byte_for_byte(void **state)
 {
     char dir[512];
     struct reading reading;
@@ -308,7 +308,7 @@ static void a_window_on_its_way_is_rebuilt_to_the_byte(void **state)
         char id[WINDOW_ID_SIZE + 1];
         memcpy(id, reading.window.id, sizeof id);
         note_pending(&reading);
-        /* After a crash, with more lines behind it, and sealed meanwhile. */
+        /* After a crash, followed by more lines, and sealed meanwhile. */
         line_append(dir, "device.log", 1000 + coding);
         forget_place(&reading);
         if (coding == BODY_ZSTD) {
@@ -324,7 +324,7 @@ static void a_window_on_its_way_is_rebuilt_to_the_byte(void **state)
     }
 }
 
-static void every_line_of_a_session_comes_once(void **state)
+static void every_line_of_a_session_is_read_once(void **state)
 {
     for (int is_sealed = 0; is_sealed < 2; is_sealed++) {
         char dir[512], base[512];
@@ -350,7 +350,7 @@ static void every_line_of_a_session_comes_once(void **state)
     }
 }
 
-static void a_pending_window_whose_lines_are_gone_is_given_up(void **state)
+static void a_pending_window_whose_lines_are_gone_is_skipped(void **state)
 {
     const char *dir = *state;
     struct reading reading;
@@ -408,17 +408,17 @@ static void a_segment_that_was_cut_off_is_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(only_whole_lines_are_taken),
+        TEST(only_complete_lines_are_read),
         TEST(rotation_loses_nothing_and_repeats_nothing),
         TEST(a_rotation_between_listing_and_opening_is_noticed),
-        TEST(a_hole_in_the_numbers_is_counted),
+        TEST(a_gap_in_the_numbers_is_counted),
         TEST(damaged_lines_are_left_out_and_counted),
-        TEST(a_torn_line_that_a_launcher_closed_is_no_damage),
-        TEST(a_file_with_the_inode_of_another_is_not_taken_for_it),
+        TEST(a_torn_line_that_a_launcher_terminated_is_not_damage),
+        TEST(a_file_with_a_reused_inode_is_not_mistaken_for_the_old_file),
         TEST(unnumbered_lines_are_counted_instead),
-        TEST(a_window_on_its_way_is_rebuilt_to_the_byte),
-        TEST(every_line_of_a_session_comes_once),
-        TEST(a_pending_window_whose_lines_are_gone_is_given_up),
+        TEST(a_pending_window_is_rebuilt_byte_for_byte),
+        TEST(every_line_of_a_session_is_read_once),
+        TEST(a_pending_window_whose_lines_are_gone_is_skipped),
         TEST(a_damaged_segment_does_not_stop_the_channel),
         TEST(a_segment_that_was_cut_off_is_damaged),
     };

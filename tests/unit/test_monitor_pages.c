@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages that are made from a view, for made-up GPUs. */
+/* The pages rendered from a view of invented GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static void values_have_base_units_and_what_is_unknown_is_absent(void **state)
     know(&gpu.devices[0].sample, GPU_CLOCK_SM_MHZ, 1980);
     know(&gpu.devices[0].sample, GPU_MEM_USED_BYTES, (141ull << 30) + 1);
     know(&gpu.devices[0].sample, GPU_SM_ACTIVE_BP, 9999);
-    know(&gpu.devices[0].sample, GPU_ECC_CORRECTED, 0); /* a known zero is there */
+    know(&gpu.devices[0].sample, GPU_ECC_CORRECTED, 0); /* a known zero is shown */
     know(&gpu.devices[0].sample, GPU_THROTTLE_REASONS, 0x44);
     update();
     struct bytes page = page_make(false, EXPOSITION_TEXT);
@@ -108,7 +108,7 @@ static void values_have_base_units_and_what_is_unknown_is_absent(void **state)
     bytes_free(&page);
 }
 
-static void a_slow_value_holds_until_the_next_and_ends_with_the_gpu(void **state)
+static void a_slow_value_is_valid_until_the_next_one_or_until_the_gpu_is_lost(void **state)
 {
     (void)state;
     know(&gpu.devices[1].sample, GPU_ENERGY_UJ, 2000000);
@@ -116,7 +116,7 @@ static void a_slow_value_holds_until_the_next_and_ends_with_the_gpu(void **state
     update();
     memset(&gpu.devices[1].sample, 0, sizeof gpu.devices[1].sample);
     know(&gpu.devices[1].sample, GPU_POWER_MW, 1000);
-    update(); /* a beat without the slow ones */
+    update(); /* a tick without the slow values */
     struct bytes page = page_make(false, EXPOSITION_TEXT);
 #define OTHER "{gpu=\"1\",uuid=\"GPU-b\",name=\"Other\",host=\"h\""
     assert_has(&page, "gpufl_gpu_energy_joules_total" OTHER "} 2\n");
@@ -146,7 +146,7 @@ static void without_a_driver_the_gpus_are_down_and_have_no_values(void **state)
     assert_has(&page, "gpufl_gpu_xid_errors_total" FAST ",xid=\"79\"} 1\n");
     assert_null(strstr(bytes_text(&page), "power"));
     bytes_free(&page);
-    /* Only one of them comes back, with another number: what it had is still its own. */
+    /* Only one GPU comes back, with another index: it keeps its counts. */
     struct gpu_telemetry back = {.devices = gpu.devices, .device_count = 1};
     monitor_view_xid(&view, 0, 79);
     monitor_view_update(&view, &back, &host, NULL);
@@ -178,7 +178,7 @@ static void processes_and_mig_instances_have_their_labels(void **state)
     struct bytes page = page_make(false, EXPOSITION_OPENMETRICS);
     assert_has(&page, "gpufl_gpu_process_memory_used_bytes" FAST
                       ",pid=\"1073741824\",process=\"\",container=\"\",pod_uid=\"\",gpu_instance=\"\"} 77\n");
-    assert_null(strstr(bytes_text(&page), "pid=\"2\"")); /* its memory is not known */
+    assert_null(strstr(bytes_text(&page), "pid=\"2\"")); /* its memory use is unknown */
     assert_has(&page,
                "gpufl_mig_memory_used_bytes" FAST ",gpu_instance=\"7\",compute_instance=\"1\",mig_uuid=\"MIG-x\","
                "mig_name=\"1g\"} 5\n");
@@ -241,12 +241,12 @@ static void otlp_follows_the_conventions_for_hardware(void **state)
     assert_true(json_get_bool(sum, "isMonotonic", false));
     assert_int_equal(json_get_int(sum, "aggregationTemporality", 0), 2);
     assert_int_equal(json_member(json_member(metric_find(metrics, "hw.status"), "sum"), "dataPoints")->count, 4);
-    assert_null(metric_find(metrics, "hw.power")); /* nobody knows it */
+    assert_null(metric_find(metrics, "hw.power")); /* no GPU reports it */
     json_free(&document);
     bytes_free(&out);
 }
 
-static void an_otlp_address_has_a_path_or_gets_the_usual_one(void **state)
+static void an_otlp_address_without_a_path_gets_the_default_path(void **state)
 {
     (void)state;
     char server[64], path[64];
@@ -275,7 +275,7 @@ static void a_slow_value_that_could_not_be_read_again_is_unknown(void **state)
     know(&device->sample, GPU_ENERGY_UJ, 5000);
     monitor_view_update(&view, &gpu, &host, table);
     device->sample.known &= ~(UINT64_C(1) << GPU_ENERGY_UJ);
-    update(); /* between two reads of slow values the last one holds */
+    update(); /* between two readings of slow values the last one stays valid */
     assert_true(gpu_sample_knows(&view.gpus[0].sample, GPU_ENERGY_UJ));
     monitor_view_update(&view, &gpu, &host, table);
     assert_false(gpu_sample_knows(&view.gpus[0].sample, GPU_ENERGY_UJ));
@@ -286,13 +286,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_have_base_units_and_what_is_unknown_is_absent, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_slow_value_holds_until_the_next_and_ends_with_the_gpu, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_value_is_valid_until_the_next_one_or_until_the_gpu_is_lost, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(without_a_driver_the_gpus_are_down_and_have_no_values, setup, teardown),
         cmocka_unit_test_setup_teardown(processes_and_mig_instances_have_their_labels, setup, teardown),
         cmocka_unit_test_setup_teardown(dcgm_names_have_dcgms_units, setup, teardown),
         cmocka_unit_test_setup_teardown(otlp_follows_the_conventions_for_hardware, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_value_that_could_not_be_read_again_is_unknown, setup, teardown),
-        cmocka_unit_test(an_otlp_address_has_a_path_or_gets_the_usual_one),
+        cmocka_unit_test(an_otlp_address_without_a_path_gets_the_default_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

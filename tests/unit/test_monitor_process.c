@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a process is: cgroup texts of real runtimes, and a /proc of our own. */
+/* Identification of processes: cgroup texts of real container runtimes, and a made-up /proc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,10 +44,10 @@ static const struct {
     {"3:pids:/libpod_parent/" ID "\n", ID, "podman", ""},
     /* a static pod's uid is a hash */
     {"0::/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" ID "\n", ID, "", "0123456789abcdef0123456789abcdef"},
-    /* the innermost counts */
+    /* the innermost container wins */
     {"0::/kubepods.slice/kubepods-pod" UID_LOW ".slice/cri-containerd-" OTHER ".scope/docker/" ID "\n", ID, "docker",
      UID},
-    /* what only looks like it */
+    /* similar names that are not containers */
     {"0::/kubepods.slice/crio-conmon-" ID ".scope\n", "", "", ""},
     {"0::/system.slice/x" ID ".scope\n", "", "", ""},
     {"0::/docker/3F4B8C2D9E1A7F6054D3C2B1A0987654321FEDCBA0123456789ABCDEF0123456\n", "", "", ""},
@@ -62,7 +62,7 @@ static void containers_and_pods_are_read_from_cgroups(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cgroup_identity identity;
-        /* A copy of the exact size, so that a read past it is found. */
+        /* A copy of the exact size, so that reading past its end is detected. */
         size_t size = strlen(cases[i].text);
         char *text = malloc(size ? size : 1);
         memcpy(text, cases[i].text, size);
@@ -75,7 +75,7 @@ static void containers_and_pods_are_read_from_cgroups(void **state)
     }
 }
 
-static void any_cut_of_a_text_is_read_without_harm(void **state)
+static void any_truncated_text_is_read_safely(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -127,8 +127,8 @@ static void a_pid_is_looked_up_once_until_another_process_has_it(void **state)
     assert_string_equal(entry->name, "train) S 1");
     assert_int_equal(entry->start_ticks, 1000);
     assert_string_equal(entry->cgroup.container_id, ID);
-    assert_true(process_table_tell(table, entry));
-    assert_false(process_table_tell(table, entry));
+    assert_true(process_table_mark_recorded(table, entry));
+    assert_false(process_table_mark_recorded(table, entry));
     proc_write(41, "comm", "renamed\n"); /* the same process: not read again */
     assert_string_equal(process_table_find(table, 41)->name, "train) S 1");
 
@@ -137,11 +137,11 @@ static void a_pid_is_looked_up_once_until_another_process_has_it(void **state)
     entry = process_table_find(table, 41);
     assert_string_equal(entry->name, "other");
     assert_string_equal(entry->cgroup.container_id, "");
-    assert_true(process_table_tell(table, entry));
-    process_table_forget_told(table); /* a new session */
-    assert_true(process_table_tell(table, process_table_find(table, 41)));
+    assert_true(process_table_mark_recorded(table, entry));
+    process_table_forget_recorded(table); /* a new session */
+    assert_true(process_table_mark_recorded(table, process_table_find(table, 41)));
 
-    entry = process_table_find(table, 99); /* not ours to see */
+    entry = process_table_find(table, 99); /* a process that cannot be seen */
     assert_int_equal(entry->pid, 99);
     assert_string_equal(entry->name, "");
     assert_int_equal(table->count, 2);
@@ -155,7 +155,7 @@ static void a_pid_is_looked_up_once_until_another_process_has_it(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void a_full_table_is_told(void **state)
+static void a_full_table_is_reported(void **state)
 {
     (void)state;
     struct process_table *table = malloc(sizeof *table);
@@ -173,9 +173,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(containers_and_pods_are_read_from_cgroups),
-        cmocka_unit_test(any_cut_of_a_text_is_read_without_harm),
+        cmocka_unit_test(any_truncated_text_is_read_safely),
         cmocka_unit_test(a_pid_is_looked_up_once_until_another_process_has_it),
-        cmocka_unit_test(a_full_table_is_told),
+        cmocka_unit_test(a_full_table_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

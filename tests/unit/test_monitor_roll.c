@@ -39,7 +39,7 @@ static void days_end_at_local_midnight(void **state)
     zone_set("UTC");
 }
 
-static void hours_go_on_where_clocks_change(void **state)
+static void hours_continue_when_clocks_change(void **state)
 {
     (void)state;
     zone_set("CET-1CEST,M3.5.0,M10.5.0/3");
@@ -49,12 +49,12 @@ static void hours_go_on_where_clocks_change(void **state)
         assert_int_equal(next_ns - now_ns, i ? 3600 * second_ns : 1800 * second_ns);
         now_ns = next_ns;
     }
-    zone_set("<+0545>-5:45"); /* an hour is the local one */
+    zone_set("<+0545>-5:45"); /* a full hour of local time */
     assert_int_equal(roll_next_ns(ROLL_HOURLY, at(2026, 6, 1, 12, 0)), at(2026, 6, 1, 12, 15));
     zone_set("UTC");
 }
 
-static void a_session_never_rolls_when_told_so(void **state)
+static void a_session_with_roll_never_does_not_end(void **state)
 {
     (void)state;
     int64_t next_ns = roll_next_ns(ROLL_NEVER, at(2026, 6, 1, 0, 0));
@@ -69,10 +69,10 @@ static void a_clock_that_is_set_moves_the_boundary(void **state)
     assert_false(roll_is_due(ROLL_DAILY, at(2026, 6, 1, 23, 59), &next_ns));
     assert_true(roll_is_due(ROLL_DAILY, at(2026, 6, 2, 0, 0), &next_ns));
     assert_int_equal(next_ns, at(2026, 6, 3, 0, 0));
-    /* A month back: the next midnight counts, not the one that is a month away. */
+    /* Set back by a month: the next midnight counts, not the one a month away. */
     assert_false(roll_is_due(ROLL_DAILY, at(2026, 5, 1, 10, 0), &next_ns));
     assert_int_equal(next_ns, at(2026, 5, 2, 0, 0));
-    /* Years ahead: once, not once per day. */
+    /* Set forward by years: due once, not once per day. */
     assert_true(roll_is_due(ROLL_DAILY, at(2030, 5, 1, 10, 0), &next_ns));
     assert_false(roll_is_due(ROLL_DAILY, at(2030, 5, 1, 10, 1), &next_ns));
 }
@@ -91,8 +91,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(days_end_at_local_midnight),
-        cmocka_unit_test(hours_go_on_where_clocks_change),
-        cmocka_unit_test(a_session_never_rolls_when_told_so),
+        cmocka_unit_test(hours_continue_when_clocks_change),
+        cmocka_unit_test(a_session_with_roll_never_does_not_end),
         cmocka_unit_test(a_clock_that_is_set_moves_the_boundary),
         cmocka_unit_test(periods_have_names),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of a monitor on the look-alike NVML, with a clock of our own. */
+/* Sessions of a monitor with the look-alike NVML and an adjustable clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,15 +126,15 @@ static void a_new_day_is_a_new_session(void **state)
     char first[512], second[512];
     snprintf(first, sizeof first, "%s", monitor_session_dir(monitor));
     for (int i = 0; i < 3; i++)
-        monitor_beat(monitor);
+        monitor_tick(monitor);
     assert_int_equal(ended_count, 0);
     now_ns += day_ns;
-    monitor_beat(monitor);
+    monitor_tick(monitor);
     assert_int_equal(ended_count, 1);
     assert_string_equal(ended[0], first);
     snprintf(second, sizeof second, "%s", monitor_session_dir(monitor));
     assert_string_not_equal(first, second);
-    monitor_beat(monitor);
+    monitor_tick(monitor);
     monitor_reopen(monitor); /* SIGHUP */
     assert_int_equal(ended_count, 2);
     monitor_close(monitor);
@@ -147,7 +147,7 @@ static void a_new_day_is_a_new_session(void **state)
     assert_int_equal(content.device_rows, 3);
     assert_int_equal(content.host_rows, 3);
     assert_int_equal(content.processes, 2);
-    content = content_of(second); /* begins with everything again */
+    content = content_of(second); /* every session starts with all records */
     assert_int_equal(content.device_rows, 2);
     assert_int_equal(content.process_rows, 2);
     assert_int_equal(content.processes, 2);
@@ -156,7 +156,7 @@ static void a_new_day_is_a_new_session(void **state)
     assert_int_equal(content_of(first).device_rows, 3);
 }
 
-/* The monotonic clock, moved on by hand. */
+/* The monotonic clock, moved forward by the test. */
 static _Atomic int64_t later_s; /* the writer's thread reads the clock, too */
 int clock_gettime(clockid_t id, struct timespec *now)
 {
@@ -165,27 +165,27 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-static void a_session_that_could_not_begin_is_begun_when_it_can(void **state)
+static void a_session_that_could_not_begin_is_retried(void **state)
 {
     (void)state;
     struct monitor *monitor = monitor_make();
     struct rlimit usual, none;
     char first[512];
     snprintf(first, sizeof first, "%s", monitor_session_dir(monitor));
-    monitor_beat(monitor);
+    monitor_tick(monitor);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
     none = usual;
     none.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     now_ns += day_ns;
-    monitor_beat(monitor);
+    monitor_tick(monitor);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
     assert_string_equal(monitor_session_dir(monitor), first);
     later_s += 30;
-    monitor_beat(monitor); /* not at once: each try may leave something behind */
+    monitor_tick(monitor); /* no immediate retry: each attempt may leave files behind */
     assert_string_equal(monitor_session_dir(monitor), first);
     later_s += 60;
-    monitor_beat(monitor);
+    monitor_tick(monitor);
     assert_string_not_equal(monitor_session_dir(monitor), first);
     monitor_close(monitor);
     later_s = 0;
@@ -194,7 +194,7 @@ static void a_session_that_could_not_begin_is_begun_when_it_can(void **state)
         assert_whole(ended[i]);
 }
 
-static void two_monitors_do_not_share_a_directory(void **state)
+static void two_monitors_cannot_share_a_directory(void **state)
 {
     (void)state;
     struct monitor *monitor = monitor_make(), *other = NULL;
@@ -205,11 +205,11 @@ static void two_monitors_do_not_share_a_directory(void **state)
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     assert_non_null(strstr(problem.text, pid));
     monitor_close(monitor);
-    monitor_close(monitor_make()); /* free again */
+    monitor_close(monitor_make()); /* the lock is free again */
     monitor_close(NULL);
 }
 
-static void a_directory_that_cannot_be_made_is_told(void **state)
+static void a_directory_that_cannot_be_made_is_reported(void **state)
 {
     (void)state;
     struct monitor *monitor = NULL;
@@ -228,32 +228,32 @@ static uint64_t device_rows_of(const char *dir)
     return log_read(dir, line_take, NULL, &content, &summary, NULL) == GPUFL_OK ? (uint64_t)content.device_rows : 0;
 }
 
-static void what_a_killed_monitor_left_is_ended(void **state)
+static void the_session_of_a_killed_monitor_is_ended(void **state)
 {
     (void)state;
     pid_t child = fork();
     if (!child) {
         struct monitor *monitor = monitor_make();
-        monitor_beat(monitor);
-        while (!device_rows_of(monitor_session_dir(monitor))) /* the writer's thread sees to it */
+        monitor_tick(monitor);
+        while (!device_rows_of(monitor_session_dir(monitor))) /* written by the writer's thread */
             usleep(1000);
         raise(SIGKILL);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
-    struct monitor *monitor = monitor_make(); /* the lock died with it */
-    monitor_beat(monitor);
+    struct monitor *monitor = monitor_make(); /* the lock was released with its process */
+    monitor_tick(monitor);
     monitor_recover(base, "somebody else", on_end, &now_ns);
     assert_int_equal(ended_count, 0);
     monitor_recover(base, "night watch", on_end, &now_ns);
-    assert_int_equal(ended_count, 1); /* not the one that runs */
+    assert_int_equal(ended_count, 1); /* not the running session */
     assert_string_not_equal(ended[0], monitor_session_dir(monitor));
     struct log_summary summary;
     struct content content = {0};
     assert_int_equal(log_read(ended[0], line_take, NULL, &content, &summary, NULL), GPUFL_OK);
     assert_true(summary.is_synthetic_shutdown);
-    assert_int_equal(content.device_rows, 1); /* the first beat is written at once */
+    assert_int_equal(content.device_rows, 1); /* the first sample is written immediately */
     monitor_close(monitor);
 }
 
@@ -264,10 +264,10 @@ int main(void)
     unsetenv("FAKE_FAULTS");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_new_day_is_a_new_session, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_session_that_could_not_begin_is_begun_when_it_can, setup, teardown),
-        cmocka_unit_test_setup_teardown(two_monitors_do_not_share_a_directory, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_directory_that_cannot_be_made_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_killed_monitor_left_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_that_could_not_begin_is_retried, setup, teardown),
+        cmocka_unit_test_setup_teardown(two_monitors_cannot_share_a_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_directory_that_cannot_be_made_is_reported, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_session_of_a_killed_monitor_is_ended, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telemetry and pages of hosts with AMD's GPUs, alone and beside NVIDIA's. */
+/* Telemetry and pages of hosts with AMD's GPUs, with and without NVIDIA's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static void sample_all(void)
         (void)gpu_telemetry_sample(&gpu, i, true);
 }
 
-/* The GPUs' part of the page, which is the same at any time and on any machine. */
+/* The GPUs' part of the page, which depends on neither time nor machine. */
 static void assert_page_is(const char *golden)
 {
     struct host_sample host = host_sample_unknown();
@@ -115,7 +115,7 @@ static void the_page_of_amd_gpus_is_golden(void **state)
     tree_make();
     telemetry_open(GPU_VENDORS_ALL & ~(1u << GPU_VENDOR_NVIDIA));
     sample_all();
-    sample_all(); /* rates need two */
+    sample_all(); /* rates need two samples */
     assert_page_is("monitor_amd.prom");
 }
 
@@ -127,7 +127,7 @@ static void the_page_of_a_mixed_host_is_golden(void **state)
     telemetry_open(GPU_VENDORS_ALL);
     sample_all();
     sample_all();
-    /* The look-alike's numbers move; these stand for them. */
+    /* The look-alike's numbers vary; these replace them. */
     struct gpu_sample *h200 = &gpu.devices[0].sample;
     memset(h200, 0, sizeof *h200);
     gpu_sample_set(h200, GPU_UTIL_PCT, 93);
@@ -157,7 +157,7 @@ static void amd_gpus_have_no_dcgm_names(void **state)
     bytes_free(&page);
 }
 
-static void nvidias_gpus_come_first_and_a_vendor_may_be_left_out(void **state)
+static void nvidias_gpus_come_first_and_a_vendor_can_be_excluded(void **state)
 {
     (void)state;
     struct problem problem = {""};
@@ -187,7 +187,7 @@ static void nvidias_gpus_come_first_and_a_vendor_may_be_left_out(void **state)
     assert_int_equal(gpu.device_count, 0);
 }
 
-static void a_driver_that_goes_leaves_the_others_and_their_numbers(void **state)
+static void a_driver_that_disappears_does_not_change_the_numbers_of_other_gpus(void **state)
 {
     (void)state;
     struct problem problem = {""};
@@ -202,7 +202,7 @@ static void a_driver_that_goes_leaves_the_others_and_their_numbers(void **state)
     assert_int_equal(gpu_telemetry_reopen(&gpu, GPU_VENDOR_NVIDIA, &problem), GPUFL_OK);
     assert_int_equal(gpu.device_count, 4);
     assert_true(gpu_telemetry_sample(&gpu, 0, false));
-    assert_true(gpu.devices[3].sample.known != 0); /* it was not touched */
+    assert_true(gpu.devices[3].sample.known != 0); /* this GPU is not affected */
 }
 
 static void an_amd_gpu_that_vanishes_keeps_its_number(void **state)
@@ -227,7 +227,7 @@ static void an_amd_gpu_that_vanishes_keeps_its_number(void **state)
     assert_int_equal(gpu_telemetry_reopen(&gpu, GPU_VENDOR_AMD, &problem), GPUFL_OK);
     assert_true(gpu_telemetry_sample(&gpu, 0, true));
     assert_int_equal(gpu.devices[0].sample.values[GPU_UTIL_PCT], 12);
-    /* A new one is a new list. */
+    /* A new GPU changes the list. */
     assert_true(amd_tree_add(root, AMD_TREE_APU, 2, "0000:01:00.0"));
     assert_int_equal(gpu_telemetry_reopen(&gpu, GPU_VENDOR_AMD, &problem), GPUFL_OK);
     assert_int_equal(gpu.device_count, 3);
@@ -242,7 +242,7 @@ static unsigned open_files(void)
     return count;
 }
 
-static void a_forked_child_gives_the_files_back(void **state)
+static void a_forked_child_closes_the_files(void **state)
 {
     (void)state;
     tree_make();
@@ -254,7 +254,7 @@ static void a_forked_child_gives_the_files_back(void **state)
     assert_int_equal(gpu.device_count, 0);
 }
 
-static void what_amd_tells_reaches_the_log(void **state)
+static void amd_metrics_reach_the_log(void **state)
 {
     (void)state;
     int64_t row[DEVICE_METRIC_COLUMN_COUNT];
@@ -292,11 +292,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_page_of_amd_gpus_is_golden, setup, teardown),
         cmocka_unit_test_setup_teardown(the_page_of_a_mixed_host_is_golden, setup, teardown),
         cmocka_unit_test_setup_teardown(amd_gpus_have_no_dcgm_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(nvidias_gpus_come_first_and_a_vendor_may_be_left_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_driver_that_goes_leaves_the_others_and_their_numbers, setup, teardown),
+        cmocka_unit_test_setup_teardown(nvidias_gpus_come_first_and_a_vendor_can_be_excluded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_driver_that_disappears_does_not_change_the_numbers_of_other_gpus, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(an_amd_gpu_that_vanishes_keeps_its_number, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_forked_child_gives_the_files_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_amd_tells_reaches_the_log, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_forked_child_closes_the_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(amd_metrics_reach_the_log, setup, teardown),
     };
     setenv("FAKE_MACHINE", "0", 1); /* the golden page has its UUID */
     return cmocka_run_group_tests(tests, NULL, NULL);

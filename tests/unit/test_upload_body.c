@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over the wire, and what is remembered of it: windows and the cursor. */
+/* What is sent, and what is remembered of it: windows and the cursor. */
 #include "session_fixture.h"
 
 #include "base/clock.h"
@@ -40,7 +40,7 @@ static void source_open(struct window_source *source, struct session_files *file
     assert_int_equal(window_source_open(source, files, &files->items[i], limits, INT64_MAX, &problem), GPUFL_OK);
 }
 
-/* Appends what the body holds. */
+/* Appends the uncompressed body. */
 static void unzip(const struct bytes *body, struct bytes *out)
 {
     z_stream stream = {.next_in = (Bytef *)body->data, .avail_in = (uInt)body->size};
@@ -58,7 +58,7 @@ static void unzip(const struct bytes *body, struct bytes *out)
     inflateEnd(&stream);
 }
 
-/* All bodies of the file, one after the other, within their limits; returns how many. */
+/* Reads all bodies of the file in order and checks the limits; returns their number. */
 static unsigned read_all(const char *dir, enum channel channel, const struct window_limits *limits, struct bytes *text,
                          uint64_t *events)
 {
@@ -132,7 +132,7 @@ static void sealed_lines_come_back_byte_for_byte(void **state)
     fixture_remove(base);
 }
 
-/* A v1 session whose lines are `sizes` characters of noise that does not compress. */
+/* Makes a v1 session whose lines are `sizes` characters of noise that does not compress. */
 static void noise_make(const char *dir, const size_t *sizes, size_t count)
 {
     struct bytes text = {0};
@@ -171,13 +171,13 @@ static void the_compressed_limit_holds_for_lines_that_do_not_compress(void **sta
     fixture_remove(base);
 }
 
-static void a_line_over_the_limits_is_told_and_reading_goes_on(void **state)
+static void a_line_over_the_limits_is_reported_and_reading_continues(void **state)
 {
     (void)state;
     const char *base = fixture_dir();
     static const size_t sizes[] = {100, 400000, 100, 800000, 100};
     noise_make(base, sizes, 5);
-    /* The second line is too large once compressed, the fourth already before. */
+    /* The second line is too large after compression, the fourth already before. */
     static const struct window_limits tight = {.raw_bytes_max = 500000, .gzip_bytes_max = 250000};
     struct window_source source;
     struct session_files files;
@@ -193,7 +193,7 @@ static void a_line_over_the_limits_is_told_and_reading_goes_on(void **state)
     fixture_remove(base);
 }
 
-static void damaged_and_torn_lines_are_told_apart(void **state)
+static void damaged_and_torn_lines_are_distinguished(void **state)
 {
     (void)state;
     const char *base = fixture_dir();
@@ -254,7 +254,7 @@ static void reading_ends_with_the_deadline_or_with_damage(void **state)
     fixture_remove(base);
 }
 
-static void window_names_are_uuids_that_depend_on_everything_and_on_nothing_else(void **state)
+static void window_ids_are_uuids_that_depend_on_their_arguments_alone(void **state)
 {
     (void)state;
     char seen[300][WINDOW_ID_SIZE + 1], again[WINDOW_ID_SIZE + 1];
@@ -273,12 +273,12 @@ static void window_names_are_uuids_that_depend_on_everything_and_on_nothing_else
                     assert_string_not_equal(seen[i], again);
                 count++;
             }
-    /* Permanent: a server that has the window must recognize it from the next version, too. */
+    /* A permanent value: a server must recognize a window that the next version of gpufl sends again. */
     window_id_make(again, FIXTURE_ID, CHANNEL_DEVICE, 1);
     assert_string_equal(again, "984b188c-7963-8d0a-a740-c23c93ef3052");
 }
 
-static void a_cursor_remembers_each_server_by_itself(void **state)
+static void a_cursor_keeps_the_state_of_each_server(void **state)
 {
     (void)state;
     const char *base = fixture_dir();
@@ -308,13 +308,13 @@ static void a_cursor_remembers_each_server_by_itself(void **state)
     assert_int_equal(file->left_out, 19);
     cursor_free(&cursor);
     assert_int_equal(cursor_load(&cursor, dir_fd, "http://host0/api/v1"), GPUFL_OK);
-    assert_int_equal(cursor.current->file_count, 0); /* the oldest had to make room */
+    assert_int_equal(cursor.current->file_count, 0); /* the oldest was removed to make room */
     cursor_free(&cursor);
     close(dir_fd);
     fixture_remove(base);
 }
 
-static void a_bad_cursor_counts_as_none(void **state)
+static void a_damaged_cursor_is_ignored(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -337,7 +337,7 @@ static void a_bad_cursor_counts_as_none(void **state)
         assert_int_equal(cursor.current->file_count, 0);
         cursor_free(&cursor);
     }
-    /* A link is neither read nor written through. */
+    /* A symbolic link is neither read nor written through. */
     char link_path[512], target[512];
     fixture_path(link_path, base, CURSOR_NAME);
     fixture_path(target, base, "elsewhere");
@@ -361,12 +361,12 @@ int main(void)
         cmocka_unit_test(windows_are_cut_between_lines_and_hold_them_all),
         cmocka_unit_test(sealed_lines_come_back_byte_for_byte),
         cmocka_unit_test(the_compressed_limit_holds_for_lines_that_do_not_compress),
-        cmocka_unit_test(a_line_over_the_limits_is_told_and_reading_goes_on),
-        cmocka_unit_test(damaged_and_torn_lines_are_told_apart),
+        cmocka_unit_test(a_line_over_the_limits_is_reported_and_reading_continues),
+        cmocka_unit_test(damaged_and_torn_lines_are_distinguished),
         cmocka_unit_test(reading_ends_with_the_deadline_or_with_damage),
-        cmocka_unit_test(window_names_are_uuids_that_depend_on_everything_and_on_nothing_else),
-        cmocka_unit_test(a_cursor_remembers_each_server_by_itself),
-        cmocka_unit_test(a_bad_cursor_counts_as_none),
+        cmocka_unit_test(window_ids_are_uuids_that_depend_on_their_arguments_alone),
+        cmocka_unit_test(a_cursor_keeps_the_state_of_each_server),
+        cmocka_unit_test(a_damaged_cursor_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
