@@ -191,7 +191,7 @@ class Real(unittest.TestCase):
         self.raises(TypeError, r"metrics\[1\] must be str, not int", self.host.create_config_image, [ONE_PASS[0], 3])
         self.raises(ValueError, "without NUL", self.host.get_metric_properties, "a\0b")
         self.raises(TypeError, "metric_type must be MetricType, not str", self.host.get_base_metrics, "COUNTER")
-        self.raises(ValueError, "9 is no MetricType", self.host.get_base_metrics, 9)
+        self.raises(ValueError, "9 is not a MetricType", self.host.get_base_metrics, 9)
         with self.assertRaisesRegex(TypeError, "chipname"):
             ProfilerHost(chipname=CHIP, profiler_type=ProfilerType.PM_SAMPLING)
         self.raises(ValueError, "PROFILER_INVALID", ProfilerHost(CHIP, ProfilerType.PROFILER_INVALID).initialize)
