@@ -126,11 +126,10 @@ bool quiet_moment_begin_last(struct quiet_moment *moment)
 
 const char *quiet_moment_last_refusal(const struct quiet_moment *moment)
 {
-    _Static_assert(QUIET_WAIT_MS == 2000 && QUIET_GATE_LAST_MS == 5000, "as the texts say");
     return captures_any()                 ? "a graph was being captured at the end"
            : moment->contexts.has_refused ? "CUDA did not wait for the GPU at the end"
-           : moment->is_closed            ? "the GPU was still at work 2 s after the end"
-                                          : "a launch did not return within 5 s of the end";
+           : moment->is_closed            ? "the GPU was still at work when the session had to end"
+                                          : "a launch did not return before the session had to end";
 }
 
 void quiet_moment_end(struct quiet_moment *moment)

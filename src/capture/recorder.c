@@ -343,5 +343,9 @@ uint64_t recorder_lost_total(const struct recorder *recorder)
     uint64_t total = 0;
     for (int i = 0; i < LOSS_REASON_COUNT; i++)
         total += atomic_load(&recorder->lost[i]);
+    struct log_writer_stats stats;
+    log_writer_stats(recorder->writer, &stats);
+    for (int type = 1; type < RECORD_TYPE_COUNT; type++)
+        total += stats.lost_rows[LOG_LOSS_QUEUE][type] + stats.lost_rows[LOG_LOSS_LIMIT][type];
     return total;
 }

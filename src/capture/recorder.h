@@ -194,6 +194,7 @@ struct bytes *recorder_begin(struct recorder *recorder, enum record_type type);
 void recorder_end(struct recorder *recorder, enum record_type type);
 /* ,"rows":{..},"lost":{..} for the shutdown record. */
 void recorder_append_totals(struct recorder *recorder, struct bytes *out);
+/* Without what the disk refused, of which log_writer has sent a message. */
 uint64_t recorder_lost_total(const struct recorder *recorder);
 
 #endif

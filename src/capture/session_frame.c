@@ -70,11 +70,19 @@ void session_frame_start(struct recorder *recorder, const struct session_frame *
     recorder_end(recorder, RECORD_JOB_START);
 }
 
+static bool settle(struct log_writer *writer)
+{
+    int64_t wait_ns = stages_until_ns(settle_ms * INT64_C(1000000)) - clock_mono_ns();
+    return log_writer_settle(writer, wait_ns > 0 ? (unsigned)(wait_ns / 1000000) : 0);
+}
+
 void session_frame_end(struct recorder *recorder, int64_t now_ns)
 {
-    /* What the disk refused until now is in the loss records, and the totals are final. */
-    int64_t wait_ns = stages_until_ns(settle_ms * INT64_C(1000000)) - clock_mono_ns();
-    (void)log_writer_settle(recorder->writer, wait_ns > 0 ? (unsigned)(wait_ns / 1000000) : 0);
+    /* The totals are to be final: a row that is refused after them would be in no loss record. */
+    if (!settle(recorder->writer)) {
+        log_writer_hurry(recorder->writer);
+        (void)settle(recorder->writer);
+    }
     recorder_flush(recorder, 0);
     struct bytes totals = {0};
     recorder_append_totals(recorder, &totals);

@@ -276,12 +276,19 @@ bool log_writer_settle(struct log_writer *writer, unsigned deadline_ms)
     return is_settled;
 }
 
+void log_writer_hurry(struct log_writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    writer->is_hurried = true;
+    pthread_mutex_unlock(&writer->mutex);
+}
+
 /* Returns false when the thread is left behind: the writer is then the thread's. */
 static bool thread_end(struct log_writer *writer, int64_t until_ns)
 {
     struct timespec until = clock_timespec(until_ns);
     pthread_mutex_lock(&writer->mutex);
-    writer->is_stopping = true;
+    writer->is_stopping = writer->is_hurried = true;
     pthread_cond_broadcast(&writer->changed);
     while (!writer->has_ended)
         if (pthread_cond_timedwait(&writer->changed, &writer->mutex, &until))

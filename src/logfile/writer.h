@@ -80,6 +80,8 @@ uint64_t log_writer_lost(const struct log_writer_stats *stats, enum record_type 
 void log_writer_told(struct log_writer *writer);
 /* Waits until every line so far is written or lost, at most deadline_ms; false: it is not. */
 bool log_writer_settle(struct log_writer *writer, unsigned deadline_ms);
+/* From now on a row that max_bytes leaves no room for is lost at once, instead of waiting for old segments to shrink. */
+void log_writer_hurry(struct log_writer *writer);
 const char *log_writer_dir(const struct log_writer *writer);
 const char *log_writer_session_name(const struct log_writer *writer); /* train-3; "": it has none */
 /* Writes what waits, finishes sealing of rotated segments, closes, frees; all of it within deadline_ms. A thread that is

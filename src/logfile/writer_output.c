@@ -161,7 +161,7 @@ static bool is_over_limit(struct log_writer *writer, size_t bytes)
         if (used + bytes <= writer->max_bytes)
             return false;
         pthread_mutex_lock(&writer->mutex);
-        bool can_wait = !attempt && writer->sealer && !writer->is_stopping;
+        bool can_wait = !attempt && writer->sealer && !writer->is_hurried;
         pthread_mutex_unlock(&writer->mutex);
         if (!can_wait)
             return true;

@@ -41,7 +41,7 @@ struct log_writer {
     struct line_room room;
     uint64_t seqs[CHANNEL_COUNT];
     unsigned open_channels; /* bit mask: a line was put there */
-    bool is_writing, is_stopping, has_ended, is_orphaned, is_overflowing;
+    bool is_writing, is_hurried, is_stopping, has_ended, is_orphaned, is_overflowing;
     struct sealer *sealer;
     bool has_sealer_failed;
     unsigned failing_channels;

@@ -148,7 +148,8 @@ static void write_end(void *user)
 static void close_writer(void *user)
 {
     struct keeper *own = user;
-    int64_t left_ns = own->deadline_ns - clock_mono_ns();
+    int64_t spare_ns = own->parts.timeout_ms * INT64_C(50000); /* for ending what does not end in time */
+    int64_t left_ns = own->deadline_ns - spare_ns - clock_mono_ns();
     if (atomic_load(&own->is_collector_left) || atomic_load(&own->is_sampler_left))
         return; /* a thread may still write */
     if (atomic_load(&own->is_collector_done))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session that may take so much, on a disk of which so much is to stay free. */
-#include "session_fixture.h"
+#include "recorder_fixture.h"
 
 #include "base/clock.h"
+#include "capture/session_frame.h"
 #include "logfile/disk_space.h"
 #include "logfile/segment_trim.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20 };
 
@@ -33,6 +36,30 @@ static void disk_set(uint64_t total_mib, uint64_t free_mib)
     disk.total_mib = total_mib;
     disk.free_mib = free_mib;
     pthread_mutex_unlock(&disk.mutex);
+}
+
+/* Only the sealer calls it, at the end of a segment. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_held;
+} sealing = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+int fsync(int fd)
+{
+    pthread_mutex_lock(&sealing.mutex);
+    while (sealing.is_held)
+        pthread_cond_wait(&sealing.changed, &sealing.mutex);
+    pthread_mutex_unlock(&sealing.mutex);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void sealing_hold(bool is_held)
+{
+    pthread_mutex_lock(&sealing.mutex);
+    sealing.is_held = is_held;
+    pthread_cond_broadcast(&sealing.changed);
+    pthread_mutex_unlock(&sealing.mutex);
 }
 
 static int setup(void **state)
@@ -165,6 +192,40 @@ static uint64_t session_write(const char *base, uint64_t max_bytes)
     return stats.rows[RECORD_KERNEL_EVENT_BATCH];
 }
 
+static void rows_that_are_refused_at_the_very_end_are_counted_as_lost(void **state)
+{
+    enum { end_batches = 400 }; /* several times the limit */
+    struct log_writer *writer = NULL;
+    struct recorder recorder;
+    const struct log_writer_options options = {
+        .base_dir = *state, .session_id = FIXTURE_ID, .in_background = true, .seal = true, .max_bytes = 4 * MIB};
+    assert_int_equal(log_writer_open(&writer, &options, NULL), GPUFL_OK);
+    assert_int_equal(recorder_open(&recorder, writer, FIXTURE_ID, "test"), GPUFL_OK);
+    fixture_line_all(writer, RECORD_JOB_START, "{\"type\":\"job_start\",\"session_id\":\"" FIXTURE_ID "\"");
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
+    sealing_hold(true);
+    uint64_t seed = 7;
+    for (int i = 0; i < end_batches; i++)
+        kernels_write(writer, &seed);
+    session_frame_end(&recorder, clock_log_ns());
+    sealing_hold(false);
+    assert_true(recorder_lost_total(&recorder) > 0);
+    recorder_close(&recorder);
+    log_writer_close(writer, 60000);
+    struct verify_report report;
+    struct problem problem = {""};
+    char dir[512];
+    fixture_path(dir, *state, FIXTURE_ID);
+    if (verify_session(dir, &report, &problem))
+        fail_msg("verify: %s", problem.text);
+    for (uint64_t i = 0; i < report.issue_count; i++)
+        if (report.issues[i].kind != LOG_ISSUE_LOSS)
+            fail_msg("%s: %s", report.issues[i].file, report.issues[i].text);
+    assert_true(report.lost_records > 0);
+    assert_int_equal(report.summary.rows[RECORD_KERNEL_EVENT_BATCH] + report.lost_records, end_batches * 500);
+    verify_report_free(&report);
+}
+
 static void a_session_stays_below_its_limit_and_says_what_it_dropped(void **state)
 {
     uint64_t taken = session_write(*state, 4 * MIB);
@@ -204,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_default_floor_is_the_larger_of_a_gibibyte_and_a_twentieth),
         TEST(recording_is_paused_below_the_floor_and_continues_above_it),
+        TEST(rows_that_are_refused_at_the_very_end_are_counted_as_lost),
         TEST(a_session_stays_below_its_limit_and_says_what_it_dropped),
         TEST(verify_takes_dropped_segments_for_a_loss_and_not_for_damage),
     };
