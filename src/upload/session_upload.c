@@ -258,7 +258,10 @@ gpufl_status session_upload(const char *dir, struct uploader *uploader, struct u
             status = complete(&upload);
         if (status)
             *problem = uploader->problem;
-        count->sessions += !status && upload.is_whole;
+        if (!status && upload.is_whole) {
+            count->sessions++;
+            snprintf(count->session_id, sizeof count->session_id, "%s", upload.sender.session_id);
+        }
         cursor_free(&upload.cursor);
     }
     session_files_free(&upload.files);

@@ -14,6 +14,7 @@ struct upload_count {
     uint64_t rejected_lines;   /* lines that the server rejected from accepted bodies */
     char rejected_reason[120]; /* of the first rejected line */
     char cursor_reason[120];   /* why the cursor could not be saved */
+    char session_id[65];       /* of the last of `sessions` */
     struct problem first;      /* the first thing that was not sent, and why */
     gpufl_status first_status; /* GPUFL_E_IO: the server refused it; GPUFL_E_DAMAGED: it cannot be read */
 };

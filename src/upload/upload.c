@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The caller may be compiled against an older (shorter) or newer (longer) struct. */
 static bool options_copy(gpufl_upload_options *copy, const gpufl_upload_options *given)
@@ -90,6 +91,28 @@ static void append_count(struct bytes *out, uint64_t number, const char *word)
     bytes_append_format(out, "%" PRIu64 " %s%s", number, word, number == 1 ? "" : "s");
 }
 
+static void append_bytes(struct bytes *out, uint64_t bytes)
+{
+    const double megabyte = 1e6;
+    double size = (double)bytes;
+    if (size < megabyte)
+        bytes_append_format(out, "%.1f kB", size / 1e3);
+    else
+        bytes_append_format(out, "%.1f MB", size / megabyte);
+}
+
+/* The page of the session on the server, or the list if there are several. A server with another API has other pages. */
+static void append_page(struct bytes *out, const struct upload_count *count, const char *address)
+{
+    size_t size = strlen(address), api_size = strlen(UPLOAD_API_PATH_DEFAULT);
+    if (!count->sessions || count->unconfirmed || size < api_size ||
+        strcmp(address + size - api_size, UPLOAD_API_PATH_DEFAULT) != 0)
+        return;
+    bool has_page = count->sessions == 1 && session_id_is_valid(count->session_id);
+    bytes_append_format(out, ". Look: %.*s/sessions%s%s", (int)(size - api_size), address, has_page ? "/" : "",
+                        has_page ? count->session_id : "");
+}
+
 static void message_write(char *out, size_t size, const struct upload_count *count, const char *failure,
                           uint64_t running, const char *address)
 {
@@ -102,7 +125,8 @@ static void message_write(char *out, size_t size, const struct upload_count *cou
         append_count(&text, count->files_uploaded, "file");
         bytes_append_text(&text, " sent, ");
         append_count(&text, count->events, "event");
-        bytes_append_format(&text, ", %.1f MB", (double)count->bytes / 1e6);
+        bytes_append_text(&text, ", ");
+        append_bytes(&text, count->bytes);
         if (count->files_skipped) {
             bytes_append_text(&text, ", ");
             append_count(&text, count->files_skipped, "file");
@@ -131,6 +155,8 @@ static void message_write(char *out, size_t size, const struct upload_count *cou
     }
     if (count->cursor_reason[0])
         bytes_append_format(&text, "; cannot save what was sent in the session's directory: %s", count->cursor_reason);
+    if (!*failure)
+        append_page(&text, count, address);
     snprintf(out, size, "%s", bytes_text(&text));
     bytes_free(&text);
 }

@@ -121,6 +121,17 @@ class Delivery(UploadTest):
             self.assertEqual(self.upload(session, other.url).returncode, 0)
             self.assert_arrived_once(other, session)
 
+    def test_the_address_of_the_sessions_page_is_printed(self):
+        session = self.record()
+        with Server() as server:
+            page = f". Look: {server.url}/sessions/{session.name}\n"
+            for _ in range(2):
+                result = self.upload(session, server.url)
+                self.assertEqual(result.returncode, 0)
+                self.assertTrue(result.stdout.endswith(page), result.stdout)
+        with Server(lambda _: Reply(401)) as server:
+            self.assertNotIn("Look:", self.upload_json(session, server.url)[1]["message"])
+
     def test_a_session_that_the_server_lost_is_sent_again(self):
         session = self.record()
         with Server() as server:
