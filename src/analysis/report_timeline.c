@@ -351,8 +351,8 @@ static void notes_write(const struct timeline *timeline, struct bytes *out)
 {
     bytes_append_text(
         out,
-        "<p class=\"note\"><span class=\"on-screen\">Wheel or W/S zooms, dragging or A/D pans, F shows everything; hovering shows an "
-        "event, a click keeps it shown, Esc ends that. </span>");
+        "<p class=\"note\"><span class=\"on-screen\">Wheel or W/S zooms, dragging or A/D pans, F shows everything; "
+        "hovering shows an event, a click keeps it shown, Esc ends that. </span>");
     if (timeline->aggregated_events)
         bytes_append_format(
             out,

@@ -35,11 +35,10 @@ static void on_ready(void *user, const char *url)
     view->progress = NULL;
     printf("%s\n", url);
     fflush(stdout);
-    if (!view->request->has_no_browser && browser_open(url))
-        fprintf(stderr, "  opened in your browser\n");
-    else
+    bool is_open = !view->request->has_no_browser && browser_open(url);
+    if (!is_open)
         print_tunnel(url);
-    fprintf(stderr, "  press Ctrl-C to stop\n");
+    fprintf(stderr, "  %s; press Ctrl-C to stop\n", is_open ? "opened in your browser" : "open this URL in a browser");
 }
 
 int view_session(const struct view_request *request)

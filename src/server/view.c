@@ -34,10 +34,16 @@ static bool is_ending(void)
 
 static void import_tell(const struct session_import *import)
 {
-    if (import->rejected_lines || import->unread_files)
-        server_log("the session is damaged: %" PRIu64 " lines and %" PRIu64
-                   " files cannot be read and are not shown; `gpufl verify` lists them",
-                   import->rejected_lines, import->unread_files);
+    const char *plural_lines = import->rejected_lines == 1 ? "" : "s";
+    const char *plural_files = import->unread_files == 1 ? "" : "s";
+    if (import->rejected_lines)
+        server_log("the session is damaged: %" PRIu64
+                   " line%s cannot be read; `gpufl verify` lists what is missing here",
+                   import->rejected_lines, plural_lines);
+    if (import->unread_files)
+        server_log("the session is damaged: %" PRIu64
+                   " file%s cannot be read; `gpufl verify` lists what is missing here",
+                   import->unread_files, plural_files);
 }
 
 /* Reads the session, reports the URL, and waits for a signal. */

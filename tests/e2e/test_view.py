@@ -153,7 +153,8 @@ class View(TestCase):
         process, _ = self.start("--no-browser", session)
         code, errors = self.end(process)
         self.assertEqual(code, 0)
-        self.assertIn("1 lines and 0 files cannot be read and are not shown; `gpufl verify` lists them", errors)
+        self.assertIn("the session is damaged: 1 line cannot be read; `gpufl verify` lists what is missing here", errors)
+        self.assertNotIn("file", errors)
 
     def test_what_is_no_session_is_refused(self):
         for operand in (self.directory / "missing", self.temporary):
@@ -199,6 +200,12 @@ class View(TestCase):
         self.wait_for("the browser", called.exists)
         self.assertEqual(called.read_text(encoding="utf-8"), f"{url}\n")
         self.assertEqual(self.end(process)[0], 0)
+
+    def test_without_a_browser_the_url_is_all_there_is(self):
+        for browser in ("", "/nonexistent/browser", ":"):
+            process, url = self.start(GOLDEN / "trace", env={**self.env, "BROWSER": browser})
+            code, errors = self.end(process)
+            self.assertEqual((code, errors), (0, "  open this URL in a browser; press Ctrl-C to stop\n"))
 
     def test_over_ssh_the_tunnel_is_printed(self):
         process, url = self.start(GOLDEN / "trace", env={**self.env, "SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"})
