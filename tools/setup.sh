@@ -17,7 +17,7 @@ for job in "$@"; do
     web) packages="$packages chromium fonts-dejavu-core" ;;
     packages)
         packages="$packages pkg-config systemd wget yamllint python3-yaml python3-kubernetes docker-compose golang-go"
-        packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools"
+        packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools debootstrap"
         ;;
     deb) packages="$packages dpkg-dev lintian xz-utils" ;;
     *)

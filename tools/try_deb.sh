@@ -2,34 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages in a fresh Debian: makes one (debootstrap, about 200 MB from the mirror), installs the packages
 # there with apt, uses, removes and purges them, and says what is left. As root.
-# usage: try_deb.sh [PACKAGE_DIRECTORY [SUITE [MIRROR]]]    (build/deb/packages bookworm, the mirror debootstrap knows)
+# usage: try_deb.sh [PACKAGE_DIRECTORY [SUITE [MIRROR]]]    (build/deb/packages bookworm, the mirror of this machine)
 set -eu
 cd "$(dirname "$0")/.."
 packages=${1:-build/deb/packages}
 suite=${2:-bookworm}
 mirror=${3:-}
 
-if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
-    echo "try_deb: needs root and debootstrap (apt-get install debootstrap)" >&2
-    exit 3
-fi
 ls "$packages"/*.deb >/dev/null # or says that there is none
-root=$(mktemp -d)
-chmod 755 "$root"
-trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
+directory=$(mktemp -d)
+chmod 755 "$directory"
+root=$directory/root
+trap 'rm -rf --one-file-system "$directory"' EXIT
 echo "try_deb: making $suite"
-debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 || {
-    tail -n 20 "$root.log" >&2
-    exit 1
-}
-rm "$root.log"
-mount -t proc proc "$root/proc"
+tools/fresh_debian.sh make "$root" "$suite" ${mirror:+"$mirror"}
 mkdir "$root/packages" "$root/result"
 cp "$packages"/*.deb "$root/packages/"
 cp tests/packaging/deb_life.sh "$root/result/"
 # The mirror's index of packages, and dependencies of ours that a minimal system lacks.
-chroot "$root" apt-get -qq update
-chroot "$root" /result/deb_life.sh apt-get install -q -y --no-install-recommends
+tools/fresh_debian.sh run "$root" apt-get -qq update
+tools/fresh_debian.sh run "$root" /result/deb_life.sh apt-get install -q -y --no-install-recommends
 
 failed=0
 for step in install state version doctor demo monitor python nvtx python_command linked again remove purge; do

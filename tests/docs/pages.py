@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs each page in a separate machine and reports the outcome of its blocks."""
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -47,22 +48,23 @@ def runnable():
     return [page for page in every() if page not in left_out]
 
 
-def run(page):
-    """What became of each block, and how long all took."""
+def run(page, variables=None):
+    """Runs a page with these variables in the runner's environment; returns its outcomes and the seconds that it took."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpufl-docs-") as directory:
         command = [*scratch.NAMESPACES, sys.executable, "-B", HERE / "page_run.py", page, directory]
-        done = subprocess.run(command, text=True, capture_output=True, timeout=DEADLINE_S, check=False)
+        done = subprocess.run(command, text=True, capture_output=True, timeout=DEADLINE_S, check=False,
+                              env={**os.environ, **(variables or {})})
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     if done.returncode != 0:
         outcomes.append({"line": 1, "language": "page", "outcome": "failed", "output": done.stderr[-3000:]})
     return outcomes, time.monotonic() - began
 
 
-def run_all(pages):
+def run_all(pages, variables=None):
     """Outcomes and seconds of each; the counts are printed."""
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        results = dict(zip(pages, pool.map(run, pages)))
+        results = dict(zip(pages, pool.map(run, pages, itertools.repeat(variables))))
     table_print(results)
     return results
 
@@ -97,12 +99,12 @@ def table_print(results):
     print(f"{'all':34}" + "".join(f"{total[kind]:>10}" for kind in kinds), flush=True)
 
 
-def outcomes_of(text):
+def outcomes_of(text, variables=None):
     """(outcome, output) of each block of a page with this text."""
     with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
         page.write(text)
         page.flush()
-        return [(one["outcome"], one["output"]) for one in run(pathlib.Path(page.name))[0]]
+        return [(one["outcome"], one["output"]) for one in run(pathlib.Path(page.name), variables)[0]]
 
 
 def machines_are_there():

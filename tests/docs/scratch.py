@@ -104,12 +104,14 @@ def devices_make(place):
 
 
 def root_enter(directory):
-    """Builds the machine's root on an empty directory and changes to it permanently."""
+    """Builds the machine's root on an empty directory and changes to it permanently. It is a layer over this machine's
+    root, or over the root in GPUFL_DOCS_ROOT, which contains source and build under the same paths."""
     in_namespaces()
     mount("--make-rprivate", "/")
     mount("-t", "tmpfs", "-o", "size=6g", "gpufl-docs", directory)
     root = directory / "root"
-    layer("/", root, directory / "layers-root")
+    beneath = pathlib.Path(os.environ.get("GPUFL_DOCS_ROOT", "/"))
+    layer(beneath, root, directory / "layers-root")
     for place, mode in (("tmp", "1777"), ("run", "755")):
         mount("-t", "tmpfs", "-o", f"mode={mode}", "own", root / place)
     mount("-t", "proc", "proc", root / "proc")
@@ -117,12 +119,12 @@ def root_enter(directory):
         mount("--bind", source, place)
         mount("-o", "remount,bind,ro", place)
     devices_make(root / "dev")
-    # They may lie in other file systems than the root, and in each other; the build is last.
+    # They may lie in /tmp, in other file systems than the root, and in each other; the build is last.
     for name, path in (("source", harness.SOURCE), ("build", harness.BUILD)):
-        layer(path, below(root, path), directory / f"layers-{name}")
+        layer(below(beneath, path), below(root, path), directory / f"layers-{name}")
     untouched = below(root, UNTOUCHED)
     untouched.mkdir()
-    mount("--bind", "/", untouched)
+    mount("--bind", beneath, untouched)
     mount("-o", "remount,bind,ro", untouched)
     (root / ".old").mkdir()
     subprocess.run(["pivot_root", root, root / ".old"], check=True)

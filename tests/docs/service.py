@@ -3,10 +3,13 @@
 usage: service.py DIRECTORY COMMAND...    writes PID.log there, PID.pid when it is ready, PID.status at its end"""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 
+ADDRESS = re.compile(r"^\s*(http://\S+)$", re.M)
 READY = {"serve": "data in", "monitor": " ms into ", "view": "press Ctrl-C", "trace": "press Ctrl-C"}
 DEADLINE_S = 120
 
@@ -19,6 +22,14 @@ def watches_files(pid):
                 any(watches_files(child) for child in (process / f"task/{pid}/children").read_text().split()))
     except OSError:
         return False
+
+
+def check_addresses(text):
+    """Requests each page whose address is printed alone on a line; raises if one does not answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for address in ADDRESS.findall(text):
+        with opener.open(address, timeout=DEADLINE_S) as page:
+            page.read()
 
 
 def supervise(directory, command):
@@ -46,6 +57,7 @@ def start(directory, command, said):
             sys.stderr.write(log.read_text(errors="replace"))
             return int(status.read_text()) or 1, pid  # it should not have ended
         if said in log.read_text(errors="replace") if said else watches_files(pid):
+            check_addresses(log.read_text(errors="replace"))
             sys.stderr.write(log.read_text(errors="replace"))
             (directory / f"{pid}.pid").write_text(" ".join(command))
             return 0, pid

@@ -12,7 +12,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUFL_BUILD_DIR", SOURCE / "build")).resolve()
-FAKES = BUILD / "fakes"
+FAKES = pathlib.Path(os.environ.get("GPUFL_FAKES_DIR", BUILD / "fakes"))
 GPUFL = BUILD / "bin" / "gpufl"
 FAKE_APP = FAKES / "fake_app"
 RECORDER = BUILD / "lib" / "libgpufl_inject.so"
@@ -48,7 +48,10 @@ def needs(is_there, what):
             return test
         if "CI" not in os.environ:
             return unittest.skip(f"needs {what}")(test)
-        return lambda self: self.fail(f"{what} is missing, and CI must not skip")
+
+        def fail(*_):
+            raise AssertionError(f"{what} is missing, and CI must not skip")
+        return fail
     return decorate
 
 
