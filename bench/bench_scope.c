@@ -25,6 +25,10 @@ static double pair_ns_disabled(void)
     return (double)(clock_mono_ns() - start_ns) / idle_pairs;
 }
 
+/* scope_objects.cpp */
+double tagged_scope_ns(void);
+double monitor_call_ns(void);
+
 static double floor_ns(void)
 {
     uint64_t sum = 0;
@@ -96,7 +100,7 @@ int main(void)
     if (!mkdtemp(dir))
         return 1;
     clock_setup(NULL);
-    double disabled_ns = pair_ns_disabled();
+    double disabled_ns = pair_ns_disabled(), tagged_ns = tagged_scope_ns(), monitor_ns = monitor_call_ns();
     gpufl_options options = GPUFL_OPTIONS_INIT;
     options.log_path = dir;
     if (gpufl_init(&options) != GPUFL_OK) {
@@ -111,6 +115,8 @@ int main(void)
         return 1;
     }
     printf("scope begin+end, disabled          %6.2f ns   (budget 2)\n", disabled_ns);
+    printf("C++ scope with a tag, disabled     %6.2f ns   (budget 2)\n", tagged_ns);
+    printf("C++ gpufl::monitor, disabled       %6.2f ns   (budget 2)\n", monitor_ns);
     printf("scope begin+end, recorded          %6.2f ns   (budget 40; two clock ticks %.2f ns: %.2f x)\n", recorded_ns,
            two_ticks_ns, recorded_ns / two_ticks_ns);
     char command[128];

@@ -142,7 +142,7 @@ package_step() {
 
 section_packages() {
     step "packages: build" build_preset default && package_step install && package_step outside && package_step units &&
-        package_step images && package_step cluster && package_step abi || return 1
+        package_step images && package_step cluster && package_step abi && package_step abi_growth || return 1
     step "packages: Debian packages" tools/build_deb.sh build/deb && package_step deb && package_step sbom && package_step reproducible &&
         step "packages: documentation" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B tests/docs/test_packaged_blocks.py &&
         step "packages: README and quick starts in a fresh Debian" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B tests/docs/test_fresh_root.py

@@ -5,6 +5,10 @@
  * One session per process. Every call is thread-safe and never exits, aborts,
  * prints or throws; on trouble a call returns a status and the program goes on.
  * Strings passed in are borrowed for the duration of the call only.
+ *
+ * Programs link with -lgpufl. Two macros change that, for this header and for gpufl.hpp:
+ *   GPUFL_CLIENT   no link: libgpufl is looked up in the running process, and every call does nothing without it
+ *   GPUFL_DISABLE  every call compiles to nothing
  */
 #ifndef GPUFL_GPUFL_H
 #define GPUFL_GPUFL_H
@@ -16,7 +20,9 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
+#define GPUFL_API static inline /* gpufl/client.h has the bodies */
+#elif defined(__GNUC__)
 #define GPUFL_API __attribute__((visibility("default")))
 #else
 #define GPUFL_API
@@ -166,12 +172,20 @@ typedef struct gpufl_scope_meta {
     /* End of 1.0. Later fields are read only if struct_size covers them. */
 } gpufl_scope_meta;
 
-/* Nonzero while a session records. Read by the inline functions below; not for writing. */
-GPUFL_API extern int gpufl_recording;
 GPUFL_API void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta);
+/* Name and tag need no NUL at their end; tag may be NULL. */
+GPUFL_API void gpufl_scope_push_sized(const char *name, size_t name_size, const char *tag, size_t tag_size,
+                                      uint32_t repeat, uint32_t warmup);
 GPUFL_API void gpufl_scope_pop(void);
 GPUFL_API void gpufl_scope_pop_counted(uint32_t iterations);
 
+#if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
+static inline int gpufl_is_recording(void);
+#else
+/* Nonzero while a session records. Read by gpufl_is_recording; must not be written. */
+GPUFL_API extern int gpufl_recording;
+
+/* These functions are inline in C and C++, and also exported, for languages that cannot inline them. */
 static inline int gpufl_is_recording(void)
 {
 #if defined(__GNUC__)
@@ -180,6 +194,7 @@ static inline int gpufl_is_recording(void)
     return gpufl_recording;
 #endif
 }
+#endif
 static inline void gpufl_scope_begin(const char *name)
 {
     if (gpufl_is_recording())
@@ -208,6 +223,15 @@ static inline void gpufl_scope_end_counted(uint32_t iterations)
  * policy; they nest and are marked in the log under the name. */
 GPUFL_API void gpufl_system_start(const char *name);
 GPUFL_API void gpufl_system_stop(const char *name);
+
+/* A span that does not nest and may end on another thread, such as a request. Ending it twice, or 0, does nothing. */
+GPUFL_API uint64_t gpufl_range_start(const char *name); /* 0: nothing records */
+GPUFL_API void gpufl_range_end(uint64_t range);
+/* A moment, and the value that a quantity of the program has from now on, such as a queue's length. */
+GPUFL_API void gpufl_mark(const char *name);
+GPUFL_API void gpufl_counter(const char *name, double value);
+/* Of the calling thread; may be called before the session begins. */
+GPUFL_API void gpufl_thread_name(const char *name);
 
 /* Writes the text report of the last finished (or the running) session to
  * path; NULL or "" means standard output, the one place gpufl ever prints,
@@ -259,9 +283,14 @@ typedef struct gpufl_upload_result {
  * GPUFL_E_UNSUPPORTED: gpufl was built without uploads. */
 GPUFL_API gpufl_status gpufl_upload_logs(const gpufl_upload_options *options, gpufl_upload_result *result);
 
+#if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
+#include <gpufl/client.h>
+#endif
+
 #if !defined(__cplusplus) && defined(__GNUC__)
-/* GFL_SCOPE("name") { ... }: the scope ends when the block is left, also by
- * break, continue, return or goto. */
+/* GFL_SCOPE("name") { ... }: the scope ends when the block is left, also by break, continue, return or goto.
+ * GFL_BLOCK("name"); the scope ends with the block that the statement is in.
+ * GFL_FUNCTION(); the same, with the function's name. */
 static inline void gpufl_scope_cleanup_(int *armed)
 {
     (void)armed;
@@ -269,10 +298,12 @@ static inline void gpufl_scope_cleanup_(int *armed)
 }
 #define GPUFL_CAT2_(a, b) a##b
 #define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
-#define GFL_SCOPE(name)                                                                     \
-    for (int GPUFL_CAT_(gfl_once_, __LINE__)                                                \
-             __attribute__((cleanup(gpufl_scope_cleanup_))) = (gpufl_scope_begin(name), 1); \
-         GPUFL_CAT_(gfl_once_, __LINE__); GPUFL_CAT_(gfl_once_, __LINE__) = 0)
+#define GPUFL_SCOPED_INT_(variable, name) \
+    int __attribute__((cleanup(gpufl_scope_cleanup_), unused)) variable = (gpufl_scope_begin(name), 1)
+#define GPUFL_SCOPED_LOOP_(variable, name) for (GPUFL_SCOPED_INT_(variable, name); variable; variable = 0)
+#define GFL_SCOPE(name) GPUFL_SCOPED_LOOP_(GPUFL_CAT_(gfl_scope_, __COUNTER__), name)
+#define GFL_BLOCK(name) GPUFL_SCOPED_INT_(GPUFL_CAT_(gfl_block_, __COUNTER__), name)
+#define GFL_FUNCTION() GFL_BLOCK(__func__)
 #endif
 
 #ifdef __cplusplus

@@ -7,10 +7,15 @@
 #include <gpufl/gpufl.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 
+/// The inline namespace is renamed whenever the layout of a type below changes, so that parts of a program that were
+/// compiled with different versions of this header do not share each other's inline functions.
 namespace gpufl {
+inline namespace v1 {
 
 enum class BackendKind { Auto, Nvidia, Amd, None };
 
@@ -218,13 +223,21 @@ public:
     {
         gpufl_scope_begin(name);
     }
-    explicit ScopedMonitor(const std::string &name) : ScopedMonitor(name.c_str()) {}
-    ScopedMonitor(const std::string &name, const std::string &tag) : ScopedMonitor(name, ScopeMeta{tag, 0, 0}) {}
-    ScopedMonitor(const std::string &name, const ScopeMeta &meta)
+    explicit ScopedMonitor(std::string_view name)
     {
-        const gpufl_scope_meta c = {sizeof(gpufl_scope_meta), meta.repeat, meta.warmup,
-                                    meta.tag.empty() ? nullptr : meta.tag.c_str()};
-        gpufl_scope_begin_meta(name.c_str(), &c);
+        if (gpufl_is_recording())
+            gpufl_scope_push_sized(name.data(), name.size(), nullptr, 0, 0, 0);
+    }
+    ScopedMonitor(std::string_view name, std::string_view tag)
+    {
+        if (gpufl_is_recording())
+            gpufl_scope_push_sized(name.data(), name.size(), tag.data(), tag.size(), 0, 0);
+    }
+    ScopedMonitor(std::string_view name, const ScopeMeta &meta)
+    {
+        if (gpufl_is_recording())
+            gpufl_scope_push_sized(name.data(), name.size(), meta.tag.data(), meta.tag.size(), meta.repeat,
+                                   meta.warmup);
     }
     ~ScopedMonitor()
     {
@@ -235,16 +248,66 @@ public:
 };
 
 /// Runs the function inside a scope and returns what it returns.
-template <typename Function> decltype(auto) monitor(const std::string &name, Function &&function)
+template <typename Function> decltype(auto) monitor(std::string_view name, Function &&function)
 {
     ScopedMonitor scope(name);
     return std::forward<Function>(function)();
 }
-template <typename Function>
-decltype(auto) monitor(const std::string &name, const std::string &tag, Function &&function)
+template <typename Function> decltype(auto) monitor(std::string_view name, std::string_view tag, Function &&function)
 {
     ScopedMonitor scope(name, tag);
     return std::forward<Function>(function)();
+}
+
+/// A span that does not nest, may move to another thread and ends there, such as a request.
+class Range {
+public:
+    Range() = default;
+    explicit Range(std::string_view name)
+    {
+        if (gpufl_is_recording())
+            id_ = gpufl_range_start(std::string(name).c_str());
+    }
+    ~Range()
+    {
+        end();
+    }
+    Range(Range &&other) noexcept : id_(std::exchange(other.id_, 0)) {}
+    Range &operator=(Range &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            id_ = std::exchange(other.id_, 0);
+        }
+        return *this;
+    }
+    Range(const Range &) = delete;
+    Range &operator=(const Range &) = delete;
+    void end()
+    {
+        gpufl_range_end(std::exchange(id_, 0));
+    }
+
+private:
+    std::uint64_t id_ = 0;
+};
+
+/// A moment.
+inline void mark(std::string_view name)
+{
+    if (gpufl_is_recording())
+        gpufl_mark(std::string(name).c_str());
+}
+/// The value that a quantity of the program has from now on.
+inline void counter(std::string_view name, double value)
+{
+    if (gpufl_is_recording())
+        gpufl_counter(std::string(name).c_str(), value);
+}
+/// Of the calling thread; may be called before the session begins.
+inline void threadName(std::string_view name)
+{
+    gpufl_thread_name(std::string(name).c_str());
 }
 
 namespace detail {
@@ -252,11 +315,11 @@ namespace detail {
 /// The scope of a benchmark: averages are over the iterations that began, also when one throws.
 class BenchmarkScope {
 public:
-    BenchmarkScope(const std::string &name, const ScopeMeta &meta)
+    BenchmarkScope(std::string_view name, const ScopeMeta &meta)
     {
-        const gpufl_scope_meta c = {sizeof(gpufl_scope_meta), meta.repeat, meta.warmup,
-                                    meta.tag.empty() ? nullptr : meta.tag.c_str()};
-        gpufl_scope_begin_meta(name.c_str(), &c);
+        if (gpufl_is_recording())
+            gpufl_scope_push_sized(name.data(), name.size(), meta.tag.data(), meta.tag.size(), meta.repeat,
+                                   meta.warmup);
     }
     ~BenchmarkScope()
     {
@@ -273,45 +336,68 @@ private:
     std::uint32_t begun_ = 0;
 };
 
-struct Benchmark {
-    std::string name;
-    ScopeMeta meta;
+/// Lives in one expression, as long as the name that it is given.
+class Benchmark {
+public:
+    explicit Benchmark(std::string_view name, ScopeMeta meta = {}) : name_(name), meta_(std::move(meta)) {}
 
     template <typename Function> void operator+(Function &&body) const
     {
-        for (std::uint32_t i = 0; i < meta.warmup; i++)
+        for (std::uint32_t i = 0; i < meta_.warmup; i++)
             body();
-        if (meta.repeat == 0) {
-            ScopedMonitor scope(name, meta);
+        if (meta_.repeat == 0) {
+            ScopedMonitor scope(name_, meta_);
             body();
             return;
         }
-        BenchmarkScope scope(name, meta);
-        for (std::uint32_t i = 0; i < meta.repeat; i++) {
+        BenchmarkScope scope(name_, meta_);
+        for (std::uint32_t i = 0; i < meta_.repeat; i++) {
             scope.begin_iteration();
             body();
         }
     }
+
+private:
+    std::string_view name_;
+    ScopeMeta meta_;
 };
 
 } // namespace detail
+} // namespace v1
 } // namespace gpufl
 
 #define GPUFL_CAT2_(a, b) a##b
 #define GPUFL_CAT_(a, b) GPUFL_CAT2_(a, b)
 
-/// GFL_SCOPE("name") { ... }
-/// An else that follows belongs to the if around it.
-#define GPUFL_SCOPED_(...)                                                           \
-    if (::gpufl::ScopedMonitor GPUFL_CAT_(gfl_scope_, __LINE__){__VA_ARGS__}; false) \
-        ;                                                                            \
-    else
-#define GFL_SCOPE(name) GPUFL_SCOPED_(name)
-#define GFL_SCOPE_TAGGED(name, tag) GPUFL_SCOPED_(name, tag)
+/// GFL_SCOPE("name") { ... } or GFL_SCOPE("name", "tag") { ... }
+/// An else that follows belongs to the if around it. GFL_SCOPE("name"); without a block would measure nothing: C++23
+/// refuses it (only a block may follow `if consteval {} else`), and gcc -Wextra warns before. GFL_BLOCK is meant then.
+#if defined(__cpp_if_consteval)
+#define GPUFL_THEN_BLOCK_ \
+    if consteval {        \
+    } else
+#else
+#define GPUFL_THEN_BLOCK_
+#endif
+#define GPUFL_SCOPED_(variable, ...)                           \
+    if (::gpufl::ScopedMonitor variable{__VA_ARGS__}; false) { \
+    } else                                                     \
+        GPUFL_THEN_BLOCK_
+#define GFL_SCOPE(...) GPUFL_SCOPED_(GPUFL_CAT_(gfl_scope_, __COUNTER__), __VA_ARGS__)
+#define GFL_SCOPE_TAGGED(name, tag) GFL_SCOPE(name, tag)
+
+/// GFL_BLOCK("name"); or GFL_BLOCK("name", "tag"); the scope ends with the block that the statement is in.
+/// GFL_FUNCTION(); the same, with the function's name.
+#define GFL_BLOCK(...)                                               \
+    const ::gpufl::ScopedMonitor GPUFL_CAT_(gfl_block_, __COUNTER__) \
+    {                                                                \
+        __VA_ARGS__                                                  \
+    }
+#define GFL_FUNCTION() GFL_BLOCK(static_cast<const char *>(__func__))
 
 /// GFL_BENCH("name", gpufl::ScopeMeta{}.setRepeat(10).setWarmup(3)) { ... };
 /// Warm-up runs come before the scope opens; `return` in the body ends one run. An exception ends them all, and averages
 /// are over those that began.
-#define GFL_BENCH(name, meta) ::gpufl::detail::Benchmark{name, meta} + [&]()
+#define GFL_BENCH(...) ::gpufl::detail::Benchmark{__VA_ARGS__} + [&]()
 
 #endif

@@ -15,6 +15,10 @@
 
 #include <gpufl/gpufl.h>
 
+#if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
+#error "gpufl/profiler_host.h needs a program that is linked with libgpufl, without GPUFL_CLIENT and GPUFL_DISABLE"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

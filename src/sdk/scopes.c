@@ -33,16 +33,24 @@ int scope_end(uint32_t stack)
     return end_told(thread_log_scope_end(stack));
 }
 
+void gpufl_scope_push_sized(const char *name, size_t name_size, const char *tag, size_t tag_size, uint32_t repeat,
+                            uint32_t warmup)
+{
+    struct scope_text text = {.name = name ? name : "",
+                              .name_size = name ? name_size : 0,
+                              .tag = tag,
+                              .tag_size = tag ? tag_size : 0,
+                              .repeat = repeat,
+                              .warmup = warmup};
+    (void)scope_begin(&text);
+}
+
 void gpufl_scope_push(const char *name, const gpufl_scope_meta *meta)
 {
-    struct scope_text text = {.name = name ? name : "", .name_size = name ? strlen(name) : 0};
-    if (meta && meta->struct_size >= SIZE_THROUGH(gpufl_scope_meta, tag)) {
-        text.tag = meta->tag;
-        text.tag_size = meta->tag ? strlen(meta->tag) : 0;
-        text.repeat = meta->repeat;
-        text.warmup = meta->warmup;
-    }
-    (void)scope_begin(&text);
+    bool has_meta = meta && meta->struct_size >= SIZE_THROUGH(gpufl_scope_meta, tag);
+    const char *tag = has_meta ? meta->tag : NULL;
+    gpufl_scope_push_sized(name, name ? strlen(name) : 0, tag, tag ? strlen(tag) : 0, has_meta ? meta->repeat : 0,
+                           has_meta ? meta->warmup : 0);
 }
 
 void gpufl_scope_pop(void)

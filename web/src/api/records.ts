@@ -181,7 +181,7 @@ export interface ScopeRow {
   source: number; // enum scope_source
   category?: number; // NVTX, 0 none; given_name has the names of categories
   color?: number | null; // NVTX: ARGB
-  payload_type?: number; // NVTX: enum payload_type
+  payload_type?: number; // NVTX and counters: enum payload_type
   payload_int?: number | null; // the payload when it is an integer; a u64 of 2^63 or more is written minus 2^64
   payload_real?: number | null; // the payload when it is a floating-point number
 }
@@ -374,7 +374,7 @@ export const ENUMS = {
   sync_type: { 1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize" },
   memory_op: { 1: "alloc", 2: "free" },
   scope_event: { 0: "begin", 1: "end", 2: "continuation open", 3: "continuation close" },
-  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark", 6: "nvtx mark" },
+  scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark", 6: "nvtx mark", 7: "range", 8: "mark", 9: "counter" },
   payload_type: { 0: "none", 1: "u64", 2: "i64", 3: "double", 4: "u32", 5: "i32", 6: "float" },
   limiter: { 0: "unknown", 1: "registers", 2: "shared memory", 3: "warps", 4: "blocks", 5: "grid size" },
   sample_kind: { 0: "pc sampling", 1: "sass metric", 2: "isa source map" },
