@@ -26,6 +26,8 @@ static void escape_append(struct bytes *out, unsigned char c)
 
 void json_string(struct bytes *out, const char *text, size_t size)
 {
+    if (!size)
+        text = ""; /* it may be NULL, which has no offsets */
     const char *at = text, *end = text + size, *plain = text;
     bytes_append_char(out, '"');
     while (at < end) {

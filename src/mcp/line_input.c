@@ -31,8 +31,8 @@ static bool skip_rest(struct line_input *input)
 
 enum line_result line_input_take(struct line_input *input, bool is_end, const char **line, size_t *size)
 {
-    if (input->is_skipping && !skip_rest(input))
-        return LINE_NONE;
+    if (input->taken == input->pending.size || (input->is_skipping && !skip_rest(input)))
+        return LINE_NONE; /* before the first byte there is no buffer either */
     const char *start = input->pending.data + input->taken;
     size_t rest = input->pending.size - input->taken;
     const char *end = rest ? memchr(start, '\n', rest) : NULL;

@@ -138,9 +138,8 @@ class Disk(TestCase):
         traced = self.full(40000, "--launches", 20000, "--exit", 5)
         self.assertEqual(traced.returncode, 5)
         self.assertEqual(traced.counts["kernels"], 20000)
-        messages = [line for line in traced.stderr.splitlines() if line.startswith("gpufl trace: ")]
+        messages = [line for line in traced.stderr.splitlines() if "No space left on device" in line]
         self.assertEqual(len(messages), 1, traced.stderr)
-        self.assertIn("No space left on device", messages[0])
         path = traced.sessions[0]
         verdict = self.verify(path)
         self.assertFalse(verdict["is_complete"])
