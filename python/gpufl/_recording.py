@@ -66,11 +66,22 @@ def _upload_at_exit() -> None:
             warnings.warn(f"gpufl: the logs were not uploaded: {result.message}", RuntimeWarning, stacklevel=1)
 
 
+def _warn(message: str, stacklevel: int) -> None:
+    if not _options.is_true(os.environ.get("GPUFL_QUIET")):
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
+
+
 def _warn_of_differences(stacklevel: int) -> None:
     """Warns where the session differs from the request, at its start and at its end."""
     for note in _native.take_warnings():
-        if _DEPRECATED not in note and not _options.is_true(os.environ.get("GPUFL_QUIET")):
-            warnings.warn(f"gpufl: {note}", RuntimeWarning, stacklevel=stacklevel)
+        if _DEPRECATED not in note:
+            _warn(f"gpufl: {note}", stacklevel)
+
+
+def _is_of_environment(message: str) -> bool:
+    """Whether the invalid value is not the program's: whoever started it set a variable, or named a config file."""
+    path = os.environ.get("GPUFL_CONFIG_FILE")
+    return message.startswith("GPUFL_") or bool(path and message.startswith(path))
 
 
 @atexit.register
@@ -108,10 +119,10 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     if status == _DISABLED:
         _warn_of_differences(stacklevel + 2)  # GPUFL_DISABLED may have an unclear value
         return False
-    if status == _INVALID:
+    if status == _INVALID and not _is_of_environment(message):
         raise ValueError(f"{function}(): {message}")
     if status != _OK:
-        warnings.warn(f"gpufl does not record: {message}", RuntimeWarning, stacklevel=stacklevel + 1)
+        _warn(f"gpufl does not record: {message}", stacklevel + 1)
         return False
     _warn_of_differences(stacklevel + 2)
     _end_with_child()
@@ -166,7 +177,8 @@ def init(
     off (enabled=False or GPUFL_DISABLED) or could not start (a RuntimeWarning has the reason); the program continues
     and later calls do nothing.
 
-    TypeError: unknown option, or wrong type. ValueError: invalid value.
+    TypeError: unknown option, or wrong type. ValueError: invalid value. An invalid value of the environment, or in a
+    config file that it names, does not stop the program: that is a RuntimeWarning, and False.
     """
     given = {name: value for name, value in locals().items() if name != "others"}
     given.update(others)

@@ -236,8 +236,9 @@ enum watch_end system_sampler_stop(struct system_sampler *sampler)
         atomic_store(&sampler->is_stopping, true);
         futex_wake(sampler);
         const char *call;
-        int64_t until_ns = stages_until_ns(join_wait_ns);
-        enum watch_end end = watch_join(sampler->thread, until_ns, until_ns, &call);
+        int64_t now_ns = clock_mono_ns(), until_ns = stages_until_ns(join_wait_ns);
+        int64_t hung_ns = now_ns + (until_ns - now_ns) / 2; /* the rest of the end needs time, too */
+        enum watch_end end = watch_join(sampler->thread, hung_ns, until_ns, &call);
         if (end != WATCH_ENDED)
             return end;
     }

@@ -213,10 +213,10 @@ void session_end_with_process(void)
 static void attend_exit(void)
 {
     atexit(session_end_with_process);
+    at_quick_exit(session_end_with_process);
 }
 
-/* The child has none of gpufl's threads and must not write to the parent's files: it forgets the
- * session. It may start its own. */
+/* The child forgets the session: it has none of its threads, and the files are the parent's. It may start its own. */
 static void after_fork_in_child(void)
 {
     bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */

@@ -290,7 +290,7 @@ class Life(Deep):
         for name, options in ENGINES.items():
             with self.subTest(name):
                 directory = self.directory / name
-                command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, "--run-ms", 20000, "--scopes",
+                command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, "--run-ms", 600000, "--scopes",
                            "--pause-us", 50]
                 process = subprocess.Popen([str(word) for word in command], env=environment(**SHORT_WINDOWS),
                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

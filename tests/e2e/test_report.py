@@ -231,7 +231,7 @@ class Monitor(TestCase):
 class Live(TestCase):
     def test_a_session_is_readable_while_it_is_written(self):
         directory = self.directory / "log"
-        command = [GPUFL, "trace", "-q", "-o", directory, "--", FAKE_APP, "--run-ms", "20000", "--sync-every", "10"]
+        command = [GPUFL, "trace", "-q", "-o", directory, "--", FAKE_APP, "--run-ms", "600000", "--sync-every", "10"]
         process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.terminate)

@@ -13,7 +13,7 @@ WORK = "from fake_cuda import Gpu\ngpu = Gpu('k')\ngpu.launch('k', 50)\n"
 INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True: pass\n"
 
 
-class Interrupted(fixture.TestCase):
+class Ended(fixture.TestCase):
     def check(self, session):
         answer = self.verify(session)
         self.assertTrue(answer["is_complete"], answer)
@@ -38,6 +38,12 @@ class Interrupted(fixture.TestCase):
         self.assertEqual(traced.returncode, 128 + signal.SIGINT, traced.stderr)
         self.assertIn("KeyboardInterrupt", traced.stderr)
         self.check(traced.sessions[0])
+
+    def test_a_program_that_ends_by_quick_exit_leaves_a_complete_session(self):
+        result = self.program(f"import ctypes, gpufl\ngpufl.init('a', 'log', {TRACE})\n" + WORK +
+                              "gpu.wait()\nctypes.CDLL(None).quick_exit(7)")
+        self.assertEqual(result.returncode, 7, result.stderr)
+        self.check(harness.sessions(self.directory / "log")[0])
 
 
 class Differences(fixture.TestCase):

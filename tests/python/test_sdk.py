@@ -146,7 +146,25 @@ with gpufl.Scope("x"): pass
 gpufl.shutdown()
 """)
         self.assertEqual((result.returncode, result.stdout), (0, "False\n"), result.stderr)
-        self.assertIn("RuntimeWarning: gpufl does not record", result.stderr)
+        self.assertRegex(result.stderr, r"program\.py:\d+: RuntimeWarning: gpufl does not record")
+
+    def test_an_invalid_environment_is_a_warning_and_the_program_goes_on(self):
+        broken = self.directory / "broken.json"
+        broken.write_text("{broken")
+        for name, value in {"GPUFL_PROFILING_ENGINE": "Depe", "GPUFL_SYSTEM_SAMPLE_RATE_MS": "often",
+                            "GPUFL_CONFIG_FILE": broken}.items():
+            for quiet in ("", "1"):
+                with self.subTest(name, quiet=quiet):
+                    result = self.program(IMPORT + "print(gpufl.init(log_path='log'))\ngpufl.shutdown()",
+                                          **{name: value, "GPUFL_QUIET": quiet})
+                    self.assertEqual((result.returncode, result.stdout), (0, "False\n"), result.stderr)
+                    self.assertEqual("RuntimeWarning: gpufl does not record: " + str(value if name.endswith("FILE") else
+                                                                                     name) in result.stderr, not quiet)
+
+    def test_a_config_file_that_the_program_names_is_its_own_mistake(self):
+        (self.directory / "broken.json").write_text("{broken")
+        out = self.output(IMPORT + "raised(gpufl.init, config_file='broken.json')")
+        self.assertRegex(out, r"^ValueError: init\(\): broken\.json:1:2")
 
 
 class Sessions(fixture.TestCase):
