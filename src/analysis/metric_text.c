@@ -85,6 +85,11 @@ struct quantity metric_quantity(const char *name, double value)
     return text;
 }
 
+bool metric_is_zero(const struct metric_column *column)
+{
+    return !(column->min < 0 || column->max > 0) && !strstr(column->name, "pct");
+}
+
 struct quantity quantity_flops(double per_second)
 {
     static const char *const units[] = {"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"};

@@ -8,6 +8,8 @@
 
 /* 69.6 %, 23.2 MB, 467 us, 2.89 inst/cycle, 8.59 G inst */
 struct quantity metric_quantity(const char *name, double value);
+bool metric_is_zero(const struct metric_column
+                        *column); /* in every result; a share of a peak that is 0 says something, and is not left out */
 struct quantity quantity_flops(double per_second); /* 36.8 TFLOP/s */
 /* Floating-point operations of the group's mean result, a fused multiply-add being two, tensor cores included, per
  * second of gpu__time_duration. NaN: operations or time were not counted. */

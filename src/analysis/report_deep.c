@@ -133,11 +133,6 @@ void section_counters(struct page *page)
     free(order);
 }
 
-static bool is_zero(const struct metric_column *column)
-{
-    return !(column->min < 0 || column->max > 0) && !strstr(column->name, "pct");
-}
-
 /* The table's first row, made of the others: what the kernel or scope achieved. */
 static void flops_row(struct table *table, const struct metric_group *group, unsigned columns)
 {
@@ -157,7 +152,7 @@ static void zeros_print(struct page *page, const struct metric_group *group)
     size_t count = 0;
     for (size_t i = 0; i < group->column_count; i++) {
         const struct metric_column *column = &group->columns[i];
-        if (!is_zero(column))
+        if (!metric_is_zero(column))
             continue;
         count++;
         bytes_append_text(&line, line.size ? ", " : "0 in all: ");
@@ -187,7 +182,7 @@ static void metric_table(struct page *page, const struct metric_group *group, bo
     for (size_t i = 0; i < group->column_count; i++) {
         const struct metric_column *column = &group->columns[i];
         struct bytes metric = {0};
-        if (is_zero(column))
+        if (metric_is_zero(column))
             continue;
         table_cell(&table, metric_quantity(column->name, column->mean).text);
         if (has_range) {

@@ -97,7 +97,8 @@ void json_lines(const struct analysis *analysis, size_t first, size_t count, str
 void json_line(const struct analysis *analysis, const struct hot_line *line, size_t instructions_max,
                struct bytes *out);
 void json_metrics(const struct deep_use *use, struct bytes *out);
-void json_metric_group(const struct metric_group *group, struct bytes *out);
+/* is_brief: means also as people read them, and counters that are 0 by name only. */
+void json_metric_group(const struct metric_group *group, bool is_brief, struct bytes *out);
 void json_pm(const struct session_deep *deep, struct bytes *out);
 void json_capabilities(const struct session_model *model, struct bytes *out);
 void json_sources(const struct analysis *analysis,

@@ -15,6 +15,7 @@
  *   deep.untimed_launches, code_objects [{cubin_crc arch bytes is_stored skipped}], left_out
  *   deep.capabilities    [{feature requested status reason_code message}]
  */
+#include "analysis/metric_text.h"
 #include "analysis/report_json.h"
 
 #include <math.h>
@@ -216,7 +217,19 @@ void json_lines(const struct analysis *analysis, size_t first, size_t count, str
     bytes_append_char(out, ']');
 }
 
-void json_metric_group(const struct metric_group *group, struct bytes *out)
+static void zeros_write(const struct metric_group *group, struct bytes *out)
+{
+    list_open(out, "zero");
+    for (size_t k = 0; k < group->column_count; k++)
+        if (metric_is_zero(&group->columns[k])) {
+            bytes_append_text(out, out->data[out->size - 1] == '[' ? "" : ",");
+            json_text(out, group->columns[k].name);
+        }
+    bytes_append_char(out, ']');
+    member_double(out, "flops_per_second", metric_group_flops(group));
+}
+
+void json_metric_group(const struct metric_group *group, bool is_brief, struct bytes *out)
 {
     element(out, '{');
     member_text(out, group->is_kernel ? "kernel" : "scope", group->name);
@@ -231,22 +244,29 @@ void json_metric_group(const struct metric_group *group, struct bytes *out)
     json_key(out, "metrics");
     bytes_append_char(out, '{');
     for (size_t k = 0; k < group->column_count; k++) {
+        if (is_brief && metric_is_zero(&group->columns[k]))
+            continue;
         json_key(out, group->columns[k].name);
         bytes_append_char(out, '{');
         member_double(out, "mean", group->columns[k].mean);
         member_double(out, "min", group->columns[k].min);
         member_double(out, "max", group->columns[k].max);
         member_uint(out, "count", group->columns[k].count);
+        if (is_brief)
+            member_text(out, "mean_text", metric_quantity(group->columns[k].name, group->columns[k].mean).text);
         bytes_append_char(out, '}');
     }
-    bytes_append_text(out, "}}");
+    bytes_append_char(out, '}');
+    if (is_brief)
+        zeros_write(group, out);
+    bytes_append_char(out, '}');
 }
 
 void json_metrics(const struct deep_use *use, struct bytes *out)
 {
     list_open(out, "metrics");
     for (size_t i = 0; i < use->group_count; i++)
-        json_metric_group(&use->groups[i], out);
+        json_metric_group(&use->groups[i], false, out);
     bytes_append_char(out, ']');
 }
 

@@ -74,6 +74,24 @@ void answer_page_close(struct tool_call *call, const struct answer_page *page)
     bytes_append_char(call->out, '}');
 }
 
+void answer_advice(const struct tool_call *call, char *out, size_t size)
+{
+    snprintf(out, size, "record one with `gpufl trace -o '%.300s' -- PROGRAM`", call->server->root.path);
+}
+
+/* The words of the command line name commands that an assistant does not have. */
+static bool place_missing(struct tool_call *call, const char *word, size_t session_count)
+{
+    char advice[512];
+    answer_advice(call, advice, sizeof advice);
+    if (!session_count)
+        return tool_fail(call, "there is no session in '%.300s'; %s", call->server->root.path, advice);
+    if (strncmp(word, "latest", strlen("latest")) == 0)
+        return false; /* how many there are is said already */
+    return tool_fail(call, "cannot open session '%.200s': no such session; the tool sessions lists the %zu in '%.300s'",
+                     word, session_count, call->server->root.path);
+}
+
 static bool place_choose(struct tool_call *call, const char *word)
 {
     const struct session_root *root = &call->server->root;
@@ -86,8 +104,9 @@ static bool place_choose(struct tool_call *call, const char *word)
         snprintf(call->session_path, sizeof call->session_path, "%s", choice.place.path);
         session_root_label(root, &found, &choice.place, call->session_name);
     }
+    bool is_good = status == GPUFL_OK || (status == GPUFL_E_NOT_FOUND && place_missing(call, word, found.count));
     session_scan_free(&found);
-    return status == GPUFL_OK;
+    return is_good;
 }
 
 bool session_choose(struct tool_call *call, const char *argument, const char *fallback, struct open_session **out)

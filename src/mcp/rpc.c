@@ -22,8 +22,10 @@ static const char instructions[] =
     "in `more`. `insights` names problems found by rules; `kernels` and `scopes` show where GPU time went; `lines`, "
     "`instructions` and `stalls` show which source line or instruction waits for what (sessions of the engines Deep, "
     "PcSampling and SassMetrics); `metrics` shows hardware metrics; `timeline` shows a slice of time; `diff` compares "
-    "two sessions. Units are in the names (_ns nanoseconds, _bytes, _bp basis points; share: fraction from 0 to 1). "
-    "null means not recorded, never zero. `evidence` says how figures were measured and whether anything is missing.";
+    "two sessions. Units are in the names (_ns nanoseconds, _bytes, _uj microjoules, _bp basis points; share: fraction "
+    "from 0 to 1). null means not recorded, never zero; counters that an instruction lacks are left out. `evidence` says "
+    "how figures were measured and whether anything is missing. To record: `gpufl trace -- PROGRAM`, for source lines "
+    "`gpufl trace --engine Deep -- PROGRAM` (compile with -lineinfo).";
 
 gpufl_status mcp_open(struct mcp_server **out, const char *root, struct problem *problem)
 {

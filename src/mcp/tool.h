@@ -69,11 +69,16 @@ void answer_page_close(struct tool_call *call, const struct answer_page *page);
 
 /* Opens the session that the argument names and writes the member "session". */
 bool answer_session(struct tool_call *call);
+/* How to record what this server would read. */
+void answer_advice(const struct tool_call *call, char *out, size_t size);
 /* The session that an argument names, or the fallback, also into the call. */
 bool session_choose(struct tool_call *call, const char *argument, const char *fallback, struct open_session **out);
 void member_time(struct bytes *out, const char *key, int64_t time_ns); /* as 2026-11-15T02:13:07Z */
 /* How it was measured and what is missing. */
 void answer_evidence(struct tool_call *call, const char *measured_by);
+
+/* The answer with fractions of at most six digits, and without the counters that are null. compact.c */
+void answer_compact(const char *text, size_t size, struct bytes *out);
 
 /* Pointers to more: more [{tool arguments {session ...} why}]. */
 void more_open(struct tool_call *call);

@@ -4,6 +4,32 @@
 #include "mcp/tool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct compared_row *const *left = a, *const *right = b;
+    bool is_left_same = (*left)->verdict == CHANGE_NONE, is_right_same = (*right)->verdict == CHANGE_NONE;
+    return is_left_same != is_right_same ? (is_left_same ? 1 : -1) : *left < *right ? -1 : *left > *right;
+}
+
+/* At most `limit` rows, those that changed by more than noise first; returns how many did. NULL in *out: no memory. */
+static size_t rows_choose(const struct compared_row *rows, size_t count, size_t limit, struct compared_row **out)
+{
+    const struct compared_row **order = malloc((count + 1) * sizeof *order);
+    size_t changed = 0;
+    *out = order ? malloc((limit + 1) * sizeof **out) : NULL;
+    for (size_t i = 0; order && i < count; i++) {
+        order[i] = &rows[i];
+        changed += rows[i].verdict != CHANGE_NONE;
+    }
+    if (*out && count)
+        qsort(order, count, sizeof *order, compare_rows);
+    for (size_t i = 0; *out && i < count && i < limit; i++)
+        (*out)[i] = *order[i];
+    free(order);
+    return changed;
+}
 
 static bool comparison_write(struct tool_call *call, const struct open_session *base, const struct open_session *fresh)
 {
@@ -12,15 +38,24 @@ static bool comparison_write(struct tool_call *call, const struct open_session *
     size_t limit = (size_t)argument_int(call, "limit");
     if (compare_make(&comparison, &base->analysis, &fresh->analysis, &options) != GPUFL_OK)
         return tool_fail(call, "no memory to answer");
-    struct comparison shown = comparison; /* the rows stay the comparison's */
+    struct comparison shown = comparison; /* names stay the comparison's */
+    size_t kernels = rows_choose(comparison.kernels, comparison.kernel_count, limit, &shown.kernels);
+    size_t scopes = rows_choose(comparison.scopes, comparison.scope_count, limit, &shown.scopes);
+    bool is_good = (shown.kernels && shown.scopes) || tool_fail(call, "no memory to answer");
     shown.kernel_count = shown.kernel_count < limit ? shown.kernel_count : limit;
     shown.scope_count = shown.scope_count < limit ? shown.scope_count : limit;
-    json_key(call->out, "comparison");
-    compare_json(&shown, call->out);
-    member_uint(call->out, "kernels_total", comparison.kernel_count);
-    member_uint(call->out, "scopes_total", comparison.scope_count);
+    if (is_good) {
+        json_key(call->out, "comparison");
+        compare_json(&shown, call->out);
+        member_uint(call->out, "kernels_changed", kernels);
+        member_uint(call->out, "kernels_total", comparison.kernel_count);
+        member_uint(call->out, "scopes_changed", scopes);
+        member_uint(call->out, "scopes_total", comparison.scope_count);
+    }
+    free(shown.kernels);
+    free(shown.scopes);
     compare_free(&comparison);
-    return true;
+    return is_good;
 }
 
 bool tool_diff(struct tool_call *call)

@@ -19,7 +19,7 @@ bool tool_metrics(struct tool_call *call)
     for (size_t i = 0; i < analysis->deep.group_count; i++) {
         const struct metric_group *group = &analysis->deep.groups[i];
         if (text_holds(group->name ? group->name : "", filter) && answer_page_takes(&page, out))
-            json_metric_group(group, out);
+            json_metric_group(group, true, out);
     }
     bytes_append_char(out, ']');
     if (page.first)

@@ -49,6 +49,9 @@ bool tool_sessions(struct tool_call *call)
     }
     bytes_append_char(call->out, ']');
     answer_page_close(call, &page);
+    char advice[512];
+    answer_advice(call, advice, sizeof advice);
+    member_text(call->out, "advice", found.count ? NULL : advice);
     more_open(call);
     if (found.count) {
         session_root_label(root, &found, &found.items[0], label);

@@ -264,20 +264,23 @@ void tool_run(struct mcp_server *server, const struct tool *tool, const struct j
     bytes_append_char(&answer, '{');
     bool is_good = arguments_check(&call) && tool->run(&call);
     bytes_append_char(&answer, '}');
-    if (is_good && answer.failed)
+    struct bytes compact = {0};
+    answer_compact(bytes_text(&answer), answer.size, &compact);
+    if (is_good && (answer.failed || compact.failed))
         is_good = tool_fail(&call, "no memory to answer");
     bytes_append_text(out, "{\"content\":[{\"type\":\"text\"");
     json_key(out, "text");
     if (is_good)
-        json_string(out, answer.data, answer.size);
+        json_string(out, compact.data, compact.size);
     else
         json_text(out, call.problem.text);
     bytes_append_text(out, "}]");
     if (is_good) {
         json_key(out, "structuredContent");
-        bytes_append(out, answer.data, answer.size);
+        bytes_append(out, compact.data, compact.size);
     }
     member_bool(out, "isError", !is_good);
     bytes_append_char(out, '}');
     bytes_free(&answer);
+    bytes_free(&compact);
 }

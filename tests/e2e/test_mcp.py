@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import unittest
@@ -241,18 +242,63 @@ class Answers(TestCase):
                     result = client.ask("tools/call", name=tool, arguments=arguments)["result"]
                     self.assertLess(len(result["content"][0]["text"]), 40 << 10, (name, tool))
 
+    def assert_same(self, answer, report):
+        """Equal but for digits after the sixth."""
+        self.assertEqual(type(answer) if not isinstance(report, float) else float, type(report))
+        if isinstance(report, dict):
+            self.assertEqual(answer.keys(), report.keys())
+            for key, value in report.items():
+                self.assert_same(answer[key], value)
+        elif isinstance(report, list):
+            self.assertEqual(len(answer), len(report))
+            for left, right in zip(answer, report):
+                self.assert_same(left, right)
+        elif isinstance(report, float):
+            self.assertAlmostEqual(answer, report, delta=abs(report) * 1e-5)
+        else:
+            self.assertEqual(answer, report)
+
+    def test_figures_have_no_more_digits_than_they_are_good_for(self):
+        with Client(RECORDED) as client:
+            for tool in ("summary", "kernels", "lines", "stalls", "timeline"):
+                text = client.ask("tools/call", name=tool, arguments={"session": "h200-gemm-deep"})
+                self.assertEqual(re.findall(r"[0-9]\.[0-9]{10,}", text["result"]["content"][0]["text"]), [])
+
+    def test_counters_that_an_instruction_lacks_are_left_out(self):
+        with Client(RECORDED) as client:
+            for row in client.call("instructions", session="h200-gemm-deep", function="gemm_naive")["instructions"]:
+                self.assertNotIn(None, row["counters"].values())
+                self.assertIn("inst_executed", row["counters"])
+
+    def test_metrics_have_units_and_zeros_are_only_named(self):
+        with Client(RECORDED) as client:
+            kernel = client.call("metrics", session="h200-gemm-kernels", limit=1)["metrics"][0]
+        self.assertEqual(kernel["metrics"]["gpu__time_duration.sum"]["mean_text"], "35.3 ms")
+        self.assertEqual(kernel["metrics"]["l1tex__throughput.avg.pct_of_peak_sustained_active"]["mean_text"], "99.0 %")
+        self.assertIn("sm__sass_thread_inst_executed_op_fadd_pred_on.sum", kernel["zero"])
+        self.assertFalse(set(kernel["zero"]) & set(kernel["metrics"]))
+        self.assertGreater(kernel["flops_per_second"], 1e11)
+
+    def test_an_empty_directory_says_how_to_record(self):
+        with Client(self.directory) as client:
+            answer = client.call("sessions")
+            self.assertEqual(answer["sessions"], [])
+            self.assertIn("gpufl trace -o", answer["advice"])
+            for tool in ("summary", "diff"):
+                self.assertIn("gpufl trace -o", client.refusal(tool))
+
     def test_figures_are_those_of_the_report(self):
         report = json.loads(gpufl("report", "--json", RECORDED / "h200-gemm-deep").stdout)
         with Client(RECORDED) as client:
             answer = client.call("kernels", session="h200-gemm-deep", limit=100)
-            self.assertEqual(answer["kernels"], report["kernels"])
+            self.assert_same(answer["kernels"], report["kernels"])
             scopes = client.call("scopes", session="h200-gemm-deep", order="tree", limit=200)
-            self.assertEqual(scopes["scopes"], report["scopes"])
+            self.assert_same(scopes["scopes"], report["scopes"])
             insights = client.call("insights", session="h200-gemm-deep", limit=64)
-            self.assertEqual(insights["insights"], report["insights"])
+            self.assert_same(insights["insights"], report["insights"])
             summary = client.call("summary", session="h200-gemm-deep")
-            self.assertEqual(summary["time"], report["time"])
-            self.assertEqual(summary["completeness"], report["completeness"])
+            self.assert_same(summary["time"], report["time"])
+            self.assert_same(summary["completeness"], report["completeness"])
 
     def test_a_slice_shows_single_events_once_it_is_narrow(self):
         with Client(RECORDED) as client:
@@ -272,6 +318,11 @@ class Answers(TestCase):
             answer = client.call("diff", base="h200-training", new="h200-training-pm", limit=3)
             self.assertEqual(len(answer["comparison"]["kernels"]), 3)
             self.assertGreater(answer["kernels_total"], 3)
+            verdicts = [row["verdict"] for row in client.call("diff", base="h200-training", new="h200-training-pm",
+                                                              limit=100)["comparison"]["kernels"]]
+            changed = [verdict for verdict in verdicts if verdict != "same"]
+            self.assertEqual(verdicts[:len(changed)], changed)
+            self.assertEqual(len(changed), answer["kernels_changed"])
             answer = client.call("diff", base="h200-gemm-deep", new="h200-gemm-scopes")
             self.assertEqual(answer["comparison"]["no_verdict"], "times missing")
             self.assertIn("same session", client.refusal("diff", base="h200-training", new="h200-training"))
