@@ -151,10 +151,19 @@ static void row(struct writer *writer, const char *line, size_t size)
     writer->is_heading = false;
 }
 
+/* Lines of a listing have blanks that put things below each other. */
+static bool is_listing(const char *line, size_t size)
+{
+    return size && (*line == ' ' || memmem(line, size, "  ", 2));
+}
+
 static void plain_line(struct writer *writer, const char *line, size_t size)
 {
     enum { INDENT = 3 }; /* of all lines below a title */
-    if (memchr(line, MARK_PROSE, size)) {
+    bool is_prose = memchr(line, MARK_PROSE, size) != NULL;
+    for (size_t i = 0; !is_prose && i < INDENT && size && *line == ' '; i++, line++)
+        size--;
+    if (is_prose || (writer->block != BLOCK_PRE && !is_listing(line, size))) {
         block_enter(writer, BLOCK_NONE);
         trim(&line, &size);
         bytes_append_text(writer->out, "<p>");
@@ -162,8 +171,6 @@ static void plain_line(struct writer *writer, const char *line, size_t size)
         bytes_append_text(writer->out, "</p>\n");
         return;
     }
-    for (size_t i = 0; i < INDENT && size && *line == ' '; i++, line++)
-        size--;
     block_enter(writer, BLOCK_PRE);
     styled(writer->out, line, size);
     bytes_append_char(writer->out, '\n');
