@@ -27,6 +27,13 @@ _SECTIONS = {name: 1 << bit for bit, name in enumerate((
     "memory", "graphs", "system", "insights", "losses"))}
 
 
+def _check_top(top_n: int) -> None:
+    if isinstance(top_n, bool) or not isinstance(top_n, int):
+        raise TypeError(f"top_n must be int, not {type(top_n).__name__}")
+    if not 1 <= top_n < 2**31:
+        raise ValueError(f"top_n must be 1 or more, not {top_n}")
+
+
 class GpuFlightSession:
     """A recorded session, running, finished or killed; written by gpufl or by GPUFlight (wire v1).
 
@@ -193,14 +200,16 @@ class GpuFlightSession:
 
     def report_text(self, *sections: str, top_n: int = 10, is_wide: bool = False) -> str:
         """The text report, or the given sections of it."""
-        if isinstance(top_n, bool) or not isinstance(top_n, int):
-            raise TypeError(f"top_n must be int, not {type(top_n).__name__}")
-        if not 1 <= top_n < 2**31:
-            raise ValueError(f"top_n must be 1 or more, not {top_n}")
+        _check_top(top_n)
         bits = 0
         for section in sections:
             bits |= _SECTIONS[section]
         return self._session.report_text(top=top_n, is_wide=is_wide, sections=bits)
+
+    def report_html(self, *, top_n: int = 10) -> str:
+        """The report with a timeline as one HTML page that loads nothing."""
+        _check_top(top_n)
+        return self._session.report_html(top=top_n)
 
     def _print(self, missing: str, *sections: str, **options: Any) -> None:
         print(self.report_text(*sections, **options).strip("\n") or missing)

@@ -11,7 +11,6 @@ import os
 import sys
 from typing import Any, Optional, Union
 
-from ._html import page_of
 from ._options import raise_unknown
 from .analyzer import GpuFlightSession
 
@@ -37,10 +36,10 @@ class TextReport:
 
 
 class HtmlReport(TextReport):
-    """The same report as one self-contained HTML file."""
+    """The page that `gpufl report --html` writes."""
 
     def generate(self) -> str:
-        return page_of(self.session.analysis, self.top_n)
+        return self.session.report_html(top_n=self.top_n)
 
 
 def generate_report(log_dir: Union[str, "os.PathLike[str]"], log_prefix: Optional[str] = None, top_n: int = 10,

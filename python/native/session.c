@@ -277,6 +277,15 @@ static PyObject *session_report_text(PyObject *self, PyObject *args, PyObject *k
     return report_make(self, &options, report_text);
 }
 
+static PyObject *session_report_html(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"top", NULL};
+    struct report_options options = {.top = 10, .may_run_tools = !gpufl_is_recording()};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i:report_html", names, &options.top))
+        return keywords_raise("report_html", kwargs, names);
+    return report_make(self, &options, report_html);
+}
+
 static PyObject *session_report_json(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -354,6 +363,8 @@ static PyMethodDef session_methods[] = {
     {"table", session_table, METH_O, "table(name) -> Table"},
     {"report_text", (PyCFunction)(void (*)(void))session_report_text, METH_VARARGS | METH_KEYWORDS,
      "report_text(top=10, columns=100, is_wide=False, sections=0) -> str"},
+    {"report_html", (PyCFunction)(void (*)(void))session_report_html, METH_VARARGS | METH_KEYWORDS,
+     "report_html(top=10) -> str"},
     {"report_json", session_report_json, METH_NOARGS, "report_json() -> str"},
     {NULL, NULL, 0, NULL},
 };

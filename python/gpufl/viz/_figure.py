@@ -3,7 +3,7 @@
 
 import io
 import re
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 try:
     import matplotlib
@@ -12,12 +12,19 @@ except ImportError as error:
     raise ImportError(f"gpufl.viz needs matplotlib, and {error.name or 'it'} cannot be imported: install it (apt-get "
                       "install python3-matplotlib, or pip install matplotlib)") from error
 
-from .._html import lost_text
 from ._palette import Palette
 
 WIDTH_IN = 13.0
 LEFT_IN, RIGHT_IN = 1.75, 1.15  # room for the names of rows and for the figures at their ends
 SMALL, NORMAL, LARGE = 7.5, 8.5, 12.0
+
+
+def _lost_text(completeness: Dict[str, Any]) -> str:
+    """How many records were lost, as far as known; records that only lack a detail are not counted."""
+    lost = completeness["lost"] - completeness.get("lost_details", 0)
+    if completeness["lost_is_exact"]:
+        return f"{lost:,}"
+    return f"at least {lost:,}" if lost else "an unknown number"
 
 
 class Picture(Figure):  # type: ignore[misc]
@@ -121,7 +128,7 @@ def header(paper: Paper, session: Any) -> None:
     paper.text(" · ".join(part for part in parts if part), LARGE, weight="bold")
     paper.skip(0.26)
     completeness = analysis["completeness"]
-    lost = lost_text(completeness)
+    lost = _lost_text(completeness)
     state = "complete" if completeness["is_complete"] else "incomplete"
     if not completeness["has_shutdown"]:
         state += " (still running)" if completeness["is_live"] else " (the program did not end properly)"
