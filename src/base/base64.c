@@ -37,7 +37,8 @@ static int value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Reads one group of four characters of which `count` are not padding; the index of a wrong one, or 4. */
+/* Reads a group of four characters, `count` of which are not padding. Returns the index of an invalid character, or
+ * 4. */
 static size_t group_read(const char *text, size_t count, uint32_t *group)
 {
     *group = 0;
@@ -47,7 +48,7 @@ static size_t group_read(const char *text, size_t count, uint32_t *group)
             return i;
         *group = *group << 6 | (uint32_t)value;
     }
-    /* What the missing bytes would hold must be zero, or two texts would mean the same bytes. */
+    /* The unused bits must be zero; otherwise two texts would decode to the same bytes. */
     uint32_t stray = count == 2 ? 0xffff : count == 3 ? 0xff : 0;
     return *group & stray ? count - 1 : 4;
 }

@@ -5,10 +5,10 @@
 
 #include "base/bytes.h"
 
-/* Appends the text; out->failed tells that it did not fit. */
+/* Appends the text; out->failed: it did not fit. */
 void base64_encode(struct bytes *out, const void *data, size_t size);
-/* Appends the bytes. Strict: no white space, full padding, no stray bits. False, with `out` as it was and the place of
- * the first wrong character in *bad_at (may be NULL; SIZE_MAX: no memory), when it is not base64. */
+/* Appends the bytes. Strict: no white space, full padding, no stray bits. False: not base64, `out` is unchanged, and
+ * *bad_at (may be NULL) is the position of the first invalid character (SIZE_MAX: no memory). */
 bool base64_decode(struct bytes *out, const char *text, size_t size, size_t *bad_at);
 
 #endif

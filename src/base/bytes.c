@@ -74,7 +74,7 @@ void bytes_append_double(struct bytes *bytes, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    /* The radix character is the host program's choice of locale; ours is a point. */
+    /* The host program's locale decides the radix character; we always write a point. */
     size_t written = 0;
     bool is_in_radix = false;
     for (int i = 0; i < size; i++) {

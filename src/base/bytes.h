@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growable byte string with a hard limit, and the fast number writers that
- * the log encoder lives on. Growth that fails (memory or limit) sets `failed`
- * and drops further appends; the owner checks once at the end. */
+/* A growable byte string with a hard limit, and the fast number writers of the log encoder. When it cannot grow (memory
+ * or limit), `failed` is set and further appends are dropped; the owner checks once at the end. */
 #ifndef GPUFL_BASE_BYTES_H
 #define GPUFL_BASE_BYTES_H
 
@@ -24,7 +23,7 @@ static inline void bytes_clear(struct bytes *bytes)
     bytes->size = 0;
     bytes->failed = false;
 }
-/* Makes room for `extra` more bytes; false (and failed set) when it cannot. */
+/* Makes room for `extra` more bytes; false (with failed set): impossible. */
 bool bytes_reserve(struct bytes *bytes, size_t extra);
 void bytes_append(struct bytes *bytes, const void *data, size_t size);
 void bytes_append_text(struct bytes *bytes, const char *text);
@@ -34,7 +33,7 @@ static inline void bytes_append_char(struct bytes *bytes, char c)
     if (bytes->size < bytes->capacity || bytes_reserve(bytes, 1))
         bytes->data[bytes->size++] = c;
 }
-/* The shortest decimal that reads back as the value, with a point whatever the locale; the value must be finite. */
+/* The shortest decimal that reads back as the value, always with a decimal point; the value must be finite. */
 void bytes_append_double(struct bytes *bytes, double value);
 /* NUL-terminates without counting the NUL; returns "" on failure. */
 const char *bytes_text(struct bytes *bytes);

@@ -15,15 +15,15 @@
 _Atomic bool clock_has_counter;
 
 static struct {
-    pthread_mutex_t mutex; /* of our own threads alone */
+    pthread_mutex_t mutex; /* taken only by gpufl's threads */
     struct wall_steps steps;
     int64_t untaken_step_ns;
     _Atomic int64_t offset_ns;      /* log's clock minus CLOCK_BOOTTIME */
-    _Atomic int64_t wall_offset_ns; /* wall clock minus CLOCK_BOOTTIME, as was last noticed */
+    _Atomic int64_t wall_offset_ns; /* wall clock minus CLOCK_BOOTTIME, at the last check */
     _Atomic bool is_started, has_steps;
 } log_clock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* The kernel watches the counter and leaves it when it finds that the CPUs disagree, or that it stops. */
+/* The kernel watches the counter and stops using it when CPUs disagree or the counter stops. */
 static bool is_trusted_by_kernel(const char *path, const char *name)
 {
     char text[64];
@@ -159,7 +159,7 @@ void tick_scale_start(struct tick_scale *scale)
     *scale = (struct tick_scale){.last = read_all(), .ns_per_tick = 1.0};
     if (!atomic_load(&clock_has_counter))
         return;
-    /* A short busy calibration; every later update has a far longer arm. */
+    /* A short busy calibration; every later update spans a much longer time. */
     int64_t until_ns = scale->last.mono_ns + 2000000;
     while (clock_mono_ns() < until_ns) {
     }
@@ -172,7 +172,8 @@ void tick_scale_update(struct tick_scale *scale)
     struct clock_reading last = scale->last, now = read_all();
     scale->last = now;
     int64_t boot_ns = now.boot_ns - last.boot_ns, suspended_ns = boot_ns - (now.mono_ns - last.mono_ns);
-    /* Nobody says what the counter did while the machine was suspended: such a line would bend every time between. */
+    /* The counter's behaviour during suspend is undefined: a line across a suspend would distort all times in
+     * between. */
     bool was_suspended = suspended_ns > apart_ns || suspended_ns < -apart_ns;
     if (atomic_load(&clock_has_counter) && now.ticks > last.ticks && !was_suspended)
         scale->ns_per_tick = (double)boot_ns / (double)(now.ticks - last.ticks);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks. wall = CLOCK_REALTIME, which can be set; mono = CLOCK_MONOTONIC; boot = CLOCK_BOOTTIME, which also counts
- * while the machine is suspended. log = the clock of the log: what the wall clock said at the start of the session,
- * continued by boot, so that no time in a session depends on the wall clock being set. ticks = the CPU's counter where
- * the kernel itself trusts it, else boot nanoseconds: a tick costs about a third of a clock_gettime, which is why scopes
- * are stamped with ticks and converted by the collector. */
+/* Clocks. wall = CLOCK_REALTIME, which can be set; mono = CLOCK_MONOTONIC; boot = CLOCK_BOOTTIME, which also runs while
+ * the machine is suspended. log = the clock of the log: the wall clock at the start of the session, continued by boot,
+ * so that setting the wall clock changes no time in a session. ticks = the CPU's counter if the kernel trusts it, else
+ * boot nanoseconds: reading ticks costs about a third of a clock_gettime, so scopes are stamped with ticks and
+ * converted by the collector. */
 #ifndef GPUFL_BASE_CLOCK_H
 #define GPUFL_BASE_CLOCK_H
 
@@ -57,35 +57,35 @@ static inline uint64_t clock_ticks(void)
     return (uint64_t)clock_boot_ns();
 }
 
-/* Finds out which counter can be used; idempotent. clocksource: the file that names the kernel's; NULL: the usual one.
- * A counter that the kernel found unstable, or cannot see, is not used. */
+/* Determines which counter can be used; idempotent. clocksource: the file that names the kernel's clock source; NULL:
+ * the default. A counter that the kernel considers unstable, or does not know, is not used. */
 void clock_setup(const char *clocksource);
 
-/* The session begins: the log's clock is the wall clock from now on, and no step is known. Before the first call, the
- * log's clock is the wall clock itself. */
+/* Starts the session: the log's clock equals the wall clock now, and no step is known. Before the first call, the log's
+ * clock is the wall clock. */
 void clock_log_start(void);
 /* The log's clock; any thread. */
 int64_t clock_log_ns(void);
-/* What the log's clock said when the wall clock said wall_ns: see wall_steps_log_ns. Any thread. */
+/* The log's time at which the wall clock showed wall_ns: see wall_steps_log_ns. Any thread. */
 int64_t clock_log_of_wall_ns(int64_t wall_ns, int64_t earliest_ns, bool *is_certain);
-/* False: the wall clock was not set since clock_log_start, as far as was noticed; both clocks are then one. */
+/* False: no change of the wall clock since clock_log_start was noticed, so both clocks are equal. */
 bool clock_has_steps(void);
-/* Looks whether the wall clock was set: before times of it are converted. Our own threads. */
+/* Checks whether the wall clock was set; call before converting its times. gpufl's threads only. */
 void clock_notice_step(void);
-/* The same; by how much it was set since the last call of this function, 0 when it was not. */
+/* The same; returns by how much it was set since the last call of this function, or 0. */
 int64_t clock_take_step(void);
 
-/* In a forked child: whoever had the lock is not there. */
+/* In a forked child: the thread that held the lock does not exist. */
 void clock_abandon(void);
 
-/* One simultaneous reading of the clocks; the best of a few tries. */
+/* Simultaneous readings of the clocks, the best of a few tries. */
 struct clock_reading {
     int64_t wall_ns, mono_ns, boot_ns, log_ns;
     uint64_t ticks;
 };
 
-/* Ticks to the log's time by the line through two readings. The second reading is
- * renewed by tick_scale_update so that drift and slewing are followed. */
+/* Converts ticks to the log's time by the line through two readings. tick_scale_update renews the second reading, so
+ * that drift and slewing are followed. */
 struct tick_scale {
     struct clock_reading last;
     double ns_per_tick;

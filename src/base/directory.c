@@ -20,13 +20,13 @@ gpufl_status directory_make(const char *path, struct problem *problem)
             continue;
         char saved = partial[i];
         partial[i] = '\0';
-        /* A parent on a read-only file system is no obstacle when it is there already. */
+        /* An existing parent on a read-only file system is fine. */
         struct stat status;
         int error = mkdir(partial, 0700) ? errno : 0;
         if (error && error != EEXIST && (stat(partial, &status) || !S_ISDIR(status.st_mode)))
             return problem_set(problem,
                                error == EACCES || error == EPERM || error == EROFS ? GPUFL_E_PERMISSION : GPUFL_E_IO,
-                               "cannot make the directory %.300s: %s", partial, strerror(error));
+                               "cannot create the directory %.300s: %s", partial, strerror(error));
         partial[i] = saved;
     }
     return GPUFL_OK;
@@ -70,7 +70,7 @@ gpufl_status file_replace(int dir_fd, const char *name, const void *data, size_t
 gpufl_status file_load(int dir_fd, const char *name, size_t size_max, struct bytes *out)
 {
     struct stat info;
-    /* O_NONBLOCK: a FIFO in place of a file must not hang the reader. */
+    /* O_NONBLOCK: opening a FIFO must not block the reader. */
     int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? GPUFL_E_NOT_FOUND : GPUFL_E_IO;

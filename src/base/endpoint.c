@@ -29,7 +29,7 @@ struct connection {
     size_t request_size;
     char request[REQUEST_MAX + 1];
     bool is_answering;
-    struct bytes answer; /* kept for the next one */
+    struct bytes answer; /* reused for the next answer */
     size_t sent;
 };
 
@@ -58,8 +58,8 @@ static gpufl_status address_split(const char *address, char *host, size_t size, 
     char *number_end;
     long number = colon ? strtol(colon + 1, &number_end, 10) : -1;
     if (!colon || !colon[1] || *number_end || number < 0 || number > 65535 || (size_t)(end - start) >= size)
-        return problem_set(problem, GPUFL_E_INVALID, "'%.100s' is no address; write HOST:PORT, like 127.0.0.1:9400",
-                           address);
+        return problem_set(problem, GPUFL_E_INVALID,
+                           "invalid address '%.100s': use HOST:PORT, for example 127.0.0.1:9400", address);
     memcpy(host, start, (size_t)(end - start));
     host[end - start] = '\0';
     *port = colon + 1;
@@ -138,7 +138,7 @@ static void refuse(struct endpoint *endpoint, struct connection *connection, int
     answer_write(connection, status, "text/plain; charset=utf-8", &endpoint->body);
 }
 
-/* The value of a header into out, "" when there is none; several are joined as HTTP says. */
+/* Copies the value of a header, or "" if it is missing; repeated headers are joined as HTTP specifies. */
 static void header_find(const char *headers, const char *name, char *out, size_t size)
 {
     size_t name_size = strlen(name), used = 0;
@@ -160,7 +160,7 @@ static void header_find(const char *headers, const char *name, char *out, size_t
     }
 }
 
-/* The request is whole: its head ends with an empty line. */
+/* The request is complete: an empty line ends its head. */
 static void request_answer(struct endpoint *endpoint, struct connection *connection)
 {
     char *line_end = strstr(connection->request, "\r\n");
@@ -230,7 +230,7 @@ static void connection_write(struct connection *connection)
     if (sent <= 0)
         connection_close(connection);
     else if (connection->sent == connection->answer.size) {
-        /* An unread rest of the request would turn the close into a reset that eats the answer. */
+        /* Unread input would turn the close into a reset, which could discard the answer. */
         char rest[1024];
         shutdown(connection->fd, SHUT_WR);
         while (recv(connection->fd, rest, sizeof rest, MSG_DONTWAIT) > 0) {
@@ -330,7 +330,7 @@ gpufl_status endpoint_run(struct endpoint *endpoint, struct problem *problem)
                                                                       OWN_THREAD_STACK_SMALL, endpoint_main, endpoint);
     return endpoint->has_thread
                ? GPUFL_OK
-               : problem_set(problem, GPUFL_E_NO_MEMORY, "the thread for %.100s could not start", endpoint->address);
+               : problem_set(problem, GPUFL_E_NO_MEMORY, "cannot start a thread for %.100s", endpoint->address);
 }
 
 gpufl_status endpoint_start(struct endpoint **out, const char *address, const struct endpoint_page *pages, void *user,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest HTTP server that a scraper needs: GET of a few fixed paths, one
- * answer per connection, on a thread of its own. At most 16 connections of 4 KiB
- * request each; who takes longer than five seconds is cut off. No keys and no
- * TLS: it listens where it is told, which should be the loopback. */
+/* A minimal HTTP server for scrapers: GET of a few fixed paths, one answer per connection, on a separate thread. At
+ * most 16 connections with requests of 4 KiB; a client that takes longer than five seconds is disconnected. No keys and
+ * no TLS: it should listen on the loopback. */
 #ifndef GPUFL_BASE_ENDPOINT_H
 #define GPUFL_BASE_ENDPOINT_H
 
@@ -16,20 +15,20 @@ struct endpoint_answer {
 };
 struct endpoint_page {
     const char *path; /* "/metrics" */
-    /* On the endpoint's thread. accept: the request's Accept header, "" when it has none. */
+    /* Called on the endpoint's thread. accept: the request's Accept header, or "". */
     void (*render)(void *user, const char *accept, struct endpoint_answer *answer);
 };
 
 struct endpoint; /* opaque */
 
-/* address: "127.0.0.1:9400", "[::1]:0", ":9400" (all interfaces). pages: ends with path NULL; borrowed like user. */
+/* address: "127.0.0.1:9400", "[::1]:0", ":9400" (all interfaces). pages: ends with path NULL; borrowed, like user. */
 NODISCARD gpufl_status endpoint_start(struct endpoint **out, const char *address, const struct endpoint_page *pages,
                                       void *user, struct problem *problem);
-/* The same in two steps: who connects between them is answered after the second. */
+/* The same in two steps: clients that connect in between are answered after the second. */
 NODISCARD gpufl_status endpoint_open(struct endpoint **out, const char *address, const struct endpoint_page *pages,
                                      void *user, struct problem *problem);
 NODISCARD gpufl_status endpoint_run(struct endpoint *endpoint, struct problem *problem);
-/* As it really listens, e.g. "127.0.0.1:41234" when asked for port 0. */
+/* The actual address, e.g. "127.0.0.1:41234" if port 0 was requested. */
 const char *endpoint_address(const struct endpoint *endpoint);
 void endpoint_stop(struct endpoint *endpoint); /* NULL is a no-op */
 

@@ -114,7 +114,7 @@ static bool is_same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Edits are insertion, deletion, replacement and the swap of two neighbours: what fingers do. */
+/* Edits are insertion, deletion, replacement and the swap of two neighbours: the usual typing errors. */
 static unsigned edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     unsigned rows[3][WORD_SIZE_MAX + 1];
@@ -143,7 +143,7 @@ const char *nearest_word(const char *word, const char *const *words)
     if (!size || size > WORD_SIZE_MAX)
         return NULL;
     const char *nearest = NULL;
-    /* One slip in three letters, at least one: farther away a suggestion is noise. */
+    /* One error per three letters, at least one: more distant suggestions are noise. */
     unsigned best = (unsigned)(size < 3 ? 1 : size / 3) + 1;
     for (; *words; words++) {
         size_t candidate_size = strlen(*words);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of gpufl's environment variables, what their words mean, and the
- * nearest-word search behind every "did you mean". Constant data and pure
- * functions: any thread. */
+/* The names of gpufl's environment variables, the values they accept, and the nearest-word search for "did you mean".
+ * Constant data and pure functions: any thread. */
 #ifndef GPUFL_BASE_ENVIRONMENT_H
 #define GPUFL_BASE_ENVIRONMENT_H
 
@@ -15,11 +14,11 @@ bool environment_is_known(const char *entry);
 /* 1, true, yes or on, in any case. */
 bool word_is_true(const char *word);
 bool word_is_false(const char *word); /* 0, false, no or off */
-/* GPUFL_DISABLED: the one switch that must work for whoever is in trouble, so any value that does not say no counts.
- * *invalid, which may be NULL: the value where it is neither yes nor no, else NULL. */
+/* GPUFL_DISABLED must work for users in trouble, so any value that is not a "no" disables. *invalid (may be NULL): the
+ * value if it is neither yes nor no, else NULL. */
 bool environment_is_disabled(const char **invalid);
-/* The word that `word` most likely was meant to be, by edit distance without regard to case; NULL when none is near
- * enough to be worth suggesting. words: NULL-terminated. */
+/* The most likely intended word by edit distance, ignoring case; NULL: none is similar enough. words:
+ * NULL-terminated. */
 const char *nearest_word(const char *word, const char *const *words);
 
 #endif

@@ -6,7 +6,7 @@
 
 static const char openmetrics_type[] = "application/openmetrics-text";
 
-/* The weight of one media range: "text/plain;version=0.0.4;q=0.3" has 300. Without a valid q it is 1000. */
+/* The weight of one media range in thousandths: 300 for "text/plain;version=0.0.4;q=0.3". Without a valid q: 1000. */
 static int media_weight(const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -17,7 +17,7 @@ static int media_weight(const char *at, const char *end)
             name++;
         if (end - name < 3 || (name[0] != 'q' && name[0] != 'Q') || name[1] != '=')
             continue;
-        /* q is 0 or 1 with up to three decimals, here in thousandths; strtod would follow the locale. */
+        /* q is 0 or 1 with up to three decimals; strtod would depend on the locale. */
         int weight = name[2] == '1' ? 1000 : 0, place = 100;
         const char *digit = name + 4;
         bool has_decimals = name + 3 < end && name[3] == '.';
@@ -166,7 +166,7 @@ void exposition_end(struct exposition *page)
         bytes_append_text(page->out, "# EOF\n");
 }
 
-/* Bytes of the UTF-8 character at text; 0: it is none. Surrogates and overlong forms are none. */
+/* The size of the UTF-8 character at text; 0: not a valid character (including surrogates and overlong forms). */
 static size_t character_size(const unsigned char *text)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Byte strings to small ids, from 1. Not thread-safe: one owner thread. */
+/* Maps byte strings to small ids, from 1. Not thread-safe: one owner thread. */
 #ifndef GPUFL_BASE_INTERN_H
 #define GPUFL_BASE_INTERN_H
 
@@ -23,12 +23,12 @@ struct intern {
 };
 
 void intern_free(struct intern *table);
-/* Of memory that the table holds. */
+/* Memory use of the table in bytes. */
 size_t intern_bytes(const struct intern *table);
-/* The id of the string, made when new (then *is_new = true; may be NULL).
- * 0 when memory or text_bytes_max is exhausted: the caller counts a loss. */
+/* The id of the string, created if new (then *is_new = true; may be NULL). 0: memory or text_bytes_max is exhausted;
+ * the caller counts a loss. */
 uint32_t intern_id(struct intern *table, const void *text, size_t size, bool *is_new);
-/* The id if known, else 0. */
+/* The id if the string is known, else 0. */
 uint32_t intern_find(const struct intern *table, const void *text, size_t size);
 static inline const char *intern_text(const struct intern *table, uint32_t id)
 {

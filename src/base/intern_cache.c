@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    /* With its two slots; the arrays grow by doubling, so up to twice as much is held. */
+    /* Including its two slots; arrays grow by doubling, so up to twice this size may be allocated. */
     entry_bytes = sizeof(struct intern_entry) + sizeof(struct intern_cache_entry) + 2 * sizeof(uint32_t)
 };
 
@@ -37,7 +37,7 @@ static void forget_all(struct intern_cache *cache)
     intern_free(&cache->table);
 }
 
-/* Keeps what was asked for, unless that is most of the cache: then it would soon have to forget again. */
+/* Keeps the strings that were used, unless they fill most of the cache: then it would soon be full again. */
 static void forget_unused(struct intern_cache *cache)
 {
     struct intern kept = {0};
@@ -101,11 +101,11 @@ uint32_t intern_cache_id(struct intern_cache *cache, const void *text, size_t si
     return cache->last_id;
 }
 
-/* The place of an id in the table, or its count. */
+/* The index of an id in the table, or the table's count. */
 static uint32_t place_of(const struct intern_cache *cache, uint32_t id)
 {
     uint32_t low = 0, high = cache->table.count;
-    if (id && id <= high && cache->entries[id - 1].id == id) /* nothing was forgotten so far */
+    if (id && id <= high && cache->entries[id - 1].id == id) /* nothing was evicted so far */
         return id - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;

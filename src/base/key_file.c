@@ -18,6 +18,6 @@ gpufl_status key_file_read(const char *path, char *key, size_t size, struct prob
     key[got] = '\0';
     key[strcspn(key, "\r\n")] = '\0';
     if (!*key)
-        return problem_set(problem, GPUFL_E_INVALID, "key file %.300s: its first line is empty", path);
+        return problem_set(problem, GPUFL_E_INVALID, "key file %.300s: the first line is empty", path);
     return GPUFL_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* API keys in files: never on a command line, where every user of the machine could read them. */
+/* Reads API keys from files. Keys are never passed on a command line, which every user of the machine can read. */
 #ifndef GPUFL_BASE_KEY_FILE_H
 #define GPUFL_BASE_KEY_FILE_H
 
@@ -9,7 +9,7 @@
 
 enum { KEY_FILE_BYTES_MAX = 4096 };
 
-/* The file's first line. The problem never holds the key. */
+/* Reads the file's first line. The problem never contains the key. */
 NODISCARD gpufl_status key_file_read(const char *path, char *key, size_t size, struct problem *problem);
 
 #endif

@@ -18,7 +18,7 @@ static struct {
     void *user;
     bool to_stderr;
     int message_fd;
-    char held[1500]; /* warnings that nobody listens to, joined by "; ", until log_print_held */
+    char held[1500]; /* warnings without a receiver, joined by "; ", until log_print_held */
     unsigned held_more;
 } sink = {.mutex = PTHREAD_MUTEX_INITIALIZER, .message_fd = -1};
 
@@ -42,7 +42,7 @@ static bool has_listener(void)
     return sink.fn || sink.to_stderr || sink.message_fd >= 0;
 }
 
-/* With the mutex. Each text is kept once; what does not fit is counted. */
+/* With the mutex. Each text is stored once; texts that do not fit are counted. */
 static void hold(const char *text)
 {
     size_t used = strlen(sink.held), size = strlen(text);
@@ -55,12 +55,12 @@ static void hold(const char *text)
     snprintf(sink.held + used, sizeof sink.held - used, "%s%s", used ? "; " : "", text);
 }
 
-/* A full pipe must not stop the program: the line is then left out. */
+/* A full pipe must not block the program: the line is dropped. */
 static void print_line(const char *line, int size)
 {
     struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (size > 0 && poll(&out, 1, 0) == 1 && write(STDERR_FILENO, line, (size_t)size) < 0) {
-        /* stderr is gone; nobody to tell */
+        /* stderr is closed; the message is lost */
     }
 }
 
@@ -105,7 +105,7 @@ void log_message(gpufl_log_level level, const char *format, ...)
     if (sink.message_fd >= 0 && level <= GPUFL_LOG_WARNING) {
         char packet[640];
         int size = snprintf(packet, sizeof packet, "%s %s", names[level], text);
-        /* A datagram per message; a full or closed socket loses it, never blocks or signals. */
+        /* One datagram per message; a full or closed socket loses it, but never blocks or raises a signal. */
         if (size > 0 && send(sink.message_fd, packet, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
             errno = 0;
     }

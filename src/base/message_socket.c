@@ -40,7 +40,7 @@ bool message_socket_take(int fd, const char *word, pid_t pid)
     text[size > 0 ? size : 0] = '\0';
     bool is_wanted = size > 0 && !strcmp(text, wanted);
     if (is_wanted)
-        is_wanted = recv(fd, text, sizeof text - 1, MSG_DONTWAIT) == size; /* else another thread was first */
+        is_wanted = recv(fd, text, sizeof text - 1, MSG_DONTWAIT) == size; /* otherwise another thread received it */
     errno = saved_errno;
     return is_wanted;
 }

@@ -3,8 +3,9 @@
 
 #include <signal.h>
 
-/* All but those that the thread itself causes: blocked, the program would end by them without its handlers, and nobody
- * would learn where. Where the program blocks them, too, some thread of its own may wait for them. */
+/* All signals except those caused by the thread itself: if a fault's signal were blocked, the program would end without
+ * running its handlers. Of these signals, one that the program itself blocks stays blocked, because one of its threads
+ * may wait for it. */
 static void blocked_signals(sigset_t *signals, const sigset_t *before)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread of gpufl's in somebody else's program: the program's signals are for the program's threads. */
+/* Starts gpufl's threads in the user's program: the program's signals are not delivered to them. */
 #ifndef GPUFL_BASE_OWN_THREAD_H
 #define GPUFL_BASE_OWN_THREAD_H
 
@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of the stack, whatever the program's limits are. Small: enough for our own code and libc's. Large: for a thread that
- * calls into CUPTI, CUDA or NVML: how much those take is not known. */
+/* Stack sizes, independent of the program's limits. Small: for our code and libc. Large: for threads that call CUPTI,
+ * CUDA or NVML, whose stack use is unknown. */
 enum { OWN_THREAD_STACK_SMALL = 512 << 10, OWN_THREAD_STACK_LARGE = 8 << 20 };
 
-/* name: at most 15 bytes, as tools show it. False: there is no thread. */
+/* name: at most 15 bytes, shown by tools. False: the thread was not started. */
 bool own_thread_start(pthread_t *thread, const char *name, size_t stack_bytes, void *(*run)(void *), void *argument);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CUPTI's record of one kernel costs the program. A launch costs more where the program did other things since the
- * last one, for the caches no longer hold CUPTI's code and data. How far that is so, is seen by how long the call takes:
- * so the calibration also notes how long a launch takes in a loop of launches, and with caches emptied before each. */
+/* What CUPTI's record of one kernel costs the program. A launch costs more if the program did other work since the
+ * previous one, because CUPTI's code and data are no longer cached. The duration of a call shows how much that applies,
+ * so the calibration also measures how long a launch takes in a loop of launches, and with the caches emptied before
+ * each. */
 #ifndef GPUFL_BASE_RECORD_COST_H
 #define GPUFL_BASE_RECORD_COST_H
 
@@ -10,7 +11,7 @@
 enum record_cost {
     RECORD_COST_HOST,       /* per launch, on the launching thread, in a loop of launches */
     RECORD_COST_HOST_COLD,  /* likewise, with caches emptied before */
-    RECORD_COST_CALL,       /* how long such a launch takes, traced; 0: not known */
+    RECORD_COST_CALL,       /* duration of such a launch while tracing; 0: unknown */
     RECORD_COST_CALL_COLD,  /* likewise, with caches emptied before */
     RECORD_COST_GPU,        /* per kernel, on a GPU that has more work queued */
     RECORD_COST_GRAPH_NODE, /* per kernel of a CUDA graph, likewise */
@@ -18,13 +19,14 @@ enum record_cost {
 };
 
 enum {
-    RECORD_COST_COLD_GAP_NS = 5000, /* a launch so long after the thread's last one is of no loop of launches */
-    RECORD_COST_NS_MAX = 1000000    /* no cost is larger */
+    /* a launch this long after the thread's previous one is not part of a loop of launches */
+    RECORD_COST_COLD_GAP_NS = 5000,
+    RECORD_COST_NS_MAX = 1000000 /* upper limit of every cost */
 };
 
 extern const struct record_cost_info {
     const char *name;   /* in the log and in the file of calibrations */
-    int64_t shipped_ns; /* where this host was not calibrated */
+    int64_t shipped_ns; /* default for hosts without a calibration */
 } record_costs[RECORD_COST_COUNT];
 
 #endif

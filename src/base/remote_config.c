@@ -38,7 +38,7 @@ void remote_config_path(const char *name, char *out, size_t size)
 
 bool remote_config_may_set(const char *option)
 {
-    /* app_name is the directory's name when no other is given. */
+    /* By default, app_name is also the directory's name. */
     static const char *const local[] = {"app_name", "log_path",    "backend_url",   "api_key",
                                         "api_path", "config_file", "remote_upload", "enable_debug_output"};
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named configurations that a server keeps: where their local copies are, and what they may never set. The copies are
- * made by `gpufl agent` and `gpufl trace`; the recorder only reads them. Pure functions, any thread. */
+/* Named configurations on a server: the location of their local copies, and the options they must never set. `gpufl
+ * agent` and `gpufl trace` download the copies; the recorder only reads them. Pure functions, any thread. */
 #ifndef GPUFL_BASE_REMOTE_CONFIG_H
 #define GPUFL_BASE_REMOTE_CONFIG_H
 
@@ -13,11 +13,11 @@ enum { REMOTE_CONFIG_BYTES_MAX = 64 << 10, REMOTE_CONFIG_NAME_MAX = 64 };
 
 /* Letters, digits, '.', '_' and '-', not starting with a dot. */
 bool remote_config_name_is_valid(const char *name);
-/* $XDG_CONFIG_HOME/gpufl/remote or ~/.config/gpufl/remote; false: there is no home, or it is too long. */
+/* $XDG_CONFIG_HOME/gpufl/remote or ~/.config/gpufl/remote; false: no home directory, or the path is too long. */
 bool remote_config_home(char *out, size_t size);
-/* The local copy of a valid name: in the home directory, else the machine's. It may not exist. */
+/* The local copy of a valid name: in the home directory, else the machine-wide one. It may not exist. */
 void remote_config_path(const char *name, char *out, size_t size);
-/* Options that only the machine itself sets: where data goes and to whom, and the key for it. */
+/* False for options that only the machine may set: where data is stored and sent, and the key for it. */
 bool remote_config_may_set(const char *option);
 
 #endif

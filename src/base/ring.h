@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A single-producer, single-consumer ring of variable-size records. The
- * producer never blocks, allocates or makes a system call; when there is no room
- * it says so and the caller counts the loss. Records are 8-byte aligned and
+/* A single-producer, single-consumer ring of variable-size records. The producer never blocks, allocates or makes a
+ * system call; when the ring is full, writing fails and the caller counts the loss. Records are 8-byte aligned and
  * contiguous, and start with their size. */
 #ifndef GPUFL_BASE_RING_H
 #define GPUFL_BASE_RING_H
@@ -12,8 +11,8 @@
 #include <stdint.h>
 
 struct ring_record {
-    uint32_t size; /* with this header, multiple of 8; the top bit marks padding at the wrap */
-    uint32_t kind; /* the owner's */
+    uint32_t size; /* including this header, a multiple of 8; the top bit marks padding at the wrap */
+    uint32_t kind; /* defined by the owner */
 };
 
 struct ring {
@@ -21,14 +20,14 @@ struct ring {
     uint64_t capacity; /* power of two */
     /* Producer's line */
     _Alignas(64) _Atomic uint64_t head;
-    uint64_t seen_tail; /* producer's last look at tail: most writes need no shared read */
+    uint64_t seen_tail; /* the producer's copy of tail: most writes need no shared read */
     /* Consumer's line */
     _Alignas(64) _Atomic uint64_t tail;
 };
 
 #define RING_PADDING 0x80000000u
 
-/* Room for a record of `size` bytes while leaving `spare` free after it; NULL when there is none. */
+/* Returns space for a record of `size` bytes if `spare` bytes remain free after it; otherwise NULL. */
 static inline struct ring_record *ring_reserve(struct ring *ring, size_t size, size_t spare)
 {
     size = (size + 7) & ~(size_t)7;
@@ -59,7 +58,7 @@ static inline void ring_commit(struct ring *ring, const struct ring_record *reco
     atomic_store_explicit(&ring->head, head + record->size, memory_order_release);
 }
 
-/* The oldest record, or NULL when empty; valid until ring_release. */
+/* The oldest record; NULL: empty. Valid until ring_release. */
 static inline const struct ring_record *ring_peek(struct ring *ring)
 {
     for (;;) {
@@ -80,8 +79,8 @@ static inline void ring_release(struct ring *ring, const struct ring_record *rec
     atomic_store_explicit(&ring->tail, tail + record->size, memory_order_release);
 }
 
-/* Empty, and no producer at work (the caller holds what keeps it out); consumer: the next record begins at the start
- * of the memory, so that no more of it is ever touched than was in use at once. */
+/* Consumer, while the ring is empty and the caller keeps the producer out: lets the next record start at the beginning,
+ * so that only as much memory is touched as was in use at once. */
 static inline void ring_rewind(struct ring *ring)
 {
     atomic_store_explicit(&ring->head, 0, memory_order_relaxed);

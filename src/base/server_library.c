@@ -15,6 +15,7 @@ server_main_fn server_library_find(const void *address, struct problem *problem)
     memcpy(&run, &found, sizeof run);
     if (!run)
         problem_set(problem, GPUFL_E_UNSUPPORTED,
-                    "the server needs %s beside gpufl, with libmicrohttpd and libsqlite3: %s", SERVER_LIBRARY, reason);
+                    "the server requires %s next to gpufl, with libmicrohttpd and libsqlite3: %s", SERVER_LIBRARY,
+                    reason);
     return run;
 }

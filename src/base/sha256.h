@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4), for what must not be guessed back: the fingerprints of keys, the names of bodies. Pure functions
- * on the caller's memory: any thread. */
+/* SHA-256 (FIPS 180-4), for values that must not be reversible: the fingerprints of keys, the names of bodies. Pure
+ * functions on the caller's memory: any thread. */
 #ifndef GPUFL_BASE_SHA256_H
 #define GPUFL_BASE_SHA256_H
 
@@ -23,7 +23,7 @@ void sha256_end(struct sha256 *hash, uint8_t out[SHA256_SIZE]);
 void sha256_end_hex(struct sha256 *hash, char out[SHA256_HEX_SIZE]);
 void sha256_hex_of(const void *data, size_t size, char out[SHA256_HEX_SIZE]);
 
-/* Takes as long for equal bytes as for different ones, so that time does not tell where they differ. */
+/* Takes constant time, so that timing does not reveal where the bytes differ. */
 bool bytes_are_equal_secretly(const void *a, const void *b, size_t size);
 
 #endif

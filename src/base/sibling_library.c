@@ -14,7 +14,7 @@ static void *open_near(const char *name, const void *address)
     Dl_info self;
     if (!dladdr(address, &self) || !self.dli_fname)
         return NULL;
-    /* A program's own name is what it was called by, which may be relative to another directory. */
+    /* A program's recorded path is the one it was called by, which may be relative to another directory. */
     ssize_t size = strchr(self.dli_fname, '/') ? -1 : readlink("/proc/self/exe", module, sizeof module - 1);
     if (size >= 0)
         module[size] = '\0';
@@ -42,6 +42,6 @@ void *sibling_library_symbol(const char *name, const char *symbol, const void *a
     void *found = library ? dlsym(library, symbol) : NULL;
     const char *error = found ? NULL : dlerror();
     if (!found)
-        snprintf(reason, reason_size, "%s", error ? error : "it cannot be loaded");
+        snprintf(reason, reason_size, "%s", error ? error : "cannot be loaded");
     return found;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a shared object of gpufl's own that is loaded only when it is needed, so
- * that neither a user's program nor the command line carries what it needs, or
- * fails to start without it. */
+/* Loads a shared object of gpufl on demand, so that neither a user's program nor the command line depends on the
+ * libraries it needs. */
 #ifndef GPUFL_BASE_SIBLING_LIBRARY_H
 #define GPUFL_BASE_SIBLING_LIBRARY_H
 
@@ -9,8 +8,9 @@
 
 #include <stddef.h>
 
-/* The symbol of the library, e.g. "libgpufl-upload.so.1". Looks beside the module that holds `address`, in ../lib from
- * there, in gpufl/ below both, then where the loader looks. The library stays loaded. NULL: `reason` (the loader's words) says why. */
+/* Returns the symbol of the library, e.g. "libgpufl-upload.so.1". Searches next to the module that contains `address`,
+ * in ../lib relative to it, in gpufl/ below both, then in the loader's path. The library stays loaded. NULL: `reason`
+ * is the loader's message. */
 void *sibling_library_symbol(const char *library, const char *symbol, const void *address, char *reason,
                              size_t reason_size);
 

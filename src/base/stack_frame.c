@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* 0: they are not the digits of one. */
+/* 0: not a line number. */
 static uint32_t line_number(const char *text, size_t size)
 {
     uint64_t line = 0;
@@ -18,8 +18,7 @@ static uint32_t line_number(const char *text, size_t size)
 struct stack_frame stack_frame_split(const char *text, size_t size)
 {
     struct stack_frame frame = {.function_size = size};
-    const char *absolute = memmem(text, size, "@/", 2),
-               *end = text + size; /* directories may have an @ in their names */
+    const char *absolute = memmem(text, size, "@/", 2), *end = text + size; /* directory names may contain an @ */
     const char *at = absolute ? absolute : memrchr(text, '@', size);
     if (!at || at == text || at + 1 == end)
         return frame;

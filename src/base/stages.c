@@ -16,11 +16,11 @@ struct stages {
     const struct stage_plan *plan;
     void *user;
     int64_t began_ns, budget_ns;
-    _Atomic size_t index; /* of the stage that runs; only who moves it on goes on */
+    _Atomic size_t index; /* of the current stage; the thread that increments it continues */
     bool is_left;
 };
 
-static _Atomic int64_t limit_ns = INT64_MAX; /* for waits of the stage that runs */
+static _Atomic int64_t limit_ns = INT64_MAX; /* limits the waits of the current stage */
 
 int64_t stages_until_ns(int64_t wait_ns)
 {
@@ -49,13 +49,13 @@ static void *run(void *argument)
                                     : deadline_ns(stages, stage->hung_percent - reserve_percent));
         stage->run(stages->user);
         if (!atomic_compare_exchange_strong(&stages->index, &index, index + 1))
-            return NULL; /* given up; another thread has gone on */
+            return NULL; /* abandoned; another thread continues */
         index++;
     }
     return NULL;
 }
 
-/* Waits until the thread has ended (true), or gives up the stage that it is in, so that the next one can begin. */
+/* Waits until the thread has ended (true), or abandons its current stage so that the next one can begin. */
 static bool await(struct stages *stages, pthread_t thread)
 {
     const struct stage_plan *plan = stages->plan;
@@ -66,7 +66,7 @@ static bool await(struct stages *stages, pthread_t thread)
         int64_t now_ns = clock_mono_ns();
         bool is_hung = index < plan->count && now_ns >= deadline_ns(stages, plan->stages[index].hung_percent) &&
                        watch_abandon(thread, now_ns - plan->call_ns, &call);
-        if (is_hung) /* in a later stage, perhaps; from now on it stays there */
+        if (is_hung) /* possibly in a later stage; it cannot advance any more */
             index = atomic_fetch_add(&stages->index, 1);
         bool is_busy = !is_hung && index < plan->count && plan->stages[index].busy_percent != STAGE_UNLIMITED &&
                        now_ns >= deadline_ns(stages, plan->stages[index].busy_percent) &&
@@ -88,7 +88,7 @@ static bool await(struct stages *stages, pthread_t thread)
 void stages_run(const struct stage_plan *plan, void *user, int64_t budget_ns)
 {
     struct stages *stages = calloc(1, sizeof *stages);
-    if (!stages) { /* nothing of it can be bounded */
+    if (!stages) { /* without memory the time cannot be bounded */
         for (size_t i = 0; i < plan->count; i++)
             plan->stages[i].run(user);
         return;
@@ -103,6 +103,6 @@ void stages_run(const struct stage_plan *plan, void *user, int64_t budget_ns)
             (void)run(stages);
     }
     atomic_store(&limit_ns, INT64_MAX);
-    if (!stages->is_left) /* else a thread still looks whether it was given up */
+    if (!stages->is_left) /* otherwise a thread may still check whether it was abandoned */
         free(stages);
 }

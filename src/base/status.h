@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The product's one error convention: gpufl_status as return value, results by
- * out-parameter, written only on success. A message for people travels in a
- * struct problem that the caller owns. */
+/* The product's error convention: gpufl_status is returned, results are out-parameters that are written only on
+ * success. A message for the user is written to a struct problem that the caller owns. */
 #ifndef GPUFL_BASE_STATUS_H
 #define GPUFL_BASE_STATUS_H
 

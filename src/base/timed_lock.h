@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for a mutex, but not for ever, by CLOCK_MONOTONIC: pthread_mutex_timedlock's deadline is of the wall clock, and a
- * step of that makes the wait longer or cuts it off. pthread_mutex_clocklock is in newer C libraries only, and thread
- * sanitizers do not know it: so this one looks again and again, at most 2 ms apart. */
+/* Locks a mutex with a timeout by CLOCK_MONOTONIC. pthread_mutex_timedlock uses the wall clock, whose steps would
+ * change the timeout. pthread_mutex_clocklock exists only in newer C libraries, and thread sanitizers do not support
+ * it. This function therefore polls, at most every 2 ms. */
 #ifndef GPUFL_BASE_TIMED_LOCK_H
 #define GPUFL_BASE_TIMED_LOCK_H
 
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* False: it was not free in time. errno stays. */
+/* False: timeout. errno is preserved. */
 static inline bool mutex_lock_in_time(pthread_mutex_t *mutex, int64_t wait_ns)
 {
     enum { first_pause_ns = 50000, longest_pause_ns = 2000000 };

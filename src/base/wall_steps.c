@@ -2,8 +2,9 @@
 #include "base/wall_steps.h"
 
 enum {
-    rounding_ns = 1000, /* the kernel keeps the distance of the two clocks; a reading has whole nanoseconds */
-    slack_ns = 1000000  /* CUPTI's times differ from the clock's by some microseconds */
+    /* the kernel keeps the difference of the two clocks exactly, but readings are whole nanoseconds */
+    rounding_ns = 1000,
+    slack_ns = 1000000 /* CUPTI's times deviate from the clock by some microseconds */
 };
 
 static struct wall_era *era_at(const struct wall_steps *steps, uint32_t number)
@@ -31,7 +32,7 @@ int64_t wall_steps_note(struct wall_steps *steps, struct wall_reading now)
     const struct wall_era *era = era_at(steps, steps->era_count - 1);
     int64_t previous_ns = steps->latest_boot_ns;
     steps->latest_boot_ns = now.after_boot_ns;
-    /* The wall clock was read somewhere between: only what neither edge explains is a step. */
+    /* The wall clock was read at an unknown moment in between: a step is only what neither edge explains. */
     if (now.wall_ns - era->offset_ns >= now.before_boot_ns - rounding_ns &&
         now.wall_ns - era->offset_ns <= now.after_boot_ns + rounding_ns)
         return 0;
@@ -41,7 +42,8 @@ int64_t wall_steps_note(struct wall_steps *steps, struct wall_reading now)
     return step_ns;
 }
 
-/* When the wall clock said so in that era, in CLOCK_BOOTTIME; *is_in_era: the era did include that moment. */
+/* The CLOCK_BOOTTIME at which the wall clock showed this time in that era; *is_in_era: that moment belongs to the
+ * era. */
 static int64_t boot_in_era(const struct wall_steps *steps, uint32_t number, int64_t wall_ns, bool *is_in_era)
 {
     const struct wall_era *era = era_at(steps, number);
@@ -53,14 +55,14 @@ static int64_t boot_in_era(const struct wall_steps *steps, uint32_t number, int6
     return boot_ns;
 }
 
-/* Of work whose call is known any era will do, as CUPTI may stamp what ran before a step with the clock after it; it
- * starts soon after its call. Of the rest the era must fit, and a record is rather a new one than an old one. */
+/* If the call is known, any era is possible, because CUPTI may stamp work that ran before a step with the clock after
+ * the step; work starts soon after its call. Otherwise the era must fit, and newer eras are preferred. */
 int64_t wall_steps_log_ns(const struct wall_steps *steps, int64_t wall_ns, int64_t earliest_ns, bool *is_certain)
 {
     const bool has_earliest = earliest_ns != INT64_MIN;
     uint32_t last = steps->era_count - 1;
     uint32_t first = steps->era_count > WALL_STEPS_KEPT ? steps->era_count - WALL_STEPS_KEPT : 0;
-    int64_t chosen_ns = wall_ns - era_at(steps, last)->offset_ns; /* where none is possible */
+    int64_t chosen_ns = wall_ns - era_at(steps, last)->offset_ns; /* if no era is possible */
     int possible = 0, in_era = 0;
     bool is_chosen_in_era = false;
     for (uint32_t number = first; number <= last; number++) {

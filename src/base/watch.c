@@ -10,12 +10,13 @@
 
 enum { slot_count = 512, nesting_max = 8, hung_max = 16, join_step_us_max = 2000 };
 
-/* The state is the thread (pthread_t is the address of its control block) and in its lowest bits what it does. */
+/* The state is the thread (pthread_t is the address of its control block) plus, in the lowest bits, what the thread
+ * does. */
 enum {
     slot_free = 0,
     slot_claimed = 1,
     slot_in_call = 2,
-    slot_judged = 3, /* somebody looks whether to abandon the thread; it waits if it wants to leave meanwhile */
+    slot_judged = 3, /* another thread decides whether to abandon it; it must wait before leaving the call */
     slot_abandoned = 4,
     slot_bits = 7
 };
@@ -27,7 +28,7 @@ static struct slot {
 } slots[slot_count];
 
 static _Thread_local struct {
-    struct slot *slot; /* NULL: in no call, or all slots are taken */
+    struct slot *slot; /* NULL: not in a call, or all slots are in use */
     uint32_t depth, hint;
     const char *outer[nesting_max];
 } own;
@@ -40,7 +41,7 @@ static uintptr_t state_of(pthread_t thread, int what)
     return (uintptr_t)thread | (uintptr_t)what;
 }
 
-/* The slot that the thread had last is nearly always free. */
+/* The slot that the thread used last is nearly always free. */
 static struct slot *claim(void)
 {
     uintptr_t claimed = state_of(pthread_self(), slot_claimed);
@@ -84,7 +85,7 @@ int watch_leave(int result)
         return result;
     uintptr_t in_call = state_of(pthread_self(), slot_in_call), found = in_call;
     while (!atomic_compare_exchange_strong(&own.slot->state, &found, slot_free)) {
-        while (found == state_of(pthread_self(), slot_abandoned)) /* what it would do next is no longer there */
+        while (found == state_of(pthread_self(), slot_abandoned)) /* what it would access next may be freed */
             pause();
         sched_yield();
         found = in_call;
@@ -174,6 +175,6 @@ const char *watch_longest(int64_t since_ns)
 void watch_after_fork_in_child(void)
 {
     for (uint32_t i = 0; i < slot_count; i++)
-        if (&slots[i] != own.slot) /* this thread may be in a call: of a library that forks */
+        if (&slots[i] != own.slot) /* this thread itself may be in a call, of a library that forks */
             atomic_store(&slots[i].state, slot_free);
 }

@@ -264,7 +264,7 @@ static void write_writer_losses(struct recorder *recorder, const struct log_writ
                 return;
             *told = lost;
         }
-    log_writer_told(recorder->writer);
+    log_writer_loss_reported(recorder->writer);
 }
 
 /* is_last: also while lines are being lost; else a loss record per round would wait for the disk. */

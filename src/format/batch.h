@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column batches: the bulk of every log.
+/* Column batches: most of the content of every log.
  *
- * Encoding: the owner fills rows of int64 cells (one cell per column of the
- * catalogue entry, in catalogue order; f64 cells hold the double's bits) and
- * calls batch_encode, which writes one line's JSON object, columns in catalogue
- * order, optional columns left out when no row needs them.
+ * Encoding: the owner fills rows of int64 cells (one cell per column of the catalogue entry, in catalogue order; f64
+ * cells hold the double's bits) and calls batch_encode, which writes one line's JSON object with columns in catalogue
+ * order. Optional columns are omitted if no row needs them.
  *
- * Decoding: batch_decode reads a line into columns by name. Two shapes are
- * read: v1's "rows":[[..],..], and "cols":[[..],..] with "delta":[names], the
- * column-major shape of sealed segments, in which the columns named by delta
- * hold differences to the row before. Unknown columns are skipped; columns that
- * the line lacks have present = false. */
+ * Decoding: batch_decode reads a line into columns by name. Two forms are supported: v1's "rows":[[..],..], and
+ * "cols":[[..],..] with "delta":[names], the column-major form of sealed segments, where the columns named in delta
+ * hold differences to the previous row. Unknown columns are skipped; missing columns have present = false. */
 #ifndef GPUFL_FORMAT_BATCH_H
 #define GPUFL_FORMAT_BATCH_H
 
@@ -42,8 +39,7 @@ struct batch {
 
 NODISCARD gpufl_status batch_init(struct batch *batch, enum record_type type, uint32_t row_capacity);
 void batch_free(struct batch *batch);
-/* A new zeroed row, or NULL when full (encode and clear first). The first row's
- * owner sets base_time_ns. */
+/* A new zeroed row; NULL: full (encode and clear first). The owner sets base_time_ns with the first row. */
 int64_t *batch_row(struct batch *batch);
 static inline bool batch_is_full(const struct batch *batch)
 {
@@ -64,22 +60,22 @@ struct batch_view {
     int64_t version, batch_id, base_time_ns, seq;
     uint32_t row_count;
     struct batch_column *columns; /* [info->column_count], catalogue order */
-    uint32_t row_capacity;        /* rows between two columns' cells in storage */
-    int64_t *storage;             /* reused from line to line */
+    uint32_t row_capacity;        /* the distance of two columns' cells in storage */
+    int64_t *storage;             /* reused for each line */
     size_t storage_cells;
     const char *session_id; /* points into the line */
     uint32_t session_id_size;
 };
 
-/* Reads one line (without LF). The view starts zeroed. GPUFL_E_DAMAGED: error (may be NULL) says where (column =
- * byte offset from 1) and why; GPUFL_E_UNSUPPORTED: not a batch type of the catalogue. seq is -1 when there is none. */
+/* Reads one line (without LF). The view must start zeroed. GPUFL_E_DAMAGED: error (may be NULL) has position (column =
+ * byte offset from 1) and reason; GPUFL_E_UNSUPPORTED: not a batch type of the catalogue. seq -1: none. */
 struct json_error;
 NODISCARD gpufl_status batch_decode(struct batch_view *view, const char *line, size_t size, struct json_error *error);
 void batch_view_free(struct batch_view *view);
-/* Rewrites a batch line in the cols/delta shape (whole line with seq, no crc, no LF), appended to out. The line may end
- * with its seq and crc or lack them. GPUFL_E_UNSUPPORTED: it has columns that the catalogue lacks; keep it as it is. */
+/* Appends a batch line in the cols/delta form (complete line with seq, without crc and LF). The input may end with its
+ * seq and crc or lack them. GPUFL_E_UNSUPPORTED: it has columns that the catalogue lacks; keep the line unchanged. */
 NODISCARD gpufl_status batch_transpose(const char *line, size_t size, struct bytes *out);
-/* The way back, to v1's rows, under the same terms. A line in the rows shape keeps its shape. */
+/* The reverse, to v1's rows, with the same rules. A line in the rows form keeps its form. */
 NODISCARD gpufl_status batch_expand(const char *line, size_t size, struct bytes *out);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "format/batch.h"
 
-#define BATCH_COLUMNS_MAX 128 /* of one line, unknown ones included */
+#define BATCH_COLUMNS_MAX 128 /* per line, including unknown ones */
 #define CELL_SIZE_MAX 25      /* "-1.7976931348623157e+308" */
 
 char *cell_put_f64(char *at, int64_t bits);

@@ -14,7 +14,7 @@ static bool span_equals(const struct json_span *span, const char *text)
     return strlen(text) == span->size && !memcmp(text, span->text, span->size);
 }
 
-/* The next string of an array; false at its end or on failure (then reason_at is set). */
+/* Reads the next string of an array; false: the end, or a failure (then reason_at is set). */
 static bool name_next(struct json_lexer *lexer, const char *what, struct json_span *name)
 {
     struct json_token token = {.start = lexer->at};
@@ -28,7 +28,7 @@ static bool name_next(struct json_lexer *lexer, const char *what, struct json_sp
     return false;
 }
 
-/* A lexer over one member's array, just inside it. */
+/* Opens a lexer inside one member's array. */
 static bool member_open(struct batch_scan *scan, enum batch_member member, struct json_lexer *inner)
 {
     const struct json_span *span = &scan->members[member];
@@ -46,7 +46,7 @@ static bool columns_resolve(struct batch_scan *scan)
         return false;
     const struct record_info *info = scan->view->info;
     struct json_span name;
-    unsigned expected = 0; /* writers keep the catalogue's order */
+    unsigned expected = 0; /* writers use the catalogue's order */
     while (name_next(&inner, "columns", &name)) {
         if (scan->column_count == BATCH_COLUMNS_MAX)
             return json_lex_fail(&scan->lexer, name.text, "more than %d columns", BATCH_COLUMNS_MAX);
@@ -95,12 +95,12 @@ static bool deltas_resolve(struct batch_scan *scan)
     return true;
 }
 
-/* Room for as many rows as `size` bytes of cells can hold. */
+/* Allocates as many rows as `size` bytes of cells can hold. */
 static bool storage_prepare(struct batch_scan *scan, size_t size)
 {
     struct batch_view *view = scan->view;
     size_t cell_size_min = 2, row_count = size / (scan->column_count ? cell_size_min * scan->column_count : 3) + 1;
-    /* An odd number of cache lines from column to column keeps a row's stores in different cache sets. */
+    /* An odd number of cache lines between columns puts a row's stores into different cache sets. */
     row_count = ((row_count + 7) & ~(size_t)7) | 8;
     unsigned known = 0;
     for (unsigned c = 0; c < scan->column_count; c++)
@@ -127,7 +127,7 @@ static bool storage_prepare(struct batch_scan *scan, size_t size)
     return true;
 }
 
-/* lexer->at is inside the array of cells, or (deferred) a fresh lexer is put there. */
+/* lexer->at is inside the array of cells; for a deferred array a new lexer is placed there. */
 static bool cells_scan(struct batch_scan *scan, bool is_rows)
 {
     scan->has_cells = true;
@@ -203,8 +203,8 @@ static enum batch_member member_find(const struct json_span *key)
     return (enum batch_member)member;
 }
 
-/* The value of an array or object member: decoded at once when everything that
- * it depends on has been seen, else skipped and decoded after the last member. */
+/* The value of an array or object member: decoded immediately if everything that it depends on is known, otherwise
+ * skipped and decoded after the last member. */
 static bool array_take(struct batch_scan *scan, enum batch_member member, const struct json_token *token)
 {
     bool is_cells = (member == MEMBER_ROWS || member == MEMBER_COLS) && token->kind == JSON_ARRAY;
@@ -241,7 +241,7 @@ static bool members_scan(struct batch_scan *scan)
             scan->members[member] = (struct json_span){.text = token.start, .size = size};
         } else {
             if (scan->extra_count < BATCH_EXTRAS_MAX) {
-                const char *name = token.key.text - 1; /* with its quote */
+                const char *name = token.key.text - 1; /* including its opening quote */
                 scan->extras[scan->extra_count] = (struct json_span){.text = name, .size = (size_t)(lexer->at - name)};
             }
             scan->extra_count++;
@@ -289,7 +289,7 @@ gpufl_status batch_scan_line(struct batch_scan *scan, struct batch_view *view, c
     view->row_count = 0;
     view->session_id = NULL;
     view->session_id_size = 0;
-    /* Not zeroed as a whole: the column table is large and filled by need. */
+    /* Not zeroed completely: the column table is large and filled as needed. */
     scan->view = view;
     scan->column_count = scan->extra_count = 0;
     scan->has_unknown_columns = scan->has_cells = false;

@@ -70,7 +70,7 @@ static void rows_encode(const struct batch *batch, const struct cell_plan *plan,
             at = cell_put(at, row[plan[c].column], plan[c].info);
             *at++ = ',';
         }
-        at[-1] = ']'; /* the last comma; every batch type has columns that are never left out */
+        at[-1] = ']'; /* replaces the last comma; every batch type has columns that are never omitted */
         out->size = (size_t)(at - out->data);
     }
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cells of a batch line: the hot loop of reading a session.
  *
- * The last byte of a line is '}' (checked by batch_scan_line), and no cell
- * contains one, so digit loops stop inside the line without a bounds check per
- * byte. What is not plain digits followed by the expected separator goes to
- * the lexer, which accepts everything JSON allows and names what is wrong. */
+ * The last byte of a line is '}' (checked by batch_scan_line), and no cell contains one, so digit loops stop inside the
+ * line without a bounds check per byte. Anything but plain digits followed by the expected separator is passed to the
+ * lexer, which accepts all of JSON and reports errors. */
 #include "format/batch_scan.h"
 
 #include <math.h>
@@ -35,14 +34,14 @@ static bool cell_from_number(struct batch_scan *scan, const struct scan_column *
     return true;
 }
 
-/* Any JSON value, with the white space before it. */
+/* Any JSON value, with preceding white space. */
 static bool cell_scan(struct batch_scan *scan, const struct scan_column *column, int64_t *cell)
 {
     struct json_lexer *lexer = &scan->lexer;
     const unsigned depth = lexer->depth;
     const uint64_t objects = lexer->objects;
     struct json_token token;
-    lexer->depth = 0; /* a document of its own: this file keeps the brackets around cells */
+    lexer->depth = 0; /* a separate document: the brackets around cells are handled here */
     enum json_event event = json_lex_next(lexer, &token);
     bool is_read =
         event == JSON_EVENT_SCALAR || (event == JSON_EVENT_OPEN && !column->info && json_lex_skip_rest(lexer));
@@ -75,7 +74,7 @@ static bool cell_scan(struct batch_scan *scan, const struct scan_column *column,
     return cell_from_number(scan, column, &token, cell);
 }
 
-/* Reads plain digits up to `separator` and past it; NULL when the cell is anything else. */
+/* Reads plain digits and the following `separator`; NULL: the cell is anything else. */
 static inline const char *cell_scan_fast(const char *at, char separator, bool is_signed, int64_t *cell)
 {
     const char *start = at;
@@ -122,7 +121,7 @@ static bool separator_scan(struct json_lexer *lexer, bool *has_more)
     return true;
 }
 
-/* One row from its '[' on. */
+/* Reads one row, starting at its '['. */
 static bool row_scan(struct batch_scan *scan, uint32_t row, const bool *is_fast, const bool *is_signed)
 {
     struct json_lexer *lexer = &scan->lexer;
@@ -185,7 +184,8 @@ bool rows_scan(struct batch_scan *scan)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digits_scan takes the first cell from the lowest byte");
 
-/* Cells of one digit, four at a time: most of a column of differences. Returns the row after the last that was read. */
+/* Reads cells of one digit, four at a time: most of a column of differences. Returns the row after the last one
+ * read. */
 static uint32_t digits_scan(struct batch_scan *scan, int64_t *cells, uint32_t row)
 {
     struct json_lexer *lexer = &scan->lexer;
@@ -195,7 +195,7 @@ static uint32_t digits_scan(struct batch_scan *scan, int64_t *cells, uint32_t ro
         uint64_t text;
         memcpy(&text, at, sizeof text);
         uint64_t digits = (text ^ UINT64_C(0x2c302c302c302c30));
-        /* Zero where the commas are; no digit above 9 may carry into its upper half. */
+        /* Zero if the commas are in place; no digit above 9 may carry into its upper half. */
         if ((digits | (digits + UINT64_C(0x0006000600060006))) & UINT64_C(0xfff0fff0fff0fff0))
             break;
         for (unsigned i = 0; i < 4; i++)
@@ -205,7 +205,7 @@ static uint32_t digits_scan(struct batch_scan *scan, int64_t *cells, uint32_t ro
     return row;
 }
 
-/* One column from after its '['; *row_count cells are read. */
+/* Reads one column after its '['; *row_count is the number of cells. */
 static bool column_scan(struct batch_scan *scan, struct scan_column *column, uint32_t *row_count)
 {
     struct json_lexer *lexer = &scan->lexer;
@@ -238,7 +238,7 @@ static bool column_scan(struct batch_scan *scan, struct scan_column *column, uin
     return true;
 }
 
-/* Turns differences to the last known row before into values. */
+/* Converts differences to the previous known row into values. */
 static bool column_sum(struct batch_scan *scan, const struct scan_column *column, const char *place)
 {
     const bool is_nullable = column->info->is_nullable;

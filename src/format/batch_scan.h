@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk over one batch line (private to src/format): its members, its
- * columns by name, and the cells into a batch_view. batch_decode keeps the view;
- * batch_transpose also wants to know what else the line said. Points into the
- * line; only the view owns memory. */
+/* Scans one batch line (private to src/format): its members, its columns by name, and the cells into a batch_view.
+ * batch_decode keeps the view; batch_transpose also uses the other members. Points into the line; only the view owns
+ * memory. */
 #ifndef GPUFL_FORMAT_BATCH_SCAN_H
 #define GPUFL_FORMAT_BATCH_SCAN_H
 
@@ -37,20 +36,20 @@ struct scan_column {
 struct batch_scan {
     struct json_lexer lexer;
     struct batch_view *view;
-    struct json_span members[MEMBER_COUNT];    /* the values as written; size 0: not there */
-    struct json_span extras[BATCH_EXTRAS_MAX]; /* name and value of other members, as written */
+    struct json_span members[MEMBER_COUNT];    /* the raw values; size 0: missing */
+    struct json_span extras[BATCH_EXTRAS_MAX]; /* raw name and value of other members */
     unsigned extra_count;                      /* may exceed BATCH_EXTRAS_MAX */
     struct scan_column columns[BATCH_COLUMNS_MAX];
     unsigned column_count;
     bool has_unknown_columns;
     bool has_cells;      /* rows or cols have been read */
-    gpufl_status status; /* that a failure will have */
+    gpufl_status status; /* the status to return after a failure */
 };
 
 NODISCARD gpufl_status batch_scan_line(struct batch_scan *scan, struct batch_view *view, const char *line, size_t size);
 
-/* batch_rows.c: both start after the opening bracket of "rows"/"cols" and end
- * after its closing one. scan->columns is set and has room for row_capacity rows. */
+/* batch_rows.c: both start after the opening bracket of "rows"/"cols" and end after its closing one. scan->columns must
+ * be set and have room for row_capacity rows. */
 bool rows_scan(struct batch_scan *scan);
 bool cols_scan(struct batch_scan *scan);
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Characters of a number, give or take one; enough to compare two ways of writing a column. */
+/* The number of characters of a number, plus or minus one: enough to compare two forms of a column. */
 static unsigned cell_width(int64_t cell)
 {
     uint64_t magnitude = cell < 0 ? 0 - (uint64_t)cell : (uint64_t)cell;
@@ -16,9 +16,8 @@ static int64_t cell_difference(int64_t cell, int64_t before)
     return (int64_t)((uint64_t)cell - (uint64_t)before);
 }
 
-/* Differences pay where they are clearly shorter: clocks, counters and ids
- * that grow, long ids that repeat. Elsewhere they hide repetition from the
- * compressor (durations as differences: sealed files 2 % larger), hence the
+/* Differences are used where they are clearly shorter: increasing clocks, counters and ids, and long repeated ids.
+ * Elsewhere they hide repetition from the compressor (durations as differences: sealed files 2 % larger), hence the
  * margin. */
 static bool column_wants_delta(const struct scan_column *column, uint32_t row_count)
 {
@@ -32,7 +31,7 @@ static bool column_wants_delta(const struct scan_column *column, uint32_t row_co
             continue;
         int64_t difference = cell_difference(cell, before);
         if (column->info->is_nullable && difference == CELL_UNKNOWN)
-            return false; /* would read as null */
+            return false; /* would be read as null */
         plain_width += cell_width(cell);
         delta_width += cell_width(difference);
         before = cell;
@@ -42,7 +41,7 @@ static bool column_wants_delta(const struct scan_column *column, uint32_t row_co
 
 static void column_write(const struct scan_column *column, uint32_t row_count, struct bytes *out)
 {
-    /* A difference is signed whatever the column is. */
+    /* A difference is signed, whatever the column's type. */
     struct column_info info = *column->info;
     if (column->is_delta && info.type == CELL_U64)
         info.type = CELL_I64;
@@ -89,7 +88,7 @@ static void names_write(const struct batch_scan *scan, enum batch_member member,
     bytes_append_char(out, ']');
 }
 
-/* The members before the columns, as the line had them. */
+/* The members before the columns, unchanged. */
 static void head_write(const struct batch_scan *scan, struct bytes *out)
 {
     bytes_append_char(out, '{');
@@ -147,7 +146,7 @@ static gpufl_status line_rewrite(const char *line, size_t size, struct bytes *ou
     struct batch_scan scan;
     gpufl_status status = batch_scan_line(&scan, &view, line, size);
     if (status == GPUFL_OK) {
-        /* A row count without columns has no cols shape. */
+        /* A row count without columns cannot be expressed in the cols form. */
         if (scan.has_unknown_columns || scan.extra_count > BATCH_EXTRAS_MAX || scan.column_count == 0) {
             status = GPUFL_E_UNSUPPORTED;
         } else {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON. Three parts on one lexer:
- *  - a writer for the log's lines and for --json output (the only one in the product);
- *  - a strict, bounded document reader for configuration and single records;
- *  - (batch.h) a scanner for the rows of batch lines.
- * Strict means RFC 8259: no comments, no trailing commas, valid UTF-8, bounded
- * depth. Every error has line, column and what was expected. */
+/* JSON. Three parts share one lexer: a writer for the log's lines and for --json output (the only one in the product);
+ * a strict, bounded document reader for configuration and single records; and (batch.h) a scanner for the rows of batch
+ * lines. Strict means RFC 8259: no comments, no trailing commas, valid UTF-8, bounded depth. Every error has line,
+ * column and what was expected. */
 #ifndef GPUFL_FORMAT_JSON_H
 #define GPUFL_FORMAT_JSON_H
 
@@ -47,16 +45,16 @@ struct json_document {
     struct json_block *blocks; /* owned */
 };
 
-/* Parses exactly one value (surrounding white space allowed). On failure the
- * document is empty and error (may be NULL) is filled. GPUFL_E_LIMIT: the text
- * is too long, or its values need more than json_memory_max of its size. */
+/* Parses exactly one value (surrounding white space is allowed). On failure the document is empty and error (may be
+ * NULL) is filled. GPUFL_E_LIMIT: the text is too long, or its values need more memory than json_memory_max of its
+ * size. */
 NODISCARD gpufl_status json_parse(struct json_document *document, const char *text, size_t size,
                                   struct json_error *error);
 void json_free(struct json_document *document);
-/* How much memory the values of a text of this size may take. */
+/* The memory limit for the values of a text of this size. */
 size_t json_memory_max(size_t size);
 
-/* NULL-tolerant look-ups; a missing or differently typed member gives the fallback. */
+/* Lookups that accept NULL; a missing member, or one of another type, gives the fallback. */
 const struct json_value *json_member(const struct json_value *object, const char *key);
 int64_t json_get_int(const struct json_value *object, const char *key, int64_t fallback);
 const char *json_get_text(const struct json_value *object, const char *key, const char *fallback);

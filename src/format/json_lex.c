@@ -122,7 +122,7 @@ static int32_t unicode_escape(const char *at, const char *end)
     return code;
 }
 
-/* Size of the escape at `at` and its code point; 0 with a reason when it is not one. */
+/* Size of the escape at `at` and its code point; 0 with a reason: invalid. */
 static size_t escape_size(const char *at, const char *end, uint32_t *code, const char **reason)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -141,7 +141,7 @@ static size_t escape_size(const char *at, const char *end, uint32_t *code, const
         return 6;
     int32_t second = unicode_escape(at + 6, end);
     if (first > 0xDBFF || second < 0xDC00 || second > 0xDFFF) {
-        *reason = "lone surrogate in a string";
+        *reason = "unpaired surrogate in a string";
         return 0;
     }
     *code = 0x10000 + ((uint32_t)(first - 0xD800) << 10) + (uint32_t)(second - 0xDC00);
@@ -197,10 +197,10 @@ static bool lex_string(struct json_lexer *lexer, struct json_span *span)
         }
         at += size;
     }
-    return json_lex_fail(lexer, opening, "string without an end");
+    return json_lex_fail(lexer, opening, "unterminated string");
 }
 
-/* strtod reads the host program's radix character and wants a NUL. */
+/* strtod depends on the host program's radix character and needs a NUL. */
 static double number_from_text(const char *text, size_t size)
 {
     char copy[JSON_NUMBER_SIZE_MAX + 1];
@@ -218,7 +218,7 @@ static double number_value(const char *text, size_t size, uint64_t mantissa, boo
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    /* Both operands exact: one rounding, as strtod would do it. */
+    /* Both operands are exact, so there is one rounding, as in strtod. */
     if (!is_exact || mantissa > UINT64_C(1) << 53 || exponent < -22 || exponent > 22)
         return number_from_text(text, size);
     double value = exponent < 0 ? (double)mantissa / powers[-exponent] : (double)mantissa * powers[exponent];
@@ -254,7 +254,7 @@ bool json_lex_number(struct json_lexer *lexer, struct json_number *number)
     if (at == digits)
         return json_lex_fail(lexer, at, "expected a digit");
     if (*digits == '0' && at - digits > 1)
-        return json_lex_fail(lexer, digits, "a number must not begin with 0");
+        return json_lex_fail(lexer, digits, "a number must not start with 0");
     long exponent = 0;
     if (at < end && *at == '.') {
         digits = ++at;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lexer under the document reader and the batch scanner (private to
- * src/format). A pull walk over one JSON text: json_lex_next gives one event
- * at a time and checks commas, names, colons and nesting on the way, so neither
- * of its users has a grammar of its own. Owns nothing; points into the text. */
+/* The lexer of the document reader and the batch scanner (private to src/format). A pull parser for one JSON text:
+ * json_lex_next returns one event at a time and checks commas, names, colons and nesting, so that its users need no
+ * separate grammar. Owns nothing; points into the text. */
 #ifndef GPUFL_FORMAT_JSON_LEX_H
 #define GPUFL_FORMAT_JSON_LEX_H
 
@@ -19,11 +18,11 @@ struct json_lexer {
     uint64_t objects; /* bit 0: the innermost open value is an object; bit 1: the one around it; ... */
     bool is_first;    /* no member of the innermost open value has been read */
     const char *reason_at;
-    char reason[120]; /* why the walk failed, at reason_at */
+    char reason[120]; /* why parsing failed, at reason_at */
 };
 
 struct json_span {
-    const char *text; /* raw, between the quotes for strings */
+    const char *text; /* raw; for strings without the quotes */
     size_t size;
     bool has_escape;
 };
@@ -55,10 +54,10 @@ void json_lex_space(struct json_lexer *lexer);
 /* After white space: consumes `c`, or fails with "expected <what>". */
 bool json_lex_expect(struct json_lexer *lexer, char c, const char *what);
 bool json_lex_number(struct json_lexer *lexer, struct json_number *number);
-/* Sets the reason (the first one stays) and returns false. */
+/* Sets the reason (only the first time) and returns false. */
 bool json_lex_fail(struct json_lexer *lexer, const char *at, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Length of the valid UTF-8 sequence at `at`, 0 when there is none. */
+/* Length of the valid UTF-8 sequence at `at`, 0: invalid. */
 size_t utf8_sequence_size(const char *at, const char *end);
 /* Writes the code point (at most 4 bytes) and returns the end. */
 char *utf8_put(char *out, uint32_t code);

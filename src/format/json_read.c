@@ -23,11 +23,12 @@ struct builder {
     } open[JSON_DEPTH_MAX];
     struct json_value *root;
     size_t arena_size, arena_size_max;
-    gpufl_status status; /* why the arena gave nothing */
+    gpufl_status status; /* why the arena could not allocate */
 };
 
-/* A byte of text can ask for 40 of values, so that a text which packs well would cost its reader anything. Listings of
- * instructions, the densest of our records, ask for 9 and have at most 8 MiB; what is longer holds mostly text. */
+/* A byte of text can require 40 bytes of values, so that a highly compressible text could exhaust its reader's memory.
+ * Listings of instructions, the densest of our records, require 9 and have at most 8 MiB; longer texts consist mostly
+ * of strings. */
 size_t json_memory_max(size_t size)
 {
     const size_t mib = 1 << 20;

@@ -29,7 +29,8 @@ static off_t line_feed_before(int fd, off_t end)
     return -1;
 }
 
-/* The line at [begin, end) of the file, without LF; GPUFL_E_DAMAGED when it is not a whole, undamaged one of ours. */
+/* Reads the line at [begin, end) of the file, without LF; GPUFL_E_DAMAGED: it is not a complete, undamaged line of
+ * ours. */
 static gpufl_status read_line_end(int fd, off_t begin, off_t end, struct channel_end *result)
 {
     size_t size = (size_t)(end - begin);
@@ -52,8 +53,8 @@ static gpufl_status read_line_end(int fd, off_t begin, off_t end, struct channel
     return status;
 }
 
-/* Looks at the last whole line of a plain file; a few damaged ones before it are stepped over. GPUFL_E_NOT_FOUND: there
- * is no readable line, the number to go on from is in the file before. */
+/* Finds the last complete line of a plain file; a few damaged lines before it are skipped. GPUFL_E_NOT_FOUND: there is
+ * no readable line; the number to continue from is in the previous file. */
 static gpufl_status plain_end(int fd, struct channel_end *result)
 {
     struct stat file;
@@ -87,7 +88,7 @@ static gpufl_status file_end(int dir_fd, const struct session_file *file, struct
     } else {
         bool is_live_torn = result->is_torn;
         status = plain_end(fd, result);
-        /* Only the live file is written to, so only there a line has to be closed. */
+        /* Only the live file is appended to, so only its last line may need terminating. */
         if (file->kind != SESSION_FILE_LIVE)
             result->is_torn = is_live_torn;
     }
@@ -111,7 +112,7 @@ gpufl_status channel_end_find(const struct session_files *files, enum channel ch
     return has_file && status == GPUFL_E_NOT_FOUND ? GPUFL_OK : status;
 }
 
-/* All of it or nothing; false with errno. */
+/* Writes the line completely or not; false with errno. */
 static bool line_write(int fd, const struct bytes *line)
 {
     struct stat before;
@@ -122,7 +123,7 @@ static bool line_write(int fd, const struct bytes *line)
         errno = EINVAL;
         return false;
     }
-    /* Beyond this limit a write would not just fail: SIGXFSZ would end the program. */
+    /* A write beyond this limit does not only fail: SIGXFSZ would kill the program. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         (uint64_t)before.st_size + line->size > limit.rlim_cur) {
         errno = EFBIG;

@@ -20,12 +20,12 @@ void channel_file_init(struct channel_file *file, enum channel channel, const st
 void channel_file_close(struct channel_file *file)
 {
     int fd = file->fd;
-    file->fd = -1; /* before close: a forked child must never close a number that is not ours any more */
+    file->fd = -1; /* before close: a forked child must never close a descriptor number that may have been reused */
     if (fd >= 0)
         close(fd);
 }
 
-/* The live file becomes a rotated one; the next line makes a new live file. */
+/* The live file becomes a rotated one; the next line creates a new live file. */
 static void rotate(struct channel_file *file)
 {
     const struct channel_file_options *options = file->options;
@@ -33,7 +33,7 @@ static void rotate(struct channel_file *file)
     session_name_live(live, sizeof live, file->channel);
     session_name_rotated(rotated, sizeof rotated, file->channel, file->segment + 1, "");
     if (renameat(options->dir_fd, live, options->dir_fd, rotated)) {
-        file->rotate_at_bytes = file->size + options->rotate_bytes; /* go on in this file, try again later */
+        file->rotate_at_bytes = file->size + options->rotate_bytes; /* continue in this file and try again later */
         file->opened_ns = clock_mono_ns();
         return;
     }
@@ -68,10 +68,10 @@ static bool is_due_for_rotation(const struct channel_file *file, size_t size, ui
     return age_ms && clock_mono_ns() - file->opened_ns >= (int64_t)age_ms * 1000000;
 }
 
-/* Makes sure that a live file with room for `size` bytes is open; 0 or an errno. */
+/* Makes sure that a live file with room for `size` bytes is open; returns 0 or an errno. */
 static int prepare(struct channel_file *file, size_t size)
 {
-    /* A write beyond RLIMIT_FSIZE would not just fail: SIGXFSZ would kill the user's program. */
+    /* A write beyond RLIMIT_FSIZE does not only fail: SIGXFSZ would kill the user's program. */
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     getrlimit(RLIMIT_FSIZE, &limit);
     uint64_t size_limit = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
@@ -89,7 +89,7 @@ static int prepare(struct channel_file *file, size_t size)
     return open_live(file);
 }
 
-/* All of both parts, or an errno and nothing (the file cut back). */
+/* Writes both parts completely. Otherwise returns an errno and truncates the file to its previous size. */
 static int write_whole(struct channel_file *file, struct iovec parts[2])
 {
     struct iovec *part = parts;

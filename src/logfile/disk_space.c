@@ -28,10 +28,10 @@ bool disk_space_is_low(struct disk_space *space, size_t bytes)
     int64_t now_ns = clock_mono_ns();
     if (!space->asked_ns || now_ns - space->asked_ns >= ASK_NS || space->bytes_since >= ASK_BYTES) {
         struct statvfs answer;
-        bool is_told = !fstatvfs(space->dir_fd, &answer) && answer.f_blocks;
-        uint64_t block_bytes = is_told ? answer.f_frsize : 0;
-        space->free_bytes = is_told ? answer.f_bavail * block_bytes : 0;
-        space->floor_bytes = is_told ? floor_of(space, answer.f_blocks * block_bytes) : 0;
+        bool is_known = !fstatvfs(space->dir_fd, &answer) && answer.f_blocks;
+        uint64_t block_bytes = is_known ? answer.f_frsize : 0;
+        space->free_bytes = is_known ? answer.f_bavail * block_bytes : 0;
+        space->floor_bytes = is_known ? floor_of(space, answer.f_blocks * block_bytes) : 0;
         space->is_low = space->free_bytes < space->floor_bytes;
         space->bytes_since = 0;
         space->asked_ns = now_ns;

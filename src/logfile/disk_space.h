@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the file system of a session has enough room left for others: a recording must not be what fills it. Asks
- * at most once a second, and once per 8 MiB. One thread. */
+/* Whether the session's file system has enough free space left: a recording must not be what fills it up. Asks the file
+ * system at most once a second, and every 8 MiB. Single-threaded. */
 #ifndef GPUFL_LOGFILE_DISK_SPACE_H
 #define GPUFL_LOGFILE_DISK_SPACE_H
 
@@ -12,15 +12,15 @@
 
 struct disk_space {
     int dir_fd;                       /* borrowed */
-    int64_t wanted_bytes;             /* to stay free; 0: never low; DISK_SPACE_DEFAULT */
-    int64_t asked_ns;                 /* mono; 0: never */
+    int64_t wanted_bytes;             /* to keep free; 0: never low; or DISK_SPACE_DEFAULT */
+    int64_t asked_ns;                 /* mono; 0: never asked */
     uint64_t bytes_since;             /* written since then */
-    uint64_t free_bytes, floor_bytes; /* as of then */
+    uint64_t free_bytes, floor_bytes; /* at that time */
     bool is_low;
 };
 
 void disk_space_open(struct disk_space *space, int dir_fd, int64_t wanted_bytes);
-/* bytes: to be written if it is not. A file system that does not tell never is low. */
+/* bytes: to be written if the space is not low. A file system that does not report its free space is never low. */
 bool disk_space_is_low(struct disk_space *space, size_t bytes);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ids of a dictionary exist, and which were used without existing. Bitmap
- * pages found by hashing: about one bit per id where ids are dense, a hard limit
- * on memory where they are not. One owner thread. */
+/* The ids of a dictionary that exist, and those that were used without existing. Bitmap pages in a hash table: about
+ * one bit per id where ids are dense, and a hard memory limit where they are sparse. One owner thread. */
 #ifndef GPUFL_LOGFILE_ID_SET_H
 #define GPUFL_LOGFILE_ID_SET_H
 
@@ -21,20 +20,20 @@ struct id_use {
 struct id_set {
     struct id_page **pages; /* owned; open addressing by id / ids per page */
     size_t page_count, slot_count;
-    struct id_page *last; /* most look-ups hit the page of the one before */
+    struct id_page *last; /* the page of the previous lookup, usually also that of the next */
     struct id_use *uses;  /* owned; open addressing by id, rows 0 = free */
     size_t use_count;
-    uint64_t unlisted_rows; /* rows with undefined ids for which there was no room in uses */
-    bool is_full;           /* some definitions were not kept: nothing can be said about unknown ids */
+    uint64_t unlisted_rows; /* rows with undefined ids that did not fit into uses */
+    bool is_full;           /* some definitions were dropped: unknown ids cannot be reported */
 };
 
 void id_set_free(struct id_set *set);
 void id_set_add(struct id_set *set, uint64_t id);
 bool id_set_has(struct id_set *set, uint64_t id);
-/* Notes one row that uses an id which is not in the set (yet). */
+/* Records one row that uses an id which is not (yet) in the set. */
 void id_set_note_use(struct id_set *set, uint64_t id, const char *file, uint64_t line);
 #define ID_SET_USES_MAX 4096
-/* Walks the noted uses: i from 0 to ID_SET_USES_MAX - 1; NULL: nothing there, or defined by now. */
+/* Iterates over the recorded uses: i from 0 to ID_SET_USES_MAX - 1; NULL: empty entry, or defined meanwhile. */
 const struct id_use *id_set_undefined(struct id_set *set, size_t i);
 
 #endif

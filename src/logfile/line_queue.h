@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines on their way to a file: a list, and how much memory lines may take.
- * Rows, kept records (record_info.is_kept) and code have separate limits, so that
- * neither rows that wait for a slow disk nor a large module displace the names
- * that later rows refer to.
- * A line is charged from when it is made until it is written or lost, whichever
- * list it is in. Not thread-safe: the owner has the mutex. */
+/* A list of lines waiting to be written, and a limit on the memory of lines. Rows, kept records (record_info.is_kept)
+ * and code have separate limits, so that neither rows waiting for a slow disk nor a large module displace the names
+ * that later rows refer to. A line is charged from its creation until it is written or lost, whichever list it is in.
+ * Not thread-safe: the owner has the mutex. */
 #ifndef GPUFL_LOGFILE_LINE_QUEUE_H
 #define GPUFL_LOGFILE_LINE_QUEUE_H
 
@@ -21,7 +19,7 @@ struct queued_line {
     char data[]; /* one JSON object without its closing brace */
 };
 
-/* malloc'ed; NULL: no memory. */
+/* Allocated with malloc; NULL: no memory. */
 struct queued_line *queued_line_make(enum channel channel, enum record_type type, const char *data, size_t size,
                                      uint64_t rows);
 
@@ -37,7 +35,7 @@ enum line_class { LINE_ROWS, LINE_KEPT, LINE_CODE, LINE_CLASS_COUNT };
 struct line_room {
     size_t used[LINE_CLASS_COUNT], limit[LINE_CLASS_COUNT];
 };
-/* False: the line would be over the limit of its class. A limit never refuses the only line. */
+/* False: the line would exceed the limit of its class. A limit never rejects the only line. */
 bool line_room_charge(struct line_room *room, const struct queued_line *line);
 void line_room_release(struct line_room *room, const struct queued_line *line);
 

@@ -66,7 +66,7 @@ static size_t fail(struct line_source *source, const char *what, const char *det
     return 0;
 }
 
-/* File bytes to `to`; 0 at the end or on failure. */
+/* Reads file bytes to `to`; 0 at the end or on failure. */
 static size_t read_file(struct line_source *source, char *to, size_t size)
 {
     if (size > source->input_left)
@@ -76,7 +76,7 @@ static size_t read_file(struct line_source *source, char *to, size_t size)
         got = size ? read(source->fd, to, size) : 0;
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return fail(source, "it cannot be read", strerror(errno));
+        return fail(source, "cannot be read", strerror(errno));
     source->input_left -= (uint64_t)got;
     return (size_t)got;
 }
@@ -87,7 +87,7 @@ static bool decode_zstd(struct line_source *source, ZSTD_outBuffer *to)
     size_t hint = ZSTD_decompressStream(source->decoder, to, &from);
     source->input_begin = from.pos;
     if (ZSTD_isError(hint))
-        return fail(source, "its compressed data is damaged", ZSTD_getErrorName(hint));
+        return fail(source, "the compressed data is damaged", ZSTD_getErrorName(hint));
     source->is_mid_frame = hint != 0;
     return true;
 }
@@ -96,7 +96,7 @@ static bool decode_gzip(struct line_source *source, ZSTD_outBuffer *to)
 {
     z_stream *stream = source->decoder;
     if (!source->is_mid_frame && inflateReset(stream) != Z_OK)
-        return fail(source, "its compressed data cannot be read", NULL);
+        return fail(source, "the compressed data cannot be read", NULL);
     source->is_mid_frame = true;
     stream->next_in = (Bytef *)source->input + source->input_begin;
     stream->avail_in = (uInt)(source->input_end - source->input_begin);
@@ -109,16 +109,16 @@ static bool decode_gzip(struct line_source *source, ZSTD_outBuffer *to)
     if (result == Z_STREAM_END)
         source->is_mid_frame = false;
     else if (result != Z_OK && result != Z_BUF_ERROR)
-        return fail(source, "its compressed data is damaged", stream->msg);
+        return fail(source, "the compressed data is damaged", stream->msg);
     return true;
 }
 
-/* Decoded bytes to `to`; 0 at the end or on failure. */
+/* Reads decoded bytes to `to`; 0 at the end or on failure. */
 static size_t read_coded(struct line_source *source, char *to, size_t size)
 {
     ZSTD_outBuffer out = {to, size, 0};
     while (!out.pos) {
-        /* zstd may hold decoded bytes back without wanting input, so it is asked before the end is believed. */
+        /* zstd may have buffered output while it needs no input, so call it once more before reporting the end. */
         bool is_input_over = false;
         if (source->input_begin == source->input_end) {
             source->input_begin = 0;
@@ -133,14 +133,14 @@ static size_t read_coded(struct line_source *source, char *to, size_t size)
         if (!is_good && !out.pos)
             return 0;
         if (is_input_over && !out.pos)
-            return fail(source, "its compressed data ends in the middle", NULL);
+            return fail(source, "the compressed data is truncated", NULL);
         if (!is_good)
             break;
     }
     return out.pos;
 }
 
-/* More bytes into the buffer; false when there are none. */
+/* Reads more bytes into the buffer; false: there are none. */
 static bool fill(struct line_source *source)
 {
     if (source->is_exhausted || source->has_failed)
@@ -154,7 +154,7 @@ static bool fill(struct line_source *source)
     if (source->end == source->capacity) {
         char *buffer = realloc(source->buffer, source->capacity * 2);
         if (!buffer)
-            return fail(source, "no memory for a long line", NULL);
+            return fail(source, "out of memory for a long line", NULL);
         source->buffer = buffer;
         source->capacity *= 2;
     }
@@ -164,12 +164,12 @@ static bool fill(struct line_source *source)
     source->end += got;
     source->plain_bytes += got;
     if (source->plain_bytes > PLAIN_BYTES_MAX)
-        return fail(source, "it holds more than 64 GiB", NULL);
+        return fail(source, "the decompressed data exceeds 64 GiB", NULL);
     source->is_exhausted = !got;
     return got != 0;
 }
 
-/* Drops the rest of a line that is longer than we accept. */
+/* Skips the rest of a line that exceeds the size limit. */
 static enum line_result skip_line(struct line_source *source)
 {
     for (;;) {
@@ -201,7 +201,7 @@ enum line_result line_source_next(struct line_source *source, const char **line,
         if (!fill(source))
             break;
     }
-    /* What was decoded before a failure is delivered first, the failure by the next call. */
+    /* Data decoded before a failure is delivered first; the next call reports the failure. */
     *line = source->buffer + source->begin;
     *size = source->end - source->begin;
     source->begin = source->scanned = source->end;

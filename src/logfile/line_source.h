@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of one file, plain, gzip or zstd, in bounded memory. Lines are
- * handed out inside the source's buffer, not copied. Files are read, not mapped:
- * a live file may be cut back under the reader. One thread at a time. */
+/* Reads the lines of one file, plain, gzip or zstd, in bounded memory. Lines are returned inside the source's buffer,
+ * not copied. Files are read, not mapped: a live file may be truncated while it is read. One thread at a time. */
 #ifndef GPUFL_LOGFILE_LINE_SOURCE_H
 #define GPUFL_LOGFILE_LINE_SOURCE_H
 
@@ -13,10 +12,10 @@
 enum line_coding { LINE_CODING_PLAIN, LINE_CODING_GZIP, LINE_CODING_ZSTD };
 
 enum line_result {
-    LINE_WHOLE,    /* ended by LF, which is not part of it */
-    LINE_UNENDED,  /* the file's last bytes, no LF */
-    LINE_TOO_LONG, /* over LINE_SIZE_MAX, skipped */
-    LINE_FAILED,   /* reading or decoding failed; reason says why; nothing follows */
+    LINE_WHOLE,    /* terminated by LF, which is not included */
+    LINE_UNENDED,  /* the last bytes of the file, without LF */
+    LINE_TOO_LONG, /* exceeds LINE_SIZE_MAX and was skipped */
+    LINE_FAILED,   /* reading or decoding failed; see reason; nothing follows */
     LINE_NO_MORE
 };
 
@@ -34,11 +33,11 @@ struct line_source {
     char reason[160];
 };
 
-/* Reads at most input_bytes from the descriptor's current place. */
+/* Reads at most input_bytes from the descriptor's current offset. */
 NODISCARD gpufl_status line_source_open(struct line_source *source, int fd, enum line_coding coding,
                                         uint64_t input_bytes);
 void line_source_close(struct line_source *source);
-/* The line stays valid until the next call. */
+/* The line is valid until the next call. */
 enum line_result line_source_next(struct line_source *source, const char **line, size_t *size);
 
 #endif

@@ -12,7 +12,7 @@ gpufl_status log_line_decode(struct log_line *line, struct batch_view *view, str
 {
     struct line_end end = line_end_read(text, size);
     if (end.crc == LINE_CRC_BAD) {
-        snprintf(reason, LINE_REASON_SIZE, "its CRC does not match");
+        snprintf(reason, LINE_REASON_SIZE, "CRC mismatch");
         return GPUFL_E_DAMAGED;
     }
     struct json_error error = {0};
@@ -24,7 +24,7 @@ gpufl_status log_line_decode(struct log_line *line, struct batch_view *view, str
         status = json_parse(document, text, size, &error);
         const struct json_value *name = status ? NULL : json_member(document->root, "type");
         if (!status && (!name || name->kind != JSON_STRING)) {
-            snprintf(reason, LINE_REASON_SIZE, "it is not a record: it has no type");
+            snprintf(reason, LINE_REASON_SIZE, "not a record: the type is missing");
             return GPUFL_E_DAMAGED;
         }
         type = status ? RECORD_UNKNOWN : record_type_of(name->text, name->text_size);
@@ -45,7 +45,7 @@ gpufl_status log_line_decode(struct log_line *line, struct batch_view *view, str
     line->object = is_batch ? NULL : document->root;
     line->seq = is_batch ? view->seq : json_get_int(document->root, "seq", -1);
     if (line->seq >= 0 && end.crc == LINE_CRC_NONE) {
-        snprintf(reason, LINE_REASON_SIZE, "it has lost its CRC");
+        snprintf(reason, LINE_REASON_SIZE, "the CRC is missing");
         return GPUFL_E_DAMAGED;
     }
     return GPUFL_OK;

@@ -29,7 +29,7 @@ void session_leave(struct new_session *session)
     *session = (struct new_session){.dir_fd = -1, .lock_fd = -1};
 }
 
-/* A session without a name is a good one all the same. */
+/* A failure is ignored: a session also works without a short name. */
 static void claim_name(struct new_session *session, int base_fd, const char *session_id, const char *app)
 {
     if (!app || !short_name_next(base_fd, app, session_id, session->name) ||
@@ -53,14 +53,14 @@ gpufl_status session_make(struct new_session *session, const char *base_dir, con
         session->dir = NULL;
         status = GPUFL_E_NO_MEMORY;
     } else if (mkdirat(base_fd, session_id, 0700)) {
-        status = io_problem(problem, errno, "cannot make the session directory", session->dir);
+        status = io_problem(problem, errno, "cannot create the session directory", session->dir);
     } else if ((session->dir_fd = openat(base_fd, session_id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
         status = io_problem(problem, errno, "cannot open the session directory", session->dir);
     } else if ((session->lock_fd = openat(session->dir_fd, SESSION_LOCK_NAME,
                                           O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) {
-        status = io_problem(problem, errno, "cannot make the lock file in", session->dir);
+        status = io_problem(problem, errno, "cannot create the lock file in", session->dir);
     } else if (!session_lock_take(session->lock_fd) && errno != ENOLCK && errno != ENOTSUP) {
-        /* A file system without locks only costs readers the knowledge that the session is live. */
+        /* On a file system without locks, the only loss is that readers cannot tell that the session is live. */
         status = io_problem(problem, errno, "cannot lock", session->dir);
     } else {
         claim_name(session, base_fd, session_id, app);

@@ -31,19 +31,19 @@ gpufl_status packed_bytes_read(struct bytes *out, const char *text, size_t size,
                                struct problem *problem)
 {
     if (plain_size > limit)
-        return problem_set(problem, GPUFL_E_LIMIT, "it says to have %" PRIu64 " bytes; at most %" PRIu64 " are read",
-                           plain_size, limit);
+        return problem_set(problem, GPUFL_E_LIMIT,
+                           "the declared size of %" PRIu64 " bytes exceeds the limit of %" PRIu64, plain_size, limit);
     struct bytes frame = {0};
     size_t bad_at;
     gpufl_status status = GPUFL_OK;
     if (!base64_decode(&frame, text, size, &bad_at)) {
-        status = bad_at == SIZE_MAX ? problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the packed bytes")
+        status = bad_at == SIZE_MAX ? problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory")
                                     : problem_set(problem, GPUFL_E_DAMAGED, "not base64 at character %zu", bad_at);
     } else if (ZSTD_getFrameContentSize(frame.data, frame.size) != plain_size ||
                ZSTD_findFrameCompressedSize(frame.data, frame.size) != frame.size) {
         status = problem_set(problem, GPUFL_E_DAMAGED, "not one zstd frame of %" PRIu64 " bytes", plain_size);
     } else if (!bytes_reserve(out, plain_size)) {
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for %" PRIu64 " bytes", plain_size);
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "cannot allocate %" PRIu64 " bytes", plain_size);
     } else {
         size_t got = plain_size ? ZSTD_decompress(out->data + out->size, plain_size, frame.data, frame.size) : 0;
         if (got != plain_size)

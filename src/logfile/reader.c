@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Scopes before the kernels that refer to them. */
+/* The order of reading: scopes before the kernels that refer to them. */
 static const enum channel channel_order[CHANNEL_COUNT] = {CHANNEL_SYSTEM, CHANNEL_SCOPE, CHANNEL_DEVICE, CHANNEL_SASS};
 
 enum { FIRST_LINES = 4, BLOCK_BYTES = 128 << 10, GROWTH_FILES_MAX = 1000 };
@@ -30,22 +30,22 @@ struct reader {
     void *user;
     struct log_summary *summary;
     struct session_files files;
-    bool *is_shadowed; /* per file: the same lines are in another one */
+    bool *is_shadowed; /* per file: another file has the same lines */
     struct batch_view view;
-    struct intern seen; /* records of all channels that were delivered */
+    struct intern seen; /* already delivered records of those that are written to all channels */
     const struct session_file *file;
     uint64_t line;
     bool is_stopped;
-    bool has_no_memory; /* and is stopped therefore: nothing is known of a line */
+    bool has_no_memory; /* a line could not be checked, so reading stopped */
     /* of the channel being read */
     uint64_t next_seq;
-    uint64_t damaged_since; /* damaged lines since the last good seq: they explain a gap */
-    uint64_t trimmed_left;  /* lines that were taken out to save space, and of which no gap was seen yet */
-    bool has_end;           /* a shutdown record that the program wrote */
-    bool has_pending;       /* a damaged line, not yet reported: see settle_damage */
+    uint64_t damaged_since; /* damaged lines since the last valid seq, which explain a gap */
+    uint64_t trimmed_left;  /* lines that trimming removed and whose gap was not seen yet */
+    bool has_end;           /* the channel has a shutdown record written by the program */
+    bool has_pending;       /* a damaged line that is not yet reported: see settle_damage */
     struct log_issue pending;
     const struct session_file *unended[CHANNEL_COUNT]; /* last files of channels without that record */
-    bool has_numbers; /* the session is ours: GPUFlight numbers no lines, and need not end every channel */
+    bool has_numbers; /* our session: GPUFlight neither numbers lines nor ends every channel */
 };
 
 static void report_issue(struct reader *reader, const struct log_issue *issue)
@@ -74,8 +74,8 @@ static struct log_issue make_issue(const struct reader *reader, enum log_issue_k
         report_issue(reader, &issue_);                             \
     } while (0)
 
-/* A damaged line is reported when its successor is known: a launcher that marks the end of a killed
- * program's session closes the torn line and appends a synthetic shutdown. That is a torn tail, not damage. */
+/* A damaged line is reported when the next line is known: a launcher that marks the end of a killed program's session
+ * terminates the torn line and appends a synthetic shutdown. That is a torn tail, not damage. */
 static void settle_damage(struct reader *reader, bool is_before_synthetic_end)
 {
     if (!reader->has_pending)
@@ -94,18 +94,18 @@ static void add_damage(struct reader *reader, const char *reason)
     settle_damage(reader, false);
     reader->summary->damaged_lines++;
     reader->damaged_since++;
-    reader->pending = make_issue(reader, LOG_ISSUE_DAMAGED_LINE, reader->line, 1, "%s; the line is skipped", reason);
+    reader->pending = make_issue(reader, LOG_ISSUE_DAMAGED_LINE, reader->line, 1, "%s; line skipped", reason);
     reader->has_pending = true;
 }
 
-/* Follows the channel's numbering; false for a line that was there already. */
+/* Checks the channel's numbering; false: a line with this number was already read. */
 static bool follow_seq(struct reader *reader, const struct log_line *line)
 {
     if (line->seq < 0)
         return true;
     uint64_t seq = (uint64_t)line->seq, expected = reader->next_seq;
     if (seq < expected) {
-        REPORT(reader, LOG_ISSUE_DUPLICATE_LINE, reader->line, 1, "line number %" PRIu64 " was there already; skipped",
+        REPORT(reader, LOG_ISSUE_DUPLICATE_LINE, reader->line, 1, "duplicate line number %" PRIu64 "; line skipped",
                seq);
         return false;
     }
@@ -130,7 +130,7 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
     return true;
 }
 
-/* Records that go to every channel are delivered once. */
+/* Records that are written to every channel are delivered once. */
 static bool is_repetition(struct reader *reader, const struct log_line *line)
 {
     char key[LINE_IDENTITY_MAX];
@@ -178,10 +178,10 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
     } else if (!is_tail || !is_last_file) {
         add_damage(reader, reason);
     } else if (!reader->summary->is_live) {
-        /* A living writer may be in the middle of this line. */
+        /* A running writer may be writing this line. */
         reader->summary->has_torn_tail = true;
         REPORT(reader, LOG_ISSUE_TORN_TAIL, reader->line, 1,
-               "the last line is incomplete (%zu bytes): its writer was stopped", size);
+               "the last line is incomplete (%zu bytes): its writer was killed", size);
     }
     json_free(&document);
 }
@@ -197,11 +197,11 @@ static void take_lines(struct reader *reader, struct line_source *source, bool i
             break;
         if (result == LINE_FAILED) {
             REPORT(reader, source->coding == LINE_CODING_PLAIN ? LOG_ISSUE_UNREADABLE : LOG_ISSUE_BAD_SEGMENT,
-                   reader->line, 0, "%s; what comes after is lost", source->reason);
+                   reader->line, 0, "%s; the rest of the file is lost", source->reason);
             break;
         }
         if (result == LINE_TOO_LONG)
-            add_damage(reader, "it is longer than 64 MiB");
+            add_damage(reader, "longer than 64 MiB");
         else
             take_line(reader, text, size, result == LINE_UNENDED, is_last_file);
     }
@@ -223,7 +223,7 @@ static uint32_t crc_of_file(int fd, uint64_t size)
     return crc;
 }
 
-/* Checks a sealed file before its lines; returns how many bytes of it are lines. */
+/* Checks a sealed file before reading its lines; returns the size of the part that holds lines. */
 static uint64_t open_segment(struct reader *reader, int fd, uint64_t size, struct segment_footer *footer)
 {
     struct problem problem = {""};
@@ -236,10 +236,10 @@ static uint64_t open_segment(struct reader *reader, int fd, uint64_t size, struc
         return size;
     }
     if (strcmp(footer->channel, channel_names[file->channel]) != 0 || footer->segment != file->index)
-        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its footer belongs to %s segment %" PRIu64, footer->channel,
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "the footer belongs to %s segment %" PRIu64, footer->channel,
                footer->segment);
     if (crc_of_file(fd, footer->frame_bytes) != footer->frame_crc32c)
-        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its CRC does not match its footer");
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "the CRC does not match the footer");
     return footer->frame_bytes;
 }
 
@@ -249,11 +249,12 @@ static void close_segment(struct reader *reader, const struct segment_footer *fo
     if (!footer->lines || reader->is_stopped)
         return;
     if (lines != footer->lines)
-        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "it has %" PRIu64 " lines, its footer says %" PRIu64, lines,
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "%" PRIu64 " lines, but the footer declares %" PRIu64, lines,
                footer->lines);
     else if (reader->next_seq != footer->last_seq + 1 && !reader->damaged_since)
-        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0, "its last line is number %" PRIu64 ", its footer says %" PRIu64,
-               reader->next_seq - 1, footer->last_seq);
+        REPORT(reader, LOG_ISSUE_BAD_SEGMENT, 0, 0,
+               "the last line has number %" PRIu64 ", but the footer declares %" PRIu64, reader->next_seq - 1,
+               footer->last_seq);
 }
 
 /* Takes over fd (-1: opening failed, errno says why). */
@@ -263,7 +264,7 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
     reader->file = file;
     reader->line = 0;
     if (fd < 0 || fstat(fd, &status)) {
-        REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "it cannot be opened: %s", session_file_error(errno));
+        REPORT(reader, LOG_ISSUE_UNREADABLE, 0, 0, "cannot be opened: %s", session_file_error(errno));
         if (fd >= 0)
             close(fd);
         reader->file = NULL;
@@ -290,8 +291,8 @@ static gpufl_status read_log(struct reader *reader, const struct session_file *f
     return result;
 }
 
-/* Opens the rotated or sealed file with this number; -1 with errno. A sealed file has its name before the plain one
- * loses its own, so looking for them in this order misses nothing. */
+/* Opens the rotated or sealed file with this number; -1 with errno. A sealed file exists before its plain file is
+ * removed, so looking for the plain one first finds one of them. */
 static int open_numbered(const struct reader *reader, struct session_file *file)
 {
     session_name_rotated(file->name, sizeof file->name, file->channel, file->index, "");
@@ -304,8 +305,8 @@ static int open_numbered(const struct reader *reader, struct session_file *file)
     return session_file_open(reader->files.dir_fd, file->name);
 }
 
-/* A channel that is being written: files are rotated, sealed and removed while we read, so they are taken by their
- * numbers, not from the listing, and the live file only when its number to be is not taken yet. */
+/* Reads a channel that is being written. Files are rotated, sealed and removed meanwhile, so they are opened by number
+ * instead of from the listing; the live file is read only while no file has its future number. */
 static gpufl_status read_growing_channel(struct reader *reader, enum channel channel, uint64_t first, uint64_t last)
 {
     struct session_file file = {.channel = channel, .index = first};
@@ -366,7 +367,7 @@ static gpufl_status read_channel(struct reader *reader, enum channel channel)
     return status;
 }
 
-/* Delivers the job_start record ahead of everything else; the channels' own copies are then repetitions. */
+/* Delivers the job_start record first; the copies in the channels are then skipped as repetitions. */
 static bool deliver_job_start(struct reader *reader, const struct session_file *file)
 {
     int fd = session_file_open(reader->files.dir_fd, file->name);
@@ -416,22 +417,21 @@ static void report_end(struct reader *reader)
     if (reader->is_stopped)
         return;
     if (reader->on_issue)
-        windows_report_holes(&reader->files, reader->on_issue, reader->user);
+        windows_report_missing(&reader->files, reader->on_issue, reader->user);
     if (summary->has_shutdown && !summary->is_synthetic_shutdown) {
         for (int i = 0; i < CHANNEL_COUNT && reader->has_numbers && !summary->is_live; i++) {
             reader->file = reader->unended[channel_order[i]];
             if (reader->file)
                 REPORT(reader, LOG_ISSUE_MISSING_LINES, 0, 0,
-                       "there is no shutdown record, which other channels have: the end of this one is missing");
+                       "no shutdown record, although other channels have one: the end of this channel is missing");
         }
         reader->file = NULL;
         return;
     }
     REPORT(reader, LOG_ISSUE_UNFINISHED, 0, 0, "%s",
-           summary->is_live ? "the session is still being written"
-           : summary->has_shutdown
-               ? "the program ended without closing the session; its launcher noted the end"
-               : "there is no shutdown record: the program was killed or is still running elsewhere");
+           summary->is_live        ? "the session is still being written"
+           : summary->has_shutdown ? "the program ended without closing the session; its launcher recorded the end"
+                                   : "no shutdown record: the program was killed or is still running on another host");
 }
 
 gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_issue, void *user,

@@ -30,7 +30,7 @@ static bool take_job_start(void *user, const struct log_line *line)
                  json_get_text(line->object, "session_name", ""));
         search->identity->start_ns = json_get_int(line->object, "ts_ns", 0);
     }
-    /* It is delivered first or not at all. */
+    /* It is delivered first or missing. */
     return false;
 }
 
@@ -93,7 +93,7 @@ gpufl_status session_append_shutdown(const char *dir, const struct session_end *
         status = problem_set(problem, GPUFL_E_BUSY, "%s: the session is still being written", dir);
         goto done;
     }
-    /* Once more with the lock: whoever appends had it until now. */
+    /* List again with the lock held: until now another process may have appended. */
     session_files_free(&files);
     status = session_files_list(&files, dir, problem);
     if (status != GPUFL_OK)
@@ -113,7 +113,7 @@ gpufl_status session_append_shutdown(const char *dir, const struct session_end *
         if (found == GPUFL_OK)
             (*appended)++;
         else
-            status = problem_set(problem, found, "%s: the end of the %s channel could not be marked: %s", dir,
+            status = problem_set(problem, found, "%s: cannot mark the end of the %s channel: %s", dir,
                                  channel_names[channel],
                                  found == GPUFL_E_IO ? strerror(errno) : "its last lines are damaged");
     }

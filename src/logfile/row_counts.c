@@ -11,33 +11,34 @@ void row_counts_take(struct row_counts *counts, const struct json_value *shutdow
         return;
     for (const struct json_value *entry = rows->child; entry; entry = entry->next) {
         enum record_type type = record_type_of(entry->key, entry->key_size);
-        /* Records of all channels are delivered once, however often they were written. */
+        /* Skip records that are written to all channels: they are delivered once, however many copies exist. */
         if (entry->kind != JSON_INT || entry->integer < 0 || record_catalogue[type].channel == CHANNEL_COUNT)
             continue;
-        counts->is_told[type] = true;
-        counts->told[type] = entry->integer;
+        counts->is_counted[type] = true;
+        counts->rows[type] = entry->integer;
     }
 }
 
 bool row_counts_batches(const struct row_counts *counts, uint64_t *rows)
 {
-    bool is_told = false;
+    bool is_counted = false;
     *rows = 0;
     for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-        is_told |= counts->is_told[type];
-        if (counts->is_told[type] && record_catalogue[type].is_batch)
-            *rows += (uint64_t)counts->told[type];
+        is_counted |= counts->is_counted[type];
+        if (counts->is_counted[type] && record_catalogue[type].is_batch)
+            *rows += (uint64_t)counts->rows[type];
     }
-    return is_told;
+    return is_counted;
 }
 
-static void tell(const char *what, uint64_t told, uint64_t found, log_issue_fn on_issue, void *user)
+static void compare(const char *what, uint64_t counted, uint64_t found, log_issue_fn on_issue, void *user)
 {
-    if (told == found)
+    if (counted == found)
         return;
-    struct log_issue issue = {.kind = LOG_ISSUE_COUNT_MISMATCH, .count = told > found ? told - found : found - told};
-    snprintf(issue.text, sizeof issue.text, "%s: the shutdown record counts %" PRIu64 " rows, there are %" PRIu64, what,
-             told, found);
+    struct log_issue issue = {.kind = LOG_ISSUE_COUNT_MISMATCH,
+                              .count = counted > found ? counted - found : found - counted};
+    snprintf(issue.text, sizeof issue.text, "%s: the shutdown record counts %" PRIu64 " rows, but there are %" PRIu64,
+             what, counted, found);
     on_issue(user, &issue);
 }
 
@@ -54,9 +55,9 @@ void row_counts_check(const struct row_counts *counts, const struct log_summary 
 {
     uint64_t batch_rows;
     if (row_counts_batches(counts, &batch_rows) && summary->is_part && summary->has_batch_rows)
-        tell("all batches", batch_rows, summary->batch_rows + trimmed_batch_rows(summary), on_issue, user);
+        compare("all batches", batch_rows, summary->batch_rows + trimmed_batch_rows(summary), on_issue, user);
     for (int type = 1; type < RECORD_TYPE_COUNT && !summary->is_part; type++)
-        if (counts->is_told[type])
-            tell(record_catalogue[type].name, (uint64_t)counts->told[type],
-                 summary->rows[type] + summary->trimmed_rows[type], on_issue, user);
+        if (counts->is_counted[type])
+            compare(record_catalogue[type].name, (uint64_t)counts->rows[type],
+                    summary->rows[type] + summary->trimmed_rows[type], on_issue, user);
 }

@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Never over another file: that would be a lost part of the log. */
+/* Never replaces a file: that would lose a part of the log. */
 static int rename_to_new(int dir_fd, const char *from, const char *to)
 {
     if (!renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    struct stat found; /* a file system that cannot do both at once */
+    struct stat found; /* for file systems without RENAME_NOREPLACE */
     if (!fstatat(dir_fd, to, &found, AT_SYMLINK_NOFOLLOW)) {
         errno = EEXIST;
         return -1;
@@ -41,7 +41,7 @@ gpufl_status session_live_retire(const struct session_files *files, struct sessi
     return GPUFL_OK;
 }
 
-/* Whether the footer is that of the plain file's lines, all of which are whole. */
+/* Whether the footer matches the plain file's lines, all of which are complete. */
 static bool is_sealed_from(const struct segment_footer *footer, int plain_fd)
 {
     struct stat info;
@@ -65,8 +65,8 @@ static bool is_sealed_from(const struct segment_footer *footer, int plain_fd)
     return is_same;
 }
 
-/* A sealed file beside its plain one: sealing was interrupted before the unlink, or long before. A plain file that has
- * other lines stays. */
+/* Handles a sealed file next to its plain file: sealing was interrupted before the unlink. A plain file with other
+ * lines stays. */
 static bool finish_interrupted(const struct session_files *files, const struct session_file *plain)
 {
     char name[64];
@@ -105,7 +105,7 @@ static gpufl_status seal_files(struct session_files *files, struct problem *prob
         if (!status)
             status = segment_seal(files->dir_fd, file->channel, file->index, NULL, &footer, &sealed_bytes, problem);
         if (status && was_live && file->kind == SESSION_FILE_ROTATED) {
-            /* Back to its old name: as the live file its torn tail is no damage. */
+            /* Rename it back: in a live file a torn tail is not damage. */
             char rotated[64];
             session_name_rotated(rotated, sizeof rotated, file->channel, file->index, "");
             if (renameat(files->dir_fd, rotated, files->dir_fd, file->name))
@@ -117,8 +117,7 @@ static gpufl_status seal_files(struct session_files *files, struct problem *prob
             return status;
     }
     if (kept)
-        return problem_set(problem, GPUFL_E_DAMAGED, "%zu files were left as they are, because of damage: %.300s", kept,
-                           reason.text);
+        return problem_set(problem, GPUFL_E_DAMAGED, "%zu damaged files were not sealed: %.300s", kept, reason.text);
     return GPUFL_OK;
 }
 
@@ -133,9 +132,9 @@ gpufl_status seal_session(const char *dir, struct problem *problem)
         status = problem_set(problem, GPUFL_E_IO, "cannot open the lock of %s: %s", dir, strerror(errno));
     } else if (lock_fd >= 0 && !session_lock_take(lock_fd)) {
         status =
-            problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it when its program has ended", dir);
+            problem_set(problem, GPUFL_E_BUSY, "%s is still being written; seal it after its program has ended", dir);
     } else {
-        /* Once more with the lock: whoever appends had it until now. */
+        /* List again with the lock held: until now another process may have appended. */
         session_files_free(&files);
         status = session_files_list(&files, dir, problem);
         if (!status)

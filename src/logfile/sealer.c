@@ -22,15 +22,15 @@ struct sealer_job {
     uint64_t index;
 };
 
-/* A file that was rotated, oldest first. */
+/* A rotated file; the list is ordered oldest first. */
 struct rotated_file {
     enum channel channel;
-    bool is_settled; /* it is sealed, or will not be */
+    bool is_settled; /* it is sealed, or will not be sealed */
     uint64_t index, bytes;
 };
 
 struct sealer {
-    pthread_mutex_t mutex; /* guards everything but cancel, and what is the thread's alone */
+    pthread_mutex_t mutex; /* guards everything except cancel and the thread's own data */
     pthread_cond_t changed;
     pthread_t thread;
     int dir_fd;
@@ -43,8 +43,8 @@ struct sealer {
     uint64_t limit_bytes;
     struct rotated_file *files; /* [first_file .. file_count): those that can be trimmed */
     size_t first_file, file_count, file_capacity;
-    uint64_t settled_bytes; /* of those, and of the heads; what waits to be sealed will be much smaller */
-    /* The thread's alone: the trimmed segment of each channel. */
+    uint64_t settled_bytes; /* of settled files and heads; files waiting to be sealed will become much smaller */
+    /* Used by the thread only: the trimmed segment of each channel. */
     struct rotated_file heads[CHANNEL_COUNT];
 };
 
@@ -57,7 +57,7 @@ static void sealer_free(struct sealer *sealer)
     free(sealer);
 }
 
-/* Sealing may take the CPU's idle time, not the user's. */
+/* Sealing may use idle CPU time, but must not compete with the user's program. */
 static void lower_priority(void)
 {
     struct sched_param param = {0};
@@ -65,7 +65,7 @@ static void lower_priority(void)
     setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
 }
 
-/* With the mutex: the size of the file is now another one. */
+/* With the mutex: stores the file's new size. */
 static void file_settle(struct sealer *sealer, struct sealer_job job, bool is_sealed, uint64_t bytes)
 {
     for (size_t i = sealer->first_file; i < sealer->file_count; i++) {
@@ -103,10 +103,10 @@ static void seal_one(struct sealer *sealer, struct sealer_job job)
     }
     pthread_mutex_unlock(&sealer->mutex);
     if (is_first_failure)
-        log_message(GPUFL_LOG_WARNING, "%s; the file stays uncompressed, nothing is lost", problem.text);
+        log_message(GPUFL_LOG_WARNING, "%s; the file stays uncompressed, and no data is lost", problem.text);
 }
 
-/* With the mutex: the oldest file that can be trimmed is taken out; false: nothing is to be trimmed. */
+/* With the mutex: takes the oldest file that can be trimmed; false: no trimming is needed or possible. */
 static bool oldest_take(struct sealer *sealer, struct rotated_file *oldest)
 {
     if (!sealer->limit_bytes || sealer->settled_bytes <= sealer->limit_bytes ||
@@ -135,7 +135,7 @@ static void trim_one(struct sealer *sealer, const struct rotated_file *file)
     bool is_first_failure = status && sealer->stats.failed++ == 0;
     pthread_mutex_unlock(&sealer->mutex);
     if (is_first_failure)
-        log_message(GPUFL_LOG_WARNING, "%s; the segment stays as it is", problem.text);
+        log_message(GPUFL_LOG_WARNING, "%s; the segment is not trimmed", problem.text);
 }
 
 static void trim_to_limit(struct sealer *sealer)
@@ -205,7 +205,7 @@ struct sealer *sealer_start(const struct sealer_options *options)
     return NULL;
 }
 
-/* With the mutex. Without memory for it the file is never trimmed. */
+/* With the mutex. Without memory the file is never trimmed. */
 static void file_add(struct sealer *sealer, const struct rotated_file *file)
 {
     if (sealer->first_file && sealer->file_count == sealer->file_capacity) {
@@ -259,7 +259,7 @@ void sealer_get_stats(struct sealer *sealer, struct sealer_stats *stats)
     pthread_mutex_unlock(&sealer->mutex);
 }
 
-/* With the mutex held: waits for the thread's end, at most wait_ms. */
+/* With the mutex held: waits for the thread to end, at most wait_ms. */
 static void wait_for_end(struct sealer *sealer, unsigned wait_ms)
 {
     struct timespec until = clock_timespec(clock_mono_ns() + (int64_t)wait_ms * 1000000);
@@ -288,7 +288,7 @@ void sealer_stop(struct sealer *sealer, unsigned deadline_ms, struct sealer_stat
         pthread_join(thread, NULL);
         sealer_free(sealer);
     } else {
-        /* Stuck in a system call on a dead disk: it frees itself when it comes back. */
+        /* The thread is stuck in a system call on a dead disk; it frees itself when the call returns. */
         pthread_detach(thread);
     }
 }

@@ -22,13 +22,13 @@ enum { SKIPPABLE_MAGIC = 0x184D2A5A, SKIPPABLE_HEADER = 8, SIZE_DIGITS = 8, FOOT
 struct seal {
     int plain_fd;
     struct line_source source;
-    struct bytes line; /* the line in its sealed shape */
+    struct bytes line; /* the line in sealed form */
     struct segment_output out;
     const char *name; /* of the plain file, for messages */
     struct problem *problem;
 };
 
-/* Batches by columns, everything else as it is; without its crc. */
+/* Converts batches to columns and leaves other lines unchanged; the result has no crc. */
 static gpufl_status shape_line(struct seal *seal, const char *line, size_t size, const struct line_end *end)
 {
     bytes_clear(&seal->line);
@@ -43,7 +43,7 @@ static gpufl_status shape_line(struct seal *seal, const char *line, size_t size,
         bytes_append(&seal->line, line, end->object_size);
     }
     if (seal->line.failed)
-        return problem_set(seal->problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", seal->name);
+        return problem_set(seal->problem, GPUFL_E_NO_MEMORY, "%s: out of memory while sealing", seal->name);
     return GPUFL_OK;
 }
 
@@ -63,7 +63,7 @@ static gpufl_status seal_lines(struct seal *seal, const atomic_bool *cancel)
 {
     for (;;) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return problem_set(seal->problem, GPUFL_E_NOT_RUNNING, "%s: sealing was stopped", seal->name);
+            return problem_set(seal->problem, GPUFL_E_NOT_RUNNING, "%s: sealing was cancelled", seal->name);
         const char *line;
         size_t size;
         gpufl_status status;
@@ -72,9 +72,8 @@ static gpufl_status seal_lines(struct seal *seal, const atomic_bool *cancel)
             status = seal_line(seal, line, size);
             break;
         case LINE_NO_MORE:
-            return seal->out.footer.lines
-                       ? GPUFL_OK
-                       : problem_set(seal->problem, GPUFL_E_NOT_FOUND, "%s: it is empty", seal->name);
+            return seal->out.footer.lines ? GPUFL_OK
+                                          : problem_set(seal->problem, GPUFL_E_NOT_FOUND, "%s is empty", seal->name);
         case LINE_FAILED:
             status = problem_set(seal->problem, GPUFL_E_IO, "%s: %s", seal->name, seal->source.reason);
             break;
@@ -92,9 +91,9 @@ static gpufl_status seal_begin(struct seal *seal, int dir_fd)
     struct stat file;
     seal->plain_fd = session_file_open(dir_fd, seal->name);
     if (seal->plain_fd < 0 || fstat(seal->plain_fd, &file))
-        return problem_set(seal->problem, GPUFL_E_IO, "%s: cannot open it: %s", seal->name, strerror(errno));
+        return problem_set(seal->problem, GPUFL_E_IO, "cannot open %s: %s", seal->name, strerror(errno));
     if (line_source_open(&seal->source, seal->plain_fd, LINE_CODING_PLAIN, (uint64_t)file.st_size))
-        return problem_set(seal->problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", seal->name);
+        return problem_set(seal->problem, GPUFL_E_NO_MEMORY, "%s: out of memory while sealing", seal->name);
     return GPUFL_OK;
 }
 
@@ -122,7 +121,7 @@ gpufl_status segment_seal(int dir_fd, enum channel channel, uint64_t index, cons
     if (!status)
         status = segment_output_finish(&seal.out, seal.source.plain_bytes, sealed_bytes);
     if (!status) {
-        unlinkat(dir_fd, plain, 0); /* both names for a moment: readers prefer the sealed one */
+        unlinkat(dir_fd, plain, 0); /* for a moment both names exist; readers prefer the sealed file */
         *footer = seal.out.footer;
     }
     seal_end(&seal);
@@ -132,7 +131,7 @@ gpufl_status segment_seal(int dir_fd, enum channel channel, uint64_t index, cons
 static bool footer_parse(const char *text, size_t size, struct segment_footer *footer)
 {
     struct json_document document;
-    /* The LF that ends the footer's line is not part of what its crc covers. */
+    /* The crc does not cover the LF that terminates the footer's line. */
     if (!size || text[size - 1] != '\n' || line_end_read(text, size - 1).crc != LINE_CRC_GOOD ||
         json_parse(&document, text, size, NULL))
         return false;
@@ -171,13 +170,13 @@ gpufl_status segment_footer_read(int fd, struct segment_footer *footer, struct p
         return problem_set(problem, GPUFL_E_IO, "cannot read the footer: %s", strerror(errno));
     off_t size = file.st_size;
     if (size < SKIPPABLE_HEADER + SIZE_DIGITS || pread(fd, digits, SIZE_DIGITS, size - SIZE_DIGITS) != SIZE_DIGITS)
-        return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is cut off");
+        return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is truncated");
     unsigned long payload = strtoul(digits, NULL, 16);
     char canonical[2 * sizeof payload + 1];
     snprintf(canonical, sizeof canonical, "%08lx", payload);
     if (strcmp(canonical, digits) != 0 || payload <= SIZE_DIGITS || payload > FOOTER_MAX ||
         (off_t)payload + SKIPPABLE_HEADER > size)
-        return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is cut off");
+        return problem_set(problem, GPUFL_E_DAMAGED, "the footer is missing: the file is truncated");
     size_t frame_size = SKIPPABLE_HEADER + payload;
     off_t frame_at = size - (off_t)frame_size;
     if (pread(fd, frame, frame_size, frame_at) != (ssize_t)frame_size || get_u32(frame) != SKIPPABLE_MAGIC ||

@@ -60,7 +60,7 @@ static void put_u32(char *out, uint32_t value)
         out[i] = (char)(value >> 8 * i & 255);
 }
 
-/* JSON, with a crc of its own as every line has, then its size. */
+/* The footer is JSON with a separate crc, like every line, followed by its size. */
 static gpufl_status write_footer(struct segment_output *out)
 {
     const struct segment_footer *footer = &out->footer;
@@ -77,7 +77,7 @@ static gpufl_status write_footer(struct segment_output *out)
     uint32_t payload = (uint32_t)(frame->size - SKIPPABLE_HEADER) + SIZE_DIGITS;
     bytes_append_format(frame, "%08" PRIx32, payload);
     if (frame->failed)
-        return problem_set(out->problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", out->sealed);
+        return problem_set(out->problem, GPUFL_E_NO_MEMORY, "%s: out of memory while sealing", out->sealed);
     put_u32(frame->data, SKIPPABLE_MAGIC);
     put_u32(frame->data + 4, payload);
     return write_part(out, frame->data, frame->size);
@@ -96,12 +96,12 @@ gpufl_status segment_output_open(struct segment_output *out, int dir_fd, enum ch
     out->output_size = ZSTD_CStreamOutSize();
     out->output = malloc(out->output_size);
     if (!encoder || !out->output)
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", out->sealed);
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "%s: out of memory while sealing", out->sealed);
     ZSTD_CCtx_setParameter(encoder, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(encoder, ZSTD_c_checksumFlag, 1);
     unlinkat(dir_fd, out->part, 0); /* left by a sealer that was killed */
     out->part_fd = openat(dir_fd, out->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return out->part_fd < 0 ? io_failure(out, "cannot make the sealed file") : GPUFL_OK;
+    return out->part_fd < 0 ? io_failure(out, "cannot create the sealed file") : GPUFL_OK;
 }
 
 gpufl_status segment_output_line(struct segment_output *out, const char *object, size_t size, uint64_t seq)
@@ -111,7 +111,7 @@ gpufl_status segment_output_line(struct segment_output *out, const char *object,
     bytes_append(&out->line, object, size);
     line_append_crc(&out->line, 0);
     if (out->line.failed)
-        return problem_set(out->problem, GPUFL_E_NO_MEMORY, "%s: no memory to seal it", out->sealed);
+        return problem_set(out->problem, GPUFL_E_NO_MEMORY, "%s: out of memory while sealing", out->sealed);
     if (!footer->lines)
         footer->first_seq = seq;
     footer->last_seq = seq;
@@ -124,7 +124,7 @@ gpufl_status segment_output_finish(struct segment_output *out, uint64_t plain_by
     struct stat file = {0};
     out->footer.plain_bytes = plain_bytes;
     if (!out->footer.lines)
-        return problem_set(out->problem, GPUFL_E_NOT_FOUND, "%s: it would be empty", out->sealed);
+        return problem_set(out->problem, GPUFL_E_NOT_FOUND, "%s would be empty", out->sealed);
     gpufl_status status = compress(out, "", 0, ZSTD_e_end);
     if (!status)
         status = write_footer(out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sealed segment that is being written, line by line: <name>.zst.part, which becomes <name>.zst when it is whole
- * (segment.h). One thread. */
+/* A sealed segment that is being written line by line: <name>.zst.part, renamed to <name>.zst when it is complete
+ * (segment.h). Single-threaded. */
 #ifndef GPUFL_LOGFILE_SEGMENT_OUTPUT_H
 #define GPUFL_LOGFILE_SEGMENT_OUTPUT_H
 
@@ -12,7 +12,7 @@ struct segment_output {
     void *encoder; /* ZSTD_CCtx */
     char *output;
     size_t output_size;
-    struct bytes line; /* in its sealed shape */
+    struct bytes line; /* in sealed form */
     struct segment_footer footer;
     char part[64], sealed[64];
     struct problem *problem;
@@ -20,11 +20,11 @@ struct segment_output {
 
 NODISCARD gpufl_status segment_output_open(struct segment_output *out, int dir_fd, enum channel channel, uint64_t index,
                                            struct problem *problem);
-/* One line. object: without closing brace and crc, with its seq. */
+/* Writes one line. object: without closing brace and crc, with its seq. */
 NODISCARD gpufl_status segment_output_line(struct segment_output *out, const char *object, size_t size, uint64_t seq);
-/* The file with its footer is there under its name; its size in *bytes. */
+/* Completes the file with its footer and gives it its final name; *bytes: its size. */
 NODISCARD gpufl_status segment_output_finish(struct segment_output *out, uint64_t plain_bytes, uint64_t *bytes);
-/* Frees; removes what is not finished. */
+/* Frees; removes an unfinished file. */
 void segment_output_close(struct segment_output *out);
 
 #endif

@@ -17,8 +17,8 @@
 
 struct drop {
     uint64_t rows, lines;
-    int64_t start_ns, end_ns; /* 0: not known */
-    bool is_told;             /* its loss record is in the new segment */
+    int64_t start_ns, end_ns; /* 0: unknown */
+    bool has_loss;            /* its loss record is in the new segment */
 };
 
 struct trim {
@@ -33,7 +33,7 @@ struct trim {
     struct problem *problem;
 };
 
-/* One line: its text without crc, and what it is. */
+/* One line: its text without crc, and its type. */
 struct trim_line {
     const char *object;
     size_t object_size;
@@ -61,7 +61,7 @@ static void span_add(struct drop *drop, int64_t start_ns, int64_t end_ns)
         drop->end_ns = end_ns;
 }
 
-/* The type whose rows the line loses, RECORD_UNKNOWN: it stays. drop (may be NULL): gets what it held. */
+/* The type of the rows that this line loses; RECORD_UNKNOWN: the line stays. drop (may be NULL): gets the counts. */
 static enum record_type dropped_type(const struct log_line *line, struct drop drops[RECORD_TYPE_COUNT])
 {
     struct trimmed_rows before;
@@ -106,7 +106,7 @@ static gpufl_status write_loss(struct trim *trim, enum record_type type, uint64_
     if (drop->start_ns)
         bytes_append_format(&trim->loss, ",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64, drop->start_ns, drop->end_ns);
     bytes_append_format(&trim->loss, ",\"seq\":%" PRIu64, seq);
-    drop->is_told = true;
+    drop->has_loss = true;
     if (trim->loss.failed)
         return problem_set(trim->problem, GPUFL_E_NO_MEMORY, "no memory to trim a segment");
     return segment_output_line(&trim->out, trim->loss.data, trim->loss.size, seq);
@@ -117,10 +117,10 @@ static gpufl_status write_line(struct trim *trim, const struct trim_line *line)
     enum record_type type = dropped_type(&line->line, NULL);
     if (type == RECORD_UNKNOWN)
         return segment_output_line(&trim->out, line->object, line->object_size, line->seq);
-    return trim->drops[type].is_told ? GPUFL_OK : write_loss(trim, type, line->seq);
+    return trim->drops[type].has_loss ? GPUFL_OK : write_loss(trim, type, line->seq);
 }
 
-/* The sealed file, or the plain one where it could not be sealed. */
+/* Opens the sealed file, or the plain one if it could not be sealed. */
 static int segment_open(const struct trim *trim, uint64_t index, enum line_coding *coding, uint64_t *bytes)
 {
     char name[64];
@@ -147,7 +147,7 @@ static gpufl_status take_line(struct trim *trim, const char *text, size_t size, 
     struct line_end end = line_end_read(text, size);
     struct trim_line line = {.object = text, .object_size = end.object_size, .seq = (uint64_t)end.seq};
     gpufl_status status = GPUFL_OK;
-    /* A damaged line stays a gap: what it held nobody can count. */
+    /* A damaged line becomes a gap: its rows cannot be counted. */
     if (end.crc == LINE_CRC_GOOD && end.seq >= 0) {
         gpufl_status decoded = log_line_decode(&line.line, &trim->view, &document, text, size, reason);
         if (decoded == GPUFL_OK)
@@ -166,7 +166,7 @@ static gpufl_status visit(struct trim *trim, uint64_t index, trim_fn fn)
     uint64_t bytes;
     int fd = segment_open(trim, index, &coding, &bytes);
     if (fd < 0)
-        return problem_set(trim->problem, GPUFL_E_IO, "%s segment %" PRIu64 ": cannot open it: %s",
+        return problem_set(trim->problem, GPUFL_E_IO, "cannot open %s segment %" PRIu64 ": %s",
                            channel_names[trim->channel], index, strerror(errno));
     gpufl_status status = line_source_open(&source, fd, coding, bytes);
     if (!status) {

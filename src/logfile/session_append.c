@@ -15,7 +15,7 @@ static void append_free(struct session_append *append)
     append->lock_fd = -1;
 }
 
-/* The list is made with the lock held: a sealer or another one who appends would change it. */
+/* Lists the files with the lock held: a sealer or another appender would change the list. */
 static gpufl_status files_lock(struct session_append *append, const char *dir, struct problem *problem)
 {
     gpufl_status status = session_files_list(&append->files, dir, problem);
@@ -66,7 +66,7 @@ static gpufl_status file_begin(struct session_append *append, struct problem *pr
 gpufl_status session_append_line(struct session_append *append, const struct bytes *object, struct problem *problem)
 {
     if (object->failed || object->size > LINE_SIZE_MAX - LINE_TRAILER_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "a line is larger than a log can hold");
+        return problem_set(problem, GPUFL_E_LIMIT, "a line exceeds the size limit of a log");
     gpufl_status status = append->has_file ? GPUFL_OK : file_begin(append, problem);
     if (status)
         return status;

@@ -37,7 +37,7 @@ void session_name_rotated(char *out, size_t size, enum channel channel, uint64_t
 
 int session_file_open(int dir_fd, const char *name)
 {
-    /* Each part of ".tmp/x.log" by itself: O_NOFOLLOW looks at the last one only. */
+    /* Open ".tmp" separately: O_NOFOLLOW checks only the last component of ".tmp/x.log". */
     int parent_fd = dir_fd;
     if (!strncmp(name, ".tmp/", 5)) {
         parent_fd = openat(dir_fd, ".tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,7 +45,7 @@ int session_file_open(int dir_fd, const char *name)
             return -1;
         name += 5;
     }
-    /* O_NONBLOCK: a FIFO in place of a file must not hang the reader. */
+    /* O_NONBLOCK: opening a FIFO must not block the reader. */
     int fd = openat(parent_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int error = errno;
     if (parent_fd != dir_fd)
@@ -64,9 +64,9 @@ const char *session_file_error(int error)
 {
     switch (error) {
     case ELOOP:
-        return "it is a symbolic link, which is never followed";
+        return "symbolic links are not followed";
     case EINVAL:
-        return "it is not a regular file";
+        return "not a regular file";
     default:
         return strerror(error);
     }
@@ -76,7 +76,7 @@ bool session_lock_take(int lock_fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 #ifdef F_OFD_SETLK
-    /* Unlike F_SETLK's, this lock survives the program opening and closing the same file. */
+    /* Unlike an F_SETLK lock, this lock is not released when the program opens and closes the same file. */
     if (!fcntl(lock_fd, F_OFD_SETLK, &lock))
         return true;
     if (errno != EINVAL)
@@ -121,7 +121,7 @@ bool session_lock_is_held(int dir_fd)
     return session_lock_look(dir_fd) == SESSION_LOCK_HELD;
 }
 
-/* Reads a number without sign or leading garbage; returns the end, or NULL. */
+/* Reads a number without sign or leading characters; returns the end, or NULL. */
 static const char *read_index(const char *at, uint64_t *index)
 {
     const char *begin = at;
@@ -181,7 +181,7 @@ bool session_file_is_log(const char *name)
     return parse_ours(name, false, &file);
 }
 
-/* <app>.<channel>.log or <app>.<channel>.log.<N>; the app may hold dots. */
+/* <app>.<channel>.log or <app>.<channel>.log.<N>; app may contain dots. */
 static bool parse_flat(const char *name, struct session_file *file)
 {
     for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
@@ -228,7 +228,7 @@ static gpufl_status add_file(struct session_files *files, const struct session_f
     if (files->count == files->capacity) {
         size_t capacity = files->capacity ? files->capacity * 2 : 16;
         if (capacity > FILES_MAX)
-            return problem_set(problem, GPUFL_E_LIMIT, "the session directory holds more than %zu files", FILES_MAX);
+            return problem_set(problem, GPUFL_E_LIMIT, "the session directory contains more than %zu files", FILES_MAX);
         struct session_file *items = realloc(files->items, capacity * sizeof *items);
         if (!items)
             return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to list the session directory");
@@ -271,7 +271,7 @@ static bool is_note(const struct session_file *file)
     return file->kind == SESSION_FILE_SIDECAR || file->kind == SESSION_FILE_LOSS_MARKER;
 }
 
-/* Numbered files before the one being written; the flat layout counts backwards. */
+/* Numbered files come before the one being written; the flat layout numbers backwards. */
 static int compare_files(const void *left, const void *right)
 {
     const struct session_file *a = left, *b = right;

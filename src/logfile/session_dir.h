@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names in a session directory: what each file is, and in which order a
- * channel's files were written. Knows our layout, GPUFlight's and its older flat
- * one (reader.h). Nothing here follows a symbolic link below the directory. */
+/* The file names in a session directory: the kind of each file, and the order in which a channel's files were written.
+ * Supports our layout, GPUFlight's and its older flat layout (reader.h). Symbolic links below the directory are never
+ * followed. */
 #ifndef GPUFL_LOGFILE_SESSION_DIR_H
 #define GPUFL_LOGFILE_SESSION_DIR_H
 
@@ -32,7 +32,7 @@ struct session_file {
     char name[SESSION_NAME_MAX]; /* relative to the session directory */
     enum session_file_kind kind;
     enum channel channel;
-    uint64_t index;  /* 0: has none */
+    uint64_t index;  /* 0: none */
     size_t app_size; /* flat layout: the app's part of the name */
 };
 
@@ -43,44 +43,44 @@ struct session_files {
     size_t log_count; /* items before the sidecars */
 };
 
-/* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or nothing of a session in it. */
+/* Lists the directory. GPUFL_E_NOT_FOUND: there is no such directory, or it contains no session. */
 NODISCARD gpufl_status session_files_list(struct session_files *files, const char *path, struct problem *problem);
 void session_files_free(struct session_files *files);
-/* session_list.c: the same for a directory that is a session, or the newest session in it. */
+/* session_list.c: the same for a directory that is a session, or for the newest session in it. */
 NODISCARD gpufl_status session_files_find(struct session_files *files, const char *path, struct problem *problem);
 
-/* session_id.c: a new UUID (version 7: sorts by time) as 36 characters and NUL. */
+/* session_id.c: a new UUID (version 7: sorts by time), 36 characters and NUL. */
 void session_id_make(char out[SESSION_ID_SIZE + 1]);
 bool session_id_is_valid(const char *text);
 /* session_list.c: when the session in this directory of sessions began; false: it is not a directory. */
 bool session_start_read(int base_fd, const char *id, struct timespec *started);
-/* Whether the name is that of a log file which gpufl or GPUFlight writes into a session directory. */
+/* Whether gpufl or GPUFlight uses this name for a log file in a session directory. */
 bool session_file_is_log(const char *name);
 /* <channel>.log, <channel>.NNNNNN.log, and with a suffix */
 void session_name_live(char *out, size_t size, enum channel channel);
 void session_name_rotated(char *out, size_t size, enum channel channel, uint64_t index, const char *suffix);
 
-/* seal_session.c: the live file gets the number after its channel's last one; *live is changed but for its name. */
+/* seal_session.c: renames the live file to the next number of its channel and updates *live, except its name. */
 NODISCARD gpufl_status session_live_retire(const struct session_files *files, struct session_file *live,
                                            struct problem *problem);
 
 /* Opens a regular file for reading, never through a symbolic link; -1 with errno (ELOOP: symbolic link, EINVAL: not a regular file). */
 int session_file_open(int dir_fd, const char *name);
-/* The errno of session_file_open in words. */
+/* Describes an errno of session_file_open. */
 const char *session_file_error(int error);
 
-/* Takes the writer's lock (fd on the lock file); false with errno when somebody else has it. */
+/* Takes the writer's lock (fd: of the lock file); false with errno: another process holds it. */
 bool session_lock_take(int lock_fd);
-/* The writer's lock, taken on a lock file that is made when missing, so that two do not append at once; close it to give
- * it back. -1 with errno; EAGAIN: somebody has it. */
+/* Opens the lock file, creating it if missing, and takes the writer's lock, so that only one process appends; close the
+ * descriptor to release it. -1 with errno; EAGAIN: another process holds it. */
 int session_lock_open(int dir_fd);
 enum session_lock_state {
     SESSION_LOCK_FREE, /* or there is no lock file */
     SESSION_LOCK_HELD,
-    SESSION_LOCK_UNKNOWN /* this file system does not tell: the writer may live */
+    SESSION_LOCK_UNKNOWN /* this file system does not support locks: the writer may be running */
 };
 enum session_lock_state session_lock_look(int dir_fd);
-/* Is the lock of this session directory known to be held by a living writer? */
+/* Whether the lock of this session directory is known to be held by a running writer. */
 bool session_lock_is_held(int dir_fd);
 
 #endif

@@ -13,10 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* job_start is the first line of a channel, shutdown the last; GPUFlight writes a few lines around them. */
+/* job_start is the first line of a channel and shutdown the last, except that GPUFlight writes a few lines around
+ * them. */
 enum { FIRST_LINES = 16, TAIL_BYTES = 1 << 17 };
 
-/* The record as an object when the line is a whole one of that type. */
+/* Returns the record as an object if the line is complete and of that type. */
 static bool take_line(struct json_document *document, enum record_type type, const char *text, size_t size)
 {
     if (line_type_guess(text, size) != type || line_end_read(text, size).crc == LINE_CRC_BAD)
@@ -38,7 +39,7 @@ static void read_start(struct session_ends *ends, int fd, const struct session_f
     line_source_close(&source);
 }
 
-/* Of a plain file only its tail is read; compressed ones are read through. */
+/* Reads only the end of a plain file; compressed files are read completely. */
 static void read_shutdown(struct session_ends *ends, int fd, const struct session_file *file, off_t file_size)
 {
     struct line_source source;
@@ -73,7 +74,7 @@ static uint64_t bytes_in(int dir_fd)
     return total;
 }
 
-/* job_start and shutdown are in every channel: of the channels' first and last files, the smallest is read. */
+/* Every channel has job_start and shutdown, so the smallest of the channels' first and last files is read. */
 static void read_ends(struct session_ends *ends, const struct session_files *files, const bool *is_shadowed)
 {
     const struct session_file *last = NULL;
@@ -85,7 +86,7 @@ static void read_ends(struct session_ends *ends, const struct session_files *fil
         while (next < files->log_count && is_shadowed[next])
             next++;
         bool is_last = next == files->log_count || files->items[next].channel != file->channel;
-        /* What is made from an ended session comes behind its shutdown, in the sass channel. */
+        /* In the sass channel, records added to an ended session follow its shutdown. */
         is_last = is_last && file->channel != CHANNEL_SASS;
         if (is_shadowed[i] || !(is_last || (is_first && !ends->start.root)))
             continue;

@@ -12,7 +12,7 @@ void session_id_make(char out[37])
     unsigned char id[16];
     uint64_t now_ms = (uint64_t)clock_wall_ns() / 1000000;
     if (getrandom(id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id) {
-        /* Early in boot there may be no entropy; time and pid still tell two sessions apart. */
+        /* Early in boot there may be no entropy; time and pid still make the id unique. */
         uint64_t seed[2] = {clock_ticks(), (uint64_t)getpid() << 32 ^ (uint64_t)clock_mono_ns()};
         memcpy(id, seed, sizeof id);
     }

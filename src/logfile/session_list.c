@@ -18,8 +18,8 @@ struct found {
     struct timespec started;
 };
 
-/* The first 48 bits of an id of version 7 are the milliseconds of the wall clock at the start. They survive copying, which
- * the times of files do not. */
+/* The first 48 bits of a version 7 id are the wall clock's milliseconds at the start. Copying preserves them, unlike
+ * file times. */
 static bool id_read_start(const char *id, struct timespec *started)
 {
     uint64_t ms = 0;
@@ -32,8 +32,8 @@ static bool id_read_start(const char *id, struct timespec *started)
     return true;
 }
 
-/* By the id; else the lock file is made when the session starts and not written to later; a session without one goes by
- * its directory. */
+/* From the id if possible. Otherwise from the lock file, which is created at the start and not written later, or else
+ * from the directory. */
 bool session_start_read(int base_fd, const char *id, struct timespec *started)
 {
     char lock[SESSION_ID_SIZE + sizeof "/" SESSION_LOCK_NAME];

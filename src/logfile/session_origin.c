@@ -15,7 +15,7 @@ static bool take_origin(void *user, const struct log_line *line)
         snprintf(origin->id, sizeof origin->id, "%s", json_get_text(line->object, "session_id", ""));
         snprintf(origin->host, sizeof origin->host, "%s", json_get_text(line->object, "hostname", ""));
     }
-    return false; /* job_start comes first, or there is none */
+    return false; /* job_start comes first, if it exists */
 }
 
 gpufl_status session_origin_read(struct session_origin *origin, const char *dir, struct problem *problem)
@@ -34,7 +34,6 @@ gpufl_status session_origin_read(struct session_origin *origin, const char *dir,
     if (!origin->id[0] && session_id_is_valid(name))
         snprintf(origin->id, sizeof origin->id, "%s", name);
     if (!origin->id[0])
-        return problem_set(problem, GPUFL_E_DAMAGED,
-                           "%.300s: it does not say which session it is (no job_start record)", dir);
+        return problem_set(problem, GPUFL_E_DAMAGED, "%.300s: cannot identify the session: no job_start record", dir);
     return GPUFL_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which session a directory holds, and the host that recorded it. Both come from the log and are not trusted. Single
- * call on the caller's memory; any thread. */
+/* The id of the session in a directory, and the host that recorded it. Both come from the log and are not trusted. Any
+ * thread. */
 #ifndef GPUFL_LOGFILE_SESSION_ORIGIN_H
 #define GPUFL_LOGFILE_SESSION_ORIGIN_H
 
 #include "base/status.h"
 
 struct session_origin {
-    char id[129];   /* the recording's own id; where the recording has none, the directory's name if that is an id */
+    char id[129];   /* the recorded id; if missing, the directory's name if that is an id */
     char host[256]; /* "": not recorded */
 };
 

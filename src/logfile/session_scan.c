@@ -43,7 +43,7 @@ static int64_t timespec_ns(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* A session whose directory is not called by its id, as a copy may be. It must begin like one: a file called
+/* A session whose directory is not named by its id, such as a copy. It must also start like a session: a file named
  * system.log is not enough. */
 static gpufl_status add_named_directory(struct session_scan *scan, const char *dir, const char *name,
                                         struct problem *problem)
@@ -59,7 +59,7 @@ static gpufl_status add_named_directory(struct session_scan *scan, const char *d
 static gpufl_status scan_directory(struct session_scan *scan, const char *dir, const char *name, int fd, unsigned depth,
                                    struct problem *problem);
 
-/* One level down. What cannot be opened is passed over. */
+/* One level down. Directories that cannot be opened are skipped. */
 static gpufl_status scan_child(struct session_scan *scan, const char *dir, int dir_fd, const char *name,
                                struct problem *problem)
 {
@@ -139,7 +139,7 @@ gpufl_status session_scan_find_here(struct session_scan *scan, struct problem *p
     const char *dir = getenv("GPUFL_LOG_DIR");
     char here[PATH_MAX], there[PATH_MAX];
     size_t size = realpath(".", here) ? strlen(here) : 0;
-    /* What is directly below the working directory was found already. */
+    /* Sessions directly below the working directory were found already. */
     bool is_elsewhere =
         dir && *dir && realpath(dir, there) &&
         (!size || strncmp(there, here, size) != 0 || (there[size] && strchr(there + size + 1, '/') != NULL));

@@ -19,7 +19,7 @@ static bool is_directory(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* "latest" and "latest~N"; false: another word. */
+/* Parses "latest" and "latest~N"; false: a different word. */
 static bool read_latest(const char *word, size_t *back)
 {
     static const char latest[] = "latest";
@@ -70,14 +70,15 @@ static gpufl_status refuse_several(const struct session_scan *scan, const char *
     size_t listed = 0;
     for (size_t i = 0; i < scan->count && listed < CANDIDATES_MAX; i++) {
         const struct session_place *place = &scan->items[i];
-        if (match_of(place, word) == best) /* where the names are the same, the paths differ */
+        if (match_of(place, word) == best) /* if the names are equal, the paths differ */
             bytes_append_format(&list, "%s%s", listed++ ? ", " : "",
                                 best == MATCH_WHOLE || !*place->name ? place->path : place->name);
     }
     if (count > listed)
         bytes_append_format(&list, " and %zu more", count - listed);
-    gpufl_status status = problem_set(problem, GPUFL_E_INVALID, "cannot open session '%s': it can be %s. " SEE_LIST,
-                                      word, bytes_text(&list));
+    gpufl_status status =
+        problem_set(problem, GPUFL_E_INVALID, "cannot open session '%s': ambiguous, it can be %s. " SEE_LIST, word,
+                    bytes_text(&list));
     bytes_free(&list);
     return status;
 }
@@ -138,7 +139,7 @@ gpufl_status session_select_in(const char *dir, const char *word, struct session
     return status;
 }
 
-/* A session that stands in nobody's list: files of the older flat layout, or one that has no record yet. */
+/* A session that is in no list: files of the older flat layout, or a session without records. */
 static bool choose_as_it_is(const char *dir, struct session_choice *choice)
 {
     struct session_files files;
@@ -163,7 +164,7 @@ gpufl_status session_select(const char *word, struct session_choice *choice, str
         if (slash[1] && size > 0 && (size_t)size < sizeof dir && is_directory(dir))
             return session_select_in(dir, slash + 1, choice, problem);
         struct stat status;
-        const char *why = stat(word, &status) == 0 ? "it is not a directory"
+        const char *why = stat(word, &status) == 0 ? "not a directory"
                           : errno == ENOENT        ? "no such directory"
                                                    : strerror(errno);
         return problem_set(problem, GPUFL_E_NOT_FOUND, "cannot open session '%s': %s. " SEE_LIST, word, why);

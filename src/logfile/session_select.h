@@ -18,19 +18,19 @@ struct session_choice {
     size_t count;               /* of the sessions of which it is the newest; 1: the word means it alone */
 };
 
-/* word NULL: nothing was given. GPUFL_E_NOT_FOUND: there is none; GPUFL_E_INVALID: the word means several; the problem
- * is a whole sentence for the user. */
+/* word NULL: no argument. GPUFL_E_NOT_FOUND: no such session; GPUFL_E_INVALID: the word is ambiguous. The problem is a
+ * complete sentence for the user. */
 NODISCARD gpufl_status session_select(const char *word, struct session_choice *choice, struct problem *problem);
-/* The same in one directory: NULL is its newest. */
+/* The same in one directory; word NULL: its newest session. */
 NODISCARD gpufl_status session_select_in(const char *dir, const char *word, struct session_choice *choice,
                                          struct problem *problem);
-/* The same among sessions that were found already. where: the directory that messages name; NULL: here. */
+/* The same among sessions that were already found. where: the directory for messages; NULL: here. */
 NODISCARD gpufl_status session_scan_choose(struct session_scan *scan, const char *where, const char *word,
                                            struct session_choice *choice, struct problem *problem);
-/* The last session of the same program that began before this one, in the same directory. */
+/* The previous session of the same program in the same directory. */
 NODISCARD gpufl_status session_select_previous(const struct session_place *place, struct session_choice *choice,
                                                struct problem *problem);
-/* The shortest word that means this session here: its name, else DIR/name, else its path. */
+/* The shortest word that selects this session from here: its name, else DIR/name, else its path. */
 void session_word(const struct session_place *place, char out[SESSION_PATH_SIZE]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the listed files of a session are read: which coding each has, and which of two files that hold the same lines
- * counts. Pure functions on a listing, any thread. */
+/* How the listed files of a session are read: the coding of each file, and which of two files with the same lines is
+ * used. Pure functions on a listing, any thread. */
 #ifndef GPUFL_LOGFILE_SESSION_SOURCE_H
 #define GPUFL_LOGFILE_SESSION_SOURCE_H
 
@@ -8,9 +8,9 @@
 #include "logfile/session_dir.h"
 
 enum line_coding session_file_coding(const struct session_file *file);
-/* Two files with the same channel and number hold the same lines: work on one of them was interrupted. The finished one
- * counts, which for a sealed file its footer proves; the other's is_shadowed[index in items] becomes true. is_shadowed:
- * files->log_count of them, false. */
+/* Two files with the same channel and number have the same lines: work on one of them was interrupted. The finished one
+ * is used (a sealed file's footer proves that it is finished), and is_shadowed[index in items] of the other becomes
+ * true. is_shadowed: files->log_count elements, all false. */
 void session_files_mark_shadowed(const struct session_files *files, bool *is_shadowed);
 
 #endif

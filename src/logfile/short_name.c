@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Numbers are looked up in the newest sessions only: the largest is among them, and a start must not take long where
- * there are a hundred thousand. */
+/* Only the newest sessions are searched for the largest number: a program's start must not become slow with a hundred
+ * thousand sessions. */
 enum { NEWEST_MAX = 64, LOCK_WAIT_MS = 250, DIGITS_MAX = 15 };
 
 static bool is_plain(char c)
@@ -35,7 +35,7 @@ void short_name_make(char out[SHORT_NAME_SIZE], const char *app, uint64_t number
         size -= 3;
     if (size >= sizeof base)
         size = sizeof base - 1;
-    for (size_t i = 0; i < size; i++) /* a leading dash would be an option */
+    for (size_t i = 0; i < size; i++) /* a leading dash would look like an option */
         base[i] = is_plain(app[i]) && (i || app[i] != '-') ? app[i] : '_';
     base[size] = '\0';
     snprintf(out, SHORT_NAME_SIZE, "%s-%" PRIu64, size ? base : "session", number % UINT64_C(1000000000000000));
@@ -134,7 +134,7 @@ bool short_name_next(int base_fd, const char *app, const char *session_id, char 
         largest = number > largest ? number : largest;
         unnamed += !has_name;
     }
-    /* Sessions without a name are counted on from the ones before them (session_scan.h). */
+    /* A session without a name gets the number after the previous session's (session_scan.h). */
     largest += unnamed;
     short_name_make(out, app, (sessions > largest ? sessions : largest) + 1);
     return true;

@@ -9,7 +9,7 @@
 
 enum { ISSUES_KEPT = 1000 };
 
-/* What an id can refer to: the dictionaries, and two kinds of rows. */
+/* What ids can refer to: the dictionaries, and two kinds of rows. */
 enum { SPACE_LAUNCH = DICTIONARY_COUNT, SPACE_SCOPE, SPACE_COUNT };
 
 static const struct reference {
@@ -42,12 +42,12 @@ static const struct reference {
 struct verifier {
     struct verify_report *report;
     struct id_set spaces[SPACE_COUNT];
-    bool has_hole;
+    bool has_gap;
     struct row_counts counts;
-    int64_t shutdown_lost; /* sum of its "lost" */
-    int64_t cupti_told;    /* loss records with CUPTI's own reason */
-    bool has_unknown_drop; /* cupti_dropped is null */
-    bool has_lost_scopes;  /* rows may name scopes that are not there */
+    int64_t shutdown_lost;  /* sum of its "lost" */
+    int64_t cupti_reported; /* records counted by loss records with CUPTI's reason */
+    bool has_unknown_drop;  /* cupti_dropped is null */
+    bool has_lost_scopes;   /* rows may refer to scopes that were lost */
 };
 
 static void take_issue(void *user, const struct log_issue *issue)
@@ -55,7 +55,7 @@ static void take_issue(void *user, const struct log_issue *issue)
     struct verifier *verifier = user;
     struct verify_report *report = verifier->report;
     if (issue->kind != LOG_ISSUE_DUPLICATE_LINE)
-        verifier->has_hole = true;
+        verifier->has_gap = true;
     if (report->issue_count < ISSUES_KEPT)
         report->issues[report->issue_count] = *issue;
     report->issue_count++;
@@ -128,7 +128,7 @@ static void take_loss(struct verifier *verifier, const struct log_line *line)
     if (is_known) {
         verifier->report->lost_records += (uint64_t)count->integer;
         if (!strcmp(json_get_text(line->object, "reason", ""), "cupti_dropped"))
-            verifier->cupti_told += count->integer;
+            verifier->cupti_reported += count->integer;
         snprintf(amount, sizeof amount, "%" PRId64, count->integer);
     } else {
         verifier->report->has_unknown_loss = true;
@@ -151,7 +151,7 @@ static void take_shutdown(struct verifier *verifier, const struct log_line *line
             if (entry->kind == JSON_INT && entry->integer > 0 && entry->integer < INT64_MAX / 1024)
                 verifier->shutdown_lost += entry->integer;
     const struct json_value *dropped = json_member(line->object, "cupti_dropped");
-    if (dropped && dropped->kind == JSON_INT && dropped->integer > verifier->cupti_told)
+    if (dropped && dropped->kind == JSON_INT && dropped->integer > verifier->cupti_reported)
         add_issue(verifier, LOG_ISSUE_LOSS, line->file, line->line, (uint64_t)dropped->integer,
                   "CUPTI dropped %" PRId64 " records before they reached gpufl", dropped->integer);
     verifier->has_unknown_drop |= dropped && dropped->kind == JSON_NULL;
@@ -179,10 +179,10 @@ static void check_space(struct verifier *verifier, int space, const char *name)
         add_issue(verifier, LOG_ISSUE_BAD_REFERENCE, "", 0, 0, "%s: too many scattered ids to check references", name);
         return;
     }
-    /* Scopes and kernels are in different files: when the program was killed, one may be ahead of the other. */
+    /* Scopes and kernels are in different files: when the program is killed, either may be ahead of the other. */
     bool is_ahead = space == SPACE_SCOPE && (!summary->has_shutdown || summary->is_synthetic_shutdown);
     if (space == SPACE_SCOPE && verifier->has_lost_scopes)
-        return; /* a loss record says so */
+        return; /* a loss record reports it */
     enum log_issue_kind kind = is_ahead ? LOG_ISSUE_UNFINISHED : LOG_ISSUE_BAD_REFERENCE;
     for (size_t i = 0; i < ID_SET_USES_MAX; i++) {
         const struct id_use *use = id_set_undefined(set, i);
@@ -200,16 +200,16 @@ static void check_counts(struct verifier *verifier)
 {
     const struct log_summary *summary = &verifier->report->summary;
     row_counts_check(&verifier->counts, summary, take_issue, verifier);
-    uint64_t told = verifier->report->lost_records;
-    if ((uint64_t)verifier->shutdown_lost > told) {
-        uint64_t more = (uint64_t)verifier->shutdown_lost - told;
+    uint64_t reported = verifier->report->lost_records;
+    if ((uint64_t)verifier->shutdown_lost > reported) {
+        uint64_t more = (uint64_t)verifier->shutdown_lost - reported;
         verifier->report->lost_records += more;
         add_issue(verifier, LOG_ISSUE_LOSS, "", 0, more,
-                  "the shutdown record counts %" PRIu64 " lost records more than there are loss records for", more);
+                  "the shutdown record counts %" PRIu64 " more lost records than the loss records", more);
     }
     if (verifier->has_unknown_drop && summary->rows[RECORD_KERNEL_EVENT_BATCH]) {
         verifier->report->has_unknown_loss = true;
-        add_issue(verifier, LOG_ISSUE_LOSS, "", 0, 0, "whether CUPTI dropped records is not known");
+        add_issue(verifier, LOG_ISSUE_LOSS, "", 0, 0, "it is unknown whether CUPTI dropped records");
     }
 }
 
@@ -231,7 +231,7 @@ gpufl_status verify_session(const char *path, struct verify_report *report, stru
             check_space(verifier, space,
                         space < DICTIONARY_COUNT ? dictionary_catalogue[space].name : row_spaces[space - SPACE_LAUNCH]);
         check_counts(verifier);
-        report->is_complete = !verifier->has_hole;
+        report->is_complete = !verifier->has_gap;
     }
     for (int space = 0; verifier && space < SPACE_COUNT; space++)
         id_set_free(&verifier->spaces[space]);

@@ -26,7 +26,7 @@ static gpufl_status read_note(int dir_fd, const char *name, struct json_document
     if (size >= 0)
         status = json_parse(document, text, (size_t)size, &error);
     if (status)
-        problem_set(problem, status, "%s: %s", name, error.text[0] ? error.text : "it cannot be read");
+        problem_set(problem, status, "%s: %s", name, error.text[0] ? error.text : "cannot be read");
     free(text);
     close(fd);
     return status;
@@ -80,20 +80,20 @@ bool window_matches_sidecar(const struct session_files *files, const struct sess
         return status == GPUFL_E_NOT_FOUND;
     struct stat file;
     uint32_t crc = 0;
-    int64_t said_bytes = json_get_int(sidecar.root, "payload_bytes", -1);
-    int64_t said_crc = json_get_int(sidecar.root, "payload_crc32", -1);
+    int64_t declared_bytes = json_get_int(sidecar.root, "payload_bytes", -1);
+    int64_t declared_crc = json_get_int(sidecar.root, "payload_crc32", -1);
     json_free(&sidecar);
     if (fstat(fd, &file) || !payload_crc32(fd, &crc)) {
-        problem_set(problem, GPUFL_E_IO, "it cannot be read: %s", strerror(errno));
+        problem_set(problem, GPUFL_E_IO, "cannot be read: %s", strerror(errno));
         return false;
     }
-    if (said_bytes >= 0 && said_bytes != (int64_t)file.st_size) {
-        problem_set(problem, GPUFL_E_DAMAGED, "its sidecar says %" PRId64 " bytes, it has %" PRId64, said_bytes,
-                    (int64_t)file.st_size);
+    if (declared_bytes >= 0 && declared_bytes != (int64_t)file.st_size) {
+        problem_set(problem, GPUFL_E_DAMAGED, "the size is %" PRId64 " bytes, but the sidecar declares %" PRId64,
+                    (int64_t)file.st_size, declared_bytes);
         return false;
     }
-    if (said_crc >= 0 && said_crc != (int64_t)crc) {
-        problem_set(problem, GPUFL_E_DAMAGED, "its CRC differs from its sidecar's");
+    if (declared_crc >= 0 && declared_crc != (int64_t)crc) {
+        problem_set(problem, GPUFL_E_DAMAGED, "the CRC does not match the sidecar");
         return false;
     }
     return true;
@@ -123,8 +123,8 @@ static void report_gap(enum channel channel, uint64_t first, uint64_t last, log_
     report(on_issue, user, LOG_ISSUE_MISSING_LINES, name, text);
 }
 
-/* Windows are numbered from 1; what is neither there nor marked as lost is a hole of unknown size.
- * Files and notes are each in order of their index, so one walk over both finds the holes. */
+/* Windows are numbered from 1; a number with neither a window nor a loss marker is a gap of unknown size. Files and
+ * notes are both sorted by index, so one pass over both finds the gaps. */
 static void report_gaps(const struct session_files *files, enum channel channel, log_issue_fn on_issue, void *user)
 {
     size_t log = 0, note = files->log_count;
@@ -151,7 +151,7 @@ static void report_gaps(const struct session_files *files, enum channel channel,
         report_gap(channel, last + 1, announced, on_issue, user);
 }
 
-void windows_report_holes(const struct session_files *files, log_issue_fn on_issue, void *user)
+void windows_report_missing(const struct session_files *files, log_issue_fn on_issue, void *user)
 {
     for (size_t i = files->log_count; i < files->count; i++) {
         const struct session_file *file = &files->items[i];

@@ -30,7 +30,7 @@ static void writer_free(struct log_writer *writer)
     free(writer);
 }
 
-/* With the mutex: the line's number is used up whether or not it is written, so that a gap shows in the file itself. */
+/* With the mutex: a line's number is used even if the line is not written, so that the file itself shows the gap. */
 static gpufl_status put_in_queue(struct log_writer *writer, struct queued_line *line, enum channel channel,
                                  enum record_type type, uint64_t rows, bool is_valid)
 {
@@ -38,7 +38,7 @@ static gpufl_status put_in_queue(struct log_writer *writer, struct queued_line *
     writer->open_channels |= 1u << channel;
     bool has_room = line && line_room_charge(&writer->room, line);
     if (!has_room) {
-        /* No memory, or no reader would take it: not the disk's fault. */
+        /* No memory, or the line is too long for readers: not a disk problem. */
         writer_count_loss(writer, line ? LOG_LOSS_QUEUE : LOG_LOSS_DISK, type, rows);
         writer->is_overflowing |= is_valid && writer->is_background;
         return GPUFL_E_IO;
@@ -53,9 +53,10 @@ static gpufl_status put_in_queue(struct log_writer *writer, struct queued_line *
 static void notice_send(struct log_writer *writer, const struct notice *notice)
 {
     pthread_mutex_lock(&writer->mutex);
-    bool is_heard = notice->is_set && !writer->is_orphaned; /* the session is over: nobody may be called any more */
+    /* after the end of the session the user's callback must not be called */
+    bool is_wanted = notice->is_set && !writer->is_orphaned;
     pthread_mutex_unlock(&writer->mutex);
-    if (is_heard)
+    if (is_wanted)
         log_message(notice->level, "%s", notice->text);
 }
 
@@ -102,7 +103,7 @@ gpufl_status log_writer_line_all(struct log_writer *writer, unsigned always, enu
     unsigned channels = writer->open_channels | always;
     pthread_mutex_unlock(&writer->mutex);
     gpufl_status status = GPUFL_OK;
-    uint64_t rows = 1; /* it is one record, however many channels have it */
+    uint64_t rows = 1; /* one record, regardless of the number of channels */
     for (int i = 0; i < CHANNEL_COUNT; i++) {
         if (!(channels >> i & 1u))
             continue;
@@ -114,7 +115,7 @@ gpufl_status log_writer_line_all(struct log_writer *writer, unsigned always, enu
     return status;
 }
 
-/* With the mutex: the next line; NULL when none came before the time has come to try again, or at the end. */
+/* With the mutex: returns the next line; NULL: none came before the next retry is due, or the writer is closing. */
 static struct queued_line *wait_for_line(struct log_writer *writer)
 {
     struct timespec retry = clock_timespec(clock_mono_ns() + RETRY_NS);
@@ -169,7 +170,7 @@ static uint64_t max_bytes_of(const struct log_writer_options *options)
     return options->max_bytes < MAX_BYTES_LEAST ? MAX_BYTES_LEAST : options->max_bytes;
 }
 
-/* A session with a limit consists of many segments, of which the oldest can go. */
+/* A session with a limit uses many small segments, so that the oldest can be trimmed. */
 static uint64_t rotate_bytes_of(const struct log_writer_options *options)
 {
     uint64_t bytes = options->rotate_bytes ? options->rotate_bytes : ROTATE_BYTES_DEFAULT;
@@ -246,7 +247,7 @@ uint64_t log_writer_lost(const struct log_writer_stats *stats, enum record_type 
     return rows;
 }
 
-void log_writer_told(struct log_writer *writer)
+void log_writer_loss_reported(struct log_writer *writer)
 {
     pthread_mutex_lock(&writer->mutex);
     memset(writer->stats.lost_since_ns, 0, sizeof writer->stats.lost_since_ns);
@@ -283,7 +284,7 @@ void log_writer_hurry(struct log_writer *writer)
     pthread_mutex_unlock(&writer->mutex);
 }
 
-/* Returns false when the thread is left behind: the writer is then the thread's. */
+/* Returns false if the thread is left behind: the writer then belongs to the thread. */
 static bool thread_end(struct log_writer *writer, int64_t until_ns)
 {
     struct timespec until = clock_timespec(until_ns);
@@ -295,7 +296,7 @@ static bool thread_end(struct log_writer *writer, int64_t until_ns)
             break;
     bool has_ended = writer->has_ended;
     writer->is_orphaned = !has_ended;
-    pthread_t thread = writer->thread; /* after the mutex an orphan may free the writer */
+    pthread_t thread = writer->thread; /* after unlocking, an orphaned thread may free the writer */
     pthread_mutex_unlock(&writer->mutex);
     if (has_ended)
         pthread_join(thread, NULL);
@@ -323,8 +324,8 @@ void log_writer_abandon(struct log_writer *writer)
 {
     if (!writer)
         return;
-    /* The memory is leaked on purpose: a mutex may have been held by a thread that the child does not have.
-     * Closing the child's descriptors leaves the parent's files and lock as they are. */
+    /* The memory is leaked on purpose: a thread that does not exist in the child may have held a mutex. Closing the
+     * child's descriptors does not affect the parent's files and lock. */
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (writer->outputs[i].file.fd >= 0)
             close(writer->outputs[i].file.fd);

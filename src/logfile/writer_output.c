@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define SEALER_WAIT_MS 1000
-/* On an almost full disk short lines still fit and long ones do not: failures this close together are one episode. */
+/* On an almost full disk, short lines still fit and long ones do not: failures within this time belong to one
+ * episode. */
 #define EPISODE_QUIET_NS (10 * INT64_C(1000000000))
 
 void writer_on_rotated(void *user, enum channel channel, uint64_t index, uint64_t bytes)
@@ -20,13 +21,13 @@ void writer_on_rotated(void *user, enum channel channel, uint64_t index, uint64_
         const struct sealer_options options = {
             .dir_fd = writer->session.dir_fd,
             .session_id = writer->session_id,
-            .limit_bytes = writer->max_bytes / 2, /* the rest: live files, and those that wait to be sealed */
+            .limit_bytes = writer->max_bytes / 2, /* the other half: live files, and files waiting to be sealed */
         };
         writer->sealer = sealer_start(&options);
         writer->has_sealer_failed = !writer->sealer;
     }
     if (writer->sealer)
-        sealer_add(writer->sealer, channel, index, bytes); /* a full queue leaves the file plain */
+        sealer_add(writer->sealer, channel, index, bytes); /* if the queue is full, the file stays plain */
     pthread_mutex_unlock(&writer->mutex);
 }
 
@@ -35,11 +36,11 @@ static const char *advice(int error)
     switch (error) {
     case ENOSPC:
     case EDQUOT:
-        return "recording continues when there is space";
+        return "recording continues when space is available";
     case EFBIG:
         return "the file size limit (ulimit -f) is too small; recording continues when it is raised";
     default:
-        return "it is tried again every second";
+        return "retrying every second";
     }
 }
 
@@ -61,7 +62,7 @@ static void trouble_begin(struct log_writer *writer, struct channel_output *outp
         return;
     notice->is_set = true;
     notice->level = GPUFL_LOG_ERROR;
-    snprintf(notice->text, sizeof notice->text, "cannot write %s/%s.log: %s; %s; %llu records were not written so far",
+    snprintf(notice->text, sizeof notice->text, "cannot write %s/%s.log: %s; %s; %llu records lost so far",
              writer->session.dir, channel_names[output->file.channel], strerror(error), advice(error),
              (unsigned long long)rows);
 }
@@ -89,7 +90,7 @@ void writer_count_loss(struct log_writer *writer, enum log_loss why, enum record
         stats->lost_since_ns[why] = stats->lost_until_ns[why];
 }
 
-/* The end of a line that was counted as one that will be written. */
+/* Loses a line that was already counted as a line to be written. */
 static void lose(struct log_writer *writer, struct queued_line *line, enum log_loss why)
 {
     pthread_mutex_lock(&writer->mutex);
@@ -100,7 +101,7 @@ static void lose(struct log_writer *writer, struct queued_line *line, enum log_l
     free(line);
 }
 
-/* 0, and the line is written and freed; else an errno. */
+/* Returns 0 if the line was written and freed, or an errno. */
 static int write_one(struct log_writer *writer, struct channel_output *output, struct queued_line *line,
                      struct notice *notice)
 {
@@ -121,7 +122,7 @@ static int write_one(struct log_writer *writer, struct channel_output *output, s
     return 0;
 }
 
-/* What must come before the next line of the channel; false: it cannot be written now. */
+/* Writes what must precede the next line of the channel; false: that is not possible now. */
 static bool write_kept(struct log_writer *writer, struct channel_output *output, struct notice *notice)
 {
     if (output->is_failing && clock_mono_ns() < output->retry_ns)
@@ -151,7 +152,7 @@ static uint64_t used_bytes(struct log_writer *writer)
     return used + sealed.rotated_bytes;
 }
 
-/* Files that wait to be sealed take many times what they will: the sealer gets a moment. */
+/* Files waiting to be sealed are many times larger than when sealed, so give the sealer a moment. */
 static bool is_over_limit(struct log_writer *writer, size_t bytes)
 {
     if (!writer->max_bytes)
@@ -181,15 +182,16 @@ static void low_set(struct log_writer *writer, bool is_low, struct notice *notic
     notice->level = is_low ? GPUFL_LOG_WARNING : GPUFL_LOG_INFO;
     if (is_low)
         snprintf(notice->text, sizeof notice->text,
-                 "recording is paused: %.1f MiB are free for %s, and %.1f MiB are to stay free (GPUFL_MIN_FREE_BYTES); "
-                 "it continues when there is space",
+                 "recording is paused: %.1f MiB are free for %s, but %.1f MiB must stay free (GPUFL_MIN_FREE_BYTES); "
+                 "it continues when space is available",
                  (double)writer->space.free_bytes / 1048576, writer->session.dir,
                  (double)writer->space.floor_bytes / 1048576);
     else
         snprintf(notice->text, sizeof notice->text, "recording continues in %s", writer->session.dir);
 }
 
-/* Rows and code may take what is free and what the session may have; the little that explains them always is written. */
+/* Rows and code are subject to the limits of free space and session size; the few records that explain them are always
+ * written. */
 static bool is_refused(struct log_writer *writer, const struct queued_line *line, enum log_loss *why,
                        struct notice *notice)
 {
@@ -233,7 +235,7 @@ void writer_write_last(struct log_writer *writer)
         struct channel_output *output = &writer->outputs[i];
         struct queued_line *line;
         struct notice notice = {.is_set = false};
-        /* Each line by itself, since short ones may still fit. */
+        /* Try each line, since short ones may still fit. */
         while ((line = line_queue_take(&output->kept)))
             if (write_one(writer, output, line, &notice))
                 lose(writer, line, LOG_LOSS_DISK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct log_writer, for writer.c (who writes when) and writer_output.c (how a line gets to the disk, and what
- * becomes of it when it does not). */
+/* Inside of struct log_writer, for writer.c (which thread writes when) and writer_output.c (how a line is written, and
+ * what happens if that fails). */
 #ifndef GPUFL_LOGFILE_WRITER_STATE_H
 #define GPUFL_LOGFILE_WRITER_STATE_H
 
@@ -15,12 +15,12 @@
 
 #define RETRY_NS INT64_C(1000000000)
 
-/* Of whoever writes: the thread, or the caller with write_mutex. */
+/* Used by the thread that writes: the background thread, or the caller with write_mutex. */
 struct channel_output {
     struct channel_file file;
-    struct line_queue kept; /* could not be written, and must be before anything else */
+    struct line_queue kept; /* could not be written, and must precede anything else */
     bool is_failing;
-    uint64_t refused; /* lines that never were to be written: their numbers go to those that follow */
+    uint64_t refused; /* lines that were refused: their numbers are used by the following lines */
     int64_t retry_ns;
 };
 
@@ -28,29 +28,29 @@ struct log_writer {
     struct new_session session;
     char session_id[40];
     uint64_t max_bytes;      /* of the session's files; 0: no limit */
-    struct disk_space space; /* of whoever writes */
+    struct disk_space space; /* used by the thread that writes */
     bool seal, is_background;
     struct channel_file_options file_options;
     struct channel_output outputs[CHANNEL_COUNT];
-    pthread_mutex_t write_mutex; /* without a thread: around numbering and writing a line */
+    pthread_mutex_t write_mutex; /* without a background thread: held while numbering and writing a line */
     pthread_t thread;
 
-    pthread_mutex_t mutex; /* guards what follows; never held while the disk is asked for anything */
+    pthread_mutex_t mutex; /* guards the following members; never held during disk access */
     pthread_cond_t changed;
     struct line_queue queue;
     struct line_room room;
     uint64_t seqs[CHANNEL_COUNT];
-    unsigned open_channels; /* bit mask: a line was put there */
+    unsigned open_channels; /* bit mask: channels with a line */
     bool is_writing, is_hurried, is_stopping, has_ended, is_orphaned, is_overflowing;
     struct sealer *sealer;
     bool has_sealer_failed;
     unsigned failing_channels;
-    bool is_low;             /* of space: rows are not written */
+    bool is_low;             /* the disk space is low: rows are not written */
     int64_t last_failure_ns; /* mono */
     struct log_writer_stats stats;
 };
 
-/* A message to send once no mutex is held: the log's callback is the user's code. */
+/* A message to send when no mutex is held: the log's callback is user code. */
 struct notice {
     bool is_set;
     gpufl_log_level level;
@@ -59,13 +59,13 @@ struct notice {
 
 /* With the mutex. */
 void writer_count_loss(struct log_writer *writer, enum log_loss why, enum record_type type, uint64_t rows);
-/* A channel's file was rotated; of channel_file_options. */
+/* A channel's file was rotated; for channel_file_options. */
 void writer_on_rotated(void *user, enum channel channel, uint64_t index, uint64_t bytes);
-/* Takes over the line; GPUFL_OK: it is written, or kept until it can be. */
+/* Takes ownership of the line; GPUFL_OK: it is written, or kept until it can be. */
 gpufl_status writer_write(struct log_writer *writer, struct queued_line *line, struct notice *notice);
-/* Tries what is kept again. */
+/* Retries the kept lines. */
 void writer_write_kept(struct log_writer *writer, struct notice *notice);
-/* The last chance of what is kept. */
+/* The last attempt to write the kept lines. */
 void writer_write_last(struct log_writer *writer);
 
 #endif

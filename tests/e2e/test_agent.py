@@ -198,7 +198,7 @@ class Delivery(AgentTest):
         with Server() as server:
             result, answer = self.once(server, "--delete-after-ack")
             self.assertEqual((result.returncode, answer["left_out_windows"]), (1, 2), result.stderr)
-            self.assertIn("device.1.log.gz: its sidecar says", result.stderr)
+            self.assertIn("device.1.log.gz: the size is", result.stderr)
             self.assertEqual(sorted(self.places(server)), [("device", 2), ("device", 3), ("system", 2)])
         self.assertTrue((session / "device.1.log.gz").exists())
 

@@ -376,7 +376,7 @@ class Installation(ServeTest):
         self.assertEqual(run(alone, "version").returncode, 0)
         result = run(alone, "serve", "--data", self.data)
         self.assertEqual(result.returncode, 3)
-        self.assertIn("the server needs libgpufl-server.so.1", result.stderr)
+        self.assertIn("the server requires libgpufl-server.so.1", result.stderr)
 
     @unittest.skipIf(any(SANITIZERS), "sanitizers bring libraries of their own")
     def test_no_gpu_library_is_ever_loaded(self):

@@ -182,10 +182,10 @@ class Words(Here):
         self.check_refused("latest~7", "there are only 5.")
         self.check_refused("latest~x", "no such session.")
         self.check_refused("./nowhere/x", "no such directory.")
-        self.check_refused("fake", "it can be fake_app-4, fake_app-3, fake_app-2, fake_app-1.")
+        self.check_refused("fake", "ambiguous, it can be fake_app-4, fake_app-3, fake_app-2, fake_app-1.")
         shutil.copytree(self.directory / "fake_app", self.directory / "copy")
         paths = [row["path"] for row in self.rows() if row["name"] == "fake_app-2"]
-        self.check_refused("fake_app-2", f"it can be {paths[0]}, {paths[1]}.")
+        self.check_refused("fake_app-2", f"ambiguous, it can be {paths[0]}, {paths[1]}.")
         self.assertEqual(self.kernels_of("copy/fake_app-2"), 20)
 
     def test_where_nothing_was_recorded_the_first_step_is_named(self):

@@ -401,7 +401,7 @@ class Installation(UploadTest):
         self.assertEqual(run(alone, "version").returncode, 0)
         result = run(alone, "upload", self.record(), "--server", "http://127.0.0.1:9")
         self.assertEqual(result.returncode, 3)
-        self.assertIn("uploads need libgpufl-upload.so.1", result.stderr)
+        self.assertIn("uploads require libgpufl-upload.so.1", result.stderr)
 
 
 class AfterTrace(UploadTest):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that stops, for LD_PRELOAD: after BLOCKED_AFTER_LINES calls of writev,
- * which is what gpufl writes lines with, none returns any more. */
+/* A disk that blocks, for LD_PRELOAD: after BLOCKED_AFTER_LINES calls of writev, which gpufl uses to write lines, no
+ * call returns any more. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wall clock that jumps, for LD_PRELOAD: what the clock says plus the nanoseconds in the file
- * GPUFL_TEST_CLOCK_FILE (8 bytes, native order), which whoever wrote it may change at any time. Clocks that do not
- * follow the wall clock go on as before. */
+/* A wall clock that jumps, for LD_PRELOAD: the real time plus the nanoseconds in the file GPUFL_TEST_CLOCK_FILE (8
+ * bytes, native order), which a test may change at any time. Clocks that do not follow the wall clock are not
+ * changed. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that fills up, for LD_PRELOAD: after GPUFL_TEST_DISK_BYTES bytes have
- * been written to regular files below GPUFL_TEST_DISK_DIR, writing fails with
- * ENOSPC, the last write being a short one as on a real disk. With
- * GPUFL_TEST_DISK_RECOVER_MS there is space again that long after the first
- * failure.
- * With GPUFL_TEST_DISK_CAPACITY instead, the files directly in GPUFL_TEST_DISK_DIR may
- * together be that large: what is deleted or cut back makes room, and what is
- * written over needs none. Everything else goes through unchanged. */
+/* A disk that fills up, for LD_PRELOAD: after GPUFL_TEST_DISK_BYTES bytes have been written to regular files below
+ * GPUFL_TEST_DISK_DIR, writing fails with ENOSPC; the last write is a short one, as on a real disk. With
+ * GPUFL_TEST_DISK_RECOVER_MS space is available again that long after the first failure.
+ *
+ * With GPUFL_TEST_DISK_CAPACITY instead, the files directly in GPUFL_TEST_DISK_DIR may together have this size:
+ * deleting and truncating frees space, and overwriting needs none. All other calls are passed through. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +45,7 @@ static bool is_on_the_disk(int fd)
     return size > (ssize_t)dir_size && !strncmp(path, dir, dir_size) && path[dir_size] == '/';
 }
 
-/* How many of `wanted` bytes still fit; -1: none, errno is set. */
+/* Returns how many of `wanted` bytes still fit; -1: none, and errno is set. */
 static ssize_t take_space(int fd, size_t wanted)
 {
     const char *limit = getenv("GPUFL_TEST_DISK_BYTES");
@@ -70,7 +68,7 @@ static ssize_t take_space(int fd, size_t wanted)
     return -1;
 }
 
-/* The sizes of the files on the disk. */
+/* The total size of the files on the disk. */
 static long long bytes_used(void)
 {
     DIR *dir = opendir(getenv("GPUFL_TEST_DISK_DIR"));
@@ -134,7 +132,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
         return -1;
     if ((size_t)room == wanted)
         return (ssize_t)syscall(SYS_writev, fd, parts, count);
-    /* The short write: as much of the first parts as fits. */
+    /* The short write: as many bytes of the first parts as fit. */
     ssize_t done = 0;
     for (int i = 0; i < count && room > 0; i++) {
         size_t size = parts[i].iov_len < (size_t)room ? parts[i].iov_len : (size_t)room;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file system with troubles, for LD_PRELOAD. While the file GPUFL_TEST_EIO_WHILE exists, files whose path holds
- * GPUFL_TEST_EIO_FILE cannot be read: EIO. With GPUFL_TEST_NO_LOCKS, sessions cannot be locked, nor their locks be seen:
- * ENOLCK, as on NFS without a lock daemon. Everything else goes through unchanged. */
+/* A faulty file system, for LD_PRELOAD. While the file GPUFL_TEST_EIO_WHILE exists, reading files whose path contains
+ * GPUFL_TEST_EIO_FILE fails with EIO. With GPUFL_TEST_NO_LOCKS, locking a session and testing its lock fail with
+ * ENOLCK, as on NFS without a lock daemon. All other calls are passed through. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that runs out at one place of gpufl's code, for LD_PRELOAD. A place is a call of malloc or of a function like it,
- * told by the return addresses of gpufl's innermost frames; what other libraries ask for is always there.
+/* Makes memory allocation fail at one place of gpufl's code, for LD_PRELOAD. A place is a call of malloc or a similar
+ * function, identified by the return addresses of gpufl's innermost frames; allocations of other libraries never fail.
  *
- * GPUFL_TEST_PLACES=FILE   one line for every place that is reached for the first time: its number, function, frames
- * GPUFL_TEST_FAIL=NUMBER   the place where it fails
- * GPUFL_TEST_FAIL_FROM=N   from its Nth call on (1), in each process
- * GPUFL_TEST_FAIL_TO=N     up to its Nth call (all)
+ * GPUFL_TEST_PLACES=FILE   one line for every place when it is first reached: its number, function and frames
+ * GPUFL_TEST_FAIL=NUMBER   the place that fails
+ * GPUFL_TEST_FAIL_FROM=N   starting with its Nth call (default 1), in each process
+ * GPUFL_TEST_FAIL_TO=N     up to its Nth call (default: all)
  * GPUFL_TEST_FAILED=FILE   one line for every failure */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,7 +43,7 @@ static void *real_find(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* The object of gpufl that the address lies in, or NULL. */
+/* The gpufl object that contains the address, or NULL. */
 static const char *gpufl_object(void *address, uintptr_t *offset)
 {
     struct dl_find_object found;
@@ -72,7 +72,7 @@ static void line_append(const char *variable, const char *line)
     errno = error;
 }
 
-/* Whether this is the first that is seen of the place. */
+/* Whether this is the first call from this place. */
 static bool place_is_new(uint64_t place)
 {
     for (uint64_t i = place, tries = 0; tries < place_count; i++, tries++) {
@@ -102,7 +102,7 @@ static bool is_asked_to_fail(uint64_t place)
     return count >= (first ? strtol(first, NULL, 10) : 1) && (!last || count <= strtol(last, NULL, 10));
 }
 
-/* gpufl keeps frame pointers, but zlib, which is linked into it, does not. */
+/* gpufl is compiled with frame pointers, but zlib, which is linked into it, is not. */
 static void **frame_above(void **frame)
 {
     void **above = (void **)frame[0];
@@ -110,7 +110,7 @@ static void **frame_above(void **frame)
     return is_near && (uintptr_t)above % sizeof *above == 0 ? above : NULL;
 }
 
-/* A frame is looked at only when gpufl's code called the one below it. */
+/* A frame is examined only if gpufl's code called the frame below it. */
 static bool place_fails(const char *function, void *caller, void **frame)
 {
     char line[512];
@@ -177,7 +177,7 @@ EXPORT char *strndup(const char *text, size_t max)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-/* What a failed vasprintf leaves in *text is not defined. */
+/* After a failed vasprintf, *text is undefined. */
 EXPORT int vasprintf(char **text, const char *format, va_list arguments)
 {
     *text = (char *)8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of functions that take their time, for LD_PRELOAD: dladdr on a thread of gpufl answers after symbols_release()
- * was called, as it does in libraries with so many symbols that looking for one takes as long as the program does. */
+/* Slow symbol lookup, for LD_PRELOAD: dladdr on a gpufl thread returns only after symbols_release() was called, as in a
+ * process whose symbol tables are so large that a lookup takes as long as the program runs. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks that are full, gone, read-only or booby-trapped: one message, nothing
- * half-written stays, every lost line is counted, and recording goes on. */
+/* Disks that are full, gone, read-only or prepared with symbolic links: one message, no partial line stays, every lost
+ * line is counted, and recording continues. */
 #include "../unit/session_fixture.h"
 
 #include "base/clock.h"
@@ -38,23 +38,23 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 static struct {
     int errors, infos;
     char last_error[600];
-} told;
+} messages;
 
 static void take_message(void *user, gpufl_log_level level, const char *text)
 {
     (void)user;
     if (level == GPUFL_LOG_ERROR) {
-        told.errors++;
-        snprintf(told.last_error, sizeof told.last_error, "%s", text);
+        messages.errors++;
+        snprintf(messages.last_error, sizeof messages.last_error, "%s", text);
     } else if (level == GPUFL_LOG_INFO) {
-        told.infos++;
+        messages.infos++;
     }
 }
 
 static int setup(void **state)
 {
     *state = strdup(fixture_dir());
-    memset(&told, 0, sizeof told);
+    memset(&messages, 0, sizeof messages);
     log_configure(take_message, NULL, false, -1);
     disk_room = -1;
     disk_error = ENOSPC;
@@ -78,7 +78,7 @@ static gpufl_status try_open(const char *base, struct problem *problem)
     return status;
 }
 
-/* Waits until the writer is willing to try again. */
+/* Waits until the writer retries. */
 static void wait_for_retry(void)
 {
     int64_t until_ns = clock_mono_ns() + 1050 * (int64_t)1000000;
@@ -86,7 +86,7 @@ static void wait_for_retry(void)
         usleep(20000);
 }
 
-static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
+static void a_full_disk_is_reported_once_and_every_lost_line_counted(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     static const char line[] = "{\"type\":\"overhead\",\"reason\":\"0123456789012345678901234567890123456789\"";
@@ -95,10 +95,10 @@ static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
     for (int i = 0; i < 50; i++)
         assert_int_equal(fixture_line(writer, i % 2 ? CHANNEL_SYSTEM : CHANNEL_DEVICE, RECORD_OVERHEAD, line),
                          GPUFL_E_IO);
-    assert_int_equal(told.errors, 1);
-    assert_non_null(strstr(told.last_error, "device.log"));
-    assert_non_null(strstr(told.last_error, strerror(ENOSPC)));
-    assert_non_null(strstr(told.last_error, "when there is space"));
+    assert_int_equal(messages.errors, 1);
+    assert_non_null(strstr(messages.last_error, "device.log"));
+    assert_non_null(strstr(messages.last_error, strerror(ENOSPC)));
+    assert_non_null(strstr(messages.last_error, "when space is available"));
     struct log_writer_stats stats;
     log_writer_stats(writer, &stats);
     assert_int_equal(stats.lines, 1);
@@ -106,7 +106,7 @@ static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
     assert_int_equal(stats.lost_rows[LOG_LOSS_DISK][RECORD_OVERHEAD], 50);
     assert_int_equal(stats.rows[RECORD_OVERHEAD], 1);
     assert_int_equal(stats.last_errno, ENOSPC);
-    /* The half line was cut away. */
+    /* The partial line was truncated. */
     size_t size;
     char *text = fixture_read(log_writer_dir(writer), "device.log", &size);
     assert_int_equal(text[size - 1], '\n');
@@ -117,7 +117,7 @@ static void a_full_disk_is_told_once_and_every_lost_line_counted(void **state)
     assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE] + seen.issues[LOG_ISSUE_TORN_TAIL], 0);
 }
 
-static void recording_continues_when_there_is_space_again(void **state)
+static void recording_continues_when_space_is_available_again(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     static const char line[] = "{\"type\":\"overhead\",\"reason\":\"x\"";
@@ -128,17 +128,17 @@ static void recording_continues_when_there_is_space_again(void **state)
     disk_room = -1;
     wait_for_retry();
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
-    assert_int_equal(told.errors, 1);
-    assert_int_equal(told.infos, 1);
+    assert_int_equal(messages.errors, 1);
+    assert_int_equal(messages.infos, 1);
     log_writer_close(writer, 1000);
     struct fixture_seen seen = fixture_see(*state);
     assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], 2);
-    /* The hole shows in the file itself. */
+    /* The gap shows in the file itself. */
     assert_int_equal(seen.summary.missing_lines, 7);
     assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE], 0);
 }
 
-static void each_episode_is_told_once(void **state)
+static void each_episode_is_reported_once(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     static const char line[] = "{\"type\":\"overhead\",\"reason\":\"x\"";
@@ -147,8 +147,8 @@ static void each_episode_is_told_once(void **state)
         disk_room = 0;
         for (int i = 0; i < 3; i++)
             assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_E_IO);
-        assert_int_equal(told.errors, episode + 1);
-        assert_non_null(strstr(told.last_error, strerror(disk_error)));
+        assert_int_equal(messages.errors, episode + 1);
+        assert_non_null(strstr(messages.last_error, strerror(disk_error)));
         disk_room = -1;
         wait_for_retry();
         assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, line), GPUFL_OK);
@@ -168,7 +168,7 @@ static void short_lines_that_still_fit_do_not_make_new_episodes(void **state)
         wait_for_retry();
         assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, short_line), GPUFL_OK);
     }
-    assert_int_equal(told.errors, 1);
+    assert_int_equal(messages.errors, 1);
     log_writer_close(writer, 1000);
 }
 
@@ -184,7 +184,7 @@ static void a_file_size_limit_never_raises_its_signal(void **state)
     for (int i = 0; i < 300; i++)
         bytes_append_char(&huge, 'x');
     bytes_append_char(&huge, '"');
-    /* SIGXFSZ has its default action here: raised, it would end this program. */
+    /* SIGXFSZ has its default action here: it would end this program. */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     gpufl_status results[9], huge_result;
     for (int i = 0; i < 9; i++)
@@ -192,10 +192,10 @@ static void a_file_size_limit_never_raises_its_signal(void **state)
     huge_result = log_writer_line(writer, CHANNEL_SCOPE, RECORD_OVERHEAD, &huge, 1);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     for (int i = 0; i < 9; i++)
-        assert_int_equal(results[i], GPUFL_OK); /* in several files */
+        assert_int_equal(results[i], GPUFL_OK); /* the lines are in several files */
     assert_int_equal(huge_result, GPUFL_E_IO);
-    assert_int_equal(told.errors, 1);
-    assert_non_null(strstr(told.last_error, "ulimit -f"));
+    assert_int_equal(messages.errors, 1);
+    assert_non_null(strstr(messages.last_error, "ulimit -f"));
     assert_true(fixture_exists(log_writer_dir(writer), "device.000001.log"));
     log_writer_close(writer, 1000);
     assert_int_equal(fixture_see(*state).summary.rows[RECORD_OVERHEAD], 9);
@@ -271,7 +271,7 @@ static void a_link_in_place_of_a_file_is_not_written_through(void **state)
     fixture_path(link, log_writer_dir(writer), "device.log");
     assert_int_equal(symlink(target, link), 0);
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, "{\"type\":\"overhead\""), GPUFL_E_IO);
-    assert_int_equal(told.errors, 1);
+    assert_int_equal(messages.errors, 1);
     size_t size;
     char *text = fixture_read(*state, "victim", &size);
     assert_string_equal(text, "precious");
@@ -296,16 +296,16 @@ static void losing_the_directory_does_not_stop_the_program(void **state)
     for (int i = 0; i < 20; i++)
         fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, "{\"type\":\"overhead\"");
     assert_int_equal(fixture_line(writer, CHANNEL_SCOPE, RECORD_OVERHEAD, "{\"type\":\"overhead\""), GPUFL_E_IO);
-    assert_int_equal(told.errors, 1);
+    assert_int_equal(messages.errors, 1);
     log_writer_close(writer, 1000);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once_and_every_lost_line_counted, setup, teardown),
-        cmocka_unit_test_setup_teardown(recording_continues_when_there_is_space_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_episode_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_reported_once_and_every_lost_line_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(recording_continues_when_space_is_available_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_episode_is_reported_once, setup, teardown),
         cmocka_unit_test_setup_teardown(short_lines_that_still_fit_do_not_make_new_episodes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_size_limit_never_raises_its_signal, setup, teardown),
         cmocka_unit_test_setup_teardown(a_directory_that_may_not_be_written_is_refused_with_its_path, setup, teardown),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libgpufl.so must never do to the program that it is in: hang it, hang its
- * children, or crash it, whatever NVIDIA's libraries and other threads do just
- * then. Each program is a child with an alarm. */
+/* libgpufl.so must never block or crash the program that loads it, nor block its children, whatever NVIDIA's libraries
+ * and other threads do at that moment. Each program is a child with an alarm. */
 #include "../unit/session_fixture.h"
 
 #include "../fakes/cuda_fake.h"
@@ -25,7 +24,7 @@ enum { PROGRAM_S = 30, CHILD_S = 10, CUDA_START_MS = 400 };
     X(gpufl_active_engine) \
     X(gpufl_last_error)
 
-/* In a program, where cmocka's assertions do not reach. */
+/* For child programs, in which cmocka's assertions do not work. */
 #define CHECK(claim)                                                            \
     do {                                                                        \
         if (!(claim)) {                                                         \
@@ -43,7 +42,7 @@ static void *library, *driver;
 static __typeof__(&cuInit) cuda_init;
 static char dir[256];
 
-/* The shared library: what a program has in its process, and can close. */
+/* Loads the shared library as a program does, so that it can be closed. */
 static void libraries_load(void)
 {
     driver = dlopen(FAKES_DIR "/libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -94,7 +93,7 @@ static gpufl_options options_without_gpu(void)
     return options;
 }
 
-/* A child of the program that records itself. */
+/* A child of the program that records a session itself. */
 static void check_recording_child(void)
 {
     pid_t child = fork();
@@ -132,7 +131,7 @@ static void start_beside_cuda(void)
     CHECK(!pthread_join(other, NULL));
     CHECK(api.gpufl_active_engine() == GPUFL_ENGINE_TRACE);
     api.gpufl_shutdown();
-    /* It is traced from outside, whoever was first: to its end. */
+    /* It is traced from outside, whichever started first, until its end. */
     CHECK(api.gpufl_active_engine() == GPUFL_ENGINE_TRACE);
 }
 
@@ -205,7 +204,7 @@ static void *start_and_block(void *options)
     return NULL;
 }
 
-/* In a program that may have had a session before, which is when gpufl learned of forks. */
+/* In a program that may have had a session before: gpufl registers its fork handlers with the first session. */
 static void fork_beside_a_blocked_message(gpufl_options *options, gpufl_log_level level, bool is_first)
 {
     gpufl_options first = options_without_gpu();
@@ -230,7 +229,7 @@ static void fork_beside_a_failed_init(void)
     fork_beside_a_blocked_message(&options, GPUFL_LOG_ERROR, false);
 }
 
-/* The message comes from within init, which has the session to itself. */
+/* The message is sent from within init, which holds the session's lock. */
 static void fork_beside_an_init(void)
 {
     gpufl_options options = options_without_gpu();
@@ -240,7 +239,7 @@ static void fork_beside_an_init(void)
 static void fork_beside_the_first_init(void)
 {
     gpufl_options options = options_without_gpu();
-    options.profiling_engine = GPUFL_ENGINE_TRACE; /* which there is not: a warning in the midst of the start */
+    options.profiling_engine = GPUFL_ENGINE_TRACE; /* unavailable here: causes a warning during the start */
     fork_beside_a_blocked_message(&options, GPUFL_LOG_WARNING, true);
 }
 

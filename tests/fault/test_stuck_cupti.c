@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session whose sampling thread CUPTI does not give back ends all the same, and the program launches on: its callbacks
- * cannot be switched off any more, and what they use must still be there. */
+/* A session whose sampling thread is stuck in CUPTI still ends, and the program continues to launch kernels: gpufl's
+ * callbacks can no longer be disabled, so what they use must remain valid. */
 #include "../unit/session_fixture.h"
 
 #include "../fakes/fake_client.h"
@@ -41,7 +41,7 @@ static void end_a_session_that_hangs(void)
     options.profiling_engine = engine;
     options.log_path = dir;
     options.log_fn = on_log;
-    mallopt(M_PERTURB, GARBAGE); /* what is freed cannot be used by luck */
+    mallopt(M_PERTURB, GARBAGE); /* freed memory is overwritten, so that use after free is noticed */
     CHECK(gpufl_init(&options) == GPUFL_OK);
     CHECK(!pthread_create(&thread, NULL, launch_on, NULL));
     usleep(HANG_MS * 1000);

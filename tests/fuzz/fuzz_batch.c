@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes into the batch reader; what it accepts must be JSON, and must mean the same after transposing and
- * back. */
+/* Arbitrary bytes for the batch reader: accepted input must be JSON, and must have the same values after transposing
+ * and expanding. */
 #include "format/batch.h"
 #include "format/json.h"
 
@@ -22,7 +22,7 @@ static void views_compare(const struct batch_view *a, const struct batch_view *b
     }
 }
 
-/* Columns back to rows mean the same; rows stay what they are. */
+/* Expanding columns to rows keeps the values; rows stay unchanged. */
 static void expand_compare(const struct batch_view *view, const struct bytes *columns)
 {
     struct batch_view expanded = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that the store decodes from its tables: columns, segments, lines, timeline levels, sets of numbers, sums of
- * metrics. What decodes must encode back to the same values. */
+/* Arbitrary bytes for all decoders of the store's tables: columns, segments, lines, timeline levels, sets of numbers,
+ * sums of metrics. Decoded values must survive encoding and decoding again. */
 #include "store/write_unit.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a config file: what is accepted gives valid options, what is refused is refused with its place. */
+/* Arbitrary bytes as a config file: accepted input gives valid options, and errors have a position. */
 #include "sdk/options.h"
 
 #include <stdlib.h>

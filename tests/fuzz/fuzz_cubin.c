@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a cubin or an AMDGPU code object; everything that it then says about itself must lie within them. */
+/* Arbitrary bytes as a cubin or an AMDGPU code object: everything that the parser returns must lie within them. */
 #include "code/amdgpu_occupancy.h"
 #include "code/cubin.h"
 #include "code/line_table.h"
@@ -38,7 +38,7 @@ static void functions_visit(const struct code_image *image)
             abort();
         kernel_visit(image, function);
         if (i == 256)
-            break; /* looking up each by name takes time squared */
+            break; /* looking up every name takes quadratic time */
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what a request says about itself: targets, headers, addresses. What is accepted keeps its promises. */
+/* Arbitrary bytes as the parts of a request: targets, headers, addresses. Accepted values have the documented
+ * properties. */
 #include "http/http_parse.h"
 
 #include <stdlib.h>

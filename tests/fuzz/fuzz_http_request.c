@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes on a connection to a real server: it answers in HTTP or hangs up, and goes on serving. */
+/* Arbitrary bytes on a connection to a real server: it answers in HTTP or closes the connection, and continues to
+ * serve. */
 #include "http/http_exchange.h"
 
 #include <arpa/inet.h>
@@ -93,7 +94,7 @@ static void die(const char *what)
     abort();
 }
 
-/* The fuzzer's own clock interrupts waits once a second; that is no finding. */
+/* The fuzzer's timer interrupts waits once a second, which is not a finding. */
 static bool fd_wait(int fd, short events)
 {
     struct pollfd wait = {.fd = fd, .events = events};
@@ -103,7 +104,7 @@ static bool fd_wait(int fd, short events)
     return ready == 1;
 }
 
-/* An interrupted connect goes on by itself: its end is waited for, its result read. */
+/* An interrupted connect continues in the background: wait for its end and read its result. */
 static void fd_connect(int fd)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(http_server_port(server))};
@@ -128,13 +129,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (!server)
         server_begin();
-    /* Reset instead of a lingering close: thousands of connections a second. */
+    /* Reset instead of a lingering close, because of thousands of connections per second. */
     const struct linger hard = {.l_onoff = 1, .l_linger = 0};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard))
         die("socket");
     fd_connect(fd);
-    /* What follows ends most connections at once; the others end by the server's patience. */
+    /* This suffix ends most connections at once; the others end by the server's timeout. */
     static const char farewell[] = "\r\n\r\nGET / HTTP/1.0\r\n\r\n";
     send(fd, data, size, MSG_NOSIGNAL);
     send(fd, farewell, sizeof farewell - 1, MSG_NOSIGNAL);

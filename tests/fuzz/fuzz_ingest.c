@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arbitrary bytes as a request body, coded and cut as the first byte says, through everything between the network and
- * the store: the store itself only counts. */
+/* Arbitrary bytes as a request body, encoded and split as the first byte selects, through all code between the network
+ * and the store; the store only counts. */
 #include "server/ingest.h"
 #include "store/store_engine.h"
 
@@ -32,7 +32,7 @@ static gpufl_status write_line(struct store_write *write, const struct log_line 
                                bool *is_repeated, struct problem *problem)
 {
     (void)text, (void)size;
-    /* What ingest hands on is whole. */
+    /* Lines passed on by ingest are complete. */
     if (!line->batch == !line->object || line->channel >= CHANNEL_COUNT)
         abort();
     for (unsigned i = 0; line->batch && i < line->batch->info->column_count; i++)
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         snprintf(dir, sizeof dir, "%.200s/gpufl-fuzz-XXXXXX", base ? base : "/tmp");
         if (!mkdtemp(dir) || live_open(&live) || ingest_open(&ingest, &store, live, dir, NULL, NULL))
             abort();
-        ingest.quarantine.bytes_max = 0; /* nothing is kept: files cost more than everything else here */
+        ingest.quarantine.bytes_max = 0; /* nothing is stored: files would take most of the time */
         atexit(remove_dir);
     }
     if (!size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes into the document reader; what it accepts and the writer writes again must be accepted too. */
+/* Arbitrary bytes for the document reader: accepted input must be accepted again after the writer has written it. */
 #include "format/json.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void scalar_write(const struct json_value *value, struct bytes *out)
         break;
     case JSON_INT:
         if (value->integer == 0)
-            json_double(out, value->number); /* -0 keeps its sign in number only */
+            json_double(out, value->number); /* only `number` keeps the sign of -0 */
         else if (value->is_unsigned)
             json_uint(out, (uint64_t)value->integer);
         else

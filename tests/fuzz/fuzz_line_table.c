@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a line program, in a cubin where every offset is relocated and the string sections are the same bytes. */
+/* Arbitrary bytes as a line program, in a cubin in which every offset is relocated and the string sections consist of
+ * the same bytes. */
 #include "code/line_table.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arbitrary bytes as the files of a session: the first byte chooses the file,
- * the rest is its content; everything verify looks at is exercised. */
+/* Arbitrary bytes as the files of a session: the first byte selects the files, the rest is their content. Covers
+ * everything that verify reads. */
 #include "logfile/reader.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (!size)
         return 0;
-    /* Two files: damage in one must not spoil the other, and windows want their sidecar. */
+    /* Two files: damage in one must not affect the other, and windows need a sidecar. */
     unsigned first = data[0] % NAME_COUNT, second = data[0] / NAME_COUNT % NAME_COUNT;
     size_t half = (size - 1) / 2;
     write_file(names[first], data + 1, size - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arbitrary bytes as the input of `gpufl mcp`, beside a golden session: every answer is one line of JSON-RPC, and a line
- * has at most one. */
+/* Arbitrary bytes as the input of `gpufl mcp` with a golden session: every answer is one line of JSON-RPC, and each
+ * input line has at most one answer. */
 #include "mcp/line_input.h"
 #include "mcp/mcp.h"
 

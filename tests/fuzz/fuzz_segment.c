@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed segments, from both ends: arbitrary bytes as a sealed file (reader and
- * footer), and arbitrary lines with good numbers and CRCs sealed by us, which must
- * read back as many as they were. */
+/* Sealed segments: arbitrary bytes as a sealed file (reader and footer), and arbitrary lines with correct numbers and
+ * CRCs that are sealed here, all of which must be read back. */
 #include "logfile/line.h"
 #include "logfile/reader.h"
 #include "logfile/segment.h"
@@ -49,7 +48,7 @@ static struct log_summary read_all(void)
     return summary;
 }
 
-/* Each line of the input becomes one of ours: without its last brace, with number and CRC. */
+/* Converts each line of the input to a log line: without its last brace, with number and CRC. */
 static void seal_lines(const uint8_t *data, size_t size)
 {
     struct bytes file = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target over the files of its seed directory: what libFuzzer does
- * first, for builds without libFuzzer. A target without seeds fails. */
+/* Runs a fuzz target with the files of its seed directory, as libFuzzer does first, in builds without libFuzzer. A
+ * target without seeds fails. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int replay_file(const char *path)
     fclose(file);
     if (!data)
         return -1;
-    /* An exact copy, so that a sanitizer sees a read beyond the end. */
+    /* A copy of the exact size, so that sanitizers detect reads past the end. */
     uint8_t *exact = realloc(data, size ? size : 1);
     LLVMFuzzerTestOneInput(exact ? exact : data, size);
     free(exact ? exact : data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the log layer share: temporary directories, files, lines,
- * kernels written through the real writer, and a reader that remembers. */
+/* Shared by the tests of the log layer: temporary directories, files, lines, kernels written through the real writer,
+ * and a recording reader. */
 #ifndef GPUFL_TESTS_SESSION_FIXTURE_H
 #define GPUFL_TESTS_SESSION_FIXTURE_H
 
@@ -51,7 +51,7 @@ static inline void fixture_remove(const char *path)
     nftw(path, fixture_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* cmocka's setup and teardown for tests that want an empty directory as their state. */
+/* cmocka's setup and teardown for tests that need an empty directory as their state. */
 static inline int fixture_setup(void **state)
 {
     *state = strdup(fixture_dir());
@@ -75,7 +75,7 @@ static inline void fixture_write(const char *dir, const char *name, const void *
     assert_int_equal(fclose(file), 0);
 }
 
-/* The whole file; the caller frees. */
+/* Reads the complete file; the caller frees. */
 static inline char *fixture_read(const char *dir, const char *name, size_t *size)
 {
     char path[512];
@@ -135,7 +135,7 @@ static const char fixture_shutdown[] =
 static const char fixture_dictionary[] = "{\"version\":1,\"type\":\"dictionary_update\",\"session_id\":\"" FIXTURE_ID
                                          "\",\"kernel_dict\":{\"1\":\"axpy\",\"2\":\"gemm\"}";
 
-/* `count` kernels with ids 1 and 2 in turn, correlation ids from `first`. */
+/* Writes `count` kernels with alternating ids 1 and 2, and correlation ids from `first`. */
 static inline gpufl_status fixture_kernels(struct log_writer *writer, struct batch *batch, uint32_t first,
                                            uint32_t count)
 {
@@ -165,7 +165,7 @@ struct fixture_seen {
     uint64_t kernels, corr_sum, duration_sum, unknown_leads;
     enum record_type first_type, last_type;
     uint64_t line_count;
-    char order[4096]; /* type names, joined by blanks */
+    char order[4096]; /* type names, separated by spaces */
 };
 
 static inline bool fixture_take_line(void *user, const struct log_line *line)

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-static void the_rfcs_examples_go_both_ways(void **state)
+static void the_examples_of_the_rfc_are_encoded_and_decoded(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {{"", ""},
@@ -51,7 +51,7 @@ static void all_bytes_survive_at_every_length(void **state)
     }
 }
 
-static void what_is_not_base64_is_refused_with_its_place(void **state)
+static void invalid_base64_is_refused_with_its_position(void **state)
 {
     (void)state;
     static const struct {
@@ -71,7 +71,7 @@ static void what_is_not_base64_is_refused_with_its_place(void **state)
     }
 }
 
-static void packed_bytes_come_back_or_say_why_not(void **state)
+static void packed_bytes_are_unpacked_or_refused_with_a_reason(void **state)
 {
     (void)state;
     struct bytes packed = {0}, plain = {0};
@@ -104,10 +104,10 @@ static void packed_bytes_come_back_or_say_why_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rfcs_examples_go_both_ways),
+        cmocka_unit_test(the_examples_of_the_rfc_are_encoded_and_decoded),
         cmocka_unit_test(all_bytes_survive_at_every_length),
-        cmocka_unit_test(what_is_not_base64_is_refused_with_its_place),
-        cmocka_unit_test(packed_bytes_come_back_or_say_why_not),
+        cmocka_unit_test(invalid_base64_is_refused_with_its_position),
+        cmocka_unit_test(packed_bytes_are_unpacked_or_refused_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ static void assert_views_equal(const struct batch_view *a, const struct batch_vi
     }
 }
 
-/* The way back to rows loses nothing: the values are the line's, and transposing again gives the same text. */
+/* Converting back to rows loses nothing: the values are those of the line, and transposing again gives the same
+ * text. */
 static void check_expanded(const struct bytes *columns, const struct batch_view *expected)
 {
     struct bytes rows = {0}, again = {0};
@@ -144,7 +145,7 @@ static void rows_of_every_batch_type_survive_a_round_trip(void **state)
     (void)state;
     static const uint32_t counts[] = {0, 1, 2, 7, 300};
     uint64_t random = 20240607;
-    struct batch_view view = {0}; /* one for all: storage is reused across types */
+    struct batch_view view = {0}; /* one for all: its storage is reused for all types */
     for (int type = 1; type < RECORD_TYPE_COUNT; type++)
         for (size_t i = 0; record_catalogue[type].is_batch && i < sizeof counts / sizeof *counts; i++)
             check_round_trip((enum record_type)type, counts[i], &random, &view);
@@ -243,7 +244,7 @@ static void fractions_keep_every_bit_and_nan_is_null(void **state)
     bytes_free(&line);
 }
 
-static void names_decide_and_order_shape_and_spelling_do_not(void **state)
+static void columns_are_found_by_name_in_any_order_and_form(void **state)
 {
     (void)state;
     struct batch_view view = {0};
@@ -261,7 +262,7 @@ static void names_decide_and_order_shape_and_spelling_do_not(void **state)
     batch_view_free(&view);
 }
 
-static void foreign_columns_keep_a_line_from_being_transposed(void **state)
+static void a_line_with_unknown_columns_is_not_transposed(void **state)
 {
     (void)state;
     struct bytes out = {0};
@@ -427,8 +428,8 @@ int main(void)
         cmocka_unit_test(lines_have_the_agreed_text),
         cmocka_unit_test(unknown_is_null_only_where_a_column_can_be_unknown),
         cmocka_unit_test(fractions_keep_every_bit_and_nan_is_null),
-        cmocka_unit_test(names_decide_and_order_shape_and_spelling_do_not),
-        cmocka_unit_test(foreign_columns_keep_a_line_from_being_transposed),
+        cmocka_unit_test(columns_are_found_by_name_in_any_order_and_form),
+        cmocka_unit_test(a_line_with_unknown_columns_is_not_transposed),
         cmocka_unit_test(other_members_are_kept_when_transposing),
         cmocka_unit_test(differences_skip_unknown_rows),
         cmocka_unit_test(growing_columns_become_differences),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that are not what they should be, and buffers that are too small for them. */
+/* Damaged batches, and buffers that are too small. */
 #include "batch_fixture.h"
 
 static const struct {
     const char *line;
-    const char *place; /* the error is where this first occurs */
+    const char *place; /* the error is at the first occurrence of this text */
     const char *reason;
 } damaged[] = {
 #define KERNELS ENVELOPE("kernel_event_batch") "\"columns\":[\"dt_ns\",\"external_id\",\"api_lead_ns\"],"
@@ -13,7 +13,7 @@ static const struct {
     {KERNELS "\"rows\":[[1,2,3],[]]}", "]]}", "row has 0 cells, expected 3"},
     {KERNELS "\"rows\":[[1,2,3],]}", "]}", "expected '['"},
     {KERNELS "\"rows\":[[1,2,3]4]}", "4]}", "expected ',' or ']'"},
-    {KERNELS "\"rows\":[[1,2,03]]}", "03]]", "a number must not begin with 0"},
+    {KERNELS "\"rows\":[[1,2,03]]}", "03]]", "a number must not start with 0"},
     {KERNELS "\"rows\":[[1,2,-]]}", "]]}", "expected a digit"},
     {KERNELS "\"rows\":[[1.5,2,3]]}", "1.5", "column 'dt_ns' needs an integer in range"},
     {KERNELS "\"rows\":[[\"1\",2,3]]}", "\"1\"", "column 'dt_ns' needs a number"},
@@ -46,7 +46,7 @@ static const struct {
 #undef KERNELS
 };
 
-static void damage_is_named_with_its_byte(void **state)
+static void damage_is_reported_with_its_byte(void **state)
 {
     (void)state;
     struct batch_view view = {0};
@@ -127,7 +127,7 @@ static void a_full_buffer_is_reported_not_overrun(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damage_is_named_with_its_byte),
+        cmocka_unit_test(damage_is_reported_with_its_byte),
         cmocka_unit_test(every_truncation_is_damage),
         cmocka_unit_test(damaged_bytes_never_crash),
         cmocka_unit_test(a_full_buffer_is_reported_not_overrun),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log's clock goes on while the wall clock is set, and times of the wall clock find their place on it. */
+/* The log's clock continues while the wall clock is set, and times of the wall clock are converted to it. */
 #include "base/clock.h"
 #include "base/wall_steps.h"
 
@@ -15,7 +15,7 @@
 #define S INT64_C(1000000000)
 #define MS INT64_C(1000000)
 
-/* The machine's clocks: an hour since boot at first, the wall clock ahead of it by wall_ahead_ns. */
+/* The simulated machine: one hour after boot, with the wall clock wall_ahead_ns ahead. */
 struct machine {
     struct wall_steps steps;
     int64_t boot_ns, wall_ahead_ns;
@@ -39,7 +39,7 @@ static int64_t wall_of(const struct machine *machine)
     return machine->boot_ns + machine->wall_ahead_ns;
 }
 
-/* Of a session whose wall clock was 1000000 s ahead when it began. */
+/* For a session whose wall clock was 1000000 s ahead at its start. */
 static int64_t log_of(const struct machine *machine)
 {
     return machine->boot_ns + 1000000 * S;
@@ -58,7 +58,7 @@ static int64_t certain_log(const struct machine *machine, int64_t wall_ns, int64
     return log_ns;
 }
 
-static void a_clock_that_nobody_sets_is_the_logs_clock(void **state)
+static void without_steps_the_wall_clock_is_the_logs_clock(void **state)
 {
     (void)state;
     struct machine machine = start();
@@ -69,18 +69,18 @@ static void a_clock_that_nobody_sets_is_the_logs_clock(void **state)
     }
 }
 
-static void a_slow_reading_is_no_step(void **state)
+static void a_slow_reading_is_not_a_step(void **state)
 {
     (void)state;
     struct machine machine = start();
     struct wall_reading reading = read_clocks(&machine);
-    reading.after_boot_ns += 2 * S; /* the thread was away for that long */
+    reading.after_boot_ns += 2 * S; /* the thread was suspended for that long */
     assert_int_equal(wall_steps_note(&machine.steps, reading), 0);
-    reading.wall_ns += 2 * S; /* the clock was read before it went, or after it came back */
+    reading.wall_ns += 2 * S; /* the clock was read before the suspension, or after it */
     assert_int_equal(wall_steps_note(&machine.steps, reading), 0);
 }
 
-static void each_step_is_noticed_and_times_around_it_keep_their_distance(void **state)
+static void each_step_is_noticed_and_durations_across_it_are_preserved(void **state)
 {
     (void)state;
     static const int64_t sizes_ns[] = {60 * S, -60 * S, 400 * MS, -400 * MS, 3 * MS, 3600 * S, -5 * S};
@@ -95,7 +95,7 @@ static void each_step_is_noticed_and_times_around_it_keep_their_distance(void **
         int64_t after_wall_ns = wall_of(&machine), after_log_ns = log_of(&machine);
         machine.boot_ns += 40 * MS;
         assert_int_equal(note(&machine), sizes_ns[i]);
-        /* Each was launched a millisecond before. */
+        /* Each was launched one millisecond earlier. */
         bool is_certain;
         assert_int_equal(wall_steps_log_ns(&machine.steps, before_wall_ns, before_log_ns - MS, &is_certain),
                          before_log_ns);
@@ -151,7 +151,7 @@ static void a_time_that_no_clock_showed_is_uncertain(void **state)
     assert_false(is_certain);
 }
 
-static void more_steps_than_are_kept_leave_the_latest(void **state)
+static void of_too_many_steps_the_latest_are_kept(void **state)
 {
     (void)state;
     struct machine machine = start();
@@ -211,13 +211,13 @@ static void ticks_become_times_of_the_logs_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clock_that_nobody_sets_is_the_logs_clock),
-        cmocka_unit_test(a_slow_reading_is_no_step),
-        cmocka_unit_test(each_step_is_noticed_and_times_around_it_keep_their_distance),
+        cmocka_unit_test(without_steps_the_wall_clock_is_the_logs_clock),
+        cmocka_unit_test(a_slow_reading_is_not_a_step),
+        cmocka_unit_test(each_step_is_noticed_and_durations_across_it_are_preserved),
         cmocka_unit_test(without_a_call_a_time_is_certain_when_only_one_side_of_the_step_is_possible),
         cmocka_unit_test(a_time_that_the_clock_showed_twice_is_uncertain_without_a_call),
         cmocka_unit_test(a_time_that_no_clock_showed_is_uncertain),
-        cmocka_unit_test(more_steps_than_are_kept_leave_the_latest),
+        cmocka_unit_test(of_too_many_steps_the_latest_are_kept),
         cmocka_unit_test(the_counter_is_used_only_where_the_kernel_uses_it),
         cmocka_unit_test(ticks_become_times_of_the_logs_clock),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session that may take so much, on a disk of which so much is to stay free. */
+/* A session with a size limit, on a disk with a floor of free space. */
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* The disk as it tells of itself; 0 blocks: it does not. */
+/* The simulated disk; 0 blocks: the file system reports nothing. */
 static struct {
     pthread_mutex_t mutex;
     uint64_t total_mib, free_mib;
@@ -91,11 +91,11 @@ static void the_default_floor_is_the_larger_of_a_gibibyte_and_a_twentieth(void *
     assert_false(is_low(10000, 1024, DISK_SPACE_DEFAULT));
     assert_true(is_low(100000, 4999, DISK_SPACE_DEFAULT));
     assert_false(is_low(100000, 5000, DISK_SPACE_DEFAULT));
-    assert_true(is_low(64, 64, DISK_SPACE_DEFAULT)); /* a small tmpfs: the floor has to be set */
+    assert_true(is_low(64, 64, DISK_SPACE_DEFAULT)); /* a small tmpfs: the floor must be configured */
     assert_false(is_low(64, 64, 8 * MIB));
     assert_true(is_low(64, 7, 8 * MIB));
     assert_false(is_low(64, 0, 0));
-    assert_false(is_low(0, 0, DISK_SPACE_DEFAULT)); /* it does not tell */
+    assert_false(is_low(0, 0, DISK_SPACE_DEFAULT)); /* the file system reports nothing */
 }
 
 static const char rows[] = "{\"type\":\"overhead\"";
@@ -111,7 +111,7 @@ static void recording_is_paused_below_the_floor_and_continues_above_it(void **st
     disk_set(1000, 5);
     int64_t before_ns = clock_wall_ns();
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_E_IO);
-    /* What explains the rest, and a little of it, is written all the same. */
+    /* Names and the records that explain a loss are still written. */
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
     log_writer_stats(writer, &stats);
     assert_true(stats.is_in_trouble);
@@ -119,7 +119,8 @@ static void recording_is_paused_below_the_floor_and_continues_above_it(void **st
     assert_true(stats.lost_since_ns[LOG_LOSS_PAUSE] >= before_ns);
     disk_set(1000, 20);
     uint64_t lost = 1;
-    while (fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows)) { /* it does not ask all the time */
+    /* the free space is not checked for every line */
+    while (fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows)) {
         lost++;
         usleep(10000);
     }
@@ -132,7 +133,7 @@ static void recording_is_paused_below_the_floor_and_continues_above_it(void **st
     assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
 }
 
-/* A batch of kernels that hardly can be compressed. */
+/* A batch of kernels that compresses badly. */
 static void kernels_write(struct log_writer *writer, uint64_t *seed)
 {
     struct batch batch;
@@ -148,7 +149,7 @@ static void kernels_write(struct log_writer *writer, uint64_t *seed)
         row[KERNEL_KERNEL_ID] = 1;
     }
     batch_encode(&batch, FIXTURE_ID, "", &line);
-    /* Refused while the sealer is behind: then the same batch comes again. */
+    /* Refused while the sealer is behind: try the same batch again. */
     while (log_writer_line(writer, CHANNEL_DEVICE, RECORD_KERNEL_EVENT_BATCH, &line, 500) != GPUFL_OK)
         ;
     batch_free(&batch);
@@ -169,7 +170,7 @@ static uint64_t bytes_on_disk(const char *base)
 
 enum { batches = 2000 };
 
-/* Returns the kernels that the writer took. */
+/* Returns the number of kernels that the writer accepted. */
 static uint64_t session_write(const char *base, uint64_t max_bytes)
 {
     struct log_writer *writer = NULL;
@@ -226,7 +227,7 @@ static void rows_that_are_refused_at_the_very_end_are_counted_as_lost(void **sta
     verify_report_free(&report);
 }
 
-static void a_session_stays_below_its_limit_and_says_what_it_dropped(void **state)
+static void a_session_stays_below_its_limit_and_records_what_it_dropped(void **state)
 {
     uint64_t taken = session_write(*state, 4 * MIB);
     assert_in_range(bytes_on_disk(*state), MIB / 2, 4 * MIB);
@@ -236,12 +237,12 @@ static void a_session_stays_below_its_limit_and_says_what_it_dropped(void **stat
     assert_true(kept > 0 && dropped > 0);
     assert_int_equal(kept + dropped, taken);
     assert_int_equal(seen.summary.missing_lines, 0);
-    assert_int_equal(seen.summary.rows[RECORD_LOSS], 1); /* of one trimmed segment */
+    assert_int_equal(seen.summary.rows[RECORD_LOSS], 1); /* one trimmed segment */
     assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
     assert_int_equal(seen.summary.rows[RECORD_JOB_START], 1);
 }
 
-static void verify_takes_dropped_segments_for_a_loss_and_not_for_damage(void **state)
+static void verify_reports_dropped_segments_as_loss_and_not_as_damage(void **state)
 {
     (void)session_write(*state, 4 * MIB);
     struct verify_report report;
@@ -266,8 +267,8 @@ int main(void)
         TEST(the_default_floor_is_the_larger_of_a_gibibyte_and_a_twentieth),
         TEST(recording_is_paused_below_the_floor_and_continues_above_it),
         TEST(rows_that_are_refused_at_the_very_end_are_counted_as_lost),
-        TEST(a_session_stays_below_its_limit_and_says_what_it_dropped),
-        TEST(verify_takes_dropped_segments_for_a_loss_and_not_for_damage),
+        TEST(a_session_stays_below_its_limit_and_records_what_it_dropped),
+        TEST(verify_reports_dropped_segments_as_loss_and_not_as_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

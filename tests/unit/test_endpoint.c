@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The endpoint against a raw socket, so that malformed requests can be sent. */
+/* The endpoint through a raw socket, so that malformed requests can be sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static struct bytes answer_read(int fd)
 static struct bytes ask(const char *request, size_t size)
 {
     int fd = dial();
-    /* What the endpoint does not want to read any more may fail to be sent. */
+    /* Sending may fail if the endpoint stopped reading. */
     (void)!send(fd, request, size, MSG_NOSIGNAL);
     return answer_read(fd);
 }
@@ -121,13 +121,13 @@ static void malformed_requests_are_refused(void **state)
     free(longest);
 }
 
-static void a_request_may_come_in_parts_and_many_clients_at_once(void **state)
+static void requests_may_arrive_in_parts_and_from_many_clients(void **state)
 {
     (void)state;
     enum { CLIENTS = 12 };
     static const char request[] = "GET /page HTTP/1.1\r\nAccept: parts\r\n\r\n";
     int fds[CLIENTS];
-    body_size = 1 << 20; /* more than a socket takes at once */
+    body_size = 1 << 20; /* more than a socket buffers */
     for (int i = 0; i < CLIENTS; i++)
         fds[i] = dial();
     for (size_t at = 0; at < sizeof request - 1; at += 7)
@@ -143,7 +143,7 @@ static void a_request_may_come_in_parts_and_many_clients_at_once(void **state)
     }
 }
 
-static void clients_that_wait_do_not_keep_others_out(void **state)
+static void idle_clients_do_not_block_others(void **state)
 {
     (void)state;
     enum { IDLE = 15 };
@@ -178,8 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pages_are_found_by_their_path, start, stop),
         cmocka_unit_test_setup_teardown(malformed_requests_are_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_request_may_come_in_parts_and_many_clients_at_once, start, stop),
-        cmocka_unit_test_setup_teardown(clients_that_wait_do_not_keep_others_out, start, stop),
+        cmocka_unit_test_setup_teardown(requests_may_arrive_in_parts_and_from_many_clients, start, stop),
+        cmocka_unit_test_setup_teardown(idle_clients_do_not_block_others, start, stop),
         cmocka_unit_test_setup_teardown(addresses_are_checked, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 static const char *const commands[] = {"trace", "report", "verify", "info", "doctor", "demo", "version", NULL};
 
-static void slips_find_the_word_that_was_meant(void **state)
+static void typing_errors_find_the_intended_word(void **state)
 {
     (void)state;
     assert_string_equal(nearest_word("trce", commands), "trace");
@@ -23,7 +23,7 @@ static void slips_find_the_word_that_was_meant(void **state)
     assert_string_equal(nearest_word("GPUFL_DISABLE", environment_names), "GPUFL_DISABLED");
 }
 
-static void what_is_far_from_everything_has_no_suggestion(void **state)
+static void a_dissimilar_word_has_no_suggestion(void **state)
 {
     (void)state;
     assert_null(nearest_word("", commands));
@@ -66,8 +66,8 @@ static void only_the_documented_words_are_true(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slips_find_the_word_that_was_meant),
-        cmocka_unit_test(what_is_far_from_everything_has_no_suggestion),
+        cmocka_unit_test(typing_errors_find_the_intended_word),
+        cmocka_unit_test(a_dissimilar_word_has_no_suggestion),
         cmocka_unit_test(environment_entries_are_known_by_their_whole_name),
         cmocka_unit_test(only_the_documented_words_are_true),
     };

@@ -54,7 +54,7 @@ static void the_text_format_is_as_documented(void **state)
     bytes_free(&out);
 }
 
-static void openmetrics_names_counters_without_their_suffix_and_has_an_end(void **state)
+static void openmetrics_families_lack_the_suffix_and_the_page_ends_with_eof(void **state)
 {
     (void)state;
     struct bytes out = page_of(EXPOSITION_OPENMETRICS);
@@ -113,7 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_format_is_as_documented),
-        cmocka_unit_test(openmetrics_names_counters_without_their_suffix_and_has_an_end),
+        cmocka_unit_test(openmetrics_families_lack_the_suffix_and_the_page_ends_with_eof),
         cmocka_unit_test(labels_are_always_utf_8),
         cmocka_unit_test(the_format_is_what_the_reader_prefers),
     };

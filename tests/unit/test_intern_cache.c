@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of names that never stays full: what is forgotten, what keeps its id. */
+/* A name table with bounded memory: which names are evicted, and which keep their ids. */
 #include "base/intern_cache.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static uint32_t number_id(struct intern_cache *cache, int number, bool *is_new)
     return intern_cache_id(cache, text, (size_t)size, is_new);
 }
 
-static void a_name_in_use_keeps_its_id_while_others_come_and_go(void **state)
+static void a_used_name_keeps_its_id_while_others_are_evicted(void **state)
 {
     (void)state;
     struct intern_cache cache = {.bytes_max = bytes_max};
@@ -28,7 +28,7 @@ static void a_name_in_use_keeps_its_id_while_others_come_and_go(void **state)
         bool is_new;
         uint32_t id = number_id(&cache, i, &is_new);
         assert_true(is_new);
-        assert_int_equal(id, last_id + 1); /* no id is given twice */
+        assert_int_equal(id, last_id + 1); /* no id is reused */
         last_id = id;
         assert_int_equal(intern_cache_id(&cache, "used", 4, &is_new), used_id);
         assert_false(is_new);
@@ -41,7 +41,7 @@ static void a_name_in_use_keeps_its_id_while_others_come_and_go(void **state)
     intern_cache_free(&cache);
 }
 
-static void a_name_that_was_forgotten_is_new_again_under_another_id(void **state)
+static void an_evicted_name_comes_back_with_a_new_id(void **state)
 {
     (void)state;
     struct intern_cache cache = {.bytes_max = bytes_max};
@@ -58,7 +58,7 @@ static void a_name_that_was_forgotten_is_new_again_under_another_id(void **state
     intern_cache_free(&cache);
 }
 
-static void what_is_used_by_its_id_alone_is_in_use(void **state)
+static void a_use_by_id_prevents_eviction(void **state)
 {
     (void)state;
     struct intern_cache cache = {.bytes_max = bytes_max};
@@ -71,7 +71,7 @@ static void what_is_used_by_its_id_alone_is_in_use(void **state)
     intern_cache_free(&cache);
 }
 
-static void more_names_in_use_than_fit_are_forgotten_and_come_back(void **state)
+static void too_many_used_names_are_evicted_and_come_back(void **state)
 {
     (void)state;
     struct intern_cache cache = {.bytes_max = bytes_max};
@@ -82,7 +82,7 @@ static void more_names_in_use_than_fit_are_forgotten_and_come_back(void **state)
     intern_cache_free(&cache);
 }
 
-static void a_name_larger_than_the_bound_is_refused_and_costs_no_other(void **state)
+static void a_name_larger_than_the_limit_is_refused_without_evictions(void **state)
 {
     (void)state;
     struct intern_cache cache = {.bytes_max = bytes_max};
@@ -98,11 +98,11 @@ static void a_name_larger_than_the_bound_is_refused_and_costs_no_other(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_in_use_keeps_its_id_while_others_come_and_go),
-        cmocka_unit_test(a_name_that_was_forgotten_is_new_again_under_another_id),
-        cmocka_unit_test(what_is_used_by_its_id_alone_is_in_use),
-        cmocka_unit_test(more_names_in_use_than_fit_are_forgotten_and_come_back),
-        cmocka_unit_test(a_name_larger_than_the_bound_is_refused_and_costs_no_other),
+        cmocka_unit_test(a_used_name_keeps_its_id_while_others_are_evicted),
+        cmocka_unit_test(an_evicted_name_comes_back_with_a_new_id),
+        cmocka_unit_test(a_use_by_id_prevents_eviction),
+        cmocka_unit_test(too_many_used_names_are_evicted_and_come_back),
+        cmocka_unit_test(a_name_larger_than_the_limit_is_refused_without_evictions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

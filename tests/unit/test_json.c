@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h wants the above first. */
+/* cmocka.h needs the includes above. */
 #include <cmocka.h>
 
 #include "requirement.h"
@@ -24,7 +24,7 @@ static const char *written(struct bytes *out, const char *text, size_t size)
     return bytes_text(out);
 }
 
-/* Parses a copy of exactly `size` bytes on the heap, so that a sanitizer sees any read past its end. */
+/* Parses a copy of exactly `size` bytes on the heap, so that sanitizers detect reads past the end. */
 static gpufl_status parsed(struct json_document *document, const char *text, size_t size, struct json_error *error)
 {
     char *copy = malloc(size ? size : 1);
@@ -127,7 +127,7 @@ static void doubles_read_back_exactly(void **state)
     bytes_free(&out);
 }
 
-/* One that is installed, else one that is made for this test. */
+/* Sets an installed locale, or one built for this test. */
 static bool set_comma_locale(void)
 {
     if (setlocale(LC_NUMERIC, "de_DE.UTF-8") || setlocale(LC_NUMERIC, "fr_FR.UTF-8"))
@@ -271,7 +271,7 @@ static void rfc_8259_texts_are_accepted_and_others_rejected(void **state)
     assert_int_not_equal(parsed(&document, "1\0", 2, NULL), GPUFL_OK);
 }
 
-static void errors_name_their_place(void **state)
+static void errors_have_a_position(void **state)
 {
     (void)state;
     static const struct {
@@ -286,11 +286,11 @@ static void errors_name_their_place(void **state)
         {"{\"a\":1,}", 1, 8, "expected a member name"},
         {"{x", 1, 2, "expected a member name or '}'"},
         {"[\"ab\ncd\"]", 1, 5, "control character in a string"},
-        {"[\"ab", 1, 2, "string without an end"},
+        {"[\"ab", 1, 2, "unterminated string"},
         {"[\"a\xFF\"]", 1, 4, "invalid UTF-8"},
-        {"\"\\ud800\"", 1, 2, "lone surrogate in a string"},
+        {"\"\\ud800\"", 1, 2, "unpaired surrogate in a string"},
         {"\"\\q\"", 1, 2, "invalid escape in a string"},
-        {"[007]", 1, 2, "a number must not begin with 0"},
+        {"[007]", 1, 2, "a number must not start with 0"},
         {"{}\n\nx", 3, 1, "unexpected text after the value"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -398,7 +398,7 @@ static const char python_check[] = "import json,struct,sys\n"
                                    "    n+=1\n"
                                    "sys.exit(0 if n==2000 else 1)\n";
 
-static void a_foreign_parser_reads_what_the_writer_writes(void **state)
+static void another_parser_reads_the_writers_output(void **state)
 {
     (void)state;
     REQUIRE(access("/usr/bin/python3", X_OK) == 0, "python3");
@@ -438,7 +438,7 @@ static void a_foreign_parser_reads_what_the_writer_writes(void **state)
     assert_int_equal(pclose(python), 0);
 }
 
-static void values_may_take_memory_in_proportion_to_their_text(void **state)
+static void the_memory_of_values_is_limited_by_their_texts_size(void **state)
 {
     (void)state;
     struct bytes text = {0};
@@ -452,7 +452,7 @@ static void values_may_take_memory_in_proportion_to_their_text(void **state)
     assert_string_equal(error.text, "document has too many values");
     assert_null(document.blocks);
 
-    /* The densest of our own records, at its largest: the listing of a function. */
+    /* The densest of our records, at its maximum size: the listing of a function. */
     bytes_clear(&text);
     bytes_append_char(&text, '[');
     while (text.size < 8 << 20)
@@ -473,13 +473,13 @@ int main(void)
         cmocka_unit_test(doubles_read_back_exactly),
         cmocka_unit_test(the_host_programs_locale_changes_nothing),
         cmocka_unit_test(rfc_8259_texts_are_accepted_and_others_rejected),
-        cmocka_unit_test(errors_name_their_place),
+        cmocka_unit_test(errors_have_a_position),
         cmocka_unit_test(nesting_is_bounded_at_64),
-        cmocka_unit_test(values_may_take_memory_in_proportion_to_their_text),
+        cmocka_unit_test(the_memory_of_values_is_limited_by_their_texts_size),
         cmocka_unit_test(values_keep_kind_place_and_range),
         cmocka_unit_test(every_truncation_is_an_error),
         cmocka_unit_test(long_arrays_and_strings_are_read),
-        cmocka_unit_test(a_foreign_parser_reads_what_the_writer_writes),
+        cmocka_unit_test(another_parser_reads_the_writers_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,8 @@ static void scopes_come_before_kernels(void **state)
     batch_free(&scopes);
 }
 
-/* The file cut at every byte: every whole line is delivered, the rest is a torn tail or nothing, and the channel lacks
- * its end. */
+/* Truncates the file at every byte: every complete line is delivered, the rest is a torn tail or nothing, and the
+ * channel's end is reported as missing. */
 static void every_truncation_is_readable_and_reported(void **state)
 {
     char dir[512];
@@ -83,7 +83,7 @@ static void every_truncation_is_readable_and_reported(void **state)
                 whole++;
                 last = i + 1;
             }
-        /* Complete but for its LF. */
+        /* Complete except for the LF. */
         bool is_unended_whole = cut > last && text[cut] == '\n';
         whole += is_unended_whole;
         bool is_torn = cut > last && !is_unended_whole;
@@ -102,7 +102,7 @@ static void every_truncation_is_readable_and_reported(void **state)
     free(text);
 }
 
-static void every_flipped_byte_is_noticed_and_costs_its_own_line_only(void **state)
+static void every_flipped_byte_is_noticed_and_damages_one_line_only(void **state)
 {
     char dir[512];
     make_session(*state, dir, 2);
@@ -114,11 +114,11 @@ static void every_flipped_byte_is_noticed_and_costs_its_own_line_only(void **sta
         fixture_write(dir, "device.log", text, size);
         struct fixture_seen seen = fixture_see(dir);
         text[at] = saved;
-        bool is_at_end = at == size - 1; /* the last LF: the line is then torn */
+        bool is_at_end = at == size - 1; /* without the last LF the line is torn */
         uint64_t noticed = seen.issues[LOG_ISSUE_DAMAGED_LINE] + seen.issues[LOG_ISSUE_TORN_TAIL];
         if (!noticed || noticed > 2 || (seen.issues[LOG_ISSUE_TORN_TAIL] && !is_at_end))
             fail_msg("byte %zu of %zu: %llu damaged", at, size, (unsigned long long)noticed);
-        /* Without its LF a line takes the next one with it. */
+        /* A line without its LF is damaged together with the next line. */
         assert_true(seen.summary.missing_lines <= (saved == '\n'));
         assert_true(seen.kernels == 8 || seen.kernels == 4 || (saved == '\n' && seen.kernels == 0));
     }
@@ -149,7 +149,7 @@ static void random_damage_never_crashes(void **state)
     free(text);
 }
 
-static void a_missing_line_is_counted_where_it_is_missing(void **state)
+static void a_missing_line_is_reported_at_its_place(void **state)
 {
     char dir[512];
     make_session(*state, dir, 5);
@@ -212,7 +212,7 @@ static void a_fifo_in_place_of_a_file_does_not_hang(void **state)
     assert_int_equal(fixture_see(dir).issues[LOG_ISSUE_UNREADABLE], 1);
 }
 
-static void a_directory_with_one_session_stands_for_it(void **state)
+static void a_directory_with_one_session_is_read_as_that_session(void **state)
 {
     char dir[512];
     make_session(*state, dir, 1);
@@ -245,8 +245,8 @@ static void several_sessions_are_listed_newest_first(void **state)
     assert_string_equal(strrchr(newest.path, '/') + 1, ids[2]);
 }
 
-/* Copying gives files other times, and the start is in the id. */
-static void ids_that_hold_their_time_are_ordered_by_it(void **state)
+/* Copying changes file times, but not the start in the id. */
+static void sessions_are_ordered_by_the_time_in_their_ids(void **state)
 {
     static const char *const newest_first[] = {
         "019f0000-0001-7000-8000-000000000000", "019f0000-0000-7000-8000-000000000001",
@@ -283,7 +283,7 @@ static void of_several_sessions_the_newest_is_read(void **state)
     assert_int_equal(fixture_see(*state).kernels, 0);
 }
 
-static void a_place_without_sessions_is_not_found(void **state)
+static void a_directory_without_sessions_is_not_found(void **state)
 {
     struct log_summary summary;
     struct problem problem = {""};
@@ -302,7 +302,7 @@ static bool stop_at_once(void *user, const struct log_line *line)
     return false;
 }
 
-static void reading_stops_when_told(void **state)
+static void reading_stops_on_request(void **state)
 {
     char dir[512];
     make_session(*state, dir, 3);
@@ -345,7 +345,7 @@ static void a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail(void **state)
     assert_int_equal(seen.issues[LOG_ISSUE_DAMAGED_LINE], 0);
     assert_int_equal(seen.summary.damaged_lines, 0);
     assert_int_equal(seen.summary.missing_lines, 0);
-    assert_false(seen.summary.is_synthetic_shutdown); /* the other channels have the real one */
+    assert_false(seen.summary.is_synthetic_shutdown); /* the other channels have the real shutdown */
     bytes_free(&file);
     free(text);
 }
@@ -384,7 +384,7 @@ static void *write_many(void *user)
     return NULL;
 }
 
-/* Files are rotated, sealed and removed under the reader; it sees a prefix without holes all the same. */
+/* Files are rotated, sealed and removed while the session is read; the reader still sees a prefix without gaps. */
 static void a_session_can_be_read_while_it_is_written(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 3000, true);
@@ -416,19 +416,20 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(scopes_come_before_kernels, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(every_truncation_is_readable_and_reported, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(every_flipped_byte_is_noticed_and_costs_its_own_line_only, fixture_setup,
+        cmocka_unit_test_setup_teardown(every_flipped_byte_is_noticed_and_damages_one_line_only, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(random_damage_never_crashes, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_missing_line_is_counted_where_it_is_missing, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_missing_line_is_reported_at_its_place, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_repeated_line_is_delivered_once, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_symbolic_link_is_never_followed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_fifo_in_place_of_a_file_does_not_hang, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_directory_with_one_session_stands_for_it, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_directory_with_one_session_is_read_as_that_session, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(several_sessions_are_listed_newest_first, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(ids_that_hold_their_time_are_ordered_by_it, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(sessions_are_ordered_by_the_time_in_their_ids, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(of_several_sessions_the_newest_is_read, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_place_without_sessions_is_not_found, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(reading_stops_when_told, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_directory_without_sessions_is_not_found, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(reading_stops_on_request, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_torn_line_before_a_synthetic_shutdown_is_a_torn_tail, fixture_setup,

@@ -117,7 +117,7 @@ static void rotated_files_are_sealed_and_read_back_the_same(void **state)
     batch_free(&batch);
 }
 
-static void closing_without_patience_leaves_plain_or_sealed_files_but_no_others(void **state)
+static void closing_without_waiting_leaves_only_plain_and_sealed_files(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 4000, true);
     struct batch batch;
@@ -133,7 +133,7 @@ static void closing_without_patience_leaves_plain_or_sealed_files_but_no_others(
     batch_free(&batch);
 }
 
-static void the_lock_is_held_while_the_writer_lives(void **state)
+static void the_lock_is_held_while_the_writer_is_open(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     char dir[512];
@@ -144,7 +144,7 @@ static void the_lock_is_held_while_the_writer_lives(void **state)
     assert_false(fixture_see(dir).summary.is_live);
 }
 
-static void a_forked_child_forgets_and_the_parent_goes_on(void **state)
+static void a_forked_child_forgets_the_session_and_the_parent_continues(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     fixture_line(writer, CHANNEL_DEVICE, RECORD_LOSS, "{\"type\":\"loss\"");
@@ -162,7 +162,7 @@ static void a_forked_child_forgets_and_the_parent_goes_on(void **state)
     log_writer_close(writer, 1000);
 }
 
-static void an_id_that_is_no_uuid_is_refused(void **state)
+static void an_id_that_is_not_a_uuid_is_refused(void **state)
 {
     struct log_writer *writer = NULL;
     static const char *const ids[] = {"", "x", "../../../../../../../../../etc/passwd01", FIXTURE_ID "0"};
@@ -199,11 +199,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(rotation_by_age_starts_a_new_file, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(rotated_files_are_sealed_and_read_back_the_same, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(closing_without_patience_leaves_plain_or_sealed_files_but_no_others,
-                                        fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_lock_is_held_while_the_writer_lives, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_forked_child_forgets_and_the_parent_goes_on, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_id_that_is_no_uuid_is_refused, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(closing_without_waiting_leaves_only_plain_and_sealed_files, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_lock_is_held_while_the_writer_is_open, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_forked_child_forgets_the_session_and_the_parent_continues, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_id_that_is_not_a_uuid_is_refused, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_line_that_could_not_be_built_is_counted_as_lost, fixture_setup,
                                         fixture_teardown),
     };

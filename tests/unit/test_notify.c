@@ -56,7 +56,7 @@ static void states_reach_the_service_manager(void **state)
     rmdir(dir);
 }
 
-static void nobody_listening_is_no_failure(void **state)
+static void without_a_listener_notifying_does_nothing(void **state)
 {
     (void)state;
     static const char *const names[] = {"", "/", "relative", "/nonexistent/gpufl-socket"};
@@ -76,7 +76,7 @@ static void nobody_listening_is_no_failure(void **state)
     assert_int_equal(errno, 77);
 }
 
-static void the_watchdog_is_this_processes_or_nobodys(void **state)
+static void a_watchdog_of_another_process_is_ignored(void **state)
 {
     (void)state;
     char pid[32];
@@ -102,8 +102,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_reach_the_service_manager),
-        cmocka_unit_test(nobody_listening_is_no_failure),
-        cmocka_unit_test(the_watchdog_is_this_processes_or_nobodys),
+        cmocka_unit_test(without_a_listener_notifying_does_nothing),
+        cmocka_unit_test(a_watchdog_of_another_process_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void *write_where_nothing_is(void *page)
     return NULL;
 }
 
-static void a_fault_of_the_thread_reaches_the_program_s_handler(void **state)
+static void a_fault_in_the_thread_reaches_the_programs_handler(void **state)
 {
     (void)state;
     pid_t child = fork();
@@ -63,11 +63,11 @@ static void signals_that_the_program_blocks_itself_stay_blocked(void **state)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_true(is_started);
     pthread_join(thread, NULL);
-    assert_int_equal(sigismember(&inside, SIGTRAP), 1); /* who waits for it gets it */
+    assert_int_equal(sigismember(&inside, SIGTRAP), 1); /* delivered to the thread that waits for it */
     assert_int_equal(sigismember(&inside, SIGSEGV), 1);
 }
 
-static void signals_of_others_are_left_to_the_program_s_threads_and_its_own_mask_stays(void **state)
+static void other_signals_are_delivered_to_the_programs_threads_only(void **state)
 {
     (void)state;
     sigset_t before, after, inside;
@@ -86,9 +86,9 @@ static void signals_of_others_are_left_to_the_program_s_threads_and_its_own_mask
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fault_of_the_thread_reaches_the_program_s_handler),
+        cmocka_unit_test(a_fault_in_the_thread_reaches_the_programs_handler),
         cmocka_unit_test(signals_that_the_program_blocks_itself_stay_blocked),
-        cmocka_unit_test(signals_of_others_are_left_to_the_program_s_threads_and_its_own_mask_stays),
+        cmocka_unit_test(other_signals_are_delivered_to_the_programs_threads_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

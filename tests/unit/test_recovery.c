@@ -26,7 +26,7 @@ struct fixture {
     char base[64], dir[160];
 };
 
-/* A process that writes a session and dies without ending it: its lock is gone, its files stay. */
+/* A process that writes a session and dies without ending it: its lock is released, its files stay. */
 static void write_and_die(const char *base, bool with_shutdown)
 {
     pid_t pid = fork();
@@ -88,7 +88,7 @@ static void path_of(const struct fixture *fixture, const char *name, char out[25
     snprintf(out, 256, "%s/%s", fixture->dir, name);
 }
 
-/* The whole file, NUL-terminated; the caller frees. */
+/* Reads the complete file, NUL-terminated; the caller frees. */
 static char *read_file(const struct fixture *fixture, const char *name)
 {
     char path[256];
@@ -171,7 +171,7 @@ static void the_end_is_appended_once_and_never_to_a_session_that_has_one(void **
     assert_int_equal(appended, 0);
 }
 
-static void a_torn_line_is_kept_and_closed(void **state)
+static void a_torn_line_is_kept_and_terminated(void **state)
 {
     struct fixture *fixture = *state;
     write_and_die(fixture->base, false);
@@ -195,7 +195,7 @@ static void a_torn_line_is_kept_and_closed(void **state)
     assert_true(summary.damaged_lines == 1 || summary.has_torn_tail);
 }
 
-static void an_empty_live_file_after_a_rotation_goes_on_with_the_number(void **state)
+static void an_empty_live_file_after_a_rotation_continues_the_numbers(void **state)
 {
     struct fixture *fixture = *state;
     write_and_die(fixture->base, false);
@@ -213,7 +213,7 @@ static void an_empty_live_file_after_a_rotation_goes_on_with_the_number(void **s
     free(text);
 }
 
-static void a_torn_first_line_after_a_rotation_goes_on_with_the_number(void **state)
+static void a_torn_first_line_after_a_rotation_continues_the_numbers(void **state)
 {
     struct fixture *fixture = *state;
     write_and_die(fixture->base, false);
@@ -234,7 +234,7 @@ static void a_torn_first_line_after_a_rotation_goes_on_with_the_number(void **st
     free(text);
 }
 
-static void a_living_writer_is_left_alone(void **state)
+static void the_session_of_a_running_writer_is_not_touched(void **state)
 {
     struct fixture *fixture = *state;
     int ready[2], go[2];
@@ -299,10 +299,10 @@ int main(void)
         RECOVERY_TEST(the_identity_of_a_session_is_its_job_start),
         RECOVERY_TEST(a_killed_session_gets_its_end_in_every_channel_with_the_next_number),
         RECOVERY_TEST(the_end_is_appended_once_and_never_to_a_session_that_has_one),
-        RECOVERY_TEST(a_torn_line_is_kept_and_closed),
-        RECOVERY_TEST(an_empty_live_file_after_a_rotation_goes_on_with_the_number),
-        RECOVERY_TEST(a_torn_first_line_after_a_rotation_goes_on_with_the_number),
-        RECOVERY_TEST(a_living_writer_is_left_alone),
+        RECOVERY_TEST(a_torn_line_is_kept_and_terminated),
+        RECOVERY_TEST(an_empty_live_file_after_a_rotation_continues_the_numbers),
+        RECOVERY_TEST(a_torn_first_line_after_a_rotation_continues_the_numbers),
+        RECOVERY_TEST(the_session_of_a_running_writer_is_not_touched),
         RECOVERY_TEST(a_symbolic_link_is_never_written_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

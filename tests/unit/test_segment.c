@@ -44,12 +44,12 @@ static void a_sealed_session_reads_exactly_like_the_plain_one(void **state)
     assert_int_equal(sealed.unknown_leads, plain.unknown_leads);
     assert_memory_equal(sealed.summary.rows, plain.summary.rows, sizeof plain.summary.rows);
     assert_int_equal(sealed.summary.sealed_files, sealed.summary.files);
-    /* Again: nothing left to do, nothing changed. */
+    /* Sealing again changes nothing. */
     assert_int_equal(seal_session(dir, &problem), GPUFL_OK);
     assert_int_equal(fixture_see(dir).kernels, plain.kernels);
 }
 
-static void the_footer_says_what_is_inside(void **state)
+static void the_footer_describes_the_content(void **state)
 {
     char dir[512];
     make_session(*state, dir);
@@ -141,7 +141,7 @@ static void a_live_file_is_never_renamed_over_another_one(void **state)
             last = files.items[i].index > last ? files.items[i].index : last;
         }
     assert_non_null(device);
-    /* Somebody appends after the list was made. */
+    /* Another process appends after the files were listed. */
     session_name_rotated(name, sizeof name, CHANNEL_DEVICE, last + 1, "");
     fixture_path(live, dir, "device.log");
     fixture_path(rotated, dir, name);
@@ -163,7 +163,7 @@ static void a_session_that_is_being_written_is_not_sealed(void **state)
     log_writer_close(writer, 1000);
 }
 
-/* Sealing killed at each of its steps; the reader must see every line once, whichever files were left. */
+/* Simulates a kill at each step of sealing; the reader must see every line once with any combination of files. */
 static void interrupted_sealing_is_recovered_at_every_step(void **state)
 {
     char dir[512];
@@ -175,16 +175,16 @@ static void interrupted_sealing_is_recovered_at_every_step(void **state)
     char *sealed = fixture_read(dir, "device.000001.log.zst", &sealed_size);
     char path[512];
 
-    /* Renamed, not yet unlinked. */
+    /* Killed after the rename, before the unlink. */
     fixture_write(dir, "device.000001.log", plain, plain_size);
     struct fixture_seen seen = fixture_see(dir);
     assert_int_equal(seen.issue_count, 0);
     assert_string_equal(seen.order, whole.order);
-    /* Sealing again finishes the job. */
+    /* Sealing again completes it. */
     assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
     assert_false(fixture_exists(dir, "device.000001.log"));
 
-    /* Part written, not renamed: any length. */
+    /* Killed while writing, before the rename: a part file of any length. */
     fixture_path(path, dir, "device.000001.log.zst");
     assert_int_equal(unlink(path), 0);
     fixture_write(dir, "device.000001.log", plain, plain_size);
@@ -194,7 +194,7 @@ static void interrupted_sealing_is_recovered_at_every_step(void **state)
         assert_int_equal(seen.issue_count, 0);
         assert_int_equal(seen.corr_sum, whole.corr_sum);
     }
-    /* A sealed file without its end beside the plain one (a file system that lost data at power failure). */
+    /* A truncated sealed file next to the plain one (a file system that lost data in a power failure). */
     for (size_t size = 0; size < sealed_size; size += sealed_size / 7 + 1) {
         fixture_write(dir, "device.000001.log.zst", sealed, size);
         seen = fixture_see(dir);
@@ -205,7 +205,7 @@ static void interrupted_sealing_is_recovered_at_every_step(void **state)
     free(sealed);
 }
 
-static void a_plain_file_with_other_lines_than_the_sealed_one_of_its_number_is_kept(void **state)
+static void a_plain_file_whose_lines_differ_from_the_sealed_file_is_kept(void **state)
 {
     char dir[512];
     make_session(*state, dir);
@@ -225,7 +225,7 @@ static void a_plain_file_with_other_lines_than_the_sealed_one_of_its_number_is_k
     free(plain);
 }
 
-static void a_truncated_sealed_file_gives_what_decodes_and_is_reported(void **state)
+static void a_truncated_sealed_file_is_read_as_far_as_possible_and_reported(void **state)
 {
     char dir[512];
     make_session(*state, dir);
@@ -238,7 +238,7 @@ static void a_truncated_sealed_file_gives_what_decodes_and_is_reported(void **st
         struct fixture_seen seen = fixture_see(dir);
         assert_true(seen.issues[LOG_ISSUE_BAD_SEGMENT] > 0);
         assert_true(seen.kernels <= whole.kernels);
-        /* The files after it are read all the same. */
+        /* The files after it are still read. */
         assert_true(seen.corr_sum >= whole.corr_sum / 4);
         assert_true(seen.summary.has_shutdown);
     }
@@ -260,7 +260,7 @@ static void every_damaged_byte_of_a_sealed_file_is_noticed(void **state)
         struct fixture_seen seen = fixture_see(dir);
         if (!seen.issues[LOG_ISSUE_BAD_SEGMENT])
             fail_msg("byte %zu of %zu", at, size);
-        /* Lines have their own CRC: what is delivered is right. */
+        /* Lines have CRCs: whatever is delivered is correct. */
         assert_true(seen.corr_sum <= whole.corr_sum);
     }
     free(sealed);
@@ -282,7 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_sealed_session_reads_exactly_like_the_plain_one, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_footer_says_what_is_inside, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_footer_describes_the_content, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_cancelled_seal_leaves_the_plain_file_and_nothing_else, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_file_with_a_damaged_line_is_not_sealed, fixture_setup, fixture_teardown),
@@ -290,11 +290,11 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_session_that_is_being_written_is_not_sealed, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_live_file_is_never_renamed_over_another_one, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_plain_file_with_other_lines_than_the_sealed_one_of_its_number_is_kept,
-                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_plain_file_whose_lines_differ_from_the_sealed_file_is_kept, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(interrupted_sealing_is_recovered_at_every_step, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_truncated_sealed_file_gives_what_decodes_and_is_reported, fixture_setup,
+        cmocka_unit_test_setup_teardown(a_truncated_sealed_file_is_read_as_far_as_possible_and_reported, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_sealed_file_is_noticed, fixture_setup,
                                         fixture_teardown),

@@ -292,7 +292,8 @@ static void rows_that_only_the_shutdown_record_knows_are_an_issue(void **state)
     struct session_model *model = load(*state);
     assert_int_equal(model->issues_by_kind[LOG_ISSUE_COUNT_MISMATCH], 3);
     assert_int_equal(model->issue_count, 1);
-    assert_string_equal(model->issues[0].text, "kernel_event_batch: the shutdown record counts 5 rows, there are 2");
+    assert_string_equal(model->issues[0].text,
+                        "kernel_event_batch: the shutdown record counts 5 rows, but there are 2");
     bool is_exact;
     assert_int_equal(session_lost(model, &is_exact), 0);
     assert_false(is_exact);

@@ -55,7 +55,7 @@ static void pieces_of_any_size_give_the_same_hash(void **state)
     }
 }
 
-static void secrets_are_compared_whole(void **state)
+static void secrets_are_compared_completely(void **state)
 {
     (void)state;
     assert_true(bytes_are_equal_secretly("abcd", "abcd", 4));
@@ -69,7 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_texts_have_their_known_hashes),
         cmocka_unit_test(pieces_of_any_size_give_the_same_hash),
-        cmocka_unit_test(secrets_are_compared_whole),
+        cmocka_unit_test(secrets_are_compared_completely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

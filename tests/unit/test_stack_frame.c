@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Function, file and line of a frame's text. */
+/* Splitting the text of a frame into function, file and line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void expect(const char *text, const char *function, const char *file, uin
     assert_int_equal(frame.line, line);
 }
 
-static void a_frame_names_its_function_file_and_line(void **state)
+static void a_frame_has_function_file_and_line(void **state)
 {
     (void)state;
     expect("main@/src/train.py:13", "main", "/src/train.py", 13);
@@ -30,7 +30,7 @@ static void a_frame_names_its_function_file_and_line(void **state)
     expect("operator@()@a:b.cu:4294967295", "operator@()", "a:b.cu", 4294967295u);
 }
 
-static void what_is_no_line_is_part_of_the_module(void **state)
+static void an_invalid_line_number_belongs_to_the_module(void **state)
 {
     (void)state;
     expect("addmm@libtorch.so+0x1c0", "addmm", "libtorch.so+0x1c0", 0);
@@ -54,8 +54,8 @@ static void a_name_alone_has_no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_frame_names_its_function_file_and_line),
-        cmocka_unit_test(what_is_no_line_is_part_of_the_module),
+        cmocka_unit_test(a_frame_has_function_file_and_line),
+        cmocka_unit_test(an_invalid_line_number_belongs_to_the_module),
         cmocka_unit_test(a_name_alone_has_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static struct seen {
 } seen;
 static atomic_bool is_released, has_late_stage_ended;
 
-static pthread_mutex_t seen_mutex = PTHREAD_MUTEX_INITIALIZER; /* a stage that was left runs beside later ones */
+static pthread_mutex_t seen_mutex = PTHREAD_MUTEX_INITIALIZER; /* an abandoned stage runs in parallel with later ones */
 
 static void note(char letter)
 {
@@ -127,7 +127,7 @@ static void two_stages_may_hang(void **state)
     assert_int_equal(seen.failed[1], 2);
 }
 
-static void a_stage_that_waits_is_left_and_does_not_run_the_next_one_twice(void **state)
+static void an_abandoned_busy_stage_does_not_run_the_next_one_twice(void **state)
 {
     (void)state;
     run_stages(wait_for_release, run_c);
@@ -140,12 +140,12 @@ static void a_stage_that_waits_is_left_and_does_not_run_the_next_one_twice(void 
     assert_string_equal(seen.runs, "awcc");
 }
 
-static void a_wait_inside_of_a_stage_ends_before_the_stage_is_given_up(void **state)
+static void a_wait_inside_a_stage_ends_before_the_stage_is_abandoned(void **state)
 {
     (void)state;
     run_stages(wait_as_long_as_allowed, run_c);
     assert_string_equal(seen.runs, "awcc");
-    /* On a busy machine the stage may have been late all the same; but its wait was bounded. */
+    /* On a busy machine the stage may still have been late; but its wait was bounded. */
     assert_true(stages_until_ns(INT64_C(3600000000000)) > clock_mono_ns() + INT64_C(3500000000000));
 }
 
@@ -155,8 +155,8 @@ int main(void)
         cmocka_unit_test(stages_run_one_after_the_other),
         cmocka_unit_test(a_stage_whose_call_hangs_is_abandoned_and_the_next_one_runs),
         cmocka_unit_test(two_stages_may_hang),
-        cmocka_unit_test(a_stage_that_waits_is_left_and_does_not_run_the_next_one_twice),
-        cmocka_unit_test(a_wait_inside_of_a_stage_ends_before_the_stage_is_given_up),
+        cmocka_unit_test(an_abandoned_busy_stage_does_not_run_the_next_one_twice),
+        cmocka_unit_test(a_wait_inside_a_stage_ends_before_the_stage_is_abandoned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

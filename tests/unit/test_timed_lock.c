@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded wait for a mutex while somebody sets the wall clock: this program's clock_gettime lies about it. */
+/* A bounded wait for a mutex while the wall clock is set: this program replaces clock_gettime. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void a_step_of_the_wall_clock_does_not_end_the_wait(void **state)
         assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &is_locked), 0);
         while (!atomic_load(&is_waiting))
             usleep(100);
-        usleep(5000); /* mostly it has looked in vain by now */
+        usleep(5000); /* by now the lock was usually tried in vain */
         pthread_mutex_unlock(&mutex);
         pthread_join(thread, NULL);
         assert_true(is_locked);
@@ -63,7 +63,7 @@ static void *try_it(void *user)
     return NULL;
 }
 
-static void nor_makes_it_longer(void **state)
+static void a_step_of_the_wall_clock_does_not_extend_the_wait(void **state)
 {
     (void)state;
     wall_step_s = hour_s;
@@ -71,7 +71,7 @@ static void nor_makes_it_longer(void **state)
     bool is_locked = true;
     pthread_mutex_lock(&mutex);
     assert_int_equal(pthread_create(&thread, NULL, try_it, &is_locked), 0);
-    pthread_join(thread, NULL); /* or this test takes an hour */
+    pthread_join(thread, NULL); /* otherwise this test takes an hour */
     assert_false(is_locked);
     pthread_mutex_unlock(&mutex);
 }
@@ -80,7 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_the_wall_clock_does_not_end_the_wait),
-        cmocka_unit_test(nor_makes_it_longer),
+        cmocka_unit_test(a_step_of_the_wall_clock_does_not_extend_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

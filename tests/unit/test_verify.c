@@ -70,7 +70,7 @@ static void end_session(struct log_writer *writer, const char *members)
     log_writer_close(writer, 1000);
 }
 
-static void a_whole_session_is_complete(void **state)
+static void an_undamaged_session_is_complete(void **state)
 {
     end_session(
         begin_session(*state, true, true, true),
@@ -79,7 +79,7 @@ static void a_whole_session_is_complete(void **state)
     assert_int_equal(report.issue_count, 0);
     assert_true(report.is_complete);
     verify_report_free(&report);
-    /* Sealed as well. */
+    /* The same after sealing. */
     char dir[512];
     fixture_path(dir, *state, FIXTURE_ID);
     assert_int_equal(seal_session(dir, NULL), GPUFL_OK);
@@ -111,7 +111,7 @@ static void missing_launch_configurations_and_scopes_are_bad_references(void **s
     verify_report_free(&report);
 }
 
-static void an_id_defined_after_its_use_is_no_hole(void **state)
+static void an_id_defined_after_its_use_is_not_missing(void **state)
 {
     struct log_writer *writer = begin_session(*state, true, true, false);
     fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, fixture_dictionary);
@@ -134,7 +134,7 @@ static void counts_that_differ_from_the_shutdown_record_are_reported(void **stat
     verify_report_free(&report);
 }
 
-static void losses_are_summed_and_unknown_ones_kept_apart(void **state)
+static void losses_are_summed_and_unknown_ones_counted_separately(void **state)
 {
     struct log_writer *writer = begin_session(*state, true, true, true);
     fixture_line(writer, CHANNEL_SYSTEM, RECORD_LOSS,
@@ -145,13 +145,13 @@ static void losses_are_summed_and_unknown_ones_kept_apart(void **state)
     struct verify_report report = verify(*state);
     assert_int_equal(report.lost_records, 17);
     assert_true(report.has_unknown_loss);
-    /* two loss records, five that only the shutdown record tells of, CUPTI's own */
+    /* two loss records, five that only the shutdown record counts, and CUPTI's count */
     assert_int_equal(count_of(&report, LOG_ISSUE_LOSS), 4);
     assert_false(report.is_complete);
     verify_report_free(&report);
 }
 
-static void the_cause_of_a_loss_stands_behind_its_explanation(void **state)
+static void the_cause_of_a_loss_follows_its_explanation(void **state)
 {
     struct log_writer *writer = begin_session(*state, true, true, true);
     fixture_line(writer, CHANNEL_SYSTEM, RECORD_LOSS,
@@ -174,8 +174,8 @@ static void a_killed_session_is_unfinished_and_nothing_else(void **state)
     verify_report_free(&report);
 }
 
-/* Kernels can be on disk before the scope that they belong to: when the program was killed that is nobody's fault. */
-static void a_scope_that_was_not_yet_written_is_part_of_being_unfinished(void **state)
+/* Kernels can be on disk before their scope: for a killed program that is not an error. */
+static void a_scope_that_was_not_yet_written_belongs_to_an_unfinished_session(void **state)
 {
     log_writer_close(begin_session(*state, false, true, true), 1000);
     struct verify_report report = verify(*state);
@@ -184,7 +184,7 @@ static void a_scope_that_was_not_yet_written_is_part_of_being_unfinished(void **
     verify_report_free(&report);
 }
 
-static void a_live_session_is_called_so(void **state)
+static void a_live_session_is_reported_as_live(void **state)
 {
     struct log_writer *writer = begin_session(*state, true, true, true);
     struct verify_report report = verify(*state);
@@ -204,7 +204,7 @@ static void a_synthetic_shutdown_does_not_make_a_session_complete(void **state)
     verify_report_free(&report);
 }
 
-static void many_issues_are_counted_but_not_all_kept(void **state)
+static void many_issues_are_counted_but_not_all_stored(void **state)
 {
     struct log_writer *writer = fixture_open(*state, 0, false);
     for (int i = 0; i < 1500; i++)
@@ -235,7 +235,7 @@ static void scattered_ids_stay_within_bounded_memory(void **state)
     batch_free(&batch);
 }
 
-static void a_channel_without_its_end_is_a_hole(void **state)
+static void a_channel_without_its_end_is_incomplete(void **state)
 {
     end_session(begin_session(*state, true, true, true), "");
     char dir[512];
@@ -258,26 +258,26 @@ static void a_channel_without_its_end_is_a_hole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_whole_session_is_complete, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_undamaged_session_is_complete, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_kernel_without_a_name_is_a_bad_reference, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(missing_launch_configurations_and_scopes_are_bad_references, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_id_defined_after_its_use_is_no_hole, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_id_defined_after_its_use_is_not_missing, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(counts_that_differ_from_the_shutdown_record_are_reported, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(losses_are_summed_and_unknown_ones_kept_apart, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(the_cause_of_a_loss_stands_behind_its_explanation, fixture_setup,
+        cmocka_unit_test_setup_teardown(losses_are_summed_and_unknown_ones_counted_separately, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(the_cause_of_a_loss_follows_its_explanation, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_killed_session_is_unfinished_and_nothing_else, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_scope_that_was_not_yet_written_is_part_of_being_unfinished, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_live_session_is_called_so, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_scope_that_was_not_yet_written_belongs_to_an_unfinished_session,
+                                        fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_live_session_is_reported_as_live, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_synthetic_shutdown_does_not_make_a_session_complete, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(many_issues_are_counted_but_not_all_kept, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(many_issues_are_counted_but_not_all_stored, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(scattered_ids_stay_within_bounded_memory, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_channel_without_its_end_is_a_hole, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_channel_without_its_end_is_incomplete, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

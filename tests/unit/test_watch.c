@@ -98,7 +98,7 @@ static void a_thread_whose_call_hangs_is_abandoned_and_the_call_is_named(void **
     assert_string_equal(watch_hung_call(0), "outer");
 }
 
-/* 'S': it sleeps; the flag tells that it is not the call any more in which it does. */
+/* The state of the watched thread in /proc: 'S' means that it sleeps, here outside of the watched call. */
 static char state_of_thread(void)
 {
     char path[64], state = '?';
@@ -136,7 +136,7 @@ static void the_outer_call_is_named_again_after_the_inner_one(void **state)
     (void)state;
     watch_enter("outer");
     (void)WATCHED("inner", 0);
-    assert_null(watch_longest(INT64_MAX)); /* its own calls nobody waits for */
+    assert_null(watch_longest(INT64_MAX)); /* nobody waits for the calls of this thread */
     watch_leave(0);
     start(run_nested_calls);
     assert_string_equal(watch_longest(INT64_MAX), "inner");
@@ -170,7 +170,7 @@ static void a_forked_child_has_only_its_own_calls(void **state)
 {
     (void)state;
     start(run_one_call);
-    pid_t child = WATCHED("fork", fork_in_a_call()); /* the child comes back from its call, too */
+    pid_t child = WATCHED("fork", fork_in_a_call()); /* the child returns from its call, too */
     if (child == 0)
         _exit(watch_longest(INT64_MAX) ? 1 : 0);
     int status = -1;

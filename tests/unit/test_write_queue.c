@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that writes the log, on a disk that a test stops, fills and releases. */
+/* The thread that writes the log, on a disk that a test blocks, fills and releases. */
 #include "session_fixture.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum disk disk;
-    int stuck; /* threads that are in writev */
+    int stuck; /* threads blocked in writev */
 } world = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* The writer's system call. */
@@ -106,7 +106,7 @@ static void lines_wait_in_memory_for_a_stuck_disk_and_are_written_in_order(void 
     log_writer_close(writer, 60000);
 }
 
-static void a_full_queue_costs_rows_by_kind_and_no_names(void **state)
+static void a_full_queue_drops_rows_but_no_names(void **state)
 {
     struct log_writer *writer = open_writer(*state, 4096);
     disk_set(DISK_STUCK);
@@ -134,14 +134,14 @@ static void a_full_queue_costs_rows_by_kind_and_no_names(void **state)
     log_writer_close(writer, 60000);
 }
 
-static void the_span_of_a_loss_begins_anew_once_it_was_told(void **state)
+static void the_time_span_of_losses_restarts_once_they_are_reported(void **state)
 {
     struct log_writer *writer = open_writer(*state, 1);
     struct log_writer_stats stats;
     disk_set(DISK_STUCK);
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_OK);
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_E_IO);
-    log_writer_told(writer);
+    log_writer_loss_reported(writer);
     log_writer_stats(writer, &stats);
     assert_int_equal(stats.lost_since_ns[LOG_LOSS_QUEUE], 0);
     int64_t now_ns = clock_wall_ns();
@@ -152,28 +152,28 @@ static void the_span_of_a_loss_begins_anew_once_it_was_told(void **state)
     log_writer_close(writer, 60000);
 }
 
-/* Waits until nobody holds the session's lock: the writer is freed. */
+/* Waits until the session's lock is free: then the writer is freed. */
 static void wait_for_the_writers_end(const char *base)
 {
     while (fixture_see(base).summary.is_live)
         usleep(1000);
 }
 
-static void closing_does_not_wait_for_a_stuck_disk_and_nothing_is_lost_when_it_recovers(void **state)
+static void closing_does_not_wait_for_a_stuck_disk_and_nothing_is_lost_if_it_recovers(void **state)
 {
     struct log_writer *writer = open_writer(*state, 0);
     disk_set(DISK_STUCK);
     for (int i = 0; i < 100; i++)
         assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_OK);
     wait_until_stuck();
-    log_writer_close(writer, 0); /* returns, although the disk does not */
+    log_writer_close(writer, 0); /* returns although the disk does not */
     assert_int_equal(lines_of(*state), 0);
     disk_set(DISK_GOOD);
     wait_for_the_writers_end(*state);
     assert_int_equal(lines_of(*state), 100);
 }
 
-static void what_later_lines_refer_to_is_written_once_a_full_disk_has_room(void **state)
+static void records_that_later_lines_refer_to_are_written_when_a_full_disk_has_space(void **state)
 {
     struct log_writer *writer = open_writer(*state, 0);
     struct log_writer_stats stats;
@@ -191,7 +191,7 @@ static void what_later_lines_refer_to_is_written_once_a_full_disk_has_room(void 
     assert_int_equal(log_writer_lost(&stats, RECORD_DICTIONARY_UPDATE), 0);
     assert_int_equal(stats.rows[RECORD_OVERHEAD], 1);
     disk_set(DISK_GOOD);
-    do { /* without a further line */
+    do { /* no further line is needed */
         usleep(1000);
         log_writer_stats(writer, &stats);
     } while (stats.is_in_trouble || stats.queue_bytes);
@@ -222,10 +222,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(lines_wait_in_memory_for_a_stuck_disk_and_are_written_in_order),
-        TEST(a_full_queue_costs_rows_by_kind_and_no_names),
-        TEST(the_span_of_a_loss_begins_anew_once_it_was_told),
-        TEST(closing_does_not_wait_for_a_stuck_disk_and_nothing_is_lost_when_it_recovers),
-        TEST(what_later_lines_refer_to_is_written_once_a_full_disk_has_room),
+        TEST(a_full_queue_drops_rows_but_no_names),
+        TEST(the_time_span_of_losses_restarts_once_they_are_reported),
+        TEST(closing_does_not_wait_for_a_stuck_disk_and_nothing_is_lost_if_it_recovers),
+        TEST(records_that_later_lines_refer_to_are_written_when_a_full_disk_has_space),
         TEST(the_end_of_a_session_is_written_when_only_short_lines_still_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
