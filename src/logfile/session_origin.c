@@ -32,7 +32,7 @@ gpufl_status session_origin_read(struct session_origin *origin, const char *dir,
         path[--size] = '\0';
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (!origin->id[0] && session_id_is_valid(name))
-        snprintf(origin->id, sizeof origin->id, "%s", name);
+        snprintf(origin->id, sizeof origin->id, "%.*s", (int)sizeof origin->id - 1, name);
     if (!origin->id[0])
         return problem_set(problem, GPUFL_E_DAMAGED, "%.300s: cannot identify the session: no job_start record", dir);
     return GPUFL_OK;
