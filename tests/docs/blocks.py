@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fenced blocks of a page, and the instructions to the test runner in comments before them.
 
-<!-- run: COMMANDS -->      runs at this point, like a sh block, but is not shown to the reader
+<!-- run: COMMANDS -->      runs at this point, like a sh block, but is not shown to the reader;
+                           it may check or add, but not remove or change what the reader has
 <!-- python: CODE -->       is prepended to every later Python block; `c:` and `cpp:` do the same for those languages
-<!-- given: NAME -->        a precondition of the page (given.py)
+<!-- given: NAME ... -->    a precondition of the page (given.py)
 <!-- file: NAME -->         the next block is the content of this file
 <!-- status: N -->          the exit status of the next block
 """
@@ -12,6 +13,8 @@ import re
 
 FENCE = re.compile(r"^( *)(`{3,})([\w+-]*)[^`]*$")
 COMMENT_KINDS = ("run", "python", "c", "cpp", "given", "file", "status")
+# As the first word of a command; a reader, who does not run it, would see something else afterwards.
+CHANGES = re.compile(r"(?:^|[;&|(]|\b(?:do|then|else)\b)\s*(rm|rmdir|mv|cp|ln|unset|export|kill|deactivate)\b", re.M)
 OF_NEXT_BLOCK = ("file", "status")
 
 
@@ -38,6 +41,10 @@ def comment_parse(text, line):
         raise PageError(f"line {line}: no instruction '{match.group(1)}'; known: {', '.join(COMMENT_KINDS)}")
     if not match.group(2):
         raise PageError(f"line {line}: '{match.group(1)}' is empty")
+    change = match.group(1) == "run" and CHANGES.search(match.group(2))
+    if change:
+        raise PageError(f"line {line}: '{change.group(1)}' in a hidden command changes what the reader has; show it, or "
+                        "use `given`")
     return match.group(1), match.group(2)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pages take for granted, by name: <!-- given: NAME -->. Each returns variables for the commands that follow."""
+"""What pages take for granted, by name: <!-- given: NAME [ARGUMENT] -->. Each returns variables for the commands that follow."""
 import pathlib
 import shutil
 
@@ -80,7 +80,8 @@ def source(machine):
         raise UnknownError(f"the source is built in {harness.BUILD}, and pages build it in its directory build")
     machine.work = harness.SOURCE
     machine.hand_over(machine.work)
-    return {"PYTHONPATH": f"{harness.BUILD / 'python'}:{machine.work}"}
+    # pip takes the C parts from the build, too.
+    return {"PYTHONPATH": f"{harness.BUILD / 'python'}:{machine.work}", "PIP_CONFIG_SETTINGS": "build-dir=build"}
 
 
 def packages(machine):
@@ -148,6 +149,17 @@ def cuda_toolkit(machine):
     return {}
 
 
+def program(machine, name):
+    """The reader's own program under the name that the page uses. It launches kernels on the look-alike GPU."""
+    shutil.copy(harness.FAKE_APP, machine.work / name)
+    return {}
+
+
+def fault(machine, name):
+    """A fault of the GPU libraries (tests/fakes/faults.h) that the page describes, or `none`."""
+    return {"FAKE_FAULTS": "" if name == "none" else name}
+
+
 def gemm_program(machine):
     """What CUDA's compiler would make of an example: a program that launches kernels, here on the look-alike GPU."""
     folder = machine.work / "build/examples"
@@ -161,12 +173,14 @@ def gemm_program(machine):
 
 THINGS = {"amd-host": amd_host, "certificate": certificate, "clickhouse-cluster": clickhouse_cluster,
           "coding-assistant": coding_assistant, "cuda-toolkit": cuda_toolkit, "docker": docker,
-          "example-server": example_server, "gemm-program": gemm_program, "gpu": gpu, "kubernetes": kubernetes,
-          "no-gpu": no_gpu, "packages": packages,
-          "source": source, "systemd": systemd}
+          "example-server": example_server, "fault": fault, "gemm-program": gemm_program, "gpu": gpu,
+          "kubernetes": kubernetes, "no-gpu": no_gpu, "packages": packages, "program": program, "source": source,
+          "systemd": systemd}
 
 
-def provide(name, machine):
+def provide(text, machine):
+    """Provides what `NAME` or `NAME ARGUMENT` asks for."""
+    name, *argument = text.split(maxsplit=1)
     if name not in THINGS:
         raise UnknownError(f"nothing is given as '{name}'; known: {', '.join(THINGS)}")
-    return THINGS[name](machine)
+    return THINGS[name](machine, *argument)

@@ -101,8 +101,10 @@ class Runner(unittest.TestCase):
         self.assertEqual(pages.problems({page: (ran[1:], 0)}), [f"README.md:{lines[0]}: sh: did not run"])
 
     def test_instructions_that_lead_nowhere_are_refused(self):
-        for text, word in (("<!-- status: 1 -->\n\nWords.\n", "none"), ("<!-- skip: x -->\n", "skip"),
-                           ("```sh\nls\n", "does not end"), ("<!-- file: x -->\n", "does not follow")):
+        for text, word in (("<!-- status: 1 -->\n\nWords.\n", "expected a block"), ("<!-- skip: x -->\n", "skip"),
+                           ("```sh\nls\n", "does not end"), ("<!-- file: x -->\n", "after the last comment"),
+                           ("<!-- run: ls; rm -r train -->\n", "'rm'"),
+                           ("<!-- run: ls\nexport A=b -->\n", "'export'")):
             with self.assertRaises(blocks.PageError) as caught:
                 blocks.steps_of(text)
             self.assertIn(word, str(caught.exception))
