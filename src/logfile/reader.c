@@ -117,7 +117,7 @@ static bool follow_seq(struct reader *reader, const struct log_line *line)
     if (missing) {
         reader->summary->missing_lines += missing;
         REPORT(reader, LOG_ISSUE_MISSING_LINES, reader->line, missing,
-               "%" PRIu64 " lines are missing before line number %" PRIu64, missing, seq);
+               "%" PRIu64 " line%s missing before line number %" PRIu64, missing, missing == 1 ? " is" : "s are", seq);
     }
     reader->next_seq = seq + 1;
     reader->damaged_since = 0;

@@ -195,7 +195,9 @@ static void low_set(struct log_writer *writer, bool is_low, struct notice *notic
 static bool is_refused(struct log_writer *writer, const struct queued_line *line, enum log_loss *why,
                        struct notice *notice)
 {
-    if (record_catalogue[line->type].is_kept && line->channel != CHANNEL_SASS)
+    /* What goes to every channel is small: a channel without its end would look damaged. */
+    const struct record_info *record = &record_catalogue[line->type];
+    if (record->is_kept && (line->channel != CHANNEL_SASS || record->channel == CHANNEL_COUNT))
         return false;
     bool is_low = disk_space_is_low(&writer->space, line->size);
     low_set(writer, is_low, notice);

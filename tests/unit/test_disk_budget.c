@@ -113,6 +113,9 @@ static void recording_is_paused_below_the_floor_and_continues_above_it(void **st
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_E_IO);
     /* Names and the records that explain a loss are still written. */
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
+    assert_int_equal(fixture_line(writer, CHANNEL_SASS, RECORD_JOB_START, "{\"type\":\"job_start\""), GPUFL_OK);
+    assert_int_equal(fixture_line(writer, CHANNEL_SASS, RECORD_CODE_OBJECT, "{\"type\":\"code_object\""), GPUFL_E_IO);
+    assert_int_equal(fixture_line(writer, CHANNEL_SASS, RECORD_SHUTDOWN, "{\"type\":\"shutdown\""), GPUFL_OK);
     log_writer_stats(writer, &stats);
     assert_true(stats.is_in_trouble);
     assert_int_equal(stats.lost_rows[LOG_LOSS_PAUSE][RECORD_OVERHEAD], 1);
