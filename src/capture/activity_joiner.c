@@ -13,7 +13,7 @@
 enum {
     pending_max = 96 * 1024, /* 8.6 MiB, touched only as needed */
     graph_slots = 4096,
-    beats_to_wait = 3
+    ticks_to_wait = 3
 };
 
 struct activity_joiner {
@@ -24,7 +24,7 @@ struct activity_joiner {
     uint32_t pending_count;
     struct missing_calls missing;
     bool has_new_calls;
-    uint8_t beat;
+    uint8_t tick;
     struct graph_launch *graphs;  /* direct-mapped by correlation id */
     struct stacked_rows *stacked; /* NULL: no stacks */
     struct bytes symbol;          /* of a launch, NUL-terminated */
@@ -122,7 +122,7 @@ static void graph_add_node(struct activity_joiner *joiner, const struct work *wo
     if (!graph->node_count)
         *graph = (struct graph_launch){
             work->start_ns,   end_ns,          0, work->correlation_id, work->graph_id, work->device_id,
-            work->context_id, work->stream_id, 0, joiner->beat};
+            work->context_id, work->stream_id, 0, joiner->tick};
     if (work->start_ns < graph->start_ns) {
         graph->start_ns = work->start_ns;
         graph->stream_id = work->stream_id;
@@ -131,7 +131,7 @@ static void graph_add_node(struct activity_joiner *joiner, const struct work *wo
         graph->end_ns = end_ns;
     graph->busy_ns += work->duration_ns;
     graph->node_count++;
-    graph->beat = joiner->beat;
+    graph->tick = joiner->tick;
 }
 
 static void write_work(struct activity_joiner *joiner, const struct work *work, const struct call *call)
@@ -160,7 +160,7 @@ static void write_work(struct activity_joiner *joiner, const struct work *work, 
     kernel_history_add(kernels, &execution);
 }
 
-/* Writes the work now when its call is known, else keeps it until it is. */
+/* Writes the work now if its call is known, else keeps it until the call arrives. */
 static void submit(struct activity_joiner *joiner, struct work *work)
 {
     if (work->graph_id && joiner->graphs)
@@ -170,7 +170,7 @@ static void submit(struct activity_joiner *joiner, struct work *work)
     if (call || !can_wait) {
         write_work(joiner, work, call);
     } else if (joiner->pending_count < pending_max) {
-        work->beat = joiner->beat;
+        work->tick = joiner->tick;
         joiner->pending[joiner->pending_count++] = *work;
     } else {
         recorder_lose(joiner->options.recorder, LOSS_PENDING, 1);
@@ -178,13 +178,13 @@ static void submit(struct activity_joiner *joiner, struct work *work)
     }
 }
 
-static void write_waiting(struct activity_joiner *joiner, uint8_t beats)
+static void write_waiting(struct activity_joiner *joiner, uint8_t ticks)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < joiner->pending_count; i++) {
         const struct work *work = &joiner->pending[i];
         const struct call *call = calls_find(&joiner->calls[work->source], work->correlation_id);
-        if (!call && (uint8_t)(joiner->beat - work->beat) < beats) {
+        if (!call && (uint8_t)(joiner->tick - work->tick) < ticks) {
             joiner->pending[kept++] = *work;
             continue;
         }
@@ -211,18 +211,18 @@ void activity_joiner_settle(struct activity_joiner *joiner)
         stacked_rows_settle(joiner->stacked);
 }
 
-static void write_old_graphs(struct activity_joiner *joiner, uint8_t beats)
+static void write_old_graphs(struct activity_joiner *joiner, uint8_t ticks)
 {
     for (int i = 0; joiner->graphs && i < graph_slots; i++)
-        if ((uint8_t)(joiner->beat - joiner->graphs[i].beat) >= beats)
+        if ((uint8_t)(joiner->tick - joiner->graphs[i].tick) >= ticks)
             graph_write_and_clear(joiner, &joiner->graphs[i]);
 }
 
-void activity_joiner_beat(struct activity_joiner *joiner)
+void activity_joiner_tick(struct activity_joiner *joiner)
 {
-    joiner->beat++;
-    write_waiting(joiner, beats_to_wait);
-    write_old_graphs(joiner, beats_to_wait);
+    joiner->tick++;
+    write_waiting(joiner, ticks_to_wait);
+    write_old_graphs(joiner, ticks_to_wait);
 }
 
 uint64_t activity_joiner_missing(const struct activity_joiner *joiner)
@@ -251,7 +251,7 @@ void activity_joiner_user_call(struct activity_joiner *joiner, const struct user
                                const struct call_time *time)
 {
     struct call *call = calls_slot(&joiner->calls[ACTIVITY_FROM_CUPTI], user->correlation_id);
-    joiner->calls[ACTIVITY_FROM_CUPTI].is_told = true;
+    joiner->calls[ACTIVITY_FROM_CUPTI].is_reported = true;
     joiner->totals.calls++;
     joiner->totals.launched += user->has_kernel;
     joiner->has_new_calls = true;
@@ -412,7 +412,7 @@ static void on_call(struct activity_joiner *joiner, enum activity_source source,
     struct call *call = calls_slot(&joiner->calls[source], api->correlation_id);
     if (call->has_times && call->start_ns <= api->start_ns)
         return; /* a driver call inside a runtime call: the outer one is the user's */
-    joiner->calls[source].is_told = true;
+    joiner->calls[source].is_reported = true;
     joiner->totals.calls++;
     joiner->has_new_calls = true;
     call->start_ns = api->start_ns;
@@ -484,7 +484,7 @@ bool activity_joiner_accept(struct activity_joiner *joiner, enum activity_source
     case ACTIVITY_UNKNOWN:
         joiner->totals.unknown_records++;
         break;
-    case ACTIVITY_COUNTERS: /* kept by amd_counters */
+    case ACTIVITY_COUNTERS: /* handled by amd_counters */
     case ACTIVITY_IGNORED:
         break;
     }

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-/* end_ns: NULL where there is none. */
+/* end_ns: NULL if there is none. */
 static bool to_log(const struct calls *calls, uint32_t correlation_id, int64_t *start_ns, int64_t *end_ns)
 {
     const struct call *call = calls_find(calls, correlation_id);

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { waiting_max = 4096, beats_to_wait = 3 };
+enum { waiting_max = 4096, ticks_to_wait = 3 };
 
 struct waiting {
     struct counters_activity activity;
-    uint8_t beat;
+    uint8_t tick;
 };
 
 struct amd_counters {
@@ -23,7 +23,7 @@ struct amd_counters {
     struct waiting *waiting;
     uint32_t waiting_count;
     uint64_t ordinal;
-    uint8_t beat;
+    uint8_t tick;
 };
 
 gpufl_status amd_counters_make(struct amd_counters **out, struct recorder *recorder,
@@ -56,7 +56,7 @@ size_t amd_counters_bytes(const struct amd_counters *counters)
     return sizeof *counters + waiting_max * sizeof *counters->waiting;
 }
 
-/* NaN: not among the values. */
+/* NaN: not in the record. */
 static double value_of(const struct amd_counters *counters, const struct counters_activity *activity, const char *name)
 {
     for (uint32_t i = 0; i < rocprofiler_counter_count(counters->rocprofiler); i++)
@@ -65,7 +65,7 @@ static double value_of(const struct amd_counters *counters, const struct counter
     return __builtin_nan("");
 }
 
-/* Of the level 2 cache, which is TCC up to gfx9 and GL2C from gfx10 on. */
+/* A counter of the level 2 cache, which is TCC up to gfx9 and GL2C from gfx10 on. */
 static double cache_value(const struct amd_counters *counters, const struct counters_activity *activity,
                           const char *older, const char *newer)
 {
@@ -82,7 +82,7 @@ static double wire_value(const struct amd_counters *counters, const struct count
         double all = hits + cache_value(counters, activity, "TCC_MISS_sum", "GL2C_MISS_sum");
         value = all > 0 ? 100 * hits / all : value;
     } else if (!strcmp(member, "dram_read_bytes")) {
-        value = 1024 * value_of(counters, activity, "FETCH_SIZE"); /* rocprofiler tells kilobytes */
+        value = 1024 * value_of(counters, activity, "FETCH_SIZE"); /* rocprofiler reports kilobytes */
     } else if (!strcmp(member, "dram_write_bytes")) {
         value = 1024 * value_of(counters, activity, "WRITE_SIZE");
     }
@@ -152,17 +152,17 @@ void amd_counters_add(struct amd_counters *counters, const struct counters_activ
         recorder_lose(counters->recorder, LOSS_COUNTERS_FULL, 1);
         return;
     }
-    counters->waiting[counters->waiting_count++] = (struct waiting){*activity, counters->beat};
+    counters->waiting[counters->waiting_count++] = (struct waiting){*activity, counters->tick};
 }
 
-static void write_ready(struct amd_counters *counters, const struct activity_joiner *joiner, uint8_t beats)
+static void write_ready(struct amd_counters *counters, const struct activity_joiner *joiner, uint8_t ticks)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < counters->waiting_count; i++) {
         const struct waiting *item = &counters->waiting[i];
         const struct call *call =
             activity_joiner_call(joiner, ACTIVITY_FROM_ROCPROFILER, item->activity.correlation_id);
-        if (call || (uint8_t)(counters->beat - item->beat) >= beats)
+        if (call || (uint8_t)(counters->tick - item->tick) >= ticks)
             write_one(counters, &item->activity, call);
         else
             counters->waiting[kept++] = *item;
@@ -175,10 +175,10 @@ void amd_counters_settle(struct amd_counters *counters, const struct activity_jo
     write_ready(counters, joiner, UINT8_MAX);
 }
 
-void amd_counters_beat(struct amd_counters *counters, const struct activity_joiner *joiner)
+void amd_counters_tick(struct amd_counters *counters, const struct activity_joiner *joiner)
 {
-    counters->beat++;
-    write_ready(counters, joiner, beats_to_wait);
+    counters->tick++;
+    write_ready(counters, joiner, ticks_to_wait);
 }
 
 void amd_counters_finish(struct amd_counters *counters, const struct activity_joiner *joiner)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of AMD dispatches to kernel_perf_metric_event records. They wait,
- * boundedly, for the record of the call that launched the dispatch, which tells
- * its scope. Collector thread only. */
+/* Writes the counters of AMD dispatches as kernel_perf_metric_event records. A dispatch waits (bounded) for the
+ * record of the call that launched it, which has its scope. Collector thread only. */
 #ifndef GPUFL_CAPTURE_AMD_COUNTERS_H
 #define GPUFL_CAPTURE_AMD_COUNTERS_H
 
@@ -14,10 +13,10 @@ struct amd_counters; /* opaque */
 NODISCARD gpufl_status amd_counters_make(struct amd_counters **out, struct recorder *recorder,
                                          const struct rocprofiler *rocprofiler);
 void amd_counters_add(struct amd_counters *counters, const struct counters_activity *activity);
-/* Writes those whose call is known by now. */
+/* Writes the dispatches whose call is known by now. */
 void amd_counters_settle(struct amd_counters *counters, const struct activity_joiner *joiner);
-/* And those that waited for three beats. */
-void amd_counters_beat(struct amd_counters *counters, const struct activity_joiner *joiner);
+/* Also writes those that waited for three flush periods. */
+void amd_counters_tick(struct amd_counters *counters, const struct activity_joiner *joiner);
 void amd_counters_finish(struct amd_counters *counters, const struct activity_joiner *joiner);
 size_t amd_counters_bytes(const struct amd_counters *counters);
 void amd_counters_free(struct amd_counters *counters);

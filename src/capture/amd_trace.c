@@ -11,7 +11,7 @@
 
 enum { code_deadline_ms = 5000 };
 
-struct lane { /* of the one thread that fills it */
+struct lane { /* owned by the thread that fills it */
     uint8_t *buffer;
     size_t size, used;
 };
@@ -25,13 +25,13 @@ struct amd_trace {
     struct code_store *code, *own_code;
     struct amd_counters *counters; /* NULL: none are collected */
     bool are_limits_written;
-    bool is_left; /* one of rocprofiler's threads may be in it for ever */
+    bool is_left; /* one of rocprofiler's threads may never return from it */
 };
 
-/* rocprofiler's callbacks say only what happened: they find the one trace here, while the driver's gate is open. */
+/* rocprofiler's callbacks have no user pointer: they find the single trace here while the driver's gate is open. */
 static struct amd_trace *_Atomic current;
 
-/* ---- from rocprofiler's threads ---- */
+/* ---- called by rocprofiler's threads ---- */
 
 static void lane_complete(struct lane *lane)
 {
@@ -69,14 +69,14 @@ static void on_code(const void *bytes, size_t size)
         code_store_add(trace->code, bytes, size);
 }
 
-/* ---- life ---- */
+/* ---- creation, start and stop ---- */
 
 bool amd_trace_is_due(const struct amd_settings *settings)
 {
     return settings->is_wanted && (settings->is_asked || rocprofiler_is_registering() || rocprofiler_is_in_use());
 }
 
-/* Without memory for either, the kernels are still traced. */
+/* If memory is exhausted for one of them, kernels are still traced. */
 static void make_parts(struct amd_trace *trace)
 {
     const struct code_store_options options = {
@@ -168,7 +168,7 @@ void amd_trace_stop(struct amd_trace *trace)
                     (unsigned long long)unknown);
 }
 
-/* ---- on the collector's thread ---- */
+/* ---- called by the collector's thread ---- */
 
 static void write_limits(struct amd_trace *trace, const struct rocprofiler_agent *agent)
 {
@@ -187,7 +187,7 @@ static void write_limits(struct amd_trace *trace, const struct rocprofiler_agent
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         if (!members[i].value)
-            continue; /* not told */
+            continue; /* unknown */
         json_key(line, members[i].key);
         json_uint(line, members[i].value);
     }
@@ -212,7 +212,7 @@ void amd_trace_accept(struct amd_trace *trace, struct activity_joiner *joiner, c
     for (size_t i = 0; i < count; i++) {
         if (activities[i].kind == ACTIVITY_COUNTERS && trace->counters)
             amd_counters_add(trace->counters, &activities[i].u.counters);
-        else /* each stands for itself: what follows a bad one can be read */
+        else /* an invalid object does not affect the ones after it */
             (void)activity_joiner_accept(joiner, ACTIVITY_FROM_ROCPROFILER, &activities[i]);
     }
 }
@@ -223,10 +223,10 @@ void amd_trace_settle(struct amd_trace *trace, const struct activity_joiner *joi
         amd_counters_settle(trace->counters, joiner);
 }
 
-void amd_trace_beat(struct amd_trace *trace, const struct activity_joiner *joiner)
+void amd_trace_tick(struct amd_trace *trace, const struct activity_joiner *joiner)
 {
     if (trace->counters)
-        amd_counters_beat(trace->counters, joiner);
+        amd_counters_tick(trace->counters, joiner);
 }
 
 void amd_trace_finish(struct amd_trace *trace, const struct activity_joiner *joiner)

@@ -13,7 +13,7 @@
 
 enum { queue_slots = 1024 }; /* more than all buffers together, so a push cannot fail */
 
-/* Sits in front of every buffer; CUPTI sees only what follows. 64 bytes keep the alignment. */
+/* Precedes every buffer; CUPTI only sees what follows. 64 bytes keep the alignment. */
 struct buffer_head {
     size_t valid_bytes;
     bool is_reserve, is_decoded;
@@ -28,7 +28,7 @@ static struct {
     struct queue_slot free_slots[queue_slots], reserve_slots[queue_slots], completed_slots[queue_slots];
     _Atomic uint32_t pool_made, reserve_made, lent;
     struct buffer_head *_Atomic reserves[RESERVE_BUFFER_COUNT];
-    uint8_t *memory;         /* address space of the pool; pages come as they are touched */
+    uint8_t *memory;         /* reserved address space; pages are allocated on first use */
     _Atomic uint32_t events; /* futex word: bumped by every completion */
     _Atomic uint32_t sleepers;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -71,7 +71,7 @@ void buffer_pool_abandon(void)
 
 static struct buffer_head *fresh_buffer(void)
 {
-    /* Recycled buffers come first, so memory grows only with what is in use at once. */
+    /* Recycled buffers are used first, so memory grows only with the number in use at once. */
     uint32_t index = atomic_fetch_add(&pool.pool_made, 1);
     if (index < POOL_BUFFER_COUNT)
         return (struct buffer_head *)(void *)(pool.memory + (size_t)index * stride);
@@ -136,7 +136,7 @@ static void complete(uint8_t *buffer, size_t valid, bool is_decoded)
     buffer_pool_wake();
 }
 
-/* CUPTI hands buffers to whoever registered last, also those of another profiler. */
+/* CUPTI passes buffers to whoever registered last, also those of another profiler. */
 static bool is_own(const uint8_t *buffer)
 {
     if (buffer > pool.memory && buffer < pool.memory + stride * POOL_BUFFER_COUNT)
@@ -196,7 +196,7 @@ void buffer_pool_take_back(void)
 void buffer_pool_wait(int64_t timeout_ns)
 {
     uint32_t events = atomic_load(&pool.events);
-    static _Atomic uint32_t seen; /* one collector: events already answered need no sleep to be noticed */
+    static _Atomic uint32_t seen; /* used by the one collector: events that were already handled end the wait at once */
     if (atomic_exchange(&seen, events) != events)
         return;
     struct timespec timeout = {timeout_ns / 1000000000, timeout_ns % 1000000000};

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory CUPTI writes its records into, and what rocprofiler's threads leave
- * decoded for the collector. A fixed number of buffers goes
- * round: free -> CUPTI -> completed -> collector -> free. CUPTI (13.0 on) keeps
- * one buffer per thread that calls the API, so a program with very many threads
- * gets smaller reserve buffers when the pool is empty, up to a limit; beyond it
- * CUPTI is told to drop, and counts. Process-wide: CUPTI's callbacks have no
- * user pointer, and CUPTI may hold buffers across sessions. */
+/* The memory that CUPTI writes its records to, and that rocprofiler's threads fill with decoded activities for the
+ * collector. A fixed number of buffers circulates: free -> CUPTI -> completed -> collector -> free. CUPTI (13.0 and
+ * later) keeps one buffer per thread that calls the API, so a program with very many threads gets smaller reserve
+ * buffers when the pool is empty, up to a limit. Beyond the limit CUPTI is given no buffer, drops records and counts
+ * them. Process-wide: CUPTI's callbacks have no user pointer, and CUPTI may hold buffers across sessions. */
 #ifndef GPUFL_CAPTURE_BUFFER_POOL_H
 #define GPUFL_CAPTURE_BUFFER_POOL_H
 
@@ -25,7 +23,7 @@ struct filled_buffer {
 };
 
 NODISCARD gpufl_status buffer_pool_setup(void); /* once per process */
-/* In a forked child: every buffer is free again, whatever threads of the parent were just doing with them. */
+/* In a forked child: marks every buffer free, whatever the parent's threads were doing with it. */
 void buffer_pool_abandon(void);
 /* For CUPTI, on any thread. */
 uint8_t *buffer_pool_request(size_t *size);
@@ -34,12 +32,12 @@ void buffer_pool_complete_decoded(uint8_t *buffer, size_t valid);
 /* For the collector. */
 bool buffer_pool_take(struct filled_buffer *filled);
 void buffer_pool_return(uint8_t *buffer);
-/* Buffers that CUPTI had when it was detached are free again: it never hands them back. */
+/* Frees the buffers that CUPTI held when it was detached: it never returns them. */
 void buffer_pool_take_back(void);
-/* Sleeps until a buffer is completed, buffer_pool_wake is called, or the time is over. */
+/* Sleeps until a buffer is completed, buffer_pool_wake is called, or the timeout expires. */
 void buffer_pool_wait(int64_t timeout_ns);
 void buffer_pool_wake(void);
 uint32_t buffer_pool_lent(void); /* buffers that CUPTI holds */
-size_t buffer_pool_bytes(void);  /* memory made so far */
+size_t buffer_pool_bytes(void);  /* memory allocated so far */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of API calls, by correlation id: thread, host time, scope,
- * external id, stack. The parts come in any order from different buffers. A
- * direct-mapped table: ids grow, so a slot is reused only after 131,072 calls, mostly long
- * after its kernels were seen; what comes later still is counted as a loss. Collector thread only. */
+/* Known facts about API calls, by correlation id: thread, host time, scope, external id, stack. They arrive in any
+ * order from different buffers. The table is direct-mapped: ids grow, so a slot is reused only after 131,072 calls,
+ * usually long after the call's kernels arrived. A kernel that arrives later is counted as a loss. Collector thread
+ * only. */
 #ifndef GPUFL_CAPTURE_CALLS_H
 #define GPUFL_CAPTURE_CALLS_H
 
@@ -25,12 +25,12 @@ enum { CALL_SLOTS = 128 * 1024 };
 struct calls {
     struct call *slots;
     uint32_t highest_id;
-    bool is_told; /* there was one: else a missing call is not a lost one */
+    bool is_reported; /* at least one call of this source was reported: otherwise a missing call is not a loss */
 };
 
 NODISCARD gpufl_status calls_open(struct calls *calls);
 void calls_close(struct calls *calls);
-/* The call's slot, made empty when another id had it. */
+/* The call's slot, cleared if it belonged to another id. */
 static inline struct call *calls_slot(struct calls *calls, uint32_t correlation_id)
 {
     struct call *call = &calls->slots[correlation_id & (CALL_SLOTS - 1)];
@@ -47,14 +47,15 @@ static inline const struct call *calls_find(const struct calls *calls, uint32_t 
     return call->correlation_id == correlation_id && call->has_times ? call : NULL;
 }
 
-/* Calls of which rows were written without them. */
+/* Rows that were written without their call. */
 struct missing_calls {
     uint64_t excused; /* missing for a reason that is counted already */
     uint32_t last_excused_id;
 };
-/* Counts a row that is written without its call as a loss, unless the loss of that call was counted: its ring was full,
- * or its thread had none. correlation_id 0: nobody called. GPU work is launched by calls that are told; the rest also
- * comes from others, as allocations from loading a module, so it is counted when its call was surely forgotten. */
+/* Counts a row that is written without its call as a loss, unless the loss of that call was already counted (its
+ * ring was full, or its thread had none). correlation_id 0: there was no call. GPU work is only launched by calls
+ * that are reported. Other records can have other causes, for example allocations by loading a module, and are
+ * counted only when their call was certainly forgotten. */
 void missing_calls_add(struct missing_calls *missing, struct recorder *recorder, const struct calls *calls,
                        uint32_t correlation_id, bool is_gpu_work);
 

@@ -28,7 +28,7 @@ enum {
     WAITING_COUNT_MAX = 1024,
     LINE_KEPT_BYTES = 1 << 20,
     KEY_BYTES_MAX = 8 << 20,
-    SOURCE_LINES_MAX = 100000, /* readers take no line of more values than they can hold */
+    SOURCE_LINES_MAX = 100000, /* readers reject lines with more values than they can hold */
     JOIN_GRACE_MS = 1000,
     DISK_LOOK_MS = 100
 };
@@ -37,15 +37,15 @@ static const uint64_t bytes_max_default = (uint64_t)256 << 20, waiting_bytes_max
                       source_bytes_max_default = (uint64_t)64 << 20;
 
 struct waiting_item {
-    bool is_path; /* of a source file, with its end; else an image */
+    bool is_path; /* path of a source file, with its end; otherwise a code image */
     size_t size;
     uint8_t bytes[];
 };
 
-/* What tells one content from another. */
+/* Identifies one content. */
 struct image_key {
     uint64_t crc, size;
-    uint64_t is_cupti; /* as wide as the others: the key has no padding */
+    uint64_t is_cupti; /* 64 bits like the others: the key has no padding */
 };
 
 struct code_store {
@@ -59,17 +59,17 @@ struct code_store {
     _Atomic int64_t deadline_mono_ns; /* once is_stopping */
     pthread_t thread;
     bool has_thread;
-    /* Held by the worker while it works, but not while it reads a file, which may take for ever where the file lies on
-     * another machine. Then it is left alone, and touches nothing that is not its own when it comes back. */
+    /* Held by the worker while it works, except while it reads a file, which may hang on a network file system. Such
+     * a worker is abandoned, and touches only its own memory when it returns. */
     pthread_mutex_t working;
     _Atomic bool is_left;
     _Atomic int64_t cpu_ns;
     _Atomic size_t bytes;
 
-    /* Of the worker alone. */
+    /* Used by the worker only. */
     struct intern_cache keys;  /* code seen */
     struct intern_cache paths; /* source files seen; their ids are the source_file_ids */
-    char *directory;           /* where relative paths start: the session's; NULL: not known */
+    char *directory;           /* base of relative paths: the session's working directory; NULL: not known */
     uint64_t bytes_kept, source_bytes_kept;
     struct bytes line;
 };
@@ -91,7 +91,8 @@ static struct bytes *line_begin(struct code_store *store, enum record_type type)
     return line;
 }
 
-/* Code is read faster than a slow disk takes it: this thread waits, so that its lines do not fill the writer's memory. */
+/* Code is read faster than a slow disk can write it: this thread waits, so that its lines do not fill the writer's
+ * memory. */
 static void wait_for_disk(struct code_store *store)
 {
     while (!log_writer_settle(store->options.writer, DISK_LOOK_MS) && !atomic_load(&store->is_stopping)) {
@@ -178,7 +179,7 @@ static void source_write(struct code_store *store, uint32_t id, const char *path
     store->source_bytes_kept += source->size;
 }
 
-/* False: it was left alone meanwhile. */
+/* False: the worker was abandoned meanwhile. */
 static bool source_read(struct code_store *store, const char *path, struct source_text *source, gpufl_status *status)
 {
     pthread_mutex_unlock(&store->working);
@@ -189,7 +190,7 @@ static bool source_read(struct code_store *store, const char *path, struct sourc
     return !store->is_left;
 }
 
-/* One that was seen before is written already; one that cannot be read is left to the report, which says why. */
+/* A file that was seen before is already written; the report gives the reason for a file that cannot be read. */
 static void source_store(struct code_store *store, const char *path)
 {
     bool is_new = false;
@@ -208,7 +209,7 @@ static void source_store(struct code_store *store, const char *path)
     source_text_free(&source);
 }
 
-/* The files of a line table. */
+/* Stores the files of a line table. */
 static void sources_store(struct code_store *store, const struct code_image *image)
 {
     struct line_table table;
@@ -231,7 +232,7 @@ static struct image_key key_of(const struct code_store *store, const struct wait
 static void image_store(struct code_store *store, const struct waiting_item *item)
 {
     struct image_key key = key_of(store, item);
-    bool is_new; /* also when there is no memory to know, or it was forgotten: better twice than never */
+    bool is_new; /* also if memory is exhausted or it was evicted: a duplicate is better than a gap */
     (void)intern_cache_id(&store->keys, &key, sizeof key, &is_new);
     if (!is_new)
         return;
@@ -271,7 +272,7 @@ static void waiting_free(struct code_store *store)
         free(item);
 }
 
-/* Stores what waits; false: it was left alone. */
+/* Stores what is in the queue; false: the worker was abandoned. */
 static bool work_round(struct code_store *store)
 {
     struct waiting_item *item;
@@ -385,7 +386,7 @@ size_t code_store_bytes(const struct code_store *store)
     return sizeof *store + atomic_load(&store->waiting_bytes) + atomic_load(&store->bytes);
 }
 
-/* It may be in the middle of reading a file. The mutex is free then; else it is in a write, and goes on with it. */
+/* The worker may be reading a file, with the mutex free. Otherwise it is in a write, and continues. */
 static void worker_leave(struct code_store *store)
 {
     bool is_locked = mutex_lock_in_time(&store->working, INT64_C(1000000000));
@@ -403,14 +404,14 @@ void code_store_stop(struct code_store *store, unsigned deadline_ms)
     int64_t now_ns = clock_mono_ns();
     int64_t wait_ns = stages_until_ns((deadline_ms + INT64_C(1) * JOIN_GRACE_MS) * 1000000) - now_ns;
     int64_t until_ns = now_ns + wait_ns;
-    /* Of a short wait, too, something is left for the file that is being read. */
+    /* Even a short wait leaves some time for the file that is being read. */
     int64_t grace_ns = JOIN_GRACE_MS * INT64_C(1000000) < wait_ns / 3 ? JOIN_GRACE_MS * INT64_C(1000000) : wait_ns / 3;
     atomic_store(&store->deadline_mono_ns, deadline_ms ? until_ns - grace_ns : now_ns);
     atomic_store(&store->is_stopping, true);
     sem_post(&store->work);
     store->has_thread = false;
     enum watch_end end = watch_join(store->thread, until_ns, until_ns, &call);
-    if (end == WATCH_HUNG) { /* with the mutex, for ever */
+    if (end == WATCH_HUNG) { /* it will never release the mutex */
         atomic_store(&store->is_left, true);
         recorder_lose_because(store->options.recorder, LOSS_CODE_UNWRITTEN, 1, call);
     } else if (end == WATCH_BUSY) {
@@ -436,7 +437,7 @@ void code_store_abandon(struct code_store *store)
 {
     if (!store)
         return;
-    /* Not the worker's own tables: it may have been in the midst of changing them when the process forked. */
+    /* Not the worker's own tables: it may have been changing them when the process forked. */
     waiting_free(store);
     free(store);
 }

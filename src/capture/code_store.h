@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the code that ran: each cubin and each AMDGPU code object once, as a code_object record in the sass
- * channel, and the text of the source files that its line table or a CPU stack names.
+/* Stores the code that ran: each cubin and AMDGPU code object once, as a code_object record in the sass channel, and
+ * the text of the source files that its line table or a CPU stack names.
  *
- * code_store_add is called on the user's threads inside the driver's module load:
- * it copies the bytes and returns. A thread of ours, with all signals blocked,
- * does the rest. What waits and what is kept is bounded; what is over it is
- * counted as lost. */
+ * code_store_add runs on the user's threads inside the driver's module load: it copies the bytes and returns. Our
+ * own thread, with all signals blocked, does the rest. Both the queue and the stored bytes are bounded; the excess
+ * is counted as lost. */
 #ifndef GPUFL_CAPTURE_CODE_STORE_H
 #define GPUFL_CAPTURE_CODE_STORE_H
 
@@ -17,12 +16,13 @@ struct code_store_options {
     struct log_writer *writer; /* borrowed until code_store_stop, as the recorder */
     struct recorder *recorder; /* for losses */
     const char *session_id;    /* copied */
-    /* CUPTI's key of a cubin; NULL, or 0 as answer: CRC-32C instead, as for AMD's code. Called on our thread. */
+    /* Returns CUPTI's key of a cubin; NULL or a result of 0: CRC-32C is used, as for AMD's code. Called on our
+     * thread. */
     uint64_t (*crc)(void *user, const void *cubin, size_t size);
     void *crc_user;
     bool with_source;           /* enable_source_collection */
     uint64_t bytes_max;         /* cubins kept in a session; 0: 256 MiB */
-    uint64_t waiting_bytes_max; /* copies that wait; 0: 64 MiB */
+    uint64_t waiting_bytes_max; /* copies in the queue; 0: 64 MiB */
     uint64_t source_bytes_max;  /* source text kept in a session; 0: 64 MiB */
 };
 
@@ -30,11 +30,12 @@ NODISCARD gpufl_status code_store_make(struct code_store **out, const struct cod
                                        struct problem *problem);
 /* Any thread; the bytes are copied. */
 void code_store_add(struct code_store *store, const void *cubin, size_t size);
-/* The text of a file, once, where source is wanted. Any thread; the path is copied. */
+/* Stores the text of a file once, if source collection is on. Any thread; the path is copied. */
 void code_store_add_source(struct code_store *store, const char *path);
-void code_store_lose_source(struct code_store *store); /* one that could not be told; counted */
-/* Writes what waits until the deadline, counts the rest as lost, and ends the thread; one that cannot finish reading a
- * file, from a machine that is away, is left alone, and the store with it. Later additions are dropped. */
+void code_store_lose_source(struct code_store *store); /* counts a source file whose path could not be passed */
+/* Writes the queue until the deadline, counts the rest as lost, and ends the thread. A thread that hangs while
+ * reading a file (for example from an unreachable network file system) is abandoned together with the store. Later
+ * additions are dropped. */
 void code_store_stop(struct code_store *store, unsigned deadline_ms);
 int64_t code_store_cpu_ns(const struct code_store *store);
 size_t code_store_bytes(const struct code_store *store);

@@ -16,13 +16,13 @@ enum {
     first_wait_until_ms = 2000,
     batch_age_ms = 250,
     scale_ms = 100,
-    flush_ms = 1000, /* a flush costs CUPTI up to a millisecond: rarely, and what it delays is only freshness */
+    flush_ms = 1000, /* a flush costs CUPTI up to a millisecond, and a long period only delays data */
     report_ms = 5000,
     buffers_per_round = 64,
-    code_deadline_ms = 5000 /* for what waits to be kept at the end */
+    code_deadline_ms = 5000 /* for code that waits to be stored at the end */
 };
 
-static const int64_t join_wait_ns = 10 * INT64_C(1000000000); /* where no session limits it */
+static const int64_t join_wait_ns = 10 * INT64_C(1000000000); /* without a session's limit */
 
 static void on_stack(void *user, const struct stack_event *event)
 {
@@ -115,7 +115,7 @@ static gpufl_status make_joiner(struct collector *collector, const struct cupti_
     return collector->joiner ? GPUFL_OK : activity_joiner_make(&collector->joiner, &options);
 }
 
-/* The one that is ready to be read into the joiner; NULL: none, or no memory for it. */
+/* AMD's trace when it can be read into the joiner; NULL: there is none, or no memory. */
 static struct amd_trace *readable_amd(struct collector *collector)
 {
     static const struct cupti_trace_result no_cupti = {.has_system_thread_id = true};
@@ -136,7 +136,7 @@ static void read_buffer(struct collector *collector, struct amd_trace *amd, cons
         recorder_lose(&collector->recorder, LOSS_ROCPROFILER_DROPPED, count);
 }
 
-/* A step of the wall clock is in the log at once: every record that CUPTI stamped after it comes later. */
+/* Logs a step of the wall clock before any record that CUPTI stamped after it. */
 static void notice_step(struct collector *collector)
 {
     int64_t step_ns = clock_take_step();
@@ -149,12 +149,12 @@ static void notice_step(struct collector *collector)
 /* Returns how many buffers it read. */
 static int read_round(struct collector *collector)
 {
-    /* Buffers first, rings second: whatever a buffer tells of, its scope's begin is then in a ring. */
+    /* Buffers before rings: the begin of every scope that a buffer's records ran in is then in a ring. */
     struct filled_buffer filled[buffers_per_round];
     int count = 0;
     while (count < buffers_per_round && buffer_pool_take(&filled[count]))
         count++;
-    notice_step(collector); /* after they were taken: no time in them is newer */
+    notice_step(collector); /* after taking the buffers: their times are not newer */
     struct amd_trace *amd = readable_amd(collector);
     scope_tracker_drain(collector->scopes, &collector->scale);
     if (collector->stacks)
@@ -213,18 +213,18 @@ static void do_round(struct collector *collector)
     if (is_due(&collector->scale_mono_ns, now_ns, scale_ms))
         tick_scale_update(&collector->scale);
     struct scope_history *history = scope_tracker_history(collector->scopes);
-    bool is_beat = collector->joiner && is_due(&collector->flush_mono_ns, now_ns, flush_ms);
-    if (is_beat || (collector->joiner && scope_history_is_pressed(history))) {
+    bool is_tick = collector->joiner && is_due(&collector->flush_mono_ns, now_ns, flush_ms);
+    if (is_tick || (collector->joiner && scope_history_is_pressed(history))) {
         flush(collector);
         scope_history_relax(history);
     }
     while (read_round(collector) == buffers_per_round) {
     }
-    if (is_beat)
-        activity_joiner_beat(collector->joiner);
+    if (is_tick)
+        activity_joiner_tick(collector->joiner);
     struct amd_trace *amd = readable_amd(collector);
-    if (is_beat && amd)
-        amd_trace_beat(amd, collector->joiner);
+    if (is_tick && amd)
+        amd_trace_tick(amd, collector->joiner);
     if (collector->deep && !collector->is_deep_over)
         deep_round(collector->deep, collector->complete_ns, activity_joiner_totals(collector->joiner)->graph_kernels);
     if (collector->cupti)
@@ -255,7 +255,7 @@ struct deep *collector_deep(struct collector *collector)
     return collector->deep;
 }
 
-/* Without memory for it the session goes on with Trace, which the capability record says. */
+/* If memory is exhausted the session continues with Trace, which the capability record reports. */
 static void start_deep(struct collector *collector)
 {
     const struct deep_options options = {
@@ -276,7 +276,7 @@ static uint64_t cubin_crc(void *user, const void *cubin, size_t size)
     return cupti_cubin_crc(user, cubin, size);
 }
 
-/* Without memory for it the session goes on; of an engine above Trace the capability record says so. */
+/* If memory is exhausted the session continues; for an engine above Trace the capability record reports it. */
 static void make_code(struct collector *collector)
 {
     const struct deep_settings *deep = &collector->options.deep;
@@ -296,7 +296,7 @@ static void make_code(struct collector *collector)
 void collector_trace_options(struct collector *collector, struct cupti_trace_options *options)
 {
     *options = (struct cupti_trace_options){
-        /* Graph launches always: their nodes are attributed by the launch. */
+        /* Graph launches are always needed: graph nodes are attributed by them. */
         .features = collector->options.trace_features | CUPTI_TRACE_GRAPHS,
         .is_before_cuda = collector->options.is_before_cuda,
         .buffer_request = buffer_pool_request,
@@ -343,7 +343,7 @@ static gpufl_status start_cupti(struct collector *collector, struct cupti *cupti
 
 void collector_trace_amd(struct collector *collector, struct amd_grant *grant)
 {
-    struct amd_trace *amd = atomic_load(&collector->amd); /* one that was refused before tries again */
+    struct amd_trace *amd = atomic_load(&collector->amd); /* a trace that was refused before tries again */
     const struct amd_settings *settings = &collector->options.amd;
     if (!amd_trace_is_due(settings))
         return;
@@ -382,7 +382,7 @@ gpufl_status collector_start(struct collector *collector)
     return collector->has_thread ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
-/* Reads and writes everything that is left, where the thread does so no more. */
+/* Reads and writes everything that is left, after the thread has ended. */
 static void finish(struct collector *collector)
 {
     struct amd_trace *amd = atomic_load(&collector->amd);
@@ -421,7 +421,7 @@ enum watch_end collector_finish(struct collector *collector)
     }
     if (end == WATCH_HUNG)
         cupti_trace_damaged(CUPTI_STUCK);
-    /* Abandoned in a flush, the thread has left everything in order, and somebody else can go on. */
+    /* A thread abandoned in a flush has left consistent data, so the caller can finish. */
     if (end == WATCH_HUNG && atomic_load(&collector->doing) == COLLECTOR_FLUSHING)
         end = WATCH_ENDED;
     if (end == WATCH_ENDED)
@@ -445,13 +445,13 @@ void collector_free(struct collector *collector)
         return;
     collector_free_engines(collector);
     if (atomic_load(&collector->are_engines_left))
-        return; /* threads that are left in CUPTI have our recorder, names and kernels */
+        return; /* threads left in CUPTI still use our recorder, names and kernels */
     amd_trace_free(atomic_load(&collector->amd));
     activity_joiner_free(collector->joiner);
     kernel_history_free(collector->kernels);
     stacks_free(collector->stacks);
     if (collector->code)
-        code_store_stop(collector->code, 0); /* where the session never began */
+        code_store_stop(collector->code, 0); /* if the session never began */
     code_store_free(collector->code);
     scope_tracker_free(collector->scopes);
     names_close(&collector->names);
@@ -462,7 +462,7 @@ void collector_free(struct collector *collector)
 
 void collector_abandon(struct collector *collector)
 {
-    /* Its thread and CUPTI live in the parent; leaking is the only safe thing. */
+    /* Its thread and CUPTI are in the parent; only leaking is safe. */
     deep_abandon(collector->deep);
     if (collector->code)
         code_store_abandon(collector->code);

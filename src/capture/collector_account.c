@@ -49,7 +49,7 @@ static size_t memory_bytes(const struct collector *collector)
            (collector->deep ? deep_bytes(collector->deep) : 0) + (amd ? amd_trace_bytes(amd) : 0);
 }
 
-/* Not at the start: inside of cuInit, where injection runs, the driver must not be asked. */
+/* Not at the start: injection runs inside cuInit, where the driver must not be called. */
 static void find_cupti_cost(struct collector *collector)
 {
     struct cuda *cuda;
@@ -60,7 +60,7 @@ static void find_cupti_cost(struct collector *collector)
     collector->has_cost = true;
 }
 
-/* What the program's threads paid: measured, and what CUPTI's records are known to cost. */
+/* The cost to the program's threads: measured, plus the known cost of CUPTI's records. */
 static void append_user_time(struct collector *collector, struct bytes *line)
 {
     bytes_append_text(line, ",\"user_ns\":{");
@@ -83,7 +83,7 @@ static void append_user_time(struct collector *collector, struct bytes *line)
     bytes_append_format(line, ",\"is_default\":%s}", cost->is_default ? "true" : "false");
 }
 
-/* Only where CUPTI did more than to record kernels: else there is nothing to compare. */
+/* Only if CUPTI did more than record kernels: otherwise there is nothing to compare. */
 static void append_calls(const struct collector *collector, struct bytes *line)
 {
     const struct observed_calls *calls = &collector->calls;
@@ -141,7 +141,7 @@ void collector_write_overhead(struct collector *collector)
         json_int(line, members[i].value);
     }
     json_key(line, "cupti_ns");
-    if (!collector->cupti && atomic_load(&collector->amd)) /* rocprofiler does not tell what it costs */
+    if (!collector->cupti && atomic_load(&collector->amd)) /* rocprofiler does not report its cost */
         bytes_append_text(line, "null");
     else
         json_int(line, cupti_ns);

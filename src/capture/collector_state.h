@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct collector, for collector.c (what it does) and collector_account.c (what it cost). */
+/* struct collector, shared by collector.c (behavior) and collector_account.c (overhead accounting). */
 #ifndef GPUFL_CAPTURE_COLLECTOR_STATE_H
 #define GPUFL_CAPTURE_COLLECTOR_STATE_H
 
@@ -24,35 +24,35 @@ struct collector {
     struct stacks *stacks;          /* NULL: no stacks */
     struct code_store *code;        /* cubins, and source files; NULL: neither is kept */
     struct deep *deep;              /* NULL: nothing above Trace */
-    struct kernel_history *kernels; /* for PC samples; NULL: nobody asks */
-    bool is_deep_over;              /* it has stopped before the session's end */
-    struct cupti *cupti;            /* NULL: not tracing with it */
+    struct kernel_history *kernels; /* for PC samples; NULL: not needed */
+    bool is_deep_over;              /* stopped before the session's end */
+    struct cupti *cupti;            /* NULL: not tracing with CUPTI */
     struct yielding yielding;       /* to other profilers that use CUPTI */
-    struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may come while the thread runs, and then stays */
+    struct amd_trace *_Atomic amd;  /* NULL: no rocprofiler; may be set while the thread runs, and then stays */
     _Atomic bool has_news;
     struct tick_scale scale;
     pthread_t thread;
     bool has_thread;
     _Atomic int is_stopping;
-    /* Of the thread: where it may be abandoned without losing what the collector holds. */
+    /* State of the thread: while flushing it may be abandoned without losing what the collector holds. */
     _Atomic enum collector_doing { COLLECTOR_WORKING, COLLECTOR_FLUSHING } doing;
-    _Atomic bool are_engines_left; /* one did not stop in time, and its threads may go on */
-    int64_t complete_ns;           /* kernel records until then were read */
+    _Atomic bool are_engines_left; /* an engine did not stop in time, and its threads may still run */
+    int64_t complete_ns;           /* all kernel records until then were read */
     int64_t started_mono_ns, scale_mono_ns, flush_mono_ns, report_mono_ns;
     int64_t flush_ns, cpu_ns;
-    uint32_t lent_before; /* buffers that never came back from an earlier session */
+    uint32_t lent_before; /* buffers that were not returned in an earlier session */
     size_t memory_peak_bytes;
     uint64_t user_ticks_before[USER_TIME_COUNT]; /* of earlier sessions */
-    struct cupti_cost cupti_cost;                /* once has_cost, while `cupti` is there */
+    struct cupti_cost cupti_cost;                /* valid if has_cost, while `cupti` is set */
     bool has_cost;
     struct observed_calls calls;
 };
 
-/* How the trace is to be started. */
+/* Fills in how the trace is started. */
 void collector_trace_options(struct collector *collector, struct cupti_trace_options *options);
-/* Reads all buffers that were handed over. */
+/* Reads all completed buffers. */
 void collector_read_all(struct collector *collector);
-/* step_ns: by how much the wall clock was just set; 0: it was not. */
+/* step_ns: how far the wall clock was just moved; 0: it was not. */
 void collector_write_clock_sync(struct collector *collector, int64_t step_ns);
 void collector_write_overhead(struct collector *collector);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stopping what the collector reads from, and going on without what does not stop. */
+/* Stops what the collector reads from, or continues without it if it does not stop. */
 #include "capture/buffer_pool.h"
 #include "capture/collector_state.h"
 
@@ -22,7 +22,7 @@ void collector_stop_cupti(struct collector *collector)
     if (!collector->cupti)
         return;
     cupti_trace_stop(collector->cupti);
-    /* CUPTI hands every buffer back when it is flushed at the end, to whoever registered last. */
+    /* CUPTI returns every buffer in the final flush, to whoever registered last. */
     if (buffer_pool_lent() > collector->lent_before)
         recorder_lose(&collector->recorder, cupti_trace_is_stuck() ? LOSS_CUPTI_LEFT : LOSS_TAKEN_OVER, 1);
 }
@@ -33,13 +33,13 @@ void collector_leave_engines(struct collector *collector)
     cupti_trace_damaged(CUPTI_STUCK);
     cupti_listen_no_more();
     if (collector->deep)
-        deep_give_up(collector->deep);
+        deep_unblock_launches(collector->deep);
 }
 
 void collector_drop_cupti(struct collector *collector)
 {
     collector_leave_engines(collector);
-    collector->cupti = NULL; /* neither is freed: a thread is in one of them for ever */
+    collector->cupti = NULL; /* neither is freed: a thread never returns from one of them */
     collector->deep = NULL;
 }
 

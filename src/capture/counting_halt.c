@@ -47,7 +47,7 @@ void counting_halt_await(struct counting_halt *halt, struct turn_thread *takes_t
     pthread_mutex_unlock(&halt->mutex);
     if (is_late)
         log_message(GPUFL_LOG_WARNING,
-                    "a graph was held for %u ms and goes on while instructions are counted: the GPU was not idle",
+                    "a graph was held for %u ms and continues while instructions are counted: the GPU was not idle",
                     halt->wait_ms);
 }
 

@@ -37,7 +37,7 @@ void cupti_cost_key_fill(struct cupti_cost_key *key, int cuda_version, uint32_t 
     cpu_name(key->cpu, sizeof key->cpu);
 }
 
-/* GPUFL_CALIBRATION_FILE, else in the user's cache; false: there is neither. */
+/* GPUFL_CALIBRATION_FILE, or a file in the user's cache; false: neither is available. */
 static bool user_file(char path[PATH_MAX])
 {
     const char *given = getenv("GPUFL_CALIBRATION_FILE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -143,7 +143,7 @@ gpufl_status cupti_cost_store(const struct cupti_cost *cost, const struct cupti_
 {
     if (!user_file(path))
         return problem_set(problem, GPUFL_E_INVALID,
-                           "no place for the calibration: set HOME or GPUFL_CALIBRATION_FILE");
+                           "there is no directory for the calibration: set HOME or GPUFL_CALIBRATION_FILE");
     struct bytes text = {0};
     bytes_append_text(&text, "{\"calibrations\":[");
     entry_append(&text, cost, key);

@@ -33,8 +33,8 @@ bool deep_times_kernels(struct deep *deep)
     return !is_counted && (!deep->ranges || atomic_load(&deep->is_tracing));
 }
 
-/* The counters that tracing was paused for are not to be had. */
-static void trace_after_all(struct deep *deep)
+/* The counters for which tracing was paused are unavailable. */
+static void resume_tracing(struct deep *deep)
 {
     struct problem problem = {""};
     if (cupti_trace_resume(deep->options.cupti, &problem) != GPUFL_OK)
@@ -43,17 +43,17 @@ static void trace_after_all(struct deep *deep)
         atomic_store(&deep->is_tracing, true);
 }
 
-static void give_up(struct deep *deep, gpufl_status status, const struct problem *problem)
+static void fall_back_to_trace(struct deep *deep, gpufl_status status, const struct problem *problem)
 {
     for (int part = 0; part < DEEP_PART_COUNT; part++)
         deep_grants_answer(&deep->grants, (enum deep_part)part, status, problem);
     if (deep->windows)
         deep_windows_surrender(deep->windows, problem);
     else if (deep->ranges)
-        trace_after_all(deep);
+        resume_tracing(deep);
 }
 
-/* Nothing can be enabled on it, nor told from other contexts. */
+/* Nothing can be enabled on it, and it cannot be distinguished from other contexts. */
 static void on_unknown_context(void *user, const struct problem *problem)
 {
     struct deep *deep = user;
@@ -64,9 +64,9 @@ static void on_unknown_context(void *user, const struct problem *problem)
         is_first |= grant.state == DEEP_WAITING;
     }
     if (is_first)
-        give_up(deep, GPUFL_E_UNSUPPORTED, problem);
+        fall_back_to_trace(deep, GPUFL_E_UNSUPPORTED, problem);
     else
-        log_message(GPUFL_LOG_WARNING, "one more context is only traced: %s", problem->text);
+        log_message(GPUFL_LOG_WARNING, "another context is traced without counters or samples: %s", problem->text);
 }
 
 static void on_context(void *user, const struct gpu_context *context, bool is_created)
@@ -94,7 +94,7 @@ static void on_context(void *user, const struct gpu_context *context, bool is_cr
         gpufl_status status = range_counters_attach(deep->ranges, context, &problem);
         deep_grants_answer(&deep->grants, DEEP_RANGE_COUNTERS, status, &problem);
         if (deep_grants_is_refused(&deep->grants, DEEP_RANGE_COUNTERS))
-            trace_after_all(deep);
+            resume_tracing(deep);
     }
     if (deep->pm)
         pm_sampler_want(deep->pm, context->device_id);
@@ -119,7 +119,7 @@ static void on_capture(void *user, int change, bool is_enter)
         range_counters_capture(deep->ranges, change, is_enter);
 }
 
-/* While kernel records are off for the whole run. */
+/* Used while kernel records are off for the whole run. */
 static void log_launch(struct deep *deep, const struct launch_call *call)
 {
     if (!captures_any() && call->graph_kernels)
@@ -161,7 +161,8 @@ gpufl_status deep_make(struct deep **out, const struct deep_options *options)
     return GPUFL_OK;
 }
 
-/* Contexts made before us: only the devices' primary ones can be found, which are those of the runtime API. */
+/* Takes on contexts that were created before us: only the devices' primary ones, which the runtime API uses, can be
+ * found. */
 static void take_existing_contexts(struct deep *deep)
 {
     struct cuda *cuda;
@@ -193,7 +194,7 @@ void deep_start(struct deep *deep)
     if (status == GPUFL_OK)
         take_existing_contexts(deep);
     else
-        give_up(deep, status, &problem);
+        fall_back_to_trace(deep, status, &problem);
 }
 
 bool deep_wants_scopes(const struct deep *deep)
@@ -214,7 +215,7 @@ void deep_scope(struct deep *deep, bool is_begin, uint32_t stack, const char *na
     }
 }
 
-/* What happens on the parts' own threads, after they were granted. */
+/* Failures on the parts' own threads after they were granted. */
 static void look_for_trouble(struct deep *deep)
 {
     struct problem problem = {""};
@@ -231,7 +232,7 @@ static void look_for_trouble(struct deep *deep)
         deep_grants_answer(&deep->grants, DEEP_PC_SAMPLING, GPUFL_E_UNSUPPORTED, &problem);
 }
 
-/* Of an engine that counts: kernels of graphs are timed, and not counted. */
+/* For an engine that counts: kernels of graphs are timed but not counted. */
 static void lose_graph_kernels(struct deep *deep, uint64_t graph_kernels)
 {
     if (deep->counters && !deep_grants_is_refused(&deep->grants, DEEP_SASS_METRICS))
@@ -258,16 +259,16 @@ void deep_round(struct deep *deep, int64_t complete_ns, uint64_t graph_kernels)
 
 bool deep_flush_begin(struct deep *deep)
 {
-    return !deep->windows || deep_windows_hold(deep->windows);
+    return !deep->windows || deep_windows_flush_begin(deep->windows);
 }
 
 void deep_flush_end(struct deep *deep)
 {
     if (deep->windows)
-        deep_windows_let_go(deep->windows);
+        deep_windows_flush_end(deep->windows);
 }
 
-/* At the end: what was granted and then gave nothing because of a failure was not collected. */
+/* At the end: refuses granted parts that failed before they produced any data. */
 static void revoke_empty(struct deep *deep)
 {
     struct problem problem = {""};
@@ -306,14 +307,14 @@ void deep_stop(struct deep *deep)
         pm_sampler_stop(deep->pm);
 }
 
-void deep_give_up(struct deep *deep)
+void deep_unblock_launches(struct deep *deep)
 {
     if (deep->windows)
-        deep_windows_give_up(deep->windows);
+        deep_windows_unblock_launches(deep->windows);
     if (deep->sampler)
-        pc_sampler_give_up(deep->sampler);
+        pc_sampler_unblock_launches(deep->sampler);
     if (deep->ranges)
-        range_counters_give_up(deep->ranges);
+        range_counters_unblock_launches(deep->ranges);
 }
 
 void deep_finish(struct deep *deep, uint64_t graph_kernels)

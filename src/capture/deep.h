@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engines above Trace, as the session and the collector see them: which
- * parts an engine has, contexts and modules as the program makes them, and an
- * honest answer to what was granted. A part that cannot start leaves the others
- * running. Made and started by the session before the collector's thread runs;
- * deep_round and deep_finish on that thread, the rest as said below. */
+/* The engines above Trace, as the session and the collector see them: creates an engine's parts, passes contexts and
+ * modules to them, and reports which parts were granted. A part that cannot start does not stop the others. Made and
+ * started by the session before the collector's thread runs; deep_round and deep_finish run on that thread, the rest
+ * as noted. */
 #ifndef GPUFL_CAPTURE_DEEP_H
 #define GPUFL_CAPTURE_DEEP_H
 
@@ -33,36 +32,37 @@ struct deep_options {
     struct names *names;
     struct kernel_history *kernels;
     struct scope_history *scopes;
-    struct code_store *code; /* for engines above Trace; NULL: there is none */
+    struct code_store *code; /* for engines above Trace; NULL: code is not stored */
 };
 
-/* True when the settings ask for anything above Trace. */
+/* True when the settings request anything above Trace. */
 static inline bool deep_is_wanted(const struct deep_settings *settings)
 {
     return settings->engine > GPUFL_ENGINE_TRACE || settings->pm_metrics[0];
 }
 NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *options);
-/* After the trace has started: listens for contexts and takes on those that there are. */
+/* Call after the trace has started: listens for contexts and takes on existing ones. */
 void deep_start(struct deep *deep);
 struct deep_grants *deep_grants(struct deep *deep);
-gpufl_engine deep_engine(struct deep *deep); /* that the grants amount to */
-/* False: kernel tracing is paused for the whole run, launches are recorded without times. */
+gpufl_engine deep_engine(struct deep *deep); /* the engine that the grants amount to */
+/* False: kernel tracing is paused for the whole run, and launches are recorded without times. */
 bool deep_times_kernels(struct deep *deep);
-/* Whether scopes are to be told; then every edge of every scope, on its thread. stack: enum scope_stack. */
+/* Whether scope edges are needed; if so, every edge of every scope must be passed, on its thread. stack: enum
+ * scope_stack. */
 bool deep_wants_scopes(const struct deep *deep);
 void deep_scope(struct deep *deep, bool is_begin, uint32_t stack, const char *name, size_t name_size);
-/* Writes what is ready. complete_ns: all kernel records until then have been read; graph_kernels: those of graphs so far. */
+/* Writes what is ready. complete_ns: all kernel records until then were read; graph_kernels: graph kernels so far. */
 void deep_round(struct deep *deep, int64_t complete_ns, uint64_t graph_kernels);
-/* Around each flush of CUPTI's records, on the collector's thread; false: it must not be done now. */
+/* Call around each flush of CUPTI's records, on the collector's thread; false: do not flush now. */
 bool deep_flush_begin(struct deep *deep);
 void deep_flush_end(struct deep *deep);
-/* Before the trace stops: ends counting and sampling. */
+/* Call before the trace stops: ends counting and sampling. */
 void deep_stop(struct deep *deep);
-/* Where deep_stop does not return: lets launches pass that wait for it. Any thread, does not block. */
-void deep_give_up(struct deep *deep);
-/* After the last record was read: writes the rest. */
+/* For a deep_stop that does not return: lets blocked launches pass. Any thread; does not block. */
+void deep_unblock_launches(struct deep *deep);
+/* Call after the last record was read: writes the rest. */
 void deep_finish(struct deep *deep, uint64_t graph_kernels);
-bool deep_free(struct deep *deep);    /* NULL is a no-op; false: threads are left that use it, so it stays */
+bool deep_free(struct deep *deep);    /* NULL is a no-op; false: abandoned threads still use it, so it is not freed */
 void deep_abandon(struct deep *deep); /* in a forked child */
 size_t deep_bytes(struct deep *deep);
 

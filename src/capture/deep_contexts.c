@@ -17,7 +17,7 @@ void deep_contexts_add(struct deep_contexts *contexts, void *handle)
     pthread_mutex_unlock(&contexts->mutex);
 }
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void waiting_remove(struct deep_contexts *contexts, const void *handle)
 {
     for (uint32_t i = 0; i < contexts->waiting_count; i++)
@@ -50,7 +50,7 @@ bool deep_contexts_wait(struct deep_contexts *contexts, const struct gpu_context
 bool deep_contexts_is_waiting(struct deep_contexts *contexts, const void *handle)
 {
     bool is_waiting = false;
-    if (!atomic_load(&contexts->waiting_count)) /* nearly always: asked at each launch */
+    if (!atomic_load(&contexts->waiting_count)) /* nearly always true; checked at each launch */
         return false;
     pthread_mutex_lock(&contexts->mutex);
     for (uint32_t i = 0; i < contexts->waiting_count; i++)
@@ -109,7 +109,7 @@ bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
         return true;
     if (!waiter)
         waiter_set(contexts, waiter = gpu_waiter_make());
-    /* A wait that was given up knows nothing of what was launched since. */
+    /* A wait that timed out earlier does not cover later launches. */
     if (!waiter || !gpu_waiter_await(waiter, until_ns, &has_refused))
         return false;
     pthread_mutex_lock(&contexts->mutex);
@@ -117,7 +117,7 @@ bool deep_contexts_synchronize(struct deep_contexts *contexts, uint32_t wait_ms)
     pthread_mutex_unlock(&contexts->mutex);
     bool is_done = gpu_waiter_await(waiter, until_ns, &has_refused);
     if (has_refused)
-        log_message(GPUFL_LOG_WARNING, "a context could not be waited for, so it may be at work");
+        log_message(GPUFL_LOG_WARNING, "CUDA could not wait for a context, so it may be busy");
     contexts->has_refused = has_refused;
     return is_done && !has_refused;
 }

@@ -33,10 +33,10 @@ static void change(struct deep_grants *grants, enum deep_part part, gpufl_status
     atomic_store(&grants->has_news, true);
 }
 
-/* A part that ran out of memory may have had no words for it. */
+/* The problem text is empty if memory was exhausted. */
 static const struct problem *in_words(gpufl_status status, const struct problem *problem)
 {
-    static const struct problem no_memory = {"there is no memory for it"};
+    static const struct problem no_memory = {"out of memory"};
     return status == GPUFL_E_NO_MEMORY && !problem->text[0] ? &no_memory : problem;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of each part of an engine above Trace: asked for, waiting for a
- * context, running, or refused and why. Any thread. */
+/* The state of each part of an engine above Trace: requested, waiting for a context, running, or refused and why.
+ * Any thread. */
 #ifndef GPUFL_CAPTURE_DEEP_GRANTS_H
 #define GPUFL_CAPTURE_DEEP_GRANTS_H
 
@@ -38,18 +38,19 @@ struct deep_grants {
 void deep_grants_init(struct deep_grants *grants);
 void deep_grants_destroy(struct deep_grants *grants);
 void deep_grants_request(struct deep_grants *grants, enum deep_part part);
-/* A context's or device's answer. The first refusal stays, but one that works is enough to be running. */
+/* Records the result for one context or device. The first refusal is kept, but one success is enough to count as
+ * running. */
 void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_status status,
                         const struct problem *problem);
-/* What was running has nothing to show for it. */
+/* Marks a running part that produced no data as refused. */
 void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_status status,
                         const struct problem *problem);
-/* At the end of a program that used the GPU: what still waits is refused. */
+/* At the end of a program that used the GPU: refuses the parts that still wait. */
 void deep_grants_close(struct deep_grants *grants);
 void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant);
 bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part);
 bool deep_grants_take_news(struct deep_grants *grants); /* true once after every change */
-/* The engine that the grants amount to when `wanted` was asked for. */
+/* The engine that the grants amount to when `wanted` was requested. */
 gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted);
 
 #endif

@@ -10,15 +10,14 @@ void deep_keep_code(struct deep *deep)
     struct problem problem = {""};
     deep->keeps_code = deep->options.code != NULL;
     deep_grants_request(&deep->grants, DEEP_CODE);
-    deep_grants_answer(&deep->grants, DEEP_CODE,
-                       deep->keeps_code
-                           ? GPUFL_OK
-                           : problem_set(&problem, GPUFL_E_NO_MEMORY, "neither memory nor a thread to keep code"),
-                       &problem);
+    deep_grants_answer(
+        &deep->grants, DEEP_CODE,
+        deep->keeps_code ? GPUFL_OK : problem_set(&problem, GPUFL_E_NO_MEMORY, "no memory or no thread to store code"),
+        &problem);
 }
 
-/* Only PcSampling is there to be left on. Deep has windows of its own, the counts of SassMetrics need sampling beside
- * them, and who asks for one kernel at a time does not mind what it costs. */
+/* Breaks only make sense for PcSampling. Deep has its own windows, SassMetrics needs sampling while it counts, and
+ * users of one kernel at a time accept the cost. */
 static bool is_cheap(const struct deep_settings *settings)
 {
     return settings->engine == GPUFL_ENGINE_PC_SAMPLING && !settings->is_pc_serialized;
@@ -81,9 +80,8 @@ void deep_make_windows(struct deep *deep)
     };
     struct problem problem = {""};
     deep_grants_request(&deep->grants, DEEP_SASS_METRICS);
-    gpufl_status status = deep->sampler
-                              ? sass_counters_make(&deep->counters, &counters, &problem)
-                              : problem_set(&problem, GPUFL_E_UNSUPPORTED, "they need PC sampling beside them");
+    gpufl_status status = deep->sampler ? sass_counters_make(&deep->counters, &counters, &problem)
+                                        : problem_set(&problem, GPUFL_E_UNSUPPORTED, "they need PC sampling");
     if (status == GPUFL_OK) {
         const struct deep_windows_options options = {
             .cupti = deep->options.cupti,
@@ -108,7 +106,7 @@ void deep_make_windows(struct deep *deep)
     deep->counters = NULL;
     if (deep->sampler)
         pc_sampler_rest(deep->sampler, false);
-    if (settings->engine == GPUFL_ENGINE_SASS_METRICS) { /* it was there for them alone */
+    if (settings->engine == GPUFL_ENGINE_SASS_METRICS) { /* it was only needed for them */
         pc_sampler_free(deep->sampler);
         deep->sampler = NULL;
     }
@@ -138,8 +136,8 @@ void deep_make_ranges(struct deep *deep)
     }
     free(choice);
     if (status == GPUFL_OK && !cupti_listen_launches(deep->options.cupti, true))
-        status = problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of launches");
-    /* Tracing adds instructions of its own to what a scope counts, and crashes CUPTI while it replays kernels. */
+        status = problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not report launches");
+    /* Tracing adds its own instructions to the counts of a scope, and crashes CUPTI while it replays kernels. */
     if (status == GPUFL_OK)
         status = cupti_trace_pause(deep->options.cupti, &problem);
     if (status == GPUFL_OK)
@@ -158,7 +156,7 @@ void deep_make_pm(struct deep *deep)
     gpufl_status status = GPUFL_OK;
     if (settings->engine > GPUFL_ENGINE_TRACE)
         status = problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                             "the GPU's counters are taken by the engine; PM sampling goes with engine Trace only");
+                             "the engine uses the GPU's counters; PM sampling works with engine Trace only");
     else if (!choice)
         status = problem_set(&problem, GPUFL_E_NO_MEMORY, "not enough memory");
     else

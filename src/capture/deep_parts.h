@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct deep, for deep.c (contexts, launches, the end) and
- * deep_parts.c, which makes the parts that an engine has. */
+/* struct deep, shared by deep.c (contexts, launches, the end) and deep_parts.c (creation of an engine's parts). */
 #ifndef GPUFL_CAPTURE_DEEP_PARTS_H
 #define GPUFL_CAPTURE_DEEP_PARTS_H
 
@@ -20,12 +19,12 @@ struct deep {
     struct pm_sampler *pm;
     bool keeps_code;
     struct deep_grants grants;
-    _Atomic bool is_tracing; /* kernels, although ranges were asked for: they are not to be had */
+    _Atomic bool is_tracing; /* kernels are traced although ranges were requested: range counters are unavailable */
     _Atomic bool has_context;
-    uint64_t graph_kernels; /* that were told of, of graphs; the collector's */
+    uint64_t graph_kernels; /* of graphs, as reported so far; the collector's */
 };
 
-/* Each asks for its grant; one that cannot be made is refused there, and its member stays NULL. */
+/* Each requests its grant. If a part cannot be made the grant is refused, and its member stays NULL. */
 void deep_keep_code(struct deep *deep);
 void deep_make_sampler(struct deep *deep);
 void deep_make_windows(struct deep *deep); /* after the sampler */

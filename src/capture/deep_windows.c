@@ -15,25 +15,25 @@
 enum {
     default_counting_ms = 500,
     default_sampling_ms = 2000,
-    turn_wait_ms = 2 * QUIET_WAIT_MS + 5000 /* its own waits, and then CUPTI */
+    turn_wait_ms = 2 * QUIET_WAIT_MS + 5000 /* the waits of one turn, plus time for CUPTI */
 };
 
 struct deep_windows {
     struct deep_windows_options options;
     struct quiet_moment quiet;    /* for every change */
-    _Atomic bool is_tracing;      /* kernel records are on; else launches are recorded */
-    _Atomic uint32_t counting_id; /* of the counting window, 0: none is open */
-    _Atomic uint64_t launches;    /* that the open window covers */
+    _Atomic bool is_tracing;      /* kernel records are on; otherwise launches are recorded */
+    _Atomic uint32_t counting_id; /* id of the counting window, 0: none is open */
+    _Atomic uint64_t launches;    /* covered by the open window */
     pthread_mutex_t mutex;        /* held while CUPTI is switched: never waited for in a callback */
     struct deep_window open;
-    bool is_dead;           /* counting failed: kernels are traced to the end */
-    bool is_over;           /* and nothing is sampled either */
-    struct problem trouble; /* the first that counting had; "" none */
+    bool is_dead;           /* counting failed: kernels are traced until the end */
+    bool is_over;           /* sampling has ended too */
+    struct problem trouble; /* first counting failure; "" none */
     uint32_t last_id;
     struct ended_windows ended;
     struct turn_thread thread;
-    struct counting_halt halt; /* by a graph, for good */
-    bool is_left, is_stuck;    /* is_left: CUPTI counts on; is_stuck: it has not given the thread back */
+    struct counting_halt halt; /* by a graph, permanently */
+    bool is_left, is_stuck;    /* is_left: CUPTI is still counting; is_stuck: the thread did not return from CUPTI */
 };
 
 static void turn(void *user);
@@ -106,22 +106,22 @@ static void note_trouble(struct deep_windows *windows, const char *text)
         (void)problem_set(&windows->trouble, GPUFL_E_UNSUPPORTED, "%s", text);
 }
 
-/* Gate closed or no launch yet: samples again from here on. */
+/* With the gate closed or before the first launch: resumes sampling. */
 static gpufl_status sampling_begin(struct deep_windows *windows, uint32_t requested_ms, struct problem *problem)
 {
     window_begin(windows, SOURCE_PC, requested_ms);
     return pc_sampler_resume(windows->options.sampler, windows->open.id, problem);
 }
 
-/* reason, unless nothing was sampled in the end. */
+/* reason is ignored if sampling failed. */
 static void sampling_end(struct deep_windows *windows, const char *reason)
 {
     if (windows->open.source == SOURCE_PC)
         window_end(windows, pc_sampler_has_failed(windows->options.sampler) ? "sampling_failed" : reason);
 }
 
-/* Everything to plain tracing, for good; PC sampling is resumed where it is an engine of its own. */
-static void give_up_counting(struct deep_windows *windows, const struct problem *why)
+/* Switches permanently to plain tracing; PC sampling is resumed in Deep, where it is a separate source. */
+static void stop_counting(struct deep_windows *windows, const struct problem *why)
 {
     struct problem problem = {""};
     note_trouble(windows, why->text);
@@ -134,11 +134,12 @@ static void give_up_counting(struct deep_windows *windows, const struct problem 
         status = sampling_begin(windows, 0, &problem);
     windows->is_over = status != GPUFL_OK;
     if (status != GPUFL_OK)
-        log_message(GPUFL_LOG_WARNING, "%s any more: %s",
-                    atomic_load(&windows->is_tracing) ? "nothing is sampled" : "kernels are not traced", problem.text);
+        log_message(GPUFL_LOG_WARNING, "%s: %s",
+                    atomic_load(&windows->is_tracing) ? "sampling has stopped" : "kernel tracing has stopped",
+                    problem.text);
 }
 
-/* Under the mutex, once nothing is counted any more. */
+/* Call with the mutex held, after counting has ended. */
 static gpufl_status take_on_to_sample(struct deep_windows *windows, const struct gpu_context *context,
                                       struct problem *problem)
 {
@@ -153,7 +154,7 @@ static gpufl_status take_on_to_sample(struct deep_windows *windows, const struct
     return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s", windows->trouble.text);
 }
 
-/* Under the mutex. The context's PC sampling comes first: counting needs it beside itself. */
+/* Call with the mutex held. The context's PC sampling is enabled first, because counting needs it. */
 static gpufl_status take_on(struct deep_windows *windows, const struct gpu_context *context, struct problem *problem)
 {
     if (windows->is_dead)
@@ -165,7 +166,7 @@ static gpufl_status take_on(struct deep_windows *windows, const struct gpu_conte
         return status;
     if (status != GPUFL_OK) {
         if (windows->open.source == SOURCE_NONE)
-            give_up_counting(windows, problem);
+            stop_counting(windows, problem);
         return status;
     }
     if (windows->open.source == SOURCE_SASS)
@@ -174,12 +175,12 @@ static gpufl_status take_on(struct deep_windows *windows, const struct gpu_conte
     status = sass_counters_open(windows->options.counters, windows->open.id, windows->open.start_ns, problem);
     if (status != GPUFL_OK) {
         windows->open.source = SOURCE_NONE;
-        give_up_counting(windows, problem);
+        stop_counting(windows, problem);
     }
     return status;
 }
 
-/* The window that counts a launch into the context; 0: none does, or not yet. */
+/* The window that counts a launch into the context; 0: none, or not yet. */
 static uint32_t window_of_launch(struct deep_windows *windows, const void *context)
 {
     uint32_t id = atomic_load(&windows->counting_id);
@@ -208,7 +209,7 @@ gpufl_status deep_windows_attach(struct deep_windows *windows, const struct gpu_
         return status;
     }
     if (!deep_contexts_wait(&windows->quiet.contexts, context))
-        status = problem_set(problem, GPUFL_E_LIMIT, "more than %d contexts came at a time", DEEP_CONTEXTS_MAX);
+        status = problem_set(problem, GPUFL_E_LIMIT, "more than %d contexts were created at a time", DEEP_CONTEXTS_MAX);
     return status;
 }
 
@@ -241,7 +242,7 @@ void deep_windows_capture(struct deep_windows *windows, int change, bool is_ente
     quiet_moment_capture(&windows->quiet, is_enter);
 }
 
-/* Mutex held: counts to the list. */
+/* Mutex held: moves the counts to the list of ended windows. */
 static void counting_end(struct deep_windows *windows, const char *close_reason)
 {
     struct sass_window_summary summary = {0};
@@ -255,7 +256,7 @@ static void counting_end(struct deep_windows *windows, const char *close_reason)
     log_message(GPUFL_LOG_WARNING, "SASS counters of window %u: %s", summary.window_id, summary.problem.text);
 }
 
-/* Gate closed, mutex held, GPU idle: the window ends, kernel records and PC sampling back on. */
+/* Gate closed, mutex held, GPU idle: ends the window and switches kernel records and PC sampling back on. */
 static void count_to_sample(struct deep_windows *windows, const char *close_reason)
 {
     struct problem problem = {""};
@@ -291,7 +292,7 @@ static void sample_to_count(struct deep_windows *windows)
     if (status != GPUFL_OK) {
         log_message(GPUFL_LOG_WARNING, "no more SASS counters: %s", problem.text);
         window_end(windows, "counting_failed");
-        give_up_counting(windows, &problem);
+        stop_counting(windows, &problem);
     }
 }
 
@@ -301,9 +302,8 @@ static bool is_due(struct deep_windows *windows) /* mutex held */
            quiet_moment_is_due(&windows->quiet, windows->open.requested_ms);
 }
 
-/* Mutex held; where there is no quiet moment the window stays open, and a later turn tries again. CUPTI's worker must
- * have nothing left to do for kernels of the past: what it then takes from the driver, a launch that is counted holds,
- * and both wait for ever. */
+/* Mutex held. Without a quiet moment the window stays open, and a later turn tries again. CUPTI's worker must have
+ * finished with earlier kernels: a counted launch would hold the driver lock that it needs, and both would deadlock. */
 static void change(struct deep_windows *windows)
 {
     if (!quiet_moment_begin(&windows->quiet, windows->open.requested_ms))
@@ -315,7 +315,7 @@ static void change(struct deep_windows *windows)
     quiet_moment_end(&windows->quiet);
 }
 
-/* Mutex held: the program uses graphs, of which no kernel is counted; see counting_halt.h. */
+/* Mutex held: the program uses graphs, whose kernels are not counted; see counting_halt.h. */
 static void halt_counting(struct deep_windows *windows)
 {
     struct problem problem;
@@ -325,7 +325,7 @@ static void halt_counting(struct deep_windows *windows)
     counting_halt_explain(&problem);
     if (is_counting) {
         counting_end(windows, "graph_used");
-        give_up_counting(windows, &problem);
+        stop_counting(windows, &problem);
         quiet_moment_end(&windows->quiet);
     }
     note_trouble(windows, problem.text);
@@ -350,21 +350,21 @@ static void turn(void *user)
 void deep_windows_surrender(struct deep_windows *windows, const struct problem *why)
 {
     struct problem problem = {""};
-    if (pthread_mutex_trylock(&windows->mutex) == 0) { /* else a context is just taken on, and it is not over */
+    if (pthread_mutex_trylock(&windows->mutex) == 0) { /* otherwise a context is being taken on */
         windows->is_dead = windows->is_over = true;
         note_trouble(windows, why->text);
         pthread_mutex_unlock(&windows->mutex);
     }
     if (trace_resume(windows, &problem) != GPUFL_OK)
-        log_message(GPUFL_LOG_WARNING, "kernels are not traced: %s", problem.text);
+        log_message(GPUFL_LOG_WARNING, "kernel tracing could not be resumed: %s", problem.text);
 }
 
 gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *problem)
 {
     if (!cupti_listen_launches(windows->options.cupti, true))
         return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "CUPTI does not tell of launches, without which SASS counters "
-                           "cannot be told from other work");
+                           "CUPTI does not report launches, without which SASS counters "
+                           "cannot be attributed");
     gpufl_status status = trace_pause(windows, problem);
     if (status != GPUFL_OK)
         return status;
@@ -375,7 +375,7 @@ gpufl_status deep_windows_start(struct deep_windows *windows, struct problem *pr
     return status;
 }
 
-bool deep_windows_hold(struct deep_windows *windows)
+bool deep_windows_flush_begin(struct deep_windows *windows)
 {
     if (pthread_mutex_trylock(&windows->mutex))
         return false;
@@ -386,14 +386,14 @@ bool deep_windows_hold(struct deep_windows *windows)
     return !is_counting;
 }
 
-void deep_windows_let_go(struct deep_windows *windows)
+void deep_windows_flush_end(struct deep_windows *windows)
 {
     pthread_mutex_unlock(&windows->mutex);
 }
 
 bool deep_windows_trouble(struct deep_windows *windows, struct problem *problem, bool *is_over)
 {
-    if (!windows->is_stuck) /* else its thread may hold it for ever */
+    if (!windows->is_stuck) /* otherwise its thread may hold it forever */
         pthread_mutex_lock(&windows->mutex);
     bool has_trouble = windows->trouble.text[0] != '\0';
     *is_over = windows->is_over;
@@ -409,36 +409,36 @@ void deep_windows_write(struct deep_windows *windows)
     ended_windows_write(&windows->ended, windows->options.recorder);
 }
 
-/* CUPTI goes on counting, since to end it needs an idle GPU, and is left alone for the rest of the process: beside
- * counting a flush of its records may hang. */
+/* CUPTI keeps counting, since ending it requires an idle GPU. It is not called again in this process: a flush of its
+ * records may hang while it counts. */
 static void leave_counting(struct deep_windows *windows, const struct problem *why)
 {
     struct recorder *recorder = windows->options.recorder;
     windows->is_left = true;
     note_trouble(windows, why->text);
-    if (windows->is_stuck || atomic_load(&windows->launches)) /* how many counts is not known; not none */
+    if (windows->is_stuck || atomic_load(&windows->launches)) /* an unknown number of counts, at least one */
         recorder_lose_because(recorder, LOSS_SASS_DROPPED, 1, why->text);
-    if (windows->is_stuck && windows->last_id > 1) /* the samples since the last read of the window before */
+    if (windows->is_stuck && windows->last_id > 1) /* samples since the last read of the window before */
         recorder_lose_because(recorder, LOSS_PC_FAILED, 1, why->text);
     log_message(GPUFL_LOG_WARNING, "SASS counters: %s", why->text);
     cupti_trace_damaged(CUPTI_STUCK);
     cupti_listen_no_more();
 }
 
-static void give_up_thread(struct deep_windows *windows)
+static void leave_thread(struct deep_windows *windows)
 {
     struct problem problem;
     windows->is_stuck = true;
     (void)problem_set(
         &problem, GPUFL_E_UNSUPPORTED,
-        "CUPTI did not come back from a change between counting and sampling, so it is left alone; what it "
+        "CUPTI did not return from a switch between counting and sampling and is not called again; what it "
         "still had is missing");
     leave_counting(windows, &problem);
-    launch_gate_give_up(&windows->quiet.gate); /* that thread may have closed it */
+    launch_gate_force_open(&windows->quiet.gate); /* that thread may have closed it */
 }
 
-/* Mutex held: the counting window ends, and nothing of it can be read. */
-static void give_up_window(struct deep_windows *windows)
+/* Mutex held: ends the counting window; its counts cannot be read. */
+static void drop_window(struct deep_windows *windows)
 {
     struct problem problem;
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "%s, so the counts of window %u were not read",
@@ -451,7 +451,7 @@ static void give_up_window(struct deep_windows *windows)
 bool deep_windows_stop(struct deep_windows *windows)
 {
     if (!turn_thread_end(&windows->thread, turn_wait_ms)) {
-        give_up_thread(windows);
+        leave_thread(windows);
         return false;
     }
     pthread_mutex_lock(&windows->mutex);
@@ -461,7 +461,7 @@ bool deep_windows_stop(struct deep_windows *windows)
     else if (is_quiet)
         counting_end(windows, "session_stop");
     else
-        give_up_window(windows);
+        drop_window(windows);
     atomic_store(&windows->counting_id, 0);
     if (!is_quiet)
         deep_windows_release(windows);
@@ -474,9 +474,9 @@ bool deep_windows_are_left(const struct deep_windows *windows)
     return windows && windows->is_left;
 }
 
-void deep_windows_give_up(struct deep_windows *windows)
+void deep_windows_unblock_launches(struct deep_windows *windows)
 {
-    launch_gate_give_up(&windows->quiet.gate);
+    launch_gate_force_open(&windows->quiet.gate);
 }
 
 void deep_windows_release(struct deep_windows *windows)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of counting and sampling that have ended, until the collector writes
- * them to the log. Any thread. */
+/* Windows of counting and sampling that have ended and that the collector has yet to write to the log. Any thread. */
 #ifndef GPUFL_CAPTURE_ENDED_WINDOWS_H
 #define GPUFL_CAPTURE_ENDED_WINDOWS_H
 

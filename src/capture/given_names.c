@@ -18,8 +18,8 @@ struct kept_name {
 
 static struct {
     pthread_mutex_t mutex;
-    struct kept_name *names[GIVEN_NAMES_MAX]; /* by number: the one with number n is at n % GIVEN_NAMES_MAX */
-    uint64_t count;                           /* set so far: the number of the next one */
+    struct kept_name *names[GIVEN_NAMES_MAX]; /* the name with number n is at n % GIVEN_NAMES_MAX */
+    uint64_t count;                           /* number of names set so far, and of the next one */
     size_t bytes;
 } given = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -45,7 +45,7 @@ static struct kept_name *keep(const struct given_name *name)
     return kept;
 }
 
-/* Whether the name that it has is this one already; with the mutex. */
+/* Whether the object already has this name; with the mutex held. */
 static bool is_known(const struct kept_name *name)
 {
     uint64_t first = given.count > GIVEN_NAMES_MAX ? given.count - GIVEN_NAMES_MAX : 0;
@@ -91,7 +91,7 @@ static void write_name(struct recorder *recorder, const struct kept_name *name)
     recorder_end(recorder, RECORD_GIVEN_NAME);
 }
 
-/* A copy of the name with that number or of the first one after it that is left; NULL: there is none. */
+/* A copy of the name with that number, or of the next one still kept; NULL: there is none. */
 static struct kept_name *copy_from(uint64_t *number)
 {
     struct kept_name *copy = NULL;

@@ -52,7 +52,7 @@ static bool is_known(const struct gpu_sample *sample, enum gpu_metric metric)
     return sample && gpu_sample_knows(sample, metric);
 }
 
-/* As a cell; what does not fit the column's type is a driver's nonsense, so unknown. */
+/* As a cell; a value that does not fit the column's type is a driver error, so unknown. */
 static int64_t cell_of(const struct gpu_sample *sample, enum gpu_metric metric, unsigned shift, uint64_t maximum)
 {
     if (!is_known(sample, metric) || sample->values[metric] >> shift > maximum)
@@ -174,8 +174,8 @@ static void member_size(struct bytes *out, const char *key, uint32_t size)
     member_cell(out, key, size ? (int64_t)size : CELL_UNKNOWN);
 }
 
-/* Most of these are CUDA's to tell of NVIDIA's GPUs, and CUDA is the program's to initialize: device_limits records
- * hold them. AMD's kernel driver tells what it knows. */
+/* Most of these values come from CUDA for NVIDIA's GPUs, and initializing CUDA is up to the program: device_limits
+ * records hold them. AMD's kernel driver provides some. */
 void gpu_static_json(struct bytes *out, const struct gpu_device_info *info)
 {
     bool has_compute = info->compute_major > 0;

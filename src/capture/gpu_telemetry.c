@@ -70,8 +70,8 @@ static void device_describe(struct gpu_telemetry *telemetry, enum gpu_vendor ven
     device->process_count = -1;
 }
 
-/* Whether all GPUs that AMD's driver shows were there before. One that vanished then keeps its number, as lost: NVML
- * goes on listing a lost GPU, the kernel does not. */
+/* Whether all GPUs that AMD's driver lists were known before. A vanished one then keeps its number and is marked
+ * lost: NVML still lists a lost GPU, the kernel does not. */
 static bool is_part_of_list(const struct gpu_telemetry *telemetry, const struct gpu_device *found, uint32_t count)
 {
     uint32_t matches = 0;
@@ -81,7 +81,7 @@ static bool is_part_of_list(const struct gpu_telemetry *telemetry, const struct 
     return count && matches == count;
 }
 
-/* Appends the vendor's GPUs as its driver shows them now; returns how many. */
+/* Appends the vendor's GPUs as its driver lists them now; returns how many. */
 static uint32_t devices_describe(struct gpu_telemetry *telemetry, enum gpu_vendor vendor, struct gpu_device *devices,
                                  uint32_t capacity)
 {
@@ -104,7 +104,7 @@ static uint32_t devices_describe(struct gpu_telemetry *telemetry, enum gpu_vendo
     return kept;
 }
 
-/* The devices in their new order: those of `renewed` from its driver, the others as they were. */
+/* The devices in their new order: those of `renewed` from its driver, the others unchanged. */
 static gpufl_status list_make(struct gpu_telemetry *telemetry, unsigned renewed, struct problem *problem)
 {
     struct gpu_device *devices = calloc(GPU_DEVICES_MAX, sizeof *devices);
@@ -142,7 +142,7 @@ gpufl_status gpu_telemetry_open(struct gpu_telemetry *telemetry, struct gpu_choi
         if (opening == GPUFL_OK)
             opened |= 1u << vendor;
         else if (vendor == GPU_VENDOR_NVIDIA || status == GPUFL_E_NO_DRIVER)
-            status = opening; /* a driver that is there and does not work says more than one that is not */
+            status = opening; /* the error of an installed driver is more useful than that of a missing one */
     }
     if (opened)
         status = list_make(telemetry, opened, problem);
@@ -181,8 +181,8 @@ void gpu_telemetry_drop(struct gpu_telemetry *telemetry, enum gpu_vendor vendor)
         struct gpu_device *device = &telemetry->devices[i];
         if (device->info.vendor != vendor)
             continue;
-        /* That the driver is gone is told once, not for each of its GPUs. */
-        device->is_lost = device->is_loss_told = true;
+        /* The loss of the driver is reported once, not for each of its GPUs. */
+        device->is_lost = device->is_loss_reported = true;
         device->sample.known = 0;
         device->process_count = -1;
         device->mig_count = 0;

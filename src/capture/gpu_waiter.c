@@ -16,14 +16,14 @@
 enum { forget_wait_ms = 2000 };
 
 struct gpu_waiter {
-    pthread_mutex_t mutex; /* of all that follows; never held in CUDA */
+    pthread_mutex_t mutex; /* guards everything below; never held in CUDA */
     pthread_cond_t changed;
     pthread_t thread;
-    void *contexts[GPU_WAITER_CONTEXTS_MAX]; /* whose turn has not come */
-    const void *current;                     /* that CUDA is asked to wait for; NULL: none */
+    void *contexts[GPU_WAITER_CONTEXTS_MAX]; /* not yet waited for */
+    const void *current;                     /* the context CUDA is waiting for; NULL: none */
     uint32_t count;
     bool is_busy, has_refused;
-    bool is_ending, is_left; /* is_left: nobody joins the thread */
+    bool is_ending, is_left; /* is_left: the thread is detached */
 };
 
 static void waiter_destroy(struct gpu_waiter *waiter)
@@ -33,7 +33,7 @@ static void waiter_destroy(struct gpu_waiter *waiter)
     free(waiter);
 }
 
-/* Each wait is told for itself: the next one may take long, and this one is in the log by then. */
+/* Each wait is recorded separately: the next may take long, and this one is logged by then. */
 static bool synchronize(void *context)
 {
     struct cuda *cuda;
@@ -43,7 +43,7 @@ static bool synchronize(void *context)
     return is_done;
 }
 
-/* Between two waits the thread touches nothing but its own memory, and says nothing: whoever asked may be gone. */
+/* Between two waits the thread uses only its own memory and logs nothing: its caller may be gone. */
 static void *run(void *argument)
 {
     struct gpu_waiter *waiter = argument;
@@ -137,7 +137,7 @@ void gpu_waiter_forget(struct gpu_waiter *waiter, const void *context)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-/* The thread comes back from CUDA into this code, also after the program has closed the library. */
+/* The thread returns from CUDA to this code, even after the program has unloaded the library. */
 static void code_keep(void)
 {
     Dl_info here;

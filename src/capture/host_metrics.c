@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_SIZE_MAX = 8192 }; /* every value that we read lies far before this */
+enum { FILE_SIZE_MAX = 8192 }; /* every value that we read is well within this size */
 
-/* Below one kernel tick the counters cannot tell busy from idle. */
+/* Below one kernel tick the counters cannot distinguish busy from idle. */
 static const int64_t share_time_min_ns = 10000000;
 
 void host_metrics_init(struct host_metrics *metrics, const char *root)
@@ -34,7 +34,7 @@ struct host_sample host_sample_unknown(void)
     return (struct host_sample){CELL_UNKNOWN, CELL_UNKNOWN, CELL_UNKNOWN, CELL_UNKNOWN, CELL_UNKNOWN};
 }
 
-/* The beginning of <root>/proc/<name> as text; false when there is none. */
+/* Reads the beginning of <root>/proc/<name>; false when it does not exist. */
 static bool text_read(const struct host_metrics *metrics, const char *name, char text[FILE_SIZE_MAX])
 {
     char path[512];
@@ -58,7 +58,7 @@ static bool text_read(const struct host_metrics *metrics, const char *name, char
     return size > 0;
 }
 
-/* Reads one decimal number after blanks; NULL when there is none or it does not fit. */
+/* Reads one decimal number after blanks; NULL when there is none or it is too large. */
 static const char *number_read(const char *text, uint64_t *value)
 {
     while (*text == ' ' || *text == '\t')
@@ -112,8 +112,8 @@ static int64_t cpu_share(struct host_metrics *metrics)
     int64_t share = CELL_UNKNOWN;
     if (metrics->has_cpu) {
         if (total == metrics->total_ticks)
-            return CELL_UNKNOWN; /* no tick has passed: keep the older reading to measure against */
-        /* Counters may run backwards (iowait does, virtual machines do): then nothing is known. */
+            return CELL_UNKNOWN; /* no tick has passed: keep the older reading as the base */
+        /* Counters may run backwards (iowait does, virtual machines do): the share is then unknown. */
         if (total > metrics->total_ticks && busy >= metrics->busy_ticks &&
             busy - metrics->busy_ticks <= total - metrics->total_ticks)
             share =
@@ -125,7 +125,7 @@ static int64_t cpu_share(struct host_metrics *metrics)
     return share;
 }
 
-/* /proc/self/stat: pid (name) state ... utime and stime are fields 14 and 15. The name may hold anything, also
+/* /proc/self/stat: pid (name) state ... utime and stime are fields 14 and 15. The name may contain anything, also
  * parentheses and blanks, so fields are counted from the last parenthesis. */
 static bool process_ticks_read(const struct host_metrics *metrics, uint64_t *ticks)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU and memory of the host and of this process, from /proc. The text of
- * /proc is not trusted: what is missing or malformed is unknown. One owner;
+/* CPU and memory of the host and of this process, from /proc. Missing or malformed values are unknown. One owner;
  * not thread-safe. */
 #ifndef GPUFL_CAPTURE_HOST_METRICS_H
 #define GPUFL_CAPTURE_HOST_METRICS_H
@@ -19,7 +18,7 @@ struct host_sample {
 
 /* CPU shares are differences to the sample before. */
 struct host_metrics {
-    const char *root; /* directory in which proc lies; borrowed. "" on a real system */
+    const char *root; /* directory that contains proc; borrowed. "" on a real system */
     uint64_t busy_ticks, total_ticks;
     uint64_t process_ticks;
     int64_t process_time_ns;
@@ -28,14 +27,14 @@ struct host_metrics {
 };
 
 void host_metrics_init(struct host_metrics *metrics, const char *root);
-/* Forgets the last counters, so that the next sample's CPU shares are unknown instead of an average over a
- * time in which nobody looked. */
+/* Discards the last counters, so that the next sample's CPU shares are unknown rather than an average over an
+ * unsampled period. */
 void host_metrics_reset(struct host_metrics *metrics);
 /* mono_ns: the time of the sample on CLOCK_MONOTONIC. */
 struct host_sample host_metrics_sample(struct host_metrics *metrics, int64_t mono_ns);
 struct host_sample host_sample_unknown(void);
 
-/* As job_start and host_metric_batch name the machine; "" unknown. */
+/* The machine as job_start and host_metric_batch name it; "" unknown. */
 struct host_identity {
     char hostname[256];
     char ip_addr[64]; /* of the first interface that is up and not loopback, IPv4 before IPv6 */

@@ -11,18 +11,18 @@
 enum {
     CAPACITY_DEFAULT = 256 * 1024,
     SYMBOL_BYTES_MAX = 4 << 20,
-    /* An execution of less than 2^(SHIFT + 3 * level) ns lies in the level's slot of that width in which it begins,
-     * so that it overlaps an interval only from the slots of the interval and the one before. */
+    /* An execution shorter than 2^(SHIFT + 3 * level) ns is stored in the level's slot of that width in which it
+     * begins, so only executions in an interval's slots and the one before can overlap the interval. */
     LEVEL_COUNT = 8,
     LEVEL_SHIFT = 22,
     LEVEL_STEP = 3
 };
 
-/* Chains run from newer to older. What a link names is gone once `count` has moved on by the capacity, which needs no
- * unlinking: age tells. */
+/* Chains run from newer to older. A link is stale once `count` has advanced by the capacity; its age shows that, so
+ * nothing is unlinked. */
 struct entry {
     struct kernel_execution execution;
-    uint32_t older_in_slot, older_by_launch; /* serial numbers; valid while young enough */
+    uint32_t older_in_slot, older_by_launch; /* serial numbers; valid while recent enough */
     uint32_t level;
 };
 
@@ -33,7 +33,7 @@ struct kernel_history {
     uint32_t count;    /* serial number of the next execution, modulo 2^32 */
     bool is_full;
     uint32_t *slot_heads, *launch_heads;
-    uint32_t level_counts[LEVEL_COUNT]; /* executions remembered, to skip levels without any */
+    uint32_t level_counts[LEVEL_COUNT]; /* executions remembered, to skip empty levels */
     int64_t forgotten_ns;               /* latest end of a forgotten execution */
 };
 
@@ -90,10 +90,10 @@ static uint32_t *slot_head(const struct kernel_history *history, uint32_t symbol
 
 static uint32_t *launch_head(const struct kernel_history *history, uint32_t correlation_id)
 {
-    return &history->launch_heads[correlation_id & (history->capacity - 1)]; /* they count up */
+    return &history->launch_heads[correlation_id & (history->capacity - 1)]; /* ids increase */
 }
 
-/* Widths of the slots double thrice a level; the last level is one slot. */
+/* Slot widths grow by a factor of 8 per level; the last level is one slot. */
 static int64_t slot_of(uint32_t level, int64_t time_ns)
 {
     return level == LEVEL_COUNT - 1 ? 0 : time_ns >> (LEVEL_SHIFT + LEVEL_STEP * level);
@@ -107,12 +107,12 @@ static uint32_t level_of(int64_t duration_ns)
     return level;
 }
 
-/* The entry of that serial number plus one, or NULL when there is none of it (any more). */
+/* The entry with serial number - 1, or NULL when it does not exist (any more). */
 static struct entry *entry_at(const struct kernel_history *history, uint32_t number, uint32_t *age)
 {
     uint32_t new_age = history->count - (number - 1);
     uint32_t remembered = history->is_full ? history->capacity : history->count;
-    /* Ages grow along a chain; a link left over from 2^32 executions ago would not. */
+    /* Ages increase along a chain; for a link from 2^32 executions ago they would not. */
     if (!number || new_age <= *age || new_age > remembered)
         return NULL;
     *age = new_age;
@@ -138,8 +138,8 @@ void kernel_history_add(struct kernel_history *history, const struct kernel_exec
         history->is_full = true;
 }
 
-/* NULL: there is no room for one more. Executions of a scope follow each other, and scopes come round again in the same
- * order, so the search begins at the last share found. */
+/* NULL: there is no free share. Executions of a scope follow each other, and scopes repeat in the same order, so the
+ * search starts at the last share found. */
 static struct kernel_share *share_find(struct kernel_overlap *overlap, const struct kernel_execution *execution,
                                        uint32_t *last)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel executions of the last seconds, by function: what samples without
- * a launch of their own are joined with. Bounded: the oldest are forgotten, and
- * a look-up that would have needed them says so. Collector thread only. */
+/* The kernel executions of the last seconds, by function, with which samples are joined that do not name a launch.
+ * Bounded: the oldest executions are forgotten, and a query that may have needed them says so. Collector thread
+ * only. */
 #ifndef GPUFL_CAPTURE_KERNEL_HISTORY_H
 #define GPUFL_CAPTURE_KERNEL_HISTORY_H
 
@@ -28,8 +28,8 @@ void kernel_history_free(struct kernel_history *history);
 uint32_t kernel_history_symbol(struct kernel_history *history, const char *symbol);
 void kernel_history_add(struct kernel_history *history, const struct kernel_execution *execution);
 
-/* Time inside an interval that executions of one scope path had, or those outside of scopes; a scope whose path is not
- * known stands for itself. */
+/* Time within an interval during which executions of one scope path ran, or executions outside of scopes. A scope
+ * whose path is not known has its own share. */
 struct kernel_share {
     int64_t ns;
     uint64_t scope_id; /* the only instance of the path; 0: several, or none */
@@ -43,13 +43,13 @@ struct kernel_overlap {
     uint32_t correlation_id; /* of the only one; 0: several or none */
     uint32_t share_count;
     int64_t total_ns;   /* of all of them */
-    int64_t unknown_ns; /* of those whose scope is not known, or for whose scope there was no share left */
-    bool is_complete;   /* false: some that may have overlapped are forgotten */
+    int64_t unknown_ns; /* of executions whose scope is not known, or that found no free share */
+    bool is_complete;   /* false: executions that may have overlapped were forgotten */
     struct kernel_share shares[KERNEL_SHARES_MAX];
 };
 void kernel_history_overlap(const struct kernel_history *history, uint32_t symbol_id, uint32_t context_id,
                             int64_t from_ns, int64_t to_ns, struct kernel_overlap *overlap);
-/* The execution that a launch caused; false when it, or its scope, is not (or no longer) known. */
+/* The execution caused by a launch; false when the execution or its scope is not known (any more). */
 bool kernel_history_find(const struct kernel_history *history, uint32_t correlation_id, uint32_t symbol_id,
                          struct kernel_execution *execution);
 size_t kernel_history_bytes(const struct kernel_history *history);

@@ -39,7 +39,7 @@ static void wake(struct launch_gate *gate)
     pthread_mutex_unlock(&gate->lock);
 }
 
-/* Waits until the gate is open (is_entering) or empty; false: not in time. */
+/* Waits until the gate is open (is_entering) or empty; false: timeout. */
 static bool await(struct launch_gate *gate, bool is_entering, uint32_t wait_ms)
 {
     int64_t until_ns = stages_until_ns(wait_ms * INT64_C(1000000));
@@ -52,7 +52,7 @@ static bool await(struct launch_gate *gate, bool is_entering, uint32_t wait_ms)
     return is_in_time;
 }
 
-void launch_gate_give_up(struct launch_gate *gate)
+void launch_gate_force_open(struct launch_gate *gate)
 {
     atomic_store(&gate->is_closed, false);
     wake(gate);
@@ -69,8 +69,8 @@ void launch_gate_enter(struct launch_gate *gate)
         bool is_open = await(gate, true, gate->enter_wait_ms);
         user_time_since(USER_TIME_GATE, start_ticks);
         if (!is_open) {
-            if (atomic_exchange(&gate->is_closed, false)) /* the others need not wait as long again */
-                log_message(GPUFL_LOG_WARNING, "launches were held for %u ms: CUPTI did not come back from a switch",
+            if (atomic_exchange(&gate->is_closed, false)) /* so that other launches do not wait as long again */
+                log_message(GPUFL_LOG_WARNING, "launches were held for %u ms: CUPTI did not return from a switch",
                             gate->enter_wait_ms);
             wake(gate);
             atomic_fetch_add(&gate->inside, 1);
@@ -100,7 +100,7 @@ bool launch_gate_close(struct launch_gate *gate, bool is_inside, uint32_t wait_m
 
 void launch_gate_open(struct launch_gate *gate, bool is_inside)
 {
-    launch_gate_give_up(gate);
+    launch_gate_force_open(gate);
     pthread_mutex_unlock(&gate->closer);
     if (is_inside)
         launch_gate_enter(gate);

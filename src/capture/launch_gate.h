@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the program's launches and CUPTI's start and stop apart: CUPTI takes its
- * lock and then the driver's when it is stopped, a launch the driver's and then
- * CUPTI's, and both threads hang. Launches pass the gate on entry and leave it on
- * exit, at the price of two atomic operations; whoever wants to start or stop
- * CUPTI closes it and waits until it is empty. All waits are bounded: a program
- * whose launches wait for each other must go on. Any thread. */
+/* Keeps the program's launches apart from CUPTI's start and stop: stopping CUPTI takes CUPTI's lock and then the
+ * driver's, a launch takes the driver's and then CUPTI's, and both threads deadlock. Launches enter and leave the
+ * gate at the cost of two atomic operations; a thread that starts or stops CUPTI closes the gate and waits until it
+ * is empty. All waits are bounded, because a program whose launches wait for each other must go on. Any thread. */
 #ifndef GPUFL_CAPTURE_LAUNCH_GATE_H
 #define GPUFL_CAPTURE_LAUNCH_GATE_H
 
@@ -16,7 +14,7 @@
 struct launch_gate {
     _Atomic uint32_t inside; /* launches between entry and exit */
     _Atomic bool is_closed;
-    uint32_t enter_wait_ms; /* after which a launch opens it */
+    uint32_t enter_wait_ms; /* a launch opens the gate after this time */
     pthread_mutex_t closer; /* held while it is closed: one at a time */
     pthread_mutex_t lock;   /* of the condition */
     pthread_cond_t changed; /* opened, or a launch has left */
@@ -25,14 +23,16 @@ struct launch_gate {
 void launch_gate_init(struct launch_gate *gate);
 void launch_gate_destroy(struct launch_gate *gate);
 
-/* On entry to a launch: waits while the gate is closed, but not for ever: then whoever closed it hangs, which is logged. */
+/* On entry to a launch: waits while the gate is closed. After a timeout the thread that closed it is considered
+ * hung, which is logged. */
 void launch_gate_enter(struct launch_gate *gate);
 void launch_gate_leave(struct launch_gate *gate);
-/* True: no launch is under way until launch_gate_open. False: one did not end in time; the gate is open. is_inside:
- * the calling thread is in a launch itself, which does not count (two such threads would wait for each other). */
+/* True: no launch is in progress until launch_gate_open. False: a launch did not end in time; the gate is open.
+ * is_inside: the calling thread is itself in a launch, which is not counted (two such threads would wait for each
+ * other). */
 bool launch_gate_close(struct launch_gate *gate, bool is_inside, uint32_t wait_ms);
-/* Lets launches through although whoever closed it never opens it. */
-void launch_gate_give_up(struct launch_gate *gate);
+/* Lets launches through when the thread that closed the gate will never open it. */
+void launch_gate_force_open(struct launch_gate *gate);
 void launch_gate_open(struct launch_gate *gate, bool is_inside);
 
 #endif

@@ -12,7 +12,7 @@
 enum {
     name_cache_slots = 4096,
     text_bytes_max = 8 << 20,
-    config_bytes_max = 8 << 20, /* about 65,000 configurations; a forgotten one is written again when it comes back */
+    config_bytes_max = 8 << 20, /* about 65,000 configurations; an evicted one is written again when it is reused */
     devices_max = 64
 };
 
@@ -24,7 +24,7 @@ struct launch_key { /* no padding: compared and hashed as bytes */
     uint32_t sgprs, accum_vgprs, gfx_version, cache_config, source, zero;
 };
 
-struct name_slot { /* CUPTI gives one pointer per kernel: look at it before hashing the name */
+struct name_slot { /* CUPTI passes the same pointer for the same kernel: checked before hashing the name */
     const char *name;
     uint32_t kernel_id;
     uint32_t last_launch_id;
@@ -93,7 +93,7 @@ const char *launches_symbol(const struct launches *launches, uint32_t kernel_id)
 static struct name_slot *name_find(struct launches *launches, const char *name)
 {
     struct name_slot *slot = &launches->names[((uintptr_t)name >> 3) * 2654435761u % name_cache_slots];
-    /* The text is compared too: after a module is unloaded its addresses are used again. */
+    /* The text is compared too: addresses are reused after a module is unloaded. */
     if (slot->name == name && !strcmp(launches_symbol(launches, slot->kernel_id), name)) {
         intern_cache_use(&launches->symbols, slot->kernel_id);
         return slot;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that rows of the scope channel refer to: functions and stacks
- * (function_dict, func_symbol_dict) and metrics (metric_dict). Each is written to
- * its dictionary before the first row that can use it; names that are no longer
- * used are forgotten at a bound, and written again under a new id when they come
- * back. Ids are 0 when memory is exhausted, or stacks' texts have filled what
- * they may of the log in this hour, which is counted as a loss. Collector thread only. */
+/* Names that rows of the scope channel refer to: functions and stacks (function_dict, func_symbol_dict) and metrics
+ * (metric_dict). Each is written to its dictionary before the first row that uses it. When a limit is reached,
+ * unused names are forgotten; they get a new id when they are used again. The id is 0 when memory is exhausted, or
+ * when the texts of stacks have reached their hourly limit in the log; both count as a loss. Collector thread only. */
 #ifndef GPUFL_CAPTURE_NAMES_H
 #define GPUFL_CAPTURE_NAMES_H
 
@@ -13,9 +11,9 @@
 
 struct names {
     struct recorder *recorder; /* borrowed */
-    /* Mangled symbols, and SHA-256 of stack texts, which are long: one space of ids. */
+    /* Mangled symbols, and the SHA-256 of stack texts, which are long; they share one id space. */
     struct intern_cache functions;
-    size_t stack_bytes, stack_bytes_max; /* of texts that were written since stack_hour_ns */
+    size_t stack_bytes, stack_bytes_max; /* bytes of stack texts written since stack_hour_ns, and their limit */
     int64_t stack_hour_ns;               /* CLOCK_MONOTONIC */
     struct intern_cache metrics;
     struct bytes text;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { domains_max = SCOPE_STACK_COUNT - SCOPE_STACK_DOMAINS, bucket_count = 8192 };
-/* The upper half of a handle; no address of the program's looks like it. */
+/* The upper half of a handle; no address in the program looks like it. */
 static const uint64_t domain_mark = 0x67706e64, string_mark = 0x67706e73;
 
 struct name_table {
@@ -36,7 +36,7 @@ static uint32_t bucket_of(const char *text, size_t size)
     return (uint32_t)((hash ^ hash >> 32) % bucket_count);
 }
 
-/* The number of the name, from 1; 0: there is no room for it. */
+/* The number of the name, from 1; 0: the table is full. */
 static uint32_t number_of(struct name_table *table, const char *text, size_t size)
 {
     uint32_t *bucket = &table->buckets[bucket_of(text, size)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/observed_calls.h"
 
-/* Below 8: the value itself; above: three bits behind the highest one. */
+/* Values below 8 have their own bucket; above, a bucket covers the top bit and the three bits after it. */
 static unsigned bucket_of(uint64_t value)
 {
     if (value < 8)
@@ -10,7 +10,7 @@ static unsigned bucket_of(uint64_t value)
     return (exponent - 2) * 8 + (unsigned)(value >> (exponent - 3) & 7);
 }
 
-/* The middle of what the bucket holds. */
+/* The middle value of a bucket. */
 static int64_t bucket_middle(unsigned bucket)
 {
     if (bucket < 8)
@@ -40,7 +40,7 @@ void observed_calls_add(struct observed_calls *calls, enum call_state at, int64_
     if (at >= CALL_STATE_COUNT || end_ns < start_ns)
         return;
     struct observed_state *state = &calls->states[at];
-    for (int i = 0; i < CALL_STATE_COUNT; i++) /* one that another state cut off is not whole */
+    for (int i = 0; i < CALL_STATE_COUNT; i++) /* a slice that another state cut short is incomplete */
         if (i != (int)at)
             calls->states[i].slice = (struct call_slice){0};
     state->launches += is_launch;

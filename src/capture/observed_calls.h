@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time that the program spends in CUDA calls, by what CUPTI does beside them (base/user_time.h). The calls while CUPTI
- * only records kernels are what the others are compared with (analysis/slowdown.h). Time that the program spends outside
- * of calls does not matter, however long it pauses. Collector thread only. */
+/* Time that the program spends in CUDA calls, by what CUPTI is doing meanwhile (base/user_time.h). Calls made while
+ * CUPTI only records kernels are the baseline for the others (analysis/slowdown.h). Time outside of calls does not
+ * matter, so the program may pause for any length of time. Collector thread only. */
 #ifndef GPUFL_CAPTURE_OBSERVED_CALLS_H
 #define GPUFL_CAPTURE_OBSERVED_CALLS_H
 
@@ -14,7 +14,7 @@ enum {
     OBSERVED_BUCKETS = 512         /* eight for each doubling */
 };
 
-/* A stretch of calls in one state, of at least OBSERVED_SLICE_NS. */
+/* Consecutive calls in one state, lasting at least OBSERVED_SLICE_NS. */
 struct call_slice {
     int64_t start_ns, calls_ns;
     uint64_t launches;
@@ -33,8 +33,8 @@ struct observed_calls {
 
 void observed_calls_add(struct observed_calls *calls, enum call_state state, int64_t start_ns, int64_t end_ns,
                         bool is_launch);
-/* Time in calls per launch of the median slice: of launches as many are in slices with less as with more. A slice after
- * a switch, whose launches load modules anew, does not move it. -1: there is no whole slice. */
+/* Time in calls per launch in the median slice, weighted by launches. A slice right after a switch, whose launches
+ * reload modules, does not affect it. -1: there is no complete slice. */
 int64_t observed_calls_typical_ns(const struct observed_calls *calls, enum call_state state);
 
 #endif

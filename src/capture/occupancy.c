@@ -4,9 +4,9 @@
 #include "code/amdgpu_occupancy.h"
 
 enum {
-    COMPUTE_MAJOR_FIRST = 7, /* outside of these the allocation rules are not known to us */
+    COMPUTE_MAJOR_FIRST = 7, /* for other devices the allocation rules are not known */
     COMPUTE_MAJOR_LAST = 12,
-    REGISTER_UNIT = 256, /* registers are handed to a warp in units of this many */
+    REGISTER_UNIT = 256, /* registers are allocated to a warp in multiples of 256 */
     SUB_PARTITIONS = 4,  /* each with its own quarter of the register file */
     REGS_PER_THREAD_MAX = 256,
     THREADS_PER_BLOCK_MAX = 1024,
@@ -31,7 +31,7 @@ static uint64_t blocks_by_registers(const struct device_limits *limits, const st
     uint64_t regs_per_warp = round_up((uint64_t)input->regs_per_thread * limits->warp_size, REGISTER_UNIT);
     if (!regs_per_warp)
         return UINT32_MAX;
-    /* The launch check counts a block as if all sub-partitions held equally many of its warps. */
+    /* The launch check counts a block as if its warps were spread evenly over the sub-partitions. */
     uint64_t regs_per_block_max = limits->regs_per_block_max ? limits->regs_per_block_max : limits->regs_per_sm;
     if (regs_per_warp * round_up(warps, SUB_PARTITIONS) > regs_per_block_max)
         return 0;
@@ -58,8 +58,8 @@ struct occupancy occupancy_compute(const struct device_limits *limits, const str
     if (!has_rules(limits, input))
         return result;
     uint64_t warps = (input->threads_per_block + limits->warp_size - 1) / limits->warp_size;
-    /* On a tie the earlier one is named. The hardware's fixed ceilings come first: where they bind, using
-     * fewer registers or less shared memory would gain nothing. */
+    /* On a tie the earlier entry is reported. The hardware's fixed limits come first: where they apply, using fewer
+     * registers or less shared memory would gain nothing. */
     const struct {
         enum occupancy_limiter limiter;
         uint64_t blocks;
@@ -78,7 +78,7 @@ struct occupancy occupancy_compute(const struct device_limits *limits, const str
             result.limiter = bounds[i].limiter;
         }
     }
-    /* No block fits, yet the kernel ran: the limits are not this launch's. */
+    /* No block fits, yet the kernel ran: these limits do not apply to this launch. */
     if (!blocks)
         return (struct occupancy){0};
     result.is_known = true;

@@ -27,15 +27,16 @@ struct occupancy {
 };
 struct occupancy occupancy_compute(const struct device_limits *limits, const struct occupancy_input *input);
 
-/* A launch on an AMD GPU, as its runtime tells of it. */
+/* A launch on an AMD GPU, as its runtime reports it. */
 struct amd_occupancy_input {
-    uint32_t gfx_version; /* 90010: gfx90a, as the driver counts: major, minor, stepping in two decimal digits each */
+    uint32_t gfx_version; /* 90010: gfx90a, as the driver encodes it: major, minor, stepping in two decimal digits
+                           * each */
     uint32_t threads_per_block;
     uint32_t vgprs, accum_vgprs, sgprs;
     uint32_t lds_bytes; /* of a work-group, static and dynamic */
 };
-/* Known for gfx9 only: from gfx10 on it depends on the wave size and mode of the kernel, which only its code tells
- * (code/amdgpu_occupancy.h). Blocks are those of a CU. */
+/* Known for gfx9 only: from gfx10 on occupancy depends on the wave size and mode of the kernel, which are only in
+ * its code (code/amdgpu_occupancy.h). Blocks are per CU. */
 struct occupancy amd_occupancy_compute(const struct amd_occupancy_input *input);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* A range may be in any place of its set. */
+/* Set-associative: a range may be in any slot of its set. */
 enum { set_bits = 10, set_size = 16, slot_count = set_size << set_bits };
 
 static struct open_range *set_of(const struct open_ranges *ranges, uint64_t range_id)

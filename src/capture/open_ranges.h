@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges that have started and not ended, by the id that their starter was given. Bounded and never full: when there is
- * no place for another one, the range that has been open longest among its neighbours is forgotten, so ranges that a
- * program never ends do not hide later ones. Collector thread only. */
+/* Ranges that have started and not ended, by id. Bounded: when a set is full, the range in it that has been open
+ * longest is evicted, so ranges that a program never ends do not displace later ones. Collector thread only. */
 #ifndef GPUFL_CAPTURE_OPEN_RANGES_H
 #define GPUFL_CAPTURE_OPEN_RANGES_H
 
@@ -18,19 +17,19 @@ struct open_scope {
 };
 
 struct open_range {
-    uint64_t range_id; /* 0: a free place */
+    uint64_t range_id; /* 0: a free slot */
     uint32_t thread_id;
     struct open_scope scope;
 };
 
 struct open_ranges {          /* zeroed: empty */
-    struct open_range *slots; /* made with the first range */
+    struct open_range *slots; /* allocated with the first range */
 };
 
 enum open_range_outcome { OPEN_RANGE_ADDED, OPEN_RANGE_ANOTHER_FORGOTTEN, OPEN_RANGE_NO_MEMORY };
 
 enum open_range_outcome open_ranges_add(struct open_ranges *ranges, const struct open_range *range);
-/* False: there is none of that id. */
+/* False: no range has that id. */
 bool open_ranges_take(struct open_ranges *ranges, uint64_t range_id, struct open_range *range);
 /* The range after that one, NULL: the first; NULL at the end. */
 struct open_range *open_ranges_next(const struct open_ranges *ranges, struct open_range *range);

@@ -9,8 +9,8 @@
 
 enum { waits_max = 64 };
 
-/* Without a lock, which a forked child might find taken. A slot that is just written anew belongs to a wait of 64 waits
- * ago, whose record is long read. */
+/* Lock-free, since a forked child might find a lock held. A slot that is being rewritten belongs to the 64th wait
+ * before, whose record was read long ago. */
 static struct wait {
     _Atomic int64_t start_ns, end_ns;
     _Atomic uint32_t thread_id, pthread_low;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for the GPU that gpufl makes itself: CUPTI records them like the
- * program's, and they are none of it. Begin and end on the thread that waits,
- * one at a time in the process; the collector asks. The latest 64 are remembered. */
+/* GPU waits made by gpufl itself: CUPTI records them like the program's, and the collector filters them out. Begin
+ * and end are called on the waiting thread, one wait at a time in the process. The latest 64 are remembered. */
 #ifndef GPUFL_CAPTURE_OWN_WAITS_H
 #define GPUFL_CAPTURE_OWN_WAITS_H
 

@@ -7,52 +7,52 @@
 #include <string.h>
 
 enum {
-    PORTIONS_MAX = KERNEL_SHARES_MAX + 1, /* and the time without a known scope */
+    PORTIONS_MAX = KERNEL_SHARES_MAX + 1, /* plus one for the time without a known scope */
     GROUPS_MAX = 4096,
     CELLS_MAX = 64 * 1024,
     PARTS_MAX = 16 * 1024,
-    INDEX_FACTOR = 2, /* slots of an index for each thing in it */
+    INDEX_FACTOR = 2, /* slots of an index per entry */
     DEVICES_MAX = 32,
-    STALLS_MAX = 256 /* indexes of a device */
+    STALLS_MAX = 256 /* stall reasons of a device */
 };
 #define ADD_UP_NS INT64_C(1000000000)
 #define WAIT_FOR_EXECUTION_NS INT64_C(30000000000)
 
-/* A part of the samples of a function and interval: one scope path's, as its time is of the executions' time. */
+/* One scope path's part of the samples of a function and interval, in proportion to its share of the execution time. */
 struct part {
     int64_t ns;
     uint32_t group;
 };
 struct parts {
     int64_t total_ns;
-    uint32_t first, count; /* in the table */
+    uint32_t first, count; /* position in the table */
 };
 
 struct function {
     uint64_t cubin_crc;
     uint32_t symbol_id, function_id;
-    /* The last interval looked up, since all samples of it and of the function share the answer. */
+    /* The last interval looked up: all its samples of the function share the result. */
     int64_t interval_start_ns, interval_end_ns;
     struct parts parts;
     uint32_t context_id;
-    uint32_t generation; /* of the tables that `parts` is in; 0: none */
+    uint32_t generation; /* of the tables that contain `parts`; 0: none */
 };
 
-/* Samples that share everything but pc and stall. */
+/* Samples that differ only in pc and stall. */
 struct group {
     int64_t start_ns, end_ns;
     struct kernel_share share;
-    int64_t total_ns; /* that the share's time is a part of */
+    int64_t total_ns; /* the total of which the share's time is a part */
     uint32_t function, context_id, device_id, window_id;
     uint32_t correlation_id, instances;
-    uint32_t number;    /* its next place in the table, while that is tidied up */
+    uint32_t number;    /* its next position in the table, while the table is compacted */
     struct parts parts; /* GROUP_FOUND_LATE: in the table of late shares */
     enum group_state {
-        GROUP_OF_SCOPE,      /* or of none: it is known */
-        GROUP_SCOPE_UNKNOWN, /* there were executions, but not in a scope that is known */
+        GROUP_OF_SCOPE,      /* including those outside of scopes: known */
+        GROUP_SCOPE_UNKNOWN, /* there were executions, but their scope is not known */
         GROUP_AWAITS,        /* no execution was found yet: stays in the tables when others are written */
-        GROUP_FORGOTTEN,     /* none was found, and none will be */
-        GROUP_FOUND_LATE     /* between being found and being written */
+        GROUP_FORGOTTEN,     /* no execution was found, and none can be found any more */
+        GROUP_FOUND_LATE     /* found, not yet written */
     } state;
 };
 struct cell {
@@ -72,7 +72,7 @@ struct pc_attribution {
     uint32_t part_count;
     struct kernel_share *late_shares; /* of groups found late, while they are written */
     uint32_t late_count;
-    double phase; /* 0 to 1: who gets the samples that cannot be halved */
+    double phase; /* 0 to 1: decides who gets the samples left over after rounding */
     uint32_t metric_ids[DEVICES_MAX][STALLS_MAX];
     int64_t since_ns; /* end of the first interval in the tables */
     uint64_t unattributed;
@@ -140,7 +140,7 @@ void pc_attribution_define(struct pc_attribution *attribution, uint32_t function
         attribution->function_count = function;
 }
 
-/* NULL: out of range; rows then name the stall by its index only. */
+/* NULL: out of range; rows then identify the stall by its index only. */
 static uint32_t *metric_id(struct pc_attribution *attribution, uint32_t device_id, uint32_t stall_index)
 {
     return device_id < DEVICES_MAX && stall_index < STALLS_MAX ? &attribution->metric_ids[device_id][stall_index]
@@ -162,7 +162,7 @@ static bool group_is(const struct group *a, const struct group *b)
            a->share.path_id == b->share.path_id && a->state == b->state;
 }
 
-/* The index's place of the group, or the empty one where it belongs. */
+/* The group's slot in the index, or the empty slot where it belongs. */
 static uint32_t *group_place(struct pc_attribution *attribution, const struct group *group)
 {
     const uint64_t key[] = {group->share.scope_id, (uint64_t)group->function << 32 | group->context_id,
@@ -196,7 +196,8 @@ static void group_look_up(const struct pc_attribution *attribution, const struct
                            group->context_id, group->start_ns, group->end_ns, overlap);
 }
 
-/* The number of the group, added to the one like it. began: executions of the interval that none before it counted. */
+/* The number of the group, merged with an equal one. began: executions of the interval that no previous sample
+ * counted. */
 static uint32_t group_add(struct pc_attribution *attribution, const struct group *group, uint32_t began)
 {
     uint32_t *place = group_place(attribution, group);
@@ -226,7 +227,7 @@ static void part_add(struct pc_attribution *attribution, struct parts *parts, co
     parts->total_ns += group->share.ns;
 }
 
-/* Where the samples of a function and interval belong; there must be room for all parts and their groups.
+/* The groups of a function's samples in an interval; there must be room for all parts and their groups.
  * correlation_id: of the samples themselves (serialized mode), 0 none. */
 static struct parts parts_of(struct pc_attribution *attribution, uint32_t function, const struct pc_interval *in,
                              uint32_t correlation_id)
@@ -272,12 +273,12 @@ static struct parts parts_of(struct pc_attribution *attribution, uint32_t functi
     return parts;
 }
 
-/* Shares samples out as time is. Whole numbers only, all of them, and none favoured: what is left after rounding down
- * goes to those in whose stretch of a line, as long as their remainders are, the phase and each 1 after it falls. */
+/* Splits samples in proportion to time, into whole numbers with the exact total and without bias: what is left after
+ * rounding down goes to parts chosen by systematic sampling of their remainders, starting at the phase. */
 static void share_out(struct pc_attribution *attribution, uint64_t samples, const struct part *parts, uint32_t count,
                       int64_t total_ns, uint64_t portions[PORTIONS_MAX])
 {
-    const double golden = 0.6180339887498949; /* its multiples fill the unit evenly, from any point on */
+    const double golden = 0.6180339887498949; /* its multiples are spread evenly over the unit interval */
     double remainders = 0, mark;
     uint64_t given = 0;
     attribution->phase += golden;
@@ -293,7 +294,8 @@ static void share_out(struct pc_attribution *attribution, uint64_t samples, cons
         }
         given += portions[i];
     }
-    /* By a rounding error there may be one too few or too many; the last one has at least that many, or there is none. */
+    /* A rounding error may leave one sample too few or too many. The last part has at least as many, or there is
+     * none. */
     uint32_t last = count - 1;
     while (given > samples && last && !portions[last])
         last--;
@@ -349,7 +351,8 @@ static void write_cell(struct pc_attribution *attribution, const struct cell *ce
             write_row(attribution, group, cell, i < group->parts.count ? &shares[i] : NULL, portions[i]);
 }
 
-/* Looks again for the executions that a group awaits. Shares that find no room are time without a known scope. */
+/* Repeats the look-up for a group without an execution. Shares for which there is no room count as time without a
+ * known scope. */
 static void group_find_late(struct pc_attribution *attribution, struct group *group)
 {
     struct kernel_overlap overlap;
@@ -370,7 +373,7 @@ static void group_find_late(struct pc_attribution *attribution, struct group *gr
     attribution->late_count += group->parts.count;
 }
 
-/* Takes the written out of both tables; groups keep their order, so they only move down. */
+/* Removes written groups from both tables; groups keep their order, so they only move down. */
 static void drop_written(struct pc_attribution *attribution)
 {
     uint32_t group_count = 0, cell_count = 0;
@@ -396,7 +399,7 @@ static void drop_written(struct pc_attribution *attribution)
     for (uint32_t i = 0; i < cell_count; i++)
         *cell_place(attribution, &attribution->cells[i]) = i + 1;
     attribution->part_count = 0;
-    attribution->generation++; /* an interval that is still read is looked up again */
+    attribution->generation++; /* an interval that is still being read is looked up again */
 }
 
 static void write_tables(struct pc_attribution *attribution, int64_t now_ns, bool with_waiting)
@@ -416,7 +419,7 @@ static void write_tables(struct pc_attribution *attribution, int64_t now_ns, boo
     attribution->since_ns = now_ns;
 }
 
-/* Room for all parts of a sample, whatever that takes. */
+/* Makes room for all parts of a sample, even if that writes everything. */
 static void make_room(struct pc_attribution *attribution, int64_t now_ns)
 {
     if (attribution->part_count + PORTIONS_MAX <= PARTS_MAX && attribution->group_count + PORTIONS_MAX <= GROUPS_MAX &&
@@ -437,7 +440,7 @@ static struct parts parts_find(struct pc_attribution *attribution, const struct 
         return function->parts;
     if (sample->correlation_id) {
         struct parts parts = parts_of(attribution, sample->function, interval, sample->correlation_id);
-        attribution->part_count = parts.first; /* nobody asks for it again */
+        attribution->part_count = parts.first; /* they are not used again */
         return parts;
     }
     function->parts = parts_of(attribution, sample->function, interval, 0);

@@ -9,15 +9,15 @@
 enum {
     ALL_PERCENT = 100,
     SHARE_DEFAULT_PERCENT = 10,
-    CYCLE_FIRST_MS = 20000,   /* short programs are seen more than once; each is twice the one before */
-    CYCLE_DEFAULT_MS = 60000, /* the longest */
-    FIRST_SHARE_PERCENT = 15, /* three seconds: those that are over by then have no switch */
+    CYCLE_FIRST_MS = 20000,   /* so that short programs get more than one window; each cycle is twice the one before */
+    CYCLE_DEFAULT_MS = 60000, /* the longest cycle */
+    FIRST_SHARE_PERCENT = 15, /* three seconds: programs that end by then have no switch */
     FIRST_WINDOW = 1,
-    BEATS_MIN = 4, /* of a window or a break */
-    WAIT_MS = 500, /* for a quiet moment: samples are not worth a longer stop of the program */
+    TICKS_MIN = 4, /* per window or break */
+    WAIT_MS = 500, /* for a quiet moment: samples do not justify stopping the program for longer */
 };
 
-/* The stretches of a cycle of that length. */
+/* Computes the window and break of a cycle of that length. */
 static void cycle_set(struct pc_breaks *breaks, uint32_t cycle_ms, uint32_t share_percent)
 {
     breaks->cycle_ms = cycle_ms;
@@ -58,15 +58,15 @@ void pc_breaks_align(struct pc_breaks *breaks, int64_t wall_ns)
         breaks->break_ms = (uint32_t)((now_ms + usual_ms / 2 + cycle_ms - 1) / cycle_ms * cycle_ms - now_ms);
 }
 
-uint32_t pc_breaks_beat_ms(const struct pc_breaks *breaks, uint32_t beat_ms)
+uint32_t pc_breaks_tick_ms(const struct pc_breaks *breaks, uint32_t tick_ms)
 {
     if (!breaks->has_breaks)
-        return beat_ms;
+        return tick_ms;
     uint32_t second_ms = (uint32_t)((uint64_t)next_cycle_ms(breaks) * breaks->share_percent / ALL_PERCENT);
     uint32_t shorter_ms = breaks->sampling_ms < breaks->break_ms ? breaks->sampling_ms : breaks->break_ms;
     shorter_ms = second_ms < shorter_ms ? second_ms : shorter_ms; /* the first window has a larger share */
-    uint32_t most_ms = shorter_ms > BEATS_MIN ? shorter_ms / BEATS_MIN : 1;
-    return most_ms < beat_ms ? most_ms : beat_ms;
+    uint32_t most_ms = shorter_ms > TICKS_MIN ? shorter_ms / TICKS_MIN : 1;
+    return most_ms < tick_ms ? most_ms : tick_ms;
 }
 
 int64_t pc_breaks_due_ns(struct pc_breaks *breaks)
@@ -91,7 +91,7 @@ void pc_breaks_start(struct pc_sampler *sampler)
     if (!cupti_listen_launches(sampler->options.cupti, true)) {
         breaks->has_breaks = false;
         breaks->share_percent = ALL_PERCENT;
-        log_message(GPUFL_LOG_WARNING, "PC sampling takes no breaks: CUPTI does not tell of launches");
+        log_message(GPUFL_LOG_WARNING, "PC sampling takes no breaks: CUPTI does not report launches");
         return;
     }
     atomic_store(&sampler->window_id, FIRST_WINDOW);
@@ -114,7 +114,7 @@ static void window_begin(struct pc_breaks *breaks, uint32_t id, int64_t start_ns
     pthread_mutex_unlock(&breaks->mutex);
 }
 
-/* The first window, also after a failure, is as long as the program has launched. */
+/* The first window, also after a failure, is measured in time since the first launch. */
 static void first_window_begin(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
@@ -136,12 +136,12 @@ static void window_end(struct pc_breaks *breaks, const char *close_reason)
     pthread_mutex_unlock(&breaks->mutex);
 }
 
-/* Nothing is sampled: where that is because it failed, the window is over; one that comes begins with the next launch. */
+/* Nothing is sampled: if sampling failed, the window ends; a later one begins with the next launch. */
 static void go_without(struct pc_sampler *sampler)
 {
     struct pc_breaks *breaks = &sampler->breaks;
     if (breaks->open.source != SOURCE_NONE) {
-        if (!pc_sampler_has_failed(sampler)) /* the program has none just now */
+        if (!pc_sampler_has_failed(sampler)) /* the program has no context at the moment */
             return;
         window_end(breaks, "sampling_failed");
         call_state_set(CALLS_PLAIN);
@@ -188,11 +188,11 @@ void pc_breaks_turn(struct pc_sampler *sampler)
     uint32_t after_ms = breaks->is_break ? breaks->break_ms : breaks->sampling_ms;
     if (!quiet_moment_is_due(&breaks->quiet, after_ms) || !quiet_moment_begin(&breaks->quiet, after_ms))
         return;
-    atomic_store(&sampler->activity, "a change between sampling and a break");
+    atomic_store(&sampler->activity, "a switch between sampling and a break");
     bool was_break = breaks->is_break;
     gpufl_status status = was_break ? break_end(sampler, &problem) : break_begin(sampler, &problem);
     breaks->is_over = status != GPUFL_OK;
-    if (breaks->is_over && !was_break) /* one context's failure is not the end of the others' samples */
+    if (breaks->is_over && !was_break) /* one context's failure does not end the others' samples */
         (void)break_end(sampler, NULL);
     breaks->is_break = !was_break && !breaks->is_over;
     atomic_store(&sampler->activity, PC_ACTIVITY_READING);
@@ -215,7 +215,7 @@ void pc_breaks_stop(struct pc_sampler *sampler)
         return;
     if (!pc_sampler_is_sampling(sampler))
         go_without(sampler);
-    if (atomic_load(&sampler->context_count)) /* also where the program has already destroyed them */
+    if (atomic_load(&sampler->context_count)) /* even if the program has already destroyed them */
         first_window_begin(sampler);
     window_end(breaks, "session_stop");
 }

@@ -30,7 +30,7 @@ struct taking {
 static void take_samples(void *user, const struct pc_sample *samples, size_t count)
 {
     struct taking *taking = user;
-    if (!taking->interval.end_ns) /* once a drain: later reads of it only empty what CUPTI had */
+    if (!taking->interval.end_ns) /* once per drain: later reads only empty CUPTI's buffer */
         taking->interval.end_ns = clock_log_ns();
     for (size_t i = 0; i < count; i++)
         taking->samples += samples[i].samples;
@@ -60,7 +60,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     gpufl_status status =
         function(context->sampling, is_resting ? leave_samples : take_samples, &taking, &drain, problem);
     if (is_resting)
-        drain = (struct pc_drain){0}; /* nor is anything missing */
+        drain = (struct pc_drain){0}; /* and nothing counts as missing */
     atomic_fetch_add(&sampler->samples, taking.samples);
     atomic_fetch_add(&sampler->dropped, drain.dropped);
     atomic_fetch_add(&sampler->non_user, drain.non_user);
@@ -68,7 +68,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     recorder_lose(recorder, LOSS_PC_DROPPED, drain.dropped);
     recorder_lose(recorder, LOSS_PC_UNREAD, drain.unread);
     recorder_lose(recorder, LOSS_PC_BUFFER_FULL, drain.was_buffer_full);
-    /* CUPTI's thread decodes on its own beat: what we get next may be up to one of them older than this call. */
+    /* CUPTI's thread decodes at its own interval: the next samples may be older than this call by one interval. */
     int64_t since_ns = asked_ns - round_ns;
     context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
     if (status != GPUFL_OK) {
@@ -104,7 +104,7 @@ static gpufl_status acquire(struct pc_sampler *sampler, struct problem *problem)
     return status;
 }
 
-/* Wants the context's mutex. */
+/* Call with the context's mutex held. */
 static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
 {
     const struct pc_sampler_options *options = &sampler->options;
@@ -125,7 +125,7 @@ static gpufl_status context_open(struct pc_sampler *sampler, struct pc_context *
                                                  .is_rare = atomic_load(&sampler->is_resting)};
     status = pc_sampling_open(&context->sampling, options->cupti, context->gpu.handle, &sampling, problem);
     if (status != GPUFL_OK)
-        return status; /* with the claim: it may be enabled all the same */
+        return status; /* keeps the claim: sampling may be enabled despite the failure */
     const struct pc_sampling_options *effective = pc_sampling_effective(context->sampling);
     context->config = (struct pc_config){.context_id = context->gpu.id,
                                          .device_id = device_id,
@@ -157,7 +157,7 @@ gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *c
     return status;
 }
 
-/* Wants the context's mutex. */
+/* Call with the context's mutex held. */
 static bool context_close(struct pc_sampler *sampler, struct pc_context *context, struct problem *problem)
 {
     bool is_off = pc_context_take(sampler, context, pc_sampling_close, problem) == GPUFL_OK;
@@ -167,7 +167,7 @@ static bool context_close(struct pc_sampler *sampler, struct pc_context *context
     return is_off;
 }
 
-/* Wants the context's mutex. */
+/* Call with the context's mutex held. */
 static void context_release(struct pc_context *context)
 {
     pc_sampling_forget(context->sampling);
@@ -181,10 +181,10 @@ bool pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool
 {
     struct problem problem = {""};
     bool is_off = !context->sampling;
-    /* Where a read failed, as it does when another process samples the GPU, CUPTI is not asked once more. */
-    bool is_given_up =
+    /* After a failed read, for example because another process samples the GPU, CUPTI is not called again. */
+    bool has_read_failed =
         atomic_load(&context->state) == PC_CONTEXT_FAILED && context->sampling && pc_sampling_is_on(context->sampling);
-    if (!context->sampling || is_given_up || atomic_load(&context->is_gone)) {
+    if (!context->sampling || has_read_failed || atomic_load(&context->is_gone)) {
         context_release(context);
         return is_off;
     }
@@ -198,10 +198,10 @@ bool pc_context_end(struct pc_sampler *sampler, struct pc_context *context, bool
     return is_off;
 }
 
-void pc_context_beat(struct pc_sampler *sampler, struct pc_context *context)
+void pc_context_tick(struct pc_sampler *sampler, struct pc_context *context)
 {
     struct problem problem = {""};
-    if (atomic_load(&context->is_gone)) { /* while we were in CUPTI for it */
+    if (atomic_load(&context->is_gone)) { /* while the thread was in CUPTI for it */
         context_release(context);
         return;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many samples are taken, and how often they are read. */
+/* The sampling rate, and how often samples are read. */
 #include "capture/pc_engine.h"
 
 enum {
     DRAIN_DEFAULT_MS = 100,
-    DRAIN_BREAKS_DEFAULT_MS = 500, /* many samples cost launches the less the less often they are decoded */
+    DRAIN_BREAKS_DEFAULT_MS = 500, /* decoding less often costs a launch less when there are many samples */
     SAMPLES_PER_PERIOD = 4,        /* an SM's sub-partitions */
 };
 
@@ -27,11 +27,11 @@ uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_kh
 
 uint32_t pc_sampler_worker_ms(const struct pc_sampler *sampler)
 {
-    enum { most_ms = 1000 }; /* the end of a session waits for a round */
+    enum { most_ms = 1000 }; /* the end of a session waits for one round */
     return sampler->options.drain_ms < most_ms ? sampler->options.drain_ms : most_ms;
 }
 
-/* Often enough for the GPU's buffer: at one sample in 2^17 cycles half a second fills half of it on an H200. */
+/* Often enough for the GPU's buffer: at one sample in 2^17 cycles, half a second fills half of it on an H200. */
 uint32_t pc_sampler_usual_drain_ms(const struct pc_sampler *sampler)
 {
     enum { least_ms = 10, half_full_exponent = 17 };

@@ -37,7 +37,7 @@ struct samples_record {
     struct pc_count counts[];
 };
 
-/* A function's identity: two modules may have one name, and CUPTI gives 0 for a cubin it does not know. */
+/* A function's identity: two modules may have the same name, and CUPTI reports 0 for an unknown cubin. */
 struct function_key {
     uint64_t cubin_crc;
     uint32_t function_index;
@@ -48,9 +48,9 @@ struct pc_ring {
     struct recorder *recorder;
     pthread_mutex_t lock; /* of everything but the reader's end of the ring */
     struct ring ring;
-    struct intern functions;           /* function_key, cut to its length, to the number that samples carry */
+    struct intern functions;           /* function_key, truncated to its length, to the number that samples carry */
     struct function_key key;           /* scratch */
-    bool is_defined[PC_FUNCTIONS_MAX]; /* by number - 1: its record found room */
+    bool is_defined[PC_FUNCTIONS_MAX]; /* by number - 1: its definition is in the ring */
 };
 
 gpufl_status pc_ring_make(struct pc_ring **out, struct recorder *recorder)
@@ -109,7 +109,7 @@ bool pc_ring_push_config(struct pc_ring *ring, const struct pc_config *config, c
     return record != NULL;
 }
 
-/* The number of the sample's function, which the reader knows by then; 0: no room for it. */
+/* The number of the sample's function, defined for the reader first; 0: no room for it. */
 static uint32_t function_number(struct pc_ring *ring, const struct pc_sample *sample)
 {
     struct function_key *key = &ring->key;
@@ -155,7 +155,7 @@ void pc_ring_push_samples(struct pc_ring *ring, const struct pc_interval *interv
     pthread_mutex_lock(&ring->lock);
     for (size_t i = 0; i < count; i++) {
         const struct pc_sample *sample = &samples[i];
-        /* The stall reasons of a PC, and mostly the PCs of a function, follow each other. */
+        /* The stall reasons of a PC, and usually the PCs of a function, are adjacent. */
         if (i == 0 || sample->function != sample[-1].function || sample->function_index != sample[-1].function_index ||
             sample->cubin_crc != sample[-1].cubin_crc)
             number = function_number(ring, sample);
@@ -193,10 +193,10 @@ static void write_config(struct pc_ring *ring, const struct config_record *recor
     recorder_end(ring->recorder, RECORD_PC_SAMPLING_CONFIG);
 }
 
-/* Else samples would touch page after page until the ring's end, which takes them an hour. */
+/* Otherwise samples would touch every page up to the ring's end, over the course of an hour. */
 static void rewind_if_empty(struct pc_ring *ring)
 {
-    if (pthread_mutex_trylock(&ring->lock) != 0) /* somebody pushes */
+    if (pthread_mutex_trylock(&ring->lock) != 0) /* a push is in progress */
         return;
     if (!ring_peek(&ring->ring))
         ring_rewind(&ring->ring);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PC samples on their way from whoever drains a context to the collector: a
- * bounded ring of intervals, preceded by what their numbers mean. Any thread may
- * push; samples without room are counted as lost. One thread (the collector)
- * reads. */
+/* Carries PC samples from the thread that drains a context to the collector: a bounded ring of intervals, preceded
+ * by the definitions of the numbers in them. Any thread may push; samples that do not fit are counted as lost. Only
+ * the collector reads. */
 #ifndef GPUFL_CAPTURE_PC_RING_H
 #define GPUFL_CAPTURE_PC_RING_H
 
@@ -11,7 +10,7 @@
 
 struct pc_ring; /* opaque */
 
-/* What becomes a pc_sampling_config record. */
+/* The content of a pc_sampling_config record. */
 struct pc_config {
     uint32_t context_id, device_id;
     bool is_serialized;
@@ -21,11 +20,11 @@ struct pc_config {
 
 NODISCARD gpufl_status pc_ring_make(struct pc_ring **out, struct recorder *recorder);
 void pc_ring_free(struct pc_ring *ring);
-/* False: no room now. To be pushed before the context's samples. */
+/* False: the ring is full. Push it before the context's samples. */
 bool pc_ring_push_config(struct pc_ring *ring, const struct pc_config *config, const struct stall_reasons *stalls);
 void pc_ring_push_samples(struct pc_ring *ring, const struct pc_interval *interval, const struct pc_sample *samples,
                           size_t count);
-/* Collector thread: writes configurations and gives intervals that ended by complete_ns to the attribution. */
+/* Collector thread: writes configurations and passes intervals that ended by complete_ns to the attribution. */
 void pc_ring_read(struct pc_ring *ring, struct pc_attribution *attribution, int64_t complete_ns);
 size_t pc_ring_bytes(const struct pc_ring *ring);
 

@@ -36,7 +36,7 @@ gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_op
     pc_breaks_init(&sampler->breaks, options->share_percent, options->cycle_ms);
     if (!options->drain_ms)
         sampler->options.drain_ms = pc_sampler_usual_drain_ms(sampler);
-    sampler->options.drain_ms = pc_breaks_beat_ms(&sampler->breaks, sampler->options.drain_ms);
+    sampler->options.drain_ms = pc_breaks_tick_ms(&sampler->breaks, sampler->options.drain_ms);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -64,14 +64,14 @@ failed:
     return status;
 }
 
-/* Of the next beat after that one: drain_ms later, or when a break is due before. */
-static int64_t next_beat_ns(struct pc_sampler *sampler, int64_t beat_ns)
+/* The tick after that one: drain_ms later, or earlier when a break is due. */
+static int64_t next_tick_ns(struct pc_sampler *sampler, int64_t tick_ns)
 {
     int64_t now_ns = clock_mono_ns(), due_ns = pc_breaks_due_ns(&sampler->breaks);
-    /* After news the one before is still to come. */
-    beat_ns = (beat_ns < now_ns ? beat_ns : now_ns) + (int64_t)sampler->options.drain_ms * 1000000;
-    beat_ns = beat_ns < now_ns ? now_ns : beat_ns;
-    return now_ns < due_ns && due_ns < beat_ns ? due_ns : beat_ns;
+    /* After a wake-up the previous tick may still be in the future. */
+    tick_ns = (tick_ns < now_ns ? tick_ns : now_ns) + (int64_t)sampler->options.drain_ms * 1000000;
+    tick_ns = tick_ns < now_ns ? now_ns : tick_ns;
+    return now_ns < due_ns && due_ns < tick_ns ? due_ns : tick_ns;
 }
 
 static bool is_anything_on(struct pc_sampler *sampler)
@@ -86,8 +86,9 @@ static bool is_anything_on(struct pc_sampler *sampler)
     return is_on;
 }
 
-/* What CUPTI's thread has not decoded yet cannot be read: it hands it over when sampling is switched off, in a quiet
- * moment; where launches are not told, there is none, and its next round is waited for. True: it is quiet. */
+/* Samples that CUPTI's thread has not decoded yet cannot be read: CUPTI delivers them when sampling is switched off,
+ * in a quiet moment. If launches are not reported there is no quiet moment, and the next decoding round is awaited
+ * instead. True: it is quiet. */
 static bool last_samples_await(struct pc_sampler *sampler)
 {
     if (!is_anything_on(sampler))
@@ -95,7 +96,7 @@ static bool last_samples_await(struct pc_sampler *sampler)
     if (sampler->breaks.has_breaks && quiet_moment_begin_last(&sampler->breaks.quiet))
         return true;
     quiet_moment_end(&sampler->breaks.quiet);
-    int64_t round_ns = (int64_t)pc_sampler_worker_ms(sampler) * 1250000; /* and what it takes */
+    int64_t round_ns = (int64_t)pc_sampler_worker_ms(sampler) * 1250000; /* plus the time it takes */
     int64_t left_ns = stages_until_ns(INT64_MAX / 2) - clock_mono_ns(), most_ns = left_ns / 4 * 3;
     int64_t wait_ns = round_ns < most_ns ? round_ns : most_ns > 0 ? most_ns : 0;
     if (wait_ns < round_ns)
@@ -106,7 +107,7 @@ static bool last_samples_await(struct pc_sampler *sampler)
     return false;
 }
 
-/* The last samples of all contexts. */
+/* Reads the last samples of all contexts. */
 static void contexts_end(struct pc_sampler *sampler, bool is_quiet)
 {
     bool is_all_off = true;
@@ -120,16 +121,17 @@ static void contexts_end(struct pc_sampler *sampler, bool is_quiet)
         pthread_mutex_unlock(&context->mutex);
     }
     pthread_mutex_lock(&sampler->acquire_lock);
-    if (sampler->is_acquired && is_all_off && !atomic_load(&sampler->is_stuck)) /* what is on needs the profiler */
+    if (sampler->is_acquired && is_all_off && !atomic_load(&sampler->is_stuck)) /* enabled sampling needs the
+                                                                                 * profiler */
         profiler_target_release(sampler->options.cupti);
     sampler->is_acquired = false;
     pthread_mutex_unlock(&sampler->acquire_lock);
 }
 
-/* On the thread, so that the program does not hang where CUPTI does. */
+/* Runs on the sampler's thread, so that the program does not hang if CUPTI does. */
 static void thread_end(struct pc_sampler *sampler, bool is_quiet)
 {
-    if (atomic_load(&sampler->is_stuck)) /* it came back, too late: nobody tells of launches any more */
+    if (atomic_load(&sampler->is_stuck)) /* it returned too late: launches are no longer reported */
         return;
     is_quiet = is_quiet || last_samples_await(sampler);
     contexts_end(sampler, is_quiet);
@@ -142,7 +144,7 @@ static void *run(void *argument)
     struct pc_sampler *sampler = argument;
     int64_t deadline_ns = clock_mono_ns();
     for (;;) {
-        deadline_ns = next_beat_ns(sampler, deadline_ns);
+        deadline_ns = next_tick_ns(sampler, deadline_ns);
         const struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
         pthread_mutex_lock(&sampler->lock);
         int result = 0;
@@ -162,14 +164,14 @@ static void *run(void *argument)
                 continue;
             pthread_mutex_lock(&context->mutex);
             if (atomic_load(&context->state) != PC_CONTEXT_FREE)
-                pc_context_beat(sampler, context);
+                pc_context_tick(sampler, context);
             pthread_mutex_unlock(&context->mutex);
         }
         atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
     }
 }
 
-/* Wants the lock. */
+/* Call with the lock held. */
 static struct pc_context *context_find(struct pc_sampler *sampler, const void *handle)
 {
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
@@ -181,8 +183,8 @@ static struct pc_context *context_find(struct pc_sampler *sampler, const void *h
     return NULL;
 }
 
-/* A free place for a context that has none, in the state `wanted`; NULL: there is none (counted), or *known is its
- * place already. With is_held its mutex is held, so that the thread does not begin with it. */
+/* A free slot for a new context, in the state `wanted`; NULL: there is none (counted), or *known is the slot that
+ * the context already has. With is_held its mutex is held, so that the thread does not start on it. */
 static struct pc_context *context_add(struct pc_sampler *sampler, const struct gpu_context *gpu, bool is_held,
                                       struct pc_context **known)
 {
@@ -202,7 +204,7 @@ static struct pc_context *context_add(struct pc_sampler *sampler, const struct g
         pthread_cond_signal(&sampler->news);
     }
     pthread_mutex_unlock(&sampler->lock);
-    if (!context && !*known && !is_stopping) /* what comes after the end is not the session's */
+    if (!context && !*known && !is_stopping) /* contexts created after the end do not belong to the session */
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_CONTEXTS, 1);
     return context;
 }
@@ -244,13 +246,14 @@ void pc_sampler_detach(struct pc_sampler *sampler, void *handle)
     pthread_mutex_unlock(&sampler->lock);
     if (!context)
         goto done;
-    /* The thread may be in CUPTI for this context, and CUPTI may want what our caller holds: not for ever. */
+    /* The thread may be in CUPTI for this context, and CUPTI may need a lock held by our caller: do not wait
+     * forever. */
     if (!mutex_lock_in_time(&context->mutex, DETACH_WAIT_S * INT64_C(1000000000))) {
         atomic_store(&context->is_gone, true);
         recorder_lose(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1);
         goto done;
     }
-    pc_context_end(sampler, context, true); /* nothing launches into a context that is about to go */
+    pc_context_end(sampler, context, true); /* nothing launches into a context that is being destroyed */
     pthread_mutex_unlock(&context->mutex);
 done:
     errno = saved_errno;
@@ -290,7 +293,7 @@ static void set_paused(struct pc_sampler *sampler, bool is_paused)
 {
     pthread_mutex_lock(&sampler->lock);
     sampler->is_paused = is_paused;
-    sampler->has_news = true; /* contexts may have come meanwhile */
+    sampler->has_news = true; /* contexts may have been created meanwhile */
     pthread_cond_signal(&sampler->news);
     pthread_mutex_unlock(&sampler->lock);
 }
@@ -349,7 +352,7 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
         struct pc_context *context = &sampler->contexts[i];
         pthread_mutex_lock(&context->mutex);
         if (atomic_load(&context->state) == PC_CONTEXT_WANTED && !atomic_load(&context->is_gone)) {
-            struct problem refusal; /* of one context, which it has noted */
+            struct problem refusal; /* of one context, which has recorded it */
             (void)pc_context_take_on(sampler, context, &refusal);
         } else if (atomic_load(&context->state) == PC_CONTEXT_OPEN) {
             bool is_resting = atomic_load(&sampler->is_resting);
@@ -375,22 +378,22 @@ void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns)
     atomic_store(&sampler->unattributed, pc_attribution_unattributed(sampler->attribution));
 }
 
-/* Quiet moments may take their waits. */
+/* Includes the waits of quiet moments. */
 static int join_wait_s(const struct pc_sampler *sampler)
 {
     return JOIN_WAIT_S + (sampler->breaks.has_breaks ? (QUIET_GATE_LAST_MS + 2 * QUIET_WAIT_MS) / 1000 : 0);
 }
 
-/* The thread is in CUPTI and does not come back; the program must end all the same. call: NULL where unknown. */
-static void sampler_give_up(struct pc_sampler *sampler, const char *call)
+/* The thread does not return from CUPTI; the program must end anyway. call: NULL if unknown. */
+static void sampler_leave_thread(struct pc_sampler *sampler, const char *call)
 {
     struct problem problem;
     (void)problem_set(&problem, GPUFL_E_UNSUPPORTED,
-                      "CUPTI did not come back from %s in time (%s), so it is left alone; what it still had, kernel "
-                      "records among it, is missing",
+                      "CUPTI did not return from %s in time (%s) and is not called again; what it still had, kernel "
+                      "records included, is missing",
                       atomic_load(&sampler->activity), call ? call : "call unknown");
     atomic_store(&sampler->is_stuck, true);
-    launch_gate_give_up(&sampler->breaks.quiet.gate); /* it may have closed it */
+    launch_gate_force_open(&sampler->breaks.quiet.gate); /* it may have closed the gate */
     pc_sampler_note(sampler, &problem);
     pc_breaks_stop(sampler);
     cupti_trace_damaged(CUPTI_STUCK);
@@ -406,15 +409,15 @@ void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet)
     const char *call = NULL;
     int64_t until_ns = stages_until_ns(join_wait_s(sampler) * INT64_C(1000000000));
     if (!sampler->has_thread)
-        contexts_end(sampler, is_quiet); /* launches need not be told any more: there is no quiet moment */
+        contexts_end(sampler, is_quiet); /* launches need not be reported any more: there is no quiet moment */
     else if (watch_join(sampler->thread, until_ns, until_ns, &call) != WATCH_ENDED)
-        sampler_give_up(sampler, call);
+        sampler_leave_thread(sampler, call);
     sampler->has_thread = false;
 }
 
-void pc_sampler_give_up(struct pc_sampler *sampler)
+void pc_sampler_unblock_launches(struct pc_sampler *sampler)
 {
-    launch_gate_give_up(&sampler->breaks.quiet.gate);
+    launch_gate_force_open(&sampler->breaks.quiet.gate);
 }
 
 bool pc_sampler_is_stuck(const struct pc_sampler *sampler)
@@ -443,7 +446,7 @@ void pc_sampler_free(struct pc_sampler *sampler)
 
 void pc_sampler_abandon(struct pc_sampler *sampler)
 {
-    (void)sampler; /* its thread, its locks and CUPTI live in the parent; leaking is the only safe thing */
+    (void)sampler; /* its thread, its locks and CUPTI are in the parent; only leaking is safe */
     gpu_claims_abandon();
 }
 
@@ -474,7 +477,7 @@ size_t pc_sampler_bytes(struct pc_sampler *sampler)
     size_t bytes = sizeof *sampler + pc_ring_bytes(sampler->ring) + pc_attribution_bytes(sampler->attribution);
     for (int i = 0; i < PC_CONTEXTS_MAX; i++) {
         struct pc_context *context = &sampler->contexts[i];
-        /* One that is busy has some too; a moment's error is better than waiting for CUPTI. */
+        /* A busy context has memory too, but a brief error is better than waiting for CUPTI. */
         if (atomic_load(&context->state) != PC_CONTEXT_OPEN || pthread_mutex_trylock(&context->mutex))
             continue;
         if (context->sampling)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PC sampling engine: samples of every attached context, drained by its own
- * thread (gpufl-pc) into a bounded ring, and written by the collector as
- * profile_sample_batch rows once the kernel records of their time are there to
- * be joined with. Losses: pc_* of recorder.h. */
+/* The PC sampling engine: samples every attached context. Its own thread (gpufl-pc) drains them into a bounded ring;
+ * the collector writes them as profile_sample_batch rows once the kernel records of the same time, with which they
+ * are joined, were read. Losses: pc_* of recorder.h. */
 #ifndef GPUFL_CAPTURE_PC_SAMPLER_H
 #define GPUFL_CAPTURE_PC_SAMPLER_H
 
@@ -17,65 +16,67 @@ struct pc_sampler_options {
     struct cupti *cupti; /* borrowed, as is what `attribution` points to */
     struct pc_attribution_options attribution;
     bool is_serialized;           /* one kernel at a time: exact, slow */
-    uint32_t rate_hz;             /* samples per second and busy SM to aim at, breaks included; 0: 4,000 */
-    uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles instead; 0: by rate and the SM's clock */
+    uint32_t rate_hz;             /* samples per second and busy SM to aim for, breaks included; 0: 4,000 */
+    uint32_t period_exponent;     /* 5 to 31: a period of 2^n cycles; 0: computed from the rate and the SM's clock */
     size_t hardware_buffer_bytes; /* 0: 32 MiB */
     uint32_t drain_ms;            /* 0: 100; with breaks 500 */
-    uint32_t share_percent;       /* of the time in which samples are taken (pc_breaks.h); 0: 10 */
-    uint32_t cycle_ms;            /* of one stretch with samples and the break after it, in the end; 0: 60,000 */
+    uint32_t share_percent;       /* share of the run in which samples are taken (pc_breaks.h); 0: 10 */
+    uint32_t cycle_ms;            /* longest cycle, of a window with samples and the break after it; 0: 60,000 */
 };
 
 struct pc_sampler_totals {
-    uint64_t samples, dropped, non_user; /* of the program's code; by the GPU; of code that CUPTI does not show */
+    uint64_t samples, dropped, non_user; /* of the program's code; dropped by the GPU; of hidden code */
     uint64_t intervals;                  /* drains that had samples */
-    uint64_t unattributed;               /* samples written without knowing whose they are */
+    uint64_t unattributed;               /* samples written without a scope */
     uint32_t contexts, contexts_failed;
     int64_t cpu_ns; /* of the thread */
 };
 
 NODISCARD gpufl_status pc_sampler_make(struct pc_sampler **out, const struct pc_sampler_options *options,
                                        struct problem *problem);
-/* Samples the context from now on. Kernel records must be on already: CUPTI does not enable them beside PC sampling.
- * Any thread; of CUPTI's callbacks only in the one that says that the context was created. */
+/* Starts sampling the context. Kernel records must be on already: CUPTI does not enable them beside PC sampling. Any
+ * thread; among CUPTI's callbacks only in the one that reports the context's creation. */
 NODISCARD gpufl_status pc_sampler_attach(struct pc_sampler *sampler, const struct gpu_context *context,
                                          struct problem *problem);
-/* The same, done soon by the sampler's thread: any thread, in any callback. Trouble goes to the log and
+/* The same, done soon by the sampler's thread: any thread, in any callback. Failures go to the log and to
  * pc_sampler_trouble. */
 void pc_sampler_want(struct pc_sampler *sampler, const struct gpu_context *context);
-/* The context is about to go: takes its last samples. Any thread, also in the callback that says so. */
+/* The context is about to be destroyed: reads its last samples. Any thread, also in the callback that reports it. */
 void pc_sampler_detach(struct pc_sampler *sampler, void *handle);
 NODISCARD gpufl_status pc_sampler_start(struct pc_sampler *sampler);
 /* Each launch, entered and left; any thread. */
 void pc_sampler_launch(struct pc_sampler *sampler, bool is_enter);
 void pc_sampler_capture(struct pc_sampler *sampler, bool is_enter); /* as in struct cupti_listener */
-/* No samples are taken between the two; rows after it belong to the window. No launch may be under way in the process:
- * CUPTI and the program would hang. Contexts that come meanwhile are taken on by resume. */
+/* Between pause and resume no samples are taken; rows after resume belong to the given window. No launch may be in
+ * progress in the process, else CUPTI and the program hang. Contexts that are created meanwhile are taken on by
+ * resume. */
 NODISCARD gpufl_status pc_sampler_pause(struct pc_sampler *sampler, struct problem *problem);
 NODISCARD gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, struct problem *problem);
-/* While it rests it is enabled, for SASS counters, which need it beside them, and what it samples is left out: the code
- * is then patched, and not the program's own. Contexts that are attached or resumed meanwhile have the longest period; so
- * it is paused before. Returns once the thread is out of CUPTI. */
+/* While resting, sampling stays enabled because SASS counters need it, but its samples are dropped: they show
+ * patched code, not the program's own. Contexts attached or resumed meanwhile get the longest period, so pause the
+ * sampler before. Returns once the thread has left CUPTI. */
 void pc_sampler_rest(struct pc_sampler *sampler, bool is_resting);
 void pc_sampler_set_window(struct pc_sampler *sampler, uint32_t window_id); /* while no context is sampled */
-/* It failed for every context that there is. */
+/* Sampling failed for every existing context. */
 bool pc_sampler_has_failed(struct pc_sampler *sampler);
 /* Collector thread: writes the samples taken until complete_ns, the time until which all kernel records are in the
- * history; INT64_MAX: all, once more after stop. */
+ * history; INT64_MAX: all. Call it once more after stop. */
 void pc_sampler_write(struct pc_sampler *sampler, int64_t complete_ns);
-/* Takes the last samples of all contexts and joins the thread. is_quiet: no launch is or will be under way while it
- * runs, so that sampling can be switched off; else it goes on unread, for the next session of the process. */
+/* Reads the last samples of all contexts and joins the thread. is_quiet: no launch is or will be in progress during
+ * the call, so that sampling can be switched off; otherwise it stays on, unread, for the next session of the
+ * process. */
 void pc_sampler_stop(struct pc_sampler *sampler, bool is_quiet);
-void pc_sampler_give_up(struct pc_sampler *sampler); /* launches that wait pass; any thread */
-/* After stop: its thread was left in CUPTI, and may use what it was given if it comes back. NULL: no. */
+void pc_sampler_unblock_launches(struct pc_sampler *sampler); /* lets blocked launches pass; any thread */
+/* After stop: its thread was abandoned in CUPTI, and may use its arguments if it returns. NULL: no. */
 bool pc_sampler_is_stuck(const struct pc_sampler *sampler);
-void pc_sampler_free(struct pc_sampler *sampler);    /* stops, not quietly, what runs; NULL is a no-op */
+void pc_sampler_free(struct pc_sampler *sampler);    /* stops a running sampler (is_quiet false); NULL is a no-op */
 void pc_sampler_abandon(struct pc_sampler *sampler); /* after fork in the child */
-/* Why the first context that failed did; false: none has. */
+/* The first failure of a context; false: there was none. */
 bool pc_sampler_trouble(struct pc_sampler *sampler, struct problem *problem);
 struct pc_sampler_totals pc_sampler_totals(const struct pc_sampler *sampler);
 size_t pc_sampler_bytes(struct pc_sampler *sampler);
-/* The exponent n of the longest period of 2^n cycles that gives at least that rate; an SM takes four samples (one a
- * sub-partition) in a period. */
+/* The exponent n of the longest period of 2^n cycles that gives at least that rate; an SM takes four samples (one
+ * per sub-partition) in a period. */
 uint32_t pc_sampler_period_exponent(uint32_t rate_hz, uint32_t clock_khz);
 
 #endif

@@ -8,20 +8,20 @@
 enum {
     period_ns_min = 1000000,
     sample_capacity_min = 64,
-    sample_capacity_max = 1024, /* an image takes 15 to 40 KiB per sample */
-    /* CUPTI does not tell how large a raw sample is. Nine metrics on an H200: 40 KiB decoded, and a hardware buffer of
-     * 32 MiB was full with some 225. */
+    sample_capacity_max = 1024, /* an image needs 15 to 40 KiB per sample */
+    /* CUPTI does not report the size of a raw sample. Nine metrics on an H200: 40 KiB decoded, and a hardware buffer
+     * of 32 MiB was full after about 225 samples. */
     raw_per_decoded = 4,
-    /* A decode takes 0.04 ms a sample while the GPU is idle and up to 0.7 ms while it is busy, so that at 1 ms as much
-     * comes in meanwhile: a decode that starts late or takes long doubles the next one, and three times that must fit. */
+    /* A decode takes 0.04 ms per sample while the GPU is idle and up to 0.7 ms while it is busy, so at 1 ms almost
+     * as many samples arrive meanwhile: a late or slow decode doubles the next one, and three times that must fit. */
     periods_held_min = 8,
-    image_periods_min = 2, /* what does not fit into the image is gone: one decode may be late by a period */
-    late_periods = 4,      /* of the longest, that an image takes where the limit allows it */
+    image_periods_min = 2, /* samples that do not fit in the image are lost: one decode may be late by a period */
+    late_periods = 4,      /* of the longest period, which the image holds if the limit allows it */
     first_intervals_max = 3,
     full_rounds_max = 4,
-    failures_max = 3, /* decodes in a row before the device is opened anew */
+    failures_max = 3, /* consecutive failed decodes before the device is reopened */
     rebuilds_max = 3, /* without a sample in between */
-    calm_shift = 6,   /* after trouble the period grows back by 1/64 per decode */
+    calm_shift = 6,   /* after a failure the period grows back by 1/64 per decode */
     clock_slack_ns = 1000000000
 };
 
@@ -95,25 +95,25 @@ void pm_device_close(struct pm_device *device)
     device->sampling = NULL;
 }
 
-/* Time and order of a sample as they must be. */
+/* Whether time and order of a sample are plausible. */
 static bool time_is_possible(const struct pm_device *device, const struct pm_sample_time *time, int64_t now_ns)
 {
     return time->start_ns > device->last_start_ns && time->end_ns > time->start_ns &&
            time->start_ns > device->started_ns - clock_slack_ns && time->end_ns < now_ns + clock_slack_ns;
 }
 
-/* The first sample after a start has no time, or reaches back to when the counters were set up; the first after a full
- * image was seen to begin two seconds too early. What it counted is not known to be of its interval. */
+/* The first sample after a start has no time, or starts when the counters were set up; the first after a full image
+ * was seen to begin two seconds too early. Its counts may not belong to its interval. */
 static bool first_is_usable(const struct pm_device *device, const struct pm_sample_time *time, int64_t interval_ns)
 {
     return !pm_sampling_facts(device->sampling)->has_time_trigger ||
            time->end_ns - time->start_ns <= first_intervals_max * interval_ns;
 }
 
-/* Intervals between the last sample and this one that have none. */
+/* Intervals between the last sample and this one without a sample. */
 static uint64_t intervals_missed(const struct pm_device *device, const struct pm_sample_time *time, int64_t interval_ns)
 {
-    int64_t length_ns = time->end_ns - time->start_ns; /* the system clock's intervals follow the clock */
+    int64_t length_ns = time->end_ns - time->start_ns; /* the intervals of the system clock vary with the clock */
     length_ns = length_ns > interval_ns ? length_ns : interval_ns;
     int64_t gap_ns = device->last_end_ns ? time->start_ns - device->last_end_ns : 0;
     return gap_ns >= length_ns ? (uint64_t)((gap_ns + length_ns / 2) / length_ns) : 0;
@@ -138,7 +138,7 @@ static void sample_push(struct pm_device *device, struct pm_feed *feed, int64_t 
     add(&feed->samples, 1);
 }
 
-/* CUPTI stamps with the wall clock; false: it was set at that moment, and nobody knows before or after it. */
+/* CUPTI stamps with the wall clock; false: the clock was set at that moment, so the time cannot be converted. */
 static bool time_to_log(struct pm_sample_time *time)
 {
     bool is_start_certain, is_end_certain;
@@ -159,7 +159,7 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
     device->may_reach_back = false;
     bool is_possible = is_certain && time_is_possible(device, &time, now_ns);
     if (is_first && !(is_possible && first_is_usable(device, &time, feed->options.interval_ns))) {
-        add(&feed->first_dropped, 1); /* where there was one before, its interval is missed */
+        add(&feed->first_dropped, 1); /* if there was a sample before, its interval is counted as missing */
         return GPUFL_OK;
     }
     if (!is_possible) {
@@ -179,7 +179,7 @@ static gpufl_status sample_take(struct pm_device *device, struct pm_feed *feed, 
     return GPUFL_OK;
 }
 
-/* A sample that cannot be read does not cost the others their place; only when there are no others the decode failed. */
+/* An unreadable sample does not invalidate the others; the decode fails only if there are no others. */
 static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed, size_t count)
 {
     bool is_certain;
@@ -194,7 +194,7 @@ static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed,
             continue;
         status = read;
         unread++;
-        device->timeless++; /* its interval is not missed besides */
+        device->timeless++; /* its interval is not counted again */
     }
     if (unread == count) {
         device->timeless -= unread;
@@ -208,7 +208,7 @@ static gpufl_status samples_take(struct pm_device *device, struct pm_feed *feed,
     return GPUFL_OK;
 }
 
-/* Says why samples are missing: device->problem. */
+/* Logs why samples are missing: device->problem. */
 static void device_tell(struct pm_device *device, struct pm_feed *feed)
 {
     add(&feed->overflows, 1);
@@ -219,8 +219,8 @@ static void device_tell(struct pm_device *device, struct pm_feed *feed)
     device->has_failed = true;
 }
 
-/* A new object of CUPTI's for one that is of no use any more. The times of the last sample stay: what is missing since
- * is the next one's gap. */
+/* Replaces a CUPTI object that is no longer usable. The times of the last sample are kept: what is missing since
+ * becomes the next sample's gap. */
 static void device_rebuild(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
 {
     device->failures = 0;
@@ -231,7 +231,7 @@ static void device_rebuild(struct pm_device *device, struct pm_feed *feed, gpufl
         (void)!pm_device_open(device, feed); /* the device keeps the status */
 }
 
-/* A decode that failed. CUPTI may have lost its object: after a few failures a new one is made. */
+/* Handles a failed decode. CUPTI may have lost its object: after a few failures a new one is created. */
 static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl_status cause)
 {
     device_tell(device, feed);
@@ -239,7 +239,7 @@ static void device_recover(struct pm_device *device, struct pm_feed *feed, gpufl
         device_rebuild(device, feed, cause);
 }
 
-/* The hardware buffer was full and gave nothing: nor will it ever again, in either mode. */
+/* The hardware buffer was full and returned nothing, and never will again, in either mode. */
 static void device_revive(struct pm_device *device, struct pm_feed *feed, int64_t since_read_ns)
 {
     size_t bytes = feed->options.hardware_buffer_bytes;

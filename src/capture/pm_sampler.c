@@ -15,20 +15,21 @@
 
 enum {
     interval_us_default = 1000,
-    /* Of the process's memory. Nine metrics at 1 ms fill it in 0.4 s; CUPTI does not recover from a full one. */
+    /* Allocated from process memory. Nine metrics at 1 ms fill it in 0.4 s; CUPTI does not recover from a full
+     * buffer. */
     hardware_buffer_bytes_default = 64 << 20,
     ring_bytes = 8 << 20,
     wanted_max = 64 /* bits of a mask */
 };
 
 static const int64_t join_wait_ns =
-    10 * INT64_C(1000000000); /* where no session limits it; a decode takes milliseconds */
+    10 * INT64_C(1000000000); /* without a session's limit; a decode takes milliseconds */
 
-/* What the collector writes about a device; filled before is_ready. */
+/* What the collector writes about a device; filled in before is_ready. */
 struct pm_config {
     uint32_t device_id;
     bool has_time_trigger;
-    uint64_t left_out; /* bit i: this device does not have metric i */
+    uint64_t left_out; /* bit i: this device does not support metric i */
     bool is_written;   /* the collector's */
     _Atomic bool is_ready;
 };
@@ -64,7 +65,7 @@ static struct pm_device *device_find(struct pm_sampler *sampler, uint32_t device
     return NULL;
 }
 
-/* Under feed_mutex, with room for one more. */
+/* Call with feed_mutex held and room for one more. */
 static struct pm_device *device_add(struct pm_sampler *sampler, uint32_t device_id)
 {
     uint32_t slot = sampler->device_count++;
@@ -128,7 +129,7 @@ static void attach_wanted(struct pm_sampler *sampler, uint64_t wanted)
     }
 }
 
-/* Sleeps for a period, or until something is wanted; false: to stop. */
+/* Sleeps for a period, or until a device is wanted; false: stop. */
 static bool wait_for_work(struct pm_sampler *sampler, int64_t period_ns, uint64_t *wanted)
 {
     int64_t deadline_ns = clock_mono_ns() + period_ns;
@@ -144,7 +145,7 @@ static bool wait_for_work(struct pm_sampler *sampler, int64_t period_ns, uint64_
     return goes_on;
 }
 
-/* One round over all devices; returns how long to wait for the next. */
+/* One round over all devices; returns how long to wait for the next one. */
 static int64_t decode_all(struct pm_sampler *sampler, bool is_last)
 {
     pthread_mutex_lock(&sampler->feed_mutex);
@@ -249,7 +250,7 @@ gpufl_status pm_sampler_start(struct pm_sampler *sampler, struct problem *proble
     return GPUFL_OK;
 }
 
-/* The names whose bit is set. */
+/* Appends the names whose bit is set. */
 static void append_metrics(const struct pm_sampler *sampler, uint64_t wanted, struct bytes *line)
 {
     size_t count = 0;
@@ -379,7 +380,7 @@ void pm_sampler_abandon(struct pm_sampler *sampler)
 bool pm_sampler_trouble(struct pm_sampler *sampler, struct problem *problem)
 {
     bool is_found = false;
-    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* its thread is in CUPTI, perhaps for ever: asked again later */
+    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* its thread is in CUPTI, perhaps forever: try again later */
         return false;
     for (uint32_t i = 0; i < sampler->device_count && !is_found; i++) {
         is_found = sampler->devices[i].status != GPUFL_OK || sampler->devices[i].has_failed;
@@ -399,7 +400,7 @@ gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *prob
     const struct pm_feed *feed = &sampler->feed;
     uint64_t unusable = atomic_load(&feed->bad_time) + atomic_load(&feed->queue_lost);
     if (unusable)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "none of the %llu samples that came could be used",
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "none of the %llu samples could be used",
                            (unsigned long long)unusable);
     return problem_set(problem, GPUFL_E_NOT_RUNNING, "the program ended before the first sample");
 }
@@ -407,7 +408,7 @@ gpufl_status pm_sampler_outcome(struct pm_sampler *sampler, struct problem *prob
 size_t pm_sampler_bytes(struct pm_sampler *sampler)
 {
     size_t bytes = sizeof *sampler + ring_bytes;
-    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* a moment's error is better than waiting for CUPTI */
+    if (pthread_mutex_trylock(&sampler->feed_mutex)) /* a brief error is better than waiting for CUPTI */
         return bytes;
     for (uint32_t i = 0; i < sampler->device_count; i++)
         if (sampler->devices[i].sampling)

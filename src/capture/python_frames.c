@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Offsets in bytes. The objects' heads, and the length and state of a string, are where they are in all of them. */
+/* Offsets in bytes. Object headers, and the length and state of a string, are at the same offsets in all releases. */
 struct python_layout {
     uint32_t version; /* major << 8 | minor */
     uint16_t thread_frame;
     int16_t holder_frame; /* the thread points to a holder of the frame pointer; -1: to the frame itself */
     uint16_t frame_code, frame_previous, frame_instruction, frame_owner;
-    int16_t frame_is_entry; /* -1: frames of the C stack lie between runs of the loop */
+    int16_t frame_is_entry; /* -1: frames of the C stack separate runs of the loop */
     uint16_t code_line, code_file, code_name, code_instructions;
     uint16_t ascii_text, wide_text;
 };
@@ -41,14 +41,15 @@ enum {
 enum { function_count = 8192, probe_max = 32, text_bytes = 2 << 20, name_bytes_max = 256, file_bytes_max = 512 };
 enum function_state { FUNCTION_FREE, FUNCTION_BEING_MADE, FUNCTION_READY, FUNCTION_UNNAMED };
 
-/* By the address of its code object. That may be used again after the function is gone, hence the other members. */
+/* Keyed by the address of its code object. That address may be reused after the function is freed, hence the other
+ * members. */
 struct python_function {
     _Atomic uint32_t state;
     uint32_t line;
     const char *code, *name, *file;
     uint32_t text_at;
     uint16_t name_size, file_size;
-    _Atomic uint64_t last_place; /* instruction << 32 | its line; looking a line up takes longer than all else */
+    _Atomic uint64_t last_place; /* instruction << 32 | its line; looking up a line is the slowest step */
 };
 
 enum python_trust { TRUST_ABSENT, TRUST_UNPROVEN, TRUST_PROVEN, TRUST_REFUSED };
@@ -95,7 +96,7 @@ static void *symbol_find(const char *name, void *slot)
     return symbol;
 }
 
-/* Sets start and end where the object has a segment with the code of this_thread. */
+/* Sets start and end if this object has the segment with the code of this_thread. */
 static int object_visit(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -147,13 +148,13 @@ static const char *frame_first(const char *thread)
     return frame && layout->holder_frame >= 0 ? pointer_at(frame, (size_t)layout->holder_frame) : frame;
 }
 
-/* Between two runs of the loop, from CPython 3.12 on. */
+/* Marks the boundary between two runs of the loop, from CPython 3.12 on. */
 static bool is_divider(const char *frame)
 {
     return python.layout->frame_is_entry < 0 && frame[python.layout->frame_owner] == owner_c_stack;
 }
 
-/* Offset of the instruction in the code, or INT64_MIN: that cannot be one. */
+/* Offset of the instruction in the code, or INT64_MIN if it is implausible. */
 static int64_t instruction_of(const char *frame, const char *code)
 {
     int64_t offset = pointer_at(frame, python.layout->frame_instruction) - (code + python.layout->code_instructions);
@@ -163,7 +164,7 @@ static int64_t instruction_of(const char *frame, const char *code)
     return is_inside ? offset : INT64_MIN;
 }
 
-/* Whether size bytes can be read there: the kernel looks, where looking ourselves could be a fault. */
+/* Whether size bytes can be read at address: checked by the kernel, since a read of ours could fault. */
 static bool is_readable(const int pipe[2], const char *address, size_t size)
 {
     char seen[256];
@@ -187,7 +188,7 @@ static bool is_known_code(const int pipe[2], const char *frame)
            is_string(pipe, pointer_at(code, layout->code_file)) && instruction_of(frame, code) != INT64_MIN;
 }
 
-/* Walks once with care. Every object must be what the layout says, down to the end. */
+/* Walks the stack once, checking everything. Every object must match the layout, down to the end. */
 static bool layout_prove(const char *thread)
 {
     const struct python_layout *layout = python.layout;
@@ -213,7 +214,7 @@ static size_t utf8_put(uint32_t point, char out[4])
         return 1;
     }
     if ((point >= 0xd800 && point < 0xe000) || point > 0x10ffff) {
-        out[0] = '?'; /* half of a pair: bytes of a file name that are no text */
+        out[0] = '?'; /* half of a surrogate pair: bytes of a file name that are not text */
         return 1;
     }
     size_t size = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
@@ -223,7 +224,7 @@ static size_t utf8_put(uint32_t point, char out[4])
     return size;
 }
 
-/* The string as UTF-8; the separator of frames cannot be part of one. */
+/* Copies the string as UTF-8, replacing the separator of frames. */
 static size_t string_copy(const char *string, char *out, size_t size_max)
 {
     int32_t state = int32_at(string, string_state);
@@ -259,7 +260,7 @@ static bool function_fill(struct python_function *function, const char *code, co
     return true;
 }
 
-/* NULL: neither there nor room for it. */
+/* NULL: not in the table, and no room for it. */
 static struct python_function *function_find(const char *code)
 {
     const char *name = pointer_at(code, python.layout->code_name), *file = pointer_at(code, python.layout->code_file);
@@ -271,7 +272,7 @@ static struct python_function *function_find(const char *code)
         if (state == FUNCTION_READY && function->code == code && function->name == name && function->file == file &&
             function->line == line)
             return function;
-        /* One that another thread is making may be the same: two entries for a function do no harm. */
+        /* Another thread may be adding the same function: two entries for it do no harm. */
         if (state != FUNCTION_FREE ||
             !atomic_compare_exchange_strong(&function->state, &(uint32_t){FUNCTION_FREE}, FUNCTION_BEING_MADE))
             continue;

@@ -5,12 +5,13 @@
 #include "driver/captures.h"
 
 enum {
-    first_wait_ms = 100, /* for the GPU, at the first try; then it is known to be idle before launches are kept out */
+    first_wait_ms = 100, /* for the GPU, on the first attempt; later it is known to be idle before launches are held
+                          * back */
     rest_doublings_max = 6,
-    rest_first_max_ms = 2000 /* however long the stretch is: two minutes at most in the end */
+    rest_first_max_ms = 2000 /* however long the window is: two minutes at most in the end */
 };
 
-/* This thread has passed the gate of that many-th moment. */
+/* The number of the moment whose gate this thread has passed. */
 static _Thread_local uint32_t launching_in;
 static _Atomic uint32_t moments_made;
 
@@ -55,7 +56,7 @@ void quiet_moment_launch(struct quiet_moment *moment, bool is_enter)
 void quiet_moment_capture(struct quiet_moment *moment, bool is_enter)
 {
     if (is_enter)
-        enter(moment); /* so that none begins beside a wait for the GPU */
+        enter(moment); /* so that none begins during a wait for the GPU */
     else
         leave(moment);
 }
@@ -77,13 +78,13 @@ int64_t quiet_moment_due_ns(struct quiet_moment *moment, uint32_t after_ms)
 
 bool quiet_moment_is_due(struct quiet_moment *moment, uint32_t after_ms)
 {
-    /* While the GPU is still waited for from a try before, launches need not be kept out. */
+    /* While the wait of an earlier attempt is still running, launches need not be held back. */
     return clock_mono_ns() >= quiet_moment_due_ns(moment, after_ms) && !captures_any() &&
            !deep_contexts_are_awaited(&moment->contexts);
 }
 
-/* Each try keeps launches out, and a kernel that waits for one of them needs all of the time: where tries fail they
- * become rare. */
+/* Each attempt holds launches back, and a kernel that waits for one of them uses up the whole timeout: after
+ * failures, attempts become rare. */
 static void rest(struct quiet_moment *moment, uint32_t after_ms)
 {
     uint32_t first_ms = after_ms < rest_first_max_ms ? after_ms : rest_first_max_ms;
@@ -97,7 +98,7 @@ static bool begin(struct quiet_moment *moment, uint32_t after_ms, bool is_before
     moment->is_closed = launch_gate_close(&moment->gate, false, moment->wait_ms);
     if (moment->is_closed && !is_before_captures && captures_any()) {
         quiet_moment_end(moment);
-        return false; /* soon due again */
+        return false; /* due again soon */
     }
     if (moment->is_closed &&
         deep_contexts_synchronize(&moment->contexts, moment->tries ? moment->wait_ms : first_wait_ms))
@@ -128,7 +129,7 @@ const char *quiet_moment_last_refusal(const struct quiet_moment *moment)
 {
     return captures_any()                 ? "a graph was being captured at the end"
            : moment->contexts.has_refused ? "CUDA did not wait for the GPU at the end"
-           : moment->is_closed            ? "the GPU was still at work when the session had to end"
+           : moment->is_closed            ? "the GPU was still busy when the session had to end"
                                           : "a launch did not return before the session had to end";
 }
 

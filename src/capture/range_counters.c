@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's contexts, memory and results; see range_scopes.c and
- * range_kernels.c for what happens on a context. */
+/* Contexts, memory and results of the range engine; range_scopes.c and range_kernels.c handle what happens on a
+ * context. */
 #include "capture/range_engine.h"
 
 #include "base/log.h"
@@ -109,7 +109,7 @@ void range_result_free(struct range_counters *counters, struct range_result *res
 
 /* ---- chips ---- */
 
-/* A host and a plan for the chip; contexts of the same chip share them. */
+/* Opens a host and a plan for the chip; contexts on the same chip share them. */
 static gpufl_status chip_open(struct range_counters *counters, const char *name, const struct gpu_context *gpu,
                               struct range_chip *chip, struct problem *problem)
 {
@@ -128,7 +128,7 @@ static gpufl_status chip_open(struct range_counters *counters, const char *name,
     metric_choice_copy(&chip->metrics, &counters->metrics);
     status = metric_choice_plan(&chip->metrics, chip->host, &chip->plan, &left_out, problem);
     if (status == GPUFL_OK && left_out.text[0])
-        log_message(GPUFL_LOG_WARNING, "RangeProfiler: %s does not have, and the log holds as null: %s", name,
+        log_message(GPUFL_LOG_WARNING, "RangeProfiler: %s does not support these metrics, logged as null: %s", name,
                     left_out.text);
     if (status != GPUFL_OK) {
         profiler_host_close(chip->host);
@@ -201,7 +201,7 @@ static struct range_context *context_make(struct range_counters *counters, const
     return context;
 }
 
-/* The profiler is acquired. */
+/* Call with the profiler acquired. */
 static gpufl_status context_open(struct range_context *context, struct problem *problem)
 {
     struct range_counters *counters = context->counters;
@@ -222,7 +222,7 @@ static gpufl_status context_open(struct range_context *context, struct problem *
     return status;
 }
 
-/* Room in the list for one more; the caller has not added it yet. */
+/* Checks for room for one more context; the caller has not added it yet. */
 static gpufl_status context_check(struct range_counters *counters, const struct gpu_context *gpu,
                                   struct problem *problem)
 {
@@ -252,7 +252,7 @@ gpufl_status range_counters_attach(struct range_counters *counters, const struct
     if ((status = profiler_target_acquire(counters->cupti, problem)) != GPUFL_OK)
         goto discard;
     if (!range_quiet_begin(counters)) {
-        status = problem_set(problem, GPUFL_E_BUSY, "a launch did not end in time, and none may be under way");
+        status = problem_set(problem, GPUFL_E_BUSY, "a launch did not end in time, and none may be in progress");
         goto release;
     }
     status = captures_any()
@@ -334,7 +334,7 @@ void range_context_fail(struct range_context *context, const struct problem *pro
     range_failure_note(counters, context->gpu.id, problem);
 }
 
-/* The context has a reference of the caller's and is out of everybody else's reach. */
+/* The caller holds a reference, and nobody else can find the context. */
 static void context_end(struct range_context *context)
 {
     struct range_counters *counters = context->counters;
@@ -373,8 +373,8 @@ void range_counters_detach(struct range_counters *counters, void *handle)
     range_context_give(context);
 }
 
-/* Before a graph is captured: nothing is counted any more on any context. Whoever holds the lock of a context that does
- * count knows that no capture has begun yet. */
+/* Before a graph is captured: stops counting on all contexts. A caller that holds the lock of a counting context
+ * knows that no capture has begun yet. */
 static void contexts_pause(struct range_counters *counters)
 {
     void *handles[RANGE_CONTEXTS_MAX];
@@ -393,7 +393,7 @@ static void contexts_pause(struct range_counters *counters)
         if (counters->mode == RANGE_PER_KERNEL)
             range_kernels_pause(context);
         else
-            range_scopes_give_up(context);
+            range_scopes_drop_open(context);
         pthread_mutex_unlock(&context->lock);
         range_context_give(context);
     }
@@ -405,7 +405,7 @@ void range_counters_capture(struct range_counters *counters, int change, bool is
     if (is_enter && !thread->is_at_capture_call) {
         if (change > 0)
             contexts_pause(counters);
-        launch_gate_enter(&counters->gate); /* none begins beside somebody who reads counters */
+        launch_gate_enter(&counters->gate); /* none begins while another thread reads counters */
     } else if (!is_enter && thread->is_at_capture_call) {
         launch_gate_leave(&counters->gate);
     }
@@ -427,9 +427,9 @@ void range_counters_stop(struct range_counters *counters)
     }
 }
 
-void range_counters_give_up(struct range_counters *counters)
+void range_counters_unblock_launches(struct range_counters *counters)
 {
-    launch_gate_give_up(&counters->gate);
+    launch_gate_force_open(&counters->gate);
 }
 
 void range_counters_free(struct range_counters *counters)
@@ -460,7 +460,7 @@ void range_counters_free(struct range_counters *counters)
 
 void range_counters_abandon(struct range_counters *counters)
 {
-    (void)counters; /* CUPTI's objects and the locks are the parent's; leaking is the only safe thing */
+    (void)counters; /* CUPTI's objects and the locks belong to the parent; only leaking is safe */
 }
 
 size_t range_counters_bytes(struct range_counters *counters)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters per kernel. CUPTI replays each launch inside the launch call and
- * puts the ranges in order. Launches into one context therefore take turns from
- * entry to exit: CUPTI makes them do so anyway, and only so the nth range is known
- * to be the nth launch. The counters are read on entry to a launch, where CUPTI's
- * own injection sample reads them, too. A program that cannot take turns (a launch
- * that waits for another thread's) is let through after a while, and the kernels
- * of that reading stay nameless.
+/* Counters per kernel. CUPTI replays each launch inside the launch call and stores the ranges in order. Launches
+ * into one context are therefore serialized from entry to exit: CUPTI serializes them anyway, and only then is the
+ * nth range known to be the nth launch. The counters are read on entry to a launch, as in CUPTI's own injection
+ * sample. A program that cannot be serialized (a launch that waits for another thread's) continues after a timeout,
+ * and the kernels of that reading have no names.
  *
- * A graph is neither captured nor launched while CUPTI counts: how many ranges its launch makes depends on what was on
- * when it was captured, and to read counters invalidates a capture (H200, tests/device/graph_probe.cu). */
+ * A graph is neither captured nor launched while CUPTI counts: the number of ranges of its launch depends on what
+ * was enabled when it was captured, and reading counters invalidates a capture (H200, tests/device/graph_probe.cu). */
 #include "capture/range_engine.h"
 
 #include "base/user_time.h"
@@ -62,7 +60,7 @@ gpufl_status range_kernels_begin(struct range_context *context, struct problem *
     return window_begin(context, problem);
 }
 
-/* Gives the filled image and launches to the collector and takes empty ones. */
+/* Passes the filled image and launches to the collector and takes empty ones. */
 static void window_send(struct range_context *context)
 {
     struct range_counters *counters = context->counters;
@@ -103,7 +101,8 @@ static gpufl_status window_end(struct range_context *context, struct problem *pr
     return GPUFL_OK;
 }
 
-/* No launch into the context is under way, and its lock is held. Not quiet elsewhere: the next launch tries again. */
+/* Call with the context's lock held and no launch into it in progress. If other threads do not become quiet, the
+ * next launch tries again. */
 static void window_turn(struct range_context *context)
 {
     struct problem problem = {""};
@@ -114,7 +113,7 @@ static void window_turn(struct range_context *context)
     range_quiet_end(context->counters);
 }
 
-/* False: a launch is still under way after the longest wait. */
+/* False: a launch is still in progress after the longest wait. */
 static bool turn_await(struct range_context *context)
 {
     struct range_counters *counters = context->counters;
@@ -145,7 +144,7 @@ void range_kernels_pause(struct range_context *context)
     range_quiet_end(context->counters);
 }
 
-/* The first launch after graphs: no launch into the context is under way. */
+/* Resumes counting at the first launch after graphs, when no launch into the context is in progress. */
 static void resume(struct range_context *context)
 {
     struct problem problem = {""};
@@ -221,7 +220,8 @@ static void launch_exit(struct range_context *context)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* A launch that made its context, which was then attached before the kernel ran: it is counted, and not known yet. */
+/* A launch that created its context, which was then attached before the kernel ran: the launch is counted, but not
+ * known yet. */
 static void launch_first(struct range_counters *counters, const struct launch_call *call, uint32_t thread_id,
                          int64_t now_ns)
 {
@@ -242,7 +242,7 @@ static void graph_in_scope(struct range_counters *counters, void *handle)
     if (!context)
         return;
     pthread_mutex_lock(&context->lock);
-    range_scopes_give_up(context);
+    range_scopes_drop_open(context);
     pthread_mutex_unlock(&context->lock);
     range_context_give(context);
 }
@@ -253,7 +253,7 @@ void range_counters_launch(struct range_counters *counters, const struct launch_
     struct range_thread *thread = range_thread_state(counters);
     bool is_counted = counters->mode == RANGE_PER_KERNEL;
     if (is_enter == thread->is_launching)
-        return; /* a launch that calls another launch (runtime and driver) is one */
+        return; /* a launch that calls another launch (runtime and driver) counts once */
     if (is_enter) {
         thread->entered_ticks = clock_ticks();
         thread->is_uncounted = captures_any();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's side of the range engine: counters to values to log lines. */
+/* The collector's side of the range engine: converts counters to values and log lines. */
 #include "capture/range_engine.h"
 
 #include "base/demangle.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct evaluation {
-    double values[METRICS_MAX]; /* by the engine's metrics; NaN: the chip or the counters do not have it */
+    double values[METRICS_MAX]; /* by the engine's metrics; NaN: not supported by the chip or not in the counters */
     bool has_values;
 };
 
@@ -158,7 +158,7 @@ static void write_launch(struct range_counters *counters, const struct range_lau
     json_uint(line, scope_id);
 }
 
-/* launch NULL: not known. */
+/* launch: NULL if not known. */
 static gpufl_status write_kernel(struct range_counters *counters, const struct range_result *result, size_t index,
                                  const struct range_launch *launch, struct problem *problem)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters per scope. A target is the path of a scope; each of its instances
- * collects the next of its passes. CUPTI must collect all passes of one target
- * before those of another, so one is in focus until it is complete and the others
- * wait for their turn, those without a result first. A target that does not come
- * again loses the focus: its passes are finished empty and thrown away. */
+/* Counters per scope. A target is the path of a scope; each of its instances collects the next pass. CUPTI must
+ * collect all passes of one target before those of another, so one target is in focus until it is complete and the
+ * others wait, those without a result first. A target that stops occurring loses the focus: its remaining passes are
+ * collected empty and discarded. */
 #include "capture/range_engine.h"
 
 #include "base/user_time.h"
@@ -12,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The image of a target holds one range, so its name says nothing; names of CUPTI's are bounded, paths are not. */
+/* The image of a target holds one range, so its name does not matter; CUPTI limits the length of names, paths are
+ * unlimited. */
 static const char range_name[] = "scope";
 
 bool range_scopes_parse(struct range_counters *counters, const char *text)
@@ -49,7 +49,7 @@ static void target_rewind(struct range_target *target)
     target->scope.instances = 0;
 }
 
-/* -1: there is none and no memory for it, which is counted. */
+/* -1: it does not exist and there is no memory for it, which is counted. */
 static int32_t target_find(struct range_context *context, const char *path, uint32_t depth)
 {
     struct range_counters *counters = context->counters;
@@ -100,8 +100,8 @@ static gpufl_status target_configure(struct range_context *context, const struct
     return range_profiler_configure(context->profiler, &config, problem);
 }
 
-/* CUPTI takes another target only after the last pass of this one, and a program crashed where its object was closed
- * and made anew before: what is missing is collected with nothing in it, and thrown away. Quiet. */
+/* CUPTI accepts another target only after the last pass of this one, and recreating its object before that crashed a
+ * program: the missing passes are collected empty and discarded. Call it in a quiet moment. */
 static gpufl_status passes_finish(struct range_context *context, struct problem *problem)
 {
     struct range_pass pass = {0};
@@ -140,7 +140,7 @@ static bool has_unwritten(const struct range_context *context)
     return false;
 }
 
-/* Whether it is this target's turn. */
+/* Whether this target gets the focus. */
 static bool focus_take(struct range_context *context, int32_t index, struct problem *problem, gpufl_status *status)
 {
     *status = GPUFL_OK;
@@ -148,7 +148,7 @@ static bool focus_take(struct range_context *context, int32_t index, struct prob
         context->others_begun = 0;
         return true;
     }
-    /* One that has its values already waits for nobody who has none. */
+    /* A target that already has values yields to those without. */
     bool has_values = context->focus >= 0 && context->targets[context->focus].was_written;
     bool is_patient = context->others_begun++ < RANGE_PATIENCE && !(has_values && !context->targets[index].was_written);
     if (context->focus >= 0 && is_patient)
@@ -164,8 +164,8 @@ static bool focus_take(struct range_context *context, int32_t index, struct prob
     return true;
 }
 
-/* Begins an instance of the target; false: it is not its turn, or the context has failed. Quiet unless it had failed
- * before. */
+/* Begins an instance of the target; false: another target has the focus, or the context has failed. Call it in a
+ * quiet moment unless the context had failed before. */
 static bool instance_begin(struct range_context *context, int32_t index, uint64_t scope_key)
 {
     struct range_target *target = &context->targets[index];
@@ -194,7 +194,7 @@ static bool scope_open(struct range_context *context, const char *path, uint32_t
         recorder_lose(counters->recorder, LOSS_RANGE_OVERLAP, 1);
         return false;
     }
-    if (!context->has_failed && captures_any()) { /* to begin would invalidate the graph */
+    if (!context->has_failed && captures_any()) { /* a begin would invalidate the graph */
         recorder_lose(counters->recorder, LOSS_RANGE_GRAPH, 1);
         return false;
     }
@@ -244,7 +244,7 @@ no_memory:
     recorder_lose(counters->recorder, LOSS_RANGE_MEMORY, 1);
 }
 
-/* All passes are there: hand over and begin again. */
+/* All passes are collected: passes the result on and starts over. */
 static gpufl_status target_complete(struct range_context *context, struct range_target *target, struct problem *problem)
 {
     gpufl_status status = decode(context, problem);
@@ -257,7 +257,7 @@ static gpufl_status target_complete(struct range_context *context, struct range_
     return range_profiler_image_reset(context->profiler, target->image, context->image_bytes, problem);
 }
 
-/* Quiet. */
+/* Call it in a quiet moment. */
 static gpufl_status instance_end(struct range_context *context, struct range_target *target, int64_t end_ns,
                                  struct problem *problem)
 {
@@ -270,7 +270,7 @@ static gpufl_status instance_end(struct range_context *context, struct range_tar
         return status;
     if (!pass.is_last && pass.next.pass_index != target->place.pass_index + 1)
         return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "CUPTI goes on with pass %zu of a scope after pass %zu; its counters cannot be merged",
+                           "CUPTI continued with pass %zu of a scope after pass %zu; its counters cannot be merged",
                            pass.next.pass_index, target->place.pass_index);
     if (!scope->passes_collected++)
         scope->start_ns = target->instance_start_ns;
@@ -283,7 +283,7 @@ static gpufl_status instance_end(struct range_context *context, struct range_tar
 
 static void scope_close(struct range_context *context)
 {
-    if (context->open < 0) /* the context failed or went meanwhile */
+    if (context->open < 0) /* the context failed or was destroyed meanwhile */
         return;
     struct range_target *target = &context->targets[context->open];
     int64_t end_ns = clock_log_ns();
@@ -300,7 +300,7 @@ static void scope_close(struct range_context *context)
     range_quiet_end(context->counters);
 }
 
-void range_scopes_give_up(struct range_context *context)
+void range_scopes_drop_open(struct range_context *context)
 {
     struct problem problem = {""};
     struct range_pass pass = {0};
@@ -384,7 +384,7 @@ static void measured_scope_end(struct range_thread *thread)
     thread->scope_context = NULL;
     uint64_t start_ticks = clock_ticks();
     pthread_mutex_lock(&context->lock);
-    if (thread->instance == context->instance) /* else it was given up, and another one is open */
+    if (thread->instance == context->instance) /* otherwise the instance was dropped, and another one is open */
         scope_close(context);
     pthread_mutex_unlock(&context->lock);
     user_time_since(USER_TIME_SWITCHES, start_ticks);
@@ -402,7 +402,7 @@ void range_counters_scope_end(struct range_counters *counters, uint32_t later)
 {
     struct range_thread *thread = range_thread_state(counters);
     if (counters->mode != RANGE_PER_SCOPE || later >= thread->depth)
-        return; /* or begun before this engine */
+        return; /* or it began before this engine */
     uint32_t depth = --thread->depth - later;
     if (thread->scope_context && depth < thread->open_depth)
         thread->open_depth--;

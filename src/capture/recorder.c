@@ -10,11 +10,11 @@
 enum {
     batch_rows = 2048,
     usual_channels = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM,
-    dictionary_line_bytes = 1 << 20, /* of names, about */
-    entry_bytes_max = 4 << 20        /* of one name: a line always holds what waits of all dictionaries */
+    dictionary_line_bytes = 1 << 20, /* of names, approximately */
+    entry_bytes_max = 4 << 20        /* of one name: the pending entries of all dictionaries always fit in a line */
 };
 
-/* The thread that takes a cause from NONE to TAKEN fills it in; the collector writes it when it is READY. */
+/* The thread that moves a cause from NONE to TAKEN fills it in; the collector writes it when it is READY. */
 enum cause_state { CAUSE_NONE, CAUSE_TAKEN, CAUSE_READY, CAUSE_WRITTEN };
 
 static const struct {
@@ -29,13 +29,13 @@ static const struct {
     const char *word, *text;
 } writer_loss_words[LOG_LOSS_COUNT] = {
     [LOG_LOSS_DISK] = {"disk", "a line was too long for a reader, or there was no memory for it"},
-    [LOG_LOSS_QUEUE] = {"write_queue_full", "the disk was slower than the records came, and the memory for those that "
-                                            "wait to be written was full"},
-    [LOG_LOSS_PAUSE] = {"disk_floor", "recording was paused: less space was free than is to stay free "
+    [LOG_LOSS_QUEUE] = {"write_queue_full",
+                        "records arrived faster than the disk could write them, and the memory for records that "
+                        "wait to be written was full"},
+    [LOG_LOSS_PAUSE] = {"disk_floor", "recording was paused: less space was free than must remain free "
                                       "(GPUFL_MIN_FREE_BYTES)"},
-    [LOG_LOSS_LIMIT] = {"log_limit",
-                        "the session had all of the space that it may have (GPUFL_MAX_LOG_BYTES), and older "
-                        "records could not be dropped in time"},
+    [LOG_LOSS_LIMIT] = {"log_limit", "the session had reached its size limit (GPUFL_MAX_LOG_BYTES), and older "
+                                     "records could not be dropped in time"},
 };
 
 static const enum record_type written_batches[] = {
@@ -47,7 +47,7 @@ static const enum record_type written_batches[] = {
 };
 enum { written_batch_count = sizeof written_batches / sizeof *written_batches };
 
-/* Of some losses only the event is known, not how much it cost. */
+/* For some losses only the event is known, not how many records it cost. */
 static bool is_counted(int reason)
 {
     return reason != LOSS_TAKEN_OVER && reason != LOSS_PM_OVERFLOW && reason != LOSS_PC_BUFFER_FULL &&
@@ -108,15 +108,15 @@ struct bytes *recorder_begin(struct recorder *recorder, enum record_type type)
 void recorder_end(struct recorder *recorder, enum record_type type)
 {
     enum channel channel = record_catalogue[type].channel;
-    /* A line that could not be written, or for which memory ran out, is counted by the writer and becomes a loss record
-     * later. */
+    /* A line that could not be written, or for which memory was exhausted, is counted by the writer and becomes a
+     * loss record later. */
     if (channel == CHANNEL_COUNT)
         (void)log_writer_line_all(recorder->writer, recorder->channels, type, &recorder->line);
     else
         (void)log_writer_line(recorder->writer, channel, type, &recorder->line, 1);
 }
 
-/* Whole or, when no line has room for it, not at all. */
+/* Appends the entry, unless it does not fit in a line. */
 static bool entry_append(struct bytes *entries, uint32_t id, const char *text, size_t size)
 {
     size_t before = entries->size;
@@ -164,7 +164,7 @@ void recorder_write_dictionaries(struct recorder *recorder, enum channel channel
         channels |= dictionary_catalogue[i].channels;
         bytes_clear(entries);
     }
-    /* The writer keeps them until they are written: without its names all that follows is nameless. */
+    /* The writer keeps them until they are written: without the names, all later rows are nameless. */
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (channels & 1u << i)
             (void)log_writer_line(recorder->writer, (enum channel)i, RECORD_DICTIONARY_UPDATE, line, 1);
@@ -175,7 +175,7 @@ static void write_batch(struct recorder *recorder, enum record_type type)
     struct batch *batch = &recorder->batches[type];
     if (!batch->row_count)
         return;
-    /* What a row refers to stands before it in its channel. */
+    /* A row must follow everything it refers to in its channel. */
     if (type == RECORD_KERNEL_EVENT_BATCH)
         write_batch(recorder, RECORD_LAUNCH_CONFIG_BATCH);
     else if (type != RECORD_SCOPE_EVENT_BATCH && record_catalogue[type].channel == CHANNEL_SCOPE)
@@ -209,15 +209,16 @@ void recorder_lose_because(struct recorder *recorder, enum loss_reason reason, u
         snprintf(first->problem.text, sizeof first->problem.text, "%s", cause);
         atomic_store(&first->state, CAUSE_READY);
     }
-    /* After its cause, so that the record of this loss has it; the release makes it seen with the count. */
+    /* After its cause, so that the record of this loss includes it; the release makes the cause visible with the
+     * count. */
     atomic_fetch_add_explicit(&recorder->lost[reason], count, memory_order_release);
 }
 
 struct loss_record {
     const char *reason, *record_type, *message;
-    const char *cause;        /* NULL: not told */
-    uint64_t count;           /* 0: how much was lost is not known */
-    int64_t start_ns, end_ns; /* 0: when is not known */
+    const char *cause;        /* NULL: not given */
+    uint64_t count;           /* 0: unknown */
+    int64_t start_ns, end_ns; /* 0: unknown */
 };
 
 /* False when there was no room for the record. */
@@ -243,31 +244,31 @@ static bool write_loss(struct recorder *recorder, const struct loss_record *loss
            !log_writer_line(recorder->writer, record_catalogue[RECORD_LOSS].channel, RECORD_LOSS, line, 1);
 }
 
-/* What the log's writer could not write. */
+/* Writes loss records for what the log's writer could not write. */
 static void write_writer_losses(struct recorder *recorder, const struct log_writer_stats *stats)
 {
     for (int why = 0; why < LOG_LOSS_COUNT; why++)
         for (int type = 1; type < RECORD_TYPE_COUNT; type++) {
-            uint64_t lost = stats->lost_rows[why][type], *told = &recorder->writer_lost_told[why][type];
-            if (lost == *told || type == RECORD_LOSS)
-                continue; /* what a lost loss record said is said again */
+            uint64_t lost = stats->lost_rows[why][type], *reported = &recorder->writer_lost_reported[why][type];
+            if (lost == *reported || type == RECORD_LOSS)
+                continue; /* a lost loss record is written again */
             bool is_disk = why == LOG_LOSS_DISK && stats->last_errno;
             const struct loss_record loss = {
                 .reason = writer_loss_words[why].word,
                 .record_type = record_catalogue[type].name,
                 .message = is_disk ? strerror(stats->last_errno) : writer_loss_words[why].text,
-                .count = lost - *told,
+                .count = lost - *reported,
                 .start_ns = stats->lost_since_ns[why],
                 .end_ns = stats->lost_until_ns[why],
             };
             if (!write_loss(recorder, &loss))
                 return;
-            *told = lost;
+            *reported = lost;
         }
     log_writer_loss_reported(recorder->writer);
 }
 
-/* is_last: also while lines are being lost; else a loss record per round would wait for the disk. */
+/* is_last: also while lines are being lost; otherwise a loss record per round would wait for the disk. */
 static void write_losses(struct recorder *recorder, bool is_last)
 {
     struct log_writer_stats stats;
@@ -288,7 +289,7 @@ static void write_losses(struct recorder *recorder, bool is_last)
             .count = is_counted(i) ? lost - recorder->lost_written[i] : 0,
         };
         if (!write_loss(recorder, &loss))
-            return; /* no room; say it again next time */
+            return; /* no room; write it again next time */
         recorder->lost_written[i] = lost;
         if (has_cause)
             atomic_store(&cause->state, CAUSE_WRITTEN);

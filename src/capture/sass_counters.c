@@ -13,14 +13,14 @@
 
 enum { context_max = 64, device_max = 16, bytes_max_default = 64 << 20, patience_s = 2 };
 
-/* A context. The lock guards all slots; while a slot is busy, CUPTI works on its context without the lock: CUPTI may
- * call back into attach and detach from any thread. */
+/* A context. The lock guards all slots; while a slot is busy, CUPTI works on its context without the lock, because
+ * CUPTI may call attach and detach from any thread. */
 struct slot {
     enum { SLOT_FREE, SLOT_IDLE, SLOT_BUSY, SLOT_MEASURED } state;
-    bool is_gone; /* destroyed while busy: whoever is busy with it frees it */
+    bool is_gone; /* destroyed while busy: the thread that set it busy frees it */
     struct gpu_context context;
     struct sass_device *device;
-    int64_t start_ns; /* of counting */
+    int64_t start_ns; /* when counting began */
 };
 
 struct sass_counters {
@@ -36,12 +36,12 @@ struct sass_counters {
     atomic_bool is_open;
     pthread_mutex_t lock;
     pthread_cond_t slot_changed;
-    /* Below: under the lock. */
+    /* Guarded by the lock. */
     struct slot slots[context_max];
     uint32_t window_id;
     struct sass_results *closing, *waiting; /* of the open window; for the collector */
     struct sass_window_summary summary;     /* of the open window */
-    uint32_t unread;                        /* contexts of the open window whose counts could not even be counted */
+    uint32_t unread;                        /* contexts of the open window whose counts could not be determined */
     struct sass_totals totals;
 };
 
@@ -144,8 +144,8 @@ gpufl_status sass_counters_attach(struct sass_counters *counters, const struct g
     return status;
 }
 
-/* Waits, with the lock, until nobody is busy with the slot; not for ever, since it may be the user's thread that waits
- * in a callback. False: it still is. */
+/* Waits, with the lock held, until the slot is not busy. Bounded, since the user's thread may be waiting in a
+ * callback. False: it still is busy. */
 static bool slot_wait(struct sass_counters *counters, const struct slot *slot)
 {
     struct timespec until;
@@ -187,7 +187,7 @@ static void results_keep(struct sass_counters *counters, struct sass_results *re
     counters->closing = results;
 }
 
-/* Takes what CUPTI counted in a busy slot's context since start_ns; with is_last also switches counting off there. */
+/* Reads what CUPTI counted in a busy slot's context since start_ns; with is_last also stops counting there. */
 static void slot_flush(struct sass_counters *counters, struct slot *slot, int64_t now_ns, bool is_last)
 {
     struct problem problem = {""}, ignored;
@@ -204,10 +204,10 @@ static void slot_flush(struct sass_counters *counters, struct slot *slot, int64_
     bool is_memory = (is_flushed && !is_whole) || flushed == GPUFL_E_LIMIT || flushed == GPUFL_E_NO_MEMORY;
     if (is_flushed && !is_whole)
         lost = results->refused + results->count;
-    else if (!is_flushed && !lost && is_last) /* else CUPTI still has them, and the next flush may get them */
+    else if (!is_flushed && !lost && is_last) /* otherwise CUPTI still has them, and the next flush may get them */
         lost = flush.values;
     bool is_unread = !is_flushed && !lost && is_last;
-    if (lost || is_unread) /* the latter are counted with the window */
+    if (lost || is_unread) /* unread contexts are counted with the window */
         recorder_lose_because(counters->recorder, lost && is_memory ? LOSS_SASS_MEMORY : LOSS_SASS_DROPPED, lost,
                               is_flushed && !is_whole ? "" : problem.text);
     if (is_whole) {
@@ -270,7 +270,7 @@ static gpufl_status device_prepare(struct sass_counters *counters, struct sass_d
     return GPUFL_OK;
 }
 
-/* The device with its metrics chosen and set in CUPTI. */
+/* Returns the device, with its metrics chosen and set in CUPTI. */
 static gpufl_status device_configure(struct sass_counters *counters, uint32_t id, struct sass_device **out,
                                      struct problem *problem)
 {
@@ -280,7 +280,7 @@ static gpufl_status device_configure(struct sass_counters *counters, uint32_t id
     if (i == device_max)
         return problem_set(problem, GPUFL_E_LIMIT, "instructions are counted on at most %d GPUs", device_max);
     struct sass_device *device = &counters->devices[i];
-    if (i == count) { /* the collector reads those that are counted */
+    if (i == count) { /* the collector reads only devices below this count */
         device->id = id;
         atomic_store(&counters->device_count, count + 1);
     }
@@ -305,7 +305,7 @@ static gpufl_status slot_open(struct sass_counters *counters, struct slot *slot,
     return status;
 }
 
-/* The slots in `from`, made busy; how many. */
+/* Marks the slots in state `from` busy; returns how many. */
 static int slots_take(struct sass_counters *counters, int from, struct slot *taken[context_max])
 {
     int count = 0;
@@ -321,8 +321,8 @@ static int slots_take(struct sass_counters *counters, int from, struct slot *tak
     return count;
 }
 
-/* Starts counting in every context that does not count yet; how many those were. status and first: of the first one
- * in which it could not be started. */
+/* Starts counting in every context that does not count yet; returns how many there were. status and first: of the
+ * first context in which it could not be started. */
 static int slots_open(struct sass_counters *counters, int64_t now_ns, gpufl_status *status, struct problem *first)
 {
     struct slot *taken[context_max];
@@ -383,7 +383,7 @@ gpufl_status sass_counters_join(struct sass_counters *counters, int64_t now_ns, 
     return status == GPUFL_OK ? GPUFL_OK : problem_set(problem, status, "%s", first.text);
 }
 
-/* To the collector; with the lock. */
+/* Passes the results to the collector; with the lock held. */
 static void results_hand_over(struct sass_counters *counters)
 {
     struct sass_results **end = &counters->waiting;
@@ -404,18 +404,18 @@ void sass_counters_collect(struct sass_counters *counters, int64_t now_ns)
         slot_release(counters, taken[i], SLOT_MEASURED);
     }
     pthread_mutex_lock(&counters->lock);
-    results_hand_over(counters); /* zeros need no doubt here: what was not executed has no row */
+    results_hand_over(counters); /* zeros need no check here: instructions that were not executed have no row */
     pthread_mutex_unlock(&counters->lock);
 }
 
-/* Decides, with the lock, whether the window's counts can be believed, and hands them to the collector. */
+/* Decides, with the lock held, whether the window's counts are plausible, and passes them to the collector. */
 static void window_publish(struct sass_counters *counters, uint64_t launches_covered)
 {
     struct sass_window_summary *summary = &counters->summary;
     counters->totals.windows++;
     counters->totals.lost += summary->lost;
     if (launches_covered && !summary->executed && !summary->lost && !counters->unread) {
-        /* Every kernel executes instructions: all zero is what counting beside kernel tracing gives. */
+        /* Every kernel executes instructions: all counts are zero when kernel tracing was on. */
         uint64_t zeros = summary->counts + summary->not_executed;
         recorder_lose(counters->recorder, LOSS_SASS_INVALID, zeros ? zeros : 1);
         results_free_all(&counters->closing);
@@ -424,7 +424,7 @@ static void window_publish(struct sass_counters *counters, uint64_t launches_cov
         counters->totals.windows_invalid++;
         return;
     }
-    if (launches_covered && counters->unread) /* how many counts they were is not known; not none */
+    if (launches_covered && counters->unread) /* an unknown number of counts, at least one */
         recorder_lose(counters->recorder, LOSS_SASS_DROPPED, counters->unread);
     counters->totals.counts += summary->counts;
     counters->totals.not_executed += summary->not_executed;

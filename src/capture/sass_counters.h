@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SassMetrics engine: exact counts per instruction, in windows. A window
- * owns its moment: before it is opened the caller pauses kernel tracing (beside it
- * all counts are zero, without an error) and has PC sampling enabled on every
- * context (which takes no samples meanwhile; without it CUPTI 13.0 counts the
- * first function only); before it is closed the caller waits for the GPU.
- * Contexts that come while a window is open are measured from the next join or
- * window on; one that goes has its counts taken first. The metrics can be chosen
- * once in a process: an engine with another choice opens no window.
+/* The SassMetrics engine: exact counts per instruction, in windows. Before a window is opened the caller pauses
+ * kernel tracing (beside it all counts are zero, without an error) and enables PC sampling on every context (it
+ * takes no samples meanwhile, but without it CUPTI 13.0 counts only the first function); before the window is closed
+ * the caller waits for the GPU. Contexts that are created while a window is open are measured from the next join or
+ * window on; the counts of a context are read before it is destroyed. The metrics can be chosen once per process: an
+ * engine with a different choice opens no window.
  *
- * attach and detach: any thread, also CUPTI's context callbacks. open, join, collect,
- * close and stop: one thread at a time, not from a callback. write: collector thread.
- * is_open, bytes, totals: any thread. */
+ * attach and detach: any thread, also CUPTI's context callbacks. open, join, collect, close and stop: one thread at
+ * a time, not from a callback. write: collector thread. is_open, bytes, totals: any thread. */
 #ifndef GPUFL_CAPTURE_SASS_COUNTERS_H
 #define GPUFL_CAPTURE_SASS_COUNTERS_H
 
@@ -24,34 +21,35 @@ struct sass_counters_options {
     struct recorder *recorder;
     struct names *names;
     const char *metrics; /* GPUFL_SASS_METRICS; NULL: the default set. Copied. */
-    const char *mode;    /* what opens windows, for the sass_config record; constant; NULL: left out */
+    const char *mode;    /* the value of "mode" in the sass_config record; constant; NULL: omitted */
     bool is_eager;       /* patch all loaded kernels when a window opens, not each at its first launch */
-    size_t bytes_max;    /* for counts that wait to be written; 0: 64 MiB */
+    size_t bytes_max;    /* memory limit for counts that wait to be written; 0: 64 MiB */
 };
 
-/* GPUFL_E_INVALID: metrics names a set that there is none of. GPUFL_E_UNSUPPORTED: this CUPTI has no SASS metrics. */
+/* GPUFL_E_INVALID: metrics names an unknown set. GPUFL_E_UNSUPPORTED: this CUPTI has no SASS metrics. */
 NODISCARD gpufl_status sass_counters_make(struct sass_counters **out, const struct sass_counters_options *options,
                                           struct problem *problem);
-/* Ends an open window (its counts are written by the next write). CUPTI's profiler is given back unless a device was
- * configured, which lasts as long as the process. */
+/* Ends an open window (the next write writes its counts). Releases CUPTI's profiler unless a device was configured,
+ * which lasts as long as the process. */
 void sass_counters_stop(struct sass_counters *counters, int64_t now_ns);
 void sass_counters_free(struct sass_counters *counters);    /* after stop; NULL is a no-op */
 void sass_counters_abandon(struct sass_counters *counters); /* in a forked child, instead of stop and free */
 
-/* GPUFL_E_LIMIT: more contexts than are handled. */
+/* GPUFL_E_LIMIT: too many contexts. */
 NODISCARD gpufl_status sass_counters_attach(struct sass_counters *counters, const struct gpu_context *context,
                                             struct problem *problem);
 void sass_counters_detach(struct sass_counters *counters, void *context_handle);
 
-/* GPUFL_OK: at least one context is measured; the problem then names what kept others out, or is "". Otherwise none is,
- * nothing is left enabled, and the problem says why. GPUFL_E_NOT_FOUND: there is no context yet. */
+/* GPUFL_OK: at least one context is measured; the problem has the reason why others are not, or is "". Otherwise no
+ * context is measured, nothing stays enabled, and the problem has the reason. GPUFL_E_NOT_FOUND: there is no context
+ * yet. */
 NODISCARD gpufl_status sass_counters_open(struct sass_counters *counters, uint32_t window_id, int64_t now_ns,
                                           struct problem *problem);
 
-/* Takes contexts that were attached since into the open window; GPUFL_OK when there are none, or no window. */
+/* Adds contexts that were attached since to the open window; GPUFL_OK when there are none, or no window. */
 NODISCARD gpufl_status sass_counters_join(struct sass_counters *counters, int64_t now_ns, struct problem *problem);
 
-/* Takes what was counted so far, for windows so long that a killed process would lose much. */
+/* Reads the counts so far, so that a killed process does not lose those of a long window. */
 void sass_counters_collect(struct sass_counters *counters, int64_t now_ns);
 
 struct sass_window_summary { /* for the deep_window_event */
@@ -59,17 +57,18 @@ struct sass_window_summary { /* for the deep_window_event */
     uint32_t contexts;        /* that were measured */
     uint64_t counts;          /* that will be written */
     uint64_t executed;        /* warp instructions */
-    uint64_t not_executed;    /* instructions that were measured and not executed between two collects: left out */
-    uint64_t lost;            /* counts that CUPTI had and we could not get or keep */
-    const char *close_reason; /* "counts_invalid": nothing is published; NULL: the caller knows better */
+    uint64_t not_executed;    /* instructions that were measured and not executed between two collects: omitted */
+    uint64_t lost;            /* counts that CUPTI had and that could not be read or kept */
+    const char *close_reason; /* "counts_invalid": nothing is published; NULL: the caller has a better reason */
     struct problem problem;   /* the first call that failed, or "" */
 };
-/* launches_covered: kernels that the program launched in the window, to tell "nothing ran" from "not measured". */
+/* launches_covered: kernels that the program launched in the window, to distinguish "nothing ran" from "not
+ * measured". */
 void sass_counters_close(struct sass_counters *counters, int64_t now_ns, uint64_t launches_covered,
                          struct sass_window_summary *summary);
 bool sass_counters_is_open(const struct sass_counters *counters);
 
-/* Rows and sass_config records of what was closed so far. */
+/* Writes the rows and sass_config records of the windows closed so far. */
 void sass_counters_write(struct sass_counters *counters);
 
 struct sass_totals {

@@ -43,7 +43,7 @@ static bool budget_take(struct sass_budget *budget, size_t bytes)
     return false;
 }
 
-/* The texts of the symbols are bounded by themselves and taken from the budget in full, until they are known. */
+/* The symbol texts have a separate limit, which is taken from the budget in full until their size is known. */
 static size_t unsettled_bytes(void)
 {
     return sizeof(struct sass_results) + symbol_bytes_max;
@@ -155,7 +155,7 @@ static void cells_add_up(struct sass_results *results)
     results->count = kept;
 }
 
-/* Results wait for the collector, which may be late: they hold what they need and no more. */
+/* Results may wait long for the collector, so unused memory is freed. */
 static void results_trim(struct sass_results *results)
 {
     if (results->count && results->count < results->capacity) {

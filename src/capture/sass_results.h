@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction counts of one context in one window: collected from CUPTI, put in
- * order, written as rows. One owner at a time: whoever closes the context, then
- * the collector. All or nothing: a context whose counts do not fit into the
- * memory that is set aside has none, because a ratio of two counts must not
- * depend on which of them happened to fit. */
+/* Instruction counts of one context in one window: collected from CUPTI, sorted, written as rows. One owner at a
+ * time: the thread that closes the context, then the collector. If a context's counts exceed the memory limit all of
+ * them are dropped, because a ratio of two counts must not depend on which of them fit. */
 #ifndef GPUFL_CAPTURE_SASS_RESULTS_H
 #define GPUFL_CAPTURE_SASS_RESULTS_H
 
@@ -13,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* Memory of all results that exist. */
+/* Memory used by all existing results. */
 struct sass_budget {
     atomic_size_t used;
     size_t max;
@@ -24,7 +22,7 @@ struct sass_device { /* one GPU: which metrics it counts; fixed once is_ready */
     char chip[32];
     struct sass_metric_list list;
     struct sass_choice choice;
-    bool is_ready, is_configured; /* the latter: in CUPTI, which keeps it */
+    bool is_ready, is_configured; /* is_configured: in CUPTI, which cannot change it again */
     atomic_bool has_news;         /* the choice is not in the log yet */
 };
 
@@ -46,22 +44,22 @@ struct sass_results {
     struct sass_cell *cells;
     size_t count, capacity;
     struct intern symbols;
-    uint64_t refused;      /* counts that did not fit or have a metric nobody asked for */
-    uint64_t executed;     /* warp instructions, in all; from settle */
-    uint64_t not_executed; /* instructions left out by settle: measured, and never executed */
+    uint64_t refused;      /* counts that did not fit or have an unrequested metric */
+    uint64_t executed;     /* warp instructions in total; set by settle */
+    uint64_t not_executed; /* instructions omitted by settle: measured, and never executed */
 };
 
 /* The sass_config record. Collector thread. */
 void sass_device_write(const struct sass_device *device, struct recorder *recorder, bool is_lazy, const char *mode);
 
-/* NULL: out of memory or of budget. */
+/* NULL: out of memory or over the budget. */
 struct sass_results *sass_results_make(struct sass_budget *budget, const struct sass_device *device,
                                        const struct gpu_context *context);
 void sass_results_free(struct sass_results *results);
-/* One count from CUPTI; counts of one pc and metric are added up. */
+/* Adds one count from CUPTI; counts with the same pc and metric are added up. */
 void sass_results_add(struct sass_results *results, const struct sass_count *count);
-/* Orders, adds up, and gives back the memory that was not needed. Leaves out the instructions of which all counts are
- * zero and which are known not to have been executed, because that was counted too. */
+/* Sorts, adds up, and frees unused memory. Omits instructions whose counts are all zero and that are known not to
+ * have been executed, because executions were counted too. */
 void sass_results_settle(struct sass_results *results);
 /* One profile_sample_batch row per count. Collector thread. */
 void sass_results_write(const struct sass_results *results, struct recorder *recorder, struct names *names);

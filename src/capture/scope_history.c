@@ -9,10 +9,10 @@ enum {
     steps_max = 64 * 1024,        /* per thread: 1 MiB */
     steps_total_max = 512 * 1024, /* all threads: 8 MiB */
     threads_max = 4096,
-    paths_max = 256 * 1024, /* scopes whose path is remembered, a power of two: 1 MiB, touched only as they come */
-    forget_steps = 1024     /* between two looks through all threads */
+    paths_max = 256 * 1024, /* scopes whose path is remembered, a power of two: 1 MiB, allocated on first use */
+    forget_steps = 1024     /* between two scans of all threads */
 };
-#define IDLE_NS INT64_C(10000000000) /* API records of a thread have come by then */
+#define IDLE_NS INT64_C(10000000000) /* by then a thread's API records have arrived */
 
 struct step {
     int64_t time_ns;
@@ -24,7 +24,7 @@ struct thread_steps {
     uint32_t capacity;     /* power of two */
     uint64_t first, count; /* ring: steps[(first + i) & (capacity - 1)] */
     struct step *steps;
-    struct step last; /* also where there is no room for steps */
+    struct step last; /* set even if there is no room for steps */
     bool has_forgotten;
 };
 
@@ -32,10 +32,10 @@ struct scope_history {
     struct thread_steps *threads; /* open addressing by thread id; thread_id 0 = free */
     uint32_t slot_count, thread_count;
     uint64_t steps_allocated, steps_since_relax;
-    uint64_t step_count, next_forget; /* steps ever, and as many as they must be before idle threads are sought again */
+    uint64_t step_count, next_forget; /* steps so far, and the count at which idle threads are searched for again */
     uint32_t *paths;                  /* [id & (paths_max - 1)] */
     uint64_t last_named;              /* scope id */
-    int64_t forgotten_ns;             /* latest step of a thread that is no longer in the table */
+    int64_t forgotten_ns;             /* latest step of a thread that was evicted */
     bool has_refused_threads;         /* the table was full */
 };
 
@@ -105,7 +105,7 @@ static bool steps_grow(struct scope_history *history, struct thread_steps *threa
     return true;
 }
 
-/* Takes out the threads that left their last scope long ago, mostly because they exited. */
+/* Evicts threads that left their last scope long ago, usually because they exited. */
 static void threads_forget(struct scope_history *history, int64_t now_ns)
 {
     struct thread_steps *old = history->threads;
@@ -130,7 +130,7 @@ static void threads_forget(struct scope_history *history, int64_t now_ns)
     free(old);
 }
 
-/* NULL: no room for one more thread. */
+/* NULL: no room for another thread. */
 static struct thread_steps *thread_make(struct scope_history *history, uint32_t thread_id, int64_t now_ns)
 {
     bool is_full =

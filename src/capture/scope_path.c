@@ -8,17 +8,17 @@
 
 enum { path_bytes = 2048, depth_max = 64 };
 
-enum { level_left = UINT16_MAX }; /* instead of a stack: it ended before scopes that began in it */
+enum { level_left = UINT16_MAX }; /* in place of a stack: the level ended before scopes that began in it */
 
 struct scope_path {
     char text[path_bytes];
     uint16_t ends[depth_max];   /* length of the text before each level */
     uint16_t stacks[depth_max]; /* of each level, or level_left */
     uint32_t depth;
-    uint32_t deeper, deeper_of_stack[SCOPE_STACK_COUNT]; /* open scopes inside of those: counted, not named */
+    uint32_t deeper, deeper_of_stack[SCOPE_STACK_COUNT]; /* open scopes nested more deeply: counted, not named */
 };
 
-/* Not thread-local memory: a library that is loaded late has only a few bytes of that. */
+/* Not in thread-local memory: a library that is loaded late has only a few bytes of it. */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    /* A path has its parent's text in it, so texts grow with the square of the depth. What lies below a path that has
-     * this much is told by its name alone: "outer|...|inner" with U+2026. */
-    path_levels_max = 250, /* readers tell 256 apart */
+    /* A path includes its parent's text, so texts grow with the square of the depth. Scopes below a path of this
+     * depth or length are named "outer|...|inner" with U+2026. */
+    path_levels_max = 250, /* readers support 256 */
     path_bytes_max = 4096,
     paths_bytes_max = 16 << 20,
     tags_bytes_max = 4 << 20
@@ -42,7 +42,7 @@ void scope_paths_use(struct scope_paths *paths, const struct scope_place *place)
     intern_cache_use(&paths->paths, place->ellipsis_id);
 }
 
-/* Spells "<parent's path>|<name>" into paths->text; false: no memory, or the parent's path was forgotten. */
+/* Composes "<parent's path>|<name>" in paths->text; false: no memory, or the parent's path was evicted. */
 static bool spell(struct scope_paths *paths, uint32_t parent_id, const char *name, size_t size)
 {
     bytes_clear(&paths->text);
@@ -58,7 +58,7 @@ static bool spell(struct scope_paths *paths, uint32_t parent_id, const char *nam
     return !paths->text.failed;
 }
 
-/* Whether the path that was found last for such a parent and name is of them. */
+/* Whether the most recent path in this slot belongs to this parent and name. */
 static bool is_recent(const struct scope_paths *paths, const struct recent_path *recent, uint32_t parent_id,
                       const char *name, size_t size)
 {
@@ -92,7 +92,7 @@ static uint32_t path_find(struct scope_paths *paths, uint32_t parent_id, const c
     return path_id;
 }
 
-/* Where the paths of the scopes inside outer hang: at outer itself, or at the ellipsis when it is deep. 0: no room. */
+/* The parent path for scopes inside outer: outer itself, or the ellipsis below it if outer is too deep. 0: no room. */
 static uint32_t path_inside(struct scope_paths *paths, const struct scope_place *outer, bool *is_ellipsis)
 {
     *is_ellipsis = true;
@@ -109,7 +109,7 @@ struct scope_place scope_paths_place(struct scope_paths *paths, const struct sco
     struct scope_place place = {.levels = outer ? outer->levels + 1 : 1};
     bool is_ellipsis = false;
     uint32_t parent_id = outer && outer->path_id ? path_inside(paths, outer, &is_ellipsis) : 0;
-    /* Inside a nameless scope nothing has a name: it would stand at the outside. */
+    /* Inside a nameless scope nothing gets a name: its path would look like an outermost scope. */
     if (!outer || parent_id)
         place.path_id = path_find(paths, parent_id, name, size);
     if (!place.path_id)

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct thread_scopes { /* the collector's picture of one thread's open scopes, in the order of their beginning */
+struct thread_scopes { /* the collector's copy of one thread's open scopes, in the order of their beginning */
     const struct thread_log *log;
     uint32_t thread_id;
     struct open_scope *open;
     uint32_t depth, capacity;
-    uint16_t dropped[SCOPE_STACK_COUNT]; /* open scopes that were too deep, by stack: their ends are still to come. As
-                                            many as have room for their ends in a ring, so they fit. */
+    uint16_t dropped[SCOPE_STACK_COUNT]; /* open scopes that were too deep, by stack: their ends are still to arrive.
+                                          * At most as many as have room for their ends in a ring, so the count fits. */
 };
 _Static_assert(THREAD_LOG_BYTES / sizeof(struct scope_end_event) < UINT16_MAX, "open scopes of a thread");
 
@@ -141,7 +141,7 @@ static struct thread_scopes *thread_of(struct scope_tracker *tracker, const stru
     struct thread_scopes *thread = &tracker->threads[log->number];
     if (log->number >= tracker->thread_count)
         tracker->thread_count = log->number + 1;
-    if (thread->log != log || thread->thread_id != log->thread_id) { /* the ring went to another thread */
+    if (thread->log != log || thread->thread_id != log->thread_id) { /* the ring was reused by another thread */
         thread->log = log;
         thread->thread_id = log->thread_id;
         thread->depth = 0;
@@ -231,13 +231,13 @@ static struct open_scope *innermost_of_stack(struct thread_scopes *thread, uint3
     return NULL;
 }
 
-/* Those that began in it, in other stacks, go on: with the path, the parent and the depth that they began with. */
+/* Scopes of other stacks that began in it stay open, with the path, parent and depth that they began with. */
 static void end_scope(struct scope_tracker *tracker, struct thread_scopes *thread, struct open_scope *open,
                       uint64_t ticks)
 {
     int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
     if (time_ns < open->start_ns)
-        time_ns = open->start_ns; /* the clock line was renewed between the two stamps */
+        time_ns = open->start_ns; /* the tick conversion was renewed between the two stamps */
     write_row(tracker, open, thread->thread_id, time_ns, 1);
     size_t later = (size_t)(thread->open + thread->depth - (open + 1));
     memmove(open, open + 1, later * sizeof *open);
@@ -272,7 +272,8 @@ static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, co
     const struct open_range range = {((const struct scope_meta_event *)record)->range_id, thread_id,
                                      scope_open(tracker, record, NULL)};
     if (open_ranges_add(&tracker->ranges, &range) != OPEN_RANGE_ADDED)
-        recorder_lose(tracker->recorder, LOSS_OPEN_RANGES, 1); /* its end, or that of the one that made room */
+        recorder_lose(tracker->recorder, LOSS_OPEN_RANGES, 1); /* its end will be lost, or that of the range it
+                                                                * displaced */
     write_row(tracker, &range.scope, thread_id, range.scope.start_ns, 0);
 }
 
@@ -287,7 +288,7 @@ static void on_range_end(struct scope_tracker *tracker, const struct range_end_e
     write_row(tracker, &range.scope, range.thread_id, time_ns, 1);
 }
 
-/* A scope that ends where it begins, and that nothing can be in. */
+/* A scope of zero length that contains nothing. */
 static void on_mark(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
 {
     struct open_scope mark = scope_open(tracker, record, innermost(thread));
@@ -349,7 +350,7 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     }
 }
 
-/* thread: NULL to throw the records away. */
+/* thread: NULL to discard the records. */
 static void drain(struct scope_tracker *tracker, struct thread_scopes *thread, struct ring *ring, uint64_t until)
 {
     const struct ring_record *record;
@@ -364,9 +365,9 @@ static void visit(void *user, struct thread_log *log)
 {
     struct scope_tracker *tracker = user;
     struct thread_scopes *thread = tracker->is_discarding ? NULL : thread_of(tracker, log);
-    /* Only up to here: a thread that opens scopes faster than we read must not hold us. */
+    /* Stop here: a thread may open scopes faster than they are read. */
     uint64_t until = atomic_load_explicit(&log->ring.head, memory_order_acquire);
-    /* Stacks first: what a wait in the other ring refers to is then known. */
+    /* Stacks first: waits in the other ring refer to them. */
     drain(tracker, thread, &log->stacks, atomic_load_explicit(&log->stacks.head, memory_order_acquire));
     drain(tracker, thread, &log->ring, until);
     uint64_t lost_scopes = atomic_load(&log->lost_scopes), lost_stacks = atomic_load(&log->lost_stacks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the threads' scope events into scope_event_batch rows and into the
- * scope history that kernels are attributed by. Collector thread only. */
+/* Turns the threads' scope events into scope_event_batch rows and into the scope history, which attributes kernels
+ * to scopes. Collector thread only. */
 #ifndef GPUFL_CAPTURE_SCOPE_TRACKER_H
 #define GPUFL_CAPTURE_SCOPE_TRACKER_H
 
@@ -18,7 +18,7 @@ struct call_time {
     enum call_state state;
 };
 
-struct thread_sink { /* who gets what is not a scope */
+struct thread_sink { /* receives the events that are not scopes */
     void *user;
     void (*on_stack)(void *user, const struct stack_event *event);
     void (*on_call)(void *user, const struct user_call *call, const struct call_time *time);
@@ -30,13 +30,13 @@ struct thread_sink { /* who gets what is not a scope */
 NODISCARD gpufl_status scope_tracker_make(struct scope_tracker **out, struct recorder *recorder,
                                           const struct thread_sink *sink);
 void scope_tracker_free(struct scope_tracker *tracker);
-/* Attribution is asked by gettid() (true) or by the low half of pthread_self() (old CUPTI). */
+/* Attribution looks threads up by gettid() (true) or by the low half of pthread_self() (old CUPTI). */
 void scope_tracker_set_key(struct scope_tracker *tracker, bool by_thread_id);
 /* Reads everything that is in the threads' rings now. */
 void scope_tracker_drain(struct scope_tracker *tracker, const struct tick_scale *scale);
-/* Forgets what is in the rings: it belongs to an earlier session. */
+/* Discards the content of the rings, which belongs to an earlier session. */
 void scope_tracker_discard(struct scope_tracker *tracker);
-/* Scopes still open get an end row: continuation close at the session's end. */
+/* Writes an end row for each scope that is still open at the session's end. */
 void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns);
 struct scope_history *scope_tracker_history(struct scope_tracker *tracker);
 size_t scope_tracker_bytes(const struct scope_tracker *tracker); /* with the history */

@@ -18,7 +18,7 @@ static void append_text(struct bytes *line, const char *key, const char *text)
     json_text(line, text);
 }
 
-/* The command line, arguments separated by spaces; for people, so its length is limited. */
+/* The command line, arguments separated by spaces; for display, so its length is limited. */
 static void append_command(struct bytes *line)
 {
     char text[2048];

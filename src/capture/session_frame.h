@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records that frame every session, whoever writes it: job_start first,
- * shutdown last. The recorder's owner calls. */
+/* The first and last record of every session: job_start and shutdown. Called by the recorder's owner. */
 #ifndef GPUFL_CAPTURE_SESSION_FRAME_H
 #define GPUFL_CAPTURE_SESSION_FRAME_H
 
@@ -8,9 +7,9 @@
 
 struct session_frame {
     const char *dir;              /* of the session */
-    const char *name;             /* train-3; "": it has none */
+    const char *name;             /* e.g. train-3; "": none */
     const char *session_kind;     /* "trace" or "monitor" */
-    const char *profiling_engine; /* as the wire names it */
+    const char *profiling_engine; /* spelled as in the log */
     const char *driver_version;   /* "": not known */
     int cuda_driver_version;      /* 0: not known */
 };

@@ -21,22 +21,22 @@ struct spelling_list {
 enum { file_bytes_max = 1 << 20 };
 
 struct stack_speller {
-    struct symbols *symbols;    /* the thread's, as the next three */
-    struct code_store *sources; /* NULL: nobody wants files */
-    struct intern_cache files;  /* that it was told */
+    struct symbols *symbols;    /* the thread's, as are the next three */
+    struct code_store *sources; /* may be NULL */
+    struct intern_cache files;  /* already passed to sources */
     struct bytes path;          /* scratch */
     pthread_t thread;
-    pthread_mutex_t mutex;   /* all below but the last two */
+    pthread_mutex_t mutex;   /* guards everything below except the last two */
     pthread_cond_t is_given; /* or is_stopping */
     pthread_cond_t is_spelled;
     struct spelling_list given, spelled;
-    uint64_t outstanding; /* given and not yet taken */
+    uint64_t outstanding; /* submitted and not taken yet */
     bool is_stopping;
     _Atomic int64_t cpu_ns;
     _Atomic size_t bytes;
 };
 
-/* A stack on its way to text: frames of the C stack, then those of Python; both innermost first. */
+/* A stack being resolved: C frames, then Python frames; both innermost first. */
 struct frame_lists {
     const uint64_t *native, *python;
     uint32_t native_count, python_count;
@@ -70,7 +70,7 @@ static struct frame_lists lists_of(struct symbols *symbols, const struct stack_s
         lists.native_count++;
     lists.python = spelling->frames + lists.native_count;
     lists.python_count = spelling->frame_count - lists.native_count;
-    /* The frames of gpufl, CUPTI and the CUDA driver at the inner end are ours or theirs, not the user's code. */
+    /* Innermost frames in gpufl, CUPTI and the CUDA driver are not the user's code. */
     while (lists.native_count && symbols_is_profiler(symbols, *lists.native - 1)) {
         lists.native++;
         lists.native_count--;
@@ -78,8 +78,9 @@ static struct frame_lists lists_of(struct symbols *symbols, const struct stack_s
     return lists;
 }
 
-/* One list, innermost first. Each run of the interpreter's loop on the C stack becomes the Python functions that it
- * runs. What finds no loop, because the C stack was longer than its list, lies farther out. */
+/* Merges both lists, innermost first. Each run of the interpreter's loop on the C stack is replaced by the Python
+ * functions that it runs. Python functions without a loop, because the C stack was truncated, are appended as outer
+ * frames. */
 static uint32_t merge(struct frame_lists lists, uint64_t merged[STACK_FRAMES_MAX])
 {
     uint32_t count = 0, python = 0;
@@ -102,7 +103,8 @@ static void tell_file(struct stack_speller *speller, const char *text, size_t si
 {
     bool is_new = false;
     struct stack_frame frame = stack_frame_split(text, size);
-    /* A relative name is of where the program was compiled, but for a script: that is run from where it lies. */
+    /* A relative name refers to where the program was compiled, except for a script, which is relative to the
+     * working directory. */
     if (!frame.line || (!is_python && *frame.file != '/'))
         return;
     uint32_t id = intern_cache_id(&speller->files, frame.file, frame.file_size, &is_new);

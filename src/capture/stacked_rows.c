@@ -6,10 +6,10 @@
 
 struct stacked_row {
     struct work work;
-    struct call call; /* a copy: its slot is used again after a while */
+    struct call call; /* a copy: its slot is reused after a while */
 };
 
-enum { rows_max = 32 * 1024 }; /* 5 MiB, touched only as needed; power of two */
+enum { rows_max = 32 * 1024 }; /* 5 MiB, allocated on first use; power of two */
 
 struct stacked_rows {
     struct recorder *recorder;
@@ -72,7 +72,7 @@ void stacked_rows_add(struct stacked_rows *rows, const struct work *work, const 
 void stacked_rows_settle(struct stacked_rows *rows)
 {
     uint32_t text_id;
-    /* Stacks are spelled in order, so hardly a row behind the first could go before it. */
+    /* Stacks are resolved in order, so rows behind the first can hardly be written earlier. */
     while (rows->count &&
            stacks_find_text(rows->stacks, rows->rows[rows->first & (rows_max - 1)].call.stack_id, &text_id))
         write_first(rows, text_id);

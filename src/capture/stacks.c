@@ -19,8 +19,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_unwinder(void)
 {
-    /* libunwind's cached walk is 20 times faster than glibc's. Opened locally: linking it would
-     * replace the program's own backtrace(). */
+    /* libunwind's cached walk is 20 times faster than glibc's. Loaded with RTLD_LOCAL: linking it would replace the
+     * program's own backtrace(). */
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, "unw_backtrace") : NULL;
     if (symbol)
@@ -45,7 +45,8 @@ void stacks_capture(uint32_t correlation_id)
     uint32_t python_count = python_frames_walk(python, python_frames_max), count = 0;
     for (int i = 0; i < native_count; i++) {
         uint64_t address = (uintptr_t)addresses[i];
-        /* Of the interpreter, what shows where in the C stack the Python functions are is enough. */
+        /* Of the interpreter's frames only the loops are needed: they show where Python functions belong in the C
+         * stack. */
         if (!python_count || python_place_of(address - 1) != PYTHON_PLACE_INTERPRETER)
             frames[count++] = address;
     }
@@ -60,15 +61,15 @@ struct stacks {
     struct names *names;
     struct stack_speller *speller;
     struct intern_cache hashes; /* of distinct stacks; numbers are its ids, its values the texts' ids */
-    size_t waiting_bytes;       /* of frames that are being spelled */
-    uint32_t spelled_number;    /* stacks up to this one are spelled */
-    uint64_t forgotten_seen;    /* stacks that threads must send again */
+    size_t waiting_bytes;       /* of frames that are being resolved */
+    uint32_t spelled_number;    /* stacks up to this one are resolved */
+    uint64_t forgotten_seen;    /* evicted stacks that threads must send again */
 };
 
 enum {
     hash_bytes_max = 4 << 20, /* about 80,000 stacks */
     waiting_bytes_max = 4 << 20,
-    line_bytes = 1 << 20 /* of texts, about */
+    line_bytes = 1 << 20 /* of texts, approximately */
 };
 
 gpufl_status stacks_make(struct stacks **out, struct names *names, struct code_store *sources)
@@ -96,7 +97,7 @@ void stacks_free(struct stacks *stacks)
     free(stacks);
 }
 
-/* 0: no room for one more. */
+/* 0: no room for another one. */
 static uint32_t number_make(struct stacks *stacks, const struct stack_event *event)
 {
     size_t bytes = event->frame_count * sizeof *event->frames;
@@ -113,7 +114,7 @@ static uint32_t number_make(struct stacks *stacks, const struct stack_event *eve
     return number;
 }
 
-/* Threads send the frames of a stack once: those of forgotten ones are needed again. */
+/* Threads send the frames of a stack once: those of evicted stacks must be sent again. */
 static void ask_for_forgotten(struct stacks *stacks)
 {
     if (stacks->hashes.forgotten == stacks->forgotten_seen)
@@ -132,7 +133,7 @@ uint32_t stacks_identify(struct stacks *stacks, const struct stack_event *event)
     ask_for_forgotten(stacks);
     if (!number) {
         recorder_lose(stacks->names->recorder, LOSS_STACK_TEXTS, 1);
-        thread_logs_resend_stacks(); /* its frames are needed again, when there is room for them */
+        thread_logs_resend_stacks(); /* its frames must be sent again, when there is room for them */
     }
     return number;
 }
@@ -142,7 +143,7 @@ bool stacks_find_text(struct stacks *stacks, uint32_t number, uint32_t *text_id)
     if (number > stacks->spelled_number)
         return false;
     const uint32_t *text = number ? intern_cache_value(&stacks->hashes, number) : NULL;
-    if (number && !text) /* forgotten since the call */
+    if (number && !text) /* evicted since the call */
         recorder_lose(stacks->names->recorder, LOSS_STACK_TEXTS, 1);
     *text_id = text ? *text : 0;
     return true;

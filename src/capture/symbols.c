@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* The part of libdwfl that we call; opaque types stay opaque. */
+/* The part of libdwfl that is used; opaque types stay opaque. */
 struct dwfl_callbacks {
     void *find_elf, *find_debuginfo, *section_address;
     char **debuginfo_path;
@@ -32,7 +32,7 @@ struct dwfl_functions {
     void *(*section_header)(void *section, Elf64_Shdr *header);
 };
 
-/* What was found out about an address. */
+/* The result for an address. */
 struct place {
     uint32_t text_id; /* 0: nothing yet */
     bool has_owner, is_profiler;
@@ -74,7 +74,7 @@ static bool find_functions(struct symbols *symbols)
         {"elf_nextscn", &dw->next_section},
         {"gelf_getshdr", &dw->section_header},
         {"dwfl_linux_proc_find_elf", &symbols->callbacks.find_elf},
-        /* Of this machine alone: the standard one asks the servers in DEBUGINFOD_URLS. */
+        /* Local files only: the standard callback queries the servers in DEBUGINFOD_URLS. */
         {"dwfl_build_id_find_debuginfo", &symbols->callbacks.find_debuginfo},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -134,7 +134,8 @@ size_t symbols_bytes(const struct symbols *symbols)
 static struct place *place_of(struct symbols *symbols, uint64_t address)
 {
     uint32_t id = intern_id(&symbols->addresses, &address, sizeof address, NULL);
-    if (!id || symbols->texts.text_bytes >= text_bytes_max) { /* full: those that still matter come back */
+    if (!id || symbols->texts.text_bytes >= text_bytes_max) { /* full: starts over, and addresses still in use are
+                                                               * added again */
         forget_places(symbols);
         id = intern_id(&symbols->addresses, &address, sizeof address, NULL);
     }
@@ -158,7 +159,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The module that holds the address; libraries loaded since the last look are added. */
+/* The module that contains the address; libraries loaded since the last call are added. */
 static void *module_of(struct symbols *symbols, uint64_t address)
 {
     void *module = symbols->dw.addrmodule(symbols->dwfl, address);
@@ -171,7 +172,7 @@ static void *module_of(struct symbols *symbols, uint64_t address)
     return module;
 }
 
-/* More names than the dynamic linker knows. */
+/* Whether the module has more names than the dynamic linker knows. */
 static bool has_symbol_table(const struct symbols *symbols, void *module)
 {
     uint64_t bias;
@@ -192,7 +193,8 @@ static void describe(struct symbols *symbols, uint64_t address, struct bytes *ou
     void *line = module ? symbols->dw.module_getsrc(module, address) : NULL;
     const char *file = line ? symbols->dw.lineinfo(line, NULL, &line_number, NULL, NULL, NULL) : NULL;
     const char *function = is_mapped ? info.dli_sname : NULL;
-    /* libdw takes 50 times as long as the dynamic linker: where that knows no name, and only if there can be one. */
+    /* libdw takes 50 times as long as the dynamic linker: used only where that finds no name, and only if there can
+     * be one. */
     if (!function && module && (file || has_symbol_table(symbols, module)))
         function = symbols->dw.module_addrname(module, address);
     demangle(function ? function : "??", &symbols->name);

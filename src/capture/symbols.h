@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of this process to "function@file:line". elfutils' libdw is opened
- * at run time where it is installed; without it, or without debug information,
- * a frame reads "function@module+0xoffset". Looking an address up takes up to
- * tens of milliseconds in a large library; each is looked up once. One thread only. */
+/* Resolves addresses of this process to "function@file:line". elfutils' libdw is loaded at run time where installed;
+ * without it, or without debug information, a frame reads "function@module+0xoffset". Looking up an address takes up
+ * to tens of milliseconds in a large library, so each is looked up once. One thread only. */
 #ifndef GPUFL_CAPTURE_SYMBOLS_H
 #define GPUFL_CAPTURE_SYMBOLS_H
 

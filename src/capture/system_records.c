@@ -52,7 +52,7 @@ gpufl_status system_records_open(struct system_records *records, const struct sy
         status = GPUFL_E_NO_MEMORY;
         goto fail;
     }
-    /* No GPU is a state of the machine, not a failure of sampling. */
+    /* The absence of a GPU is not a sampling failure. */
     if (options->gpus.vendors)
         (void)gpu_telemetry_open(&records->gpu, options->gpus, gpu_problem);
     return GPUFL_OK;
@@ -95,7 +95,8 @@ static struct bytes *line_begin(struct system_records *records, enum record_type
     return line;
 }
 
-/* The writer counts lines that it could not write, and those for which memory ran out; they become loss records there. */
+/* The writer counts lines that it could not write, and those for which memory was exhausted, and writes loss records
+ * for them. */
 static void line_end(struct system_records *records, enum record_type type, uint64_t rows)
 {
     (void)log_writer_line(records->writer, CHANNEL_SYSTEM, type, &records->line, rows);
@@ -113,7 +114,7 @@ static void batch_write(struct system_records *records, struct batch *batch)
     line_end(records, type, rows);
 }
 
-/* A row with its dt set in column 0; the batch is written first when it is full. */
+/* A row with its dt set in column 0; a full batch is written first. */
 static int64_t *row_begin(struct system_records *records, struct batch *batch, int64_t wall_ns)
 {
     if (batch_is_full(batch))
@@ -150,10 +151,10 @@ void system_records_loss(struct system_records *records, const char *reason, con
 
 static void processes_write(struct system_records *records, const struct gpu_device *device)
 {
-    if (device->process_count > GPU_PROCESSES_MAX && !records->has_told_process_limit) {
-        records->has_told_process_limit = true;
+    if (device->process_count > GPU_PROCESSES_MAX && !records->has_reported_process_limit) {
+        records->has_reported_process_limit = true;
         system_records_loss(records, "process_limit", "process_metric_batch", CELL_UNKNOWN,
-                            "more processes on a GPU than are listed; the rest is left out");
+                            "a GPU has more processes than can be listed; the rest is omitted");
     }
     int64_t wall_ns = clock_log_ns();
     for (int i = 0; i < device->process_count && i < GPU_PROCESSES_MAX; i++) {
@@ -192,13 +193,13 @@ static void migs_write(struct system_records *records, struct gpu_device *device
     }
 }
 
-static void gpu_loss_tell(struct system_records *records, struct gpu_device *device)
+static void gpu_loss_report(struct system_records *records, struct gpu_device *device)
 {
-    if (device->is_loss_told)
+    if (device->is_loss_reported)
         return;
-    device->is_loss_told = true;
+    device->is_loss_reported = true;
     char message[320];
-    snprintf(message, sizeof message, "GPU %" PRIu32 " (%s, %s) fell off the bus; it is not sampled any more",
+    snprintf(message, sizeof message, "GPU %" PRIu32 " (%s, %s) fell off the bus and is no longer sampled",
              device->info.index, device->info.name, device->info.uuid);
     system_records_loss(records, "gpu_lost", "device_metric_batch", CELL_UNKNOWN, message);
 }
@@ -208,7 +209,7 @@ static void gpus_sample(struct system_records *records, bool with_slow)
     for (uint32_t i = 0; i < records->gpu.device_count; i++) {
         struct gpu_device *device = &records->gpu.devices[i];
         if (!gpu_telemetry_sample(&records->gpu, i, with_slow)) {
-            gpu_loss_tell(records, device);
+            gpu_loss_report(records, device);
             continue;
         }
         int64_t *row = row_begin(records, &records->device_batch, device->sampled_wall_ns);
@@ -257,11 +258,11 @@ void system_records_move(struct system_records *records, struct log_writer *writ
     snprintf(records->session_id, sizeof records->session_id, "%s", session_id);
     records->device_batch.batch_id = records->process_batch.batch_id = 0;
     records->mig_batch.batch_id = records->host_batch.batch_id = 0;
-    records->has_told_process_limit = false;
-    records->slow_mono_ns = 0; /* each session begins with everything */
+    records->has_reported_process_limit = false;
+    records->slow_mono_ns = 0; /* each session begins with a complete sample */
     for (uint32_t i = 0; i < records->gpu.device_count; i++) {
         records->gpu.devices[i].has_new_migs = true;
-        records->gpu.devices[i].is_loss_told = false;
+        records->gpu.devices[i].is_loss_reported = false;
     }
 }
 
@@ -282,7 +283,7 @@ static void host_json(struct bytes *out, const struct host_sample *sample)
     if (sample->cpu_pct_x100 == CELL_UNKNOWN) {
         json_text(out, NULL);
     } else {
-        /* v1 has one decimal; printf's %f would follow the program's locale. */
+        /* v1 has one decimal; printf's %f would depend on the program's locale. */
         int64_t tenths = (sample->cpu_pct_x100 + 5) / 10;
         bytes_append_format(out, "%" PRId64 ".%" PRId64, tenths / 10, tenths % 10);
     }

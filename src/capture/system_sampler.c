@@ -31,7 +31,7 @@ struct window_mark {
 };
 
 struct system_sampler {
-    struct system_records records; /* the thread's once it runs; describe shares it under `records_mutex` */
+    struct system_records records; /* used by the thread once it runs; describe shares it under `records_mutex` */
     pthread_mutex_t records_mutex;
     pthread_t thread;
     bool has_thread;
@@ -39,21 +39,21 @@ struct system_sampler {
     bool is_continuous;
 
     /* Written by any thread. */
-    _Atomic uint32_t news; /* futex word: changes whenever the thread must look */
+    _Atomic uint32_t news; /* futex word: changes whenever the thread must wake up */
     _Atomic uint64_t
-        holds; /* low half: threads inside a scope; high half: how often one entered, so that none is missed */
-    _Atomic bool is_idle; /* the thread waits for a hold; whoever clears it wakes it */
+        holds; /* low half: threads inside a scope; high half: how often one entered, so that no entry is missed */
+    _Atomic bool is_idle; /* the thread waits for a hold; whoever clears it wakes the thread */
     _Atomic bool is_stopping;
     _Atomic uint64_t lost_windows;
     struct queue free_marks, marks;
     struct queue_slot free_slots[WINDOW_COUNT_MAX], mark_slots[WINDOW_COUNT_MAX];
     struct window_mark mark_storage[WINDOW_COUNT_MAX];
 
-    /* The thread's own. */
+    /* Used by the thread only. */
     bool is_active;
     uint64_t sampled_holds; /* `holds` at the last sample */
-    uint64_t open_windows, ignored_stops, missed_beats;
-    int64_t deadline_ns; /* next beat, CLOCK_MONOTONIC */
+    uint64_t open_windows, ignored_stops, missed_ticks;
+    int64_t deadline_ns; /* next tick, CLOCK_MONOTONIC */
     _Atomic int64_t cpu_ns;
 };
 
@@ -65,7 +65,7 @@ static void futex_wake(struct system_sampler *sampler)
     errno = saved_errno;
 }
 
-/* Until `news` is no longer `seen` or the deadline (0: none) has come. */
+/* Returns when `news` differs from `seen` or the deadline (0: none) has passed. */
 static void futex_wait(struct system_sampler *sampler, uint32_t seen, int64_t deadline_ns)
 {
     struct timespec deadline = {deadline_ns / 1000000000, deadline_ns % 1000000000};
@@ -85,7 +85,7 @@ static void sample(struct system_sampler *sampler)
     if (!sampler->is_active) {
         sampler->is_active = true;
         sampler->deadline_ns = clock_mono_ns() + sampler->interval_ns;
-        /* Shares of the first row would be averages over the idle time before it. */
+        /* Otherwise the shares of the first row would be averages that include the idle time before it. */
         host_metrics_reset(&sampler->records.host);
     }
     sampler->sampled_holds = atomic_load(&sampler->holds);
@@ -102,7 +102,7 @@ static void mark_write(struct system_sampler *sampler, const struct window_mark 
 {
     if (!mark->is_start && !sampler->open_windows) {
         if (!sampler->ignored_stops++)
-            log_message(GPUFL_LOG_WARNING, "system stop '%s' without a start is ignored", mark->name);
+            log_message(GPUFL_LOG_WARNING, "ignored system stop '%s' without a start", mark->name);
         return;
     }
     if (mark->is_start)
@@ -125,23 +125,23 @@ static void marks_write(struct system_sampler *sampler)
     }
 }
 
-static void beat(struct system_sampler *sampler)
+static void tick(struct system_sampler *sampler)
 {
-    if (!is_wanted(sampler)) { /* the last scope has ended since: what is measured now is not of it */
+    if (!is_wanted(sampler)) { /* the last scope has ended since, so a sample would not belong to one */
         deactivate(sampler);
         return;
     }
     sample(sampler);
     int64_t late_ns = clock_mono_ns() - sampler->deadline_ns;
-    int64_t beats = late_ns / sampler->interval_ns;
-    sampler->missed_beats += (uint64_t)beats;
-    sampler->deadline_ns += (beats + 1) * sampler->interval_ns;
+    int64_t missed = late_ns / sampler->interval_ns;
+    sampler->missed_ticks += (uint64_t)missed;
+    sampler->deadline_ns += (missed + 1) * sampler->interval_ns;
 }
 
 static void wait_idle(struct system_sampler *sampler, uint32_t seen)
 {
     atomic_store(&sampler->is_idle, true);
-    /* A hold before the store did not see us idle, so look again; one after it clears is_idle and changes `news`. */
+    /* A hold before the store did not see is_idle, so check again; one after it clears is_idle and changes `news`. */
     if (!is_wanted(sampler))
         futex_wait(sampler, seen, 0);
     atomic_store(&sampler->is_idle, false);
@@ -149,10 +149,10 @@ static void wait_idle(struct system_sampler *sampler, uint32_t seen)
 
 static void losses_write(struct system_sampler *sampler)
 {
-    /* No loss record: the times of the rows show the gaps, and nothing that happened is missing. */
-    if (sampler->missed_beats)
-        log_message(GPUFL_LOG_INFO, "%llu sampling beats were missed: a sample took longer than the interval",
-                    (unsigned long long)sampler->missed_beats);
+    /* No loss record: the times of the rows show the gaps, and no event is missing. */
+    if (sampler->missed_ticks)
+        log_message(GPUFL_LOG_INFO, "missed %llu samples: a sample took longer than the interval",
+                    (unsigned long long)sampler->missed_ticks);
     uint64_t lost_windows = atomic_load(&sampler->lost_windows);
     if (lost_windows)
         system_records_loss(&sampler->records, "window_queue_full", "system_start", (int64_t)lost_windows,
@@ -169,7 +169,7 @@ static void *sampler_main(void *argument)
         if (!sampler->is_active && is_wanted(sampler))
             sample(sampler);
         else if (sampler->is_active && clock_mono_ns() >= sampler->deadline_ns)
-            beat(sampler);
+            tick(sampler);
         system_records_flush(&sampler->records, sampler->deadline_ns);
         pthread_mutex_unlock(&sampler->records_mutex);
         atomic_store(&sampler->cpu_ns, clock_thread_cpu_ns());
@@ -256,7 +256,7 @@ void system_sampler_abandon(struct system_sampler *sampler)
     free(sampler);
 }
 
-/* Copies what fits, whole UTF-8 characters only. */
+/* Copies what fits, without splitting UTF-8 characters. */
 static void name_copy(char *out, const char *name)
 {
     size_t size = strnlen(name, WINDOW_NAME_SIZE);
@@ -293,7 +293,7 @@ void system_sampler_hold(struct system_sampler *sampler)
 void system_sampler_release(struct system_sampler *sampler)
 {
     uint64_t holds = atomic_load(&sampler->holds);
-    /* A release whose hold was before our time changes nothing. */
+    /* A release whose hold preceded the sampler changes nothing. */
     while (holds & HOLD_COUNT_MASK && !atomic_compare_exchange_weak(&sampler->holds, &holds, holds - 1)) {
     }
 }
@@ -324,7 +324,7 @@ int system_sampler_cuda_version(const struct system_sampler *sampler)
 bool system_sampler_find_amd(struct system_sampler *sampler, const struct amd_place *place, uint32_t *device_id)
 {
     bool is_found = false;
-    /* Without the mutex, which the thread holds while it is in a driver: what is read here does not change. */
+    /* Without the mutex, which the thread holds during driver calls: the values read here do not change. */
     const struct gpu_telemetry *gpu = &sampler->records.gpu;
     *device_id = gpu->device_count;
     for (uint32_t i = 0; i < gpu->device_count && !is_found; i++) {

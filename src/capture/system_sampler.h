@@ -16,34 +16,34 @@ struct system_sampler; /* opaque */
 struct system_sampler_options {
     struct log_writer *writer; /* borrowed; must outlive the sampler */
     const char *session_id, *app_name;
-    unsigned interval_ms; /* 0: windows are marked, nothing is sampled */
+    unsigned interval_ms; /* 0: windows are marked, but nothing is sampled */
     bool is_continuous;
     bool use_nvidia, use_amd;
 };
-/* Without a GPU's driver it still samples the host; gpu_problem then says why there is no GPU data (else ""). */
+/* Without a GPU driver it still samples the host; gpu_problem then has the reason (else ""). */
 NODISCARD gpufl_status system_sampler_start(struct system_sampler **out, const struct system_sampler_options *options,
                                             struct problem *gpu_problem);
-/* Starts the thread. To be called when job_start is written: before it nothing is, and windows and holds wait. */
+/* Starts the thread. Call it once job_start is written: until then nothing is written, and windows and holds wait. */
 NODISCARD gpufl_status system_sampler_run(struct system_sampler *sampler);
-/* Last sample, flush, join, free; NULL is a no-op. WATCH_HUNG: its thread was abandoned in a call, WATCH_BUSY: it may still
- * use the writer; then nothing is freed. */
+/* Takes a last sample, flushes, joins, frees; NULL is a no-op. WATCH_HUNG: its thread was abandoned in a call;
+ * WATCH_BUSY: it may still use the writer. In both cases nothing is freed. */
 enum watch_end system_sampler_stop(struct system_sampler *sampler);
 void system_sampler_abandon(struct system_sampler *sampler); /* after fork in the child */
-/* A named window: writes system_start/system_stop and keeps sampling on between. Any thread. */
+/* A named window: writes system_start/system_stop and keeps sampling between them. Any thread. */
 void system_sampler_window(struct system_sampler *sampler, const char *name, bool is_start);
-/* Scope auto-bracketing: the number of threads inside an outermost scope changed. Any thread, lock-free, no system call
- * unless the sampler sleeps idle. The sample after the last release comes with the next beat. */
+/* Automatic sampling during scopes: the number of threads inside an outermost scope changed. Any thread, lock-free,
+ * no system call unless the sampler is idle. The sample after the last release is taken at the next tick. */
 void system_sampler_hold(struct system_sampler *sampler);
 void system_sampler_release(struct system_sampler *sampler);
-int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of the last beat */
+int64_t system_sampler_cpu_ns(const struct system_sampler *sampler); /* as of the last tick */
 /* Appends the v1 job_start members host, devices, gpu_static_devices, cuda_static_devices, rocm_static_devices
  * (,"host":{..},"devices":[..],...) from one fresh sample. */
 void system_sampler_describe(struct system_sampler *sampler, struct bytes *out);
 int system_sampler_cuda_version(const struct system_sampler *sampler); /* 13000 = 13.0; 0 unknown */
-/* NVIDIA's, where there is none AMD's; "" unknown. */
+/* NVIDIA's, or AMD's if there is no NVIDIA GPU; "" unknown. */
 const char *system_sampler_driver_version(const struct system_sampler *sampler);
-/* The number of AMD's GPU, or partition of one, at this place on the bus; false: telemetry does not show one, and
- * device_id is the first number that is free. */
+/* The number of the AMD GPU, or GPU partition, at this bus address; false: telemetry does not list it, and device_id
+ * is the first free number. */
 struct amd_place {
     uint32_t domain, bus, device, partition;
 };

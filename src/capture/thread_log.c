@@ -11,7 +11,7 @@
 
 _Thread_local struct thread_log *thread_log_own __attribute__((tls_model("initial-exec")));
 struct thread_log_state thread_log_state;
-/* When the thread was refused a ring: as many had been given back so far, plus one. 0: it was not. */
+/* When the thread was refused a ring: the number of rings returned so far, plus one. 0: it was not refused. */
 static _Thread_local uint32_t refused_at __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -25,12 +25,12 @@ static struct {
     } free_large, free_small;
     uint32_t log_count, made_count;
     _Atomic uint32_t given_back;  /* rings of exited threads so far */
-    _Atomic uint32_t stack_epoch; /* stacks that were sent before it are sent again with their frames */
+    _Atomic uint32_t stack_epoch; /* stacks that were sent before this epoch are sent again with their frames */
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 enum { sent_bytes = STACK_SENT_SLOTS * sizeof(uint64_t) };
 
-/* The scopes that the thread leaves open end now. Room for their ends was kept, so there is some for this. */
+/* Ends the scopes that the thread left open. Space for their ends was reserved, so this record fits. */
 static void end_open_scopes(struct thread_log *log)
 {
     uint32_t epoch = atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire);
@@ -96,7 +96,7 @@ static struct thread_log *log_make(uint32_t number)
     return log;
 }
 
-/* With the mutex. A large ring if one is left. */
+/* Call with the mutex held. Returns a large ring if one is left. */
 static struct thread_log *log_take(void)
 {
     struct log_pile *large = &registry.free_large, *small = &registry.free_small;
@@ -109,7 +109,7 @@ static struct thread_log *log_take(void)
     return log;
 }
 
-/* With the mutex. */
+/* Call with the mutex held. */
 static void log_give_back(struct thread_log *log)
 {
     struct log_pile *pile = log->number < THREAD_LOG_LARGE_MAX ? &registry.free_large : &registry.free_small;
@@ -127,7 +127,7 @@ struct thread_log *thread_log_register(void)
     if (log) {
         log->thread_id = (uint32_t)syscall(SYS_gettid);
         log->pthread_low = (uint32_t)(uintptr_t)pthread_self();
-        log->epoch = 0; /* of no session */
+        log->epoch = 0; /* no session */
         atomic_store(&log->is_exited, 0);
         registry.logs[registry.log_count++] = log;
         pthread_setspecific(registry.exit_key, log);
@@ -138,7 +138,7 @@ struct thread_log *thread_log_register(void)
     return log;
 }
 
-/* Never 0, which is a free slot. Each step is reversible, so stacks that differ in one frame never meet. */
+/* Never 0, which is a free slot. Each step is reversible, so stacks that differ in one frame never collide. */
 static uint64_t hash_of(const uint64_t *frames, uint32_t frame_count)
 {
     uint64_t hash = frame_count;
@@ -149,7 +149,7 @@ static uint64_t hash_of(const uint64_t *frames, uint32_t frame_count)
     return hash ? hash : 1;
 }
 
-/* For the thread's first stack ever; stays with the log. */
+/* For the thread's first stack; stays with the log. */
 static bool stacks_map(struct thread_log *log)
 {
     size_t ring_size = stack_ring_bytes(log->number);
@@ -162,7 +162,7 @@ static bool stacks_map(struct thread_log *log)
     return true;
 }
 
-/* The slot of a stack among those that the collector knows. */
+/* The slot of a stack in the table of stacks already sent. */
 static uint64_t *sent_slot(struct thread_log *log, uint64_t hash)
 {
     uint32_t epoch = atomic_load_explicit(&registry.stack_epoch, memory_order_relaxed);
@@ -232,7 +232,7 @@ void thread_log_call(const struct user_call *call, uint64_t start_ticks)
     if (!log)
         return;
     bool is_plain = !call->wait_type && !call->external_kind;
-    /* Calls are many: a quarter of the ring is left to the scopes. */
+    /* Calls are frequent: a quarter of the ring is reserved for scopes. */
     struct ring_record *record =
         ring_reserve(&log->ring, is_plain ? sizeof(struct call_event) : sizeof(struct wait_event),
                      log->ring.capacity / 4 + (size_t)(log->depth + 1) * SCOPE_END_BYTES);
@@ -283,8 +283,8 @@ uint64_t thread_logs_refused(enum thread_loss loss)
 
 void thread_logs_forget(void)
 {
-    /* The parent's rings stay mapped in the child: unmapping could race nothing, but other
-     * threads' memory is not ours to judge here, and exec usually follows. */
+    /* The parent's rings stay mapped in the child: other threads' memory is not ours to unmap, and exec usually
+     * follows. */
     pthread_mutex_init(&registry.mutex, NULL);
     registry.log_count = registry.free_large.count = registry.free_small.count = registry.made_count = 0;
     thread_log_own = NULL;

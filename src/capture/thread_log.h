@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What user threads tell the collector: scope begin and end, call stacks. Each
- * thread owns a ring, made at its first event and given back when it exits, and
- * one for its stacks alone: they are large, and must not take the scopes' room.
- * Producers: the user's threads. Consumer: the collector. */
+/* Events from user threads for the collector: scope begin and end, call stacks. Each thread owns a ring, created at
+ * its first event and returned when it exits, and another one for its stacks, which are large and must not displace
+ * scopes. Producers: the user's threads. Consumer: the collector. */
 #ifndef GPUFL_CAPTURE_THREAD_LOG_H
 #define GPUFL_CAPTURE_THREAD_LOG_H
 
@@ -17,15 +16,15 @@ enum thread_event_kind {
     THREAD_SCOPE_END_COUNTED,
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
-    THREAD_MARK, /* a moment: struct scope_meta_event */
+    THREAD_MARK, /* an instant: struct scope_meta_event */
     THREAD_CALL_STACK,
     THREAD_LAUNCH, /* while kernel tracing is paused */
     THREAD_CALL,
-    THREAD_WAIT, /* or a call of which there is more to say */
+    THREAD_WAIT, /* or another call with details */
     THREAD_EXIT  /* with scopes that are still open */
 };
 
-/* A thread's scopes end in the reverse order of their beginning only within one stack. */
+/* A thread's scopes are guaranteed to be nested only within one stack. */
 enum scope_stack {
     SCOPE_STACK_API,  /* gpufl_scope_begin and the like */
     SCOPE_STACK_NVTX, /* NVTX's default domain */
@@ -34,7 +33,7 @@ enum scope_stack {
     SCOPE_STACK_COUNT = 128
 };
 
-/* What NVTX says of a range or mark beside its name; all zero: nothing. */
+/* The optional attributes of an NVTX range or mark; all zero: none. */
 struct scope_details {
     uint32_t category;
     uint32_t color; /* ARGB */
@@ -47,7 +46,7 @@ struct thread_event { /* EXIT: only this */
     struct ring_record record;
     uint64_t ticks;
 };
-struct scope_event { /* kept small: the ring's cache lines are what a scope costs */
+struct scope_event { /* kept small: a scope costs as many cache lines of the ring as its record spans */
     struct thread_event event;
     uint32_t name_size;
     uint16_t source; /* schema enum scope_source */
@@ -66,17 +65,17 @@ struct scope_meta_event { /* BEGIN_META, RANGE_START and MARK: name, then tag */
 struct scope_end_event {
     struct thread_event event;
     uint32_t stack;
-    uint32_t iterations; /* that began, of a benchmark that may have ended early: SCOPE_END_COUNTED */
+    uint32_t iterations; /* of a benchmark that may have ended early, how many began: SCOPE_END_COUNTED */
 };
 struct range_end_event {
     struct thread_event event;
     uint64_t range_id;
 };
-struct stack_event { /* in the ring of stacks */
+struct stack_event { /* in the stack ring */
     struct ring_record record;
     uint32_t correlation_id;
-    uint32_t frame_count; /* 0: the thread sent the frames before */
-    uint64_t hash;        /* of the frames, which are known by it */
+    uint32_t frame_count; /* 0: the thread already sent the frames */
+    uint64_t hash;        /* identifies the frames */
     uint64_t frames[];    /* C, then Python (python_frames.h); each innermost first */
 };
 
@@ -94,7 +93,7 @@ struct call_event { /* written when it returns */
     uint32_t correlation_id;
     uint8_t has_kernel;
     uint8_t state;          /* enum call_state, when it returned */
-    uint16_t is_scope_lost; /* made inside of a scope that had no room in the ring */
+    uint16_t is_scope_lost; /* made inside a scope that did not fit in the ring */
 };
 struct wait_event { /* likewise; also of a call with an external id */
     struct call_event call;
@@ -104,8 +103,8 @@ struct wait_event { /* likewise; also of a call with an external id */
 enum {
     THREAD_LOG_BYTES = 256 * 1024,
     THREAD_LOG_LARGE_MAX = 128,         /* threads at once with such a ring: 32 MiB in all */
-    THREAD_LOG_SMALL_BYTES = 16 * 1024, /* of the threads beyond them: 14 MiB in all */
-    THREAD_LOG_COUNT_MAX = 1024,        /* what further threads do is lost and counted, until another one exits */
+    THREAD_LOG_SMALL_BYTES = 16 * 1024, /* rings of the threads beyond them: 14 MiB in all */
+    THREAD_LOG_COUNT_MAX = 1024,        /* events of further threads are lost and counted, until another thread exits */
     SCOPE_TEXT_BYTES_MAX = 16 * 1024,
     STACK_FRAMES_MAX = 128,            /* of C and Python */
     STACK_LOG_BYTES = 256 * 1024,      /* made with the thread's first stack */
@@ -117,18 +116,18 @@ struct thread_log {
     struct ring ring, stacks;
     uint32_t number;                 /* of the ring, below THREAD_LOG_COUNT_MAX */
     uint32_t thread_id, pthread_low; /* gettid(), and the low half of pthread_self() for old CUPTI */
-    uint32_t epoch;                  /* of the session the counts below belong to */
+    uint32_t epoch;                  /* of the session that the counts below belong to */
     uint32_t depth;                  /* open scopes whose end must still fit */
-    uint32_t dropped_depth;          /* open scopes that were dropped: their ends are, too */
+    uint32_t dropped_depth;          /* open scopes that were dropped: their ends are dropped, too */
     struct {
         uint32_t kept, dropped;
-    } stacks_open[SCOPE_STACK_COUNT]; /* the same of each stack */
+    } stacks_open[SCOPE_STACK_COUNT]; /* the same for each stack */
     _Atomic uint64_t lost_scopes, lost_stacks, lost_launches, lost_calls;
     uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
     uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
     _Atomic int is_exited;
     uint32_t sent_epoch;   /* in which the hashes were sent */
-    uint64_t *sent_hashes; /* [STACK_SENT_SLOTS], by their low bits: stacks whose frames the collector has */
+    uint64_t *sent_hashes; /* [STACK_SENT_SLOTS], by their low bits: stacks whose frames were already sent */
 };
 
 struct scope_text {
@@ -140,15 +139,15 @@ struct scope_text {
 };
 
 struct scope_edge {
-    int level;         /* of the scope in its stack, 0 the outermost; -1: none such, or the thread has no ring */
-    bool is_outermost; /* the thread entered its first open scope, or left its last one */
+    int level;         /* of the scope in its stack, 0 the outermost; -1: no such scope, or the thread has no ring */
+    bool is_outermost; /* the thread entered its outermost scope, or left it */
 };
 
 /* Called by the user's threads; no-ops without a session. */
 struct scope_edge thread_log_scope_begin(const struct scope_text *text);
-/* The innermost scope of the stack ends; those of other stacks that began in it go on. */
+/* Ends the innermost scope of the stack; scopes of other stacks that began in it stay open. */
 struct scope_edge thread_log_scope_end(uint32_t stack);
-/* Of a benchmark: how many iterations began, whatever its begin said. */
+/* For a benchmark: iterations is how many began, whatever its begin event said. */
 struct scope_edge thread_log_scope_end_counted(uint32_t stack, uint32_t iterations);
 void thread_log_mark(const struct scope_text *text);
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
@@ -159,13 +158,13 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
 void thread_log_call(const struct user_call *call, uint64_t start_ticks);
 void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t frame_count);
 
-/* Session side. */
-/* Once per process. wake: called on a user's thread when its ring is half full; must not block. */
+/* For the session and the collector. */
+/* Call once per process. wake: called on a user's thread when its ring is half full; must not block. */
 NODISCARD gpufl_status thread_logs_setup(void (*wake)(void));
-void thread_logs_start(void); /* new epoch: what is in the rings is old */
-/* From now on each thread's next stack has its frames, also those that it sent before. */
+void thread_logs_start(void); /* new epoch: the content of the rings is obsolete */
+/* Makes each thread send the frames of its next stacks again, including stacks it already sent. */
 void thread_logs_resend_stacks(void);
-/* Calls fn for every log in turn and recycles those of exited threads once they are empty. */
+/* Calls fn for every log and recycles those of exited threads once they are empty. */
 void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *user);
 /* Events of threads that got no ring. */
 enum thread_loss { THREAD_LOSS_SCOPE, THREAD_LOSS_STACK, THREAD_LOSS_LAUNCH, THREAD_LOSS_CALL, THREAD_LOSS_COUNT };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread's own log, for those who write to it. */
+/* The calling thread's own log, for the files that write to it. */
 #ifndef GPUFL_CAPTURE_THREAD_LOG_OWN_H
 #define GPUFL_CAPTURE_THREAD_LOG_OWN_H
 
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Initial-exec: one load instead of a call per scope; one pointer fits the
- * static TLS reserve that glibc keeps for libraries opened later. */
+/* Initial-exec: one load instead of a call per scope; one pointer fits in the static TLS reserve that glibc keeps
+ * for libraries opened later. */
 extern _Thread_local struct thread_log *thread_log_own __attribute__((tls_model("initial-exec")));
 
 extern struct thread_log_state {
@@ -19,10 +19,10 @@ extern struct thread_log_state {
     void (*_Atomic wake)(void);
 } thread_log_state;
 
-/* Room is kept for the end of every open scope. */
+/* Space is reserved for the end of every open scope. */
 enum { SCOPE_END_BYTES = sizeof(struct scope_end_event) };
 
-/* A ring for a thread that has none; NULL: there is none left. */
+/* Allocates a ring for a thread that has none; NULL: none is left. */
 struct thread_log *thread_log_register(void);
 
 static inline struct thread_log *log_of_thread(enum thread_loss loss)
@@ -32,7 +32,7 @@ static inline struct thread_log *log_of_thread(enum thread_loss loss)
         atomic_fetch_add_explicit(&thread_log_state.refused[loss], 1, memory_order_relaxed);
         return NULL;
     }
-    /* Acquire: what the session set up before it began is seen. */
+    /* Acquire: makes everything the session set up before it began visible. */
     uint32_t epoch = atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire);
     if (__builtin_expect(log->epoch != epoch, 0)) {
         log->epoch = epoch;
@@ -42,7 +42,7 @@ static inline struct thread_log *log_of_thread(enum thread_loss loss)
     return log;
 }
 
-/* Publishes the record; a ring that fills faster than the collector's beat calls it. */
+/* Publishes the record; wakes the collector if the ring is half full. */
 static inline void commit(struct ring *ring, uint64_t *alarm_tail, const struct ring_record *record)
 {
     ring_commit(ring, record);

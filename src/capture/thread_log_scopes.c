@@ -52,8 +52,7 @@ struct scope_edge thread_log_scope_begin(const struct scope_text *text)
         return (struct scope_edge){.level = -1};
     uint32_t *kept = &log->stacks_open[text->stack].kept, *dropped = &log->stacks_open[text->stack].dropped;
     struct scope_edge edge = {(int)(*kept + *dropped), log->depth + log->dropped_depth == 0};
-    /* Room is kept for the end of every open scope, so an end can never be lost
-     * while its begin is in the log. */
+    /* Space is reserved for the end of every open scope, so an end is never lost if its begin is in the log. */
     size_t spare = (size_t)(log->depth + 3) * SCOPE_END_BYTES;
     struct ring_record *record = NULL;
     if (!*dropped && text->name_size + text->tag_size <= SCOPE_TEXT_BYTES_MAX)
@@ -78,7 +77,7 @@ static struct scope_edge scope_end(uint32_t stack, const uint32_t *iterations)
 {
     struct thread_log *log = thread_log_own;
     if (!log || log->epoch != atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire))
-        return (struct scope_edge){.level = -1}; /* begun before this session, or never */
+        return (struct scope_edge){.level = -1}; /* it began before this session, or never */
     uint32_t *kept = &log->stacks_open[stack].kept, *dropped = &log->stacks_open[stack].dropped;
     int level = (int)(*kept + *dropped) - 1;
     if (level < 0)
@@ -113,7 +112,7 @@ struct scope_edge thread_log_scope_end_counted(uint32_t stack, uint32_t iteratio
     return scope_end(stack, &iterations);
 }
 
-/* What does not nest: a range that any thread may end, a mark. */
+/* Events that do not nest: a range that any thread may end, or a mark. */
 static void log_single(enum thread_event_kind kind, const struct scope_text *text, uint64_t range_id)
 {
     struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of deep_windows: takes a turn every so often until it is ended. */
+/* The thread of deep_windows: takes a turn at intervals until it is ended. */
 #ifndef GPUFL_CAPTURE_TURN_THREAD_H
 #define GPUFL_CAPTURE_TURN_THREAD_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct turn_thread {
-    void (*turn)(void *user); /* not while it is ending */
+    void (*turn)(void *user); /* not called while the thread is ending */
     void *user;
     int64_t step_ns;
     pthread_t thread;
@@ -19,10 +19,10 @@ struct turn_thread {
 
 /* turn, user and step_ns are set. */
 void turn_thread_init(struct turn_thread *thread);
-bool turn_thread_start(struct turn_thread *thread); /* false: no thread is to be had */
-/* False: a turn does not come back within the wait; the thread is given up, and what it uses must stay. */
+bool turn_thread_start(struct turn_thread *thread); /* false: no thread could be created */
+/* False: a turn did not return within the wait. The thread is abandoned, and the memory it uses must stay valid. */
 bool turn_thread_end(struct turn_thread *thread, uint32_t wait_ms);
 void turn_thread_hurry(struct turn_thread *thread);   /* the next turn is due now; any thread */
-void turn_thread_destroy(struct turn_thread *thread); /* of one that came back */
+void turn_thread_destroy(struct turn_thread *thread); /* after the thread has ended */
 
 #endif

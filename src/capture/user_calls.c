@@ -6,7 +6,7 @@
 
 void user_call_note(const struct user_call *call, bool is_enter)
 {
-    static _Thread_local uint64_t start_ticks; /* calls do not nest: the inner calls of one are not told */
+    static _Thread_local uint64_t start_ticks; /* calls do not nest: inner calls are not reported */
     if (is_enter)
         start_ticks = clock_ticks();
     else if (start_ticks)

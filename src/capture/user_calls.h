@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user's thread notes of each call that launches, copies, waits or allocates, for cupti_trace_options.on_call:
- * when it began and ended and, if wanted, the stack. Needs no session. */
+/* What a user's thread records about each call that launches, copies, waits or allocates, for
+ * cupti_trace_options.on_call: its start and end and, if wanted, the stack. Does not need a session. */
 #ifndef GPUFL_CAPTURE_USER_CALLS_H
 #define GPUFL_CAPTURE_USER_CALLS_H
 

@@ -3,7 +3,7 @@
 
 #include "capture/scope_history.h"
 
-/* The columns that every row with an API call shares, wherever its type keeps them. */
+/* The columns that all rows with an API call have in common, at positions that depend on the type. */
 struct call_columns {
     int api_lead, api_duration, thread, scope;
 };

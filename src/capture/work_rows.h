@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From work (kernels, copies, memsets, synchronizations, allocations, graph launches) to rows of the log.
- * The recorder owns the rows. Collector thread only. */
+/* Turns work (kernels, copies, memsets, synchronizations, allocations, graph launches) into log rows. The recorder
+ * owns the rows. Collector thread only. */
 #ifndef GPUFL_CAPTURE_WORK_ROWS_H
 #define GPUFL_CAPTURE_WORK_ROWS_H
 
 #include "capture/calls.h"
 #include "capture/recorder.h"
 
-/* One GPU or host event on its way to a row; kernels and copies share it so
- * that one queue can hold whatever waits. */
+/* One GPU or host event on its way to a row; kernels and copies share the struct so that one queue can hold all
+ * waiting work. */
 struct work {
     int64_t start_ns, duration_ns;
     uint64_t bytes, address, graph_node_id;
@@ -21,14 +21,14 @@ struct work {
     uint8_t src_kind, dst_kind;
     uint8_t is_async : 1, is_peer : 1, has_stream : 1, has_event : 1;
     uint8_t source : 1; /* enum activity_source */
-    uint8_t beat;
+    uint8_t tick;
 };
 
 /* One launch of a graph, summed up over its nodes. */
 struct graph_launch {
     int64_t start_ns, end_ns, busy_ns;
     uint32_t correlation_id, graph_id, device_id, context_id, stream_id, node_count;
-    uint8_t beat;
+    uint8_t tick;
 };
 
 /* call: the API call that caused it, NULL when that is unknown. */

@@ -39,7 +39,7 @@ bool yielding_is_yielded(struct yielding *yielding)
     return is_yielded;
 }
 
-/* With the mutex: waits until is_yielded is that, or it is clear that it will not be in time. */
+/* With the mutex held: waits until is_yielded has that value, or it is clear that it will not in time. */
 static bool wait_for(struct yielding *yielding, bool is_yielded, int wait_ms)
 {
     struct timespec until;
@@ -89,7 +89,7 @@ static void set_yielded(struct yielding *yielding, bool is_yielded)
     pthread_mutex_unlock(&yielding->mutex);
 }
 
-/* The engine's own counters and samples end for good: what is left of the session is Trace's. */
+/* The engine's counters and samples end for good: the rest of the session is Trace only. */
 static void end_deep(struct collector *collector)
 {
     if (!collector->deep || collector->is_deep_over)
@@ -98,7 +98,7 @@ static void end_deep(struct collector *collector)
     collector->is_deep_over = true;
 }
 
-/* What was launched before still runs, and has no times until it is over. */
+/* Earlier launches may still be running, and have no times until they finish. */
 static void await_records(struct collector *collector)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -120,7 +120,7 @@ static void give_away(struct collector *collector)
     yielding->begin_ns = clock_log_ns();
     yielding->is_refused = false;
     end_deep(collector);
-    atomic_store(&collector->doing, COLLECTOR_FLUSHING); /* another thread can finish what hangs in there */
+    atomic_store(&collector->doing, COLLECTOR_FLUSHING); /* if it hangs, another thread can finish */
     cupti_trace_quiet(collector->cupti);
     if (!cupti_trace_is_stuck())
         await_records(collector);
@@ -136,7 +136,7 @@ static void give_away(struct collector *collector)
     set_yielded(yielding, true);
 }
 
-/* How many launches there were in the gap is not known: nobody told us. */
+/* The number of launches in the gap is unknown. */
 static void write_gap(struct collector *collector, int64_t end_ns)
 {
     const struct yielding *yielding = &collector->yielding;
@@ -163,8 +163,8 @@ static gpufl_status start_again(struct collector *collector, struct problem *pro
     collector_trace_options(collector, &options);
     options.is_before_cuda = false;
     options.id_offset = activity_joiner_highest_id(collector->joiner);
-    /* It may still be subscribed although it is done (Kineto is), and CUPTI may have buffers of it, to which it would
-     * write our records. */
+    /* It may still be subscribed although it is done (Kineto is), and CUPTI may still hold its buffers and would
+     * write our records to them. */
     cupti_trace_detach(collector->cupti);
     return cupti_trace_start(collector->cupti, &options, &result, problem);
 }
@@ -182,7 +182,7 @@ static void take_again(struct collector *collector)
     }
     yielding->retry_mono_ns = clock_mono_ns() + retry_ms * INT64_C(1000000);
     if (!yielding->is_refused)
-        log_message(GPUFL_LOG_WARNING, "recording does not go on after %s used CUPTI: %s", yielding->profiler,
+        log_message(GPUFL_LOG_WARNING, "recording did not resume after %s used CUPTI: %s", yielding->profiler,
                     problem.text);
     yielding->is_refused = true;
 }
@@ -226,7 +226,7 @@ void yielding_close(struct collector *collector)
     if (mutex_lock_in_time(&yielding->round_mutex, close_wait_s * INT64_C(1000000000)))
         pthread_mutex_unlock(&yielding->round_mutex);
     else
-        cupti_trace_damaged(CUPTI_STUCK); /* the collector's thread does not come back from CUPTI */
+        cupti_trace_damaged(CUPTI_STUCK); /* the collector's thread does not return from CUPTI */
 }
 
 void yielding_finish(struct collector *collector)

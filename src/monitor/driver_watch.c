@@ -42,7 +42,7 @@ static bool gpus_take(struct driver_watch *watch, struct gpu_telemetry *gpu, enu
         if (info->vendor != vendor)
             continue;
         known->blind_samples = 0;
-        gpu->devices[i].is_loss_told = known->is_lost;
+        gpu->devices[i].is_loss_reported = known->is_lost;
     }
     watch->gpu_count = count;
     if (vendor == GPU_VENDOR_NVIDIA) {

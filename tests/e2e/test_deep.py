@@ -101,7 +101,7 @@ class BusyGpu(Deep):
                                            1).session
                 losses = [loss for loss in session.records("loss") if loss["reason"] == "sass_records_dropped"]
                 self.assertEqual([(loss["count"], loss["cause"]) for loss in losses],
-                                 [(1, "the GPU was still at work when the session had to end, so the counts of window 1 "
+                                 [(1, "the GPU was still busy when the session had to end, so the counts of window 1 "
                                       "were not read")])
                 self.assertEqual(self.samples(session, 1), [])
                 self.assertEqual([window["close_reason"] for window in session.records("deep_window_event")],

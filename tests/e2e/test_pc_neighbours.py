@@ -90,7 +90,7 @@ class Trouble(TestCase):
 
     def test_a_read_that_never_returns_does_not_keep_the_program(self):
         session = self.session_of("fail=cuptiPCSamplingGetData@2:-1")
-        self.assertIn("CUPTI did not come back from reading samples", self.losses(session)[-1]["cause"])
+        self.assertIn("CUPTI did not return from reading samples", self.losses(session)[-1]["cause"])
         self.assertFalse(self.verify(session.path)["is_complete"])
 
 

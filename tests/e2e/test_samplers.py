@@ -113,7 +113,7 @@ class Breaks(Deep):
         self.assertEqual([(window["window_id"], window["close_reason"]) for window in windows],
                          [(1, "deadline"), (2, "session_stop")])
         causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
-        self.assertIn("from a change between sampling and a break", causes[0])
+        self.assertIn("from a switch between sampling and a break", causes[0])
 
     def test_an_end_that_cupti_does_not_come_back_from_is_told_and_its_window_is_written_once(self):
         traced = self.trace("--launches", 20, options=PC, env=environment(
@@ -168,7 +168,7 @@ class Breaks(Deep):
     def test_where_launches_are_not_told_sampling_goes_on_without_them(self):
         traced = self.trace(*self.APP, options=self.SHARE, env=environment(FAKE_FAULTS="fail=cuptiEnableCallback@*:1"))
         self.assertEqual(traced.returncode, 0)
-        self.assertIn("PC sampling takes no breaks: CUPTI does not tell of launches", traced.stderr)
+        self.assertIn("PC sampling takes no breaks: CUPTI does not report launches", traced.stderr)
 
 
 class PmSampling(Deep):
@@ -196,7 +196,7 @@ class PmSampling(Deep):
     def test_samples_of_which_none_is_of_use_were_there_all_the_same(self):
         traced = self.trace(*self.APP, options=PM, env=environment(FAKE_FAULTS="pm_zero_every=1"))
         self.assertRegex(gpufl("report", traced.session.path).stdout,
-                         r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples that came could be used\)\n")
+                         r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples could be used\)\n")
 
     def test_samples_at_the_interval_beside_every_kernel(self):
         traced, session = self.run_engine(PM, *self.APP)

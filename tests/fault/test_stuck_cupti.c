@@ -46,7 +46,7 @@ static void end_a_session_that_hangs(void)
     CHECK(!pthread_create(&thread, NULL, launch_on, NULL));
     usleep(HANG_MS * 1000);
     gpufl_shutdown();
-    CHECK(strstr(messages, "CUPTI did not come back from") != NULL);
+    CHECK(strstr(messages, "CUPTI did not return from") != NULL);
     int before = atomic_load(&launch_count);
     while (atomic_load(&launch_count) < before + LAUNCHES_AFTER)
         usleep(1000);

@@ -163,7 +163,7 @@ static void a_kernel_whose_call_never_comes_is_written_with_unknowns(void **stat
     add_kernel(fixture, 9, 6000, 9500, 0);
     read_buffer(fixture);
     for (int i = 0; i < 3; i++)
-        activity_joiner_beat(fixture->joiner);
+        activity_joiner_tick(fixture->joiner);
     const int64_t *row = kernel_row(fixture, 0);
     assert_int_equal(row[KERNEL_API_LEAD_NS], CELL_UNKNOWN);
     assert_int_equal(row[KERNEL_THREAD_ID], CELL_UNKNOWN);
@@ -262,7 +262,7 @@ static void make_calls(struct fixture *fixture, uint32_t first, uint32_t count)
 static void wait_in_vain(struct fixture *fixture)
 {
     for (int i = 0; i < 3; i++)
-        activity_joiner_beat(fixture->joiner);
+        activity_joiner_tick(fixture->joiner);
 }
 
 static uint64_t lost(const struct fixture *fixture, enum loss_reason reason)

@@ -44,7 +44,7 @@ static void count_throughout(void)
 {
     begin(false);
     launches(5);
-    CHECK(!deep_windows_hold(windows)); /* no flush beside counting */
+    CHECK(!deep_windows_flush_begin(windows)); /* no flush beside counting */
     launches(5);
     CHECK(sass_counters_is_open(counters) && finish());
     CHECK(seen_window_count == 1 && seen_windows[0].source == 'S' && seen_windows[0].launches == told);
@@ -136,8 +136,8 @@ static void count_beside_a_kernel_without_end(void)
     CHECK(!strcmp(seen_windows[seen_window_count - 1].close_reason, "counts_unread"));
     CHECK(atomic_load(&recorder.lost[LOSS_SASS_DROPPED]) == 1);
     bool is_over;
-    CHECK(deep_windows_trouble(windows, &problem, &is_over) && strstr(problem.text, "still at work"));
-    CHECK(!deep_windows_hold(windows)); /* nothing is flushed beside counting */
+    CHECK(deep_windows_trouble(windows, &problem, &is_over) && strstr(problem.text, "still busy"));
+    CHECK(!deep_windows_flush_begin(windows)); /* nothing is flushed beside counting */
     uint64_t told_before = told;
     CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS && told == told_before); /* neither kept out nor told */
 }
@@ -196,8 +196,8 @@ static void launches_wait_from_a_quiet_stop_to_the_release(void **state)
 
 static void wait_for_the_switch(void)
 {
-    for (int64_t until_ns = clock_mono_ns() + DEADLINE_S * INT64_C(1000000000); deep_windows_hold(windows);) {
-        deep_windows_let_go(windows);
+    for (int64_t until_ns = clock_mono_ns() + DEADLINE_S * INT64_C(1000000000); deep_windows_flush_begin(windows);) {
+        deep_windows_flush_end(windows);
         CHECK(clock_mono_ns() < until_ns);
     }
 }
@@ -309,9 +309,10 @@ static void fail_to_count(void)
     struct gpu_context second = context_of(primary_context(1));
     CHECK(attached != GPUFL_OK && strstr(problem.text, "cuptiSassMetricsEnable")); /* not granted by the second */
     CHECK(pc_sampler_totals(sampler).contexts == 2);                               /* which is sampled all the same */
-    while (!deep_windows_hold(windows)) /* kernels are traced and flushed, but while its thread looks at the windows */
+    while (!deep_windows_flush_begin(
+        windows)) /* kernels are traced and flushed, but while its thread looks at the windows */
         usleep(1000);
-    deep_windows_let_go(windows);
+    deep_windows_flush_end(windows);
     deep_windows_detach(windows, second.handle);
     CHECK(deep_windows_trouble(windows, &problem, &is_over) && !is_over);
     CHECK(finish() && seen_window_count == 1 && seen_windows[0].source == 'P');

@@ -80,7 +80,7 @@ static void all_of_the_time_has_no_breaks(void **state)
     assert_int_equal(breaks.break_ms, 0);
     assert_int_equal(breaks.share_percent, 100);
     assert_true(pc_breaks_due_ns(&breaks) == INT64_MAX);
-    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 500);
+    assert_int_equal(pc_breaks_tick_ms(&breaks, 500), 500);
     pc_breaks_destroy(&breaks);
 }
 
@@ -89,11 +89,11 @@ static void the_thread_looks_often_enough_for_the_shortest_stretch(void **state)
     (void)state;
     struct pc_breaks breaks = {0};
     pc_breaks_init(&breaks, 0, 0);
-    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 500);
+    assert_int_equal(pc_breaks_tick_ms(&breaks, 500), 500);
     pc_breaks_destroy(&breaks);
     breaks = (struct pc_breaks){0};
     pc_breaks_init(&breaks, 10, 200); /* first 30 of 200 ms, then 20 */
-    assert_int_equal(pc_breaks_beat_ms(&breaks, 500), 5);
+    assert_int_equal(pc_breaks_tick_ms(&breaks, 500), 5);
     pc_breaks_destroy(&breaks);
 }
 
