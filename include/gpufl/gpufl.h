@@ -141,8 +141,8 @@ GPUFL_API gpufl_status gpufl_init(const gpufl_options *options);
 GPUFL_API void gpufl_shutdown(void);
 
 /* Lets another profiler of this process use CUPTI, which takes one at a time:
- * returns when gpufl has let it go, at most three seconds later. The session
- * goes on without GPU activity until gpufl_resume, and says so: the gap and the
+ * returns when gpufl has released it, at most three seconds later. The session
+ * continues without GPU activity until gpufl_resume; the gap and the
  * profiler's name are in the log. Calls nest and may come from any thread, also
  * without a session. GPUFL_E_BUSY: CUPTI is not free, or the session is exclusive. */
 GPUFL_API gpufl_status gpufl_yield(const char *profiler);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU and the calls to its runtime did, whoever made the GPU: one
- * struct per kind of event. CUPTI's and rocprofiler's records are decoded into
- * these; nobody above this folder sees theirs. Times of CUPTI are CLOCK_REALTIME,
- * of rocprofiler those of the log (base/clock.h). */
+/* What a GPU and the calls to its runtime did, for all vendors: one struct per kind of event. CUPTI's and
+ * rocprofiler's records are decoded into these structs; code above this folder never sees the vendors' records.
+ * CUPTI's times are CLOCK_REALTIME, rocprofiler's are those of the log (base/clock.h). */
 #ifndef GPUFL_DRIVER_ACTIVITY_H
 #define GPUFL_DRIVER_ACTIVITY_H
 
@@ -11,7 +10,7 @@
 
 struct kernel_activity {
     int64_t start_ns, end_ns;
-    const char *name; /* mangled; owned by the driver's side, valid while the activity is read */
+    const char *name; /* mangled; owned by the driver layer, valid while the activity is read */
     uint64_t graph_node_id;
     uint64_t local_total_bytes;
     uint32_t graph_id, device_id, context_id, stream_id, correlation_id;
@@ -33,15 +32,15 @@ struct sync_activity {
     uint32_t type /* CUPTI's numbering */, correlation_id, context_id, stream_id, event_id;
     bool has_stream, has_event;
 };
-/* A call while the program makes it. */
+/* A call that was observed while the program made it. */
 struct user_call {
     uint64_t external_id;
     uint32_t correlation_id, context_id;
-    uint32_t wait_type;     /* CUPTI's numbering; 0: it is no wait */
+    uint32_t wait_type;     /* CUPTI's numbering; 0: not a wait */
     uint32_t stream_id;     /* of a wait that returns */
-    uint32_t external_kind; /* 0: there is no external id */
+    uint32_t external_kind; /* 0: no external id */
     bool has_stream, is_launch;
-    bool has_kernel; /* on return: it launched one, of which a record must come */
+    bool has_kernel; /* on return: it launched a kernel, whose record must follow */
 };
 struct api_activity { /* one runtime or driver call */
     int64_t start_ns, end_ns;
@@ -64,7 +63,7 @@ struct overhead_activity {
     uint32_t kind; /* CUPTI's numbering */
 };
 
-/* What the counters of one dispatch amount to, summed over the parts of the GPU that count. */
+/* The values of one dispatch's counters, summed over the parts of the GPU that count. */
 enum { DISPATCH_COUNTERS_MAX = 16 };
 struct counters_activity {
     int64_t start_ns, end_ns;
@@ -85,11 +84,11 @@ enum activity_kind {
     ACTIVITY_MEMORY,
     ACTIVITY_OVERHEAD,
     ACTIVITY_COUNTERS,
-    ACTIVITY_IGNORED /* a kind we know and do not use */,
+    ACTIVITY_IGNORED /* a known kind that is not used */,
     ACTIVITY_UNKNOWN /* a kind of a newer library */,
-    ACTIVITY_BAD /* absurd record: the rest of the buffer is unreadable */
+    ACTIVITY_BAD /* invalid record: the rest of the buffer is unreadable */
 };
-/* Whose correlation ids and devices an activity speaks of. */
+/* Whose correlation ids and devices an activity uses. */
 enum activity_source { ACTIVITY_FROM_CUPTI, ACTIVITY_FROM_ROCPROFILER, ACTIVITY_SOURCE_COUNT };
 
 struct activity {

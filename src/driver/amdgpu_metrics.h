@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes what amdgpu's gpu_metrics file holds: bytes in, values out. */
+/* Decodes the content of amdgpu's gpu_metrics file: bytes in, values out. */
 #ifndef GPUFL_DRIVER_AMDGPU_METRICS_H
 #define GPUFL_DRIVER_AMDGPU_METRICS_H
 
@@ -22,11 +22,11 @@ enum amd_metrics_field {
     AMD_FIELD_MEM_MHZ,
     AMD_FIELD_FAN_RPM,
     AMD_FIELD_GFX_MV,
-    AMD_FIELD_THROTTLE,  /* the driver's mask that is the same for all chips */
+    AMD_FIELD_THROTTLE,  /* the driver's mask that is common to all chips */
     AMD_FIELD_PCIE_MBPS, /* megabits per second */
     AMD_FIELD_XGMI_READ_KB,
     AMD_FIELD_XGMI_WRITE_KB,
-    AMD_FIELD_RESIDENCY_PROCHOT, /* counters of the time that a limit held the clocks down */
+    AMD_FIELD_RESIDENCY_PROCHOT, /* accumulated time during which a limit lowered the clocks */
     AMD_FIELD_RESIDENCY_POWER,
     AMD_FIELD_RESIDENCY_THERMAL,
     AMD_FIELD_COUNT
@@ -38,7 +38,7 @@ struct amd_metrics {
     uint64_t values[AMD_FIELD_COUNT];
 };
 
-/* GPUFL_E_UNSUPPORTED: a version that is not known, or not the size that its version has. */
+/* GPUFL_E_UNSUPPORTED: an unknown version, or a size that does not match the version. */
 NODISCARD gpufl_status amd_metrics_decode(struct amd_metrics *metrics, const void *bytes, size_t size,
                                           struct problem *problem);
 static inline bool amd_metrics_has(const struct amd_metrics *metrics, enum amd_metrics_field field)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables that amdgpu's gpu_metrics file can hold, as far as they are read
- * or have to be skipped over. Naturally aligned, little-endian, with their size in
- * the first two bytes. All bits set means that the chip does not have a value. */
+/* The tables that amdgpu's gpu_metrics file can contain, as far as they are read or skipped. Naturally aligned,
+ * little-endian, with their size in the first two bytes. All bits set means that the chip does not provide the
+ * value. */
 #ifndef GPUFL_DRIVER_AMDGPU_METRICS_ABI_H
 #define GPUFL_DRIVER_AMDGPU_METRICS_ABI_H
 
@@ -12,8 +12,8 @@ struct amd_abi_header {
     uint8_t format, content;
 };
 
-/* From 1.9 on the table of an Instinct is a list: for each value its encoding (64 bits: unit, type, number of the
- * attribute, how many values), and then the values, without padding. */
+/* From 1.9 on the table of an Instinct GPU is a list: for each attribute its encoding (64 bits: unit, type,
+ * attribute number, number of values), followed by the values, without padding. */
 struct amd_abi_v1_9 {
     struct amd_abi_header header;
     int32_t attribute_count;
@@ -82,11 +82,11 @@ struct amd_abi_v1_3 { /* 1.1 ends before firmware_time, 1.2 before soc_mv */
     uint64_t throttle;
 };
 
-struct amd_abi_residency { /* how long each limit held the clocks down, counted up */
+struct amd_abi_residency { /* how long each limit lowered the clocks, accumulated */
     uint32_t cycles, prochot, power, socket_thermal, regulator_thermal, hbm_thermal;
 };
 
-struct amd_abi_link { /* apart from the next, which is aligned to eight bytes */
+struct amd_abi_link { /* separate from the next struct, which is aligned to eight bytes */
     uint16_t width, speed, xgmi_width, xgmi_speed;
     uint32_t gfx_activity_sum, memory_activity_sum;
 };
@@ -129,7 +129,7 @@ struct amd_abi_v1_5 {
     struct amd_abi_clocks clocks;
 };
 
-struct amd_abi_v1_6_early { /* of the drivers before partitions had their own values */
+struct amd_abi_v1_6_early { /* of drivers before partitions had separate values */
     struct amd_abi_header header;
     uint16_t temp_hotspot, temp_mem, temp_regulator, socket_watts;
     uint16_t gfx_activity, memory_activity, video_activity[4], jpeg_activity[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct amdgpu, for the files of this folder. Owned by amdgpu.c. */
+/* struct amdgpu, shared by the files of this folder. Owned by amdgpu.c. */
 #ifndef GPUFL_DRIVER_AMDGPU_TABLE_H
 #define GPUFL_DRIVER_AMDGPU_TABLE_H
 
@@ -12,7 +12,7 @@
 
 enum { AMD_DEVICE_MAX = 64, AMD_PATH_MAX = 512, AMD_CLIENT_MAX = 256 };
 
-/* The files of a GPU that are read again and again. */
+/* The files of a GPU that are read repeatedly. */
 enum amd_file {
     AMD_FILE_RUNTIME_STATUS,
     AMD_FILE_METRICS,
@@ -37,16 +37,17 @@ enum amd_file {
 struct amd_device {
     struct gpu_device_info info;
     char path[AMD_PATH_MAX]; /* .../class/drm/cardN/device */
-    int fds[AMD_FILE_COUNT]; /* -1: not there */
-    bool has_ras;            /* counts errors in files; these are many and read rarely, so they are not kept open */
+    int fds[AMD_FILE_COUNT]; /* -1: missing */
+    bool has_ras;            /* it counts errors in files; there are many and they are read rarely, so they are not
+                              * kept open */
     uint64_t pwm_max;
-    uint32_t kfd_gpu_id; /* 0: not known to KFD */
+    uint32_t kfd_gpu_id; /* 0: unknown to KFD */
     bool has_metrics_problem;
     struct problem metrics_problem;
     struct amd_metrics metrics; /* as last read */
-    struct amd_metrics earlier; /* the reading before, for residencies */
+    struct amd_metrics earlier; /* the previous reading, for residencies */
     struct counter_rate xgmi_read, xgmi_write;
-    int smi_index; /* in ROCm SMI; -1: not asked for or not there */
+    int smi_index; /* in ROCm SMI; -1: not looked up or not found */
 };
 
 /* An open file of a process on a GPU, seen in /proc. */
@@ -60,31 +61,31 @@ struct amdgpu {
     uint32_t device_count;
     struct amd_device *devices;
     struct rocm_smi *smi;                      /* owned; NULL: not loaded */
-    bool has_tried_smi;                        /* or it is not wanted */
-    struct amd_client clients[AMD_CLIENT_MAX]; /* as last searched for */
+    bool has_tried_smi;                        /* also set if it is not wanted */
+    struct amd_client clients[AMD_CLIENT_MAX]; /* as of the last search */
     uint32_t client_count;
     int64_t searched_ns; /* monotonic; 0: never */
 };
 
 /* Reads from the start of an open file; -1 with errno. */
 long amd_file_read(int fd, char *text, size_t size);
-/* Opens a plain file for reading, never waiting for anybody; -1 when there is none. */
+/* Opens a regular file for reading without blocking; -1 when there is none. */
 int amd_file_open(const char *path);
 /* First line of <directory>/<name>, without its end; false when there is none. */
 bool amd_text_read(const char *directory, const char *name, char *text, size_t size);
-bool amd_number_parse(const char *text, uint64_t *number); /* decimal or 0x; nothing may follow but white space */
+bool amd_number_parse(const char *text, uint64_t *number); /* decimal or 0x; only white space may follow */
 bool amd_number_read(const char *directory, const char *name, uint64_t *number);
-/* The value of "key 123" in a file of such lines. */
+/* The value of "key 123" in a file with such lines. */
 bool amd_property_find(const char *text, const char *key, uint64_t *number);
 /* The frequency in MHz of the line of pp_dpm_* that is marked as the current one. */
 bool amd_dpm_parse(const char *text, uint64_t *mhz);
 /* "ue: 1\nce: 2\n": adds both to the sums. */
 bool amd_ras_parse(const char *text, uint64_t *corrected, uint64_t *uncorrected);
 
-/* The market name of a GPU, from the board or from the lists that distributions ship. */
+/* The product name of a GPU, from the board or from the lists that distributions install. */
 void amd_name_find(const struct amdgpu *amdgpu, struct amd_device *device);
-/* Compute units, gfx version and the like from KFD's topology. For each further partition of the GPU a device is added
- * behind it. */
+/* Compute units, gfx version and so on from KFD's topology. For each further partition of the GPU a device is added
+ * after it. */
 void amd_topology_take(struct amdgpu *amdgpu, struct amd_device *device);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we use of the CUDA driver. Never initializes it: in the user's process
- * that is the user's decision, and before it every query says "unavailable". */
+/* The part of the CUDA driver that we use. Never initializes CUDA: in the user's process that is up to the user, and
+ * until then every query returns "unavailable". */
 #ifndef GPUFL_DRIVER_CUDA_H
 #define GPUFL_DRIVER_CUDA_H
 
@@ -22,12 +22,12 @@ struct device_limits {
 };
 
 struct cuda; /* opaque, process-wide, never unloaded */
-/* Only a libcuda that is already mapped, unless may_load. */
+/* Uses only a libcuda that is already mapped, unless may_load. */
 NODISCARD gpufl_status cuda_load(struct cuda **out, bool may_load, struct problem *problem);
 void cuda_abandon(void); /* in a forked child */
-/* CUDA was seen at work in this process. Any thread, also in a callback. */
+/* Records that this process used CUDA. Any thread, also in a callback. */
 void cuda_note_use(void);
-/* CUDA was seen at work in a process that this one was forked from: here it cannot be used. */
+/* A process that this one was forked from used CUDA: CUDA cannot be used here. */
 bool cuda_is_of_parent(void);
 /* For commands (info, doctor, demo), never in a user's process. */
 NODISCARD gpufl_status cuda_initialize(struct cuda *cuda, struct problem *problem);
@@ -36,7 +36,7 @@ int cuda_device_count(const struct cuda *cuda);   /* 0 when not initialized */
 /* GPUFL_E_NO_DRIVER when the driver is not initialized. */
 NODISCARD gpufl_status cuda_device_limits(const struct cuda *cuda, uint32_t device_id, struct device_limits *limits);
 
-/* The device's primary context, kept alive from now on; NULL when there is none yet. */
+/* The device's primary context, kept alive from now on; NULL when it does not exist yet. */
 void *cuda_primary_context(const struct cuda *cuda, int device_id);
 /* The calling thread's; NULL when it has none. */
 void *cuda_current_context(const struct cuda *cuda);
@@ -44,7 +44,8 @@ void *cuda_current_context(const struct cuda *cuda);
 bool cuda_context_push(const struct cuda *cuda, void *context);
 void cuda_context_pop(const struct cuda *cuda);
 
-/* Waits until the context has no work; false when the driver refuses. The calling thread's context stays what it was. */
+/* Waits until the context is idle; false when the driver refuses. The calling thread's current context does not
+ * change. */
 bool cuda_synchronize(const struct cuda *cuda, void *context);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's binary interface, as far as we use it: our own declarations, so that
- * no CUDA toolkit is needed to build. Sizes and offsets are for 64-bit machines
- * and are compared with the toolkit's headers by tests/unit/test_driver_abi.c
- * where there is one. Records only ever grew at their end between 12.0 and
- * 13.x: a struct here is the layout of 13.0, and the sizes of earlier versions
- * say how far an older library fills it. */
+/* The part of CUPTI's binary interface that we use: our own declarations, so that no CUDA toolkit is needed to
+ * build. Sizes and offsets are for 64-bit machines and are compared with the toolkit's headers, where installed, by
+ * tests/unit/test_driver_abi.c. Between 12.0 and 13.x records only grew at their end: a struct here is the layout of
+ * 13.0, and the sizes of earlier versions say how far an older library fills it in. */
 #ifndef GPUFL_DRIVER_CUPTI_ABI_H
 #define GPUFL_DRIVER_CUPTI_ABI_H
 
@@ -18,14 +16,14 @@ enum {
     CUPTI_ABI_VERSION_12_4 = 22,
     CUPTI_ABI_VERSION_12_6 = 24,
     CUPTI_ABI_VERSION_12_8 = 26,
-    CUPTI_ABI_VERSION_12_9 = 27, /* the first that survives being given no buffer */
+    CUPTI_ABI_VERSION_12_9 = 27, /* the first that does not crash when it gets no buffer */
     CUPTI_ABI_VERSION_13_0 = 130000
 };
 
 /* CUptiResult */
 enum {
     CUPTI_ABI_SUCCESS = 0,
-    CUPTI_ABI_INVALID_PARAMETER = 1,  /* also an id that this version does not know */
+    CUPTI_ABI_INVALID_PARAMETER = 1,  /* also an id unknown to this version */
     CUPTI_ABI_MAX_LIMIT_REACHED = 12, /* end of a buffer */
     CUPTI_ABI_NOT_INITIALIZED = 15,
     CUPTI_ABI_INVALID_KIND = 21, /* record not (completely) written */
@@ -180,7 +178,7 @@ struct cupti_abi_overhead {
     void *data;                        /* 12.4 */
 };
 
-/* bytes of a record by the first version that writes it so */
+/* bytes of a record, by the first version that writes that size */
 enum {
     CUPTI_ABI_KERNEL_BYTES_12_0 = 208,
     CUPTI_ABI_KERNEL_BYTES_13_0 = 216,
@@ -242,7 +240,7 @@ struct cupti_abi_cubin_crc_params {
     uint64_t crc; /* out */
 };
 
-enum { CUPTI_ABI_OTHER_NAME_BYTES = 64 }; /* least size of old_name */
+enum { CUPTI_ABI_OTHER_NAME_BYTES = 64 }; /* minimum size of old_name */
 struct cupti_abi_subscriber_params {
     size_t struct_size;
     const char *name; /* at most 53 characters */

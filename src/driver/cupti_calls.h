@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtime and driver calls whose records we want; a whole kind would record
- * every query and attribute call too. Ids are permanent; one that a library
- * does not know is skipped. */
+/* The runtime and driver calls whose records are wanted; enabling a whole kind would also record every query and
+ * attribute call. Ids are permanent; ids unknown to a library are skipped. */
 #ifndef GPUFL_DRIVER_CUPTI_CALLS_H
 #define GPUFL_DRIVER_CUPTI_CALLS_H
 
@@ -293,7 +292,7 @@ enum {
     CUPTI_CALL_COPY = 1 << 2, /* and memset */
     CUPTI_CALL_SYNC = 1 << 3,
     CUPTI_CALL_MEMORY = 1 << 4,
-    CUPTI_CALL_CAPTURE = 1 << 5, /* launches may only be noted in a graph from here on */
+    CUPTI_CALL_CAPTURE = 1 << 5, /* from here on launches may only be recorded in a graph */
     CUPTI_CALL_CAPTURE_END = 1 << 6
 };
 struct cupti_call {
@@ -307,9 +306,9 @@ extern const size_t cupti_call_count;
 /* The groups whose records the features (CUPTI_TRACE_*) need. */
 unsigned cupti_call_groups(unsigned features);
 bool cupti_call_is_graph_launch(bool is_runtime, uint32_t cbid);
-/* What a call of the group SYNC waits for: CUPTI's synchronization type, 0 for any other call. */
+/* What a call of the group SYNC waits for: CUPTI's synchronization type; 0 for any other call. */
 uint32_t cupti_call_sync_type(bool is_runtime, uint32_t cbid);
-/* Its streams are those of the thread. */
+/* For this call the default stream is the thread's. */
 bool cupti_call_is_per_thread(bool is_runtime, uint32_t cbid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct cupti, for the files of this folder and for tests that put
- * functions of their own into it. There is one, in cupti.c. */
+/* struct cupti, shared by the files of this folder and by tests that replace its functions. The single instance is
+ * in cupti.c. */
 #ifndef GPUFL_DRIVER_CUPTI_TABLE_H
 #define GPUFL_DRIVER_CUPTI_TABLE_H
 
@@ -21,13 +21,13 @@ struct cupti {
     struct library library;
     uint32_t version;
     atomic_uint id_offset; /* of the running trace, see cupti_trace_options */
-    /* Least bytes of a record of each kind as this version writes it; 0: a kind we do not read. */
+    /* Minimum size of a record of each kind in this version; 0: a kind that is not read. */
     uint16_t record_bytes[CUPTI_ABI_KIND_LAST_KNOWN + 1];
     atomic_int failure_state; /* 0 none, 1 being written, 2 readable */
     char failure[192];
 };
 
-/* A correlation id as it is told upward; 0 stays "nobody called". */
+/* A correlation id as it is passed to callers; 0 still means "no call". */
 static inline uint32_t cupti_unique_id(const struct cupti *cupti, uint32_t correlation_id)
 {
     return correlation_id
@@ -35,7 +35,7 @@ static inline uint32_t cupti_unique_id(const struct cupti *cupti, uint32_t corre
                : 0;
 }
 
-/* Sets the version and with it the sizes of the records. */
+/* Sets the version and with it the record sizes. */
 void cupti_set_version(struct cupti *cupti, uint32_t version);
 /* Remembers the first call that failed; returns result. */
 int cupti_note(struct cupti *cupti, const char *function, int result);

@@ -194,9 +194,9 @@ static unsigned enable_features(struct cupti *cupti, const struct cupti_trace_op
                  {CUPTI_TRACE_OVERHEAD, CUPTI_ABI_KIND_OVERHEAD}};
     const unsigned of_calls = CUPTI_TRACE_SYNC | CUPTI_TRACE_EXTERNAL | CUPTI_TRACE_GRAPHS;
     unsigned granted = 0, features = options->features;
-    bool is_told = options->on_call && cupti_listen_calls(cupti, cupti_call_groups(features),
-                                                          features & CUPTI_TRACE_EXTERNAL, options->on_call);
-    if (is_told) {
+    bool is_listening = options->on_call && cupti_listen_calls(cupti, cupti_call_groups(features),
+                                                               features & CUPTI_TRACE_EXTERNAL, options->on_call);
+    if (is_listening) {
         granted = CUPTI_GRANTED_API | CUPTI_GRANTED_CALLBACKS | (features & of_calls);
         features &= ~of_calls;
     }
@@ -209,7 +209,7 @@ static unsigned enable_features(struct cupti *cupti, const struct cupti_trace_op
         if ((features & kinds[i].feature) && enable_kind(cupti, kinds[i].kind))
             granted |= kinds[i].feature;
     }
-    if (!is_told && enable_api_records(cupti, features, options->is_before_cuda))
+    if (!is_listening && enable_api_records(cupti, features, options->is_before_cuda))
         granted |= CUPTI_GRANTED_API | (features & CUPTI_TRACE_GRAPHS);
     return granted;
 }

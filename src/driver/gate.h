@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate around functions that CUPTI may still call while or after their owner
- * stops: who is past it is counted, and closing it waits until nobody is. */
+/* A gate around functions that CUPTI may still call while or after their owner stops: threads inside are counted,
+ * and closing the gate waits until there are none. */
 #ifndef GPUFL_DRIVER_GATE_H
 #define GPUFL_DRIVER_GATE_H
 
@@ -34,7 +34,7 @@ static inline void gate_open(struct gate *gate)
     atomic_store(&gate->is_open, true);
 }
 
-/* What runs inside neither blocks nor calls CUPTI, so this is short. */
+/* Functions inside the gate neither block nor call CUPTI, so the wait is short. */
 static inline void gate_close(struct gate *gate)
 {
     atomic_store(&gate->is_open, false);
@@ -42,7 +42,7 @@ static inline void gate_close(struct gate *gate)
         sched_yield();
 }
 
-/* The same, until then at most (CLOCK_MONOTONIC); false: somebody is still inside, and what is used there must stay. For
+/* The same with a deadline (CLOCK_MONOTONIC); false: a thread is still inside, and what it uses must stay valid. For
  * functions that call a vendor's library, which may hang. */
 static inline bool gate_close_until(struct gate *gate, int64_t until_ns)
 {
@@ -55,7 +55,7 @@ static inline bool gate_close_until(struct gate *gate, int64_t until_ns)
     return true;
 }
 
-/* In a forked child: whoever was inside is a thread of the parent. */
+/* In a forked child: threads inside belonged to the parent. */
 static inline void gate_abandon(struct gate *gate)
 {
     atomic_store(&gate->is_open, false);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a driver tells about a GPU, whoever made it: identity, one reading of
- * its telemetry, its processes and parts. Plain data; every value has a validity
- * bit, and what the driver does not offer is unknown, never zero. */
+/* What a driver reports about a GPU, for all vendors: identity, one reading of its telemetry, its processes and
+ * partitions. Plain data; every value has a validity bit, and values the driver does not provide are unknown, never
+ * zero. */
 #ifndef GPUFL_DRIVER_GPU_SAMPLE_H
 #define GPUFL_DRIVER_GPU_SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the order in which their GPUs are numbered on a host that has several. */
+/* In the order in which their GPUs are numbered on a host with several vendors. */
 enum gpu_vendor { GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD, GPU_VENDOR_COUNT };
 
 /* index into values[] and bit in known */
 enum gpu_metric {
     GPU_UTIL_PCT,
     GPU_MEM_UTIL_PCT,
-    GPU_TEMP_C, /* the sensor that the vendor shows first: AMD's edge, where there is none its junction */
+    GPU_TEMP_C, /* the sensor that the vendor lists first: AMD's edge sensor, or else its junction sensor */
     GPU_TEMP_MEM_C,
     GPU_POWER_MW,
     GPU_POWER_LIMIT_MW,
@@ -45,13 +45,13 @@ enum gpu_metric {
     GPU_TEMP_JUNCTION_C,
     GPU_VOLTAGE_MV,
     GPU_FAN_RPM,
-    GPU_PCIE_BPS, /* both directions together, where the driver does not tell them apart */
+    GPU_PCIE_BPS, /* both directions together, if the driver does not separate them */
     GPU_XGMI_READ_BPS,
     GPU_XGMI_WRITE_BPS,
     GPU_METRIC_COUNT
 };
 
-/* Why clocks are lower than they could be. The first nine are the bits of NVML's clocks-event mask. */
+/* Why clocks are lowered. The first nine are the bits of NVML's clocks-event mask. */
 enum gpu_throttle {
     GPU_THROTTLE_IDLE = 0x001,
     GPU_THROTTLE_APPLICATION_CLOCKS = 0x002,
@@ -92,25 +92,26 @@ struct gpu_process {
 
 struct gpu_device_info { /* unknown: 0 or "" */
     enum gpu_vendor vendor;
-    uint32_t index;        /* on this host, over all vendors; the driver's own number until telemetry gives one */
+    uint32_t index;        /* on this host, over all vendors; the driver's number until telemetry assigns one */
     uint32_t driver_index; /* as the vendor's driver numbers it */
     char name[96], uuid[96], pci_bus_id[32], architecture[32];
     uint32_t compute_major, compute_minor; /* CUDA's; AMD's gfx version is its architecture */
     uint64_t memory_total_bytes;
-    uint32_t multiprocessors, warp_size; /* compute units and wave size; NVML does not tell these */
+    uint32_t multiprocessors, warp_size; /* compute units and wave size; NVML does not report these */
     uint32_t lds_bytes;                  /* shared memory of a multiprocessor */
-    uint32_t pcie_lanes, pcie_lanes_max; /* in use when it was described, and what card and slot can; NVML: not asked */
+    uint32_t pcie_lanes, pcie_lanes_max; /* lanes in use at that time, and the maximum of card and slot; not queried
+                                          * with NVML */
     bool is_mig;
-    /* Of an AMD GPU that is divided: each partition is a device. The first has the telemetry of the whole GPU. */
+    /* Of a partitioned AMD GPU: each partition is a device. The first has the telemetry of the whole GPU. */
     bool is_partition;
-    uint32_t partition; /* 0 also where it is not divided */
+    uint32_t partition; /* also 0 if it is not partitioned */
 };
 
-/* The same GPU: by uuid, and where the driver tells none, by place. */
+/* The same GPU: by uuid, or by bus address if the driver reports none. */
 bool gpu_device_is_same(const struct gpu_device_info *a, const struct gpu_device_info *b);
 const char *gpu_vendor_name(enum gpu_vendor vendor); /* "NVIDIA", "AMD" */
 
-/* One MIG instance, which is what a program sees of a GPU in MIG mode. */
+/* One MIG instance: the part of a GPU in MIG mode that a program sees. */
 struct gpu_mig_info {
     uint32_t gpu_instance_id, compute_instance_id;
     char uuid[96], name[96];

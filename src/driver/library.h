@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and opens vendor libraries. Order: already mapped in the process (a
- * second copy of CUPTI crashes), an explicit path (environment), the toolkit's
- * or a Python wheel's directory, the loader's path. */
+/* Finds and opens vendor libraries. Order: already mapped in the process (a second copy of CUPTI crashes), an
+ * explicit path (environment), the toolkit's or a Python wheel's directory, the loader's path. */
 #ifndef GPUFL_DRIVER_LIBRARY_H
 #define GPUFL_DRIVER_LIBRARY_H
 
@@ -13,7 +12,7 @@ struct library {
     bool was_mapped;
 };
 
-/* NULL-terminated lists. prefix: what a mapped object's file name starts with ("libcupti.so"). */
+/* NULL-terminated lists. prefix: the start of a mapped object's file name ("libcupti.so"). */
 struct library_search {
     const char *prefix;
     const char *path_variable;      /* e.g. "GPUFL_CUPTI_PATH" */
@@ -24,16 +23,16 @@ NODISCARD gpufl_status library_open(struct library *library, const struct librar
                                     struct problem *problem);
 /* Path of the first mapped object whose file name starts with prefix; false when there is none. */
 bool library_find_mapped(const char *prefix, char *path, size_t size);
-/* The site-packages directory that some mapped object lies under; false when none does. */
+/* The site-packages directory that contains a mapped object; false when there is none. */
 bool library_find_site_packages(char *path, size_t size);
-/* Gives pages of the library's zero-initialized data that hold nothing but zeros back to the system: they read the same
- * as before. NVML touches 13 MiB of them when it starts. For a process of our own, while nothing else calls the
- * library. Bytes given back. */
+/* Returns pages of the library's zero-initialized data that are still all zero to the system; their content does not
+ * change. NVML touches 13 MiB of them when it starts. For gpufl's own processes, while nothing else calls the
+ * library. Returns the number of bytes released. */
 size_t library_trim(const struct library *library);
-/* Whether another thread can load libraries now. Not while this thread is inside of a library's constructor: the loader's
- * lock is then its own. */
+/* Whether another thread can load libraries now. False while this thread is inside a library's constructor and holds
+ * the loader's lock. */
 bool library_loads_on_other_threads(void);
-/* NULL when absent. A call of a function that a table of this folder names is watched, see base/watch.h. */
+/* NULL when absent. Calls to a function listed in a table of this folder are watched, see base/watch.h. */
 void *library_symbol(const struct library *library, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML's binary interface, as far as we use it: our own declarations. */
+/* The part of NVML's binary interface that we use: our own declarations. */
 #ifndef GPUFL_DRIVER_NVML_ABI_H
 #define GPUFL_DRIVER_NVML_ABI_H
 
@@ -19,7 +19,7 @@ enum {
     NVML_ABI_TIMEOUT = 10,
     NVML_ABI_FUNCTION_NOT_FOUND = 13,
     NVML_ABI_GPU_IS_LOST = 15,
-    NVML_ABI_VERSION_MISMATCH = 18, /* of the library and the kernel's driver */
+    NVML_ABI_VERSION_MISMATCH = 18, /* between the library and the kernel driver */
     NVML_ABI_UNKNOWN = 999
 };
 
@@ -39,7 +39,7 @@ enum {
     NVML_ABI_FIELD_MEMORY_TEMP = 82,
     NVML_ABI_FIELD_NVLINK_DATA_TX = 138, /* KiB */
     NVML_ABI_FIELD_NVLINK_DATA_RX = 139,
-    NVML_ABI_FIELD_NVLINK_RAW_TX = 140, /* with protocol; known so that nobody takes them for data */
+    NVML_ABI_FIELD_NVLINK_RAW_TX = 140, /* with protocol; listed so that nobody mistakes them for data */
     NVML_ABI_FIELD_NVLINK_RAW_RX = 141,
     NVML_ABI_FIELD_PCIE_TX_BYTES = 197, /* wraps at 32 bits */
     NVML_ABI_FIELD_PCIE_RX_BYTES = 198,
@@ -130,7 +130,7 @@ enum {
     NVML_ABI_GPM_PCIE_RX = 21,
     NVML_ABI_GPM_NVLINK_RX = 60,
     NVML_ABI_GPM_NVLINK_TX = 61,
-    /* Elements of metrics[]. Drivers know fewer or more and go by metric_count only. */
+    /* Elements of metrics[]. Drivers know fewer or more and only use metric_count. */
     NVML_ABI_GPM_METRICS_MAX = 333
 };
 struct nvml_abi_gpm_metric {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose the function names are that CUPTI hands over with PC samples: copies of
- * our own, to be freed with the read, or names that belong to all reads. CUPTI's
- * documentation leaves both open; freeing what is shared would crash, keeping
- * copies would grow without end. So a function that comes twice decides. */
+/* Ownership of the function names that CUPTI returns with PC samples: copies that we must free after the read, or
+ * names shared by all reads. CUPTI's documentation does not say; freeing shared names would crash, and keeping
+ * copies would leak. A function that occurs twice shows which it is. */
 #ifndef GPUFL_DRIVER_PC_NAMES_H
 #define GPUFL_DRIVER_PC_NAMES_H
 
@@ -24,8 +23,8 @@ struct pc_names {
     uint32_t held_count;
 };
 
-/* After a read that brought these names, none of them NULL: frees them, if they are ours, and holds them while that is
- * not known. Changes their order. */
+/* Call after a read with these names, none of them NULL: frees them if they are copies, and keeps them while that is
+ * unknown. Changes their order. */
 void pc_names_release(struct pc_names *names, struct pc_name *read, size_t count);
 
 #endif

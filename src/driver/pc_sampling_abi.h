@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's PC sampling interface: our own declarations for 64-bit machines,
- * compared with the toolkit's header by tests/unit/test_pc_sampling_abi.c where
- * there is one. A parameter struct's size is that of its last member's end. */
+/* CUPTI's PC sampling interface: our own declarations for 64-bit machines, compared with the toolkit's header, where
+ * installed, by tests/unit/test_pc_sampling_abi.c. A parameter struct's size ends with its last member. */
 #ifndef GPUFL_DRIVER_PC_SAMPLING_ABI_H
 #define GPUFL_DRIVER_PC_SAMPLING_ABI_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own declarations of CUPTI's PM sampling (cupti_pmsampling.h). Every
- * struct starts with its size, which ends with its last member: no tail padding. */
+/* Our own declarations of CUPTI's PM sampling (cupti_pmsampling.h). Every struct starts with its size, which ends
+ * with its last member, without tail padding. */
 #ifndef GPUFL_DRIVER_PM_SAMPLING_ABI_H
 #define GPUFL_DRIVER_PM_SAMPLING_ABI_H
 

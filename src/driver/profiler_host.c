@@ -102,10 +102,10 @@ void profiler_host_on_use(void (*fn)(void))
     atomic_store(&on_use, fn);
 }
 
-static void tell_use(atomic_flag *was_told)
+static void notify_use(atomic_flag *was_called)
 {
     void (*fn)(void) = atomic_load(&on_use);
-    if (fn && !atomic_flag_test_and_set(was_told))
+    if (fn && !atomic_flag_test_and_set(was_called))
         fn();
 }
 
@@ -137,8 +137,8 @@ gpufl_status profiler_host_open(struct profiler_host **out, struct cupti *cupti,
         profiler_host_close(host);
         return status;
     }
-    static atomic_flag was_told = ATOMIC_FLAG_INIT;
-    tell_use(&was_told);
+    static atomic_flag was_called = ATOMIC_FLAG_INIT;
+    notify_use(&was_called);
     *out = host;
     return GPUFL_OK;
 }
@@ -395,7 +395,7 @@ gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *c
     }
     if (result != CUPTI_ABI_SUCCESS)
         return host_problem(host->cupti, "cuptiProfilerHostEvaluateToGpuValues", result, problem);
-    static atomic_flag was_told = ATOMIC_FLAG_INIT;
-    tell_use(&was_told);
+    static atomic_flag was_called = ATOMIC_FLAG_INIT;
+    notify_use(&was_called);
     return GPUFL_OK;
 }

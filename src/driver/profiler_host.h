@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's profiler host: which chips and metrics there are, how many passes a
- * set of metrics takes, the images that configure a collection, and values out
- * of collected counters. Needs libcupti and libnvperf_host, but no GPU and no
- * driver. A host belongs to one chip and one kind of profiler and is not thread-safe. */
+/* CUPTI's profiler host: lists chips and metrics, plans the passes of a set of metrics, makes the images that
+ * configure a collection, and computes values from collected counters. Needs libcupti and libnvperf_host, but no GPU
+ * and no driver. A host belongs to one chip and one kind of profiler and is not thread-safe. */
 #ifndef GPUFL_DRIVER_PROFILER_HOST_H
 #define GPUFL_DRIVER_PROFILER_HOST_H
 
@@ -32,14 +31,14 @@ void metric_plan_free(struct metric_plan *plan);
 
 struct profiler_host; /* opaque */
 
-/* fn is called when the host's library has made its first object, and again when it gave its first value. Whatever it
- * made by then goes when the process exits, before what was there earlier: whoever uses a host until the exit has to
- * ask for the exit's attention again (atexit). Once, before the first host. */
+/* fn is called when the host's library has created its first object, and again when it computed its first value.
+ * What the library registered by then is destroyed at exit before anything registered earlier: a user of the host
+ * that must run before that has to register with atexit again. Call it once, before the first host. */
 void profiler_host_on_use(void (*fn)(void));
 
-/* Sorted as CUPTI lists them. */
+/* In CUPTI's order. */
 NODISCARD gpufl_status profiler_host_chips(struct cupti *cupti, struct name_list *chips, struct problem *problem);
-/* GPUFL_E_INVALID names the nearest chip; GPUFL_E_NOT_FOUND: libnvperf_host is missing, and where it was looked for.
+/* GPUFL_E_INVALID names the nearest chip; GPUFL_E_NOT_FOUND: libnvperf_host is missing, and where it was searched.
  * availability: image from the device (may be NULL: everything the chip can have). */
 NODISCARD gpufl_status profiler_host_open(struct profiler_host **out, struct cupti *cupti, const char *chip,
                                           enum profiler_kind kind, const uint8_t *availability,
@@ -51,22 +50,22 @@ NODISCARD gpufl_status profiler_host_sub_metrics(struct profiler_host *host, con
                                                  struct name_list *metrics, struct problem *problem);
 NODISCARD gpufl_status profiler_host_properties(struct profiler_host *host, const char *metric,
                                                 struct metric_properties *properties, struct problem *problem);
-/* Whether a plan may have it. GPUFL_E_INVALID says what is wrong with it. Plans it, so it comes before the plan that
- * values are evaluated by. */
+/* Whether a plan may include it. GPUFL_E_INVALID has the reason why not. Plans the metric, so call it before making
+ * the plan that values are evaluated with. */
 NODISCARD gpufl_status profiler_host_check(struct profiler_host *host, const char *metric, struct problem *problem);
-/* Config image and passes of exactly these metrics; GPUFL_E_INVALID names the metric that is wrong and the nearest. */
+/* Config image and passes of exactly these metrics; GPUFL_E_INVALID names the invalid metric and the nearest one. */
 NODISCARD gpufl_status profiler_host_plan(struct profiler_host *host, const char *const *metrics, size_t metric_count,
                                           struct metric_plan *plan, struct problem *problem);
-/* Of an image that a plan made, unchanged: CUPTI does not check it. GPUFL_E_DAMAGED: it is plainly none. */
+/* For an unchanged image of a plan: CUPTI does not check it. GPUFL_E_DAMAGED: it is clearly not an image. */
 NODISCARD gpufl_status profiler_host_passes(struct profiler_host *host, const uint8_t *image, size_t image_bytes,
                                             size_t *passes, struct problem *problem);
 NODISCARD gpufl_status profiler_host_metrics_per_pass(struct profiler_host *host, size_t *count,
                                                       struct problem *problem);
-/* Values of one range or sample; a value that the counters do not hold is NaN. */
+/* Values of one range or sample; NaN for a value that is not in the counters. */
 NODISCARD gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *counter_data,
                                               size_t counter_data_bytes, size_t range_index, const char *const *metrics,
                                               size_t metric_count, double *values, struct problem *problem);
-/* CUPTI's own sets of metrics that PM sampling takes in one pass (CUDA 13.2 and newer, else GPUFL_E_UNSUPPORTED). */
+/* CUPTI's own single-pass sets of metrics for PM sampling (CUDA 13.2 and newer, else GPUFL_E_UNSUPPORTED). */
 NODISCARD gpufl_status profiler_host_single_pass_sets(struct cupti *cupti, const char *chip, struct name_list *sets,
                                                       struct problem *problem);
 NODISCARD gpufl_status profiler_host_single_pass_metrics(struct cupti *cupti, const char *chip, const char *set,

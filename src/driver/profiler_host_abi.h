@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's profiler host (cupti_profiler_host.h, which is C++ until 13.2) and
- * what every counter API shares of cupti_profiler_target.h and cupti_target.h:
- * our own declarations, compared with the toolkit's headers by
- * tests/unit/test_profiler_host_abi.cpp. Every struct starts with its size,
- * without the padding at its end. */
+/* CUPTI's profiler host (cupti_profiler_host.h, which is C++ until 13.2) and the declarations of
+ * cupti_profiler_target.h and cupti_target.h that all counter APIs share: our own, compared with the toolkit's
+ * headers by tests/unit/test_profiler_host_abi.cpp. Every struct starts with its size, without the padding at its
+ * end. */
 #ifndef GPUFL_DRIVER_PROFILER_HOST_ABI_H
 #define GPUFL_DRIVER_PROFILER_HOST_ABI_H
 
 #include "driver/cupti_abi.h"
 
-/* Value of struct_bytes: up to the end of the last member. */
+/* The value of struct_bytes: the size up to the end of the last member. */
 #define PROFILER_ABI_BYTES(type, last) (offsetof(struct type, last) + sizeof(((struct type *)0)->last))
 
-/* CUptiResult of the counter APIs, beside those of cupti_abi.h */
+/* CUptiResult of the counter APIs, in addition to those of cupti_abi.h */
 enum {
     PROFILER_ABI_INVALID_PARAMETER = 1, /* also an unknown metric */
     PROFILER_ABI_INVALID_DEVICE = 2,
@@ -43,7 +42,7 @@ enum {
     PROFILER_ABI_SUPPORT_SUPPORTED = 3
 };
 
-/* ---- the device's side ---- */
+/* ---- target side ---- */
 
 struct profiler_abi_initialize { /* and de-initialize */
     size_t struct_bytes;
@@ -65,7 +64,7 @@ struct profiler_abi_availability {
     void *priv;
     void *context;
     size_t image_bytes; /* in and out */
-    uint8_t *image;     /* NULL: asks for the size */
+    uint8_t *image;     /* NULL: returns the size */
 };
 enum { PROFILER_ABI_AVAILABILITY_BYTES = PROFILER_ABI_BYTES(profiler_abi_availability, image) };
 
@@ -77,7 +76,7 @@ struct profiler_abi_chip_name {
 };
 enum { PROFILER_ABI_CHIP_NAME_BYTES = PROFILER_ABI_BYTES(profiler_abi_chip_name, chip_name) };
 
-/* ---- the host's side ---- */
+/* ---- host side ---- */
 
 struct profiler_abi_host_initialize {
     size_t struct_bytes;
@@ -199,7 +198,7 @@ struct profiler_abi_host_single_pass_sets {
     void *priv;
     const char *chip_name;
     size_t set_count;       /* out, of a first call */
-    const char **set_names; /* NULL: asks for the count; then as many pointers, which CUPTI fills */
+    const char **set_names; /* NULL: returns the count; otherwise that many pointers, filled in by CUPTI */
 };
 enum { PROFILER_ABI_HOST_SINGLE_PASS_SETS_BYTES = PROFILER_ABI_BYTES(profiler_abi_host_single_pass_sets, set_names) };
 
@@ -211,7 +210,7 @@ struct profiler_abi_host_single_pass_metrics {
     const char *set_name;
     size_t metric_count; /* out of a first call, in of a second */
     size_t text_bytes;   /* likewise */
-    size_t *offsets;     /* NULL: asks for both counts; then where in text each name starts */
+    size_t *offsets;     /* NULL: returns both counts; otherwise the offset of each name in text */
     uint8_t *text;
 };
 enum { PROFILER_ABI_HOST_SINGLE_PASS_METRICS_BYTES = PROFILER_ABI_BYTES(profiler_abi_host_single_pass_metrics, text) };

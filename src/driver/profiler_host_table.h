@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct profiler_host, for the two files that make it up. */
+/* struct profiler_host, shared by its two files. */
 #ifndef GPUFL_DRIVER_PROFILER_HOST_TABLE_H
 #define GPUFL_DRIVER_PROFILER_HOST_TABLE_H
 
@@ -16,7 +16,7 @@ struct host_table { /* NULL where the library lacks a function */
 struct profiler_host {
     struct cupti *cupti;
     struct host_table call;
-    void *object; /* CUPTI's; NULL after it could not be made anew */
+    void *object; /* CUPTI's; NULL after it could not be recreated */
     enum profiler_kind kind;
     char chip[PROFILER_CHIP_NAME_BYTES];
     uint8_t *availability; /* owned; NULL: everything the chip can have */
@@ -25,17 +25,17 @@ struct profiler_host {
 
 /* Loads libnvperf_host and binds; GPUFL_E_NOT_FOUND or GPUFL_E_UNSUPPORTED. */
 NODISCARD gpufl_status host_table_bind(struct host_table *table, struct cupti *cupti, struct problem *problem);
-/* What a failed call of the host means. */
+/* The meaning of a failed call of the host. */
 gpufl_status host_problem(const struct cupti *cupti, const char *function, int result, struct problem *problem);
-/* Copies CUPTI's names; NULL names are refused as damaged. */
+/* Copies CUPTI's names; NULL names are rejected as damaged. */
 NODISCARD gpufl_status name_list_copy(struct name_list *list, const char *const *names, size_t count,
                                       struct problem *problem);
 /* GPUFL_E_INVALID with the nearest chip. */
 gpufl_status host_refuse_chip(struct cupti *cupti, const char *chip, struct problem *problem);
-/* The suffixes of a metric, with CUPTI's own words on failure. */
+/* The suffixes of a metric, with CUPTI's error text on failure. */
 NODISCARD gpufl_status host_sub_metrics(struct profiler_host *host, const char *metric, enum metric_type type,
                                         struct name_list *metrics, struct problem *problem);
-/* Why CUPTI refuses the metric: not there, without its suffix, with a wrong one. GPUFL_OK: nothing is wrong with it. */
+/* Why CUPTI refuses the metric: it does not exist, or its suffix is missing or wrong. GPUFL_OK: no reason was found. */
 NODISCARD gpufl_status metric_check(struct profiler_host *host, const char *metric, bool may_lack_suffix,
                                     struct problem *problem);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own declarations of CUPTI's range profiler (cupti_range_profiler.h,
- * 12.6 and newer), compared with the toolkit's header by
- * tests/unit/test_range_profiler_abi.c. Every struct starts with its size,
- * without the padding at its end. */
+/* Our own declarations of CUPTI's range profiler (cupti_range_profiler.h, 12.6 and newer), compared with the
+ * toolkit's header by tests/unit/test_range_profiler_abi.c. Every struct starts with its size, without the padding
+ * at its end. */
 #ifndef GPUFL_DRIVER_RANGE_PROFILER_ABI_H
 #define GPUFL_DRIVER_RANGE_PROFILER_ABI_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own declarations of what librocm_smi64 exports (5.x, 6.x). */
+/* Our own declarations of librocm_smi64's interface (5.x, 6.x). */
 #ifndef GPUFL_DRIVER_ROCM_SMI_ABI_H
 #define GPUFL_DRIVER_ROCM_SMI_ABI_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofiler-sdk's binary interface, as far as we use it: our own
- * declarations, so that no ROCm is needed to build. For 64-bit machines and
- * releases 0.5 (ROCm 6.3) to 1.x (ROCm 7). Every record begins with the size
- * that its library wrote. Two things differ by release and are declared twice:
- * records of calls carry one more correlation id from 1.0 on, and the client's
- * id begins with its size. Numbers of kinds and operations moved between
- * releases: except for those below they are asked for by name. */
+/* The part of rocprofiler-sdk's binary interface that we use: our own declarations, so that no ROCm is needed to
+ * build. For 64-bit machines and releases 0.5 (ROCm 6.3) to 1.x (ROCm 7). Every record begins with the size that its
+ * library wrote. Two things differ by release and are declared twice: records of calls have one more correlation id
+ * from 1.0 on, and the client's id begins with its size. Numbers of kinds and operations changed between releases:
+ * except for those below they are looked up by name. */
 #ifndef GPUFL_DRIVER_ROCPROFILER_ABI_H
 #define GPUFL_DRIVER_ROCPROFILER_ABI_H
 
@@ -15,7 +13,7 @@
 /* major * 10000 + minor * 100 + patch, as rocprofiler_configure gets it */
 enum { ROCPROFILER_ABI_VERSION_0_5 = 500, ROCPROFILER_ABI_VERSION_1_0 = 10000, ROCPROFILER_ABI_VERSION_2_0 = 20000 };
 
-enum { ROCPROFILER_ABI_SUCCESS = 0 }; /* the other numbers moved in 1.0: they are told apart by name */
+enum { ROCPROFILER_ABI_SUCCESS = 0 }; /* the other numbers changed in 1.0: they are identified by name */
 
 /* rocprofiler_buffer_category_t, rocprofiler_buffer_policy_t, rocprofiler_agent_type_t */
 enum {
@@ -32,7 +30,7 @@ enum {
     ROCPROFILER_ABI_KIND_HIP_RUNTIME_API = 5,
     ROCPROFILER_ABI_KIND_MEMORY_COPY = 10,
     ROCPROFILER_ABI_KIND_KERNEL_DISPATCH = 11,
-    ROCPROFILER_ABI_KIND_LAST_ASKED = 63, /* up to here names are asked for */
+    ROCPROFILER_ABI_KIND_LAST_ASKED = 63, /* names are queried up to this number */
     ROCPROFILER_ABI_CALLBACK_MARKER_CORE_API = 7,
     ROCPROFILER_ABI_CALLBACK_CODE_OBJECT = 10,
     ROCPROFILER_ABI_CALLBACK_KERNEL_DISPATCH = 12,
@@ -73,7 +71,7 @@ union rocprofiler_abi_user_data {
     uint64_t value;
     void *pointer;
 };
-struct rocprofiler_abi_correlation { /* of what a call caused; before 1.0 of calls, too */
+struct rocprofiler_abi_correlation { /* of work caused by a call; before 1.0 also of calls */
     uint64_t internal;
     union rocprofiler_abi_user_data external;
 };
@@ -154,7 +152,7 @@ struct rocprofiler_abi_memory_1 {
     uint64_t thread_id, start, end, agent_id, address, bytes;
 };
 
-/* What a callback gets, by value. */
+/* Passed to a callback by value. */
 struct rocprofiler_abi_callback_0 {
     uint64_t context_id, thread_id;
     struct rocprofiler_abi_correlation correlation;
@@ -233,7 +231,7 @@ struct rocprofiler_abi_counter_info {
     const char *name, *description, *block, *expression;
     uint8_t flags; /* bit 0 constant, bit 1 derived */
 };
-struct rocprofiler_abi_counting_data { /* what is about to be dispatched; by value */
+struct rocprofiler_abi_counting_data { /* the dispatch about to be made; by value */
     uint64_t size;
     struct rocprofiler_abi_correlation correlation;
     uint64_t start, end;

@@ -90,8 +90,8 @@ struct sass_abi_flush {
     size_t record_count, instance_count;
     struct sass_abi_record *records;
 };
-/* 13.0's own macro stops before the pointer that the call fills; a library that reads the struct's size strictly
- * wants all of it. */
+/* The size macro of 13.0 ends before the pointer that the call fills in; a library that checks the struct's size
+ * strictly needs all of it. */
 enum {
     SASS_ABI_FLUSH_BYTES_SHORT = PROFILER_ABI_BYTES(sass_abi_flush, instance_count),
     SASS_ABI_FLUSH_BYTES_WHOLE = PROFILER_ABI_BYTES(sass_abi_flush, records)
@@ -111,8 +111,8 @@ _Static_assert(sizeof(struct sass_abi_value) == 16, "instance value");
 _Static_assert(sizeof(struct sass_abi_record) == 48, "patched instruction record");
 #endif
 
-/* X(member, symbol, struct of its parameter): all return a CUptiResult. cuptiSassMetricsUnsetConfig is left out on
- * purpose: with CUPTI 13.0 a device cannot be configured again after it (out of memory). */
+/* X(member, symbol, struct of its parameter): all return a CUptiResult. cuptiSassMetricsUnsetConfig is deliberately
+ * missing: with CUPTI 13.0 a device cannot be configured again after it (out of memory). */
 #define SASS_ABI_FUNCTIONS(X)                                                       \
     X(metric_count, cuptiSassMetricsGetNumOfMetrics, sass_abi_metric_count)         \
     X(metric_list, cuptiSassMetricsGetMetrics, sass_abi_metric_list)                \

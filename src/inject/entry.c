@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library that `gpufl trace` names in CUDA_INJECTION64_PATH,
- * NVTX_INJECTION64_PATH and ROCP_TOOL_LIBRARIES. The CUDA driver calls the first
- * function inside cuInit, each copy of the NVTX headers the second at its first
- * call, rocprofiler-sdk the third when HIP starts. Nothing here runs
- * by itself when the library is loaded. */
+/* The library that `gpufl trace` names in CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH and ROCP_TOOL_LIBRARIES. The
+ * CUDA driver calls the first function inside cuInit, each copy of the NVTX headers the second at its first call,
+ * rocprofiler-sdk the third when HIP starts. Loading the library alone has no effect. */
 #include "sdk/nvtx.h"
 
 GPUFL_API int InitializeInjection(void);
@@ -13,7 +11,7 @@ GPUFL_API void *rocprofiler_configure(uint32_t version, const char *runtime_vers
 
 int InitializeInjection(void)
 {
-    /* The program must run whether or not it can be traced, so the driver always hears "good". */
+    /* The program must run whether or not it can be traced, so the driver always gets "success". */
     (void)gpufl_injected_start();
     return 1;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the program calls instead of CUPTI's. While gpufl has
- * CUPTI, what would disturb gpufl is remembered or answered here; the first call
- * that needs CUPTI makes gpufl let it go. */
+/* The functions that the program calls in place of CUPTI's. While gpufl uses CUPTI, calls that would disturb gpufl
+ * are recorded or answered here; the first call that needs CUPTI makes gpufl release it. */
 #include "preload/users.h"
 #include "preload/wrapped.h"
 
 #include <stddef.h>
 
 #define CALLER __builtin_return_address(0)
-/* A function that this CUPTI lacks. */
+/* A function that is missing in this CUPTI. */
 #define CALL(symbol, ...) (REAL(symbol) ? REAL(symbol)(__VA_ARGS__) : CUPTI_ABI_UNKNOWN)
 
 int cuptiSubscribe(void **subscriber, cupti_abi_callback_fn *callback, void *user)
@@ -16,7 +15,7 @@ int cuptiSubscribe(void **subscriber, cupti_abi_callback_fn *callback, void *use
     return subscription_open(subscriber, callback, user);
 }
 
-/* Its parameters may ask for more than one subscriber, which is CUPTI's to answer. */
+/* Its parameters may request more than one subscriber, which only CUPTI can answer. */
 int cuptiSubscribe_v2(void **subscriber, cupti_abi_callback_fn *callback, void *user, void *params)
 {
     int result = use_begin(CALLER);
@@ -62,7 +61,7 @@ int cuptiEnableAllDomains(uint32_t enable, void *subscriber)
     for (uint32_t domain = 1; domain < domain_end; domain++) {
         int one = subscription_enable(domain, SUBSCRIPTION_ALL, enable != 0, CALLER);
         if (domain <= CUPTI_ABI_DOMAIN_RESOURCE && one != CUPTI_ABI_SUCCESS)
-            result = one; /* later ones are not in every version */
+            result = one; /* later attributes do not exist in every version */
     }
     return result;
 }
@@ -115,7 +114,7 @@ int cuptiActivityEnableContext(void *context, uint32_t kind)
     return result;
 }
 
-/* While gpufl has CUPTI these would switch off what gpufl records. */
+/* While gpufl uses CUPTI these would switch off what gpufl records. */
 int cuptiActivityDisable(uint32_t kind)
 {
     if (!use_is_on())
@@ -142,7 +141,7 @@ int cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value)
                        : attribute_put_off(attribute, size, value);
 }
 
-/* Kineto calls it before it enables anything: CUPTI would give gpufl's records times of that clock. */
+/* Kineto calls it before it enables anything: CUPTI would stamp gpufl's records with that clock. */
 int cuptiActivityRegisterTimestampCallback(cupti_abi_timestamp_fn *now)
 {
     clock_put_off(now);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that end without exit handlers, as children of Python's
- * multiprocessing do: the session ends first. Also called in signal handlers and
- * by children of vfork, which share the memory of their parent and are told from it
- * by their number. */
+/* For programs that exit without exit handlers, as children of Python's multiprocessing do: ends the session first.
+ * Also called in signal handlers and by children of vfork, which share their parent's memory and are distinguished
+ * from it by their process id. */
 #include "preload/users.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which function a name stands for. Programs that are linked to CUPTI find
- * the wrappers by themselves, since a preloaded library comes first. Those that
- * ask dlsym are given them by the dlsym below, which hands every other question on
- * to the C library without a frame in between: for RTLD_NEXT the caller counts. */
+/* Which function a name resolves to. Programs linked with CUPTI find the wrappers directly, since a preloaded
+ * library comes first. Programs that use dlsym get them from the dlsym below, which passes all other requests to the
+ * C library without an additional stack frame: for RTLD_NEXT the caller matters. */
 #include "preload/wrapped.h"
 
 #include <dlfcn.h>
@@ -65,7 +64,7 @@ struct cupti_search {
     char path[4096];
 };
 
-/* Under the loader's lock: only copies. */
+/* Runs under the loader's lock: only copies. */
 static int visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct cupti_search *search = user;
@@ -95,7 +94,7 @@ static bool is_own(void *caller)
     return dladdr(caller, &info) && strncmp(file_name(info.dli_fname), "libgpufl", strlen("libgpufl")) == 0;
 }
 
-/* The wrapper to return to dlsym's caller; NULL: what the C library says. */
+/* The wrapper to return to dlsym's caller; NULL: use the C library's result. */
 void *preload_choose(void *handle, const char *name, void *caller)
 {
     dlsym_fn *real = real_dlsym();
@@ -109,7 +108,7 @@ void *preload_choose(void *handle, const char *name, void *caller)
         void *found = real(handle, name);
         Dl_info info;
         if (!found || found == wrappers[i].wrapper || !dladdr(found, &info) || !is_cupti(info.dli_fname))
-            return found; /* not there, or somebody else's */
+            return found; /* not found, or from another library */
         void *none = NULL;
         atomic_compare_exchange_strong(&reals[i], &none, found);
         return wrappers[i].wrapper;

@@ -33,38 +33,38 @@ struct callback_id {
 
 /* Held while the use begins or ends, which calls CUPTI and gpufl; never while the program's functions are called. */
 static pthread_mutex_t turn_mutex = PTHREAD_MUTEX_INITIALIZER;
-/* Around what follows; nothing is called with it. */
+/* Guards what follows; nothing is called with it held. */
 static pthread_mutex_t state_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool is_on;
     const struct preload_listener *listener;
     char profiler[64];
-    struct attribute attributes[attributes_max]; /* as the program set them while CUPTI was gpufl's */
+    struct attribute attributes[attributes_max]; /* as set by the program while gpufl used CUPTI */
     cupti_abi_timestamp_fn *now;                 /* NULL: CUPTI's own clock */
     uint64_t kinds;
     int others;
-    /* Records that CUPTI has of kinds that are disabled since come with the next flush: Kineto disables, does other things,
-     * and flushes. */
+    /* Records that CUPTI holds of kinds that were disabled since arrive with the next flush: Kineto disables, does
+     * other work, and flushes. */
     bool needs_flush;
-    int64_t last_call_s; /* of the program to CUPTI */
+    int64_t last_call_s; /* when the program last called CUPTI */
     bool has_subscription;
     cupti_abi_callback_fn *callback;
-    void *user, *real; /* real: CUPTI's handle, NULL while it is put off */
+    void *user, *real; /* real: CUPTI's handle, NULL while it is deferred */
     struct callback_id enabled[SUBSCRIPTION_CALLBACKS_MAX];
-    unsigned enabled_count, quiet_count; /* quiet: of those, what does not count as a use */
+    unsigned enabled_count, quiet_count; /* quiet: callbacks among them that do not count as a use */
 } users;
-/* Who is told of the process's end; the number of the process that listens, 0: nobody does. */
+/* The listener for the process's exit, and the id of its process; 0: none. */
 static _Atomic(void (*)(void)) exit_listener;
 static atomic_int listening_pid;
 static _Atomic(cupti_abi_buffer_request_fn *) client_request;
 static _Atomic(cupti_abi_buffer_complete_fn *) client_complete;
-static atomic_int buffers_out; /* that CUPTI has of the program's */
+static atomic_int buffers_out; /* the program's buffers that CUPTI holds */
 
 static void on_fork_in_child(void)
 {
     pthread_mutex_init(&turn_mutex, NULL);
     pthread_mutex_init(&state_mutex, NULL);
-    users.is_on = false; /* CUPTI has to be finalized first here, which ends all of it */
+    users.is_on = false; /* CUPTI must be finalized first here, which ends all of it */
     users.kinds = 0;
     users.others = 0;
     users.real = NULL;
@@ -103,7 +103,7 @@ static const char *caller_file(const void *caller)
     return slash ? slash + 1 : path;
 }
 
-/* Known by the library that calls CUPTI. */
+/* Identified by the library that calls CUPTI. */
 static const char *profiler_name(const void *caller)
 {
     const char *file = caller_file(caller);
@@ -142,7 +142,7 @@ static int enable_real(void *real, const struct callback_id *id, uint32_t is_on)
                                         : REAL(cuptiEnableCallback)(is_on, real, id->domain, id->cbid);
 }
 
-/* What the program asked for before CUPTI was free. */
+/* Repeats what the program requested before CUPTI was available. */
 static int catch_up(void)
 {
     int result = CUPTI_ABI_SUCCESS;
@@ -194,7 +194,7 @@ int use_begin(const void *caller)
     return result;
 }
 
-/* Nothing is enabled, and the program has its records, or does not ask for them. */
+/* Nothing is enabled, and the program has its records or does not need them. */
 static bool is_idle(void)
 {
     pthread_mutex_lock(&state_mutex);
@@ -205,7 +205,7 @@ static bool is_idle(void)
     return is_idle;
 }
 
-/* With the turn. */
+/* Call with turn_mutex held. */
 static void drop_use(void)
 {
     pthread_mutex_lock(&state_mutex);
@@ -223,7 +223,7 @@ void use_end(void)
     users.last_call_s = now_s();
     pthread_mutex_unlock(&state_mutex);
     if (!is_idle() || pthread_mutex_trylock(&turn_mutex) != 0)
-        return; /* whoever has the turn looks again */
+        return; /* the holder of the mutex checks again */
     const struct preload_listener *listener = NULL;
     if (is_idle()) {
         drop_use();
@@ -347,7 +347,7 @@ int subscription_close(void)
     users.real = NULL;
     users.has_subscription = false;
     users.enabled_count = users.quiet_count = 0;
-    if (!users.kinds) { /* what it left to CUPTI it does not wait for */
+    if (!users.kinds) { /* records it left in CUPTI are not awaited */
         atomic_store(&buffers_out, 0);
         users.needs_flush = false;
     }
@@ -355,7 +355,7 @@ int subscription_close(void)
     return real ? REAL(cuptiUnsubscribe)(real) : CUPTI_ABI_SUCCESS;
 }
 
-/* Under the state mutex; enabled_count: not there. */
+/* Call with state_mutex held; enabled_count: not found. */
 static unsigned find(uint32_t domain, uint32_t cbid)
 {
     unsigned i = 0;
@@ -364,7 +364,7 @@ static unsigned find(uint32_t domain, uint32_t cbid)
     return i;
 }
 
-/* Kineto asks for the births and deaths of contexts as soon as it is loaded, and only looks at them while it profiles. */
+/* Kineto subscribes to context creation and destruction as soon as it is loaded, and only uses it while it profiles. */
 static bool is_quiet(const struct callback_id *id)
 {
     return id->domain == CUPTI_ABI_DOMAIN_RESOURCE &&
@@ -395,7 +395,7 @@ int subscription_enable(uint32_t domain, uint32_t cbid, bool is_on, const void *
     int result = CUPTI_ABI_SUCCESS;
     bool is_begin = is_on && !(is_of_kineto && is_quiet(&id)) && !use_is_on();
     if (is_begin)
-        return use_begin(caller); /* enables it, too */
+        return use_begin(caller); /* also enables it */
     pthread_mutex_lock(&state_mutex);
     void *real = users.real;
     pthread_mutex_unlock(&state_mutex);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of CUPTI that the preloaded library stands in front of, and
- * how it finds CUPTI's own. */
+/* The CUPTI functions that the preloaded library replaces, and how it finds CUPTI's own. */
 #ifndef GPUFL_PRELOAD_WRAPPED_H
 #define GPUFL_PRELOAD_WRAPPED_H
 
@@ -46,7 +45,7 @@ enum wrapped {
         WRAPPED_COUNT
 };
 
-/* What the program calls, exported. */
+/* The functions that the program calls, exported. */
 #define WRAPPED_PROTOTYPE(symbol, parameters) GPUFL_PRELOAD_API int symbol parameters;
 #define WRAPPED_PAIR_PROTOTYPES(begin, end)    \
     GPUFL_PRELOAD_API int begin(void *params); \

@@ -6,7 +6,8 @@
 #include "sdk/nvtx.h"
 #include "sdk/session.h"
 
-/* The number under which telemetry shows the GPU. Where telemetry does not: after all others, in rocprofiler's order. */
+/* The number under which telemetry lists the GPU. GPUs that telemetry does not list follow all others, in
+ * rocprofiler's order. */
 static uint32_t device_of_agent(void *user, const struct rocprofiler_agent *agent, uint32_t ordinal)
 {
     uint32_t device_id = 0;
@@ -56,11 +57,11 @@ void amd_warn(gpufl_engine engine, const struct amd_grant *grant)
         return;
     bool has_counters = grant->trace.granted & ROCPROFILER_COUNTERS;
     const char *left_out = grant->trace.left_out;
-    log_message(
-        GPUFL_LOG_WARNING, "engine %s is for NVIDIA GPUs: on AMD GPUs kernels are traced and %s%s%s%s",
-        engine_name(engine),
-        has_counters ? "counted by dispatch" : "not counted: ", has_counters ? "" : grant->trace.counters_problem.text,
-        has_counters && left_out[0] ? "; not on this GPU, or not in one pass: " : "", has_counters ? left_out : "");
+    log_message(GPUFL_LOG_WARNING, "engine %s is for NVIDIA GPUs: on AMD GPUs kernels are traced and %s%s%s%s",
+                engine_name(engine), has_counters ? "counted per dispatch" : "not counted: ",
+                has_counters ? "" : grant->trace.counters_problem.text,
+                has_counters && left_out[0] ? "; unavailable on this GPU, or in a single pass: " : "",
+                has_counters ? left_out : "");
 }
 
 void *gpufl_rocprofiler_configure(uint32_t version, void *client_id)

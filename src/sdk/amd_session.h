@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's part of the process's session: what the options ask of it, which of
- * telemetry's GPUs rocprofiler speaks of, and what is said about its limits. */
+/* AMD's part of the process's session: its settings from the options, the mapping from rocprofiler's agents to
+ * telemetry's GPUs, and warnings about its limits. */
 #ifndef GPUFL_SDK_AMD_SESSION_H
 #define GPUFL_SDK_AMD_SESSION_H
 
@@ -10,11 +10,11 @@
 
 /* options and sampler are borrowed for the life of the session. */
 struct amd_settings amd_settings_of(const struct options *options, struct system_sampler *sampler);
-/* Whether the session is of AMD's GPUs only, as far as can be seen at its start. */
+/* Whether the session only covers AMD GPUs, as far as known at its start. */
 bool amd_is_alone(const struct options *options);
-/* Warns of what was asked for and is not, or is otherwise, on AMD GPUs. */
+/* Warns about requested features that AMD GPUs do not support or provide differently. */
 void amd_warn(gpufl_engine engine, const struct amd_grant *grant);
-/* ROCTX's ranges as scopes, as NVTX's; in nvtx.c. */
+/* Records ROCTX ranges as scopes, like NVTX ranges; in nvtx.c. */
 void roctx_range(enum rocprofiler_range range, const char *text, uint64_t range_id);
 
 #endif

@@ -11,14 +11,14 @@
 struct start {
     void (*run)(struct start *start);
     void *cuda_context; /* current on the thread that starts the session; NULL: none */
-    const char *call;   /* that did not return; NULL: all did */
-    /* Of the sampler. */
+    const char *call;   /* the call that did not return; NULL: all did */
+    /* For the sampler. */
     const struct system_sampler_options *sampler_options;
     struct system_sampler *sampler;
     struct bytes described;
     struct problem gpu_problem;
     gpufl_status status;
-    /* Of the trace. */
+    /* For the trace. */
     struct collector *collector;
     struct trace_grant *grant;
 };
@@ -43,7 +43,7 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
     start->call = call;
 }
 
-/* False: a call did not return, and what the function had begun stays as it is. */
+/* False: a call did not return; what the function had begun is left as it is. */
 static bool run_bounded(struct start *start, uint32_t limit_ms, bool is_injected)
 {
     static const struct stage stages[] = {{run_elsewhere, STAGE_UNLIMITED, STAGE_UNLIMITED}};
@@ -59,7 +59,8 @@ static bool run_bounded(struct start *start, uint32_t limit_ms, bool is_injected
     return !start->call;
 }
 
-static uint64_t sampler_ticks; /* under the session's mutex: the collector, which sums up, is made after the sampler */
+static uint64_t sampler_ticks; /* under the session's mutex: the collector, which adds this up, is created after the
+                                * sampler */
 
 static void make_sampler(struct start *start)
 {
@@ -82,7 +83,7 @@ gpufl_status bounded_start_sampler(struct system_sampler **out, const struct sys
         start.described = (struct bytes){0};
         if (run_bounded(&start, limit_ms, is_injected))
             break;
-        log_message(GPUFL_LOG_WARNING, "%s did not return within %u ms; the session begins without it", start.call,
+        log_message(GPUFL_LOG_WARNING, "%s did not return within %u ms; the session starts without it", start.call,
                     limit_ms);
         start.status = GPUFL_E_NOT_RUNNING;
         start.sampler = NULL;

@@ -14,7 +14,7 @@ struct deep_settings deep_settings_of(const struct options *options, bool is_inj
         .sass_metrics = options->sass_metrics,
         .range_metrics = options->range_metrics,
         .range_scopes = options->range_scopes,
-        /* Traced from outside, a program usually has no scopes. */
+        /* A program traced from outside usually has no scopes. */
         .is_range_per_kernel = options->range_mode == RANGE_MODE_KERNEL ||
                                (options->range_mode == RANGE_MODE_AUTO && is_injected && !options->range_scopes[0]),
         .pm_metrics = options->pm_metrics,

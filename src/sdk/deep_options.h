@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the options ask of the engines that count and sample. */
+/* Maps the options to the settings of the engines that count and sample. */
 #ifndef GPUFL_SDK_DEEP_OPTIONS_H
 #define GPUFL_SDK_DEEP_OPTIONS_H
 

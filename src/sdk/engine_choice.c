@@ -24,7 +24,7 @@ gpufl_engine engine_choose(const struct options *options, struct trace_grant *gr
     if (options->backend == GPUFL_BACKEND_NONE)
         grant->status =
             problem_set(&grant->problem, GPUFL_E_UNSUPPORTED, "backend None has no %s engine", engine_name(wanted));
-    else if (!uses_nvidia) /* what became of CUPTI is what became of rocprofiler: there is nothing else */
+    else if (!uses_nvidia) /* without NVIDIA the result for CUPTI is that of rocprofiler, the only other source */
         grant->status = grant->amd.status, grant->problem = grant->amd.problem;
     amd_warn(options->profiling_engine, &grant->amd);
     gpufl_engine engine = engine_granted(options, grant, deep);

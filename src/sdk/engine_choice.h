@@ -6,9 +6,9 @@
 #include "capture/collector.h"
 #include "sdk/options.h"
 
-/* As of now; a part of `deep` (NULL: none) may still be refused when a context shows its GPU. */
+/* The current state; a part of `deep` (NULL: none) may still be refused when the first context on a GPU is created. */
 gpufl_engine engine_granted(const struct options *options, const struct trace_grant *grant, struct deep *deep);
-/* At the start: also completes the grant's reason and warns where kernels are not recorded. */
+/* At the start: also completes the grant's reason and warns when kernels are not recorded. */
 gpufl_engine engine_choose(const struct options *options, struct trace_grant *grant, struct deep *deep);
 
 #endif

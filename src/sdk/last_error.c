@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the calling thread's last call failed, what statuses are called, and which version says so. */
+/* The calling thread's last error, status names, and the version. */
 #include "sdk/session.h"
 
 static _Thread_local struct problem last_problem;

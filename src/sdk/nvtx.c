@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The binary interface of NVTX 3, as far as we take part in it. */
+/* The part of NVTX 3's binary interface that is used. */
 enum {
     nvtx_table_callbacks = 1,
     nvtx_module_core = 1,
@@ -69,7 +69,7 @@ struct nvtx_resource { /* nvtxResourceAttributes_t */
 _Static_assert(offsetof(struct nvtx_resource, message) == 24, "nvtxResourceAttributes_t, message");
 
 static _Atomic uint64_t next_range_id = 1;
-static const uint64_t roctx_range_bit = UINT64_C(1) << 63; /* its ids are its own: they must not meet NVTX's */
+static const uint64_t roctx_range_bit = UINT64_C(1) << 63; /* ROCTX ids must not collide with NVTX's */
 
 /* schema enum scope_source */
 enum {
@@ -225,7 +225,7 @@ static void *on_register_w(const void *domain, const wchar_t *text)
     return text ? nvtx_string_handle(scratch.text, nvtx_narrow(text, scratch.text, sizeof scratch.text)) : NULL;
 }
 
-/* Names, told whether or not a session is running. */
+/* Names are recorded whether or not a session is running. */
 static void give_name(enum given_name_kind kind, uint64_t id, const char *domain, int32_t message_type,
                       union nvtx_message message)
 {
@@ -291,7 +291,7 @@ static void on_name_stream_w(void *stream, const wchar_t *name)
     name_stream(stream, NVTX_MESSAGE_UNICODE, (union nvtx_message){.unicode = name});
 }
 
-/* The handle has no other use than to be destroyed, which we need not hear of. */
+/* The handle is only ever used to destroy the resource, which is ignored. */
 static void *on_resource_create(const void *domain, const struct nvtx_resource *resource)
 {
     (void)domain;

@@ -26,7 +26,7 @@ size_t nvtx_narrow(const wchar_t *wide, char *out, size_t capacity)
     return size;
 }
 
-/* As many of the bytes as are whole characters of UTF-8; what is not UTF-8 is not looked at. */
+/* The number of bytes that form whole UTF-8 characters; invalid UTF-8 is not checked. */
 static size_t cut_size(const char *text, size_t size_max)
 {
     size_t size = strnlen(text, size_max + 1);
@@ -37,7 +37,8 @@ static size_t cut_size(const char *text, size_t size_max)
     return size;
 }
 
-/* PyTorch numbers its ranges, "aten::mm, seq = 5, op_id = 12": without the numbers all calls of an op are one scope. */
+/* PyTorch numbers its ranges, "aten::mm, seq = 5, op_id = 12": without the numbers all calls of an operator are one
+ * scope. */
 static size_t unnumbered_size(const char *name, size_t size)
 {
     static const char *const labels[] = {", seq = ", ", op_id = "};
@@ -88,7 +89,7 @@ void nvtx_read_message(int32_t type, const union nvtx_message *message, struct n
     }
 }
 
-/* Narrower payloads as the 64-bit number of their kind. */
+/* Narrow payloads are widened to the 64-bit number of their kind. */
 static void read_payload(const struct nvtx_attributes *attributes, struct scope_details *details)
 {
     enum { u64 = 1, i64, f64, u32, i32, f32 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program says to NVTX, as the threads' logs take it. Whatever it says is read within the sizes that it gives. */
+/* Converts NVTX events to the form that the threads' logs use. Events are read within the sizes they declare. */
 #ifndef GPUFL_SDK_NVTX_EVENT_H
 #define GPUFL_SDK_NVTX_EVENT_H
 
@@ -28,18 +28,18 @@ struct nvtx_attributes { /* nvtxEventAttributes_t, versions 1 to 3 */
 };
 _Static_assert(offsetof(struct nvtx_attributes, message) == 40, "nvtxEventAttributes_t, message");
 
-struct nvtx_scratch { /* what a wide message is converted into */
+struct nvtx_scratch { /* buffer for converting wide messages */
     char text[NVTX_TEXT_BYTES_MAX];
 };
 
-/* As UTF-8, cut between characters; its size. */
+/* Converts to UTF-8, truncated between characters; returns the size. */
 size_t nvtx_narrow(const wchar_t *wide, char *out, size_t capacity);
-/* The message, cut at NVTX_TEXT_BYTES_MAX; "(unnamed)": there is none, or it cannot be known. */
+/* The message, truncated at NVTX_TEXT_BYTES_MAX; "(unnamed)": there is none, or it is unknown. */
 void nvtx_read_message(int32_t type, const union nvtx_message *message, struct nvtx_scratch *scratch, const char **text,
                        size_t *size);
-/* Message, category, colour and payload. */
+/* Reads message, category, color and payload. */
 void nvtx_read_event(const struct nvtx_attributes *attributes, struct nvtx_scratch *scratch, struct scope_text *text);
-/* Where the domain's ranges go. False: a handle that is none of ours. */
+/* Finds where the domain's ranges are recorded. False: an unknown handle. */
 bool nvtx_read_domain(const void *domain, struct scope_text *text, bool *has_stack);
 
 #endif

@@ -105,7 +105,7 @@ static const char *const backend_names[] = {"Auto", "Nvidia", "Amd", "None", NUL
 static const char *const pc_mode_names[] = {"continuous", "serialized", NULL};
 static const char *const range_mode_names[] = {"auto", "scope", "kernel", NULL};
 
-/* What continuous sampling uses where nobody named a rate, as in `continuous_system_sampling = true` alone. */
+/* The default rate of continuous sampling, as with `continuous_system_sampling = true` alone. */
 enum { rate_unset = -1, continuous_rate_ms = 100 };
 
 const char *engine_name(gpufl_engine engine)
@@ -250,7 +250,7 @@ static gpufl_status set_from_json(const struct option_info *info, struct options
         expected = "text in quotes";
         break;
     }
-    return problem_set(problem, GPUFL_E_INVALID, "%s: %s wants %s", where, info->name, expected);
+    return problem_set(problem, GPUFL_E_INVALID, "%s: %s requires %s", where, info->name, expected);
 }
 
 static gpufl_status apply_json(struct options *options, const char *text, size_t size, const char *file_name,
@@ -277,7 +277,7 @@ static gpufl_status apply_json(struct options *options, const char *text, size_t
             if (!strcmp(option_table[i].name, member->key))
                 info = &option_table[i];
         if (info && is_remote && !remote_config_may_set(info->name)) {
-            status = problem_set(problem, GPUFL_E_INVALID, "%s: '%s' is not for a remote configuration to set", where,
+            status = problem_set(problem, GPUFL_E_INVALID, "%s: '%s' cannot be set by a remote configuration", where,
                                  info->name);
             continue;
         }
@@ -286,7 +286,7 @@ static gpufl_status apply_json(struct options *options, const char *text, size_t
             continue;
         }
         const char *nearest = nearest_word(member->key, names);
-        status = problem_set(problem, GPUFL_E_INVALID, "%s: no option '%.60s'%s%s%s", where, member->key,
+        status = problem_set(problem, GPUFL_E_INVALID, "%s: unknown option '%.60s'%s%s%s", where, member->key,
                              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     }
     json_free(&document);
@@ -315,12 +315,12 @@ static gpufl_status apply_file(struct options *options, const char *path, bool i
     return status;
 }
 
-/* A remote configuration never stops a program: what is wrong with it is told, and it is left alone as a whole. */
+/* A remote configuration never stops a program: one with an error is reported and ignored entirely. */
 static void apply_remote(struct options *options, const char *name)
 {
     char path[PATH_MAX + REMOTE_CONFIG_NAME_MAX + 8];
     if (!remote_config_name_is_valid(name)) {
-        problem_set(&options->remote_problem, GPUFL_E_INVALID, "GPUFL_REMOTE_CONFIG: '%.80s' is no name", name);
+        problem_set(&options->remote_problem, GPUFL_E_INVALID, "GPUFL_REMOTE_CONFIG: invalid name '%.80s'", name);
         return;
     }
     remote_config_path(name, path, sizeof path);
@@ -415,10 +415,10 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
     }
     if (given->profiling_engine < GPUFL_ENGINE_DEFAULT || given->profiling_engine > GPUFL_ENGINE_DEEP)
         return problem_set(problem, GPUFL_E_INVALID,
-                           "options: no engine %d; GPUFL_ENGINE_MONITOR to GPUFL_ENGINE_DEEP exist",
+                           "options: unknown engine %d; valid are GPUFL_ENGINE_MONITOR to GPUFL_ENGINE_DEEP",
                            (int)given->profiling_engine);
     if (given->backend < GPUFL_BACKEND_AUTO || given->backend > GPUFL_BACKEND_NONE)
-        return problem_set(problem, GPUFL_E_INVALID, "options: no backend %d", (int)given->backend);
+        return problem_set(problem, GPUFL_E_INVALID, "options: unknown backend %d", (int)given->backend);
     if (given->profiling_engine != GPUFL_ENGINE_DEFAULT)
         options->profiling_engine = given->profiling_engine;
     if (given->backend != GPUFL_BACKEND_AUTO)
@@ -426,8 +426,8 @@ static gpufl_status apply_given(struct options *options, const gpufl_options *gi
     return GPUFL_OK;
 }
 
-/* An older caller's shorter struct is filled up with zeros; a newer caller's longer one is good as
- * long as it uses nothing that we do not know. */
+/* A shorter struct of an older caller is padded with zeros; a longer one of a newer caller is accepted if it uses no
+ * unknown field. */
 static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, struct problem *problem)
 {
     size_t size = given->struct_size;
@@ -443,7 +443,7 @@ static gpufl_status copy_given(gpufl_options *copy, const gpufl_options *given, 
     return GPUFL_OK;
 }
 
-/* What was asked for on the command line of `gpufl trace` beats what the program says. */
+/* The command line of `gpufl trace` overrides the program's own options. */
 static gpufl_status apply_command_line(struct options *options, struct problem *problem)
 {
     const char *names = getenv("GPUFL_TRACE_GIVEN");
@@ -457,7 +457,7 @@ static gpufl_status apply_command_line(struct options *options, struct problem *
     return status;
 }
 
-/* The app's name; with .gpufl behind it where a file of that name (often the program itself) is in the way. */
+/* The app's name; .gpufl is appended if a file of that name (often the program itself) exists. */
 static void default_log_path(struct options *options)
 {
     struct stat state;
@@ -473,7 +473,7 @@ gpufl_status options_resolve(struct options *options, const gpufl_options *given
     gpufl_status status = given ? copy_given(&copy, given, problem) : GPUFL_OK;
     if (status != GPUFL_OK)
         return status;
-    options->log_fn = copy.log_fn; /* hears of wrong options, too */
+    options->log_fn = copy.log_fn; /* receives errors in options, too */
     options->log_user = copy.log_user;
     const char *config_file = copy.config_file && *copy.config_file ? copy.config_file : getenv("GPUFL_CONFIG_FILE");
     if (config_file && *config_file)

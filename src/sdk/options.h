@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a session, resolved: command line of `gpufl trace` > set in code > environment > remote
- * configuration > config file > default. One table names every option once; parsing, validation and the
- * "did you mean" come from it. */
+/* Options of a session, resolved: command line of `gpufl trace` > set in code > environment > remote configuration >
+ * config file > default. A single table lists every option; parsing, validation and "did you mean" use it. */
 #ifndef GPUFL_SDK_OPTIONS_H
 #define GPUFL_SDK_OPTIONS_H
 
@@ -33,7 +32,7 @@ struct options {
     int32_t system_sample_rate_ms;
     int32_t kernel_sample_rate_ms;
     int64_t max_log_bytes;  /* 0: no limit */
-    int64_t min_free_bytes; /* 0: no floor; DISK_SPACE_DEFAULT */
+    int64_t min_free_bytes; /* 0: no minimum; DISK_SPACE_DEFAULT */
     /* Not part of gpufl_options; environment or config file only. */
     int64_t log_rotate_bytes;
     int64_t log_rotate_after_ms;
@@ -50,9 +49,9 @@ struct options {
     struct problem remote_problem; /* why the remote configuration is not used; "": it is, or there is none */
 };
 
-/* GPUFL_DISABLED, then `enabled` in code: nothing else needs to be looked at. */
+/* GPUFL_DISABLED, then `enabled` in code; all other options are then irrelevant. */
 bool options_are_disabled(const gpufl_options *given);
-/* Reports a GPUFL_DISABLED that disables although it is neither yes nor no. */
+/* Warns about a GPUFL_DISABLED value that is neither yes nor no, and disables. */
 void options_warn_disabled(const gpufl_options *given);
 /* given may be NULL. GPUFL_E_INVALID or GPUFL_E_VERSION with a message that names the option and the nearest valid one. */
 NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_options *given, struct problem *problem);
@@ -60,7 +59,7 @@ NODISCARD gpufl_status options_resolve(struct options *options, const gpufl_opti
 NODISCARD gpufl_status options_apply_json(struct options *options, const char *text, size_t size, const char *file_name,
                                           struct problem *problem);
 void options_set_defaults(struct options *options);
-/* Says what is deprecated among them, and what is wrong with the remote configuration. */
+/* Warns about deprecated options and errors in the remote configuration. */
 void options_warn(const struct options *options);
 const char *engine_name(gpufl_engine engine);
 

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static struct {
-    _Atomic int fd; /* -1: nobody orders anything; set last, for the collector's thread runs already */
+    _Atomic int fd; /* -1: there is nobody to give orders; set last, because the collector's thread is already
+                     * running */
     void (*close)(void);
 } orders = {.fd = -1};
 

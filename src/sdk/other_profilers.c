@@ -32,7 +32,7 @@ static void yield(struct collector *collector, void *user)
         *name = NULL;
 }
 
-/* Another user may have come since. */
+/* Another user may have appeared since. */
 static void unyield(struct collector *collector, void *user)
 {
     (void)user;
@@ -55,7 +55,7 @@ gpufl_status gpufl_yield(const char *profiler)
     pthread_mutex_unlock(&others.mutex);
     struct problem problem = {""};
     if (is_exclusive)
-        return session_fail(problem_set(&problem, GPUFL_E_BUSY, "the session is exclusive: CUPTI is not given away"),
+        return session_fail(problem_set(&problem, GPUFL_E_BUSY, "the session is exclusive and does not release CUPTI"),
                             &problem);
     if (session_with_collector(yield, &name) && name)
         return session_fail(problem_set(&problem, GPUFL_E_BUSY, "CUPTI was still in use after %d ms", yield_wait_ms),

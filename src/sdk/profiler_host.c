@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpufl/profiler_host.h over driver/profiler_host.h: checks arguments, and puts the reason of a failure where
- * gpufl_last_error finds it. */
+/* gpufl/profiler_host.h on top of driver/profiler_host.h: checks arguments and passes the reason of a failure to
+ * gpufl_last_error. */
 #include "driver/profiler_host.h"
 
 #include "driver/profiler_target.h"
@@ -143,7 +143,7 @@ gpufl_status gpufl_profiler_host_open(gpufl_profiler_host **host, const char *ch
     if (!host || !chip || (!availability && availability_size))
         return refuse("host, chip or availability is NULL");
     if (kind != GPUFL_PROFILER_RANGE && kind != GPUFL_PROFILER_PM_SAMPLING)
-        return refuse("no such kind of profiler");
+        return refuse("unknown kind of profiler");
     struct problem problem = {""};
     struct cupti *cupti = NULL;
     gpufl_profiler_host *opened = calloc(1, sizeof *opened);
@@ -170,8 +170,8 @@ gpufl_status gpufl_profiler_host_base_metrics(gpufl_profiler_host *host, gpufl_m
                                               gpufl_name_list *metrics)
 {
     if (!host || !names_have_room(metrics) || !type_is_known(type))
-        return refuse("host or metrics is NULL, metrics does not start from GPUFL_NAME_LIST_INIT, or there is no such "
-                      "type of metric");
+        return refuse("host or metrics is NULL, metrics does not start from GPUFL_NAME_LIST_INIT, or the "
+                      "type of metric is unknown");
     struct problem problem = {""};
     struct name_list names = {0};
     gpufl_status status = profiler_host_base_metrics(host->host, (enum metric_type)type, &names, &problem);
@@ -182,9 +182,8 @@ gpufl_status gpufl_profiler_host_sub_metrics(gpufl_profiler_host *host, const ch
                                              gpufl_name_list *suffixes)
 {
     if (!host || !metric || !names_have_room(suffixes) || !type_is_known(type))
-        return refuse(
-            "host, metric or suffixes is NULL, suffixes does not start from GPUFL_NAME_LIST_INIT, or there is "
-            "no such type of metric");
+        return refuse("host, metric or suffixes is NULL, suffixes does not start from GPUFL_NAME_LIST_INIT, or the "
+                      "type of metric is unknown");
     struct problem problem = {""};
     struct name_list names = {0};
     gpufl_status status = profiler_host_sub_metrics(host->host, metric, (enum metric_type)type, &names, &problem);

@@ -24,7 +24,7 @@ void python_exit_attend(void (*end)(void))
     void *initialized_symbol = dlsym(RTLD_DEFAULT, "Py_IsInitialized"), *symbol = dlsym(RTLD_DEFAULT, "Py_AtExit");
     memcpy(&is_initialized, &initialized_symbol, sizeof initialized_symbol);
     memcpy(&at_exit, &symbol, sizeof symbol);
-    /* Its table has 32 places; where they are taken, the handler of atexit() is what remains. */
+    /* Its table has 32 entries; if it is full, only the atexit() handler remains. */
     if (symbol && initialized_symbol && is_python() && is_initialized())
         (void)at_exit(end);
 }

@@ -42,7 +42,7 @@ gpufl_status gpufl_generate_report(const char *path)
     session_free(model);
     if (status == GPUFL_OK) {
         if (!to_file)
-            fflush(stdout); /* what the program printed before comes first */
+            fflush(stdout); /* what the program printed before must come first */
         int fd = to_file ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : STDOUT_FILENO;
         if (fd < 0)
             status =

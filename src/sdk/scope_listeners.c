@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* Scopes announce themselves in `visitors`; who removes a listener takes its pointer away and waits until none is
- * inside. */
+/* Scopes that use a listener are counted in `visitors`; removing a listener clears its pointer and waits until the
+ * count is zero. */
 static _Atomic(struct system_sampler *) sampler_of_scopes;
 static _Atomic(struct deep *) engine_of_scopes;
 static _Atomic int visitors;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes of the public API: from the caller's thread into its ring. */
+/* Scopes of the public API: write to the calling thread's ring. */
 #include "capture/thread_log.h"
 #include "sdk/public_struct.h"
 #include "sdk/scope_listeners.h"
@@ -18,7 +18,7 @@ int scope_begin(const struct scope_text *text)
     return edge.level;
 }
 
-static int end_told(struct scope_edge edge)
+static int end_and_notify(struct scope_edge edge)
 {
     if (edge.is_outermost)
         scope_listeners_hold(false);
@@ -30,7 +30,7 @@ int scope_end(uint32_t stack)
     if (!gpufl_is_recording())
         return -1;
     scope_listeners_tell(false, stack, NULL, 0);
-    return end_told(thread_log_scope_end(stack));
+    return end_and_notify(thread_log_scope_end(stack));
 }
 
 void gpufl_scope_push_sized(const char *name, size_t name_size, const char *tag, size_t tag_size, uint32_t repeat,
@@ -63,5 +63,5 @@ void gpufl_scope_pop_counted(uint32_t iterations)
     if (!gpufl_is_recording())
         return;
     scope_listeners_tell(false, SCOPE_STACK_API, NULL, 0);
-    (void)end_told(thread_log_scope_end_counted(SCOPE_STACK_API, iterations));
+    (void)end_and_notify(thread_log_scope_end_counted(SCOPE_STACK_API, iterations));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of the process's one session: start, join and leave, stop, exit, fork. */
+/* The process's single session: start, join and leave, stop, exit, fork. */
 #include "sdk/session.h"
 
 #include "base/log.h"
@@ -36,13 +36,13 @@
 
 int gpufl_recording;
 
-/* What has no word of its own is under session_mutex: init, shutdown, system windows; never taken by scopes. */
+/* Members without a comment are guarded by session_mutex (init, shutdown, system windows), which scopes never take. */
 static struct {
     bool is_running, is_injected, has_handlers;
-    int users;                        /* inits not yet matched by a shutdown */
-    _Atomic gpufl_engine engine;      /* the collector may lower it when the GPU refuses */
-    _Atomic gpufl_engine told_engine; /* as it was last reported to the user */
-    pthread_mutex_t grant_mutex;      /* around AMD's part of the grant, which may come later */
+    int users;                            /* inits not yet matched by a shutdown */
+    _Atomic gpufl_engine engine;          /* the collector may lower it when the GPU refuses */
+    _Atomic gpufl_engine reported_engine; /* the last value reported to the user */
+    pthread_mutex_t grant_mutex;          /* guards AMD's part of the grant, which may be added later */
     struct trace_grant grant;
     struct problem gpu_problem;
     struct options options;
@@ -51,8 +51,8 @@ static struct {
     struct log_writer *writer;
     struct collector *collector;
     struct system_sampler *sampler;
-    _Atomic bool is_disabled; /* said the last init */
-    /* `gpufl trace` wants the session, HIP to be traced: whoever has the mutex sees to it, see below. */
+    _Atomic bool is_disabled; /* as decided by the last init */
+    /* `gpufl trace` requested the session, or HIP tracing: the holder of the mutex fulfils it, see below. */
     _Atomic bool is_injection_due, is_hip_due;
 } session = {.grant_mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -71,21 +71,21 @@ static int64_t sampler_cpu_ns(void *user)
     return system_sampler_cpu_ns(user);
 }
 
-/* Inside cuInit, where injection runs, the driver must not be asked. */
+/* Injection runs inside cuInit, where the driver must not be called. */
 static bool is_before_cuda(bool is_injected)
 {
     struct cuda *cuda;
     return is_injected || cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_count(cuda) == 0;
 }
 
-/* On the collector's thread, or on the one that asks: whoever notices first reports it. */
+/* On the collector's thread or the calling one: the first to notice a change reports it. */
 static void update_engine(struct trace_grant *grant)
 {
     pthread_mutex_lock(&session.grant_mutex);
     *grant = session.grant;
     pthread_mutex_unlock(&session.grant_mutex);
     session.engine = engine_granted(&session.options, grant, collector_deep(session.collector));
-    if (session.engine < atomic_exchange(&session.told_engine, session.engine))
+    if (session.engine < atomic_exchange(&session.reported_engine, session.engine))
         log_message(GPUFL_LOG_WARNING, "asked for %s, running %s", engine_name(session.options.profiling_engine),
                     engine_name(session.engine));
 }
@@ -154,7 +154,7 @@ static void forget_parts(void)
     session.writer = NULL;
 }
 
-/* Of a session that did not begin. */
+/* Closes the parts of a session that did not start. */
 static void close_parts(void)
 {
     (void)system_sampler_stop(session.sampler);
@@ -182,10 +182,10 @@ static void offer_scopes(void)
         scope_listeners_add_engine(deep);
 }
 
-/* With the mutex: one user leaves, and the last one ends the session. */
+/* With the mutex held: one user leaves, and the last one ends the session. */
 static void leave_session(void)
 {
-    /* A session that `gpufl trace` started keeps its one user until the process exits. */
+    /* A session that `gpufl trace` started keeps its single user until the process exits. */
     bool is_last = session.is_running && session.users == 1 && !session.is_injected;
     if (session.users > (session.is_injected ? 1 : 0))
         session.users--;
@@ -199,7 +199,7 @@ static void leave_session(void)
 
 void session_end_with_process(void)
 {
-    /* Own: what exits is a function that the session called. */
+    /* Own: a function called by the session is exiting the process. */
     if (session_mutex_is_own() || !session_mutex_lock_in_time())
         return;
     if (session.users > 0)
@@ -209,7 +209,8 @@ void session_end_with_process(void)
     session_mutex_unlock();
 }
 
-/* Handlers run last registered first, destructors of libraries among them: ours must come before theirs. */
+/* Exit handlers run in reverse order of registration, interleaved with destructors of libraries: ours must run
+ * before theirs. */
 static void attend_exit(void)
 {
     atexit(session_end_with_process);
@@ -219,7 +220,7 @@ static void attend_exit(void)
 /* The child forgets the session: it has none of its threads, and the files are the parent's. It may start its own. */
 static void after_fork_in_child(void)
 {
-    bool is_whole = session_mutex_after_fork_in_child(); /* else the parent was just making or freeing its parts */
+    bool is_whole = session_mutex_after_fork_in_child(); /* false: the parent was creating or freeing its parts */
     log_abandon();
     watch_after_fork_in_child();
     stages_after_fork_in_child();
@@ -256,7 +257,7 @@ static void install_handlers(void)
 static gpufl_status start_locked(const gpufl_options *given, bool is_injected, struct problem *problem)
 {
     gpufl_status status = options_resolve(&session.options, given, problem);
-    /* Messages must be able to leave even when the options are wrong. */
+    /* Messages must be delivered even when the options are invalid. */
     log_configure(session.options.log_fn, session.options.log_user,
                   status == GPUFL_OK && session.options.enable_debug_output, message_socket_find());
     if (status != GPUFL_OK)
@@ -270,7 +271,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     struct bytes described = {0};
     uint32_t hung_before = watch_hung_count();
     status = open_parts(is_injected, &described, problem, &session.gpu_problem);
-    if (status == GPUFL_OK && !session_keeper_start(hung_before))
+    if (status == GPUFL_OK && !session_end_thread_start(hung_before))
         status = problem_set(problem, GPUFL_E_NO_MEMORY, "gpufl's threads could not start");
     if (status != GPUFL_OK) {
         close_parts();
@@ -282,7 +283,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     bytes_free(&described);
     memset(&session.grant, 0, sizeof session.grant);
     bounded_start_trace(session.collector, (uint32_t)session.options.start_timeout_ms, is_injected, &session.grant);
-    session.engine = session.told_engine =
+    session.engine = session.reported_engine =
         engine_choose(&session.options, &session.grant, collector_deep(session.collector));
     write_capabilities(recorder, &session.options, session.engine, &session.grant, collector_deep(session.collector),
                        session.gpu_problem.text);
@@ -303,7 +304,7 @@ static gpufl_status start_locked(const gpufl_options *given, bool is_injected, s
     return GPUFL_OK;
 }
 
-/* With the mutex: starts the session, or becomes one more user of it. */
+/* With the mutex held: starts the session, or becomes another user of it. */
 static gpufl_status join_session(const gpufl_options *given, bool is_injected, struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
@@ -318,7 +319,7 @@ static gpufl_status join_session(const gpufl_options *given, bool is_injected, s
     return status;
 }
 
-/* With the mutex, of a session that runs. */
+/* With the mutex held and a session running. */
 static void add_hip(void)
 {
     if (session.grant.amd.is_tried && session.grant.amd.status == GPUFL_OK)
@@ -332,13 +333,13 @@ static void add_hip(void)
     collector_tell_news(session.collector);
 }
 
-static bool has_wishes(void)
+static bool has_requests(void)
 {
     return atomic_load(&session.is_injection_due) || atomic_load(&session.is_hip_due);
 }
 
-/* With the mutex, which it gives back. */
-static gpufl_status fulfil_wishes(void)
+/* With the mutex held; releases it. */
+static gpufl_status fulfil_requests(void)
 {
     struct problem problem = {""};
     gpufl_status status = GPUFL_OK;
@@ -356,20 +357,20 @@ static gpufl_status fulfil_wishes(void)
     return status;
 }
 
-/* An injected start never waits for the mutex: the driver holds its own lock around it, and the thread that has the
- * mutex may be in CUPTI, waiting for the driver. It leaves its wish behind, and whoever has the mutex fulfils it. */
-static gpufl_status settle_wishes(void)
+/* An injected start never waits for the mutex: the driver holds its own lock around it, and the holder of the mutex
+ * may be in CUPTI, waiting for the driver. It leaves a request that the holder of the mutex fulfils. */
+static gpufl_status settle_requests(void)
 {
     gpufl_status status = GPUFL_OK;
-    while (has_wishes() && session_mutex_trylock())
-        status = fulfil_wishes();
+    while (has_requests() && session_mutex_trylock())
+        status = fulfil_requests();
     return status;
 }
 
 static void unlock(void)
 {
     session_mutex_unlock();
-    (void)settle_wishes();
+    (void)settle_requests();
 }
 
 static void before_fork(void)
@@ -382,7 +383,7 @@ static void after_fork_in_parent(void)
 {
     driver_after_fork_in_parent();
     if (session_mutex_after_fork_in_parent())
-        (void)settle_wishes();
+        (void)settle_requests();
 }
 
 static void handle_forks(void)
@@ -402,7 +403,7 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     if (session_mutex_is_own())
         return GPUFL_OK;
     struct problem problem = {""};
-    (void)session_fail(GPUFL_OK, &problem); /* what failed before is forgotten */
+    (void)session_fail(GPUFL_OK, &problem); /* clears an earlier error */
     atomic_store(&session.is_disabled, options_are_disabled(given));
     if (atomic_load(&session.is_disabled)) {
         options_warn_disabled(given);
@@ -412,7 +413,7 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     attend_forks();
     if (is_injected) {
         atomic_store(&session.is_injection_due, true);
-        return settle_wishes();
+        return settle_requests();
     }
     session_mutex_lock();
     gpufl_status status = join_session(given, false, &problem);
@@ -426,8 +427,9 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     return status;
 }
 
-/* rocprofiler is told what to trace on this thread or not at all, so it waits, but not for ever: HIP may hold its own lock,
- * and the thread that has the mutex wait for that. That thread then writes down that it is too late. */
+/* rocprofiler must be given its configuration on this thread, or not at all. So this waits, but not forever: HIP may
+ * hold its own lock, and the holder of the mutex may be waiting for that. The holder then records that it is too
+ * late. */
 void session_join_hip(void)
 {
     if (session_mutex_is_own())
@@ -435,7 +437,7 @@ void session_join_hip(void)
     attend_forks();
     if (!session_mutex_lock_in_time()) {
         atomic_store(&session.is_hip_due, true);
-        (void)settle_wishes();
+        (void)settle_requests();
         return;
     }
     bool is_running = session.is_running;
@@ -472,7 +474,7 @@ gpufl_engine gpufl_active_engine(void)
 {
     struct trace_grant grant;
     session_mutex_lock();
-    if (session.is_running) /* the collector may not have heard of a refusal yet */
+    if (session.is_running) /* the collector may not know of a refusal yet */
         update_engine(&grant);
     gpufl_engine engine = session.is_running ? session.engine : GPUFL_ENGINE_DEFAULT;
     unlock();

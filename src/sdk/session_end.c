@@ -20,24 +20,24 @@
 
 enum { channels_usual = 1u << CHANNEL_DEVICE | 1u << CHANNEL_SCOPE | 1u << CHANNEL_SYSTEM };
 
-enum keeper_state { KEEPER_WAITS, KEEPER_ASKED, KEEPER_DONE };
+enum end_state { END_WAITING, END_REQUESTED, END_DONE };
 
-/* One for each session; it stays where a stage was left. */
-struct keeper {
+/* One per session; leaked if a stage was abandoned. */
+struct session_end {
     pthread_t thread;
-    _Atomic uint32_t state; /* enum keeper_state; futex word */
+    _Atomic uint32_t state; /* enum end_state; futex word */
     struct session_parts parts;
     char session_id[37], app_name[256];
-    uint32_t hung_before;  /* calls of earlier sessions */
-    const char *busy_call; /* of the program, which a stage waited for; NULL: none, or not known */
-    /* A thread of the part may still run our code. */
+    uint32_t hung_before;  /* calls hung in earlier sessions */
+    const char *busy_call; /* a call of the program that a stage waited for; NULL: none, or not known */
+    /* A thread of that part may still run our code. */
     _Atomic bool is_collector_left, is_sampler_left, is_anything_left;
     _Atomic bool is_collector_done;
     int64_t deadline_ns;
 };
 
 static atomic_bool is_memory_kept;
-static struct keeper *keeper; /* of the session that runs */
+static struct session_end *current; /* of the running session */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
 {
@@ -46,13 +46,13 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t deadline_n
             FUTEX_BITSET_MATCH_ANY);
 }
 
-static void state_set(struct keeper *own, enum keeper_state state)
+static void state_set(struct session_end *own, enum end_state state)
 {
     atomic_store(&own->state, (uint32_t)state);
     syscall(SYS_futex, &own->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* ---- the stages, each on a thread that may be abandoned in it ---- */
+/* ---- the stages, each on a thread that may be abandoned ---- */
 
 static void stop_scopes(void *user)
 {
@@ -62,57 +62,57 @@ static void stop_scopes(void *user)
 
 static void stop_deep(void *user)
 {
-    const struct keeper *own = user;
+    const struct session_end *own = user;
     collector_stop_deep(own->parts.collector);
 }
 
 static void stop_amd(void *user)
 {
-    const struct keeper *own = user;
+    const struct session_end *own = user;
     collector_stop_amd(own->parts.collector);
 }
 
 static void stop_cupti(void *user)
 {
-    const struct keeper *own = user;
+    const struct session_end *own = user;
     collector_stop_cupti(own->parts.collector);
 }
 
 static void finish_collector(void *user)
 {
-    struct keeper *own = user;
+    struct session_end *own = user;
     atomic_store(&own->is_collector_done, collector_finish(own->parts.collector) == WATCH_ENDED);
 }
 
 static void free_engines(void *user)
 {
-    const struct keeper *own = user;
+    const struct session_end *own = user;
     if (atomic_load(&own->is_collector_done))
         collector_free_engines(own->parts.collector);
 }
 
 static void stop_sampler(void *user)
 {
-    struct keeper *own = user;
+    struct session_end *own = user;
     if (system_sampler_stop(own->parts.sampler) == WATCH_BUSY)
         atomic_store(&own->is_sampler_left, true);
 }
 
-/* A call that takes this long hangs, probably. */
-static const char *longest_call(const struct keeper *own)
+/* A call that takes this long is probably hung. */
+static const char *longest_call(const struct session_end *own)
 {
     return watch_longest(clock_mono_ns() - own->parts.timeout_ms * INT64_C(100000));
 }
 
 /* "cuptiUnsubscribe, nvmlShutdown"; false: all calls have returned. */
-static bool hung_calls(const struct keeper *own, char *text, size_t size)
+static bool hung_calls(const struct session_end *own, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t i = own->hung_before; i < watch_hung_count() && used < size; i++)
         if (watch_hung_call(i))
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", watch_hung_call(i));
-    /* The program's own threads are not abandoned; nor does the session wait for them, where it can do without. */
+    /* The program's own threads are not abandoned, and the session does not wait for them if it can avoid it. */
     const char *busy_call = own->busy_call ? own->busy_call : longest_call(own);
     if (busy_call && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", busy_call);
@@ -121,7 +121,7 @@ static bool hung_calls(const struct keeper *own, char *text, size_t size)
 
 static void write_end(void *user)
 {
-    struct keeper *own = user;
+    struct session_end *own = user;
     const struct session_parts *parts = &own->parts;
     struct recorder plain, *recorder = collector_recorder(parts->collector);
     char calls[512];
@@ -147,8 +147,8 @@ static void write_end(void *user)
 
 static void close_writer(void *user)
 {
-    struct keeper *own = user;
-    int64_t spare_ns = own->parts.timeout_ms * INT64_C(50000); /* for ending what does not end in time */
+    struct session_end *own = user;
+    int64_t spare_ns = own->parts.timeout_ms * INT64_C(50000); /* to abandon a stage that does not end in time */
     int64_t left_ns = own->deadline_ns - spare_ns - clock_mono_ns();
     if (atomic_load(&own->is_collector_left) || atomic_load(&own->is_sampler_left))
         return; /* a thread may still write */
@@ -159,7 +159,7 @@ static void close_writer(void *user)
 
 enum { AT_SCOPES, AT_DEEP, AT_AMD, AT_CUPTI, AT_COLLECTOR, AT_FREE, AT_SAMPLER, AT_END, AT_CLOSE, STAGE_COUNT };
 
-/* Most of the time is for the engine: PC sampling waits for the GPU's last samples. */
+/* Most of the time goes to the engine: PC sampling waits for the GPU's last samples. */
 static const struct stage stages[STAGE_COUNT] = {
     [AT_SCOPES] = {stop_scopes, 15, 15},
     [AT_DEEP] = {stop_deep, 50, 55},
@@ -172,7 +172,7 @@ static const struct stage stages[STAGE_COUNT] = {
     [AT_CLOSE] = {close_writer, 100, 100},
 };
 
-/* ---- on the keeper's thread ---- */
+/* ---- on the ending thread ---- */
 
 static void on_failure(void *user, size_t index, enum stage_end end, const char *call)
 {
@@ -181,7 +181,7 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
         [AT_CUPTI] = "stopping CUPTI",      [AT_COLLECTOR] = "writing the records", [AT_FREE] = "freeing the engine",
         [AT_SAMPLER] = "stopping sampling", [AT_END] = "writing the end",           [AT_CLOSE] = "closing the files",
     };
-    struct keeper *own = user;
+    struct session_end *own = user;
     if (end == STAGE_BUSY) {
         atomic_store(&own->is_anything_left, true);
         if (!own->busy_call)
@@ -197,29 +197,29 @@ static void on_failure(void *user, size_t index, enum stage_end end, const char 
         atomic_store(&own->is_sampler_left, true);
 }
 
-static void *keeper_main(void *argument)
+static void *end_main(void *argument)
 {
     static const struct stage_plan plan = {stages, STAGE_COUNT, "gpufl-end", 0, on_failure};
-    struct keeper *own = argument;
-    while (atomic_load(&own->state) == KEEPER_WAITS)
-        futex_wait(&own->state, KEEPER_WAITS, INT64_MAX);
+    struct session_end *own = argument;
+    while (atomic_load(&own->state) == END_WAITING)
+        futex_wait(&own->state, END_WAITING, INT64_MAX);
     stages_run(&plan, own, own->parts.timeout_ms * INT64_C(1000000));
-    state_set(own, KEEPER_DONE);
+    state_set(own, END_DONE);
     return NULL;
 }
 
 /* ---- on the thread that starts or ends the session ---- */
 
-bool session_keeper_start(uint32_t hung_before)
+bool session_end_thread_start(uint32_t hung_before)
 {
-    keeper = calloc(1, sizeof *keeper);
-    if (!keeper)
+    current = calloc(1, sizeof *current);
+    if (!current)
         return false;
-    keeper->hung_before = hung_before;
-    if (own_thread_start(&keeper->thread, "gpufl-keeper", OWN_THREAD_STACK_SMALL, keeper_main, keeper))
+    current->hung_before = hung_before;
+    if (own_thread_start(&current->thread, "gpufl-end-main", OWN_THREAD_STACK_SMALL, end_main, current))
         return true;
-    free(keeper);
-    keeper = NULL;
+    free(current);
+    current = NULL;
     return false;
 }
 
@@ -230,22 +230,23 @@ void session_end_keeps_memory(void)
 
 void session_end(const struct session_parts *parts)
 {
-    struct keeper *own = keeper;
+    struct session_end *own = current;
     int64_t timeout_ns = parts->timeout_ms * INT64_C(1000000);
-    keeper = NULL;
+    current = NULL;
     own->parts = *parts;
     snprintf(own->session_id, sizeof own->session_id, "%s", parts->session_id);
     snprintf(own->app_name, sizeof own->app_name, "%s", parts->app_name);
     own->parts.session_id = own->session_id;
     own->parts.app_name = own->app_name;
     own->deadline_ns = clock_mono_ns() + timeout_ns;
-    int64_t give_up_ns = own->deadline_ns + timeout_ns / 4; /* for a keeper that got no time on a busy machine */
-    state_set(own, KEEPER_ASKED);
-    while (atomic_load(&own->state) == KEEPER_ASKED && clock_mono_ns() < give_up_ns)
-        futex_wait(&own->state, KEEPER_ASKED, give_up_ns);
-    if (atomic_load(&own->state) != KEEPER_DONE) {
+    int64_t wait_until_ns = own->deadline_ns + timeout_ns / 4; /* for an ending thread that got no CPU time on a busy
+                                                             * machine */
+    state_set(own, END_REQUESTED);
+    while (atomic_load(&own->state) == END_REQUESTED && clock_mono_ns() < wait_until_ns)
+        futex_wait(&own->state, END_REQUESTED, wait_until_ns);
+    if (atomic_load(&own->state) != END_DONE) {
         pthread_detach(own->thread);
-        return; /* with everything */
+        return; /* leaks everything */
     }
     if (atomic_load(&is_memory_kept))
         return;
@@ -256,5 +257,5 @@ void session_end(const struct session_parts *parts)
 
 void session_end_after_fork_in_child(void)
 {
-    keeper = NULL; /* its thread is the parent's */
+    current = NULL; /* its thread is in the parent */
 }

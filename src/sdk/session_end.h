@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a session, in bounded time whatever a GPU library or the disk does.
- * A thread that waits while the session runs (the keeper) sees to it: the thread
- * that ends the session may be in a signal handler, so it only wakes the keeper
- * and waits, until the time is up. The work is done in stages (base/stages.h) on
- * threads that can be abandoned; the keeper itself calls no library. */
+/* Ends a session in bounded time, even if a GPU library or the disk hangs. The caller may be in a signal handler, so
+ * it only wakes a thread that was started with the session (the ending thread) and waits until the timeout. The
+ * ending thread calls no library itself; the work is done in stages (base/stages.h) on threads that can be
+ * abandoned. */
 #ifndef GPUFL_SDK_SESSION_END_H
 #define GPUFL_SDK_SESSION_END_H
 
 #include "capture/collector.h"
 #include "capture/system_sampler.h"
 
-/* Owned by whoever ends the session. */
+/* Owned by the caller of session_end. */
 struct session_parts {
     struct log_writer *writer;
     struct collector *collector;
@@ -19,12 +18,14 @@ struct session_parts {
     uint32_t timeout_ms;
 };
 
-/* Starts the keeper; false: no thread or memory for it. hung_before: watch_hung_count() when the session began to start. */
-bool session_keeper_start(uint32_t hung_before);
-/* Ends and frees all parts, those that hang excepted, and the keeper. Waits for at most timeout_ms, and a little more where
- * the machine is busy. */
+/* Starts the ending thread; false: no thread or no memory. hung_before: watch_hung_count() when the session began to
+ * start. */
+bool session_end_thread_start(uint32_t hung_before);
+/* Ends and frees all parts, except those that hang, and the ending thread. Waits for at most timeout_ms, and
+ * slightly longer on a busy machine. */
 void session_end(const struct session_parts *parts);
-/* The process ends at once: the next end frees nothing, since it may be in a signal handler, and malloc's lock taken. */
+/* The process is exiting: the next end frees nothing, since it may run in a signal handler while malloc's lock is
+ * held. */
 void session_end_keeps_memory(void);
 void session_end_after_fork_in_child(void);
 

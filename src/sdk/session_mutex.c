@@ -3,7 +3,7 @@
 
 #include "base/timed_lock.h"
 
-static const int64_t wait_ns = INT64_C(2000000000); /* most starts and shutdowns are over by then */
+static const int64_t wait_ns = INT64_C(2000000000); /* long enough for most starts and shutdowns */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_own, is_for_fork;

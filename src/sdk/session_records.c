@@ -97,7 +97,7 @@ static const char *reason_code(gpufl_status status)
     }
 }
 
-/* What AMD's part adds to what CUPTI granted, in CUPTI's bits. */
+/* What AMD's part adds to CUPTI's grant, as CUPTI's bits. */
 static unsigned amd_granted(const struct amd_grant *amd)
 {
     static const struct {
@@ -113,7 +113,7 @@ static unsigned amd_granted(const struct amd_grant *amd)
     return granted;
 }
 
-/* Only where rocprofiler was tried: a session without AMD has nothing to say about it. */
+/* Only if rocprofiler was tried: otherwise the session does not mention AMD. */
 static void append_amd(struct bytes *line, const struct options *options, const struct amd_grant *amd)
 {
     if (!amd->is_tried)
@@ -130,7 +130,7 @@ static void append_amd(struct bytes *line, const struct options *options, const 
     append_capability(line, &left_out, amd->trace.left_out);
 }
 
-/* The parts of the engines above Trace; what waits for the program's first context is "pending". */
+/* The parts of the engines above Trace; those waiting for the program's first context are "pending". */
 static void append_deep(struct bytes *line, const struct options *options, struct deep *deep,
                         const struct trace_grant *trace)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session of the SDK says at its start: job_start and capture_capabilities. */
+/* The records that a session of the SDK writes at its start: job_start and capture_capabilities. */
 #ifndef GPUFL_SDK_SESSION_RECORDS_H
 #define GPUFL_SDK_SESSION_RECORDS_H
 
@@ -10,7 +10,7 @@
 /* described: by system_sampler_describe. */
 void write_job_start(struct recorder *recorder, const struct options *options, const struct system_sampler *sampler,
                      const struct bytes *described, const struct log_writer *writer);
-/* What was asked for, what was granted, and why not. */
+/* What was requested, what was granted, and why not. */
 void write_capabilities(struct recorder *recorder, const struct options *options, gpufl_engine selected,
                         const struct trace_grant *grant, struct deep *deep, const char *gpu_problem);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpufl_upload_logs: options as for a session, then the work by libgpufl-upload.so, which is loaded for it. A program
- * that never uploads never has HTTP or TLS in its process. */
+/* gpufl_upload_logs: resolves options as for a session; libgpufl-upload.so, loaded on demand, does the work. A
+ * program that never uploads never loads HTTP or TLS. */
 #include "base/log.h"
 #include "base/upload_library.h"
 #include "sdk/options.h"

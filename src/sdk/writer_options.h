@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session's log is written, from the user's options. */
+/* Maps the user's options to those of the log writer. */
 #ifndef GPUFL_SDK_WRITER_OPTIONS_H
 #define GPUFL_SDK_WRITER_OPTIONS_H
 

@@ -55,7 +55,7 @@ class RemoteConfig(AgentTest):
         with Server() as server:
             server.configs["training"] = ('"v1"', "{")
             result, session = self.traced(server, "--engine", "Trace")
-            self.assertIn("'log_path' is not for a remote configuration to set", result.stderr)
+            self.assertIn("'log_path' cannot be set by a remote configuration", result.stderr)
             self.assertEqual(len(session.rows("kernel_event_batch")), 50)
 
     def test_the_agent_keeps_the_configuration_up_to_date(self):
