@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which AMD GPUs there are, and opening their files. */
+/* Finds AMD GPUs and opens their files. */
 #include "driver/amdgpu_table.h"
 
 #include <ctype.h>
@@ -27,7 +27,8 @@ static int open_in(const char *directory, const char *name)
     return amd_file_open(path);
 }
 
-/* The input of the sensor that carries the label; -1 when none does. fallback: the one that had no label at first. */
+/* The input of the sensor with the given label; -1 when there is none. fallback: the input to use if the sensors
+ * have no labels. */
 static int sensor_open(const char *hwmon, const char *kind, const char *label, const char *fallback)
 {
     for (int i = 0; i <= HWMON_SENSOR_MAX; i++) {
@@ -35,7 +36,7 @@ static int sensor_open(const char *hwmon, const char *kind, const char *label, c
         snprintf(name, sizeof name, "%s%d_label", kind, i);
         if (!amd_text_read(hwmon, name, text, sizeof text))
             continue;
-        fallback = NULL; /* labels are there, so they decide */
+        fallback = NULL; /* there are labels, so only they count */
         if (!strcmp(text, label)) {
             snprintf(name, sizeof name, "%s%d_input", kind, i);
             return open_in(hwmon, name);
@@ -100,7 +101,7 @@ static void files_open(struct amd_device *device)
     }
 }
 
-/* "0000:c1:00.0" of the device that the card belongs to; false when it is not amdgpu's. */
+/* "0000:c1:00.0" of the device that the card belongs to; false if it is not an amdgpu device. */
 static bool slot_find(const char *path, char slot[32])
 {
     char text[1024], driver[32] = "";
@@ -136,11 +137,11 @@ static void device_take(struct amdgpu *amdgpu, const char *path, const char *slo
     snprintf(device->info.pci_bus_id, sizeof device->info.pci_bus_id, "%s", slot);
     char text[64];
     uint64_t bytes;
-    /* Sixteen digits without 0x; the form of the text is ROCm's. */
+    /* Sixteen digits without 0x; the text has the form that ROCm uses. */
     if (amd_text_read(path, "unique_id", text, sizeof text) && strlen(text) == 16 &&
         strspn(text, "0123456789abcdefABCDEF") == 16 && strcmp(text, "0000000000000000") != 0)
         snprintf(device->info.uuid, sizeof device->info.uuid, "GPU-%.16s", text);
-    else /* a chip without one is known by its place */
+    else /* a chip without a unique id is identified by its bus address */
         snprintf(device->info.uuid, sizeof device->info.uuid, "PCI-%s", slot);
     if (amd_number_read(path, "mem_info_vram_total", &bytes))
         device->info.memory_total_bytes = bytes;
@@ -168,7 +169,7 @@ static int slot_compare(const void *a, const void *b)
     return order ? order : (left->partition > right->partition) - (left->partition < right->partition);
 }
 
-/* The order of their places on the bus is that of every boot; the numbers of the cards are not. */
+/* Sorted by bus address, which is the same at every boot, unlike the card numbers. */
 static gpufl_status devices_find(struct amdgpu *amdgpu, struct problem *problem)
 {
     char directory[AMD_PATH_MAX];
@@ -189,7 +190,7 @@ static gpufl_status devices_find(struct amdgpu *amdgpu, struct problem *problem)
     if (entries)
         closedir(entries);
     if (!amdgpu->device_count)
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "no AMD GPU: %s has no card of the amdgpu driver", directory);
+        return problem_set(problem, GPUFL_E_NO_DRIVER, "no AMD GPU: %s has no card with the amdgpu driver", directory);
     qsort(amdgpu->devices, amdgpu->device_count, sizeof *amdgpu->devices, slot_compare);
     for (uint32_t i = 0; i < amdgpu->device_count; i++) {
         amdgpu->devices[i].info.index = amdgpu->devices[i].info.driver_index = i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the small text files of /sys. */
+/* Reads the small text files in /sys. */
 #include "driver/amdgpu_table.h"
 
 #include <ctype.h>

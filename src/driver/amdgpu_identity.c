@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an AMD GPU is: its market name and what KFD says about its cores. */
+/* Identifies an AMD GPU: its product name, and its cores according to KFD. */
 #include "driver/amdgpu_table.h"
 
 #include <dirent.h>
@@ -76,7 +76,7 @@ void amd_name_find(const struct amdgpu *amdgpu, struct amd_device *device)
     name_set(device, name);
 }
 
-/* 90402 is gfx942: two decimal digits each, of which the last two are written as hexadecimal ones. */
+/* 90402 is gfx942: two decimal digits each, of which the last two are written in hexadecimal. */
 static void architecture_set(struct amd_device *device, uint64_t version)
 {
     if (version && version < 1000000)
@@ -98,8 +98,9 @@ static void properties_take(struct amd_device *device, const char *text)
         device->info.lds_bytes = (uint32_t)value * 1024;
 }
 
-/* KFD names a place by domain and by bus, device and function in one number. A GPU that is divided has a node for each
- * partition, whose number is in bits 28 to 31, in other kernels in place of the function (kfd_topology_add_device). */
+/* KFD identifies a bus address by the domain and one number for bus, device and function. A partitioned GPU has a
+ * node for each partition, whose number is in bits 28 to 31, or in other kernels in place of the function
+ * (kfd_topology_add_device). */
 static bool is_at_slot(const char *text, const char *slot, uint32_t *partition)
 {
     uint64_t domain, location;
@@ -113,10 +114,10 @@ static bool is_at_slot(const char *text, const char *slot, uint32_t *partition)
     return domain == slot_domain && (location >> 8 & 0xff) == slot_bus && (location >> 3 & 31) == slot_device;
 }
 
-/* What a node of KFD says, if it is a GPU at that place. */
+/* The values of a KFD node, if it is a GPU at that address. */
 struct node {
     uint32_t gpu_id, partition;
-    uint64_t memory_bytes; /* of its banks; 0: not told */
+    uint64_t memory_bytes; /* of its banks; 0: unknown */
     char text[4096];
 };
 
@@ -145,10 +146,10 @@ static bool node_read(const char *directory, const char *slot, struct node *node
     return is_at_slot(node->text, slot, &node->partition);
 }
 
-/* Shows nothing but what KFD says: the sensors are those of the whole GPU, and its first partition has them. */
+/* Only has KFD's values: the sensors measure the whole GPU, and are assigned to its first partition. */
 static void partition_add(struct amdgpu *amdgpu, const struct amd_device *whole, const struct node *node)
 {
-    if (amdgpu->device_count + 1 >= AMD_DEVICE_MAX) /* the whole one is counted after this */
+    if (amdgpu->device_count + 1 >= AMD_DEVICE_MAX) /* the whole GPU is counted after this */
         return;
     struct amd_device *device = &amdgpu->devices[++amdgpu->device_count];
     *device = *whole;

@@ -9,10 +9,10 @@
 struct field_source {
     uint8_t field;  /* enum amd_metrics_field */
     uint8_t width;  /* bytes of one value */
-    uint8_t count;  /* values in a row: sums of counters, the highest of clocks */
-    uint8_t is_sum; /* else the highest */
+    uint8_t count;  /* consecutive values: counters are summed, of clocks the highest is used */
+    uint8_t is_sum; /* otherwise the highest */
     uint16_t offset;
-    uint32_t multiplier, divisor; /* to the field's unit */
+    uint32_t multiplier, divisor; /* conversion to the field's unit */
 };
 
 #define MEMBER_WIDTH(table, member) sizeof(((struct table *)0)->member)
@@ -61,7 +61,7 @@ static const struct field_source fields_v1_3[] = {
     AT(AMD_FIELD_THROTTLE, amd_abi_v1_3, throttle, 1, 1),
 };
 
-/* What the tables of the Instinct family have in common. */
+/* Fields that all tables of the Instinct family have. */
 #define INSTINCT_FIELDS(table)                                                                                       \
     AT(AMD_FIELD_TEMP_HOTSPOT_C, table, temp_hotspot, 1, 1), AT(AMD_FIELD_TEMP_MEM_C, table, temp_mem, 1, 1),        \
         AT(AMD_FIELD_POWER_MW, table, socket_watts, 1000, 1),                                                        \
@@ -85,14 +85,14 @@ static const struct field_source fields_v1_6[] = {INSTINCT_FIELDS(amd_abi_v1_6),
 static const struct field_source fields_v1_7[] = {INSTINCT_FIELDS(amd_abi_v1_7), RESIDENCY_FIELDS(amd_abi_v1_7)};
 static const struct field_source fields_v1_8[] = {INSTINCT_FIELDS(amd_abi_v1_8), RESIDENCY_FIELDS(amd_abi_v1_8)};
 
-/* Until 2.3 the chips disagree about the units of temperature, power and activity, so these are not taken. */
+/* Until 2.3 the units of temperature, power and activity differ between chips, so these are not read. */
 static const struct field_source fields_v2_0[] = {
     AT(AMD_FIELD_GFX_MHZ, amd_abi_v2_0, gfx_mhz, 1, 1),
     AT(AMD_FIELD_MEM_MHZ, amd_abi_v2_0, memory_mhz, 1, 1),
 };
 static const struct field_source fields_v2_3[] = {
     AT(AMD_FIELD_GFX_MHZ, amd_abi_v2_4, gfx_mhz, 1, 1), AT(AMD_FIELD_MEM_MHZ, amd_abi_v2_4, memory_mhz, 1, 1),
-    AT(AMD_FIELD_THROTTLE, amd_abi_v2_4, throttle, 1, 1), /* 2.1 is too short for it */
+    AT(AMD_FIELD_THROTTLE, amd_abi_v2_4, throttle, 1, 1), /* 2.1 is too short for this field */
 };
 static const struct field_source fields_v2_4[] = {
     AT(AMD_FIELD_TEMP_EDGE_C, amd_abi_v2_4, temp_gfx, 1, 100),
@@ -150,7 +150,7 @@ static uint64_t value_read(const uint8_t *bytes, unsigned width)
     return value;
 }
 
-/* Adds the values of a source to *value, or keeps the highest; false when the chip has none of them. */
+/* Adds the values of a source to *value, or keeps the highest; false when the chip provides none of them. */
 static bool values_combine(const struct field_source *source, const uint8_t *bytes, uint64_t *value)
 {
     const uint64_t absent = source->width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * source->width) - 1;
@@ -168,12 +168,12 @@ static bool values_combine(const struct field_source *source, const uint8_t *byt
     return is_known;
 }
 
-/* False when the chip does not have the value. */
+/* False when the chip does not provide the value. */
 static bool field_read(const struct field_source *source, const uint8_t *bytes, uint64_t *value)
 {
     *value = 0;
     bool is_known = values_combine(source, bytes, value);
-    /* First whole parts, so that a large counter does not overflow. */
+    /* Whole part first, so that a large counter does not overflow. */
     uint64_t whole = *value / source->divisor, rest = *value % source->divisor;
     return is_known && !__builtin_mul_overflow(whole, (uint64_t)source->multiplier, &whole) &&
            !__builtin_add_overflow(whole, rest * source->multiplier / source->divisor, value);
@@ -199,7 +199,7 @@ static void field_take(struct amd_metrics *metrics, const struct field_source *s
     uint64_t value;
     if (!field_read(source, bytes, &value) || !is_sane(source->field, value))
         return;
-    /* More than one attribute can be a part of a sum. */
+    /* Several attributes can contribute to a sum. */
     uint64_t before = metrics->known >> source->field & 1 && source->is_sum ? metrics->values[source->field] : 0;
     if (__builtin_add_overflow(value, before, &value))
         return;
@@ -207,7 +207,7 @@ static void field_take(struct amd_metrics *metrics, const struct field_source *s
     metrics->values[source->field] = value;
 }
 
-/* 1.9: an attribute that is not here is skipped over; one of another unit, too. */
+/* 1.9: attributes that are not listed here, or have another unit, are skipped. */
 static const struct {
     uint16_t attribute;
     uint8_t unit, field, is_sum;
@@ -224,7 +224,7 @@ static const struct {
     {AMD_ABI_ATTRIBUTE_RESIDENCY_SOCKET_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
     {AMD_ABI_ATTRIBUTE_RESIDENCY_REGULATOR_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
     {AMD_ABI_ATTRIBUTE_RESIDENCY_HBM_THERMAL, AMD_ABI_UNIT_NONE, AMD_FIELD_RESIDENCY_THERMAL, 1, 1, 1},
-    {AMD_ABI_ATTRIBUTE_PCIE_BANDWIDTH, AMD_ABI_UNIT_BANDWIDTH, AMD_FIELD_PCIE_MBPS, 0, 1, 1}, /* the value of 1.8 */
+    {AMD_ABI_ATTRIBUTE_PCIE_BANDWIDTH, AMD_ABI_UNIT_BANDWIDTH, AMD_FIELD_PCIE_MBPS, 0, 1, 1}, /* as in 1.8 */
     {AMD_ABI_ATTRIBUTE_XGMI_READ, AMD_ABI_UNIT_KB, AMD_FIELD_XGMI_READ_KB, 1, 1, 1},
     {AMD_ABI_ATTRIBUTE_XGMI_WRITE, AMD_ABI_UNIT_KB, AMD_FIELD_XGMI_WRITE_KB, 1, 1, 1},
     {AMD_ABI_ATTRIBUTE_GFX_CLOCK, AMD_ABI_UNIT_MHZ, AMD_FIELD_GFX_MHZ, 0, 1, 1},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes use an AMD GPU: compute ones as KFD lists them, and those that
- * hold its device file open, as /proc shows them. Looking through all of /proc is
- * done rarely; in between the open files that were found are read again. */
+/* The processes that use an AMD GPU: compute processes as KFD lists them, and those that hold its device file open,
+ * as /proc shows them. All of /proc is rarely scanned; in between only the known open files are read again. */
 #include "base/clock.h"
 #include "driver/amdgpu_table.h"
 
@@ -22,7 +21,7 @@ static const int64_t search_interval_ns = 10000000000;
 struct process_list {
     struct gpu_process *processes;
     int capacity, count;
-    uint32_t pids[PROCESS_MAX]; /* also of those that do not fit */
+    uint32_t pids[PROCESS_MAX]; /* including processes that do not fit in the list */
 };
 
 static bool pid_parse(const char *name, uint32_t *pid)
@@ -34,7 +33,7 @@ static bool pid_parse(const char *name, uint32_t *pid)
     return true;
 }
 
-/* The process's entry, made when it is new; NULL when it does not fit, which still counts it. */
+/* The process's entry, added if it is new; NULL when the list is full, which still counts the process. */
 static struct gpu_process *process_of(struct process_list *list, uint32_t pid)
 {
     for (int i = 0; i < list->count; i++)
@@ -67,7 +66,7 @@ static void kfd_processes_add(const struct amdgpu *amdgpu, const struct amd_devi
         if (!pid_parse(entry->d_name, &pid))
             continue;
         snprintf(process_path, sizeof process_path, "%s/%s", directory, entry->d_name);
-        /* Every process of KFD has this file for every GPU; one that uses no memory of this GPU is not on it. */
+        /* Every KFD process has this file for every GPU; a process without memory on this GPU does not use it. */
         if (!amd_number_read(process_path, name, &bytes) || !bytes || !(process = process_of(list, pid)))
             continue;
         process->has_used_bytes = true;
@@ -121,7 +120,7 @@ static void clients_search(struct amdgpu *amdgpu)
     closedir(entries);
 }
 
-/* The value of "key:<white space>value" in an fdinfo; NULL when it has none. */
+/* The value of "key:<white space>value" in an fdinfo; NULL when it is missing. */
 static const char *fdinfo_find(const char *text, const char *key)
 {
     size_t key_size = strlen(key);
@@ -134,7 +133,7 @@ static const char *fdinfo_find(const char *text, const char *key)
     return NULL;
 }
 
-/* "262144 KiB"; without a unit it is bytes. */
+/* "262144 KiB"; without a unit the value is in bytes. */
 static bool size_parse(const char *text, uint64_t *bytes)
 {
     char *end;
@@ -147,7 +146,7 @@ static bool size_parse(const char *text, uint64_t *bytes)
     return *bytes >> shift == value;
 }
 
-/* One open file of a process; several may stand for the same client, which must count once. */
+/* An open file of a process; several may belong to the same client, which must be counted once. */
 struct seen_client {
     uint32_t pid;
     uint64_t client_id;
@@ -172,7 +171,7 @@ static void client_add(const struct amd_device *device, const struct amd_client 
         memory = fdinfo_find(text, "drm-resident-vram");
     if (!process || !memory || !size_parse(memory, &bytes))
         return;
-    /* What KFD allocated may be counted here too, so the larger number holds, not the sum. */
+    /* Memory that KFD allocated may be included here too, so the larger number is used, not the sum. */
     uint64_t *sum = &sums[process - list->processes];
     if (__builtin_add_overflow(*sum, bytes, sum))
         return;
@@ -206,7 +205,7 @@ int amdgpu_device_processes(struct amdgpu *amdgpu, uint32_t index, struct gpu_pr
     struct process_list list = {.processes = processes, .capacity = capacity};
     clients_search(amdgpu);
     kfd_processes_add(amdgpu, &amdgpu->devices[index], &list);
-    if (!amdgpu->devices[index].info.partition) /* an open file names the whole GPU */
+    if (!amdgpu->devices[index].info.partition) /* an open file refers to the whole GPU */
         drm_processes_add(amdgpu, &amdgpu->devices[index], &list);
     return list.count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One reading of an AMD GPU's telemetry. hwmon and the plain files come first:
- * their units are the same on every chip. gpu_metrics fills in what they lack. */
+/* One reading of an AMD GPU's telemetry. hwmon and the plain files are preferred: their units are the same on every
+ * chip. gpu_metrics fills in missing values. */
 #include "base/clock.h"
 #include "driver/amdgpu_table.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reads one of the device's files. What the driver does not offer is closed and not asked for again; a GPU that is
- * asleep or being reset says EPERM or EBUSY, which is for this time only. */
+/* Reads one of the device's files. A file that the driver does not support is closed and not read again; EPERM or
+ * EBUSY means that the GPU is asleep or being reset, which is temporary. */
 static bool file_read(struct amd_device *device, enum amd_file file, char *text, size_t size, struct gpu_sample *sample)
 {
     int *fd = &device->fds[file];
@@ -50,7 +50,7 @@ static bool is_asleep(struct amd_device *device, struct gpu_sample *sample)
     return file_read(device, AMD_FILE_RUNTIME_STATUS, text, sizeof text, sample) && !strncmp(text, "suspended", 9);
 }
 
-/* Returns whether device->metrics is of now. */
+/* Returns whether device->metrics is up to date. */
 static bool metrics_read(struct amd_device *device, struct gpu_sample *sample)
 {
     char bytes[AMD_METRICS_BYTES_MAX + 1];
@@ -64,7 +64,7 @@ static bool metrics_read(struct amd_device *device, struct gpu_sample *sample)
     }
     device->earlier = device->metrics;
     if (amd_metrics_decode(&device->metrics, bytes, (size_t)size, &device->metrics_problem) != GPUFL_OK) {
-        /* Its version will not change; the rest of the telemetry does without. */
+        /* Its version will not change; the other telemetry still works. */
         device->has_metrics_problem = true;
         close(fd);
         device->fds[AMD_FILE_METRICS] = -1;
@@ -73,7 +73,7 @@ static bool metrics_read(struct amd_device *device, struct gpu_sample *sample)
     return true;
 }
 
-/* A limit whose counter moved since the last reading held the clocks down. */
+/* A limit whose counter changed since the last reading lowered the clocks. */
 static void throttle_take(struct amd_device *device, struct gpu_sample *sample)
 {
     static const struct {
@@ -105,7 +105,7 @@ static void xgmi_take(struct amd_device *device, struct counter_rate *counter, e
     if (!amd_metrics_has(&device->metrics, field))
         return;
     uint64_t value = device->metrics.values[field];
-    if (value < counter->value) /* reset; this counter does not go round */
+    if (value < counter->value) /* reset; this counter does not wrap */
         counter->has_value = false;
     if (counter_rate_next(counter, value, clock_mono_ns(), 0, &rate) &&
         !__builtin_mul_overflow(rate, UINT64_C(1000), &rate))
@@ -168,7 +168,7 @@ static void sensors_take(struct amd_device *device, struct gpu_sample *sample)
         gpu_sample_set(sample, GPU_FAN_PCT, (pwm * 100 + device->pwm_max / 2) / device->pwm_max);
 }
 
-/* ROCm SMI is loaded when a GPU lacks something that it may know, and only then. */
+/* ROCm SMI is loaded only when a GPU lacks a value that it may provide. */
 static struct rocm_smi *smi_of(struct amdgpu *amdgpu, struct amd_device *device)
 {
     if (!amdgpu->has_tried_smi) {
@@ -176,7 +176,7 @@ static struct rocm_smi *smi_of(struct amdgpu *amdgpu, struct amd_device *device)
         if (rocm_smi_open(&amdgpu->smi, NULL) != GPUFL_OK)
             amdgpu->smi = NULL;
         for (uint32_t i = 0; amdgpu->smi && i < amdgpu->device_count; i++)
-            if (!amdgpu->devices[i].info.partition) /* it tells of the whole GPU */
+            if (!amdgpu->devices[i].info.partition) /* its values are for the whole GPU */
                 amdgpu->devices[i].smi_index = rocm_smi_find(amdgpu->smi, amdgpu->devices[i].info.pci_bus_id);
     }
     return device->smi_index >= 0 ? amdgpu->smi : NULL;
@@ -264,7 +264,7 @@ void amdgpu_device_sample(struct amdgpu *amdgpu, uint32_t index, bool with_slow,
             sample->values[gpu_sample_knows(sample, GPU_TEMP_EDGE_C) ? GPU_TEMP_EDGE_C : GPU_TEMP_JUNCTION_C]);
     if (gpu_sample_knows(sample, GPU_CLOCK_GFX_MHZ))
         gpu_sample_set(sample, GPU_CLOCK_SM_MHZ, sample->values[GPU_CLOCK_GFX_MHZ]);
-    /* Does not change, and is known of a sleeping GPU too. */
+    /* Constant, and also known while the GPU is asleep. */
     if (device->info.memory_total_bytes)
         gpu_sample_set(sample, GPU_MEM_TOTAL_BYTES, device->info.memory_total_bytes);
 }

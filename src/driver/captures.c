@@ -11,9 +11,9 @@ static struct capture {
     _Atomic(const void *) context, thread;
 } captures[streams_max];
 static atomic_uint capture_count;
-static _Thread_local char own_thread; /* its address is the thread */
+static _Thread_local char own_thread; /* its address identifies the thread */
 
-/* The default stream of a thread has the same handle in all of them. */
+/* The per-thread default stream has the same handle in all threads. */
 static const void *key_of(const void *stream, bool is_per_thread)
 {
     const uintptr_t per_thread = 2; /* cudaStreamPerThread, CU_STREAM_PER_THREAD */

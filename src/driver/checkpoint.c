@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct checkpoint {
-    const struct cupti *cupti; /* borrowed; for the texts of results */
+    const struct cupti *cupti; /* borrowed; for error texts */
     struct library library;
 #define CHECKPOINT_MEMBER(member, symbol, parameters) int(*member) parameters;
     CHECKPOINT_ABI_FUNCTIONS(CHECKPOINT_MEMBER)
@@ -19,7 +19,7 @@ struct checkpoint {
     bool is_saved;
 };
 
-/* Only from CUPTI's own directory: another release's library does not fit. */
+/* Only from CUPTI's own directory: the library of another release is incompatible. */
 static gpufl_status open_library(struct checkpoint *checkpoint, struct problem *problem)
 {
     const char *path = cupti_path(checkpoint->cupti);
@@ -31,8 +31,8 @@ static gpufl_status open_library(struct checkpoint *checkpoint, struct problem *
     struct problem cause = {""};
     if (library_open(&checkpoint->library, &search, &cause) != GPUFL_OK)
         return problem_set(problem, GPUFL_E_NOT_FOUND,
-                           "saving device memory wants CUPTI's libcheckpoint.so, and %.200s cannot be loaded: %.200s",
-                           file, cause.text);
+                           "saving device memory requires CUPTI's libcheckpoint.so; cannot load %.200s: %.200s", file,
+                           cause.text);
 #define CHECKPOINT_BIND(member, symbol, parameters)                                                      \
     checkpoint->member = __extension__(int(*) parameters) library_symbol(&checkpoint->library, #symbol); \
     if (!checkpoint->member)                                                                             \
@@ -82,7 +82,7 @@ gpufl_status checkpoint_save(struct checkpoint *checkpoint, struct problem *prob
 gpufl_status checkpoint_restore(struct checkpoint *checkpoint, struct problem *problem)
 {
     if (!checkpoint->is_saved)
-        return problem_set(problem, GPUFL_E_INVALID, "no device memory was saved that could be restored");
+        return problem_set(problem, GPUFL_E_INVALID, "there is no saved device memory to restore");
     return checked(checkpoint, "cuptiCheckpointRestore", checkpoint->restore(&checkpoint->handle), problem);
 }
 
@@ -90,7 +90,7 @@ void checkpoint_close(struct checkpoint *checkpoint)
 {
     if (!checkpoint)
         return;
-    /* A result is of no use here: the memory is the library's either way. */
+    /* The result does not matter: the library owns the memory either way. */
     if (checkpoint->is_saved)
         (void)checkpoint->free(&checkpoint->handle);
     free(checkpoint);

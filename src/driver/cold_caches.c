@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* More than the first caches of instructions (32 to 64 KiB) and data, and than the branch predictor's table of targets;
- * less than the second cache, which keeps what a program uses often. */
+/* Larger than the first-level caches of instructions (32 to 64 KiB) and data and the branch target buffer; smaller
+ * than the second-level cache, which keeps frequently used data. */
 enum { code_bytes = 256 << 10, data_bytes = 512 << 10, line_bytes = 64 };
 
-/* One jump per cache line to the next, and a return. */
+/* A jump per cache line to the next one, then a return. */
 static bool code_fill(unsigned char *code)
 {
 #if defined __x86_64__
@@ -38,7 +38,7 @@ bool cold_caches_open(struct cold_caches *caches)
     caches->code = map(code_bytes);
     caches->data = map(data_bytes);
     if (caches->code && (!code_fill(caches->code) || mprotect(caches->code, code_bytes, PROT_READ | PROT_EXEC))) {
-        munmap(caches->code, code_bytes); /* a hardened kernel */
+        munmap(caches->code, code_bytes); /* forbidden by a hardened kernel */
         caches->code = NULL;
     }
     return caches->code || caches->data;

@@ -17,9 +17,9 @@ struct cuda {
 };
 
 static struct cuda the_cuda;
-static atomic_bool is_loaded; /* and bound: from then on nobody needs the lock */
+static atomic_bool is_loaded; /* and bound: from then on the lock is not needed */
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool is_initialized;  /* by this process, as far as was seen */
+static atomic_bool is_initialized;  /* by this process, as far as known */
 static atomic_bool was_initialized; /* by a process that this one was forked from */
 
 static void bind_functions(struct cuda *cuda)
@@ -69,7 +69,7 @@ void cuda_abandon(void)
 
 void cuda_note_use(void)
 {
-    if (!atomic_load_explicit(&is_initialized, memory_order_relaxed)) /* mostly it is: no cache line is written */
+    if (!atomic_load_explicit(&is_initialized, memory_order_relaxed)) /* usually true: then no cache line is written */
         atomic_store(&is_initialized, true);
 }
 
@@ -110,11 +110,11 @@ int cuda_device_count(const struct cuda *cuda)
     int count = 0;
     if (!cuda->device_count || cuda->device_count(&count) != CUDA_ABI_SUCCESS || count < 0)
         return 0;
-    cuda_note_use(); /* it answers only when it is initialized */
+    cuda_note_use(); /* the count is only known when CUDA is initialized */
     return count;
 }
 
-/* 0 when the driver does not tell. */
+/* 0 when the driver does not report it. */
 static uint32_t attribute(const struct cuda *cuda, int device, int id)
 {
     int value = 0;
@@ -152,7 +152,7 @@ static void read_limits(const struct cuda *cuda, int device, struct device_limit
     limits->shared_reserved_per_block = attribute(cuda, device, CUDA_ABI_SHARED_RESERVED_PER_BLOCK);
     limits->core_clock_khz = attribute(cuda, device, CUDA_ABI_CLOCK_KHZ);
     limits->l2_bytes = attribute(cuda, device, CUDA_ABI_L2_BYTES);
-    /* Two transfers a clock, bits to bytes. */
+    /* Two transfers per clock, bits to bytes. */
     limits->memory_bandwidth_bps = 2ull * attribute(cuda, device, CUDA_ABI_MEMORY_CLOCK_KHZ) * 1000 *
                                    attribute(cuda, device, CUDA_ABI_MEMORY_BUS_BITS) / 8;
     size_t bytes = 0;

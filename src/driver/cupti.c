@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding CUPTI, and what it says about itself. */
+/* Finds and loads CUPTI and reads its version. */
 #include "base/watch.h"
 #include "driver/cuda.h"
 #include "driver/cupti_table.h"
@@ -12,7 +12,7 @@
 static struct cupti the_cupti;
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A toolkit's library directories, below its root. */
+/* A toolkit's library directories, relative to its root. */
 static const char *const toolkit_folders[] = {"lib64", "lib", "extras/CUPTI/lib64", "targets/x86_64-linux/lib",
                                               "targets/sbsa-linux/lib"};
 static const char *const wheel_folders[] = {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"};
@@ -31,7 +31,7 @@ struct directory_list {
 
 static void add_directories(struct directory_list *list, const char *root, const char *const *folders, size_t count)
 {
-    /* A relative root would mean whatever directory the program stands in. */
+    /* A relative root would depend on the program's working directory. */
     for (size_t i = 0; root && root[0] == '/' && i < count && list->count < directory_max; i++) {
         char *text = list->text[list->count];
         int length = snprintf(text, sizeof list->text[0], "%s/%s", root, folders[i]);
@@ -41,7 +41,7 @@ static void add_directories(struct directory_list *list, const char *root, const
     list->pointers[list->count] = NULL;
 }
 
-/* The CUDA major that the process uses, as far as that can be seen now; 0 unknown. */
+/* The CUDA major version that the process uses, as far as known; 0 unknown. */
 static int process_cuda_major(void)
 {
     struct cuda *cuda;

@@ -26,7 +26,7 @@ unsigned cupti_call_groups(unsigned features)
 
 bool cupti_call_is_graph_launch(bool is_runtime, uint32_t cbid)
 {
-    /* Asked once per API record, so not by searching the table. */
+    /* Called once per API record, so without searching the table. */
     enum { runtime_graph = 311, runtime_graph_ptsz = 312, driver_graph = 514, driver_graph_ptsz = 515 };
     return is_runtime ? cbid == runtime_graph || cbid == runtime_graph_ptsz
                       : cbid == driver_graph || cbid == driver_graph_ptsz;
@@ -65,7 +65,7 @@ uint32_t cupti_call_sync_type(bool is_runtime, uint32_t cbid)
 
 bool cupti_call_is_per_thread(bool is_runtime, uint32_t cbid)
 {
-    /* Waits, then captures: as in the list. */
+    /* Waits, then captures, in the order of the list. */
     return is_runtime ? cbid == 239 || cbid == 247 || cbid == 316 || cbid == 320 || cbid == 453
                       : cbid == 436 || cbid == 440 || cbid == 496 || cbid == 498 || cbid == 540 || cbid == 721;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's records to ours. The library says where the next record begins; we
- * believe it only as far as the record lies inside the buffer. */
+/* Decodes CUPTI's records. The library returns the next record's position, which is used only if the record lies
+ * inside the buffer. */
 #include "driver/cupti_calls.h"
 #include "driver/cupti_table.h"
 
@@ -54,7 +54,7 @@ static void decode_kernel(const struct cupti_abi_kernel *record, struct kernel_a
     };
 }
 
-/* What the three records of copies share by name, though not by offset. */
+/* Fields that the three copy records share by name, though not by offset. */
 #define COPY_FIELDS(record)                                                                                           \
     .start_ns = (int64_t)(record)->start, .end_ns = (int64_t)(record)->end, .bytes = (record)->bytes,                 \
     .graph_node_id = (record)->graph_node_id, .graph_id = (record)->graph_id, .device_id = (record)->device_id,       \
@@ -206,7 +206,7 @@ static uint32_t *id_of(struct activity *activity)
     }
 }
 
-/* Whether the library's answer is a place in the buffer that lies after the last one. */
+/* Whether the library returned a position in the buffer after the previous one. */
 static bool is_plausible(const struct activity_cursor *cursor, const void *previous)
 {
     uintptr_t at = (uintptr_t)cursor->record, begin = (uintptr_t)cursor->buffer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subscription to CUPTI: who holds it, and what CUPTI calls back. Claiming
- * it also keeps a second profiler from taking our records. */
+/* The subscription to CUPTI: its owner, and CUPTI's callbacks. Claiming it also keeps a second profiler from taking
+ * our records. */
 #include "driver/cupti_events.h"
 
 #include "base/user_time.h"
@@ -19,14 +19,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { id_end = 1024 }; /* callback ids of launches stay far below */
+enum { id_end = 1024 }; /* callback ids of launches are far below */
 
 typedef void call_fn(const struct user_call *call, bool is_enter);
 
-/* Calls come from any thread, also while a session ends: from the program's, and from the one that waits for the GPU. */
+/* Calls may come from any thread, also while a session ends: from the program's, and from the one that waits for the
+ * GPU. */
 static struct events {
     struct gate gate;
-    atomic_uint generation; /* of the subscription, for per-thread notes of an earlier one */
+    atomic_uint generation; /* of the subscription, to detect per-thread state of an earlier one */
     _Atomic(call_fn *) on_call;
     _Atomic(const struct cupti_listener *) listener;
     _Atomic(struct cupti *) cupti;
@@ -34,9 +35,9 @@ static struct events {
     atomic_uint call_groups;   /* CUPTI_CALL_* enabled for on_call */
     atomic_uint launch_groups; /* and for on_launch */
     atomic_bool has_external;
-    atomic_bool has_linked_users;    /* of CUPTI: they may push external ids at any time */
-    bool has_streams, has_resources; /* resource callbacks: of streams that go; of contexts and modules */
-    uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id; never changes once filled */
+    atomic_bool has_linked_users;    /* linked with CUPTI: they may push external ids at any time */
+    bool has_streams, has_resources; /* resource callbacks: of destroyed streams; of contexts and modules */
+    uint8_t groups[2][id_end]; /* CUPTI_CALL_* by domain (driver, runtime) and callback id; constant once filled in */
 } events;
 
 static unsigned group_of(uint32_t domain, uint32_t cbid)
@@ -44,13 +45,13 @@ static unsigned group_of(uint32_t domain, uint32_t cbid)
     return cbid < id_end ? events.groups[domain == CUPTI_ABI_DOMAIN_RUNTIME][cbid] : 0;
 }
 
-/* By how much a call that begins or ends a capture changes the number of those under way, from the entry to the beginning
- * until the exit from the end. An end that is refused because this is not the thread or the stream to end it on leaves the
- * capture as it was. */
+/* By how much a call that begins or ends a capture changes the number of captures in progress, from the entry to the
+ * begin call until the exit from the end call. An end that is refused because of a wrong thread or stream does not
+ * change the capture. */
 static int capture_change(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call, unsigned group,
                           bool is_enter)
 {
-    static _Thread_local bool has_begun; /* the capture of the call that is under way is a new one */
+    static _Thread_local bool has_begun; /* the call in progress begins a new capture */
     const int *result = call->function_return_value;
     const void *stream = call->function_params ? *(void *const *)call->function_params : NULL;
     bool is_per_thread = cupti_call_is_per_thread(domain == CUPTI_ABI_DOMAIN_RUNTIME, cbid);
@@ -87,10 +88,10 @@ static void tell_launch(const struct cupti_abi_callback_data *call, unsigned gro
     listener->on_launch(listener->user, &launch, is_enter);
 }
 
-/* The external id that the program has set, as CUPTI would record it beside the call. CUPTI lets nobody look: it is
- * taken and put back, which costs some 35 ns a kind. A program that is linked with CUPTI is asked at every call. In
- * others hardly anybody pushes ids: kinds that none was seen of are tried at a thread's first call, and then ever more
- * rarely. */
+/* The program's current external id, as CUPTI would record it with the call. CUPTI has no function to read it: it is
+ * popped and pushed again, which costs about 35 ns per kind. In a program linked with CUPTI that is done at every
+ * call. In others external ids are rare: kinds that were never seen are tried at a thread's first call, and then at
+ * growing intervals. */
 static void find_external(struct cupti *cupti, struct user_call *user)
 {
     enum { all_kinds = 0x3e, calls_between_tries_max = 256 };
@@ -129,7 +130,7 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
                              .context_id = call->context_uid,
                              .wait_type = group & CUPTI_CALL_SYNC ? cupti_call_sync_type(is_runtime, cbid) : 0,
                              .is_launch = (group & (CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH)) != 0};
-    if (!is_enter) /* while a graph is captured, a launch may only be noted in it */
+    if (!is_enter) /* while a graph is captured, a launch may only be recorded in it */
         user.has_kernel = (group & CUPTI_CALL_LAUNCH) && call->function_return_value &&
                           !*(const int *)call->function_return_value && !captures_any();
     if (!is_enter && atomic_load_explicit(&events.has_external, memory_order_relaxed))
@@ -143,8 +144,8 @@ static void tell_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_cal
         on_call(&user, is_enter);
 }
 
-/* A runtime call makes driver calls of its own; only the outer one is the user's. What on_call does needs no session,
- * so a launch takes the gate, which all threads share, only for a listener that wants to hear of launches. */
+/* A runtime call makes driver calls internally; only the outer one is the user's. on_call needs no session, so a
+ * launch enters the gate, which all threads share, only for a listener that needs launches. */
 static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call)
 {
     static _Thread_local unsigned runtime_call_generation;
@@ -160,8 +161,9 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
     int change = group & capture ? capture_change(domain, cbid, call, group, is_enter) : 0;
     if (group & atomic_load_explicit(&events.call_groups, memory_order_relaxed))
         tell_call(domain, cbid, call, group, is_enter);
-    const unsigned told = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | capture;
-    if (group & told && atomic_load_explicit(&events.launch_groups, memory_order_relaxed) && gate_enter(&events.gate)) {
+    const unsigned listened = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH | capture;
+    if (group & listened && atomic_load_explicit(&events.launch_groups, memory_order_relaxed) &&
+        gate_enter(&events.gate)) {
         if (group & capture)
             tell_capture(change, is_enter);
         else
@@ -170,7 +172,7 @@ static void on_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_c
     }
 }
 
-/* A capture ends with its stream, or with the context of that. */
+/* A capture ends when its stream or the stream's context is destroyed. */
 static void forget_captures(uint32_t cbid, const struct cupti_abi_resource_data *data)
 {
     int change = cbid == CUPTI_ABI_RESOURCE_STREAM_DESTROYING    ? captures_forget_stream(data->stream)
@@ -204,13 +206,13 @@ static void on_resource(uint32_t cbid, const struct cupti_abi_resource_data *dat
             listener->on_context(listener->user, &context, is_created);
     } else if (is_created && listener->on_unknown_context) {
         struct problem problem;
-        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell which context this is: %s",
+        (void)problem_set(&problem, GPUFL_E_UNSUPPORTED, "CUPTI does not report the context's ids: %s",
                           cupti_first_failure(cupti));
         listener->on_unknown_context(listener->user, &problem);
     }
 }
 
-/* Where stacks are walked, they are timed by themselves and much longer: those callbacks are left out of the samples. */
+/* Stack walks are timed separately and take much longer: callbacks with a stack walk are not sampled. */
 static void on_timed_api_call(uint32_t domain, uint32_t cbid, const struct cupti_abi_callback_data *call)
 {
     static _Thread_local uint32_t count;
@@ -271,7 +273,7 @@ gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size,
     const char *function = "cuptiSubscribe_v2";
     static pthread_once_t is_filled = PTHREAD_ONCE_INIT;
     int result = -1;
-    (void)pthread_once(&is_filled, groups_fill); /* once: threads may still be in a callback of the session before */
+    (void)pthread_once(&is_filled, groups_fill); /* once: threads may still be in a callback of the previous session */
     if (cupti->call.subscribe_v2)
         result = cupti->call.subscribe_v2(&events.subscriber, on_callback, NULL, &params);
     if (result != CUPTI_ABI_SUCCESS && result != CUPTI_ABI_MULTIPLE_SUBSCRIBERS && result != CUPTI_ABI_UNKNOWN) {
@@ -282,7 +284,7 @@ gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size,
         captures_clear();
         atomic_store(&events.cupti, cupti);
         if (atomic_fetch_add(&events.generation, 1) + 1 == 0)
-            atomic_store(&events.generation, 1); /* 0 means "in no runtime call" */
+            atomic_store(&events.generation, 1); /* 0 means "not in a runtime call" */
         gate_open(&events.gate);
         return GPUFL_OK;
     }
@@ -297,8 +299,8 @@ gpufl_status cupti_claim(struct cupti *cupti, char *other_profiler, size_t size,
                        other);
 }
 
-/* Returns the groups of which calls were accepted. Each version knows other ids; one that is refused for another reason
- * would be a hole in what its group is for. */
+/* Returns the groups whose calls were all accepted. Ids differ between versions; a call refused for another reason
+ * would be missing from its group. */
 static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_on)
 {
     unsigned accepted = 0, refused = 0;
@@ -322,7 +324,7 @@ static unsigned set_callbacks(struct cupti *cupti, unsigned groups, uint32_t is_
     return accepted;
 }
 
-/* Streams that go may take their capture with them. */
+/* A destroyed stream may end its capture. */
 static void set_streams(struct cupti *cupti, uint32_t is_on)
 {
     if (events.has_streams == (is_on != 0))
@@ -351,7 +353,7 @@ bool cupti_listen_calls(struct cupti *cupti, unsigned groups, bool with_external
     cupti_look_for_users();
     atomic_store(&events.call_groups, groups);
     if (set_callbacks(cupti, groups, 1) == groups) {
-        (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 1); /* of a CUPTI that knows graphs */
+        (void)set_callbacks(cupti, CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END, 1); /* if this CUPTI supports graphs */
         set_streams(cupti, 1);
         return true;
     }
@@ -375,7 +377,7 @@ static bool set_resources(struct cupti *cupti, uint32_t is_on)
 gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *listener, struct problem *problem)
 {
     if (!events.subscriber || !cupti->call.enable_callback || !cupti->call.get_context_id || !cupti->call.get_device_id)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "this CUPTI (%s) does not tell of contexts",
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "this CUPTI (%s) does not report contexts",
                            cupti->library.path);
     atomic_store(&events.listener, listener);
     events.has_resources = true;
@@ -384,7 +386,7 @@ gpufl_status cupti_listen(struct cupti *cupti, const struct cupti_listener *list
     set_resources(cupti, 0);
     events.has_resources = false;
     atomic_store(&events.listener, NULL);
-    return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI does not tell of contexts: %s", cupti_first_failure(cupti));
+    return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI does not report contexts: %s", cupti_first_failure(cupti));
 }
 
 void cupti_listen_no_more(void)
@@ -392,7 +394,7 @@ void cupti_listen_no_more(void)
     atomic_store(&events.listener, NULL);
 }
 
-/* An older CUPTI does not tell of all of them; then their sizes are not known. */
+/* An older CUPTI does not support all of these callbacks; sizes of graphs are then unknown. */
 static void set_graphs(struct cupti *cupti, uint32_t is_on)
 {
     for (size_t i = 0; i < graph_sizes_id_count; i++)
@@ -403,7 +405,7 @@ bool cupti_listen_launches(struct cupti *cupti, bool is_on)
 {
     const unsigned all = CUPTI_CALL_LAUNCH | CUPTI_CALL_GRAPH, captures = CUPTI_CALL_CAPTURE | CUPTI_CALL_CAPTURE_END;
     unsigned groups = all & ~events.call_groups;
-    if (!events.call_groups) /* else captures are listened to already */
+    if (!events.call_groups) /* otherwise captures are already enabled */
         groups |= captures;
     if (is_on == (events.launch_groups != 0) || !cupti->call.enable_callback)
         return is_on == (events.launch_groups != 0);
@@ -439,7 +441,7 @@ void cupti_silence(struct cupti *cupti)
 
 bool cupti_release(struct cupti *cupti)
 {
-    const int64_t wait_ns = 1000000000; /* callbacks take microseconds, but for a context up to a second */
+    const int64_t wait_ns = 1000000000; /* callbacks take microseconds, context callbacks up to a second */
     if (events.subscriber)
         cupti_note(cupti, "cuptiUnsubscribe", cupti->call.unsubscribe(events.subscriber));
     events.subscriber = NULL;

@@ -6,18 +6,18 @@
 #include "driver/cupti_subscription.h"
 #include "driver/cupti_table.h"
 
-enum { fork_wait_ms = 100 }; /* a flush takes about one */
+enum { fork_wait_ms = 100 }; /* a flush takes about one millisecond */
 
 enum inheritance {
     INHERITANCE_NONE,  /* CUPTI was never started, or was finalized since the fork */
-    INHERITANCE_WHOLE, /* the parent's subscription, and nobody was inside */
+    INHERITANCE_WHOLE, /* the parent's subscription, and no thread was inside CUPTI */
     INHERITANCE_BUSY   /* a thread of the parent was inside CUPTI */
 };
 
 static pthread_mutex_t use_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_used; /* by this process */
 static _Thread_local bool is_locked_for_fork;
-static enum inheritance inheritance; /* written in the child while it has one thread */
+static enum inheritance inheritance; /* written in the child while it is single-threaded */
 
 void cupti_use_begin(void)
 {
@@ -36,7 +36,7 @@ void cupti_use_noted(void)
 
 void cupti_before_fork(void)
 {
-    /* A call that hangs would cost every fork the whole wait. */
+    /* With a hanging call every fork would wait for the whole timeout. */
     is_locked_for_fork = cupti_trace_is_stuck() ? pthread_mutex_trylock(&use_lock) == 0
                                                 : mutex_lock_in_time(&use_lock, fork_wait_ms * INT64_C(1000000));
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One trace: claim CUPTI, enable what was asked for, hand buffers over, undo.
- * CUPTI's buffer functions carry no user pointer and may still be called while
- * or after a trace stops, so the state they use is process-wide and entered
- * through a gate that stop closes and then waits to be empty. */
+/* A trace: claim CUPTI, enable the requested records, deliver buffers, undo. CUPTI's buffer functions have no user
+ * pointer and may still be called while or after a trace stops, so their state is process-wide and guarded by a
+ * gate, which stop closes and waits for. */
 #include "driver/cuda.h"
 #include "base/stages.h"
 #include "base/watch.h"
@@ -17,22 +16,22 @@
 
 static struct trace {
     struct gate gate;      /* around the functions below */
-    atomic_ullong dropped; /* records CUPTI dropped and nobody has taken yet */
+    atomic_ullong dropped; /* records dropped by CUPTI and not taken yet */
     atomic_int damage;     /* enum cupti_damage */
     uint8_t *(*buffer_request)(size_t *size);
     void (*buffer_complete)(uint8_t *buffer, size_t size, size_t valid);
     struct cupti *_Atomic cupti;
-    /* Below: under the lock. */
+    /* Guarded by the lock. */
     bool is_running;
-    uint64_t kinds;                                           /* bit per activity kind that was enabled */
+    uint64_t kinds;                                           /* bit per enabled activity kind */
     unsigned record_groups;                                   /* CUPTI_CALL_* whose records were enabled call by call */
     enum { API_UNDECIDED, API_BY_CALL, API_BY_KIND } api_way; /* for the life of the process, see below */
 } trace;
 static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
-static const int64_t gate_wait_ns = 1000000000; /* for callbacks that are under way: they take microseconds */
+static const int64_t gate_wait_ns = 1000000000; /* for callbacks in progress, which take microseconds */
 
-/* Before 12.9 CUPTI can crash when it gets no buffer. It gets one of these
- * instead, and what it writes there is counted as dropped. */
+/* Before 12.9 CUPTI can crash when it gets no buffer. It gets one of these instead, and its content is counted as
+ * dropped. */
 enum { spare_count = 4, spare_bytes = 16384 };
 static struct spare {
     _Alignas(8) uint8_t bytes[spare_bytes];
@@ -53,7 +52,7 @@ static uint8_t *spare_lend(size_t *size)
     return NULL;
 }
 
-/* False when the buffer is none of ours. */
+/* False when the buffer is not one of ours. */
 static bool spare_take_back(uint8_t *buffer, size_t valid)
 {
     for (int i = 0; i < spare_count; i++) {
@@ -127,7 +126,7 @@ static bool enable_kind(struct cupti *cupti, uint32_t kind)
     return true;
 }
 
-/* Leaves only the calls of the groups on, of the kind that was just enabled. */
+/* Disables the other calls of the kind that was just enabled. */
 static void silence_other_calls(int (*set_record)(uint32_t cbid, uint8_t is_on), bool is_runtime, unsigned groups)
 {
     enum { id_end = 4096 };
@@ -141,7 +140,7 @@ static void silence_other_calls(int (*set_record)(uint32_t cbid, uint8_t is_on),
             highest = call->cbid;
         is_wanted[call->cbid] = (call->group & groups) != 0;
     }
-    /* The library knows ids newer than our table, up to the first that it refuses. */
+    /* The library knows newer ids than our table, up to the first one that it refuses. */
     for (uint32_t cbid = 1; cbid < id_end; cbid++) {
         if (!is_wanted[cbid] && set_record(cbid, 0) != CUPTI_ABI_SUCCESS && cbid > highest)
             break;
@@ -161,9 +160,9 @@ static unsigned set_records(struct cupti *cupti, unsigned groups, uint8_t is_on)
     return accepted;
 }
 
-/* Two ways to the API records of the calls we want, and no change between them: CUPTI accepts single
- * calls, but records them only if the first were switched on before CUDA was initialized and the
- * whole kinds never were. Otherwise the whole kinds go on, and every call that we have no use for off. */
+/* There are two ways to get the API records of selected calls, and switching between them is impossible. CUPTI
+ * accepts single calls, but records them only if the first were enabled before CUDA was initialized and the whole
+ * kinds never were. Otherwise the whole kinds are enabled, and every unused call is disabled. */
 static bool enable_api_records(struct cupti *cupti, unsigned features, bool is_before_cuda)
 {
     unsigned groups = cupti_call_groups(features);
@@ -214,7 +213,7 @@ static unsigned enable_features(struct cupti *cupti, const struct cupti_trace_op
     return granted;
 }
 
-/* Undoes what start did, last first; harmless for what was never done. */
+/* Undoes start in reverse order; harmless for steps that were not done. */
 static void undo(struct cupti *cupti)
 {
     if (atomic_load(&trace.damage) != CUPTI_SOUND)
@@ -298,11 +297,12 @@ gpufl_status cupti_trace_start(struct cupti *cupti, const struct cupti_trace_opt
     pthread_mutex_lock(&trace_lock);
     gpufl_status status;
     if (trace.is_running)
-        status = problem_set(problem, GPUFL_E_INVALID, "a trace already runs in this process");
+        status = problem_set(problem, GPUFL_E_INVALID, "a trace is already running in this process");
     else if (atomic_load(&trace.damage) != CUPTI_SOUND)
-        status = problem_set(problem, GPUFL_E_UNSUPPORTED,
-                             "a call to CUPTI failed in an earlier session of this process; it is not started again, "
-                             "since disabling it then crashes");
+        status =
+            problem_set(problem, GPUFL_E_UNSUPPORTED,
+                        "a call to CUPTI failed in an earlier session of this process; CUPTI is not started again, "
+                        "since disabling it then crashes");
     else {
         cupti_forget_failure(cupti);
         status = start(cupti, options, result, problem);
@@ -398,7 +398,7 @@ void cupti_trace_damaged(enum cupti_damage damage)
 gpufl_status cupti_trace_pause(struct cupti *cupti, struct problem *problem)
 {
     if (atomic_load(&trace.damage) != CUPTI_SOUND)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI failed before, and would crash now");
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI failed earlier and would crash now");
     pthread_mutex_lock(&trace_lock);
     gpufl_status status = GPUFL_OK;
     if (trace.kinds >> CUPTI_ABI_KIND_CONCURRENT_KERNEL & 1) {

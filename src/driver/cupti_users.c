@@ -15,7 +15,7 @@ static bool starts_with(const char *text, const char *start)
     return !strncmp(text, start, strlen(start));
 }
 
-/* Whether the object's list of libraries that it needs names CUPTI. */
+/* Whether the object's list of needed libraries names CUPTI. */
 static bool needs_cupti(const struct dl_phdr_info *object, const ElfW(Dyn) * dynamic)
 {
     ElfW(Addr) strings = 0;
@@ -24,7 +24,7 @@ static bool needs_cupti(const struct dl_phdr_info *object, const ElfW(Dyn) * dyn
             strings = entry->d_un.d_ptr;
     if (!strings)
         return false;
-    if (strings < object->dlpi_addr) /* the linker leaves it as it is in the file on some machines */
+    if (strings < object->dlpi_addr) /* on some machines the linker keeps the value of the file */
         strings += object->dlpi_addr;
     for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_NEEDED &&

@@ -16,7 +16,7 @@
 enum { CLAIMS_MAX = 64, COMMAND_BYTES = 32 };
 
 static struct {
-    int socket; /* + 1: 0 is none */
+    int socket; /* socket + 1; 0: no claim */
     unsigned users;
 } claims[CLAIMS_MAX];
 static pthread_mutex_t claims_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +34,7 @@ static socklen_t address_of(uint32_t device_id, struct sockaddr_un *address)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-/* " 4711 (python3)" of the process that has the claim; "" when it is gone or does not tell. */
+/* " 4711 (python3)", the process with the claim; "" when it has exited or is unknown. */
 static void owner_name(const struct sockaddr_un *address, socklen_t length, char *text, size_t size)
 {
     struct ucred owner;
@@ -56,7 +56,7 @@ static void owner_name(const struct sockaddr_un *address, socklen_t length, char
         close(client);
 }
 
-/* A listening socket of that name, so that others can ask whose it is; -1 with errno. */
+/* A listening socket of that name, so that others can find its owner; -1 with errno. */
 static int claim_make(const struct sockaddr_un *address, socklen_t length)
 {
     int claim = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -85,7 +85,7 @@ gpufl_status gpu_claim_take(uint32_t device_id, struct problem *problem)
             char owner[COMMAND_BYTES + 16];
             owner_name(&address, length, owner, sizeof owner);
             status = problem_set(problem, GPUFL_E_BUSY,
-                                 "process%s samples GPU %u already; PC samples are for one process per GPU at a time",
+                                 "process%s already samples GPU %u; only one process per GPU can take PC samples",
                                  owner[0] ? owner : " (unknown)", device_id);
         }
     }

@@ -10,7 +10,7 @@ const uint32_t graph_sizes_ids[] = {CUPTI_ABI_RESOURCE_GRAPHEXEC_STARTING, CUPTI
                                     CUPTI_ABI_RESOURCE_GRAPHEXEC_DESTROYING, CUPTI_ABI_RESOURCE_GRAPHNODE_CLONED};
 const size_t graph_sizes_id_count = sizeof graph_sizes_ids / sizeof graph_sizes_ids[0];
 
-/* A reader may find one of the two renewed: the handle is cleared before the number changes, and set after it. */
+/* A reader may see one of the two renewed: the handle is cleared before the number changes, and set after it. */
 static struct graph_size {
     _Atomic(const void *) executable;
     atomic_uint kernels;
@@ -24,7 +24,7 @@ static struct graph_size *size_of(const void *executable)
 
 void graph_sizes_note(uint32_t cbid, const struct cupti_abi_graph_data *data)
 {
-    static _Thread_local uint32_t kernels; /* of the graph that this thread instantiates */
+    static _Thread_local uint32_t kernels; /* of the graph that this thread is instantiating */
     static _Thread_local bool is_unknown;
     if (!data)
         return;
@@ -44,7 +44,7 @@ void graph_sizes_note(uint32_t cbid, const struct cupti_abi_graph_data *data)
         atomic_store(&size->kernels, is_unknown ? 0 : kernels);
         atomic_store(&size->executable, data->executable);
     }
-    kernels = 0; /* also when it starts: clones of graphs that are not instantiated were counted */
+    kernels = 0; /* also at the start: clones of graphs that are not instantiated were counted */
     is_unknown = false;
 }
 

@@ -9,7 +9,7 @@
 
 enum { sync_every = 500, gpu_cycles = 18000 };
 
-/* Runs for as many cycles as it is told. */
+/* Runs for the given number of cycles. */
 static const char *const targets[] = {"sm_70", "sm_75", "sm_90"};
 static const char kernel_text[] = ".version 6.3\n.target %s\n.address_size 64\n"
                                   ".visible .entry gpufl_probe(.param .u32 cycles)\n{\n"
@@ -65,17 +65,17 @@ static gpufl_status probe_open(struct probe *probe, struct problem *problem)
     char text[sizeof kernel_text + 16];
     if (probe->init(0) || probe->device_get(&device, 0) || probe->context_retain(&context, device) ||
         probe->context_set(context))
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "no GPU can be used; check it with nvidia-smi");
+        return problem_set(problem, GPUFL_E_NO_DRIVER, "there is no usable GPU; check it with nvidia-smi");
     for (size_t i = 0; i < sizeof targets / sizeof *targets && result; i++) {
         snprintf(text, sizeof text, kernel_text, targets[i]);
         result = probe->module_load(&module, text);
     }
     if (result || (result = probe->function_get(&probe->kernel, module, "gpufl_probe")))
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "the GPU's driver does not take the kernel (%d)", result);
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "the GPU's driver does not accept the kernel (%d)", result);
     return GPUFL_OK;
 }
 
-/* Nanoseconds per launch, without (host) or with the time until the GPU has done all of it; negative: CUDA failed. */
+/* Nanoseconds per launch, without (host) or including the time until the GPU has finished; negative: CUDA failed. */
 static double launches_time(const struct probe *probe, uint32_t count, uint32_t cycles, bool is_host)
 {
     void *parameters[] = {&cycles};
@@ -85,7 +85,7 @@ static double launches_time(const struct probe *probe, uint32_t count, uint32_t 
         result = probe->launch(probe->kernel, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
         if (!is_host || (i + 1) % sync_every)
             continue;
-        ns += clock_mono_ns() - began_ns; /* a full queue would hold the launches up */
+        ns += clock_mono_ns() - began_ns; /* a full queue would delay the launches */
         result = result ? result : probe->synchronize();
         began_ns = clock_mono_ns();
     }
@@ -95,7 +95,7 @@ static double launches_time(const struct probe *probe, uint32_t count, uint32_t 
     return result ? -1 : (double)ns / count;
 }
 
-/* Nanoseconds per launch that finds the CPU's caches cold; negative: CUDA failed. */
+/* Nanoseconds per launch with cold CPU caches; negative: CUDA failed. */
 static double cold_launches_time(const struct probe *probe)
 {
     struct cold_caches caches;

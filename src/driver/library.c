@@ -65,7 +65,7 @@ bool library_find_site_packages(char *path, size_t size)
     return dl_iterate_phdr(mapped_visit, &search) != 0;
 }
 
-/* What was tried: the message shows the first file that exists and would not load. */
+/* What was tried: the message names the first file that exists and could not be loaded. */
 struct attempt {
     char error[256];
 };
@@ -81,7 +81,7 @@ static bool try_path(struct library *library, const char *path, struct attempt *
     }
     library->handle = handle;
     library->was_mapped = false;
-    /* A plain soname was found on the loader's path: say where. */
+    /* A plain soname was found on the loader's path: get the full path. */
     struct link_map *map = NULL;
     const char *found = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0] ? map->l_name : path;
     snprintf(library->path, sizeof library->path, "%s", found);
@@ -104,7 +104,7 @@ static bool try_directory(struct library *library, const char *directory, const 
     if (glob(directory, GLOB_ONLYDIR, NULL, &matches) != 0)
         return false;
     bool is_open = false;
-    /* Last first: of several toolkits the newest. */
+    /* Last first: the newest of several toolkits. */
     for (size_t i = matches.gl_pathc; i > 0 && !is_open; i--)
         is_open = try_file(library, matches.gl_pathv[i - 1], name, attempt);
     globfree(&matches);
@@ -123,7 +123,7 @@ static gpufl_status open_mapped(struct library *library, const char *path, struc
     return GPUFL_OK;
 }
 
-/* The variable may name the file or the directory it lies in. */
+/* The variable may name the file or its directory. */
 static gpufl_status open_explicit(struct library *library, const struct library_search *search, const char *path,
                                   struct problem *problem)
 {
@@ -216,7 +216,7 @@ struct zero_data {
     uintptr_t start, end;
 };
 
-/* The largest zero-initialized part of the object that holds the address. */
+/* The largest zero-initialized segment of the object that contains the address. */
 static int zero_data_visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct zero_data *data = user;
@@ -241,7 +241,7 @@ static int zero_data_visit(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-/* Of a library that may have been built with a sanitizer, whose own pages between the variables are read as well. */
+/* The library may have been built with a sanitizer, whose red zones between the variables are read as well. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static bool is_zero(uintptr_t at, size_t bytes)
 {
     const uint64_t *words = (const uint64_t *)at;

@@ -10,7 +10,7 @@
 #define PCT_ACTIVE ".avg.pct_of_peak_sustained_active"
 #define PCT_ELAPSED ".avg.pct_of_peak_sustained_elapsed"
 
-/* Of the range profiler: exact, in as many passes as it takes. */
+/* For the range profiler: exact, in as many passes as needed. */
 static const char *const range_overview[] = {"gpu__time_duration.sum",
                                              "sm__throughput" PCT_ELAPSED,
                                              "l1tex__throughput" PCT_ACTIVE,
@@ -68,8 +68,8 @@ static const char *const range_tensor[] = {"sm__pipe_tensor_cycles_active" PCT_A
                                            "sm__inst_executed.sum",
                                            "gpu__dram_throughput" PCT_ELAPSED,
                                            NULL};
-/* Work, bytes and time of a roofline: an operation each, two for a fused one; the tensor metrics count operations, and
- * each chip has those of its own kinds, which do not overlap. */
+/* Work, bytes and time of a roofline: one operation per instruction, two for a fused one; the tensor metrics count
+ * operations, and each chip has its own kinds, which do not overlap. */
 #define OP(name) "sm__sass_thread_inst_executed_op_" name "_pred_on.sum"
 #define TENSOR_OPS(name) "sm__ops_path_tensor_src_" name ".sum"
 static const char *const range_roofline[] = {"gpu__time_duration.sum",
@@ -95,7 +95,7 @@ static const char *const range_roofline[] = {"gpu__time_duration.sum",
                                              TENSOR_OPS("fp64"),
                                              NULL};
 
-/* Of PM sampling: each set must fit one pass, which is why they look narrow. */
+/* For PM sampling: each set must fit in one pass, so the sets are small. */
 static const char *const pm_overview[] = {"gr__cycles_active" PCT_ELAPSED,
                                           "sm__cycles_active" PCT_ELAPSED,
                                           "sm__issue_active" PCT_ELAPSED,
@@ -164,7 +164,7 @@ static gpufl_status choice_add(struct metric_choice *choice, const char *metric,
         }
     }
     if (choice->count == METRICS_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "more than %d metrics are asked for", METRICS_MAX);
+        return problem_set(problem, GPUFL_E_LIMIT, "more than %d metrics were requested", METRICS_MAX);
     snprintf(choice->metrics[choice->count], METRIC_NAME_BYTES, "%s", metric);
     choice->list[choice->count] = choice->metrics[choice->count];
     choice->origin[choice->count] = (uint8_t)choice->count;
@@ -184,7 +184,7 @@ static gpufl_status refuse_word(enum profiler_kind kind, const char *word, struc
     if (near)
         return problem_set(problem, GPUFL_E_INVALID, "no metric set '%s'; did you mean '%s'?", word, near);
     return problem_set(problem, GPUFL_E_INVALID,
-                       "no metric set '%s', and not a metric's name either; `gpufl metrics sets` lists the sets", word);
+                       "'%s' is neither a metric set nor a metric; `gpufl metrics sets` lists the sets", word);
 }
 
 static gpufl_status choice_add_word(struct metric_choice *choice, enum profiler_kind kind, const char *word,
@@ -219,7 +219,7 @@ gpufl_status metric_choice_parse(struct metric_choice *choice, enum profiler_kin
             continue;
         char word[METRIC_NAME_BYTES];
         if (size >= sizeof word)
-            status = problem_set(problem, GPUFL_E_INVALID, "'%.40s…' is too long for a metric's name", start);
+            status = problem_set(problem, GPUFL_E_INVALID, "'%.40s…' is too long for a metric name", start);
         if (status != GPUFL_OK)
             break;
         snprintf(word, sizeof word, "%.*s", (int)size, start);
@@ -230,11 +230,11 @@ gpufl_status metric_choice_parse(struct metric_choice *choice, enum profiler_kin
     if (status != GPUFL_OK)
         choice->count = 0;
     else if (!choice->count)
-        status = problem_set(problem, GPUFL_E_INVALID, "no metrics are named; `gpufl metrics sets` lists the sets");
+        status = problem_set(problem, GPUFL_E_INVALID, "no metrics were given; `gpufl metrics sets` lists the sets");
     return status;
 }
 
-/* GPUFL_E_INVALID: this GPU does not have it. */
+/* GPUFL_E_INVALID: this GPU does not support it. */
 typedef gpufl_status (*metric_ask_fn)(struct profiler_host *host, const char *metric);
 
 static gpufl_status ask_for_name(struct profiler_host *host, const char *metric)
@@ -242,7 +242,7 @@ static gpufl_status ask_for_name(struct profiler_host *host, const char *metric)
     return profiler_host_check(host, metric, NULL);
 }
 
-/* A metric that the chip has by name may still be one that this GPU refuses to count, with any error at all. */
+/* A metric that exists on the chip may still be refused by this GPU, with any error. */
 static gpufl_status ask_for_plan(struct profiler_host *host, const char *metric)
 {
     struct metric_plan plan = {0};
@@ -282,7 +282,7 @@ static gpufl_status choice_fit(struct metric_choice *choice, struct profiler_hos
     }
     choice->count = kept;
     if (!kept)
-        return problem_set(problem, GPUFL_E_INVALID, "this GPU has none of the metrics of %s", choice->name);
+        return problem_set(problem, GPUFL_E_INVALID, "this GPU supports none of the metrics of %s", choice->name);
     return GPUFL_OK;
 }
 
@@ -299,10 +299,10 @@ gpufl_status metric_choice_plan(struct metric_choice *choice, struct profiler_ho
     gpufl_status status = profiler_host_plan(host, choice->list, choice->count, plan, problem);
     if (status == GPUFL_OK || status == GPUFL_E_NO_MEMORY)
         return status;
-    /* Asking for each metric takes its time, so only when the whole does not fit. */
+    /* Checking each metric takes time, so it is done only when the plan of all fails. */
     struct problem none;
     gpufl_status fitted = choice_fit(choice, host, ask_for_plan, left_out, &none);
-    if (fitted != GPUFL_OK) /* what CUPTI said of the whole tells more */
+    if (fitted != GPUFL_OK) /* CUPTI's error for the whole plan is more specific */
         return status;
     return profiler_host_plan(host, choice->list, choice->count, plan, problem);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening NVML, and what does not change: which devices there are. */
+/* Opens NVML and reads what does not change: the list of devices. */
 #include "base/watch.h"
 #include "driver/nvml_table.h"
 
@@ -22,7 +22,7 @@ static gpufl_status bind_functions(struct nvml *nvml, struct problem *problem)
 #undef NVML_BIND
     nvml->call.error_string =
         __extension__(nvml_abi_error_string_fn *) library_symbol(&nvml->library, "nvmlErrorString");
-    if (!nvml->call.throttle) /* its newer name */
+    if (!nvml->call.throttle) /* older drivers lack the newer name */
         nvml->call.throttle = nvml->call.clock_events;
     if (!nvml->call.init || !nvml->call.shutdown || !nvml->call.device_count || !nvml->call.device_handle)
         return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s lacks functions that every NVML has", nvml->library.path);
@@ -180,7 +180,7 @@ int nvml_device_processes(struct nvml *nvml, uint32_t index, struct gpu_process 
         return -1;
     unsigned count;
     int result;
-    /* The list may grow between asking and reading, hence a few tries. */
+    /* The list may grow between querying its size and reading it, so this is retried a few times. */
     for (int attempt = 0;; attempt++) {
         count = nvml->process_capacity;
         result = nvml->call.processes(nvml->devices[index].handle, &count, nvml->processes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the driver tells unasked: Xid errors, ECC errors, changes of the MIG layout. */
+/* Events reported by the driver: Xid errors, ECC errors, changes of the MIG layout. */
 #include "driver/nvml_table.h"
 
 static const struct {

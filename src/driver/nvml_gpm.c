@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "driver/nvml_table.h"
 
-enum { gap_min_ms = 100 }; /* closer samples give noise */
+enum { gap_min_ms = 100 }; /* samples closer than this are noise */
 
 static const struct gpm_metric {
     unsigned id;
@@ -68,7 +68,7 @@ static void take_metrics(struct nvml *nvml, struct nvml_gpm *gpm)
     for (int i = 0; i < gpm_metric_count; i++) {
         const struct gpm_metric *known = &gpm_metrics[i];
         double value = request->metrics[i].value;
-        /* Also refuses what is not a number. Rounding may end a hair above the whole. */
+        /* Also rejects NaN. Rounding may exceed the maximum slightly. */
         double most = known->is_rate ? 1e9 : 100.5;
         if (request->metrics[i].result != NVML_ABI_SUCCESS || !(value >= 0 && value <= most))
             continue;
@@ -99,7 +99,7 @@ void nvml_gpm_sample(struct nvml *nvml, const struct nvml_gpm_source *source, st
     if (!gpm->is_supported)
         return;
     if (gpm->has_older && now_ns - gpm->older_ns < gap_min_ms * 1000000ll) {
-        /* A beat soon after a late one: the time that was measured ended just now. */
+        /* A tick soon after a late one: the last period ended just now. */
         give_metrics(gpm, sample);
         return;
     }

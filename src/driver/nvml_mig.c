@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a GPU in MIG mode. */
+/* The MIG instances of a GPU. */
 #include "driver/nvml_table.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static bool is_in_mig_mode(const struct nvml *nvml, const struct nvml_device *de
            call->mig_mode && call->mig_mode(device->handle, &current, &pending) == NVML_ABI_SUCCESS && current == 1;
 }
 
-/* Handles stay the same while the layout does: then the samples that rates need are kept. */
+/* Handles do not change while the layout does not: the samples that rates need are then kept. */
 static void keep_or_replace(const struct nvml *nvml, struct nvml_device *device, const struct nvml_mig *found,
                             uint32_t count)
 {
@@ -49,7 +49,7 @@ uint32_t nvml_device_mig_list(struct nvml *nvml, uint32_t index, struct gpu_mig_
         struct nvml_mig *mig = &found[count];
         struct gpu_mig_info *info = &infos[count];
         memset(info, 0, sizeof *info);
-        /* Positions may be empty in between. */
+        /* There may be gaps between positions. */
         if (call->mig_handle(device->handle, i, &mig->handle) != NVML_ABI_SUCCESS || !mig->handle ||
             call->gpu_instance_id(mig->handle, &info->gpu_instance_id) != NVML_ABI_SUCCESS ||
             call->compute_instance_id(mig->handle, &info->compute_instance_id) != NVML_ABI_SUCCESS)

@@ -22,7 +22,7 @@ void nvml_take(struct nvml_device *device, struct gpu_sample *sample, enum gpu_m
         sample->is_lost = true;
         break;
     default:
-        break; /* unknown this time */
+        break; /* unknown in this sample */
     }
 }
 
@@ -54,7 +54,7 @@ static bool field_value(const struct nvml_abi_field *field, uint64_t *value)
     }
 }
 
-/* What the PCIe link carries at most in one direction; 0 when the driver does not tell. */
+/* The PCIe link's maximum in one direction; 0 when the driver does not report it. */
 static uint64_t pcie_bps_max(const struct nvml *nvml, const struct nvml_device *device)
 {
     static const uint64_t lane_bps[] = {0, 250000000, 500000000, 984615385, 1969230769, 3938461538, 7563025210};
@@ -93,7 +93,7 @@ static void sample_pcie(const struct nvml *nvml, struct nvml_device *device, str
     take_rate(device, sample, GPU_PCIE_TX_BPS, &fields[1], &device->pcie_tx, 1, bps_max);
 }
 
-/* Reads both directions from one pair of fields; false when the device does not have them. */
+/* Reads both directions from one pair of fields; false when the device does not support them. */
 static bool sample_nvlink_fields(const struct nvml *nvml, struct nvml_device *device, struct gpu_sample *sample,
                                  unsigned rx_field, unsigned tx_field, uint64_t unit_bytes)
 {
@@ -127,7 +127,7 @@ static void sample_nvlink(const struct nvml *nvml, struct nvml_device *device, s
 int nvml_memory_read(const struct nvml *nvml, void *handle, uint64_t *used, uint64_t *total)
 {
     int result = NVML_ABI_FUNCTION_NOT_FOUND;
-    if (nvml->call.memory_v2) { /* does not count the driver's reserve as used */
+    if (nvml->call.memory_v2) { /* does not count memory reserved by the driver as used */
         struct nvml_abi_memory_v2 memory = {.version = NVML_ABI_VERSION(struct nvml_abi_memory_v2, 2)};
         result = nvml->call.memory_v2(handle, &memory);
         *used = memory.used;
@@ -152,7 +152,7 @@ static void sample_memory(const struct nvml *nvml, struct nvml_device *device, s
     nvml_take(device, sample, GPU_MEM_TOTAL_BYTES, result, total);
 }
 
-/* Calls a function of the table when it is there and the metric is wanted. */
+/* Calls a function of the table if it exists and the metric is needed. */
 #define READ(function, metric, ...)                                                 \
     (!nvml_wants(device, metric) ? NVML_ABI_UNKNOWN                                 \
      : nvml->call.function       ? nvml->call.function(device->handle, __VA_ARGS__) \
@@ -224,7 +224,7 @@ void nvml_device_sample(struct nvml *nvml, uint32_t index, bool with_slow, struc
     sample_memory(nvml, device, sample);
     sample_clocks_and_health(nvml, device, sample);
     nvml_gpm_sample(nvml, &(struct nvml_gpm_source){.handle = device->handle, .gpm = &device->gpm}, sample);
-    /* GPM measures the links itself, and its numbers do not wrap. */
+    /* GPM measures the links itself, and its values do not wrap. */
     if (nvml->call.fields && !device->gpm.is_supported) {
         if (nvml_wants(device, GPU_PCIE_RX_BPS) || nvml_wants(device, GPU_PCIE_TX_BPS))
             sample_pcie(nvml, device, sample);

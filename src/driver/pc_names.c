@@ -10,7 +10,7 @@ static int compare_texts(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* With two addresses the names are copies, with one they are shared. */
+/* Two addresses mean that the names are copies, one that they are shared. */
 static void decide(struct pc_names *names, const struct pc_name *read, size_t count)
 {
     bool is_first_read = !names->probe.text;
@@ -22,7 +22,7 @@ static void decide(struct pc_names *names, const struct pc_name *read, size_t co
         if (read[i].text != names->probe.text)
             names->owner = NAMES_COPIED;
         else if (!is_first_read)
-            names->owner = NAMES_SHARED; /* kept alive by us, and yet it came again */
+            names->owner = NAMES_SHARED; /* we still hold the first one, yet the same address was returned */
     }
 }
 

@@ -13,10 +13,10 @@
 
 enum {
     PCS_DEFAULT = 2048,
-    FINAL_FULL_MAX = 8,        /* that many have the full size, 12 MiB each; later ones a small one */
-    FINAL_PCS_DEFAULT = 32768, /* 26,600 were seen of half a second of PyTorch, a sample in 2^17 cycles */
+    FINAL_FULL_MAX = 8,        /* buffers of the full size, 12 MiB each; later ones are small */
+    FINAL_PCS_DEFAULT = 32768, /* 26,600 occurred in half a second of PyTorch, at one sample in 2^17 cycles */
     STALLS_MAX = 256,
-    ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not hold the thread */
+    ROUNDS_MAX = 64, /* of one drain: a context that fills faster than it is read must not block the thread */
     BATCH_SAMPLES = 256,
     ATTRIBUTES_MAX = 7
 };
@@ -27,7 +27,7 @@ struct table {
 #undef PC_MEMBER
 };
 
-/* What CUPTI fills: one header, its PCs, their stall reasons. */
+/* Filled in by CUPTI: a header, its PCs, their stall reasons. */
 struct buffer {
     struct pc_sampling_abi_data data;
     uint32_t pcs_max;
@@ -42,20 +42,20 @@ struct pc_sampling {
     struct pc_sampling_options options;
     struct stall_reasons stalls;
     uint32_t *stall_indexes;
-    bool is_repeat[STALLS_MAX]; /* by index: its samples are counted under another reason, too */
-    size_t pc_bytes;            /* of one element: it grew with 12.4 */
-    struct buffer read, final;  /* of GetData; of Disable: what does not fit is not to be had any more */
-    struct pc_name *read_names; /* scratch: one a PC */
+    bool is_repeat[STALLS_MAX]; /* by index: its samples are also counted under another reason */
+    size_t pc_bytes;            /* of one element: its size grew with 12.4 */
+    struct buffer read, final;  /* of GetData; of Disable: what does not fit is lost */
+    struct pc_name *read_names; /* scratch: one per PC */
     struct pc_names names;
     bool is_enabled, is_rare; /* is_rare: with the longest period */
-    bool is_final_known;      /* to CUPTI */
+    bool is_final_known;      /* CUPTI knows the buffer */
     struct pc_sampling *next_parked;
 };
 
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pc_sampling *parked;
-static atomic_uint opened;          /* and not freed */
-static struct pc_sampling *left_on; /* never to be used again, but CUPTI may write to their last buffer */
+static atomic_uint opened;          /* and not freed yet */
+static struct pc_sampling *left_on; /* never used again, but CUPTI may write to their last buffer */
 
 static gpufl_status failed(struct pc_sampling *sampling, const char *function, int result, struct problem *problem)
 {
@@ -76,7 +76,7 @@ static gpufl_status bind_functions(struct pc_sampling *sampling, struct problem 
     return GPUFL_OK;
 }
 
-/* The call's result; on success the device's stall reasons are known. */
+/* Returns the call's result; on success the device's stall reasons are set. */
 static int read_stall_reasons(struct pc_sampling *sampling, const char **function)
 {
     size_t count = 0;
@@ -118,7 +118,7 @@ static bool buffer_alloc(struct buffer *buffer, const struct pc_sampling *sampli
     return buffer->pcs && buffer->stalls;
 }
 
-/* CUPTI replaces sizes and counts by what it wrote, so all is set before each use. */
+/* CUPTI overwrites sizes and counts, so everything is set before each use. */
 static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampling)
 {
     buffer->data =
@@ -133,7 +133,7 @@ static void buffer_reset(struct buffer *buffer, const struct pc_sampling *sampli
 
 static bool is_repeat(const struct stall_reason *reason)
 {
-    static const char ending[] = "_not_issued"; /* of a second count of the reason without it */
+    static const char ending[] = "_not_issued"; /* suffix of a second count of the same reason */
     size_t length = strlen(reason->name);
     return length >= sizeof ending - 1 && !strcmp(reason->name + length - (sizeof ending - 1), ending);
 }
@@ -218,11 +218,11 @@ gpufl_status pc_sampling_start(struct pc_sampling *sampling, bool is_rare, struc
 {
     gpufl_status status = start(sampling, is_rare, problem);
     if (status != GPUFL_OK && sampling->is_enabled)
-        (void)call_disable(sampling); /* not configured, it can neither be read nor left on */
+        (void)call_disable(sampling); /* without a configuration it can neither be read nor left on */
     return status;
 }
 
-/* Takes the context's sampling out of the parked ones; NULL: it is not among them. */
+/* Removes the context's sampling from the parked ones; NULL: it is not parked. */
 static struct pc_sampling *parked_take(const void *context)
 {
     pthread_mutex_lock(&parked_lock);
@@ -249,8 +249,8 @@ static void throw_away(void *user, const struct pc_sample *samples, size_t count
     (void)user, (void)samples, (void)count;
 }
 
-/* The parked sampling of the context, emptied; NULL: there is none, or it is of a context that is gone and had the
- * same address. */
+/* The context's parked sampling, emptied; NULL: there is none, or it belonged to a destroyed context with the same
+ * address. */
 static struct pc_sampling *unpark(void *context)
 {
     struct pc_drain drain;
@@ -268,7 +268,7 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
     struct pc_sampling *sampling = unpark(context);
     const char *refusal = NULL;
     if (sampling && sampling->options.is_serialized != options->is_serialized)
-        refusal = "an earlier session of this process samples in the other mode, which cannot be changed";
+        refusal = "an earlier session of this process uses the other sampling mode, which cannot be changed";
     else if (sampling && sampling->is_rare && !options->is_rare)
         refusal = "an earlier session of this process left sampling on for SASS counters, too rarely for samples";
     if (refusal) {
@@ -296,8 +296,8 @@ gpufl_status pc_sampling_open(struct pc_sampling **out, struct cupti *cupti, voi
     gpufl_status status = bind_functions(sampling, problem);
     if (status != GPUFL_OK)
         goto refused;
-    /* Everything is allocated before enabling: CUPTI refuses a configuration that comes late. Only where it does not
-     * tell the stall reasons before, they are asked for between. */
+    /* Everything is allocated before enabling: CUPTI refuses a late configuration. Only if CUPTI does not report the
+     * stall reasons before, they are read in between. */
     int result = read_stall_reasons(sampling, &function);
     if (result != CUPTI_ABI_SUCCESS && call_enable(sampling) == CUPTI_ABI_SUCCESS)
         result = read_stall_reasons(sampling, &function);
@@ -357,7 +357,7 @@ static void names_release(struct pc_sampling *sampling, const struct buffer *buf
     pc_names_release(&sampling->names, names, kept);
 }
 
-/* Takes everything out of a buffer that CUPTI filled; how many samples that were. */
+/* Takes all samples from a buffer that CUPTI filled in; returns how many there were. */
 static uint64_t buffer_take(struct pc_sampling *sampling, struct buffer *buffer, pc_samples_fn *take, void *user,
                             struct pc_drain *drain)
 {
@@ -418,7 +418,7 @@ gpufl_status pc_sampling_drain(struct pc_sampling *sampling, pc_samples_fn *take
     return GPUFL_OK;
 }
 
-/* Disables and takes what came last. */
+/* Disables and takes the last samples. */
 static gpufl_status disable(struct pc_sampling *sampling, pc_samples_fn *take, void *user, struct pc_drain *drain,
                             struct problem *problem)
 {
@@ -428,7 +428,7 @@ static gpufl_status disable(struct pc_sampling *sampling, pc_samples_fn *take, v
     const struct pc_sampling_abi_data last = sampling->final.data;
     uint64_t taken = buffer_take(sampling, &sampling->final, take, user, drain);
     uint64_t known = taken + last.dropped_samples + last.non_user_samples;
-    if (last.remaining_pcs) /* a PC has a sample at least */
+    if (last.remaining_pcs) /* each PC has at least one sample */
         drain->unread +=
             last.total_samples > known + last.remaining_pcs ? last.total_samples - known : last.remaining_pcs;
     return GPUFL_OK;
@@ -474,7 +474,7 @@ void pc_sampling_forget(struct pc_sampling *sampling)
 {
     if (!sampling)
         return;
-    /* Names whose owner was never found out stay: kernel records may still refer to them. */
+    /* Names whose ownership was never determined are leaked: kernel records may still refer to them. */
     free(sampling->stalls.reasons);
     free(sampling->read_names);
     free(sampling->read.pcs);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes that a driver says and we allocate. */
+/* Limits for sizes reported by the driver, which are allocated here. */
 enum { availability_bytes_max = 64 << 20, image_bytes_max = 256 << 20 };
 
 struct pm_sampling_table {
@@ -25,8 +25,8 @@ struct pm_sampling {
     struct pm_sampling_options options;
     struct pm_sampling_facts facts;
     struct profiler_host *host;
-    struct metric_choice metrics; /* what the chip has of the options' */
-    struct metric_plan plan;      /* CUPTI reads its image as long as it samples */
+    struct metric_choice metrics; /* the metrics of the options that the chip supports */
+    struct metric_plan plan;      /* CUPTI reads its image while it samples */
     void *object;                 /* CUPTI's; NULL: not enabled */
     uint8_t *image;
     size_t decoded_count;
@@ -44,7 +44,7 @@ static gpufl_status bind_functions(struct pm_sampling *sampling, struct problem 
     return GPUFL_OK;
 }
 
-/* Result of a call as status; the text names the call. */
+/* Converts the result of a call to a status; the text names the call. */
 static gpufl_status checked(const struct pm_sampling *sampling, const char *function, int result,
                             struct problem *problem)
 {
@@ -63,7 +63,7 @@ static gpufl_status read_availability(struct pm_sampling *sampling, uint8_t **im
     if (status != GPUFL_OK)
         return status;
     if (!params.image_bytes || params.image_bytes > availability_bytes_max)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s: an image of %zu bytes cannot be right", function,
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s: invalid image size of %zu bytes", function,
                            params.image_bytes);
     size_t size = params.image_bytes;
     params.image = malloc(size);
@@ -97,7 +97,7 @@ static gpufl_status refuse_passes(const struct pm_sampling *sampling, size_t pas
         snprintf(more, sizeof more, " and %zu more", hidden);
     return problem_set(problem, GPUFL_E_LIMIT,
                        "PM sampling takes what one pass can count; on %s these metrics need %zu passes: %s%s. "
-                       "Ask for fewer",
+                       "Request fewer metrics",
                        sampling->facts.chip, passes, names, more);
 }
 
@@ -142,14 +142,15 @@ static gpufl_status plan_metrics(struct pm_sampling *sampling, struct metric_pla
     return status;
 }
 
-/* Which triggers and buffer modes the device has, by its compute capability. */
+/* The triggers and buffer modes that the device supports, by its compute capability. */
 static gpufl_status choose_trigger(struct pm_sampling *sampling, uint64_t *interval, struct problem *problem)
 {
     const struct pm_sampling_options *options = &sampling->options;
     struct device_limits limits = {0};
     struct cuda *cuda;
     if (cuda_load(&cuda, false, NULL) != GPUFL_OK || cuda_device_limits(cuda, options->device_id, &limits) != GPUFL_OK)
-        return problem_set(problem, GPUFL_E_NO_DRIVER, "CUDA does not tell what device %u is", options->device_id);
+        return problem_set(problem, GPUFL_E_NO_DRIVER, "CUDA reports no compute capability for device %u",
+                           options->device_id);
     uint32_t capability = limits.compute_major * 10 + limits.compute_minor;
     sampling->facts.has_time_trigger = capability >= 86;
     sampling->facts.keeps_latest = options->keeps_latest && capability >= 80;
@@ -157,7 +158,7 @@ static gpufl_status choose_trigger(struct pm_sampling *sampling, uint64_t *inter
     if (!sampling->facts.has_time_trigger)
         *interval = *interval * limits.core_clock_khz / 1000000;
     if (!*interval)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "the clock of device %u is not known, and it has no timer",
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "the clock of device %u is unknown, and it has no timer",
                            options->device_id);
     return GPUFL_OK;
 }
@@ -210,7 +211,7 @@ static gpufl_status image_make(struct pm_sampling *sampling, struct problem *pro
     if (status != GPUFL_OK)
         return status;
     if (!params.image_bytes || params.image_bytes > image_bytes_max)
-        return problem_set(problem, GPUFL_E_LIMIT, "%u samples of %zu metrics want %zu bytes; %d are allowed",
+        return problem_set(problem, GPUFL_E_LIMIT, "%u samples of %zu metrics need %zu bytes; the limit is %d",
                            sampling->options.sample_capacity, sampling->options.metric_count, params.image_bytes,
                            image_bytes_max);
     sampling->image = malloc(params.image_bytes);
@@ -227,7 +228,7 @@ gpufl_status pm_sampling_open(struct pm_sampling **out, struct cupti *cupti, con
         return problem_set(problem, GPUFL_E_INVALID, "a sampling interval of %lld ns is not between %d and %d",
                            (long long)options->interval_ns, PM_INTERVAL_NS_MIN, PM_INTERVAL_NS_MAX);
     if (!options->metric_count || options->metric_count > METRICS_MAX || !options->sample_capacity)
-        return problem_set(problem, GPUFL_E_INVALID, "PM sampling wants one to %d metrics and room for one sample",
+        return problem_set(problem, GPUFL_E_INVALID, "PM sampling requires one to %d metrics and room for one sample",
                            METRICS_MAX);
     struct pm_sampling *sampling = calloc(1, sizeof *sampling);
     if (!sampling)
@@ -285,7 +286,7 @@ gpufl_status pm_sampling_decode(struct pm_sampling *sampling, struct pm_decode *
                                    .image = sampling->image,
                                    .image_bytes = sampling->facts.image_bytes};
     int result = sampling->call.decode(&params);
-    /* A full hardware buffer is said by the flag or by this result, depending on the release. */
+    /* A full hardware buffer is reported by the flag or by this result, depending on the release. */
     bool has_overflowed = params.overflow || result == PROFILER_ABI_OUT_OF_MEMORY;
     if (!has_overflowed) {
         status = checked(sampling, "cuptiPmSamplingDecodeData", result, problem);

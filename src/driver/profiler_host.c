@@ -37,7 +37,7 @@ gpufl_status host_table_bind(struct host_table *table, struct cupti *cupti, stru
         !table->passes)
         return profiler_lacks(cupti, "profiler host (CUDA 12.6 and newer)", problem);
     char directory[sizeof cupti->library.path];
-    /* Not finding it is no error yet: CUPTI may, by the loader's path; if not, its first call says so. */
+    /* A failure is not an error yet: CUPTI may find it on the loader's path; otherwise its first call fails. */
     (void)profiler_library_load(cupti, "libnvperf_host.so", directory, sizeof directory);
     return GPUFL_OK;
 }
@@ -64,7 +64,7 @@ gpufl_status host_refuse_chip(struct cupti *cupti, const char *chip, struct prob
     const char *near = nearest_word(chip, chips.names);
     status = near ? problem_set(problem, GPUFL_E_INVALID, "CUPTI knows no chip '%s'; did you mean '%s'?", chip, near)
                   : problem_set(problem, GPUFL_E_INVALID,
-                                "CUPTI knows no chip '%s'; `gpufl metrics chips` lists the %zu that it knows", chip,
+                                "CUPTI knows no chip '%s'; `gpufl metrics chips` lists the %zu known chips", chip,
                                 chips.count);
     name_list_free(&chips);
     return status;
@@ -152,7 +152,7 @@ void profiler_host_close(struct profiler_host *host)
     free(host);
 }
 
-/* CUPTI's object must be one without metrics for a plan, and one that works for anything. */
+/* A plan needs a CUPTI object without metrics; everything else needs one that works. */
 static gpufl_status object_renew(struct profiler_host *host, bool wants_empty, struct problem *problem)
 {
     if (host->object && !(wants_empty && host->has_metrics))
@@ -187,7 +187,7 @@ gpufl_status host_sub_metrics(struct profiler_host *host, const char *metric, en
                                                       .metric_name = metric};
     int result = host->call.sub_metrics(&parameter);
     if (result == PROFILER_ABI_INVALID_METRIC_NAME)
-        return problem_set(problem, GPUFL_E_INVALID, "metric '%s' is not of that type", metric);
+        return problem_set(problem, GPUFL_E_INVALID, "metric '%s' does not have that type", metric);
     if (result != CUPTI_ABI_SUCCESS)
         return host_problem(host->cupti, "cuptiProfilerHostGetSubMetrics", result, problem);
     return name_list_copy(metrics, parameter.sub_metrics, parameter.sub_metric_count, problem);
@@ -220,7 +220,7 @@ gpufl_status profiler_host_properties(struct profiler_host *host, const char *me
     if (result != CUPTI_ABI_SUCCESS)
         return host_problem(host->cupti, "cuptiProfilerHostGetMetricProperties", result, problem);
     if (parameter.metric_type > METRIC_THROUGHPUT)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s is of a type (%u) that only a newer gpufl knows", metric,
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "%s has a type (%u) that only a newer gpufl supports", metric,
                            parameter.metric_type);
     struct metric_properties copy = {strdup(parameter.description ? parameter.description : ""),
                                      strdup(parameter.hardware_unit ? parameter.hardware_unit : ""),
@@ -241,11 +241,11 @@ static gpufl_status plan_add(struct profiler_host *host, const char *const *metr
                                                       .host = host->object,
                                                       .metric_names = (const char **)(uintptr_t)metrics,
                                                       .metric_count = metric_count};
-    host->has_metrics = true; /* also when it fails: the object then refuses everything that follows */
+    host->has_metrics = true; /* also after a failure: the object then refuses everything */
     int result = host->call.add_metrics(&parameter);
     if (result == CUPTI_ABI_SUCCESS)
         return GPUFL_OK;
-    /* CUPTI does not say which one it does not like. */
+    /* CUPTI does not report which one it refuses. */
     bool is_about_names = result == PROFILER_ABI_INVALID_METRIC_NAME || result == PROFILER_ABI_INVALID_PARAMETER;
     for (size_t i = 0; is_about_names && i < metric_count; i++) {
         gpufl_status status = metric_check(host, metrics[i], false, problem);
@@ -258,7 +258,7 @@ static gpufl_status plan_add(struct profiler_host *host, const char *const *metr
 static gpufl_status image_passes(struct profiler_host *host, const uint8_t *image, size_t image_bytes, size_t *passes,
                                  struct problem *problem)
 {
-    /* CUPTI reads the image, although its declaration does not promise that. */
+    /* CUPTI only reads the image, although its declaration is not const. */
     struct profiler_abi_host_passes parameter = {.struct_bytes = PROFILER_ABI_HOST_PASSES_BYTES,
                                                  .image_bytes = image_bytes,
                                                  .image = (uint8_t *)(uintptr_t)image};
@@ -277,7 +277,7 @@ static gpufl_status plan_image(struct profiler_host *host, struct metric_plan *p
     if (result != CUPTI_ABI_SUCCESS)
         return host_problem(host->cupti, "cuptiProfilerHostGetConfigImageSize", result, problem);
     if (!size.image_bytes || size.image_bytes > CONFIG_IMAGE_BYTES_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI wants a configuration of %zu bytes", size.image_bytes);
+        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI reports a configuration size of %zu bytes", size.image_bytes);
     plan->image = malloc(size.image_bytes);
     if (!plan->image)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
@@ -301,7 +301,7 @@ gpufl_status profiler_host_plan(struct profiler_host *host, const char *const *m
     gpufl_status status = object_renew(host, true, problem);
     if (status == GPUFL_OK)
         status = plan_add(host, metrics, metric_count, problem);
-    /* After a refusal CUPTI's next object refuses, too, whatever it is asked for; the one after that is right. */
+    /* After a refusal CUPTI's next object refuses everything, too; the one after that works. */
     if (status == GPUFL_E_UNSUPPORTED && object_renew(host, true, problem) == GPUFL_OK)
         status = plan_add(host, metrics, metric_count, problem);
     struct metric_plan made = {0};
@@ -340,8 +340,8 @@ gpufl_status profiler_host_metrics_per_pass(struct profiler_host *host, size_t *
     return GPUFL_OK;
 }
 
-/* One that cannot be evaluated fails all that are asked for with it: each alone, and NAN for those that fail. False:
- * there are no others, or not one has a value. */
+/* A metric that cannot be evaluated fails all metrics evaluated with it: evaluates each alone, with NAN for those
+ * that fail. False: there are no others, or none has a value. */
 static bool evaluate_each(const struct profiler_host *host, const struct profiler_abi_host_evaluate *all)
 {
     bool is_any = false;
@@ -379,7 +379,7 @@ gpufl_status profiler_host_evaluate(struct profiler_host *host, const uint8_t *c
     if (result != CUPTI_ABI_SUCCESS && result != PROFILER_ABI_INVALID_METRIC_NAME && evaluate_each(host, &parameter))
         result = CUPTI_ABI_SUCCESS;
     if (result != CUPTI_ABI_SUCCESS) {
-        /* CUPTI's object can stop evaluating what it evaluated before; a new one goes on. */
+        /* CUPTI's object can stop evaluating what it evaluated before; a new one works. */
         object_end(host);
         status = object_renew(host, false, problem);
         if (status != GPUFL_OK)

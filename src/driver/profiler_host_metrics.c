@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that CUPTI gives us, and what is wrong with names that we gave it. */
+/* Copies CUPTI's names, and explains invalid names. */
 #include "base/environment.h"
 #include "driver/cupti_table.h"
 #include "driver/profiler_host_table.h"
@@ -13,15 +13,15 @@ enum { NAMES_MAX = 1 << 17, NAME_BYTES_MAX = 1024, SINGLE_PASS_TEXT_MAX = 16 << 
 gpufl_status name_list_copy(struct name_list *list, const char *const *names, size_t count, struct problem *problem)
 {
     if (count > NAMES_MAX || (count && !names))
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI answered with %zu names that cannot be read", count);
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI returned %zu unreadable names", count);
     size_t text_bytes = 0;
     for (size_t i = 0; i < count; i++) {
         size_t size = names[i] ? strnlen(names[i], NAME_BYTES_MAX) : NAME_BYTES_MAX;
         if (size == NAME_BYTES_MAX)
-            return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI's name %zu of %zu cannot be read", i, count);
+            return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI's name %zu of %zu is unreadable", i, count);
         text_bytes += size + 1;
     }
-    /* One more, NULL: the list is also one for nearest_word. */
+    /* Plus a final NULL: the list is also passed to nearest_word. */
     const char **copies = malloc((count + 1) * sizeof *copies + text_bytes);
     if (!copies)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
@@ -91,13 +91,13 @@ static gpufl_status refuse_base(struct profiler_host *host, const char *base, co
         return problem_set(problem, GPUFL_E_INVALID, "on %s the metric '%s' is for %s only, not for %s%s%s%s",
                            host->chip, base,
                            kind_words(host->kind == PROFILER_RANGE ? PROFILER_PM_SAMPLING : PROFILER_RANGE),
-                           kind_words(host->kind), near ? "; near is '" : "", near ? near : "", near ? "'" : "");
+                           kind_words(host->kind), near ? "; the nearest is '" : "", near ? near : "", near ? "'" : "");
     if (near)
         return problem_set(problem, GPUFL_E_INVALID, "%s has no metric '%s' for %s; did you mean '%s'?", host->chip,
                            base, kind_words(host->kind), near);
     return problem_set(problem, GPUFL_E_INVALID,
-                       "%s has no metric '%s' for %s; `gpufl metrics list --chip %s` shows those that it has",
-                       host->chip, base, kind_words(host->kind), host->chip);
+                       "%s has no metric '%s' for %s; `gpufl metrics list --chip %s` lists its metrics", host->chip,
+                       base, kind_words(host->kind), host->chip);
 }
 
 static gpufl_status check_suffix(struct profiler_host *host, const char *base, const char *suffix,
@@ -118,13 +118,13 @@ static gpufl_status check_suffix(struct profiler_host *host, const char *base, c
         else
             status =
                 problem_set(problem, GPUFL_E_INVALID,
-                            "metric '%s' has no '%s'; `gpufl metrics show %s` lists what it has", base, suffix, base);
+                            "metric '%s' has no '%s'; `gpufl metrics show %s` lists its suffixes", base, suffix, base);
     }
     name_list_free(&suffixes);
     return status;
 }
 
-/* The name of any type that is nearest; "" when none is near. */
+/* The nearest name of any type; "" when none is near. */
 static void find_nearest(const struct name_list *lists, const char *base, char *near, size_t size)
 {
     size_t count = 0;
@@ -152,7 +152,7 @@ gpufl_status metric_check(struct profiler_host *host, const char *metric, bool m
     size_t unit_size = unit_end ? (size_t)(unit_end - metric) : 0;
     size_t base_size = unit_size + strcspn(metric + unit_size, ".");
     if (!base_size || strnlen(metric, sizeof base) == sizeof base)
-        return problem_set(problem, GPUFL_E_INVALID, "'%.64s' is not a metric's name", metric);
+        return problem_set(problem, GPUFL_E_INVALID, "'%.64s' is not a metric name", metric);
     snprintf(base, sizeof base, "%.*s", (int)base_size, metric);
     struct name_list lists[METRIC_THROUGHPUT + 1] = {0};
     gpufl_status status = GPUFL_OK;
@@ -202,7 +202,7 @@ gpufl_status profiler_host_single_pass_sets(struct cupti *cupti, const char *chi
         return host_problem(cupti, "cuptiProfilerHostGetSinglePassSets", result, problem);
     size_t count = parameter.set_count;
     if (count > NAMES_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI answered with %zu single-pass sets", count);
+        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI returned %zu single-pass sets", count);
     const char **names = calloc(count + 1, sizeof *names);
     if (!names)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");
@@ -214,7 +214,7 @@ gpufl_status profiler_host_single_pass_sets(struct cupti *cupti, const char *chi
     return status;
 }
 
-/* Names from offsets into a text that CUPTI wrote. */
+/* Copies names from offsets in a text written by CUPTI. */
 static gpufl_status copy_single_pass(struct name_list *metrics,
                                      const struct profiler_abi_host_single_pass_metrics *answer, const char **names,
                                      struct problem *problem)
@@ -222,7 +222,7 @@ static gpufl_status copy_single_pass(struct name_list *metrics,
     answer->text[answer->text_bytes] = '\0';
     for (size_t i = 0; i < answer->metric_count; i++) {
         if (answer->offsets[i] >= answer->text_bytes)
-            return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI's name %zu of a single-pass set cannot be read", i);
+            return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI's name %zu of a single-pass set is unreadable", i);
         names[i] = (const char *)answer->text + answer->offsets[i];
     }
     return name_list_copy(metrics, names, answer->metric_count, problem);
@@ -255,7 +255,7 @@ gpufl_status profiler_host_single_pass_metrics(struct cupti *cupti, const char *
         return host_problem(cupti, "cuptiProfilerHostGetMetricsInSinglePassSet", result, problem);
     const size_t count = parameter.metric_count, text_bytes = parameter.text_bytes;
     if (count > NAMES_MAX || text_bytes > SINGLE_PASS_TEXT_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI answered with %zu names in %zu bytes", count, text_bytes);
+        return problem_set(problem, GPUFL_E_LIMIT, "CUPTI returned %zu names in %zu bytes", count, text_bytes);
     const char **names = calloc(count + 1, sizeof *names);
     parameter.offsets = calloc(count + 1, sizeof *parameter.offsets);
     parameter.text = calloc(text_bytes + 1, 1);

@@ -19,7 +19,7 @@ struct target_table { /* NULL where the library lacks a function */
 #undef TARGET_MEMBER
 };
 
-/* Not held across CUPTI calls: a thread in one of CUPTI's callbacks may want it while it holds CUPTI's own locks. */
+/* Not held during CUPTI calls: a thread in one of CUPTI's callbacks may need it while it holds CUPTI's own locks. */
 static pthread_mutex_t use_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned use_count;
 static bool is_ending;
@@ -40,7 +40,7 @@ static const struct {
     const char *advice;
 } refusals[] = {
     {CUPTI_ABI_INSUFFICIENT_PRIVILEGES, GPUFL_E_PERMISSION,
-     "hardware counters are for administrators here (RmProfilingAdminOnly: 1 in /proc/driver/nvidia/params); run as "
+     "hardware counters are restricted to administrators (RmProfilingAdminOnly: 1 in /proc/driver/nvidia/params); run as "
      "root, grant CAP_PERFMON (driver 565 or newer) or CAP_SYS_ADMIN, or load the module with "
      "NVreg_RestrictProfilingToAdminUsers=0"},
     {PROFILER_ABI_HARDWARE_BUSY, GPUFL_E_BUSY,
@@ -55,7 +55,7 @@ static const struct {
     {PROFILER_ABI_VIRTUALIZED_PRIVILEGES, GPUFL_E_PERMISSION,
      "this virtual GPU (vGPU) does not allow counters; the host can, with the plugin parameter enable_profiling=1"},
     {PROFILER_ABI_CONFIDENTIAL_COMPUTING, GPUFL_E_UNSUPPORTED,
-     "confidential computing is on, which hides the counters; they are there in its devtools mode"},
+     "confidential computing is on, which hides the counters; its devtools mode allows them"},
     {PROFILER_ABI_CMP_DEVICE, GPUFL_E_UNSUPPORTED, "this is a mining processor (CMP), which has no counters"},
     {PROFILER_ABI_MIG_DEVICE, GPUFL_E_UNSUPPORTED,
      "this MIG instance shares its counters; use a GPU instance with one compute instance, or switch MIG off"},
@@ -102,7 +102,7 @@ bool profiler_library_load(const struct cupti *cupti, const char *name, char *di
     if (library_find_mapped(name, file, sizeof file))
         return true; /* a second copy would crash */
     int length = snprintf(file, sizeof file, "%s/%s", directory, name);
-    /* Never closed, as every vendor library. CUPTI then finds it by its soname. */
+    /* Never closed, like all vendor libraries. CUPTI then finds it by its soname. */
     return length > 0 && (size_t)length < sizeof file && dlopen(file, RTLD_NOW | RTLD_LOCAL) != NULL;
 }
 
@@ -132,8 +132,8 @@ gpufl_status profiler_target_acquire(struct cupti *cupti, struct problem *proble
     if (is_used)
         return GPUFL_OK;
     if (is_late)
-        return problem_set(problem, GPUFL_E_BUSY, "CUPTI's profiler is just being ended; try again");
-    /* Two first users may both come here; initializing twice is allowed. */
+        return problem_set(problem, GPUFL_E_BUSY, "CUPTI's profiler is being ended; try again");
+    /* Two first users may both get here; initializing twice is allowed. */
     gpufl_status status = profiler_begin(cupti, &call, problem);
     pthread_mutex_lock(&use_lock);
     use_count += status == GPUFL_OK;
@@ -184,7 +184,7 @@ static gpufl_status refuse_device(const struct profiler_abi_device_supported *an
             return problem_set(problem, GPUFL_E_UNSUPPORTED, "GPU %d has no %s: %s", answer->device,
                                api_names[answer->api], causes[i].reason);
     }
-    return problem_set(problem, GPUFL_E_UNSUPPORTED, "GPU %d has no %s, and CUPTI does not say why", answer->device,
+    return problem_set(problem, GPUFL_E_UNSUPPORTED, "GPU %d has no %s, and CUPTI reports no reason", answer->device,
                        api_names[answer->api]);
 }
 
@@ -207,7 +207,7 @@ gpufl_status profiler_target_chip(struct cupti *cupti, uint32_t device, char chi
     struct target_table call = table_of(cupti);
     if (!call.chip_name)
         return profiler_lacks(cupti, "cuptiDeviceGetChipName", problem);
-    /* CUPTI crashes in this call where there is no driver, and before its profiler is initialized. */
+    /* CUPTI crashes in this call without a driver, and before its profiler is initialized. */
     struct cuda *cuda;
     if (cuda_load(&cuda, false, problem) != GPUFL_OK)
         return GPUFL_E_NO_DRIVER;
@@ -215,7 +215,7 @@ gpufl_status profiler_target_chip(struct cupti *cupti, uint32_t device, char chi
     if (device_count <= 0)
         return problem_set(problem, GPUFL_E_NO_DRIVER, "the CUDA driver is not initialized, or shows no GPU");
     if (device >= (uint32_t)device_count)
-        return problem_set(problem, GPUFL_E_INVALID, "there is no GPU %u; CUDA shows %d", device, device_count);
+        return problem_set(problem, GPUFL_E_INVALID, "there is no GPU %u; CUDA reports %d", device, device_count);
     gpufl_status status = profiler_target_acquire(cupti, problem);
     if (status != GPUFL_OK)
         return status;
@@ -226,7 +226,7 @@ gpufl_status profiler_target_chip(struct cupti *cupti, uint32_t device, char chi
         return profiler_problem(cupti, "cuptiDeviceGetChipName", result, problem);
     size_t length = parameter.chip_name ? strnlen(parameter.chip_name, PROFILER_CHIP_NAME_BYTES) : 0;
     if (!length || length == PROFILER_CHIP_NAME_BYTES)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI gives GPU %u no usable chip name", device);
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI reports no usable chip name for GPU %u", device);
     memcpy(chip, parameter.chip_name, length + 1);
     return GPUFL_OK;
 }
@@ -243,7 +243,7 @@ gpufl_status profiler_target_availability(struct cupti *cupti, void *context, ui
         return profiler_problem(cupti, "cuptiProfilerGetCounterAvailability", result, problem);
     size_t room = parameter.image_bytes;
     if (!room || room > AVAILABILITY_BYTES_MAX)
-        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI wants %zu bytes for the list of counters", room);
+        return problem_set(problem, GPUFL_E_UNSUPPORTED, "CUPTI reports %zu bytes for the list of counters", room);
     parameter.image = malloc(room);
     if (!parameter.image)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory");

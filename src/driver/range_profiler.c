@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { image_bytes_max = 1 << 30 }; /* more than that is no answer but a mistake */
+enum { image_bytes_max = 1 << 30 }; /* a larger size is an error */
 
 struct range_profiler {
     struct cupti *cupti;
@@ -103,8 +103,7 @@ gpufl_status range_profiler_image_reset(struct range_profiler *profiler, uint8_t
                   profiler->call.image_initialize(&initialize), problem);
 }
 
-/* A pass index other than 0 is documented for application replay only; that mode differs from user replay in nothing
- * else that matters here. */
+/* A pass index other than 0 is documented for application replay only; that mode behaves like user replay otherwise. */
 static uint32_t replay_of(const struct range_config *config)
 {
     if (config->kind == RANGE_KERNELS)

@@ -68,7 +68,7 @@ int rocm_smi_find(const struct rocm_smi *smi, const char *pci_bus_id)
         uint64_t id;
         if (smi->call.pci_id(i, &id) != ROCM_SMI_ABI_SUCCESS)
             continue;
-        /* Bits 28 to 31 are the number of the partition. */
+        /* Bits 28 to 31 are the partition number. */
         if (id >> 32 == domain && (id >> 8 & 0xff) == bus && (id >> 3 & 0x1f) == slot && (id & 7) == function)
             return (int)i;
     }

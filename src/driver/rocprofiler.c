@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding rocprofiler-sdk, registering with it, and the life of the one trace. */
+/* Finds rocprofiler-sdk, registers with it, and manages the single trace. */
 #include "base/clock.h"
 #include "base/stages.h"
 #include "base/watch.h"
@@ -17,7 +17,7 @@ static struct rocprofiler the_rocprofiler = {.memory_kind = -1};
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool is_registering;
 
-/* Of the registration that is under way; set before rocprofiler can call us. */
+/* For the registration in progress; set before rocprofiler can call us. */
 static void (*registration_begin)(void);
 static const struct rocprofiler_trace_options *forced_options;
 static struct problem *forced_problem;
@@ -47,7 +47,7 @@ static gpufl_status bind_functions(struct rocprofiler *rocprofiler, struct probl
     uint32_t version = major * 10000 + minor * 100 + patch;
     if (version < ROCPROFILER_ABI_VERSION_0_5 || version >= ROCPROFILER_ABI_VERSION_2_0)
         return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                           "%s is rocprofiler-sdk %u.%u.%u; 0.5 (ROCm 6.3) to 1.x are understood",
+                           "%s is rocprofiler-sdk %u.%u.%u; 0.5 (ROCm 6.3) to 1.x are supported",
                            rocprofiler->library.path, major, minor, patch);
     rocprofiler->version = version;
     return GPUFL_OK;
@@ -111,8 +111,8 @@ int64_t rocprofiler_now_ns(const struct rocprofiler *rocprofiler)
     return is_read ? (int64_t)now : 0;
 }
 
-/* rocprofiler stamps with CLOCK_BOOTTIME; the log has a clock of its own. The reading that took
- * least is the most exact; one that was interrupted replaces no better one that it does not contradict. */
+/* rocprofiler stamps with CLOCK_BOOTTIME; the log has its own clock. The quickest reading is the most exact; an
+ * interrupted reading does not replace a better one that it is consistent with. */
 static void clock_update(struct rocprofiler *rocprofiler)
 {
     enum { tries = 20, good_ns = 1000 };
@@ -155,7 +155,7 @@ static int on_initialize(rocprofiler_abi_finalize finalize, void *tool_data)
     return 0; /* the program must run whether or not it can be traced */
 }
 
-/* rocprofiler ends, at the program's exit: it has waited for all work, and hands over what its buffers hold. */
+/* rocprofiler finalizes at the program's exit: it has waited for all work, and delivers the content of its buffers. */
 static void on_finalize(void *tool_data)
 {
     (void)tool_data;
@@ -187,7 +187,7 @@ static struct rocprofiler_abi_configure_result *on_configure(uint32_t version, c
     return rocprofiler_register(version, client_id, NULL);
 }
 
-/* HIP opens the compute driver when it starts; from then on its function tables are no longer handed out. */
+/* HIP opens the compute driver when it starts; from then on rocprofiler cannot intercept its function tables. */
 static bool has_hip_started(void)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -213,7 +213,7 @@ static gpufl_status force_registration(struct rocprofiler *rocprofiler, const st
     int answer = 0;
     if (rocprofiler->call.is_initialized && rocprofiler->call.is_initialized(&answer) == ROCPROFILER_ABI_SUCCESS &&
         answer != 0)
-        return problem_set(problem, GPUFL_E_BUSY, "rocprofiler already works for another tool in this process; %s",
+        return problem_set(problem, GPUFL_E_BUSY, "another tool in this process already uses rocprofiler; %s",
                            too_late);
     if (has_hip_started())
         return problem_set(problem, GPUFL_E_BUSY, "%s", too_late);
@@ -227,7 +227,7 @@ static gpufl_status force_registration(struct rocprofiler *rocprofiler, const st
     forced_options = NULL;
     forced_problem = NULL;
     if (rocprofiler_status(rocprofiler, "rocprofiler_force_configure", result, problem))
-        return problem_set(problem, GPUFL_E_BUSY, "rocprofiler takes no more tools in this process: %s", too_late);
+        return problem_set(problem, GPUFL_E_BUSY, "rocprofiler accepts no more tools in this process: %s", too_late);
     if (forced_status == GPUFL_E_BUSY && !problem->text[0])
         problem_set(problem, GPUFL_E_BUSY, "rocprofiler did not call gpufl back: another tool was first; remove it");
     return forced_status;
@@ -278,7 +278,7 @@ gpufl_status rocprofiler_trace_start(struct rocprofiler *rocprofiler, const stru
     case ROCPROFILER_READY:
         if ((options->features & ROCPROFILER_COUNTERS) && !(rocprofiler->configured & ROCPROFILER_COUNTERS))
             problem_set(&rocprofiler->result.counters_problem, GPUFL_E_UNSUPPORTED,
-                        "counters must be asked for by the first session of a process");
+                        "counters must be requested by the first session of a process");
         rocprofiler->sink = options->sink;
         break;
     case ROCPROFILER_FINALIZED:
@@ -304,13 +304,13 @@ void rocprofiler_flush(struct rocprofiler *rocprofiler)
     clock_update(rocprofiler);
     for (int lane = 0; lane < ROCPROFILER_LANES; lane++) {
         if (rocprofiler->buffers[lane].handle)
-            (void)rocprofiler->call.flush_buffer(rocprofiler->buffers[lane]); /* busy: it is being flushed */
+            (void)rocprofiler->call.flush_buffer(rocprofiler->buffers[lane]); /* busy: it is being flushed already */
     }
 }
 
 bool rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
 {
-    const int64_t gate_wait_ns = 1000000000; /* for callbacks that are under way */
+    const int64_t gate_wait_ns = 1000000000; /* for callbacks in progress */
     if (!rocprofiler->granted)
         return true;
     if (atomic_load(&rocprofiler->state) == ROCPROFILER_READY) {
@@ -318,7 +318,7 @@ bool rocprofiler_trace_stop(struct rocprofiler *rocprofiler)
             (void)rocprofiler->call.stop_context(rocprofiler->counter_context);
         (void)rocprofiler->call.stop_context(rocprofiler->context);
         if (!rocprofiler_await(rocprofiler))
-            atomic_fetch_add(&rocprofiler->dropped, 1); /* at least: what the buffer held finds nobody later */
+            atomic_fetch_add(&rocprofiler->dropped, 1); /* at least: what the buffer held is lost */
     }
     bool is_empty = gate_close_until(&rocprofiler->gate, stages_until_ns(gate_wait_ns));
     if (is_empty)

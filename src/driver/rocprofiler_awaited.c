@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work on the GPU whose records are still to come. HSA's signal handler puts
- * a kernel's or a copy's record into the buffer some time after the work has
- * ended, and after the call that waited for it has returned. So at the end of a
- * trace each piece of work that was started is waited for, boundedly, and what
- * does not come is counted. */
+/* GPU work whose records have not arrived yet. HSA's signal handler writes a kernel's or a copy's record to the
+ * buffer some time after the work has ended, and after the call that waited for it has returned. At the end of a
+ * trace every started piece of work is therefore awaited, for a bounded time, and missing records are counted. */
 #include "base/clock.h"
 #include "base/stages.h"
 #include "driver/rocprofiler_table.h"
@@ -12,7 +10,7 @@
 
 enum {
     wait_ms = 2000,
-    quiet_ms = 100, /* where starts are not reported: so long after the last record no more is expected */
+    quiet_ms = 100, /* if starts are not reported: this long after the last record no more are expected */
     first_pause_us = 100,
     longest_pause_us = 5000
 };
@@ -49,7 +47,7 @@ static uint64_t missing(const struct rocprofiler_awaited *awaited)
     return awaited->is_reported && started > delivered ? started - delivered : 0;
 }
 
-/* True when every buffer was handed over; one that is busy must be tried again. */
+/* True when every buffer was flushed; a busy one must be tried again. */
 static bool flush_all(struct rocprofiler *rocprofiler)
 {
     bool is_done = true;

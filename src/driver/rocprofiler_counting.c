@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters by dispatch: which of the wanted ones the GPU has and one pass
- * holds, and the values that come back, combined over the GPU's parts. */
+/* Counters per dispatch: selects the requested ones that the GPU supports in one pass, and combines the values over
+ * the GPU's parts. */
 #include "driver/rocprofiler_table.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 enum { pending_max = 256, gfx10 = 10 };
 
-/* A block counts a few events at a time: GRBM 2, SQ 8, TCP 4, TCC and its successor GL2C 4 (aqlprofile's block tables).
- * FETCH_SIZE takes two or three of TCC's and all of GL2C's, WRITE_SIZE two, hits and misses one each. */
+/* A block counts a few events at a time: GRBM 2, SQ 8, TCP 4, TCC and its successor GL2C 4 (aqlprofile's block
+ * tables). FETCH_SIZE needs two or three of TCC's and all of GL2C's, WRITE_SIZE two, hits and misses one each. */
 static const struct {
     const char *set, *gfx9, *gfx10;
 } sets[] = {
@@ -46,7 +46,7 @@ static bool is_left_out(const char *text, const char *name, size_t size)
     return false;
 }
 
-/* Named once, whichever GPUs lack it. */
+/* Named once, even if several GPUs lack it. */
 static void leave_out(struct rocprofiler *rocprofiler, const char *name, size_t size)
 {
     static const char more[] = ", and more";
@@ -138,7 +138,7 @@ static void destroy_config(const struct rocprofiler *rocprofiler, struct rocprof
         (void)call->destroy_config_0(config);
 }
 
-/* One by one: a counter that the GPU cannot count beside the earlier ones is left out and named. */
+/* One by one: a counter that the GPU cannot count together with the earlier ones is left out and named. */
 static void plan_agent(struct rocprofiler *rocprofiler, uint32_t agent, struct problem *problem)
 {
     struct rocprofiler_counting *counting = &rocprofiler->counting;
@@ -171,7 +171,7 @@ static void plan_agent(struct rocprofiler *rocprofiler, uint32_t agent, struct p
     counting->agents[agent].config = config;
 }
 
-/* Before a dispatch, on the program's thread. */
+/* Called before a dispatch, on the program's thread. */
 static void on_dispatch(struct rocprofiler_abi_counting_data data, struct rocprofiler_abi_id *config,
                         union rocprofiler_abi_user_data *user_data, void *user)
 {
@@ -232,16 +232,16 @@ void rocprofiler_configure_counting(struct rocprofiler *rocprofiler, const char 
         buffer->handle = 0;
         return;
     }
-    problem->text[0] = '\0'; /* what was refused on the way is in left_out */
+    problem->text[0] = '\0'; /* refused counters are in left_out */
     rocprofiler->configured |= ROCPROFILER_COUNTERS;
 }
 
-/* ---- values, on the thread of their buffer ---- */
+/* ---- values, on their buffer's thread ---- */
 
 static struct pending {
     struct counters_activity counters;
     uint32_t agent;
-    uint64_t left; /* records that are still to come; 0: free */
+    uint64_t left; /* records that have not arrived yet; 0: free */
 } pending[pending_max];
 
 static void finish(struct rocprofiler *rocprofiler, struct pending *item)
@@ -263,7 +263,8 @@ static void on_header(struct rocprofiler *rocprofiler, const struct rocprofiler_
     struct pending *item = &pending[header->info.dispatch_id % pending_max];
     if (header->info.dispatch_id <= rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS].earlier_id)
         return;
-    item->left = 0; /* was it not: 256 dispatches later values still lack, and a part of a sum is none */
+    item->left = 0; /* a slot still in use belongs to a dispatch whose values are incomplete after 256 others, and a
+                     * partial sum is useless */
     if (!header->num_records || agent == ROCPROFILER_AGENTS_MAX)
         return;
     const struct rocprofiler_kernel *kernel = rocprofiler_kernel_find(rocprofiler, header->info.kernel_id);
@@ -279,8 +280,9 @@ static void on_header(struct rocprofiler *rocprofiler, const struct rocprofiler_
     };
 }
 
-/* Each XCC of an MI300 has a GRBM, and all count the same cycles: AMD's own formulas say reduce(GRBM_GUI_ACTIVE,max).
- * What else comes in parts (by shader engine, by channel of the cache) is summed up there, and here. */
+/* Each XCC of an MI300 has a GRBM, and all count the same cycles: AMD's own formulas say
+ * reduce(GRBM_GUI_ACTIVE,max). Other counters that come in parts (per shader engine, per cache channel) are summed,
+ * in AMD's formulas and here. */
 static bool is_maximum(const char *name)
 {
     static const char block[] = "GRBM_";
@@ -300,7 +302,7 @@ static void on_value(struct rocprofiler *rocprofiler, const struct rocprofiler_a
     struct pending *item = &pending[value->dispatch_id % pending_max];
     struct rocprofiler_abi_id counter = {0};
     if (!item->left || item->counters.dispatch_id != value->dispatch_id)
-        return; /* without its header, or of an earlier trace: its dispatch is counted as one whose counters lack */
+        return; /* without its header, or from an earlier trace: its dispatch is counted as one with missing counters */
     if (rocprofiler->call.record_counter(value->id, &counter) == ROCPROFILER_ABI_SUCCESS) {
         for (uint32_t i = 0; i < rocprofiler->counting.count; i++)
             if ((rocprofiler->counting.agents[item->agent].known >> i & 1) &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofiler's records to ours. Only what a record's own size covers is
- * read; a record of an unknown kind is counted and left alone. */
+/* Decodes rocprofiler's records. Only the bytes covered by a record's own size are read; records of an unknown kind
+ * are counted and skipped. */
 #include "driver/rocprofiler_table.h"
 
-/* CUPTI's numbers, which are the log's */
+/* CUPTI's numbers, which the log uses */
 enum {
     copy_host_to_device = 1,
     copy_device_to_host = 2,
@@ -44,7 +44,7 @@ static unsigned decode_kernel(struct rocprofiler *rocprofiler, const struct rocp
         .accum_vgprs = kernel ? kernel->accum_vgprs : 0,
         .gfx_version = kernel && agent < ROCPROFILER_AGENTS_MAX ? rocprofiler->agents[agent].gfx_target_version : 0,
     };
-    /* The dispatch tells all of its shared memory, the kernel what it was compiled with: the rest is dynamic. */
+    /* The dispatch has the total shared memory, the kernel the amount it was compiled with: the rest is dynamic. */
     uint32_t fixed = kernel && kernel->group_bytes <= info->group_segment_size ? kernel->group_bytes : 0;
     activity->static_shared = fixed;
     activity->dyn_shared = info->group_segment_size - fixed;
@@ -84,7 +84,7 @@ static unsigned decode_copy(const struct rocprofiler *rocprofiler, const struct 
         .copy_kind = is_peer    ? copy_peer
                      : is_known ? kinds[record->operation]
                                 : 0,
-        .src_kind = is_from_gpu ? memory_device : 0, /* pinned or not is not told */
+        .src_kind = is_from_gpu ? memory_device : 0, /* pinned or not is unknown */
         .dst_kind = is_to_gpu ? memory_device : 0,
         .is_peer = is_peer,
     };
@@ -113,7 +113,7 @@ static unsigned decode_call(const struct rocprofiler *rocprofiler, const void *p
     };
     if (call < ROCPROFILER_CALL_WAIT_EVENT || !(rocprofiler->granted & ROCPROFILER_SYNC))
         return 1;
-    /* rocprofiler has no records of waits: the call is one, from its start to its end. */
+    /* rocprofiler has no records of waits: this call is one, from its start to its end. */
     out[1].kind = ACTIVITY_SYNC;
     out[1].u.sync = (struct sync_activity){
         .start_ns = out[0].u.api.start_ns,
@@ -140,7 +140,7 @@ static unsigned decode_memory(const struct rocprofiler *rocprofiler, const void 
         .address = has_ancestor ? record->address : old->address,
         .bytes = has_ancestor ? record->bytes : old->bytes,
         .op = is_free ? 2 : 1,
-        /* A release names no agent. */
+        /* A release does not name an agent. */
         .memory_kind = is_gpu    ? memory_device
                        : is_free ? 0
                                  : memory_pinned,
@@ -150,7 +150,8 @@ static unsigned decode_memory(const struct rocprofiler *rocprofiler, const void 
     return 1;
 }
 
-/* The record of awaited work; false: it belongs to an earlier trace. Of a short record the work is not known. */
+/* Accounts for the record of awaited work; false: it belongs to an earlier trace. A short record does not identify
+ * the work. */
 static bool deliver(struct rocprofiler *rocprofiler, int kind, const void *payload, bool is_whole)
 {
     const struct rocprofiler_abi_dispatch *dispatch = payload;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and registers of AMD kernels by their ids, which count up from 1 with every kernel that is loaded. A page of the
- * table is made with the first id in it. Kernels stay: records that wait to be read point to their names. */
+/* Names and registers of AMD kernels by id; ids count up from 1 with every loaded kernel. A page of the table is
+ * allocated with the first id in it. Kernels are never removed: pending records point to their names. */
 #include "driver/rocprofiler_table.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ const struct rocprofiler_kernel *rocprofiler_kernel_find(const struct rocprofile
     return page ? atomic_load(&page->kernels[kernel_id % ROCPROFILER_KERNELS_PER_PAGE]) : NULL;
 }
 
-/* False: more than the kernels of a process may take. */
+/* False: the limit of a process's kernels is reached. */
 static bool take_bytes(struct rocprofiler_kernels *kernels, size_t size)
 {
     size_t bytes_max = kernels->bytes_max ? kernels->bytes_max : (size_t)bytes_max_default;

@@ -33,7 +33,7 @@ gpufl_status rocprofiler_library_open(struct library *library, struct problem *p
     return library_open(library, &search, problem);
 }
 
-/* NULL: not set, or empty, which librocprofiler-register treats alike. */
+/* NULL: not set or empty, which librocprofiler-register treats alike. */
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
@@ -49,7 +49,7 @@ static gpufl_status lacks_entry_point(const char *path, struct problem *problem)
 
 /* ---- before the program starts ---- */
 
-/* The user's variable is tried as a path, then by its last part. */
+/* The user's variable is tried as a path, then by its last component. */
 static gpufl_status find_named(const char *named, struct problem *problem)
 {
     const char *slash = strrchr(named, '/');
@@ -100,7 +100,7 @@ static void probe_child(int out)
 {
     struct probe_answer answer = {0};
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing >= 0) { /* what the library prints when it is loaded is not for the user */
+    if (nothing >= 0) { /* the library's output while it is loaded is not for the user */
         (void)dup2(nothing, STDOUT_FILENO);
         (void)dup2(nothing, STDERR_FILENO);
     }
@@ -154,7 +154,7 @@ gpufl_status rocprofiler_lookup_probe(struct rocprofiler_lookup *lookup, struct 
 
 /* ---- in the program ---- */
 
-/* Whether the name stands for the library that is loaded as `handle`; loads nothing. */
+/* Whether the name refers to the library loaded as `handle`; loads nothing. */
 static bool is_loaded_as(const char *name, const void *handle)
 {
     void *found = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
@@ -171,7 +171,8 @@ gpufl_status rocprofiler_lookup_ensure(const struct library *library, struct pro
     if (is_loaded_as(named ? named : library_name, library->handle))
         return GPUFL_OK;
     if (named)
-        return problem_set(problem, GPUFL_E_BUSY, "%s names %s, and gpufl uses %s; unset it, or name that in %s, too",
+        return problem_set(problem, GPUFL_E_BUSY,
+                           "%s names %s, and gpufl uses %s; unset it, or set %s to the same library",
                            ROCPROFILER_REGISTER_LIBRARY, named, library->path, own_variable);
     char absolute[PATH_MAX];
     if (!realpath(library->path, absolute) || setenv(ROCPROFILER_REGISTER_LIBRARY, absolute, 1))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we ask rocprofiler for, once per process, and its callbacks. */
+/* The services that are configured in rocprofiler, once per process, and its callbacks. */
 #include "driver/rocprofiler_table.h"
 
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    buffer_bytes = 1 << 20, /* some 5,000 dispatches */
-    /* rocprofiler calls back at the watermark and swaps in a second buffer meanwhile. Only lossless buffers have that
-     * second one; their writers wait when it is full too, before we have copied the first. */
+    buffer_bytes = 1 << 20, /* about 5,000 dispatches */
+    /* rocprofiler calls back at the watermark and switches to a second buffer meanwhile. Only lossless buffers have
+     * a second one; their writers wait if it also fills up before we have copied the first. */
     watermark_bytes = buffer_bytes / 4,
     code_bytes_max = 256 << 20,
     activities_per_batch = 32
@@ -21,7 +21,7 @@ enum {
 
 /* ---- callbacks on the program's threads ---- */
 
-/* A number of "file://PATH#offset=4096&size=10240"; absent: the code object is the whole file. */
+/* A number in "file://PATH#offset=4096&size=10240"; absent: the code object is the whole file. */
 static uint64_t uri_number(const char *uri, const char *key, uint64_t absent)
 {
     const char *fragment = uri ? strchr(uri, '#') : NULL;
@@ -65,7 +65,7 @@ static void on_marker(const struct rocprofiler *rocprofiler, int32_t operation, 
     if (!marker || marker->size < sizeof *marker || !sink->on_range)
         return;
     const char *message = marker->arguments.message;
-    /* The id of a range is known when the call that starts it ends. */
+    /* The id of a range is known when the call that starts it returns. */
     if (operation == ROCPROFILER_ABI_MARK && phase == ROCPROFILER_ABI_PHASE_ENTER)
         sink->on_range(ROCPROFILER_RANGE_MARK, message ? message : "", 0);
     else if (operation == ROCPROFILER_ABI_RANGE_PUSH && phase == ROCPROFILER_ABI_PHASE_ENTER)
@@ -78,7 +78,7 @@ static void on_marker(const struct rocprofiler *rocprofiler, int32_t operation, 
         sink->on_range(ROCPROFILER_RANGE_STOP, NULL, marker->arguments.range_id);
 }
 
-/* What a callback gets, of either release. */
+/* A callback's data, in either release's form. */
 struct callback {
     uint32_t kind, phase;
     int32_t operation;
@@ -86,7 +86,7 @@ struct callback {
     const void *payload;
 };
 
-/* Work that is started, so that its record can be waited for. */
+/* Registers started work, so that its record can be awaited. */
 static void on_work(struct rocprofiler *rocprofiler, const struct callback *callback)
 {
     if (callback->phase != ROCPROFILER_ABI_PHASE_ENTER)
@@ -159,7 +159,7 @@ static void count_dropped(struct rocprofiler *rocprofiler, unsigned lane, uint64
     uint64_t before = rocprofiler->dropped_before[lane], more = dropped > before ? dropped - before : 0;
     rocprofiler->dropped_before[lane] = dropped;
     atomic_fetch_add(&rocprofiler->dropped, more);
-    /* They are counted as such, so they are not waited for. */
+    /* Dropped records are counted as such, so they are not awaited. */
     struct rocprofiler_awaited *awaited = lane == LANE_KERNELS  ? &rocprofiler->awaited[ROCPROFILER_AWAITED_KERNELS]
                                           : lane == LANE_COPIES ? &rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES]
                                                                 : NULL;
@@ -208,7 +208,7 @@ bool rocprofiler_make_buffer(struct rocprofiler *rocprofiler, struct rocprofiler
         buffer->handle = 0;
         return false;
     }
-    /* Without a thread of its own the buffer is served by rocprofiler's common one: slower, not wrong. */
+    /* Without a separate thread the buffer is served by rocprofiler's common one: slower, but correct. */
     if (call->create_thread && call->assign_thread && call->create_thread(&thread) == ROCPROFILER_ABI_SUCCESS)
         (void)call->assign_thread(*buffer, thread);
     return true;
@@ -238,7 +238,7 @@ static int on_agents(int version, const void **agents, size_t count, void *user)
             .pci_domain = agent->domain,
             .pci_bus = agent->location_id >> 8 & 0xff,
             .pci_device = agent->location_id >> 3 & 0x1f,
-            /* KFD's number: in bits 28 to 31, in other kernels in place of the function. */
+            /* KFD's number: in bits 28 to 31, or in other kernels in place of the function. */
             .partition = agent->location_id >> 28 ? agent->location_id >> 28 : agent->location_id & 7,
             .gfx_target_version = agent->gfx_target_version,
             .compute_units = agent->cu_count,
@@ -329,7 +329,7 @@ static int on_operation(int kind, int32_t operation, void *user)
     return 0;
 }
 
-/* Only calls that cause work or wait for it: a HIP program makes ten cheap ones for each of those. */
+/* Only calls that cause work or wait for it: a HIP program makes ten cheap calls for each of those. */
 static bool configure_calls(struct rocprofiler *rocprofiler, struct problem *problem)
 {
     const struct rocprofiler_table *call = &rocprofiler->call;
@@ -343,7 +343,7 @@ static bool configure_calls(struct rocprofiler *rocprofiler, struct problem *pro
         if (rocprofiler->calls[i] != ROCPROFILER_CALL_OTHER)
             operations[count++] = i;
     if (!count)
-        return !problem_set(problem, GPUFL_E_UNSUPPORTED, "rocprofiler names none of HIP's calls");
+        return !problem_set(problem, GPUFL_E_UNSUPPORTED, "rocprofiler lists none of HIP's calls");
     return rocprofiler_make_buffer(rocprofiler, rocprofiler->context, LANE_CALLS, problem) &&
            !rocprofiler_status(rocprofiler, "rocprofiler_configure_buffer_tracing_service",
                                call->buffer_service(rocprofiler->context, ROCPROFILER_ABI_KIND_HIP_RUNTIME_API,
@@ -397,7 +397,7 @@ gpufl_status rocprofiler_configure_services(struct rocprofiler *rocprofiler,
         !configure_kind(rocprofiler, ROCPROFILER_ABI_KIND_KERNEL_DISPATCH, LANE_KERNELS, problem))
         return GPUFL_E_UNSUPPORTED;
     unsigned configured = ROCPROFILER_KERNELS;
-    struct problem ignored = {""}; /* a feature that is refused lacks its bit, and the capability record says so */
+    struct problem ignored = {""}; /* a refused feature lacks its bit, which the capability record reports */
     if (configure_kind(rocprofiler, ROCPROFILER_ABI_KIND_MEMORY_COPY, LANE_COPIES, &ignored))
         configured |= ROCPROFILER_COPIES;
     if (configure_calls(rocprofiler, &ignored))
@@ -416,7 +416,8 @@ gpufl_status rocprofiler_configure_services(struct rocprofiler *rocprofiler,
     rocprofiler->awaited[ROCPROFILER_AWAITED_COPIES].is_reported =
         !(configured & ROCPROFILER_COPIES) ||
         configure_callback(rocprofiler, rocprofiler->context, ROCPROFILER_ABI_CALLBACK_MEMORY_COPY);
-    rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS].is_reported = true; /* we choose the counters of each */
+    rocprofiler->awaited[ROCPROFILER_AWAITED_COUNTERS].is_reported = true; /* gpufl chooses the counters of each
+                                                                            * dispatch itself */
     rocprofiler->configured = configured;
     if (options->features & ROCPROFILER_COUNTERS)
         rocprofiler_configure_counting(rocprofiler, options->counters ? options->counters : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a chip's SASS metrics a person asked for. */
+/* Selects the requested SASS metrics of a chip. */
 #include "driver/sass_metrics.h"
 
 #include "base/environment.h"
@@ -24,12 +24,12 @@ static const char *const default_metrics[] = {SASS_METRIC_EXECUTED,
 enum { default_count = sizeof default_metrics / sizeof *default_metrics };
 _Static_assert(default_count <= sizeof((struct sass_choice *)0)->skipped / sizeof(char *),
                "room for every skipped one");
-/* What the names of metrics about memory have in common. */
+/* Parts of the names of memory metrics. */
 static const char *const memory_parts[] = {"_mem_",      "_op_global", "_op_local",   "_op_shared", "_op_dshared",
                                            "_op_memory", "_op_ld",     "_op_st",      "_op_atom",   "_op_tma",
                                            "_op_tmem",   "_op_utccp",  "_op_texture", "_memdesc"};
 
-/* The next word of a list separated by commas, without blanks around it; NULL at the end. "" for an empty one. */
+/* The next word of a list separated by commas, without surrounding blanks; NULL at the end. "" for an empty one. */
 static const char *word_next(const char *text, char word[word_bytes], bool *is_whole)
 {
     if (!text || !*text)
@@ -79,7 +79,7 @@ static size_t list_find(const struct sass_metric_list *list, const char *name)
 
 static void mark_default(struct sass_choice *choice, const struct sass_metric_list *available, bool *is_chosen)
 {
-    choice->skipped_count = 0; /* naming the set twice lacks nothing twice */
+    choice->skipped_count = 0; /* naming the set twice must not list a missing metric twice */
     for (size_t i = 0; i < default_count; i++) {
         size_t at = list_find(available, default_metrics[i]);
         if (at < available->count)
@@ -115,7 +115,7 @@ gpufl_status sass_choice_make(struct sass_choice *choice, const struct sass_metr
     bool is_whole, has_word = false;
     memset(choice, 0, sizeof *choice);
     if (available->count > SASS_METRICS_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "%s has %zu SASS metrics; at most %d are handled", chip,
+        return problem_set(problem, GPUFL_E_LIMIT, "%s has %zu SASS metrics; at most %d are supported", chip,
                            available->count, SASS_METRICS_MAX);
     size_t executed = list_find(available, SASS_METRIC_EXECUTED);
     if (executed == available->count)

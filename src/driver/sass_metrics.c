@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CUPTI reports a few dozen; more than this is not an answer to believe. */
+/* CUPTI reports a few dozen; more than this is implausible. */
 enum { metric_limit = 4096, configured_max = 16 };
 
 void sass_metric_list_free(struct sass_metric_list *list)
@@ -45,7 +45,7 @@ static const char *text_put(char **at, const char *text)
     return copy;
 }
 
-/* CUPTI's strings are its own: copied, so that nothing here depends on how long they live. */
+/* CUPTI owns its strings: they are copied, since their lifetime is not specified. */
 static gpufl_status list_copy(struct sass_metric_list *list, const struct sass_abi_metric *from, size_t count,
                               struct problem *problem)
 {
@@ -65,7 +65,7 @@ static gpufl_status list_copy(struct sass_metric_list *list, const struct sass_a
     return GPUFL_OK;
 }
 
-/* Without a driver CUPTI answers "not initialized" until its profiler host has been asked for something. */
+/* Without a driver CUPTI returns "not initialized" until its profiler host was used. */
 static int count_ask(const struct sass_metrics *metrics, struct sass_abi_metric_count *params)
 {
     int result = metrics->metric_count(params);
@@ -103,8 +103,8 @@ gpufl_status sass_metrics_list(const struct sass_metrics *metrics, const char *c
     return status;
 }
 
-/* What CUPTI was told to count, by device. It is never untold: with CUPTI 13.0, cuptiSassMetricsSetConfig after
- * cuptiSassMetricsUnsetConfig says "out of memory" and nothing can be counted any more. */
+/* What CUPTI was configured to count, by device. It is never unset: with CUPTI 13.0, cuptiSassMetricsSetConfig after
+ * cuptiSassMetricsUnsetConfig fails with "out of memory" and nothing can be counted any more. */
 static struct configured {
     const struct cupti *cupti; /* NULL: free */
     uint32_t device;
@@ -186,7 +186,7 @@ gpufl_status sass_metrics_disable(const struct sass_metrics *metrics, void *cont
     return GPUFL_OK;
 }
 
-/* One allocation for the records and the values that they point to. */
+/* One allocation for the records and their values. */
 static struct sass_abi_record *records_make(size_t record_count, size_t instance_count)
 {
     struct sass_abi_record *records =
@@ -240,8 +240,8 @@ gpufl_status sass_metrics_flush(const struct sass_metrics *metrics, void *contex
         flush->values = UINT64_MAX;
     if (bytes > flush->bytes_max)
         return problem_set(problem, GPUFL_E_LIMIT,
-                           "%zu instruction counts of %zu instances are more than the %zu MiB that are set aside",
-                           record_count, instance_count, flush->bytes_max >> 20);
+                           "%zu instruction counts of %zu instances exceed the limit of %zu MiB", record_count,
+                           instance_count, flush->bytes_max >> 20);
     struct sass_abi_record *records = records_make(record_count, instance_count);
     if (!records)
         return problem_set(problem, GPUFL_E_NO_MEMORY, "out of memory for %zu instruction counts", record_count);

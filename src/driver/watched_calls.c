@@ -28,7 +28,7 @@
 #include "driver/watched_calls.inc"
 #undef WATCHED_CALL
 
-/* They return the text of a status. */
+/* These return the text of a status. */
 #define WATCHED_TEXTS(X) \
     X(nvmlErrorString)   \
     X(rocprofiler_get_status_name)

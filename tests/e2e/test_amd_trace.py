@@ -329,7 +329,7 @@ class Faults(AmdCase):
                      env=dict(env, GPUFL_LOG_DIR=str(self.directory / "own"), GPUFL_PROFILING_ENGINE="Trace"))
         self.assertEqual(result.returncode, 0, result.stderr)
         message = Session(sessions(self.directory / "own")[0]).capabilities()["amd_trace"]["message"]
-        self.assertIn("is rocprofiler-sdk 0.4.0; 0.5 (ROCm 6.3) to 1.x are understood", message)
+        self.assertIn("is rocprofiler-sdk 0.4.0; 0.5 (ROCm 6.3) to 1.x are supported", message)
 
 
 class InProcess(AmdCase):
@@ -369,7 +369,7 @@ class InProcess(AmdCase):
 
     def test_rocprofiler_takes_no_more_tools(self):
         session, = self.init("--init", "before", env=amd(FAKE_FAULTS="fail=rocprofiler_force_configure@1:16"))
-        self.assert_refused(session, "takes no more tools", "gpufl trace")
+        self.assert_refused(session, "accepts no more tools", "gpufl trace")
 
     def test_rocprofiler_never_calls_back(self):
         session, = self.init("--init", "before", env=amd(FAKE_FAULTS="rocprofiler_silent=1"))

@@ -47,7 +47,7 @@ class Calibration(TestCase):
     def test_without_a_gpu_it_says_why(self):
         result = gpufl("doctor", "--calibrate", env={**self.env, "FAKE_FAULTS": "no_device=1"})
         self.assertEqual(result.returncode, 3)
-        self.assertIn("cannot calibrate: no GPU can be used", result.stderr)
+        self.assertIn("cannot calibrate: there is no usable GPU", result.stderr)
         self.assertEqual(list(self.directory.glob("gpufl-doctor-*")), [])
 
 

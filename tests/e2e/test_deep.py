@@ -317,7 +317,7 @@ class Settings(TestCase):
     def test_wrong_settings_stop_before_the_program_starts(self):
         self.refused("--range-metrics: no metric set 'overvew'; did you mean 'overview'?",
                      "-e", "RangeProfiler", "--range-metrics", "overvew")
-        self.refused("--pm: no metric set 'compute', and not a metric's name either; `gpufl metrics sets` lists the sets",
+        self.refused("--pm: 'compute' is neither a metric set nor a metric; `gpufl metrics sets` lists the sets",
                      "--pm", "compute")
         self.refused('--sass-metrics: "defalt" is neither a set of SASS metrics (default, all-memory) nor the name of a '
                      'metric; did you mean "default"?', "-e", "Deep", "--sass-metrics", "defalt")

@@ -47,7 +47,7 @@ class Neighbours(TestCase):
         self.assertEqual(session.rows("profile_sample_batch"), [])
         self.assertEqual(last_capabilities(session)["selected_engine"], "Trace")
         message = pc_sampling_of(session)["message"]
-        self.assertRegex(message, r"process \d+ \(fake_app\) samples GPU 0 already; PC samples are for one process per GPU")
+        self.assertRegex(message, r"process \d+ \(fake_app\) already samples GPU 0; only one process per GPU can take PC samples")
         self.assertIn(message, second.stderr)
 
         self.first.stdin.close()

@@ -286,7 +286,7 @@ import pickle
 error = pickle.loads(pickle.dumps(cupti.cuptiError(35)))
 assert error.status is cupti.Result.ERROR_INSUFFICIENT_PRIVILEGES and cupti.cuptiError(4711).status == 4711
 """, FAKE_FAULTS="fail=cuptiActivityEnable@1:35").splitlines()
-        for line, text in zip(out, ("cuptiError 35 cuptiActivityEnable: hardware counters are for administrators here",
+        for line, text in zip(out, ("cuptiError 35 cuptiActivityEnable: hardware counters are restricted to administrators",
                                     "cuptiError 21 cuptiActivityEnable: CUPTI_ERROR_INVALID_KIND (21)",
                                     "TypeError  argument 1 of cuptiActivityEnable must be int",
                                     "ValueError  argument 1 of cuptiActivityEnable must be 0 to 4294967295, not -1",

@@ -195,7 +195,7 @@ static void refusal_body(void)
     check_refused(host, "sm__warps_active.avrg", "did you mean 'sm__warps_active.avg'");
     check_refused(host, "sm__warps_active", "needs a suffix, for example 'sm__warps_active.");
     check_refused(host, "frobnicate", "gpufl metrics list --chip GH100");
-    check_refused(host, "", "not a metric's name");
+    check_refused(host, "", "not a metric name");
     struct metric_properties properties;
     CHECK(profiler_host_properties(host, "dram__bytez", &properties, &problem) == GPUFL_E_INVALID);
     CHECK(strstr(problem.text, "did you mean 'dram__bytes'") != NULL);
