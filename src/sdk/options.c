@@ -286,7 +286,7 @@ static gpufl_status apply_json(struct options *options, const char *text, size_t
             continue;
         }
         const char *nearest = nearest_word(member->key, names);
-        status = problem_set(problem, GPUFL_E_INVALID, "%s: unknown option '%.60s'%s%s%s", where, member->key,
+        status = problem_set(problem, GPUFL_E_INVALID, "%s: no option '%.60s'%s%s%s", where, member->key,
                              nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     }
     json_free(&document);

@@ -209,8 +209,7 @@ void session_end_with_process(void)
     session_mutex_unlock();
 }
 
-/* Exit handlers run in reverse order of registration, interleaved with destructors of libraries: ours must run
- * before theirs. */
+/* Exit handlers and destructors of libraries run in reverse order of registration: ours must run before theirs. */
 static void attend_exit(void)
 {
     atexit(session_end_with_process);
@@ -427,9 +426,8 @@ gpufl_status session_start(const gpufl_options *given, bool is_injected)
     return status;
 }
 
-/* rocprofiler must be given its configuration on this thread, or not at all. So this waits, but not forever: HIP may
- * hold its own lock, and the holder of the mutex may be waiting for that. The holder then records that it is too
- * late. */
+/* rocprofiler must be configured on this thread or not at all, so this waits, but not forever: HIP may hold its own lock,
+ * and the holder of the mutex may be waiting for that. The holder then records that it is too late. */
 void session_join_hip(void)
 {
     if (session_mutex_is_own())

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of PC sampling share: a session to write to, kernels that ran, rows that came of it. */
+/* Shared by tests of PC sampling: a session to write to, kernels that ran, and the resulting rows. */
 #ifndef GPUFL_TESTS_PC_FIXTURE_H
 #define GPUFL_TESTS_PC_FIXTURE_H
 
@@ -61,7 +61,7 @@ static inline int close_fixture(void **state)
     return 0;
 }
 
-/* Instances 7, 107, 207, ... are of one path. */
+/* Instances 7, 107, 207, ... have the same path. */
 static inline uint32_t path_of(uint64_t scope_id)
 {
     return scope_id && scope_id != SCOPE_UNKNOWN ? (uint32_t)(scope_id % 100) + 1000 : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading PC samples from the look-alike CUPTI, each case in a process of its own, since the look-alike reads its
+/* Reading PC samples from the look-alike CUPTI, each case in a separate process, since the look-alike reads its
  * faults once. */
 #ifndef PC_SAMPLING_FIXTURE_H
 #define PC_SAMPLING_FIXTURE_H
@@ -14,7 +14,7 @@
 
 #include <time.h>
 
-static struct cupti product; /* what the product's code sees of the look-alike */
+static struct cupti product; /* the look-alike, as the product's code sees it */
 
 static inline void product_open(const char *file, uint32_t version)
 {
@@ -75,7 +75,7 @@ static inline uint32_t stall_index(const struct pc_sampling *sampling, const cha
     return UINT32_MAX;
 }
 
-/* Kernels that run long enough for a period, to their end. */
+/* Runs kernels that take at least one period, to their end. */
 static inline void run_kernels(int count)
 {
     static const struct fake_kernel kernel = {"_Z6samplePf", 32, 0, 0, 2000000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PM sampling engine with what a session has around it, in a child with the
- * look-alike libraries, and what its log holds afterwards. */
+/* The PM sampling engine with everything a session provides for it, in a child with the look-alike libraries, and
+ * the content of its log afterwards. */
 #ifndef GPUFL_TESTS_PM_WORLD_H
 #define GPUFL_TESTS_PM_WORLD_H
 
@@ -12,10 +12,10 @@
 #define INTERVAL_US 200
 enum { SAMPLE_BYTES = 592 /* of the look-alike's hardware buffer */, WAIT_MS = 20000 };
 
-static char directory[256]; /* the test's own */
+static char directory[256]; /* removed after the test */
 static int64_t interval_ns = INTERVAL_US * INT64_C(1000);
 
-/* Everything that a session has around the engine. */
+/* Everything that a session provides for the engine. */
 struct world {
     struct log_writer *writer;
     struct recorder recorder;
@@ -79,7 +79,7 @@ static inline struct pm_sampler_totals totals(const struct world *world)
     return pm_sampler_totals(world->sampler);
 }
 
-/* Plays the collector until the total is reached; time is only a net. */
+/* Acts as the collector until the total is reached; the time limit only ends a broken run. */
 #define RUN_UNTIL(world, claim)                    \
     do {                                           \
         for (int waited = 0; !(claim); waited++) { \
@@ -96,9 +96,9 @@ static inline void world_finish(struct world *world)
     recorder_flush(&world->recorder, 0);
 }
 
-/* What the log holds. */
+/* The content of the log. */
 struct seen {
-    uint64_t rows[2], missing; /* by device; intervals without a row, of all metrics */
+    uint64_t rows[2], missing; /* by device; intervals without a row, for all metrics */
     int64_t last_ns[2][METRICS_MAX + 1], next_index[2];
     uint64_t configs, rows_before_config, bad_rows;
     uint64_t losses, unknown_losses, lost;
@@ -120,7 +120,7 @@ static inline void see_row(struct seen *seen, const struct batch_view *batch, ui
     }
     int64_t *last_ns = &seen->last_ns[device][metric];
     seen->bad_rows += time_ns <= *last_ns;
-    /* a device that was opened anew samples at other moments */
+    /* a reopened device samples at other moments */
     seen->missing += *last_ns ? (uint64_t)((time_ns - *last_ns + interval_ns / 2) / interval_ns - 1) : 0;
     *last_ns = time_ns;
     int64_t index = batch->columns[PM_SAMPLE_SAMPLE_INDEX].cells[row];
@@ -162,7 +162,7 @@ static inline void see_issue(void *user, const struct log_issue *issue)
     CHECK(issue->kind == LOG_ISSUE_UNFINISHED);
 }
 
-/* Ends the world first: its files are complete then. */
+/* Ends the world first, so that its files are complete. */
 static inline struct seen see_log(struct world *world)
 {
     struct seen seen = {0};
@@ -176,7 +176,7 @@ static inline struct seen see_log(struct world *world)
     return seen;
 }
 
-/* In a child with a directory of its own. */
+/* In a child with a separate directory. */
 static inline void in_directory(const char *faults, void (*body)(void))
 {
     snprintf(directory, sizeof directory, "%s", fixture_dir());

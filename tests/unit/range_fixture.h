@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of range profiling share: nine metrics, which take the
- * look-alike GPU three passes, and its contexts. Include after cmocka.h. */
+/* Shared by the tests of range profiling: nine metrics, which take the look-alike GPU three passes, and its
+ * contexts. Include after cmocka.h. */
 #ifndef GPUFL_TESTS_RANGE_FIXTURE_H
 #define GPUFL_TESTS_RANGE_FIXTURE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program with the RangeProfiler engine in it, on the look-alike GPU: a child
- * runs it and leaves a session behind, the parent reads what the session tells. */
+/* A program with the RangeProfiler engine on the look-alike GPU: a child runs it and writes a session, the parent
+ * reads the session. */
 #ifndef GPUFL_TESTS_RANGE_SESSION_H
 #define GPUFL_TESTS_RANGE_SESSION_H
 
@@ -99,8 +99,8 @@ static inline void run_scope(const char *path)
     end();
 }
 
-/* A launch as the listener tells of it. */
-static inline void launch_told(const struct fake_kernel *kernel, uint32_t correlation_id, uint32_t thread_id)
+/* A launch with its report to the listener. */
+static inline void launch_reported(const struct fake_kernel *kernel, uint32_t correlation_id, uint32_t thread_id)
 {
     struct launch_call call = {primary_context(0), 1, correlation_id, kernel->name, false, 0};
     range_counters_launch(app.counters, &call, true, thread_id, clock_wall_ns());
@@ -108,7 +108,7 @@ static inline void launch_told(const struct fake_kernel *kernel, uint32_t correl
     range_counters_launch(app.counters, &call, false, thread_id, clock_wall_ns());
 }
 
-/* ---- the parent: what the session says ---- */
+/* ---- the parent: what the session contains ---- */
 
 struct event {
     enum record_type type;
@@ -126,7 +126,7 @@ static struct {
         int64_t count;
     } losses[16];
     uint32_t loss_count;
-} told;
+} logged;
 
 static inline void text_keep(char *out, size_t size, const struct json_value *object, const char *key)
 {
@@ -135,9 +135,9 @@ static inline void text_keep(char *out, size_t size, const struct json_value *ob
 
 static inline void event_keep(const struct log_line *line)
 {
-    assert_true(told.count < EVENTS_MAX);
+    assert_true(logged.count < EVENTS_MAX);
     const struct json_value *object = line->object, *metrics = json_member(object, "metrics");
-    struct event *event = &told.events[told.count++];
+    struct event *event = &logged.events[logged.count++];
     event->type = line->type;
     bool is_scope = line->type == RECORD_PERF_METRIC_EVENT;
     text_keep(event->name, sizeof event->name, object, is_scope ? "name" : "kernel_name");
@@ -172,9 +172,9 @@ static inline bool line_keep(void *user, const struct log_line *line)
     if (line->type == RECORD_PERF_METRIC_EVENT || line->type == RECORD_KERNEL_PERF_METRIC_EVENT)
         event_keep(line);
     if (line->type == RECORD_LOSS) {
-        assert_true(told.loss_count < 16);
-        text_keep(told.losses[told.loss_count].reason, 32, line->object, "reason");
-        told.losses[told.loss_count++].count = json_get_int(line->object, "count", -1);
+        assert_true(logged.loss_count < 16);
+        text_keep(logged.losses[logged.loss_count].reason, 32, line->object, "reason");
+        logged.losses[logged.loss_count++].count = json_get_int(line->object, "count", -1);
     }
     return true;
 }
@@ -185,12 +185,12 @@ static inline void issue_refuse(void *user, const struct log_issue *issue)
     assert_true(issue->kind == LOG_ISSUE_UNFINISHED); /* there is no shutdown record */
 }
 
-/* Runs the program and reads its session; the program's directory is gone afterwards. */
+/* Runs the program and reads its session; the program's directory is removed afterwards. */
 static inline void run_program(const char *faults, void (*body)(void))
 {
     struct log_summary summary;
     struct problem problem = {""};
-    memset(&told, 0, sizeof told);
+    memset(&logged, 0, sizeof logged);
     snprintf(session_base, sizeof session_base, "%s", fixture_dir());
     in_child("libcupti.so.13", faults, body);
     gpufl_status status = log_read(session_base, line_keep, issue_refuse, NULL, &summary, &problem);
@@ -199,11 +199,11 @@ static inline void run_program(const char *faults, void (*body)(void))
         fail_msg("%s", problem.text);
 }
 
-static inline int64_t told_lost(const char *reason)
+static inline int64_t logged_loss(const char *reason)
 {
-    for (uint32_t i = 0; i < told.loss_count; i++)
-        if (!strcmp(told.losses[i].reason, reason))
-            return told.losses[i].count;
+    for (uint32_t i = 0; i < logged.loss_count; i++)
+        if (!strcmp(logged.losses[i].reason, reason))
+            return logged.losses[i].count;
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recorder that writes a session into a temporary directory, for tests of what hands it rows. */
+/* A recorder that writes a session into a temporary directory, for tests of code that writes rows. */
 #ifndef GPUFL_TESTS_RECORDER_FIXTURE_H
 #define GPUFL_TESTS_RECORDER_FIXTURE_H
 

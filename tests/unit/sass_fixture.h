@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SassMetrics engine on the look-alike CUPTI, for tests that run in a child
- * process each (fake_client.h). Include after cmocka.h. */
+/* The SassMetrics engine on the look-alike CUPTI, for tests that each run in a child process (fake_client.h).
+ * Include after cmocka.h. */
 #ifndef GPUFL_TESTS_SASS_FIXTURE_H
 #define GPUFL_TESTS_SASS_FIXTURE_H
 

@@ -11,7 +11,7 @@ struct fixture {
     struct log_writer *writer;
     struct recorder recorder;
     struct scope_history *history;
-    struct kernel_history *kernels; /* NULL: nobody asks */
+    struct kernel_history *kernels; /* NULL: not needed */
     struct activity_joiner *joiner;
     struct cupti cupti;
     uint8_t buffer[64 * 1024];
@@ -251,7 +251,7 @@ static void more_waiting_kernels_than_the_queue_holds_are_written_and_counted(vo
     assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_PENDING]), kernels - 96 * 1024);
 }
 
-/* Calls that were seen while they were made, with ids from first on. */
+/* Reports calls as observed while they were made, with ids from first on. */
 static void make_calls(struct fixture *fixture, uint32_t first, uint32_t count)
 {
     const struct call_time time = {.start_ns = 2000, .end_ns = 5000, .scope_id = 77, .thread_id = 42};
@@ -308,7 +308,7 @@ static void a_call_that_found_its_ring_full_is_not_counted_again(void **state)
     assert_int_equal(lost(fixture, LOSS_CALL_UNKNOWN), 1);
 }
 
-static void where_no_call_is_told_none_is_lost(void **state)
+static void without_reported_calls_no_call_is_lost(void **state)
 {
     struct fixture *fixture = *state;
     add_kernel(fixture, 9, 6000, 9500, 0);
@@ -423,7 +423,7 @@ static void the_same_address_with_another_name_is_another_kernel(void **state)
     assert_int_equal(kernel_row(fixture, 1)[KERNEL_KERNEL_ID], 2);
 }
 
-static void a_wait_stands_behind_the_scope_it_names(void **state)
+static void a_wait_follows_the_scope_it_refers_to(void **state)
 {
     struct fixture *fixture = *state;
     recorder_row(&fixture->recorder, RECORD_SCOPE_EVENT_BATCH, 1000)[SCOPE_SCOPE_INSTANCE_ID] = 5;
@@ -484,7 +484,7 @@ int main(void)
         WITH(a_kernel_whose_call_was_forgotten_meanwhile_is_counted, open_fixture),
         WITH(what_still_waits_at_the_end_is_counted, open_fixture),
         WITH(a_call_that_found_its_ring_full_is_not_counted_again, open_fixture),
-        WITH(where_no_call_is_told_none_is_lost, open_fixture),
+        WITH(without_reported_calls_no_call_is_lost, open_fixture),
         WITH(an_allocation_is_counted_when_its_call_is_forgotten_not_when_it_has_none, open_fixture),
         WITH(work_without_a_call_is_no_loss, open_fixture),
         WITH(a_graph_whose_call_is_forgotten_before_its_last_node_is_counted, open_with_graphs),
@@ -492,7 +492,7 @@ int main(void)
         WITH(a_kernel_whose_scope_is_forgotten_makes_no_scope_of_its_samples_certain, open_with_kernels),
         WITH(a_damaged_buffer_is_counted_and_what_came_before_is_kept, open_fixture),
         WITH(the_same_address_with_another_name_is_another_kernel, open_fixture),
-        WITH(a_wait_stands_behind_the_scope_it_names, open_fixture),
+        WITH(a_wait_follows_the_scope_it_refers_to, open_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's GPUs from trees in the form of /sys. */
+/* AMD's GPUs, from directory trees laid out like /sys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,9 +25,9 @@
 
 static char root[64];
 static struct amdgpu *amdgpu;
-static int read_error; /* what reading says instead of reading; 0: nothing */
+static int read_error; /* errno of reads; 0: they succeed */
 
-/* Stands in front of libc's, so that a GPU can go away under open files. */
+/* Replaces libc's, so that a GPU can vanish while its files are open. */
 ssize_t pread(int fd, void *bytes, size_t size, off_t offset)
 {
     if (read_error) {
@@ -84,7 +84,7 @@ static void without_a_card_there_is_no_driver_and_the_place_is_said(void **state
     struct problem problem = {""};
     assert_int_equal(amdgpu_open(&amdgpu, true, &problem), GPUFL_E_NO_DRIVER);
     assert_non_null(strstr(problem.text, root));
-    /* Another vendor's card, and one that another driver holds. */
+    /* Another vendor's card, and one with another driver. */
     assert_true(amd_tree_add(root, AMD_TREE_RX7900, 0, RX7900));
     assert_true(amd_tree_text(root, "sys/class/drm/card0/device/vendor", "0x8086\n"));
     assert_int_equal(amdgpu_open(&amdgpu, true, &problem), GPUFL_E_NO_DRIVER);
@@ -104,7 +104,7 @@ static void gpus_are_listed_by_place_with_what_is_known_of_them(void **state)
 {
     (void)state;
     struct gpu_device_info info;
-    assert_true(amd_tree_add(root, AMD_TREE_MI300X, 0, MI300X)); /* the first card is not the first place */
+    assert_true(amd_tree_add(root, AMD_TREE_MI300X, 0, MI300X)); /* the first card is not the first on the bus */
     assert_true(amd_tree_add(root, AMD_TREE_RX7900, 1, RX7900));
     assert_true(amd_tree_add(root, AMD_TREE_APU, 12, "0000:e5:00.0"));
     open_tree();
@@ -131,7 +131,7 @@ static void gpus_are_listed_by_place_with_what_is_known_of_them(void **state)
 
     assert_true(amdgpu_device_describe(amdgpu, 2, &info));
     assert_string_equal(info.name, "Strix [Radeon 880M / 890M]"); /* from pci.ids, of the right vendor */
-    assert_string_equal(info.uuid, "PCI-0000:e5:00.0");           /* it has no number of its own */
+    assert_string_equal(info.uuid, "PCI-0000:e5:00.0");           /* it has no unique id */
     assert_string_equal(info.architecture, "");
     assert_false(amdgpu_device_describe(amdgpu, 3, &info));
 }
@@ -144,9 +144,9 @@ static void an_instinct_tells_junction_energy_links_and_errors(void **state)
     open_tree();
     amdgpu_device_sample(amdgpu, 0, true, &sample);
     assert_string_equal(amdgpu_device_metrics_problem(amdgpu, 0), "");
-    assert_metric(&sample, GPU_UTIL_PCT, 87); /* the file, not the table */
+    assert_metric(&sample, GPU_UTIL_PCT, 87); /* from the file, not the table */
     assert_metric(&sample, GPU_MEM_UTIL_PCT, 41);
-    assert_metric(&sample, GPU_TEMP_C, 61); /* no edge, so the junction */
+    assert_metric(&sample, GPU_TEMP_C, 61); /* no edge sensor, so the junction */
     assert_metric(&sample, GPU_TEMP_JUNCTION_C, 61);
     assert_metric(&sample, GPU_TEMP_MEM_C, 54);
     assert_false(gpu_sample_knows(&sample, GPU_TEMP_EDGE_C));
@@ -171,7 +171,7 @@ static void an_instinct_tells_junction_energy_links_and_errors(void **state)
     assert_false(gpu_sample_knows(&sample, GPU_ECC_CORRECTED)); /* a slow one */
     assert_true(amd_tree_text(root, "sys/class/drm/card0/device/gpu_busy_percent", "3\n"));
     amdgpu_device_sample(amdgpu, 0, false, &sample);
-    assert_metric(&sample, GPU_UTIL_PCT, 3); /* the open file shows what is in it now */
+    assert_metric(&sample, GPU_UTIL_PCT, 3); /* the open file shows the current value */
 }
 
 static void a_counter_that_moves_is_a_reason_for_lower_clocks(void **state)
@@ -197,7 +197,7 @@ static void a_counter_that_moves_is_a_reason_for_lower_clocks(void **state)
     assert_metric(&sample, GPU_THROTTLE_REASONS, GPU_THROTTLE_SOFTWARE_POWER_CAP);
     assert_true(gpu_sample_knows(&sample, GPU_XGMI_READ_BPS));
     assert_true(sample.values[GPU_XGMI_READ_BPS] > 0);
-    table[136] = 0; /* after a reset it counts from the beginning: no rate, and no huge one */
+    table[136] = 0; /* after a reset it counts from zero: no rate, and no huge one */
     table[137] = 0;
     assert_true(amd_tree_write(root, path, table, size));
     amdgpu_device_sample(amdgpu, 0, false, &sample);
@@ -233,8 +233,8 @@ static void an_apu_tells_what_it_has(void **state)
     open_tree();
     amdgpu_device_sample(amdgpu, 0, true, &sample);
     assert_metric(&sample, GPU_TEMP_C, 43);
-    assert_metric(&sample, GPU_VOLTAGE_MV, 701); /* of the graphics part, not of the north bridge */
-    assert_metric(&sample, GPU_POWER_MW, 15250); /* no sensor of hwmon, so the table's */
+    assert_metric(&sample, GPU_VOLTAGE_MV, 701); /* of the GPU cores, not of the north bridge */
+    assert_metric(&sample, GPU_POWER_MW, 15250); /* no hwmon sensor, so the table's value */
     assert_metric(&sample, GPU_CLOCK_GFX_MHZ, 800);
     assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ));
     assert_false(gpu_sample_knows(&sample, GPU_ECC_CORRECTED));
@@ -249,18 +249,18 @@ static void rocm_smi_is_asked_for_what_the_files_lack(void **state)
     assert_true(amd_tree_add(root, AMD_TREE_APU, 1, "0000:e5:00.0"));
     open_tree();
     amdgpu_device_sample(amdgpu, 0, false, &sample);
-    assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ)); /* not on the fast beat */
+    assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ)); /* not with the fast values */
     amdgpu_device_sample(amdgpu, 0, true, &sample);
     assert_metric(&sample, GPU_ENERGY_UJ, 15250000);
     assert_metric(&sample, GPU_ECC_CORRECTED, 11);
     assert_metric(&sample, GPU_ECC_UNCORRECTED, 2);
     amdgpu_close(amdgpu);
-    assert_int_equal(amdgpu_open(&amdgpu, false, NULL), GPUFL_OK); /* not in somebody else's process */
+    assert_int_equal(amdgpu_open(&amdgpu, false, NULL), GPUFL_OK); /* not in the user's process */
     amdgpu_device_sample(amdgpu, 0, true, &sample);
     assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ));
 }
 
-/* Each partition is a device: the first has what the files of the GPU say, the others what KFD says of them. */
+/* Each partition is a device: the first has the values of the GPU's files, the others KFD's values. */
 static void check_partitions(bool in_function)
 {
     struct gpu_sample sample;
@@ -270,7 +270,7 @@ static void check_partitions(bool in_function)
     assert_true(amd_tree_divide(root, 0, MI300X, 4, in_function));
     assert_true(amd_tree_kfd_process(root, 77, amd_tree_partition_id(0, 2), 1 << 20));
     open_tree();
-    assert_int_equal(amdgpu_device_count(amdgpu), 5); /* the Radeon comes first on the bus */
+    assert_int_equal(amdgpu_device_count(amdgpu), 5); /* the Radeon is first on the bus */
     for (uint32_t i = 0; i < 4; i++) {
         struct gpu_device_info info;
         char name[64], uuid[64];
@@ -318,7 +318,7 @@ static void a_table_of_another_version_costs_only_itself(void **state)
     assert_string_equal(amdgpu_device_metrics_problem(amdgpu, 0), "gpu_metrics has version 1.10, which is not known");
     assert_metric(&sample, GPU_POWER_MW, 98000);
     assert_false(gpu_sample_knows(&sample, GPU_ENERGY_UJ));
-    assert_metric(&sample, GPU_CLOCK_MEM_MHZ, 1249); /* from the list of the steps */
+    assert_metric(&sample, GPU_CLOCK_MEM_MHZ, 1249); /* from the list of levels */
 }
 
 static void a_lost_gpu_is_lost_and_a_sleeping_one_is_not(void **state)
@@ -327,13 +327,13 @@ static void a_lost_gpu_is_lost_and_a_sleeping_one_is_not(void **state)
     struct gpu_sample sample;
     assert_true(amd_tree_add(root, AMD_TREE_RX7900, 0, RX7900));
     open_tree();
-    read_error = EPERM; /* in a reset */
+    read_error = EPERM; /* during a reset */
     amdgpu_device_sample(amdgpu, 0, true, &sample);
     assert_false(sample.is_lost);
     assert_int_equal(sample.known, UINT64_C(1) << GPU_MEM_TOTAL_BYTES);
     read_error = 0;
     amdgpu_device_sample(amdgpu, 0, true, &sample);
-    assert_metric(&sample, GPU_UTIL_PCT, 12); /* and it was not given up */
+    assert_metric(&sample, GPU_UTIL_PCT, 12); /* and it is still used */
 
     assert_true(amd_tree_text(root, "sys/class/drm/card0/device/power/runtime_status", "suspended\n"));
     amdgpu_device_sample(amdgpu, 0, true, &sample);
@@ -374,7 +374,7 @@ static void processes_come_from_kfd_and_from_open_files(void **state)
     assert_true(amd_tree_add(root, AMD_TREE_MI300X, 0, MI300X));
     assert_true(amd_tree_add(root, AMD_TREE_RX7900, 1, RX7900));
     assert_true(amd_tree_kfd_process(root, 4000, amd_tree_gpu_id(0), UINT64_C(3) << 30));
-    assert_true(amd_tree_kfd_process(root, 4001, amd_tree_gpu_id(0), 0)); /* computes elsewhere */
+    assert_true(amd_tree_kfd_process(root, 4001, amd_tree_gpu_id(0), 0)); /* computes on another GPU */
     assert_true(amd_tree_drm_process(root, 4000, 5, 9, MI300X, 1024));    /* less than KFD's number, and part of it */
     assert_true(amd_tree_drm_process(root, 5000, 7, 3, RX7900, 2048));
     assert_true(amd_tree_drm_process(root, 5000, 8, 3, RX7900, 2048)); /* the same client again */

@@ -360,7 +360,7 @@ static void random_bytes_do_no_harm(void **state)
         struct amd_metrics metrics;
         size_t version = (size_t)round % version_count;
         size_t size = versions[version].size - (round % 7 == 0);
-        uint8_t *bytes = malloc(size); /* of its own, so that a sanitizer sees what is behind it */
+        uint8_t *bytes = malloc(size); /* a separate allocation, so that a sanitizer sees reads beyond it */
         assert_non_null(bytes);
         for (size_t i = 0; i < size; i++)
             bytes[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);

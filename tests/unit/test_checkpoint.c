@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving and restoring device memory with the look-alike libcheckpoint, in
- * children that have the look-alike CUPTI beside it. */
+/* Saves and restores device memory with the look-alike libcheckpoint, in children that have the look-alike CUPTI
+ * next to it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -98,7 +98,7 @@ static void add_file(struct code_store *store, const char *name)
     size_t size;
     uint8_t *bytes = fixture_cubin_read(name, &size);
     code_store_add(store, bytes, size);
-    free(bytes); /* it is the store's copy that is written */
+    free(bytes); /* the store writes its own copy */
 }
 
 static void assert_holds(const struct json_value *record, const char *name)
@@ -165,7 +165,7 @@ static void the_key_is_cuptis_where_there_is_one(void **state)
     records_free(&records);
 }
 
-/* CUPTI is not asked about code that is not NVIDIA's. */
+/* CUPTI is not called for AMD's code. */
 static void amds_code_is_kept_beside_nvidias_with_a_key_of_ours(void **state)
 {
     struct bench *bench = *state;
@@ -191,7 +191,7 @@ static void amds_code_is_kept_beside_nvidias_with_a_key_of_ours(void **state)
     records_free(&records);
 }
 
-static void what_is_no_cubin_is_told_with_its_reason(void **state)
+static void a_module_that_is_not_a_cubin_is_reported_with_a_reason(void **state)
 {
     struct bench *bench = *state;
     struct code_store *store = store_make(bench);
@@ -250,9 +250,9 @@ static void what_does_not_fit_the_waiting_room_is_counted(void **state)
     bench->options.crc = held_crc;
     bench->options.waiting_bytes_max = 14000;
     struct code_store *store = store_make(bench);
-    add_file(store, "inlined.sm_90"); /* larger than the room */
+    add_file(store, "inlined.sm_90"); /* larger than the limit */
     assert_int_equal(lost(bench, LOSS_CODE_MEMORY), 1);
-    /* The worker takes at most one of these away; then two fill the room. */
+    /* The worker takes at most one of these; two more fill the queue. */
     for (int i = 0; i < 8; i++)
         add_file(store, "vector_add.sm_90");
     uint64_t refused = lost(bench, LOSS_CODE_MEMORY) - 1;
@@ -288,7 +288,7 @@ static void what_waits_beyond_the_deadline_is_counted(void **state)
     records_free(&records);
 }
 
-/* A copy of the cubin whose line table names files in the current directory, which becomes the test's. */
+/* A copy of the cubin whose line table names files in the current directory, which is changed to the test's. */
 static uint8_t *cubin_here(const struct bench *bench, size_t *size)
 {
     static const char before[] = "/tmp/gpufl-cubins", here[] = "././././././././.";
@@ -311,7 +311,7 @@ static void source_files_of_a_line_table_are_written_once(void **state)
     bench->options.with_source = true;
     struct code_store *store = store_make(bench);
     code_store_add(store, bytes, size);
-    bytes[size - 1] ^= 1; /* another content with the same files */
+    bytes[size - 1] ^= 1; /* other content with the same files */
     code_store_add(store, bytes, size);
     store_finish(store);
     struct records records;
@@ -375,7 +375,7 @@ static void files_that_stacks_name_are_kept_where_they_are_source(void **state)
     assert_int_equal(chdir(bench->dir), 0);
     bench->options.with_source = true;
     struct code_store *store = store_make(bench);
-    assert_int_equal(chdir("/"), 0); /* the session's directory stays where it was */
+    assert_int_equal(chdir("/"), 0); /* the session's directory does not change */
     code_store_add_source(store, "train.py");
     code_store_add_source(store, "train.py");
     code_store_add_source(store, "notes.bin");
@@ -446,7 +446,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cubin_is_written_once_and_reads_back_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(the_key_is_cuptis_where_there_is_one, setup, teardown),
         cmocka_unit_test_setup_teardown(amds_code_is_kept_beside_nvidias_with_a_key_of_ours, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_cubin_is_told_with_its_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_module_that_is_not_a_cubin_is_reported_with_a_reason, setup, teardown),
         cmocka_unit_test_setup_teardown(more_code_than_the_limit_is_skipped_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_the_waiting_room_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_beyond_the_deadline_is_counted, setup, teardown),

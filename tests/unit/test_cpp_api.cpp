@@ -153,7 +153,7 @@ std::string refusal(std::istreambuf_iterator<char>(said_file), {});
 check(has(refusal, "gpufl: cannot write the report to '") && has(refusal, "/nowhere/report.txt': No such file"),
       "and one line on standard error says why");
 check(has(line, "gpufl: remote_upload is deprecated") && std::count(line.begin(), line.end(), '\n') == 1,
-      "and is told of once, on standard error");
+      "and one line on standard error reports it");
 check(!gpufl::uploadLogs(upload).success, "and uploads are real again");
 setenv("GPUFL_DISABLED", "1", 1);
 check(!gpufl::init(opts), "GPUFL_DISABLED wins over the options");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace after one of CUPTI's profilers failed beneath it. */
+/* A trace after one of CUPTI's profilers failed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void traced_until(enum cupti_damage damage)
     cupti_trace_stop(library);
     size_t requests_before = requests;
     launches(LAUNCHES);
-    CHECK(requests == requests_before); /* what is left on asks us for nothing any more */
+    CHECK(requests == requests_before); /* kinds that stay enabled request no buffers any more */
     CHECK(start(&problem) == GPUFL_E_UNSUPPORTED && strstr(problem.text, "an earlier session of this process"));
 }
 
@@ -64,11 +64,11 @@ static void failed_body(void)
 static void stuck_body(void)
 {
     traced_until(CUPTI_STUCK);
-    cupti_trace_damaged(CUPTI_FAILED); /* does not make it better */
+    cupti_trace_damaged(CUPTI_FAILED); /* does not improve the state */
     CHECK(start(NULL) == GPUFL_E_UNSUPPORTED);
 }
 
-/* A call that never returns is one that must not be made. */
+/* A call that would never return must not be made. */
 static void after_a_failure_all_records_are_read_and_none_is_disabled(void **state)
 {
     (void)state;

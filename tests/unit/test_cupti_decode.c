@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer under construction. Each record is followed in `strides` by its size, as the look-alike of
- * cuptiActivityGetNextRecord below knows no layouts. */
+/* A buffer under construction. `strides` has the size of each record, as the look-alike of
+ * cuptiActivityGetNextRecord below does not know the layouts. */
 static struct {
     _Alignas(8) uint8_t bytes[8192];
     size_t used;
@@ -23,7 +23,7 @@ static struct {
 
 static struct cupti cupti;
 
-/* Like the vendor's: stops at the first record that does not fit, or that has no kind. */
+/* Like CUPTI's: stops at the first record that does not fit, or has no kind. */
 static int next_record(uint8_t *buffer, size_t valid, void **record)
 {
     size_t next = 0;
@@ -381,7 +381,7 @@ static void a_buffer_cut_at_any_byte_never_reads_beyond_it(void **state)
     }
 }
 
-static void *answer; /* what the lying library says is the next record */
+static void *answer; /* the position that the faulty library returns as the next record */
 static int lying_next_record(uint8_t *buffer, size_t valid, void **record)
 {
     (void)buffer, (void)valid;
@@ -414,7 +414,7 @@ static void absurd_answers_of_the_library_end_the_buffer(void **state)
         assert_int_equal(a.kind, ACTIVITY_BAD);
         assert_false(activity_next(&at, &a));
     }
-    answer = made.bytes; /* the same record for ever */
+    answer = made.bytes; /* the same record forever */
     struct activity_cursor at = cursor();
     assert_true(activity_next(&at, &a));
     assert_kernel(&a);

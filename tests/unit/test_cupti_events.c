@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a listener is told of contexts, modules and launches, against functions of our own in CUPTI's table. */
+/* The events of contexts, modules and launches that a listener receives, with test functions in CUPTI's table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ enum { RUNTIME_CAPTURE = 315, RUNTIME_CAPTURE_END = 319, DRIVER_CAPTURE_END = 49
 
 static struct cupti cupti;
 
-/* What the stand-in library was told, and what it shall answer. */
+/* What the stand-in library received, and what it returns. */
 static struct {
     cupti_abi_callback_fn *callback;
     bool is_on[4][IDS];
@@ -37,8 +37,8 @@ static struct {
     uint32_t external_tries;
 } vendor;
 
-/* What the listener was told, in a word or two each. */
-static char told[512];
+/* What the listener received, in a word or two each. */
+static char heard[512];
 
 static int subscribe(void **subscriber, cupti_abi_callback_fn *callback, void *user)
 {
@@ -98,10 +98,10 @@ static int push_external(uint32_t kind, uint64_t id)
 
 static void PRINTF_LIKE(1, 2) tell(const char *format, ...)
 {
-    size_t used = strlen(told);
+    size_t used = strlen(heard);
     va_list args;
     va_start(args, format);
-    vsnprintf(told + used, sizeof told - used, format, args);
+    vsnprintf(heard + used, sizeof heard - used, format, args);
     va_end(args);
 }
 
@@ -146,7 +146,7 @@ static int start(void **state)
     char other[64];
     memset(&vendor, 0, sizeof vendor);
     memset(&cupti, 0, sizeof cupti);
-    told[0] = '\0';
+    heard[0] = '\0';
     cupti.call = (struct cupti_table){.subscribe = subscribe,
                                       .unsubscribe = unsubscribe,
                                       .enable_callback = enable_callback,
@@ -206,7 +206,7 @@ static void stream_goes(void *stream)
     vendor.callback(NULL, CUPTI_ABI_DOMAIN_RESOURCE, CUPTI_ABI_RESOURCE_STREAM_DESTROYING, &data);
 }
 
-static void contexts_and_modules_are_told(void **state)
+static void contexts_and_modules_are_reported(void **state)
 {
     (void)state;
     struct cupti_abi_module_data module = {5, 4, "code"}, empty = {6, 4, NULL};
@@ -215,25 +215,25 @@ static void contexts_and_modules_are_told(void **state)
     resource(CUPTI_ABI_RESOURCE_MODULE_LOADED, &empty);
     resource(CUPTI_ABI_RESOURCE_MODULE_LOADED, NULL);
     resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
-    assert_string_equal(told, "context 7 on 1;module 5 code;gone 7 on 1;");
+    assert_string_equal(heard, "context 7 on 1;module 5 code;gone 7 on 1;");
 }
 
-static void a_context_without_ids_is_told_with_the_reason(void **state)
+static void a_context_without_ids_is_reported_with_the_reason(void **state)
 {
     (void)state;
     vendor.context_result = 999;
     resource(CUPTI_ABI_RESOURCE_CONTEXT_CREATED, NULL);
     resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
-    assert_non_null(strstr(told, "unknown: "));
-    assert_non_null(strstr(told, "cuptiGetContextId"));
-    assert_null(strstr(told, "gone"));
+    assert_non_null(strstr(heard, "unknown: "));
+    assert_non_null(strstr(heard, "cuptiGetContextId"));
+    assert_null(strstr(heard, "gone"));
 }
 
-static void launches_are_told_in_pairs_and_driver_calls_inside_them_are_not(void **state)
+static void launches_are_reported_in_pairs_and_driver_calls_inside_them_are_not(void **state)
 {
     (void)state;
     runtime_launch(10);
-    assert_string_equal(told, "");
+    assert_string_equal(heard, "");
     assert_true(cupti_listen_launches(&cupti, true));
     assert_true(cupti_listen_launches(&cupti, true));
     runtime_launch(20);
@@ -241,11 +241,11 @@ static void launches_are_told_in_pairs_and_driver_calls_inside_them_are_not(void
     call(false, DRIVER_LAUNCH, false, 30);
     call(true, RUNTIME_GRAPH, true, 40);
     call(true, RUNTIME_GRAPH, false, 40);
-    assert_string_equal(told, "+20 k;-20 k;+30 k;-30 k;+40 graph;-40 graph;");
+    assert_string_equal(heard, "+20 k;-20 k;+30 k;-30 k;+40 graph;-40 graph;");
     assert_true(cupti_listen_launches(&cupti, false));
     runtime_launch(50);
-    assert_non_null(strstr(told, "-40 graph;"));
-    assert_null(strstr(told, "50"));
+    assert_non_null(strstr(heard, "-40 graph;"));
+    assert_null(strstr(heard, "50"));
 }
 
 static void capture_call(uint32_t cbid, int result)
@@ -260,25 +260,25 @@ static void capture_call(uint32_t cbid, int result)
 static void a_capture_ends_with_its_stream_or_its_context(void **state)
 {
     (void)state;
-    void *other = &told;
+    void *other = &heard;
     assert_true(cupti_listen_launches(&cupti, true));
     vendor.call_result = 0;
     vendor.stream = &vendor;
     call(true, RUNTIME_CAPTURE, true, 10);
     call(true, RUNTIME_CAPTURE, false, 10);
-    told[0] = '\0';
+    heard[0] = '\0';
     stream_goes(other);
-    assert_string_equal(told, "");
+    assert_string_equal(heard, "");
     assert_true(captures_any() && captures_here());
     stream_goes(&vendor);
-    assert_string_equal(told, "-capture-1;");
+    assert_string_equal(heard, "-capture-1;");
     assert_false(captures_any() || captures_here());
     vendor.stream = other;
     call(true, RUNTIME_CAPTURE, true, 11);
     call(true, RUNTIME_CAPTURE, false, 11);
-    told[0] = '\0';
+    heard[0] = '\0';
     resource(CUPTI_ABI_RESOURCE_CONTEXT_DESTROYING, NULL);
-    assert_non_null(strstr(told, "-capture-1;"));
+    assert_non_null(strstr(heard, "-capture-1;"));
     assert_false(captures_any());
 }
 
@@ -304,19 +304,19 @@ static void captures_are_counted_from_the_beginning_that_is_entered_to_the_end_t
     capture_call(RUNTIME_CAPTURE, 0);
     capture_call(RUNTIME_CAPTURE_END, wrong_thread);
     capture_call(RUNTIME_CAPTURE_END, 0);
-    assert_string_equal(told, "+capture+1;-capture+0;+capture+0;-capture+0;+capture+0;-capture-1;");
-    told[0] = '\0';
+    assert_string_equal(heard, "+capture+1;-capture+0;+capture+0;-capture+0;+capture+0;-capture-1;");
+    heard[0] = '\0';
     capture_call(RUNTIME_CAPTURE, wrong_thread);
     capture_call(RUNTIME_CAPTURE, 0);
     capture_call(RUNTIME_CAPTURE_END, invalidated);
-    assert_string_equal(told, "+capture+1;-capture-1;+capture+1;-capture+0;+capture+0;-capture-1;");
+    assert_string_equal(heard, "+capture+1;-capture-1;+capture+1;-capture+0;+capture+0;-capture-1;");
     assert_true(cupti_listen_launches(&cupti, false));
-    told[0] = '\0';
+    heard[0] = '\0';
     capture_call(RUNTIME_CAPTURE, 0);
-    assert_string_equal(told, "");
+    assert_string_equal(heard, "");
 }
 
-/* A context is created inside the first runtime call, and launches are listened to from then on. */
+/* A context is created inside the first runtime call, and launches are reported from then on. */
 static void what_began_before_it_was_listened_to_ends_without_a_beginning(void **state)
 {
     (void)state;
@@ -325,10 +325,10 @@ static void what_began_before_it_was_listened_to_ends_without_a_beginning(void *
     call(false, DRIVER_LAUNCH, true, 11);
     call(false, DRIVER_LAUNCH, false, 11);
     call(true, RUNTIME_LAUNCH, false, 10);
-    assert_string_equal(told, "+11 k;-11 k;-10 k;");
-    told[0] = '\0';
+    assert_string_equal(heard, "+11 k;-11 k;-10 k;");
+    heard[0] = '\0';
     runtime_launch(20);
-    assert_string_equal(told, "+20 k;-20 k;");
+    assert_string_equal(heard, "+20 k;-20 k;");
 }
 
 static void a_call_that_a_subscription_left_open_means_nothing_to_the_next(void **state)
@@ -340,7 +340,7 @@ static void a_call_that_a_subscription_left_open_means_nothing_to_the_next(void 
     assert_true(cupti_listen_launches(&cupti, true));
     call(false, DRIVER_LAUNCH, true, 20);
     call(false, DRIVER_LAUNCH, false, 20);
-    assert_string_equal(told, "+20 k;-20 k;");
+    assert_string_equal(heard, "+20 k;-20 k;");
 }
 
 static void an_id_that_this_version_does_not_know_is_no_refusal(void **state)
@@ -350,10 +350,10 @@ static void an_id_that_this_version_does_not_know_is_no_refusal(void **state)
     vendor.refused_result = CUPTI_ABI_INVALID_PARAMETER;
     assert_true(cupti_listen_launches(&cupti, true));
     runtime_launch(10);
-    assert_string_equal(told, "+10 k;-10 k;");
+    assert_string_equal(heard, "+10 k;-10 k;");
 }
 
-/* A launch that nobody is told of would be missing without a word, and pass a closed gate. */
+/* A launch that is not reported would be missing silently, and pass a closed gate. */
 static void one_launch_that_cannot_be_listened_to_refuses_all(void **state)
 {
     (void)state;
@@ -363,11 +363,11 @@ static void one_launch_that_cannot_be_listened_to_refuses_all(void **state)
     assert_false(cupti_listen_launches(&cupti, true));
     assert_int_equal(vendor.enabled, before);
     call(false, DRIVER_LAUNCH, true, 10);
-    assert_string_equal(told, "");
+    assert_string_equal(heard, "");
     assert_non_null(strstr(cupti_first_failure(&cupti), "cuptiEnableCallback"));
 }
 
-static void nothing_is_told_after_the_release(void **state)
+static void nothing_is_reported_after_the_release(void **state)
 {
     (void)state;
     assert_true(cupti_listen_launches(&cupti, true));
@@ -376,7 +376,7 @@ static void nothing_is_told_after_the_release(void **state)
     vendor.is_on[CUPTI_ABI_DOMAIN_RESOURCE][CUPTI_ABI_RESOURCE_CONTEXT_CREATED] =
         true; /* CUPTI was already on its way */
     resource(CUPTI_ABI_RESOURCE_CONTEXT_CREATED, NULL);
-    assert_string_equal(told, "");
+    assert_string_equal(heard, "");
     vendor.enabled = 0;
     memset(vendor.is_on, 0, sizeof vendor.is_on);
 }
@@ -406,7 +406,7 @@ static void *program_without_external_ids(void *unused)
 static void a_program_without_external_ids_is_hardly_ever_asked_for_one(void **state)
 {
     (void)state;
-    pthread_t thread; /* which kinds a thread has tried, and when, is its own */
+    pthread_t thread; /* each thread tracks separately which kinds it tried, and when */
     assert_int_equal(pthread_create(&thread, NULL, program_without_external_ids, NULL), 0);
     pthread_join(thread, NULL);
     assert_in_range(vendor.external_tries, 5, 10000 / 10);
@@ -467,9 +467,9 @@ static void a_program_that_is_linked_with_cupti_may_push_ids_as_rarely_as_it_lik
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_of(contexts_and_modules_are_told),
-        test_of(a_context_without_ids_is_told_with_the_reason),
-        test_of(launches_are_told_in_pairs_and_driver_calls_inside_them_are_not),
+        test_of(contexts_and_modules_are_reported),
+        test_of(a_context_without_ids_is_reported_with_the_reason),
+        test_of(launches_are_reported_in_pairs_and_driver_calls_inside_them_are_not),
         test_of(a_capture_ends_with_its_stream_or_its_context),
         test_of(a_capture_that_a_session_left_open_means_nothing_to_the_next),
         test_of(captures_are_counted_from_the_beginning_that_is_entered_to_the_end_that_succeeds),
@@ -479,7 +479,7 @@ int main(void)
         test_of(one_launch_that_cannot_be_listened_to_refuses_all),
         test_of(a_program_without_external_ids_is_hardly_ever_asked_for_one),
         test_of(an_external_id_is_known_from_the_first_call_and_left_where_it_was),
-        test_of(nothing_is_told_after_the_release),
+        test_of(nothing_is_reported_after_the_release),
         test_of(a_program_that_is_linked_with_cupti_may_push_ids_as_rarely_as_it_likes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

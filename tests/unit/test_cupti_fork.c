@@ -40,7 +40,7 @@ static gpufl_status start(struct problem *problem)
     return cupti_trace_start(library, &options, &result, problem);
 }
 
-/* What starting a trace says in a child; is_whole as in driver_after_fork_in_child. */
+/* The status of starting a trace in a child; is_whole as in driver_after_fork_in_child. */
 static gpufl_status start_in_child(bool is_whole, const char *expected_text)
 {
     driver_before_fork();

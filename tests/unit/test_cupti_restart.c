@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that begin and end beside threads whose callbacks may be under way at any moment: for the thread sanitizer. */
+/* Sessions that begin and end while callbacks may be in progress on other threads: for the thread sanitizer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting and stopping a trace against functions of our own in CUPTI's table. */
+/* Starts and stops a trace with test functions in CUPTI's table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 static struct cupti cupti;
 
-/* What the stand-in library was told, and what it shall answer. */
+/* What the stand-in library received, and what it returns. */
 static struct {
     uint64_t kinds; /* enabled now */
     int callbacks, subscribers, flushes;
@@ -249,14 +249,14 @@ static void another_profiler_is_named(void **state)
     assert_int_equal(cupti_trace_start(&cupti, &asked, &result, &problem), GPUFL_E_BUSY);
     assert_string_equal(result.other_profiler, "Kineto");
     assert_non_null(strstr(problem.text, "'Kineto'"));
-    cupti.call.subscribe_v2 = NULL; /* before 13.0 it cannot be known */
+    cupti.call.subscribe_v2 = NULL; /* before 13.0 the name cannot be determined */
     assert_int_equal(cupti_trace_start(&cupti, &asked, &result, &problem), GPUFL_E_BUSY);
     assert_string_equal(result.other_profiler, "");
     assert_non_null(strstr(problem.text, "another profiler already"));
     assert_nothing_left();
 }
 
-static void a_missing_driver_is_told_apart(void **state)
+static void a_missing_driver_has_a_separate_status(void **state)
 {
     (void)state;
     struct cupti_trace_options asked = options(0);
@@ -327,7 +327,7 @@ static void only_the_calls_we_use_are_recorded(void **state)
     assert_nothing_left();
 }
 
-/* The way to API records is chosen once per process, so the early way is tried in one of its own. */
+/* The way to get API records is chosen once per process, so the early way is tried in a separate process. */
 static int early_attach(void)
 {
     memset(vendor.is_silent, 1, sizeof vendor.is_silent);
@@ -343,7 +343,7 @@ static int early_attach(void)
     cupti_trace_stop(&cupti);
     if (!vendor.is_silent[1][211] || !vendor.is_silent[0][307])
         return 4;
-    asked.is_before_cuda = false; /* by now CUDA runs, but the way stays */
+    asked.is_before_cuda = false; /* CUDA is running by now, but the choice stays */
     if (cupti_trace_start(&cupti, &asked, &result, NULL) != GPUFL_OK || vendor.kinds >> CUPTI_ABI_KIND_RUNTIME & 1 ||
         vendor.is_silent[1][211])
         return 5;
@@ -377,7 +377,7 @@ static void without_single_calls_whole_kinds_are_recorded(void **state)
     assert_nothing_left();
 }
 
-static void one_call_of_the_user_is_told_once(void **state)
+static void one_call_of_the_user_is_reported_once(void **state)
 {
     (void)state;
     struct cupti_trace_options asked = options(0);
@@ -395,7 +395,7 @@ static void one_call_of_the_user_is_told_once(void **state)
     vendor.callback(NULL, CUPTI_ABI_DOMAIN_RUNTIME, 211, &outer);
     assert_int_equal(calls, 1);
     assert_int_equal(last_call, 5);
-    inner.site = CUPTI_ABI_API_ENTER; /* by itself it is the user's */
+    inner.site = CUPTI_ABI_API_ENTER; /* without an outer call it is the user's */
     vendor.callback(NULL, CUPTI_ABI_DOMAIN_DRIVER, 307, &inner);
     assert_int_equal(calls, 2);
     assert_int_equal(last_call, 6);
@@ -465,12 +465,12 @@ int main(void)
         CASE(a_trace_enables_what_was_asked_and_stop_undoes_it),
         CASE(buffers_pass_through_until_the_trace_stops),
         CASE(another_profiler_is_named),
-        CASE(a_missing_driver_is_told_apart),
+        CASE(a_missing_driver_has_a_separate_status),
         CASE(a_failed_required_step_undoes_the_earlier_ones),
         CASE(a_refused_feature_only_lacks_its_bit),
         CASE(only_the_calls_we_use_are_recorded),
         CASE(without_single_calls_whole_kinds_are_recorded),
-        CASE(one_call_of_the_user_is_told_once),
+        CASE(one_call_of_the_user_is_reported_once),
         CASE(what_cupti_dropped_is_counted_once),
         CASE(an_old_cupti_never_goes_without_a_buffer),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting windows beside CUDA graphs, on a look-alike CUPTI that invalidates captures and never returns from a graph
- * that is launched while instructions are counted. Each test is a process of its own. */
+/* Counting windows with CUDA graphs, on a look-alike CUPTI that invalidates captures and never returns from a graph
+ * that is launched while instructions are counted. Each test runs in a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has the counters when, on the look-alike CUPTI: windows that take turns, launches that are kept out meanwhile,
- * contexts that come at the wrong moment, counts that cannot be right. Each test is a process of its own. */
+/* Which source has the counters when, on the look-alike CUPTI: alternating windows, launches that are held back
+ * meanwhile, contexts created at the wrong moment, invalid counts. Each test runs in a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void alternate(void)
         CHECK(!strcmp(seen_windows[i].close_reason, i + 1 < seen_window_count ? "deadline" : "session_stop"));
         launched += seen_windows[i].launches;
     }
-    CHECK(launched == told);
+    CHECK(launched == reported);
     struct sass_totals totals;
     bool is_over;
     sass_counters_totals(counters, &totals);
@@ -44,10 +44,10 @@ static void count_throughout(void)
 {
     begin(false);
     launches(5);
-    CHECK(!deep_windows_flush_begin(windows)); /* no flush beside counting */
+    CHECK(!deep_windows_flush_begin(windows)); /* no flush while counting */
     launches(5);
     CHECK(sass_counters_is_open(counters) && finish());
-    CHECK(seen_window_count == 1 && seen_windows[0].source == 'S' && seen_windows[0].launches == told);
+    CHECK(seen_window_count == 1 && seen_windows[0].source == 'S' && seen_windows[0].launches == reported);
     CHECK(executed == 10 * WARPS);
     end();
 }
@@ -58,7 +58,7 @@ static void sass_metrics_alone_are_one_window(void **state)
     in_child("libcupti.so.13", "", count_throughout);
 }
 
-/* A launch that takes as long as the test wants. */
+/* A launch that takes as long as the test needs. */
 static pthread_barrier_t entered;
 static _Atomic bool may_leave;
 static void *hold_a_launch(void *nothing)
@@ -72,13 +72,13 @@ static void *hold_a_launch(void *nothing)
     return nothing;
 }
 
-static void launch_let_go(pthread_t thread)
+static void launch_finish(pthread_t thread)
 {
     atomic_store(&may_leave, true);
     pthread_join(thread, NULL);
 }
 
-/* From now on nothing may be switched; the window that this launch fell into is asked for. */
+/* From now on nothing may be switched; is_counting: which window the launch must fall into. */
 static pthread_t launch_held_in(bool is_counting)
 {
     pthread_t thread;
@@ -89,7 +89,7 @@ static pthread_t launch_held_in(bool is_counting)
         pthread_barrier_wait(&entered);
         if (sass_counters_is_open(counters) == is_counting)
             return thread;
-        launch_let_go(thread);
+        launch_finish(thread);
     }
 }
 
@@ -102,7 +102,7 @@ static void keep_the_window_open(void)
         CHECK(sass_counters_is_open(counters));
         usleep(SHORT_MS * 500);
     }
-    launch_let_go(held);
+    launch_finish(held);
     launch_until(false);
     CHECK(finish());
     end();
@@ -114,7 +114,7 @@ static void nothing_is_switched_beside_a_launch(void **state)
     in_child("libcupti.so.13", "", keep_the_window_open);
 }
 
-/* A window of that kind, which cannot end because the GPU is never idle again. */
+/* A window of that kind, which cannot end because the GPU never becomes idle. */
 static void begin_with_a_kernel_without_end(bool is_counting)
 {
     pthread_barrier_init(&entered, NULL, 2);
@@ -122,7 +122,7 @@ static void begin_with_a_kernel_without_end(bool is_counting)
     launch_until(true);
     pthread_t held = launch_held_in(is_counting);
     CHECK(launch(LONG_KERNEL, NULL) == FAKE_SUCCESS);
-    launch_let_go(held);
+    launch_finish(held);
 }
 
 static void count_beside_a_kernel_without_end(void)
@@ -137,9 +137,10 @@ static void count_beside_a_kernel_without_end(void)
     CHECK(atomic_load(&recorder.lost[LOSS_SASS_DROPPED]) == 1);
     bool is_over;
     CHECK(deep_windows_trouble(windows, &problem, &is_over) && strstr(problem.text, "still busy"));
-    CHECK(!deep_windows_flush_begin(windows)); /* nothing is flushed beside counting */
-    uint64_t told_before = told;
-    CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS && told == told_before); /* neither kept out nor told */
+    CHECK(!deep_windows_flush_begin(windows)); /* nothing is flushed while counting */
+    uint64_t reported_before = reported;
+    CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS && reported == reported_before); /* neither held back nor
+                                                                                       * reported */
 }
 
 static void a_kernel_without_end_keeps_neither_launches_nor_the_end(void **state)
@@ -202,20 +203,20 @@ static void wait_for_the_switch(void)
     }
 }
 
-/* The second GPU's context, which comes while the switch waits for a launch and holds the lock that an attach must not
- * wait for. attaches: how many were not put off. */
+/* The second GPU's context, created while the switch waits for a launch and holds the lock that an attach must not
+ * wait for. attaches: how many were not postponed. */
 static struct gpu_context come_second(uint32_t *attaches)
 {
     wait_for_the_switch();
     struct gpu_context second = context_of(primary_context(1)); /* its callback attaches it */
-    /* The switch waits for a bounded time: an attach that came between two of its tries is made again. */
+    /* The switch waits for a bounded time: an attach between two of its attempts is repeated. */
     *attaches = 1; /* the first context's */
     for (uint32_t seen; (seen = pc_sampler_totals(sampler).contexts) > *attaches; *attaches = seen) {
         deep_windows_detach(windows, second.handle);
         wait_for_the_switch();
         attached = deep_windows_attach(windows, &second, &problem);
     }
-    CHECK(attached == GPUFL_OK); /* not taken on, and not kept waiting either */
+    CHECK(attached == GPUFL_OK); /* not taken on, and not blocked either */
     return second;
 }
 
@@ -227,7 +228,7 @@ static void come_during_a_switch(void)
     launch_until(true);
     pthread_t held = launch_held_in(false);
     struct gpu_context second = come_second(&attaches);
-    launch_let_go(held);
+    launch_finish(held);
     launch_until(true);
     launch_until(false);
     launch_until(true);
@@ -248,7 +249,7 @@ static void a_context_that_comes_during_a_switch_is_taken_on_after_it(void **sta
     unsetenv("FAKE_GPU_COUNT");
 }
 
-/* A launch into a context that is not counted yet, and no other one in its window. */
+/* A single launch in its window, into a context that is not counted yet. */
 static void launch_before_counting(void)
 {
     uint32_t attaches;
@@ -259,9 +260,9 @@ static void launch_before_counting(void)
     launch_until(true);
     pthread_t held = launch_held_in(false);
     struct gpu_context second = come_second(&attaches);
-    launch_let_go(held);
+    launch_finish(held);
     CHECK(rt.cudaSetDevice(1) == FAKE_SUCCESS);
-    launches(1); /* waits for the switch; the context is taken on a moment later */
+    launches(1); /* waits for the switch, which takes the context on shortly after */
     for (int64_t until_ns = clock_mono_ns() + DEADLINE_S * INT64_C(1000000000); sass_counters_is_open(counters);) {
         usleep(1000);
         CHECK(clock_mono_ns() < until_ns);
@@ -285,7 +286,7 @@ static void a_launch_that_no_window_counts_raises_no_doubt_about_one(void **stat
 static void count_beside_kernel_records(void)
 {
     begin(false);
-    CHECK(cupti.enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == CUPTI_ABI_SUCCESS); /* behind our back */
+    CHECK(cupti.enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL) == CUPTI_ABI_SUCCESS); /* without gpufl's knowledge */
     launches(3);
     bool is_over;
     CHECK(finish() && seen_window_count == 1 && !strcmp(seen_windows[0].close_reason, "counts_invalid"));
@@ -307,8 +308,8 @@ static void fail_to_count(void)
     launches(1);
     CHECK(attached != GPUFL_OK && !sass_counters_is_open(counters) && pc_sampler_totals(sampler).contexts == 1);
     struct gpu_context second = context_of(primary_context(1));
-    CHECK(attached != GPUFL_OK && strstr(problem.text, "cuptiSassMetricsEnable")); /* not granted by the second */
-    CHECK(pc_sampler_totals(sampler).contexts == 2);                               /* which is sampled all the same */
+    CHECK(attached != GPUFL_OK && strstr(problem.text, "cuptiSassMetricsEnable")); /* the second does not grant it */
+    CHECK(pc_sampler_totals(sampler).contexts == 2);                               /* which is still sampled */
     while (!deep_windows_flush_begin(
         windows)) /* kernels are traced and flushed, but while its thread looks at the windows */
         usleep(1000);

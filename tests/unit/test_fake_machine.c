@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The look-alike driver, NVML and fake_app keep the promises that other tests build on. */
+/* Properties of the look-alike driver, NVML and fake_app that other tests rely on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The look-alike CUPTI keeps the promises that other tests build on. */
+/* Properties of the look-alike CUPTI that other tests rely on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-/* Of the recording, read from its bytes when it was made: all kernels' durations, the first one's start. */
+/* From the recording, read from its bytes when it was made: duration of all kernels, start of the first. */
 #define REPLAY_KERNEL_NS 22006103ull
 #define REPLAY_FIRST_KERNEL_NS 1794715042213173675ull
 
@@ -222,7 +222,7 @@ static void other_tool_body(void)
     CHECK(strcmp(holder, "OtherTool") == 0);
 }
 
-static void there_is_one_subscriber_and_its_name_is_told(void **state)
+static void there_is_one_subscriber_and_its_name_is_reported(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", subscriber_body);
@@ -288,10 +288,10 @@ static void graph_nodes_share_the_id_of_their_launch(void **state)
 /* Strides of a kernel, a copy, a memory and a synchronization record. */
 static void layout_check(uint32_t version, size_t kernel, size_t copy, size_t memory, size_t sync)
 {
-    uint32_t told = 0;
+    uint32_t reported = 0;
     void *device_memory, *host = calloc(1, 64);
     trace_start();
-    CHECK(cupti.get_version(&told) == CUPTI_ABI_SUCCESS && told == version);
+    CHECK(cupti.get_version(&reported) == CUPTI_ABI_SUCCESS && reported == version);
     CHECK(rt.cudaMalloc(&device_memory, 64) == FAKE_SUCCESS);
     CHECK(rt.cudaMemcpy(device_memory, host, 64, FAKE_COPY_TO_DEVICE) == FAKE_SUCCESS);
     launches(1);
@@ -386,7 +386,7 @@ static void replay_recorded_times_body(void)
 {
     setenv("FAKE_REPLAY_TIMES", "recorded", 1);
     replay_check();
-    bool is_found = false; /* buffers may be handed over in any order */
+    bool is_found = false; /* buffers may be delivered in any order */
     for (size_t i = 0; i < 2332; i++) {
         const struct cupti_abi_kernel *kernel = seen_at(CUPTI_ABI_KIND_CONCURRENT_KERNEL, i);
         is_found = is_found || kernel->start == REPLAY_FIRST_KERNEL_NS;
@@ -411,7 +411,7 @@ int main(void)
         cmocka_unit_test(records_without_a_buffer_are_counted),
         cmocka_unit_test(asked_for_disorder_is_delivered_and_nothing_real_is_lost),
         cmocka_unit_test(a_chosen_call_fails_with_the_chosen_result),
-        cmocka_unit_test(there_is_one_subscriber_and_its_name_is_told),
+        cmocka_unit_test(there_is_one_subscriber_and_its_name_is_reported),
         cmocka_unit_test(calls_can_be_chosen_and_carry_external_ids),
         cmocka_unit_test(graph_nodes_share_the_id_of_their_launch),
         cmocka_unit_test(each_version_has_its_own_records_and_symbols),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for the look-alike GPU without being bound to it. Each test is a process of its own. */
+/* Waits for the look-alike GPU with a timeout. Each test runs in a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static bool await(int ms)
     return gpu_waiter_await(waiter, clock_mono_ns() + ms * INT64_C(1000000), &has_refused);
 }
 
-/* The context of a GPU that is given the kernel. */
+/* The context of a GPU that runs the kernel. */
 static void *context_with(int device, const struct fake_kernel *kernel)
 {
     void *context = NULL;
@@ -51,7 +51,7 @@ static void wait_for_half_a_second(void)
     gpu_waiter_free(waiter);
 }
 
-static void a_wait_that_was_given_up_goes_on_and_can_be_waited_for_again(void **state)
+static void a_wait_that_timed_out_continues_and_can_be_waited_for_again(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", wait_for_half_a_second);
@@ -63,7 +63,7 @@ static void free_it_in_cuda(void)
     void *context = context_with(0, HALF_KERNEL);
     gpu_waiter_ask(waiter, &context, 1);
     CHECK(!await(SOON_MS));
-    gpu_waiter_free(waiter); /* comes back and frees itself: for a sanitizer to see */
+    gpu_waiter_free(waiter); /* returns later and frees itself, which a sanitizer checks */
     CHECK(rt.cudaDeviceSynchronize() == FAKE_SUCCESS);
     usleep(SOON_MS * 1000);
     begin();
@@ -107,12 +107,12 @@ static void forget_the_one_that_is_waited_for(void)
     gpu_waiter_ask(waiter, &context, 1);
     CHECK(!await(SOON_MS) && gpu_waiter_is_busy(waiter)); /* it is in CUDA */
     gpu_waiter_forget(waiter, context);
-    CHECK(clock_mono_ns() - start_ns >= kernel_ns); /* CUDA does not come back before */
+    CHECK(clock_mono_ns() - start_ns >= kernel_ns); /* CUDA does not return before */
     CHECK(await(DEADLINE_MS) && !has_refused);
     context = context_with(0, LONG_KERNEL);
     gpu_waiter_ask(waiter, &context, 1);
     CHECK(!await(SOON_MS));
-    gpu_waiter_forget(waiter, context); /* does not wait for ever */
+    gpu_waiter_forget(waiter, context); /* does not wait forever */
     CHECK(gpu_waiter_is_busy(waiter));
     gpu_waiter_free(waiter);
 }
@@ -132,7 +132,7 @@ static void wait_in_vain(void)
     gpu_waiter_free(waiter);
 }
 
-static void a_refusal_of_cuda_is_told(void **state)
+static void a_refusal_by_cuda_is_reported(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "fail=cuCtxSynchronize@*:999", wait_in_vain);
@@ -142,11 +142,11 @@ int main(void)
 {
     environment_clear();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_that_was_given_up_goes_on_and_can_be_waited_for_again),
+        cmocka_unit_test(a_wait_that_timed_out_continues_and_can_be_waited_for_again),
         cmocka_unit_test(one_that_is_in_cuda_is_left_there),
         cmocka_unit_test(a_context_that_goes_before_its_turn_is_not_waited_for),
         cmocka_unit_test(a_context_does_not_go_while_it_is_waited_for),
-        cmocka_unit_test(a_refusal_of_cuda_is_told),
+        cmocka_unit_test(a_refusal_by_cuda_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 static const int64_t second_ns = 1000000000;
 static const char *const file_names[] = {"stat", "meminfo", "self/stat", "self/statm"};
 
-/* A /proc of our own. */
+/* A /proc made for the test. */
 struct tree {
     char root[64];
     struct host_metrics metrics;
@@ -111,7 +111,7 @@ static void process_share_survives_a_hostile_name(void **state)
     /* 150 ticks in one second: one and a half cores */
     file_write(tree, "self/stat", "42 (a) b (c 1 2 3) S 1 42 42 0 -1 4194304 100 0 0 0 170 80 0 0 20 0 1 0 5\n");
     assert_int_equal(host_metrics_sample(&tree->metrics, second_ns).process_cpu_pct_x100, 15000);
-    /* shorter than a tick: nothing can be said */
+    /* shorter than a tick: unknown */
     assert_int_equal(host_metrics_sample(&tree->metrics, second_ns + 1).process_cpu_pct_x100, CELL_UNKNOWN);
 }
 

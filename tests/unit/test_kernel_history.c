@@ -171,7 +171,7 @@ static void a_launch_is_found_until_it_is_forgotten(void **state)
     assert_false(kernel_history_find(history, 20, symbol + 1, &execution));
 }
 
-static void more_scopes_than_can_be_told_apart_do_not_overstate_a_share(void **state)
+static void more_scopes_than_can_be_distinguished_do_not_overstate_a_share(void **state)
 {
     struct kernel_history *history = *state;
     enum { count = KERNEL_SHARES_MAX + 100 };
@@ -214,7 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_forgotten_is_said, make_small, unmake),
         cmocka_unit_test_setup_teardown(a_launch_is_found_until_it_is_forgotten, make_small, unmake),
         cmocka_unit_test_setup_teardown(instances_of_a_path_are_one_share, make, unmake),
-        cmocka_unit_test_setup_teardown(more_scopes_than_can_be_told_apart_do_not_overstate_a_share, make, unmake),
+        cmocka_unit_test_setup_teardown(more_scopes_than_can_be_distinguished_do_not_overstate_a_share, make, unmake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,10 +76,10 @@ static void a_launch_opens_a_gate_that_nobody_opens(void **state)
     assert_true(launch_gate_close(&gate, false, LONG_MS));
     launch_gate_enter(&gate);
     gate.enter_wait_ms = LONG_MS;
-    launch_gate_enter(&gate); /* the next one waits no more */
+    launch_gate_enter(&gate); /* the next one does not wait */
     launch_gate_leave(&gate);
     launch_gate_leave(&gate);
-    launch_gate_open(&gate, false); /* it came back after all */
+    launch_gate_open(&gate, false); /* it returned after all */
     assert_true(launch_gate_close(&gate, false, LONG_MS));
     launch_gate_open(&gate, false);
 }
@@ -110,7 +110,7 @@ static void two_launches_that_close_the_gate_do_not_wait_for_each_other(void **s
     pthread_barrier_destroy(&both);
 }
 
-static int under_way[THREADS]; /* plain: a gate that leaks shows in the thread sanitizer, too */
+static int under_way[THREADS]; /* not atomic: the thread sanitizer also detects a gate that leaks */
 
 static void *launch_often(void *number)
 {

@@ -79,7 +79,7 @@ static void more_configurations_than_are_kept_are_all_written(void **state)
     for (uint32_t i = 1; i <= count; i++)
         assert_int_equal(identify(fixture, "shapes_vary", i, &kernel_id), i);
     uint32_t again = identify(fixture, "shapes_vary", 7, &kernel_id);
-    assert_int_equal(again, count + 1); /* it was forgotten */
+    assert_int_equal(again, count + 1); /* it was evicted */
     assert_int_equal(kernel_id, 1);
     struct written_configs configs = configs_read(fixture, 7);
     assert_int_equal(configs.count, count + 1);
@@ -102,7 +102,7 @@ static void more_kernel_names_than_are_kept_are_all_written(void **state)
 {
     struct fixture *fixture = *state;
     enum { count = 40000, size = 400 };
-    static char names[2][size + 1]; /* CUPTI's pointers are used again when a module was unloaded */
+    static char names[2][size + 1]; /* CUPTI's pointers are reused after a module is unloaded */
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t kernel_id;
         int digits = snprintf(names[i % 2], size + 1, "jit_%u_", i);

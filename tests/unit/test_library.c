@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which a vendor library is looked for. Copies of a real shared
- * object stand for it; each test has a prefix of its own, because what a
- * process has mapped it keeps. */
+/* The order in which a vendor library is searched. Copies of a real shared object stand for it; each test has a
+ * separate prefix, because libraries stay mapped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +75,7 @@ static void a_mapped_library_is_found_by_the_start_of_its_file_name(void **state
     assert_non_null(strstr(path, "libc.so"));
     assert_false(library_find_mapped("libgpufl-never-was.so", path, sizeof path));
     char tiny[4];
-    assert_false(library_find_mapped("libc.so", tiny, sizeof tiny)); /* never a cut path */
+    assert_false(library_find_mapped("libc.so", tiny, sizeof tiny)); /* never a truncated path */
 }
 
 static void a_mapped_library_wins_over_everything(void **state)

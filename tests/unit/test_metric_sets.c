@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The named sets: words in, metrics out; and, against the machine's own CUPTI,
- * that the chips have what the sets name and how many passes that takes. */
+/* The named sets: parsing; and, with the machine's own CUPTI, that the chips support the metrics of the sets, and in
+ * how many passes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -114,7 +114,7 @@ static void overview_and_memory_fill_the_columns_of_wire_v1(void **state)
     assert_null(metric_wire_name("sm__cycles_active.avg"));
 }
 
-/* What a chip is known not to have; everything else must be there. */
+/* Metrics that a chip is known to lack; all others must exist. */
 static const struct absence {
     const char *chip;
     enum profiler_kind kind;
@@ -193,7 +193,7 @@ static void the_chips_have_what_the_sets_name(void **state)
     for (size_t c = 0; c < sizeof chips / sizeof chips[0]; c++)
         for (size_t i = 0; i < metric_set_count; i++)
             check_set(cupti, chips[c], &metric_sets[i]);
-    /* What the user asked for by name is never left out silently. */
+    /* Metrics that the user requested by name are never left out silently. */
     struct profiler_host *host;
     struct problem left_out, problem;
     assert_int_equal(profiler_host_open(&host, cupti, "AD102", PROFILER_PM_SAMPLING, NULL, 0, NULL), GPUFL_OK);

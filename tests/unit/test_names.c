@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names are in the log once, before the rows that use them, demangled and as they are. */
+/* Names are in the log once, before the rows that use them, both demangled and mangled. */
 #include "recorder_fixture.h"
 
 #include "capture/names.h"
@@ -30,7 +30,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* Entries that wait to be written, as JSON members. */
+/* Pending entries, as JSON members. */
 static const char *entries(struct fixture *fixture, enum dictionary dictionary)
 {
     struct bytes *text = &fixture->recorder.entries[dictionary];
@@ -59,7 +59,7 @@ static void functions_and_stacks_share_one_space_of_ids(void **state)
     assert_string_equal(entries(fixture, DICTIONARY_FUNC_SYMBOL), "\"1\":\"plain_c_kernel\""); /* a stack has none */
 }
 
-static void metrics_have_ids_of_their_own(void **state)
+static void metrics_have_separate_ids(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(names_function(&fixture->names, "f"), 1);
@@ -117,7 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_of(a_function_is_defined_once_with_both_of_its_names),
         test_of(functions_and_stacks_share_one_space_of_ids),
-        test_of(metrics_have_ids_of_their_own),
+        test_of(metrics_have_separate_ids),
         test_of(a_name_larger_than_the_table_is_0_and_a_loss),
         test_of(more_names_than_are_kept_are_all_written_and_none_twice_with_one_id),
         test_of(stacks_beyond_their_share_of_the_log_are_a_loss_until_the_hour_is_over),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a C program that registered no callback is told on standard error: one line at the start and one at the end,
- * each only where the session differs from the request. */
+/* What a C program without a callback prints to standard error: one line at the start and one at the end, each only
+ * if the session differs from the request. */
 #include "session_fixture.h"
 
 #include <gpufl/gpufl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telemetry against functions of our own in NVML's table. */
+/* Telemetry with test functions in NVML's table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static struct nvml nvml;
 static struct nvml_device device;
 
-/* What the stand-in driver answers. */
+/* What the stand-in driver returns. */
 static int power_result, power_calls, temperature_result, field_result;
 static uint64_t pcie_rx_bytes;
 static double gpm_value;
@@ -121,7 +121,7 @@ static void only_what_the_driver_answers_is_known(void **state)
     assert_true(is_known(&sample, GPU_POWER_MW));
     assert_int_equal(sample.values[GPU_POWER_MW], 123456);
     assert_true(is_known(&sample, GPU_TEMP_C));
-    assert_false(is_known(&sample, GPU_ENERGY_UJ)); /* only on the slow beat */
+    assert_false(is_known(&sample, GPU_ENERGY_UJ)); /* only with the slow values */
     assert_false(is_known(&sample, GPU_UTIL_PCT));
     assert_false(is_known(&sample, GPU_PERF_STATE)); /* 32 says "unknown" */
     assert_false(sample.is_lost);
@@ -154,7 +154,7 @@ static void what_is_not_offered_is_asked_for_once(void **state)
     assert_true(is_known(&sample, GPU_POWER_MW));
 }
 
-static void a_lost_gpu_is_told(void **state)
+static void a_lost_gpu_is_reported(void **state)
 {
     (void)state;
     temperature_result = NVML_ABI_GPU_IS_LOST;
@@ -176,12 +176,12 @@ static void a_rate_needs_two_readings_and_survives_one_wrap(void **state)
     counter = (struct counter_rate){0xfffffff0u, 0, true};
     assert_true(counter_rate_next(&counter, 0x10, 1000000000, 0, &rate));
     assert_int_equal(rate, 0x20);
-    /* A link of 64 GB/s can go round a 32-bit counter many times in a second, but not in 10 ms. */
+    /* A link of 64 GB/s can wrap a 32-bit counter many times in a second, but not in 10 ms. */
     counter = (struct counter_rate){100, 0, true};
     assert_false(counter_rate_next(&counter, 200, 1000000000, 64000000000, &rate));
     assert_true(counter_rate_next(&counter, 300, 1010000000, 64000000000, &rate));
     assert_int_equal(rate, 10000);
-    /* A wide counter that goes back was reset. */
+    /* A wide counter that decreases was reset. */
     counter = (struct counter_rate){1ull << 40, 0, true};
     assert_false(counter_rate_next(&counter, 5, 1000000000, 0, &rate));
     counter = (struct counter_rate){1ull << 40, 0, true};
@@ -202,7 +202,7 @@ static void link_rates_come_from_counters_without_gpm(void **state)
     assert_true(is_known(&sample, GPU_PCIE_RX_BPS));
     assert_true(sample.values[GPU_PCIE_RX_BPS] > 0);
     assert_true(is_known(&sample, GPU_PCIE_TX_BPS));
-    assert_int_equal(sample.values[GPU_PCIE_TX_BPS], 0); /* measured, and nothing moved */
+    assert_int_equal(sample.values[GPU_PCIE_TX_BPS], 0); /* measured, and no data was transferred */
     assert_true(is_known(&sample, GPU_NVLINK_RX_BPS));
     reset(state);
     nvml.call.fields = fields;
@@ -224,7 +224,7 @@ static void gpm_values_need_samples_far_enough_apart(void **state)
     gpm_value = 12.345;
     struct gpu_sample sample;
     nvml_device_sample(&nvml, 0, false, &sample);
-    device.gpm.older_ns += 1000000000; /* however slow this machine is, it is too soon */
+    device.gpm.older_ns += 1000000000; /* too soon, however slow this machine is */
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_false(is_known(&sample, GPU_SM_ACTIVE_BP));
     device.gpm.older_ns -= 1100000000; /* as if long enough had passed */
@@ -245,7 +245,7 @@ static void gpm_values_need_samples_far_enough_apart(void **state)
     device.gpm.older_ns -= 100000000;
     nvml_device_sample(&nvml, 0, false, &sample);
     assert_int_equal(sample.values[GPU_SM_ACTIVE_BP], 10000);
-    /* Too soon for another measurement: the last one, which has just ended, still stands. */
+    /* Too soon for another measurement: the last one, which has just ended, is still valid. */
     gpm_value = 50;
     device.gpm.older_ns += 1000000000;
     nvml_device_sample(&nvml, 0, false, &sample);
@@ -262,7 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(only_what_the_driver_answers_is_known),
         CASE(what_is_not_offered_is_asked_for_once),
-        CASE(a_lost_gpu_is_told),
+        CASE(a_lost_gpu_is_reported),
         CASE(a_rate_needs_two_readings_and_survives_one_wrap),
         CASE(link_rates_come_from_counters_without_gpm),
         CASE(gpm_values_need_samples_far_enough_apart),

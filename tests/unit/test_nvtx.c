@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVTX as a program's headers call us: levels, domains, marks, names, and calls that no good program makes. Sources of
- * the numbers and layouts: NVTX 3, nvtxDetail/nvtxTypes.h and nvToolsExt.h. */
+/* NVTX as a program's headers call it: levels, domains, marks, names, and invalid calls. Sources of the numbers and
+ * layouts: NVTX 3, nvtxDetail/nvtxTypes.h and nvToolsExt.h. */
 #include "session_fixture.h"
 
 #include "sdk/nvtx.h"

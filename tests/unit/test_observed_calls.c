@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time in CUDA calls by what CUPTI did meanwhile, and what is typical of each state. */
+/* Time in CUDA calls by CUPTI's activity, and the typical value of each state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static int reset(void **state)
     return 0;
 }
 
-/* Launches that each take launch_ns, one each period, for a slice and a bit; the time after them. */
+/* Launches that take launch_ns each, one per period, for slightly more than a slice; returns the time after them. */
 static int64_t slice(enum call_state state, int64_t from_ns, int64_t period_ns, int64_t launch_ns)
 {
     int64_t now_ns = from_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options: defaults, precedence, and what bad ones are answered with. */
+/* Options: defaults, precedence, and the errors for invalid ones. */
 #include "sdk/options.h"
 
 #include <stdarg.h>
@@ -155,7 +155,7 @@ static void a_config_file_error_has_file_line_and_column(void **state)
     write_config("{\n  \"enable_stak_trace\": true\n}");
     assert_refused(NULL, ":2:24: no option 'enable_stak_trace'; did you mean 'enable_stack_trace'?");
     write_config("{\n  \"app_name\": 3\n}");
-    assert_refused(NULL, ":2:15: app_name wants text in quotes");
+    assert_refused(NULL, ":2:15: app_name requires text in quotes");
     write_config("{\"system_sample_rate_ms\": -5}");
     assert_refused(NULL, "system_sample_rate_ms must be 0 to 3600000, not -5");
     write_config("{\"app_name\": \"x\"");
@@ -196,7 +196,7 @@ static void options_of_older_and_newer_callers_are_understood_or_refused(void **
     assert_int_equal(options_resolve(&options, &newer.known, &problem), GPUFL_E_VERSION);
     gpufl_options bad = GPUFL_OPTIONS_INIT;
     bad.profiling_engine = (gpufl_engine)99;
-    assert_refused(&bad, "no engine 99");
+    assert_refused(&bad, "unknown engine 99");
 }
 
 static void a_text_that_does_not_fit_is_refused_not_cut(void **state)

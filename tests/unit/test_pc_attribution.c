@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PC samples to rows: whose they are, what is added up, what is lost. */
+/* Turning PC samples into rows: attribution, summing, losses. */
 #include "pc_fixture.h"
 
 static void one_execution_in_the_interval_is_certain(void **state)
@@ -25,7 +25,7 @@ static void one_execution_in_the_interval_is_certain(void **state)
     assert_int_equal(row[PROFILE_SAMPLE_SAMPLE_KIND], 0);
 }
 
-/* Samples of the rows with that path; their confidence, which is the same in all, in *confidence_bp. */
+/* The samples of rows with that path; their confidence, which is the same in all rows, in *confidence_bp. */
 static uint64_t samples_of(const struct fixture *fixture, uint32_t path_id, int64_t *confidence_bp)
 {
     uint64_t samples = 0;
@@ -174,7 +174,7 @@ static void a_forgotten_past_is_not_guessed_at(void **state)
     assert_int_equal(row_at(fixture, 0)[PROFILE_SAMPLE_SCOPE_ID], 0);
 }
 
-static void samples_with_a_launch_of_their_own_are_exact(void **state)
+static void samples_that_name_their_launch_are_exact(void **state)
 {
     struct fixture *fixture = *state;
     ran(fixture, "_Z1aPf", 1000, 4000, 7, 42);
@@ -340,7 +340,7 @@ int main(void)
         WITH_FIXTURE(samples_that_were_early_are_split_when_their_kernels_come),
         WITH_FIXTURE(without_an_execution_nothing_is_claimed),
         WITH_FIXTURE(a_forgotten_past_is_not_guessed_at),
-        WITH_FIXTURE(samples_with_a_launch_of_their_own_are_exact),
+        WITH_FIXTURE(samples_that_name_their_launch_are_exact),
         WITH_FIXTURE(intervals_of_one_scope_are_added_up_for_a_second),
         WITH_FIXTURE(a_kernel_that_still_runs_is_waited_for),
         WITH_FIXTURE(waiting_ends_after_half_a_minute),

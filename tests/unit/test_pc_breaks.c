@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When PC sampling is on and off; tests/e2e/test_samplers.py has what comes of it. */
+/* When PC sampling is on and off; tests/e2e/test_samplers.py tests the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void cycles_grow_up_to_the_longest_that_was_asked_for(void **state)
     expect_cycles(25, 80, 2, short_ms, short_break_ms);
 }
 
-/* When the next window begins if this one ends then, in seconds by the clock on the wall. */
+/* When the next window begins if this one ends at now_s, in seconds of the wall clock. */
 static int64_t next_window_s(uint32_t share_percent, uint32_t cycle_ms, int cycle, int64_t now_s)
 {
     struct pc_breaks breaks = {0};
@@ -59,7 +59,7 @@ static void programs_of_one_job_take_their_long_windows_at_the_same_time(void **
         assert_int_equal(next_window_s(0, 0, 3, hour_s + 6 + late_s), hour_s + 60);
     for (int64_t late_s = 0; late_s <= 270; late_s++)
         assert_int_equal(next_window_s(10, 600000, 10, hour_s + 60 + late_s), hour_s + 600);
-    for (int64_t late_s = 0; late_s < 60; late_s++) /* the share is kept, also a large one */
+    for (int64_t late_s = 0; late_s < 60; late_s++) /* the share is reached, also a large one */
         assert_int_equal(next_window_s(60, 600000, 10, hour_s + 360 + late_s), hour_s + 600);
 }
 

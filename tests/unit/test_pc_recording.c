@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PC samples that were recorded: one made here, and one of a real GPU. */
+/* Recorded PC samples: one recording made by the test, and one of a real GPU. */
 #include "pc_sampling_fixture.h"
 
 /* A recording as record_pc_sampling.c writes it. */

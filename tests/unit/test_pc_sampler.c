@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PC sampling engine on the look-alike CUPTI, in a process for each set of faults. */
+/* The PC sampling engine on the look-alike CUPTI, in a separate process for each set of faults. */
 #include "pc_fixture.h"
 
 #include "../fakes/fake_client.h"
@@ -131,7 +131,7 @@ static void rest(void)
     pc_sampler_rest(sampler, true);
     CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
     run_kernels(10, 7);
-    pc_sampler_rest(sampler, false); /* what there was while it rested would be taken now */
+    pc_sampler_rest(sampler, false); /* samples taken while it rested would be read now */
     CHECK(pc_sampler_pause(sampler, NULL) == GPUFL_OK && pc_sampler_totals(sampler).samples == 0);
     CHECK(pc_sampler_resume(sampler, 1, NULL) == GPUFL_OK);
     run_kernels(10, 7);
@@ -165,7 +165,7 @@ static void begin_a_long_break(void)
     const int64_t before_ms = clock_wall_ns() / 1000000;
     while (!sampler->breaks.is_break)
         pc_breaks_turn(sampler);
-    int64_t late_ms = (before_ms + sampler->breaks.break_ms) % cycle_ms; /* by the clock on the wall, less the turns */
+    int64_t late_ms = (before_ms + sampler->breaks.break_ms) % cycle_ms; /* by the wall clock, minus the turns */
     CHECK(late_ms == 0 || late_ms > cycle_ms - 5000);
     pc_sampler_stop(sampler, true);
     engine_close();
@@ -178,7 +178,7 @@ static void a_long_break_ends_by_the_clock(void **state)
 
 static void end_without_room(void)
 {
-    drain_ms = 1000; /* so that CUPTI has decoded nothing before */
+    drain_ms = 1000; /* so that CUPTI has not decoded anything before */
     engine_make(false);
     const struct gpu_context context = current_context();
     CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
@@ -313,7 +313,7 @@ static void too_many_contexts(void)
     struct problem problem = {""};
     engine_open(false);
     (void)current_context();
-    CHECK(pc_sampler_pause(sampler, &problem) == GPUFL_OK); /* none of them is real */
+    CHECK(pc_sampler_pause(sampler, &problem) == GPUFL_OK); /* none of these contexts is real */
     for (uintptr_t i = 0; i < PC_CONTEXTS_MAX; i++) {
         const struct gpu_context context = {(void *)(i + 1), (uint32_t)i, 0};
         CHECK(pc_sampler_attach(sampler, &context, &problem) == GPUFL_OK);
@@ -336,12 +336,12 @@ static void sample_in_two_sessions(void)
     const struct gpu_context context = current_context();
     CHECK(pc_sampler_attach(sampler, &context, NULL) == GPUFL_OK);
     run_kernels(2, 7);
-    pc_sampler_stop(sampler, false); /* other threads may launch: it stays on */
+    pc_sampler_stop(sampler, false); /* other threads may launch: sampling stays on */
     pc_sampler_write(sampler, INT64_MAX);
     uint64_t first = samples_written();
     CHECK(first > 0 && first == pc_sampler_totals(sampler).samples);
     pc_sampler_free(sampler);
-    run_kernels(5, 8); /* between the sessions: nobody's */
+    run_kernels(5, 8); /* between the sessions, so in neither */
     struct pc_sampler_options options = {
         .cupti = &product, .attribution = attribution_options(engine), .is_serialized = true, .period_exponent = 12};
     struct problem problem = {""};
@@ -360,7 +360,7 @@ static void sample_in_two_sessions(void)
     recorder_flush(&engine->recorder, 0);
     size_t size;
     char *text = fixture_read(engine->dir, FIXTURE_ID "/scope.log", &size);
-    CHECK(!strstr(text, "\"period_cycles\":4096")); /* and says which period it really has */
+    CHECK(!strstr(text, "\"period_cycles\":4096")); /* reports the actual period */
     free(text);
     engine_close();
 }
@@ -414,7 +414,7 @@ static void dropped_samples_are_a_loss(void **state)
     in_child("libcupti.so.13", "pc_dropped=17", sample_with_losses);
 }
 
-static bool is_harmless; /* the call's failure is made good */
+static bool is_harmless; /* the engine recovers from the call's failure */
 
 static void sample_with_a_failing_call(void)
 {
@@ -423,7 +423,7 @@ static void sample_with_a_failing_call(void)
     const struct gpu_context context = current_context();
     bool is_attached = pc_sampler_attach(sampler, &context, &problem) == GPUFL_OK;
     run_kernels(5, 7);
-    /* Enough drains for a failure in any of them, and for giving up. */
+    /* Enough drains for any of them to fail, and for the engine to stop using the context. */
     for (int i = 0; i < 50; i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     run_kernels(5, 7);
@@ -453,7 +453,7 @@ static void every_call_may_fail_and_the_log_says_so(void **state)
     } cases[] = {
         {"fail=cuptiProfilerInitialize@1:999", false},
         {"fail=cuptiProfilerDeviceSupported@1:35", false},
-        {"fail=cuptiPCSamplingGetNumStallReasons@1:7", true}, /* asked again once it is enabled */
+        {"fail=cuptiPCSamplingGetNumStallReasons@1:7", true}, /* retried once it is enabled */
         {"fail=cuptiPCSamplingGetNumStallReasons@*:7", false},
         {"fail=cuptiPCSamplingGetStallReasons@*:7", false},
         {"fail=cuptiPCSamplingEnable@1:35", false},

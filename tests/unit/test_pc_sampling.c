@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PC samples of the look-alike CUPTI of two releases, whose answers have different sizes. */
+/* PC samples of the look-alike CUPTI as two releases, with structs of different sizes. */
 #include "pc_sampling_fixture.h"
 
 static void read_all(const struct pc_sampling_options *options, struct sum *sum, struct pc_drain *drain)
@@ -38,7 +38,7 @@ static void read_old(void)
     struct sum sum = {0};
     struct pc_drain drain;
     struct pc_sampling_options options = usual;
-    options.worker_sleep_ms = 10; /* which it refuses */
+    options.worker_sleep_ms = 10; /* which this release refuses */
     product_open("old/libcupti.so.12", 19);
     read_all(&options, &sum, &drain);
     CHECK(!strcmp(sum.function, "_Z6samplePf"));
@@ -139,7 +139,7 @@ static void read_full_buffer(void)
     CHECK(drain.was_buffer_full && sum.samples == 0);
     CHECK(pc_sampling_close(sampling, take, &sum, &drain, &problem) == GPUFL_OK);
 }
-static void a_full_hardware_buffer_is_no_error_but_said(void **state)
+static void a_full_hardware_buffer_is_reported_without_an_error(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", read_full_buffer);
@@ -257,7 +257,7 @@ int main(void)
         cmocka_unit_test(more_pcs_than_fit_are_read_in_several_calls),
         cmocka_unit_test(samples_of_serialized_kernels_carry_their_launch),
         cmocka_unit_test(dropped_and_foreign_samples_are_counted),
-        cmocka_unit_test(a_full_hardware_buffer_is_no_error_but_said),
+        cmocka_unit_test(a_full_hardware_buffer_is_reported_without_an_error),
         cmocka_unit_test(nothing_is_sampled_between_stop_and_start),
         cmocka_unit_test(who_wants_no_samples_gets_the_longest_period_until_the_next_start),
         cmocka_unit_test(samples_that_cupti_has_no_room_for_when_switched_off_are_counted),

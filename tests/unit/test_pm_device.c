@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often PM samples are decoded, with the sizes that an H200 had. */
+/* How often PM samples are decoded, with sizes measured on an H200. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static int64_t pace_ns(int64_t interval_ns, size_t hardware_buffer_bytes)
     struct pm_sampling_facts facts = {.image_bytes = feed.options.sample_capacity * (size_t)IMAGE_BYTES_PER_SAMPLE};
     pm_feed_pace(&feed, &facts);
     assert_int_equal(feed.period_ns, feed.quiet_period_ns);
-    /* What comes in a period fits into half of the image, and a decode may be late. */
+    /* One period's samples fit in half of the image, so a decode may be late. */
     if (feed.period_ns > MS)
         assert_true(feed.period_ns / interval_ns <= feed.options.sample_capacity / 2);
     return feed.period_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PM sampling whose hardware buffer or image is full: what is lost is counted
- * once, and the rest of the run is not. */
+/* PM sampling with a full hardware buffer or image: what is lost is counted once, and the rest of the run is
+ * recorded. */
 #include "pm_world.h"
 
-/* Until a decode has seen trouble of the kind. */
+/* Runs until a decode has met a failure of the kind. */
 static struct seen crowded(bool keeps_oldest, struct pm_sampler_totals *total)
 {
     struct world world;
@@ -32,7 +32,7 @@ static void overflow_body(void)
     CHECK(seen.unknown_losses > 0 && seen.lost == total.missed && seen.missing == 2 * total.missed);
 }
 
-/* From where on the look-alike has no more samples until the device is opened anew. */
+/* From that sample on the look-alike returns no samples until the device is reopened. */
 static void full_once_body(void)
 {
     struct world world;
@@ -46,7 +46,7 @@ static void full_once_body(void)
     CHECK(total.overflows == 1 && total.first_dropped == 2 && total.bad_time == 0 && total.devices_failed == 0);
     struct seen seen = see_log(&world);
     CHECK(seen.configs == 1 && seen.unknown_losses == 1 && seen.rows[0] == 2 * total.samples);
-    /* What lay in the buffer and the dropped first sample are intervals without a row, once each. */
+    /* The content of the buffer and the dropped first sample are intervals without a row, counted once each. */
     CHECK(total.missed >= 1 && seen.lost == total.missed && seen.missing == 2 * total.missed);
     CHECK(!strcmp(seen.cause, world.problem.text) &&
           !strncmp(seen.cause, "the hardware buffer of 64 MiB was full ", 39));
@@ -87,7 +87,7 @@ static void full_always_body(void)
     CHECK(seen.unknown_losses > 0);
 }
 
-/* At 20 us and 40 us a sample the image is full soon, and what comes next begins in the past. */
+/* At 20 us and 40 us per sample the image fills up soon, and the next sample begins in the past. */
 static void stale_body(void)
 {
     struct world world;
@@ -109,7 +109,7 @@ IN_CHILD(what_ring_mode_overwrites_is_counted_by_its_gap, "", overwritten_body)
 IN_CHILD(a_hardware_overflow_is_a_loss_of_unknown_size, "", overflow_body)
 IN_CHILD(a_full_hardware_buffer_costs_its_samples_and_not_the_rest_of_the_run, "pm_full_at=3", full_once_body)
 IN_CHILD(a_hardware_buffer_that_fills_again_is_opened_again, "pm_dead_when_full=1; pm_decode_us=400", full_often_body)
-IN_CHILD(a_hardware_buffer_that_is_always_full_is_given_up_with_its_reason, "pm_dead_when_full=1", full_always_body)
+IN_CHILD(a_hardware_buffer_that_is_always_full_fails_with_a_reason, "pm_dead_when_full=1", full_always_body)
 IN_CHILD(a_sample_that_begins_before_the_last_one_is_an_interval_missed, "pm_stale_us=2000000; pm_decode_us=40",
          stale_body)
 IN_CHILD(a_sample_that_reaches_over_a_gap_is_an_interval_missed, "pm_stale_us=100; pm_decode_us=40", stale_body)
@@ -121,7 +121,7 @@ int main(void)
         cmocka_unit_test(a_hardware_overflow_is_a_loss_of_unknown_size),
         cmocka_unit_test(a_full_hardware_buffer_costs_its_samples_and_not_the_rest_of_the_run),
         cmocka_unit_test(a_hardware_buffer_that_fills_again_is_opened_again),
-        cmocka_unit_test(a_hardware_buffer_that_is_always_full_is_given_up_with_its_reason),
+        cmocka_unit_test(a_hardware_buffer_that_is_always_full_fails_with_a_reason),
         cmocka_unit_test(a_sample_that_begins_before_the_last_one_is_an_interval_missed),
         cmocka_unit_test(a_sample_that_reaches_over_a_gap_is_an_interval_missed),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters recorded by PM sampling: of a GPU against the real profiler host, and
- * of the look-alike against its own. */
+/* Counters recorded by PM sampling: those of a GPU with the real profiler host, those of the look-alike with its
+ * own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void recording_evaluate(struct profiler_host *host, struct recording *rec
 {
     const uint8_t *samples = recording_take(recording, (size_t)sample_count * (2 + metric_count) * 8);
     size_t image_bytes = recording->size - recording->at;
-    /* The host wants the image as malloc gives it. */
+    /* The host requires memory from malloc. */
     uint8_t *image = malloc(image_bytes);
     CHECK(image);
     memcpy(image, recording_take(recording, image_bytes), image_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PM sampling engine from the look-alike CUPTI to the lines of the log. Each
- * test runs in a child, since faults are read once per process. */
+/* The PM sampling engine, from the look-alike CUPTI to the lines of the log. Each test runs in a child, since faults
+ * are read once per process. */
 #include "pm_world.h"
 
 #include "driver/pm_sampling_abi.h"
@@ -98,7 +98,7 @@ static void timeless_body(void)
     CHECK(total.first_dropped == 1);
     struct seen seen = see_log(&world);
     CHECK(seen.lost == total.bad_time + total.missed && seen.rows[0] == total.values);
-    /* Every interval without a row is counted once; the last sample of all may be one without a time. */
+    /* Every interval without a row is counted once; the last sample may be one without a time. */
     CHECK(seen.lost - seen.missing / 2 <= 1);
 }
 
@@ -132,13 +132,13 @@ static void unread_body(void)
     RUN_UNTIL(&world, totals(&world).samples >= 200);
     world_finish(&world);
     struct pm_sampler_totals total = totals(&world);
-    CHECK(total.overflows == 0 && total.no_values == 2); /* it was not alone in its decode, which has hundreds */
+    CHECK(total.overflows == 0 && total.no_values == 2); /* its decode had hundreds of other samples */
     struct seen seen = see_log(&world);
     CHECK(seen.rows[0] == total.values && seen.lost == total.no_values + total.missed);
     CHECK(seen.missing == 2 * (total.missed + 1));
 }
 
-/* A life in which any call may fail: it ends, and the log says what is missing. */
+/* A run in which any call may fail: it ends, and the log shows what is missing. */
 static void failing_body(void)
 {
     struct world world;
@@ -230,7 +230,7 @@ static void every_call_that_fails_leaves_a_truthful_log(void **state)
         snprintf(faults, sizeof faults, "fail=%s@1:999", functions[i]);
         in_directory(faults, failing_body);
     }
-    in_directory("fail=cuptiProfilerHostConfigAddMetrics@*:999", failing_body); /* a single one is asked again */
+    in_directory("fail=cuptiProfilerHostConfigAddMetrics@*:999", failing_body); /* a single failure is retried */
     in_directory("fail=cuptiPmSamplingCounterDataImageInitialize@3:999", failing_body);
     in_directory("fail=cuptiPmSamplingDecodeData@2:8", failing_body);
 }
@@ -241,8 +241,8 @@ IN_CHILD(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample,
 IN_CHILD(a_sample_that_cannot_be_read_does_not_cost_the_others_their_place,
          "fail=cuptiPmSamplingCounterDataGetSampleInfo@100:999", unread_body)
 
-IN_CHILD(a_device_that_cannot_be_read_is_given_up_with_its_reason, "fail=cuptiPmSamplingDecodeData@*:999", broken_body)
-IN_CHILD(a_device_whose_samples_cannot_be_evaluated_is_given_up, "fail=cuptiProfilerHostEvaluateToGpuValues@*:999",
+IN_CHILD(a_device_that_cannot_be_read_fails_with_a_reason, "fail=cuptiPmSamplingDecodeData@*:999", broken_body)
+IN_CHILD(a_device_whose_samples_cannot_be_evaluated_fails, "fail=cuptiProfilerHostEvaluateToGpuValues@*:999",
          broken_body)
 
 static void a_device_that_fails_for_a_while_is_opened_anew(void **state)
@@ -268,8 +268,8 @@ int main(void)
         cmocka_unit_test(every_call_that_fails_leaves_a_truthful_log),
         cmocka_unit_test(an_evaluation_that_fails_once_is_repeated_and_costs_no_sample),
         cmocka_unit_test(a_sample_that_cannot_be_read_does_not_cost_the_others_their_place),
-        cmocka_unit_test(a_device_that_cannot_be_read_is_given_up_with_its_reason),
-        cmocka_unit_test(a_device_whose_samples_cannot_be_evaluated_is_given_up),
+        cmocka_unit_test(a_device_that_cannot_be_read_fails_with_a_reason),
+        cmocka_unit_test(a_device_whose_samples_cannot_be_evaluated_fails),
         cmocka_unit_test(a_device_that_fails_for_a_while_is_opened_anew),
         cmocka_unit_test(a_forked_child_forgets_and_the_parent_goes_on),
     };

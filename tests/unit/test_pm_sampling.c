@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PM sampling against the look-alike CUPTI, in children: it is configured once
- * per process. */
+/* PM sampling on the look-alike CUPTI, in child processes, because it is configured once per process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -210,7 +209,7 @@ static void crowded_body(void)
     int64_t begin_ns = clock_wall_ns();
     struct pm_decode decode = crowded_decode(&options, 0, &first);
     CHECK(decode.sample_count == 8 && !decode.has_overflowed && !decode.is_full);
-    CHECK(first.start_ns > begin_ns + 3000000); /* the latest: what came before is gone */
+    CHECK(first.start_ns > begin_ns + 3000000); /* the latest: earlier samples are lost */
     options.keeps_latest = false;
     decode = crowded_decode(&options, 1, &first);
     CHECK(decode.sample_count == 8 && decode.has_overflowed && !decode.is_full);
@@ -220,7 +219,7 @@ static void crowded_body(void)
     CHECK(decode.sample_count == 4 && !decode.has_overflowed && decode.is_full);
 }
 
-static void full_buffers_are_told_apart(void **state)
+static void full_buffers_are_distinguished(void **state)
 {
     (void)state;
     in_child(CUPTI_NOW, "", crowded_body);
@@ -239,7 +238,7 @@ static void overflow_result_body(void)
     pm_sampling_close(sampling);
 }
 
-static void an_overflow_told_by_result_is_an_overflow(void **state)
+static void an_overflow_reported_by_the_result_is_an_overflow(void **state)
 {
     (void)state;
     in_child(CUPTI_NOW, "fail=cuptiPmSamplingDecodeData@1:8", overflow_result_body);
@@ -287,7 +286,7 @@ static void sysclk_body(void)
     wait_ms(2);
     CHECK(pm_sampling_decode(sampling, &decode, NULL) == GPUFL_OK && decode.sample_count > 1);
     CHECK(pm_sampling_read(sampling, 1, &time, values, NULL) == GPUFL_OK);
-    /* Cycles of 1,980 MHz and back: the look-alike's interval is the asked one. */
+    /* Converted to cycles of 1,980 MHz and back, the look-alike's interval is the requested one. */
     CHECK(time.end_ns - time.start_ns == INTERVAL_NS);
     pm_sampling_close(sampling);
 }
@@ -295,7 +294,7 @@ static void sysclk_body(void)
 static void a_gpu_without_a_timer_samples_by_its_clock(void **state)
 {
     (void)state;
-    /* The major compute capability is the first thing that is asked: without it the GPU is an old one. */
+    /* The major compute capability is the first query: without it the GPU counts as an old one. */
     in_child(CUPTI_NOW, "fail=cuDeviceGetAttribute@1:1", sysclk_body);
 }
 
@@ -330,7 +329,7 @@ static void another_configuration_is_another_object(void **state)
     unsetenv("FAKE_GPU_COUNT");
 }
 
-/* A whole life; every failure is a status with a text. Then another one, in which nothing fails any more. */
+/* A complete use; every failure is a status with a text. Then another one, in which nothing fails any more. */
 static void life(struct cupti *loaded, bool may_fail)
 {
     struct pm_sampling_options options = plain_options();
@@ -375,7 +374,7 @@ static void every_call_that_fails_leaves_the_next_life_whole(void **state)
                                             "cuptiProfilerHostEvaluateToGpuValues"};
 #undef FUNCTION_NAME
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        /* The second call of those that are called twice in a life. */
+        /* The second call of functions that are called twice. */
         bool is_twice = strstr(functions[i], "Availability") || strstr(functions[i], "ImageInitialize") ||
                         strstr(functions[i], "Evaluate");
         for (int nth = 1; nth <= 1 + is_twice; nth++) {
@@ -393,8 +392,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_sampled_is_refused_with_its_name),
         cmocka_unit_test(more_than_one_pass_is_refused_with_the_metrics_and_the_number),
         cmocka_unit_test(a_refusal_names_who_refuses_and_what_helps),
-        cmocka_unit_test(full_buffers_are_told_apart),
-        cmocka_unit_test(an_overflow_told_by_result_is_an_overflow),
+        cmocka_unit_test(full_buffers_are_distinguished),
+        cmocka_unit_test(an_overflow_reported_by_the_result_is_an_overflow),
         cmocka_unit_test(an_object_whose_hardware_buffer_was_full_is_dead_and_a_new_one_is_not),
         cmocka_unit_test(a_gpu_without_a_timer_samples_by_its_clock),
         cmocka_unit_test(another_configuration_is_another_object),

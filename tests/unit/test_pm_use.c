@@ -51,7 +51,7 @@ static void an_even_series_has_its_plain_figures(void **state)
 static void a_longer_interval_weighs_more(void **state)
 {
     (void)state;
-    /* The second stands for 3 ms, the others for 1. */
+    /* The second sample covers 3 ms, the others 1 ms. */
     const int64_t times[] = {0, MS, 4 * MS};
     const double values[] = {0, 100, 0};
     struct pm_use use = use_of(times, values, 3, MS, 50);

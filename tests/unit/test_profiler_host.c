@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiler host against the real CUPTI, where there is one (it needs no
- * GPU), and against the look-alike with every call failing in turn. Each in a
- * child of its own: what a process has mapped it keeps. */
+/* The profiler host with the real CUPTI, where installed (it needs no GPU), and with the look-alike while each call
+ * fails in turn. Each runs in a separate child: libraries stay mapped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +38,7 @@ static void with_real_cupti(void (*body)(void))
     assert_true(child >= 0);
     if (child == 0) {
         alarm(100);
-        signal(SIGABRT, SIG_DFL); /* cmocka's handlers would go on with the next test */
+        signal(SIGABRT, SIG_DFL); /* cmocka's handlers would continue with the next test */
         signal(SIGSEGV, SIG_DFL);
         unsetenv("GPUFL_CUPTI_PATH");
         struct name_list chips;
@@ -177,7 +176,7 @@ static void check_refused(struct profiler_host *host, const char *metric, const 
     if (!strstr(problem.text, part))
         fprintf(stderr, "'%s' does not say '%s'\n", problem.text, part);
     CHECK(strstr(problem.text, part) != NULL && plan.image == NULL);
-    CHECK(passes_of(host, metrics, 1) == 1); /* the host goes on */
+    CHECK(passes_of(host, metrics, 1) == 1); /* the host still works */
 }
 
 static void refusal_body(void)
@@ -326,7 +325,7 @@ static void single_pass_sets_are_read_where_cupti_has_them(void **state)
     in_child(CUPTI_NOW, "", single_pass_body);
 }
 
-/* Everything a host can do; the number of failures that it reported. */
+/* Uses every function of a host; returns the number of reported failures. */
 static int use_everything(void)
 {
     static const char *const metrics[] = {"sm__warps_active.avg"};
@@ -363,7 +362,7 @@ static int use_everything(void)
         metric_plan_free(&plan);
     failures += status != GPUFL_OK;
     failures += profiler_host_metrics_per_pass(host, &per_pass, &problem) != GPUFL_OK;
-    /* No such range: fails always, and is not counted. */
+    /* An invalid range: always fails, and is not counted. */
     CHECK(profiler_host_evaluate(host, (const uint8_t *)&image, sizeof image, 0, metrics, 1, &value, NULL) != GPUFL_OK);
     profiler_host_close(host);
     return failures;
@@ -397,7 +396,7 @@ static void each_call_of_cupti_may_fail(void **state)
 #undef FUNCTION_NAME
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        /* Not called here, or nothing can be done about its failure, or it is tried once more. */
+        /* Not called here, or its failure has no effect, or it is retried. */
         bool is_silent = strstr(functions[i], "SinglePass") || strstr(functions[i], "Evaluate") ||
                          strstr(functions[i], "Deinitialize") || strstr(functions[i], "AddMetrics");
         char faults[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the counter APIs share on the device's side, against the look-alike. */
+/* What the counter APIs share on the target side, with the look-alike. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void share_body(void)
     free(image);
     profiler_target_release(loaded);
     CHECK(profiler_target_check(loaded, 0, PROFILER_API_PC_SAMPLING, &problem) != GPUFL_OK);
-    profiler_target_release(loaded); /* one too many is harmless */
+    profiler_target_release(loaded); /* a surplus release is harmless */
     CHECK(profiler_target_acquire(loaded, &problem) == GPUFL_OK);
     profiler_target_release(loaded);
     CHECK(!cupti_first_failure(loaded)[0] || strstr(cupti_first_failure(loaded), "cuptiProfilerDeviceSupported"));
@@ -75,7 +75,7 @@ static void each_reason_of_an_unsupported_device_is_named(void **state)
                  {"unsupported=confidential_compute", "confidential computing"},
                  {"unsupported=cmp", "CMP"},
                  {"unsupported=wsl", "WSL"},
-                 {"unsupported=moon", "does not say why"}};
+                 {"unsupported=moon", "reports no reason"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         expected_part = cases[i].part;
         in_child(CUPTI_NOW, cases[i].fault, unsupported_body);
@@ -140,7 +140,7 @@ static void failing_body(void)
     free(image);
     CHECK(failures == (strstr(getenv("FAKE_FAULTS"), "DeInitialize") ? 0 : 1));
     CHECK(cupti_first_failure(loaded)[0]);
-    CHECK(profiler_target_acquire(loaded, &problem) == GPUFL_OK); /* the next try works */
+    CHECK(profiler_target_acquire(loaded, &problem) == GPUFL_OK); /* the next attempt works */
     profiler_target_release(loaded);
 }
 

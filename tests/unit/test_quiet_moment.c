@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a quiet moment is due, who keeps it from beginning, and who is kept out. */
+/* When a quiet moment is due, what keeps it from beginning, and what is held back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,10 +90,10 @@ static void a_launch_that_does_not_return_puts_it_off_and_the_next_tries_become_
         pthread_join(thread, NULL);
         assert_false(is_quiet);
         assert_int_equal(moment.tries, tries);
-        const int64_t rest_ns = (tries - 1) * 2000 * ms; /* however long the stretch is */
+        const int64_t rest_ns = (tries - 1) * 2000 * ms; /* however long the window is */
         assert_in_range(moment.rest_until_ns, before_ns + rest_ns, clock_mono_ns() + rest_ns);
         quiet_moment_launch(&moment, false);
-        launch_once(); /* nobody is kept out */
+        launch_once(); /* is not held back */
     }
     assert_false(quiet_moment_is_due(&moment, 0));
     quiet_moment_reset(&moment);
@@ -101,7 +101,7 @@ static void a_launch_that_does_not_return_puts_it_off_and_the_next_tries_become_
     assert_true(quiet_moment_is_due(&moment, 0));
 }
 
-static void a_launch_that_began_before_it_was_told_does_not_leave(void **state)
+static void a_launch_that_began_before_the_first_report_does_not_leave(void **state)
 {
     (void)state;
     quiet_moment_launch(&moment, false);
@@ -134,7 +134,7 @@ static void there_is_none_while_a_graph_is_captured(void **state)
 {
     (void)state;
     pthread_t thread;
-    end_a_capture(NULL); /* that began before it was told of */
+    end_a_capture(NULL); /* that began before captures were reported */
     launch_once();
     begin_a_capture();
     begin_a_capture();
@@ -144,11 +144,11 @@ static void there_is_none_while_a_graph_is_captured(void **state)
         assert_false(quiet_moment_begin_last(&moment));
         assert_true(moment.is_closed);
         quiet_moment_end(&moment);
-        launch_once(); /* nobody is kept out */
+        launch_once(); /* is not held back */
         assert_int_equal(pthread_create(&thread, NULL, end_a_capture, NULL), 0);
         pthread_join(thread, NULL);
     }
-    assert_true(quiet_moment_is_due(&moment, 0)); /* at once: a capture is not a try that failed */
+    assert_true(quiet_moment_is_due(&moment, 0)); /* at once: a capture is not a failed attempt */
     assert_true(quiet_moment_begin(&moment, 1));
     quiet_moment_end(&moment);
 }
@@ -183,7 +183,7 @@ static void a_context_that_cannot_be_waited_for_is_not_idle(void **state)
 {
     (void)state;
     launch_once();
-    deep_contexts_add(&moment.contexts, &moment); /* where there is no CUDA */
+    deep_contexts_add(&moment.contexts, &moment); /* without CUDA it cannot be waited for */
     assert_false(quiet_moment_begin(&moment, hour_ms));
     assert_int_equal(moment.tries, 1);
     assert_false(quiet_moment_begin_last(&moment));
@@ -200,7 +200,7 @@ int main(void)
         WITH_MOMENT(a_program_that_launches_nothing_is_left_alone),
         WITH_MOMENT(launches_wait_for_its_end),
         WITH_MOMENT(a_launch_that_does_not_return_puts_it_off_and_the_next_tries_become_rare),
-        WITH_MOMENT(a_launch_that_began_before_it_was_told_does_not_leave),
+        WITH_MOMENT(a_launch_that_began_before_the_first_report_does_not_leave),
         WITH_MOMENT(there_is_none_while_a_graph_is_captured),
         WITH_MOMENT(a_capture_begins_after_its_end),
         WITH_MOMENT(a_context_that_cannot_be_waited_for_is_not_idle),

@@ -23,9 +23,9 @@ static void a_scope_has_values_once_it_ran_as_often_as_there_are_passes(void **s
 {
     (void)state;
     run_program("", repeated_body);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(logged.count, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        const struct event *event = &told.events[i];
+        const struct event *event = &logged.events[i];
         assert_string_equal(event->name, "step");
         assert_string_equal(event->path, "step");
         assert_string_equal(event->reason, "(none)");
@@ -38,8 +38,8 @@ static void a_scope_has_values_once_it_ran_as_often_as_there_are_passes(void **s
         assert_true(event->start_ns > 0 && event->end_ns > event->start_ns);
         assert_true(event->sm_throughput == event->metrics[0]);
     }
-    assert_true(told.events[1].start_ns >= told.events[0].end_ns);
-    assert_int_equal(told.loss_count, 0);
+    assert_true(logged.events[1].start_ns >= logged.events[0].end_ns);
+    assert_int_equal(logged.loss_count, 0);
 }
 
 static void turns_body(void)
@@ -58,14 +58,14 @@ static void scopes_that_take_turns_are_measured_one_after_the_other(void **state
 {
     (void)state;
     run_program("", turns_body);
-    assert_int_equal(told.count, 2);
-    assert_string_equal(told.events[0].path, "step|forward");
-    assert_string_equal(told.events[1].path, "step|backward");
+    assert_int_equal(logged.count, 2);
+    assert_string_equal(logged.events[0].path, "step|forward");
+    assert_string_equal(logged.events[1].path, "step|backward");
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(told.events[i].values, METRIC_COUNT);
-        assert_int_equal(told.events[i].scope_depth, 1);
+        assert_int_equal(logged.events[i].values, METRIC_COUNT);
+        assert_int_equal(logged.events[i].scope_depth, 1);
     }
-    assert_string_equal(told.events[1].name, "backward");
+    assert_string_equal(logged.events[1].name, "backward");
 }
 
 static void absent_body(void)
@@ -81,13 +81,13 @@ static void a_scope_that_does_not_come_again_makes_way(void **state)
 {
     (void)state;
     run_program("", absent_body);
-    assert_true(told.count > 1);
-    for (uint32_t i = 0; i + 1 < told.count; i++) {
-        assert_string_equal(told.events[i].path, "often");
-        assert_int_equal(told.events[i].values, METRIC_COUNT);
+    assert_true(logged.count > 1);
+    for (uint32_t i = 0; i + 1 < logged.count; i++) {
+        assert_string_equal(logged.events[i].path, "often");
+        assert_int_equal(logged.events[i].values, METRIC_COUNT);
     }
-    assert_string_equal(told.events[told.count - 1].path, "once");
-    assert_int_equal(told.events[told.count - 1].values, 0);
+    assert_string_equal(logged.events[logged.count - 1].path, "once");
+    assert_int_equal(logged.events[logged.count - 1].values, 0);
 }
 
 static void rare_body(void)
@@ -101,12 +101,12 @@ static void a_scope_that_ran_too_rarely_says_so(void **state)
 {
     (void)state;
     run_program("", rare_body);
-    assert_int_equal(told.count, 1);
-    assert_int_equal(told.events[0].values + told.events[0].nulls, 0);
-    assert_int_equal(told.events[0].passes_collected, 1);
-    assert_int_equal(told.events[0].passes_needed, PASSES);
-    assert_true(told.events[0].sm_throughput == -1);
-    assert_string_equal(told.events[0].reason,
+    assert_int_equal(logged.count, 1);
+    assert_int_equal(logged.events[0].values + logged.events[0].nulls, 0);
+    assert_int_equal(logged.events[0].passes_collected, 1);
+    assert_int_equal(logged.events[0].passes_needed, PASSES);
+    assert_true(logged.events[0].sm_throughput == -1);
+    assert_string_equal(logged.events[0].reason,
                         "the scope ran 1 time; 3 passes in a row are needed (use fewer metrics, fewer scopes or run it "
                         "more often)");
 }
@@ -127,10 +127,10 @@ static void without_names_only_the_outermost_scope_is_measured(void **state)
 {
     (void)state;
     run_program("", nested_body);
-    assert_int_equal(told.count, 1);
-    assert_string_equal(told.events[0].path, "outer");
-    assert_int_equal(told.events[0].values, METRIC_COUNT);
-    assert_int_equal(told.loss_count, 0);
+    assert_int_equal(logged.count, 1);
+    assert_string_equal(logged.events[0].path, "outer");
+    assert_int_equal(logged.events[0].values, METRIC_COUNT);
+    assert_int_equal(logged.loss_count, 0);
 }
 
 static void recursive_body(void)
@@ -150,9 +150,9 @@ static void the_outermost_match_wins(void **state)
 {
     (void)state;
     run_program("", recursive_body);
-    assert_int_equal(told.count, 1);
-    assert_string_equal(told.events[0].path, "model|layer");
-    assert_int_equal(told.events[0].values, METRIC_COUNT);
+    assert_int_equal(logged.count, 1);
+    assert_string_equal(logged.events[0].path, "model|layer");
+    assert_int_equal(logged.events[0].values, METRIC_COUNT);
 }
 
 static void *other_thread(void *nothing)
@@ -178,9 +178,9 @@ static void a_scope_beside_a_measured_one_is_counted_as_lost(void **state)
 {
     (void)state;
     run_program("", overlap_body);
-    assert_int_equal(told.count, 1);
-    assert_string_equal(told.events[0].path, "main");
-    assert_int_equal(told_lost("range_overlap"), PASSES);
+    assert_int_equal(logged.count, 1);
+    assert_string_equal(logged.events[0].path, "main");
+    assert_int_equal(logged_loss("range_overlap"), PASSES);
 }
 
 static void *second_device(void *nothing)
@@ -219,24 +219,24 @@ static void contexts_are_measured_at_the_same_time_and_come_and_go(void **state)
     setenv("FAKE_GPU_COUNT", "2", 1);
     run_program("", contexts_body);
     unsetenv("FAKE_GPU_COUNT");
-    assert_int_equal(told.count, 3);
-    assert_string_equal(told.events[0].name, "second");
-    assert_int_equal(told.events[0].device_id, 1);
-    assert_int_equal(told.events[0].values, METRIC_COUNT);
-    assert_string_equal(told.events[1].name, "first");
-    assert_int_equal(told.events[1].device_id, 0);
-    assert_int_equal(told.events[1].values, METRIC_COUNT);
-    assert_string_equal(told.events[2].name, "only");
-    assert_int_equal(told.events[2].passes_collected, 0);
-    assert_int_equal(told.events[2].values, 0);
-    assert_int_equal(told_lost("range_no_context"), 1);
+    assert_int_equal(logged.count, 3);
+    assert_string_equal(logged.events[0].name, "second");
+    assert_int_equal(logged.events[0].device_id, 1);
+    assert_int_equal(logged.events[0].values, METRIC_COUNT);
+    assert_string_equal(logged.events[1].name, "first");
+    assert_int_equal(logged.events[1].device_id, 0);
+    assert_int_equal(logged.events[1].values, METRIC_COUNT);
+    assert_string_equal(logged.events[2].name, "only");
+    assert_int_equal(logged.events[2].passes_collected, 0);
+    assert_int_equal(logged.events[2].values, 0);
+    assert_int_equal(logged_loss("range_no_context"), 1);
 }
 
-/* ---- trouble ---- */
+/* ---- failures ---- */
 
 static enum range_mode fault_mode;
 
-/* Either the context is refused with a reason, or all that was asked for is written or counted as lost. */
+/* Either the context is refused with a reason, or everything requested is written or counted as lost. */
 static void fault_body(void)
 {
     engine_make(fault_mode, NULL);
@@ -244,7 +244,7 @@ static void fault_body(void)
     CHECK(is_attached || app.problem.text[0]);
     for (uint32_t i = 0; i < 2 * KERNELS_MAX + 1; i++) {
         begin("step");
-        launch_told(SHORT_KERNEL, i + 1, 5);
+        launch_reported(SHORT_KERNEL, i + 1, 5);
         end();
     }
     range_counters_stop(app.counters);
@@ -294,8 +294,8 @@ static void no_failing_call_makes_the_log_lie(void **state)
                 snprintf(fault, sizeof fault, "fail=%s@%d:26", functions[i], turn);
                 fault_mode = (enum range_mode)mode;
                 run_program(fault, fault_body);
-                for (uint32_t at = 0; at < told.count; at++) {
-                    const struct event *event = &told.events[at];
+                for (uint32_t at = 0; at < logged.count; at++) {
+                    const struct event *event = &logged.events[at];
                     bool has_reason = strcmp(event->reason, "(none)") != 0 && event->reason[0];
                     assert_int_equal(event->nulls, 0);
                     assert_true(event->values == METRIC_COUNT || (!event->values && has_reason));
@@ -308,7 +308,7 @@ static void refused_body(void)
     engine_make(RANGE_PER_SCOPE, NULL);
     CHECK(attach(0) == GPUFL_E_PERMISSION && strstr(app.problem.text, "RmProfilingAdminOnly"));
     run_scope("step");
-    CHECK(lost(LOSS_RANGE_NO_CONTEXT) == 0); /* the refusal has been told */
+    CHECK(lost(LOSS_RANGE_NO_CONTEXT) == 0); /* the refusal was reported */
     engine_end();
 }
 
@@ -316,8 +316,8 @@ static void a_refused_context_leaves_the_program_alone(void **state)
 {
     (void)state;
     run_program("fail=cuptiRangeProfilerEnable@*:35", refused_body);
-    assert_int_equal(told.count, 0);
-    assert_int_equal(told.loss_count, 0);
+    assert_int_equal(logged.count, 0);
+    assert_int_equal(logged.loss_count, 0);
 }
 
 static void failure_body(void)
@@ -334,10 +334,10 @@ static void a_failure_half_way_is_the_reason_of_what_is_missing(void **state)
 {
     (void)state;
     run_program("fail=cuptiRangeProfilerStop@2:26", failure_body);
-    assert_int_equal(told.count, 1);
-    assert_int_equal(told.events[0].values, 0);
-    assert_int_equal(told.events[0].passes_collected, 1);
-    assert_non_null(strstr(told.events[0].reason, "cuptiRangeProfilerStop"));
+    assert_int_equal(logged.count, 1);
+    assert_int_equal(logged.events[0].values, 0);
+    assert_int_equal(logged.events[0].passes_collected, 1);
+    assert_non_null(strstr(logged.events[0].reason, "cuptiRangeProfilerStop"));
 }
 
 static void *endless_launch(void *nothing)
@@ -368,11 +368,11 @@ static void cupti_is_not_touched_beside_a_launch_that_does_not_end(void **state)
     setenv("FAKE_GPU_COUNT", "2", 1);
     run_program("", endless_body);
     unsetenv("FAKE_GPU_COUNT");
-    assert_int_equal(told.count, 2);
-    assert_int_equal(told.events[0].values, METRIC_COUNT);
-    assert_string_equal(told.events[1].name, "across");
-    assert_int_equal(told.events[1].values, 0);
-    assert_non_null(strstr(told.events[1].reason, "launch"));
+    assert_int_equal(logged.count, 2);
+    assert_int_equal(logged.events[0].values, METRIC_COUNT);
+    assert_string_equal(logged.events[1].name, "across");
+    assert_int_equal(logged.events[1].values, 0);
+    assert_non_null(strstr(logged.events[1].reason, "launch"));
 }
 
 static void busy_body(void)
@@ -388,8 +388,8 @@ static void a_scope_that_begins_beside_such_a_launch_is_counted_as_lost(void **s
 {
     (void)state;
     run_program("", busy_body);
-    assert_int_equal(told.count, 0);
-    assert_int_equal(told_lost("range_busy"), 1);
+    assert_int_equal(logged.count, 0);
+    assert_int_equal(logged_loss("range_busy"), 1);
 }
 
 static void no_metrics_body(void)

@@ -9,7 +9,7 @@ static void kernels_body(void)
     engine_start(RANGE_PER_KERNEL, NULL);
     scope_history_step(app.history, 5, 1, 42);
     for (uint32_t i = 0; i < 10; i++)
-        launch_told(i % 2 ? HALF_KERNEL : SHORT_KERNEL, 100 + i, i < 8 ? 5 : 6);
+        launch_reported(i % 2 ? HALF_KERNEL : SHORT_KERNEL, 100 + i, i < 8 ? 5 : 6);
     range_counters_write(app.counters);
     CHECK(range_counters_totals(app.counters).kernel_events == 8); /* two full readings */
     engine_end();
@@ -19,9 +19,9 @@ static void every_launch_has_values_under_its_name_and_scope(void **state)
 {
     (void)state;
     run_program("", kernels_body);
-    assert_int_equal(told.count, 10);
+    assert_int_equal(logged.count, 10);
     for (uint32_t i = 0; i < 10; i++) {
-        const struct event *event = &told.events[i];
+        const struct event *event = &logged.events[i];
         assert_string_equal(event->name, i % 2 ? "half(float*)" : "short(float*)");
         assert_int_equal(event->ordinal, i);
         assert_int_equal(event->corr_id, 100 + i);
@@ -31,7 +31,7 @@ static void every_launch_has_values_under_its_name_and_scope(void **state)
         assert_int_equal(strtol(event->range_name, NULL, 10), i % KERNELS_MAX);
         assert_true(event->start_ns > 0);
     }
-    assert_int_equal(told.loss_count, 0);
+    assert_int_equal(logged.loss_count, 0);
 }
 
 static void graph_body(void)
@@ -42,12 +42,12 @@ static void graph_body(void)
     for (int i = 0; i < 3; i++)
         CHECK(launch(SHORT_KERNEL, stream) == 0);
     CHECK(rt.cudaStreamEndCapture(stream, &graph) == 0 && rt.cudaGraphInstantiate(&executable, graph, 0) == 0);
-    launch_told(SHORT_KERNEL, 1, 5);
+    launch_reported(SHORT_KERNEL, 1, 5);
     struct launch_call call = {primary_context(0), 1, 2, NULL, true, 0};
     range_counters_launch(app.counters, &call, true, 5, 1000);
     CHECK(rt.cudaGraphLaunch(executable, stream) == 0);
     range_counters_launch(app.counters, &call, false, 5, 2000);
-    launch_told(HALF_KERNEL, 3, 5);
+    launch_reported(HALF_KERNEL, 3, 5);
     engine_end();
 }
 
@@ -55,17 +55,17 @@ static void a_graph_runs_uncounted_between_kernels_that_are_counted(void **state
 {
     (void)state;
     run_program("", graph_body);
-    assert_int_equal(told.count, 2);
-    assert_string_equal(told.events[0].name, "short(float*)");
-    assert_string_equal(told.events[1].name, "half(float*)");
-    assert_int_equal(told.loss_count, 0);
+    assert_int_equal(logged.count, 2);
+    assert_string_equal(logged.events[0].name, "short(float*)");
+    assert_string_equal(logged.events[1].name, "half(float*)");
+    assert_int_equal(logged.loss_count, 0);
 }
 
 static void unknown_body(void)
 {
     engine_start(RANGE_PER_KERNEL, NULL);
-    launch_told(SHORT_KERNEL, 1, 5);
-    CHECK(launch(HALF_KERNEL, NULL) == 0); /* nobody told of it */
+    launch_reported(SHORT_KERNEL, 1, 5);
+    CHECK(launch(HALF_KERNEL, NULL) == 0); /* not reported */
     engine_end();
 }
 
@@ -73,19 +73,19 @@ static void counters_of_an_unknown_launch_get_no_name(void **state)
 {
     (void)state;
     run_program("", unknown_body);
-    assert_int_equal(told.count, 2);
+    assert_int_equal(logged.count, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_string_equal(told.events[i].name, "");
-        assert_int_equal(told.events[i].ordinal, -1);
-        assert_int_equal(told.events[i].values, METRIC_COUNT);
+        assert_string_equal(logged.events[i].name, "");
+        assert_int_equal(logged.events[i].ordinal, -1);
+        assert_int_equal(logged.events[i].values, METRIC_COUNT);
     }
-    assert_int_equal(told_lost("range_unnamed"), 2);
+    assert_int_equal(logged_loss("range_unnamed"), 2);
 }
 
 static void burst_body(void)
 {
     engine_start(RANGE_PER_KERNEL, NULL);
-    launch_told(SHORT_KERNEL, 1, 5);
+    launch_reported(SHORT_KERNEL, 1, 5);
     for (int i = 0; i < KERNELS_MAX + 1; i++)
         CHECK(launch(HALF_KERNEL, NULL) == 0);
     engine_end();
@@ -95,8 +95,8 @@ static void dropped_ranges_are_counted(void **state)
 {
     (void)state;
     run_program("", burst_body);
-    assert_int_equal(told.count, KERNELS_MAX);
-    assert_int_equal(told_lost("ranges_dropped"), 2);
+    assert_int_equal(logged.count, KERNELS_MAX);
+    assert_int_equal(logged_loss("ranges_dropped"), 2);
 }
 
 enum { THREADS = 4, LAUNCHES = 40 };
@@ -105,7 +105,7 @@ static void *launching_thread(void *number)
 {
     uint32_t thread = (uint32_t)(uintptr_t)number;
     for (uint32_t i = 0; i < LAUNCHES; i++)
-        launch_told(thread % 2 ? HALF_KERNEL : SHORT_KERNEL, thread * 1000 + i, thread);
+        launch_reported(thread % 2 ? HALF_KERNEL : SHORT_KERNEL, thread * 1000 + i, thread);
     return NULL;
 }
 
@@ -124,15 +124,16 @@ static void launches_of_several_threads_keep_their_names(void **state)
 {
     (void)state;
     run_program("", threads_body);
-    assert_int_equal(told.count, THREADS * LAUNCHES);
-    assert_int_equal(told.loss_count, 0);
-    for (uint32_t i = 0; i < told.count; i++)
-        assert_string_equal(told.events[i].name, told.events[i].corr_id / 1000 % 2 ? "half(float*)" : "short(float*)");
+    assert_int_equal(logged.count, THREADS * LAUNCHES);
+    assert_int_equal(logged.loss_count, 0);
+    for (uint32_t i = 0; i < logged.count; i++)
+        assert_string_equal(logged.events[i].name,
+                            logged.events[i].corr_id / 1000 % 2 ? "half(float*)" : "short(float*)");
 }
 
 static void *single_launch(void *nothing)
 {
-    launch_told(HALF_KERNEL, 2, 6);
+    launch_reported(HALF_KERNEL, 2, 6);
     return nothing;
 }
 
@@ -142,7 +143,7 @@ static void waiting_body(void)
     engine_start(RANGE_PER_KERNEL, NULL);
     struct launch_call call = {primary_context(0), 1, 1, SHORT_KERNEL->name, false, 0};
     range_counters_launch(app.counters, &call, true, 5, clock_wall_ns());
-    /* A launch that only goes on when another thread's is done. */
+    /* A launch that only returns after another thread's launch. */
     CHECK(pthread_create(&thread, NULL, single_launch, NULL) == 0 && pthread_join(thread, NULL) == 0);
     CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS);
     range_counters_launch(app.counters, &call, false, 5, clock_wall_ns());
@@ -153,10 +154,10 @@ static void a_launch_is_not_held_up_for_ever(void **state)
 {
     (void)state;
     run_program("", waiting_body);
-    assert_int_equal(told.count, 2);
-    assert_string_equal(told.events[0].name, "");
-    assert_string_equal(told.events[1].name, "");
-    assert_int_equal(told_lost("range_unnamed"), 2);
+    assert_int_equal(logged.count, 2);
+    assert_string_equal(logged.events[0].name, "");
+    assert_string_equal(logged.events[1].name, "");
+    assert_int_equal(logged_loss("range_unnamed"), 2);
 }
 
 static void first_body(void)
@@ -168,7 +169,7 @@ static void first_body(void)
     CHECK(launch(SHORT_KERNEL, NULL) == FAKE_SUCCESS);
     call.context = primary_context(0);
     range_counters_launch(app.counters, &call, false, 5, clock_wall_ns());
-    launch_told(HALF_KERNEL, 2, 5);
+    launch_reported(HALF_KERNEL, 2, 5);
     engine_end();
 }
 
@@ -176,10 +177,10 @@ static void the_launch_that_made_its_context_is_known(void **state)
 {
     (void)state;
     run_program("", first_body);
-    assert_int_equal(told.count, 2);
-    assert_string_equal(told.events[0].name, "short(float*)");
-    assert_string_equal(told.events[1].name, "half(float*)");
-    assert_int_equal(told.loss_count, 0);
+    assert_int_equal(logged.count, 2);
+    assert_string_equal(logged.events[0].name, "short(float*)");
+    assert_string_equal(logged.events[1].name, "half(float*)");
+    assert_int_equal(logged.loss_count, 0);
 }
 
 int main(void)

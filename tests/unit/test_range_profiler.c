@@ -145,7 +145,7 @@ static void kernels_body(void)
     profiler_end();
 }
 
-static void kernels_beyond_the_image_are_told_as_dropped(void **state)
+static void kernels_beyond_the_image_are_reported_as_dropped(void **state)
 {
     (void)state;
     in_child("libcupti.so.13", "", kernels_body);
@@ -167,7 +167,7 @@ static void a_refusal_names_the_call_and_the_way_out(void **state)
     in_child("libcupti.so.13", "fail=cuptiRangeProfilerEnable@1:35", refused_body);
 }
 
-static void a_library_without_the_functions_is_told_apart(void **state)
+static void a_library_without_the_functions_has_a_separate_status(void **state)
 {
     (void)state;
     static struct cupti old; /* no library: no symbol is found */
@@ -259,9 +259,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_named_range_is_complete_after_all_passes),
         cmocka_unit_test(a_named_range_goes_on_where_it_was_interrupted),
-        cmocka_unit_test(kernels_beyond_the_image_are_told_as_dropped),
+        cmocka_unit_test(kernels_beyond_the_image_are_reported_as_dropped),
         cmocka_unit_test(a_refusal_names_the_call_and_the_way_out),
-        cmocka_unit_test(a_library_without_the_functions_is_told_apart),
+        cmocka_unit_test(a_library_without_the_functions_has_a_separate_status),
         cmocka_unit_test(counters_recorded_on_an_h200_evaluate_to_the_same_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

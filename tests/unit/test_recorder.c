@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses in the log: counted whole, and the first cause of each reason is told once. Names: bounded while they wait. */
+/* Losses in the log: all are counted, and the first cause of each reason is logged once. Names: bounded while they
+ * wait. */
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@
 
 enum { thread_count = 4, losses_per_thread = 20000, deadline_s = 60 };
 
-/* The writer's system call, with a disk that may have no room. */
+/* Replaces the writer's system call, with a disk that may be full. */
 static bool is_disk_full;
 
 ssize_t writev(int fd, const struct iovec *parts, int count)
@@ -87,7 +88,7 @@ static struct losses losses_read(struct fixture *fixture, const char *reason)
     return losses;
 }
 
-static void the_first_cause_of_a_reason_is_told_once_and_all_losses_are_counted(void **state)
+static void the_first_cause_of_a_reason_is_logged_once_and_all_losses_are_counted(void **state)
 {
     struct fixture *fixture = *state;
     recorder_lose_because(&fixture->recorder, LOSS_SASS_DROPPED, 5, "the first call failed");
@@ -194,17 +195,17 @@ static void write_until_the_disk_has_room(struct fixture *fixture)
     } while (stats.is_in_trouble && clock_mono_ns() < until_ns);
 }
 
-static void a_loss_that_found_no_room_is_told_with_its_cause_when_there_is_some(void **state)
+static void a_loss_without_room_for_its_record_is_logged_later_with_its_cause(void **state)
 {
     struct fixture *fixture = *state;
     is_disk_full = true;
-    recorder_lose_because(&fixture->recorder, LOSS_PM_OVERFLOW, 1, "told later");
+    recorder_lose_because(&fixture->recorder, LOSS_PM_OVERFLOW, 1, "logged later");
     recorder_flush(&fixture->recorder, 0);
     is_disk_full = false;
     write_until_the_disk_has_room(fixture);
     struct losses losses = losses_read(fixture, "pm_overflow");
     assert_int_equal(losses.records, 1);
-    assert_string_equal(losses.cause, "told later");
+    assert_string_equal(losses.cause, "logged later");
 }
 
 static bool take_name(void *user, const struct log_line *line)
@@ -300,13 +301,13 @@ static void a_line_that_is_too_long_is_not_called_a_success_of_the_disk(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_cause_of_a_reason_is_told_once_and_all_losses_are_counted),
+        TEST(the_first_cause_of_a_reason_is_logged_once_and_all_losses_are_counted),
         TEST(a_loss_that_cannot_tell_leaves_the_cause_to_the_next),
         TEST(each_reason_has_its_own_cause),
         TEST(a_cause_with_quotes_and_control_characters_survives),
         TEST(a_cause_that_is_too_long_is_cut),
         TEST(threads_that_lose_at_once_leave_one_whole_cause_and_every_count),
-        TEST(a_loss_that_found_no_room_is_told_with_its_cause_when_there_is_some),
+        TEST(a_loss_without_room_for_its_record_is_logged_later_with_its_cause),
         TEST(many_names_do_not_wait_for_a_batch),
         TEST(a_name_that_fits_no_line_is_counted_and_holds_no_other_up),
         TEST(names_wait_boundedly_for_a_full_disk_and_are_written_then),

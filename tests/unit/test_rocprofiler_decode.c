@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofiler's records to activities, record by record, without its library. */
+/* Decodes rocprofiler's records to activities, record by record, without its library. */
 #include "driver/rocprofiler_table.h"
 
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static struct rocprofiler_abi_dispatch a_dispatch(void)
                                                       .grid_size = {1000, 8, 1}}};
 }
 
-static void a_grid_is_told_in_workgroups_and_the_last_may_be_partial(void **state)
+static void a_grid_is_decoded_in_workgroups_and_the_last_may_be_partial(void **state)
 {
     struct fixture *fixture = *state;
     const struct rocprofiler_abi_kernel_symbol symbol = {.size = sizeof symbol,
@@ -189,7 +189,7 @@ static void the_older_layout_is_read_as_such(void **state)
     assert_int_equal(fixture->out[0].u.memory.memory_kind, 0);
 }
 
-static void a_time_that_is_none_stays_none(void **state)
+static void a_missing_time_stays_zero(void **state)
 {
     struct fixture *fixture = *state;
     assert_int_equal(rocprofiler_wall_ns(&fixture->rocprofiler, 0), 0);
@@ -254,13 +254,13 @@ static void kernels_there_is_no_room_for_are_counted_and_the_others_keep_their_n
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_grid_is_told_in_workgroups_and_the_last_may_be_partial),
+        TEST(a_grid_is_decoded_in_workgroups_and_the_last_may_be_partial),
         TEST(a_kernel_nobody_registered_has_no_name),
         TEST(a_record_shorter_than_what_is_read_is_bad_and_an_unknown_kind_counted),
         TEST(copies_know_their_direction_and_peers),
         TEST(a_wait_is_a_call_and_a_synchronization),
         TEST(the_older_layout_is_read_as_such),
-        TEST(a_time_that_is_none_stays_none),
+        TEST(a_missing_time_stays_zero),
         TEST(a_symbol_is_kept_once_and_only_when_whole),
         TEST(kernels_far_beyond_the_first_65536_have_their_names),
         TEST(kernels_there_is_no_room_for_are_counted_and_the_others_keep_their_names),

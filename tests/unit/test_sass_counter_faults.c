@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SassMetrics engine when memory is short and when calls of CUPTI fail: the
- * program goes on, and what is missing is told. Each test is a process of its own. */
+/* The SassMetrics engine when memory is short and when calls of CUPTI fail: the program continues, and missing
+ * counts are reported. Each test runs in a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SassMetrics engine with the look-alike CUPTI: counts of known kernels,
- * windows that must not be believed, contexts that come and go. Each test is a
- * process of its own. */
+/* The SassMetrics engine with the look-alike CUPTI: counts of known kernels, windows with implausible counts,
+ * contexts that are created and destroyed. Each test runs in a separate process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@ static void counts_body(void)
     engine_start(&(struct sass_counters_options){.mode = "scope"});
     CHECK(window(7, LAUNCHES) == GPUFL_OK && problem.text[0] == '\0');
     CHECK(value_of(7, 0x00, P "inst_executed") == LAUNCHES * WARPS);
-    CHECK(value_of(7, 0x00, P "sectors_mem_global") == -1); /* does not apply: not there, not zero */
+    CHECK(value_of(7, 0x00, P "sectors_mem_global") == -1); /* not applicable: absent, not zero */
     CHECK(value_of(7, 0x20, P "sectors_mem_global") == LAUNCHES * WARPS * 16);
     CHECK(value_of(7, 0x20, P "sectors_mem_global_ideal") == LAUNCHES * WARPS * 4);
     CHECK(value_of(7, 0x30, P "branch_targets_threads_divergent") == LAUNCHES * WARPS / 2);
@@ -26,7 +25,7 @@ static void counts_body(void)
     CHECK(value_of(7, 0x30, P "thread_inst_executed_pred_on") == LAUNCHES * THREADS / 2);
     CHECK(value_of(7, 0x40, P "l1tex_pipe_lsu_wavefronts_mem_shared") == LAUNCHES * WARPS * 2);
     CHECK(value_of(7, 0x50, P "sectors_mem_local") == LAUNCHES * WARPS * 4);
-    CHECK(value_of(7, 0x70, P "inst_executed") == -1); /* counted, never executed: said by number */
+    CHECK(value_of(7, 0x70, P "inst_executed") == -1); /* counted, never executed: only its number is reported */
     CHECK(rows()->row_count == DEFAULT_ROWS && summary.counts == DEFAULT_ROWS);
     CHECK(summary.not_executed == 1 && summary.contexts == 1 && summary.lost == 0 && summary.close_reason == NULL);
     CHECK(summary.executed == LAUNCHES * WARPS * INSTRUCTIONS_EXECUTED);
@@ -118,7 +117,7 @@ static void alone_body(void)
     launches(1);
     sass_counters_collect(counters, 2100);
     sass_counters_write(counters);
-    launches(4); /* not counted, and nothing says so but the missing rows */
+    launches(4); /* not counted; only the missing rows show it */
     sass_counters_close(counters, 2500, 5, &summary);
     CHECK(summary.executed == WARPS * INSTRUCTIONS_EXECUTED);
     engine_end();
@@ -158,7 +157,7 @@ static void tracing_body(void)
     CHECK(window(1, LAUNCHES) == GPUFL_OK);
     CHECK(summary.close_reason != NULL && strcmp(summary.close_reason, "counts_invalid") == 0);
     CHECK(rows()->row_count == 0 && summary.counts == 0 && summary.not_executed == 0);
-    CHECK(lost(LOSS_SASS_INVALID) == 8); /* instructions that would have said "not executed" */
+    CHECK(lost(LOSS_SASS_INVALID) == 8); /* instructions that would have been "not executed" */
     struct sass_totals totals;
     sass_counters_totals(counters, &totals);
     CHECK(totals.windows == 1 && totals.windows_invalid == 1 && totals.counts == 0);
@@ -209,7 +208,7 @@ static void contexts_body(void)
     struct gpu_context first = context_of(primary_context(0)), second = context_of(primary_context(1));
     pc_sampling_set(first.handle, true);
     CHECK(sass_counters_attach(counters, &first, &problem) == GPUFL_OK);
-    CHECK(sass_counters_attach(counters, &first, &problem) == GPUFL_OK); /* told twice */
+    CHECK(sass_counters_attach(counters, &first, &problem) == GPUFL_OK); /* attached twice */
     CHECK(sass_counters_open(counters, 2, 2000, &problem) == GPUFL_OK && sass_counters_is_open(counters));
     CHECK(sass_counters_open(counters, 3, 3000, &problem) == GPUFL_E_BUSY);
     CHECK(sass_counters_attach(counters, &second, &problem) == GPUFL_OK); /* for the next window */

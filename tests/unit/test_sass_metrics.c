@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SASS metrics: what is asked of CUPTI and what is made of its answers, with
- * functions of our own in its place; and the names of real chips, with the real
- * library, which needs no GPU for that. */
+/* SASS metrics: the calls made to CUPTI and the handling of its results, with test functions in its place; and the
+ * names of real chips, with the real library, which needs no GPU for that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +21,9 @@
 enum { RECORDS = 3, INSTANCES = 2 };
 
 static struct {
-    int result;         /* what every call answers */
-    size_t flush_bytes; /* the size that the flush wants */
-    size_t flushes;     /* calls of it */
+    int result;         /* the result of every call */
+    size_t flush_bytes; /* the size that the flush requires */
+    size_t flushes;     /* calls of flush */
     size_t record_count, instance_count;
     size_t set_configs;
     uint64_t counted, value_sum;
@@ -191,12 +190,12 @@ static void a_device_is_configured_once(void **state)
     fake.result = CUPTI_ABI_SUCCESS;
     assert_int_equal(sass_metrics_configure(&metrics, 3, &chip, &choice, &problem), GPUFL_OK);
     assert_int_equal(fake.set_configs, 2);
-    assert_int_equal(fake.counted, 2); /* executed instructions come along */
+    assert_int_equal(fake.counted, 2); /* executed instructions are included */
     assert_int_equal(sass_metrics_configure(&metrics, 3, &chip, &choice, &problem), GPUFL_OK);
     assert_int_equal(sass_metrics_configure(&metrics, 3, &chip, &other, &problem), GPUFL_E_BUSY);
     assert_non_null(strstr(problem.text, "GPU 3"));
     assert_int_equal(sass_metrics_configure(&metrics, 3, &chip, &more, &problem), GPUFL_E_BUSY);
-    assert_int_equal(fake.set_configs, 2); /* CUPTI is not asked again */
+    assert_int_equal(fake.set_configs, 2); /* CUPTI is not called again */
     assert_int_equal(sass_metrics_configure(&metrics, 4, &chip, &other, &problem), GPUFL_OK);
     assert_int_equal(fake.set_configs, 3);
 }

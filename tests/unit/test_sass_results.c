@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruction counts between CUPTI and the collector: what they hold of the budget while they wait. */
+/* Instruction counts between CUPTI and the collector: how much of the budget they use while they wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

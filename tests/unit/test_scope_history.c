@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which scope a thread was in: what more threads and steps than there is room for are answered with. */
+/* Which scope a thread was in: results for more threads and steps than there is room for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void assert_unknown(struct scope_history *history, uint32_t thread_id, in
     assert_int_equal(found, 0);
 }
 
-/* A scope of the thread, from start_ns for a second; its id is the thread's. */
+/* A scope of the thread, one second from start_ns on; its id is the thread's. */
 static void be_in_scope(struct scope_history *history, uint32_t thread_id, int64_t start_ns)
 {
     scope_history_step(history, thread_id, start_ns, thread_id);
@@ -100,7 +100,7 @@ static void a_forgotten_thread_that_comes_back_does_not_deny_its_old_scopes(void
     struct scope_history *history = *state;
     for (uint32_t thread_id = 1; thread_id <= threads_with_steps; thread_id++)
         be_in_scope(history, thread_id, SECOND_NS);
-    for (int i = 0; i < 3; i++) /* room is sought once in a while only */
+    for (int i = 0; i < 3; i++) /* idle threads are evicted only once in a while */
         for (uint32_t step = 0; step < 2 * threads_max; step++)
             scope_history_step(history, threads_with_steps, 20 * SECOND_NS + step, 0);
     be_in_scope(history, threads_with_steps + 1, 21 * SECOND_NS);

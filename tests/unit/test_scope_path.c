@@ -49,7 +49,7 @@ static void long_names_are_cut_and_come_off_again(void **state)
     const char *path = scope_path_push(SCOPE_STACK_API, name, sizeof name);
     assert_int_equal(strlen(path), 2047);
     assert_memory_equal(path, "outer|nnn", 9);
-    assert_int_equal(strlen(push("inner")), 2047); /* no room: the path stays whole */
+    assert_int_equal(strlen(push("inner")), 2047); /* no room: the path does not change */
     (void)scope_path_pop(SCOPE_STACK_API);
     (void)scope_path_pop(SCOPE_STACK_API);
     assert_string_equal(push("b"), "outer|b");
@@ -90,7 +90,7 @@ static void a_scope_that_ends_before_those_in_it_stays_in_their_paths(void **sta
 static void *other_thread(void *result)
 {
     *(int *)result = strcmp(push("mine"), "mine") == 0;
-    return NULL; /* with the scope open: the path goes with the thread */
+    return NULL; /* with the scope open: the path is freed with the thread */
 }
 
 static void each_thread_has_its_own_path(void **state)

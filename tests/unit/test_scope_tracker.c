@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes that nest deeply or have more names than are kept: their paths, their ends, what is counted as lost. */
+/* Scopes that nest deeply or have more names than are kept: their paths, their ends, and what is counted as lost. */
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
@@ -162,7 +162,7 @@ static void a_deep_recursion_leaves_later_scopes_their_names(void **state)
     assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
 }
 
-static void what_lies_too_deep_is_told_by_its_name_below_an_ellipsis(void **state)
+static void scopes_that_are_too_deep_are_named_below_an_ellipsis(void **state)
 {
     struct fixture *fixture = *state;
     begin_often(fixture, "f", 1000);
@@ -217,7 +217,7 @@ static void more_path_text_than_is_kept_costs_no_scope_its_name(void **state)
     }
     begin_often(fixture, "first", 1);
     int64_t name_id = last_row(fixture)[SCOPE_NAME_ID];
-    assert_true(name_id > 1); /* it was forgotten: it is written again */
+    assert_true(name_id > 1); /* it was evicted, so it is written again */
     assert_int_equal(names_read(fixture, "first").wanted_id, name_id);
     assert_true(scope_tracker_bytes(fixture->tracker) < 64 << 20);
     assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
@@ -244,7 +244,7 @@ static void an_open_scope_keeps_its_name_while_others_are_forgotten(void **state
     assert_int_equal(recorder_lost_total(&fixture->recorder), 0);
 }
 
-static void what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside(void **state)
+static void scopes_inside_a_nameless_scope_are_not_named_as_if_they_were_outermost(void **state)
 {
     struct fixture *fixture = *state;
     enum { depth = 1500, size = 16000 }; /* open at once: more than the names that are kept */
@@ -320,7 +320,7 @@ static void an_end_in_one_stack_leaves_those_of_others_open(void **state)
     int64_t b = last_row(fixture)[SCOPE_SCOPE_INSTANCE_ID], a = last_row(fixture)[SCOPE_PARENT_ID];
     assert_int_equal(last_row(fixture)[SCOPE_DEPTH], 2);
 
-    assert_int_equal(thread_log_scope_end(SCOPE_STACK_DOMAINS + 1).level, -1); /* nothing of its own is open */
+    assert_int_equal(thread_log_scope_end(SCOPE_STACK_DOMAINS + 1).level, -1); /* no scope of that stack is open */
     assert_int_equal(thread_log_scope_end(SCOPE_STACK_NVTX).level, 0);
     assert_int_equal(thread_log_scope_end(SCOPE_STACK_NVTX).level, -1);
     drain(fixture);
@@ -342,7 +342,7 @@ static void an_end_in_one_stack_leaves_those_of_others_open(void **state)
     assert_int_equal(scope_id, 0);
 }
 
-static void levels_count_the_scopes_of_their_own_stack(void **state)
+static void levels_only_count_scopes_of_the_same_stack(void **state)
 {
     struct fixture *fixture = *state;
     struct scope_text text = {.name = "x", .name_size = 1};
@@ -413,15 +413,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(an_end_that_counts_iterations_writes_them),
         WITH_FIXTURE(a_deep_recursion_leaves_later_scopes_their_names),
-        WITH_FIXTURE(what_lies_too_deep_is_told_by_its_name_below_an_ellipsis),
+        WITH_FIXTURE(scopes_that_are_too_deep_are_named_below_an_ellipsis),
         WITH_FIXTURE(long_names_are_kept_whole_and_their_paths_stay_bounded),
         WITH_FIXTURE(more_path_text_than_is_kept_costs_no_scope_its_name),
         WITH_FIXTURE(an_open_scope_keeps_its_name_while_others_are_forgotten),
         WITH_FIXTURE(more_tags_than_are_kept_are_all_written),
-        WITH_FIXTURE(what_is_inside_a_nameless_scope_is_not_told_as_if_it_were_outside),
+        WITH_FIXTURE(scopes_inside_a_nameless_scope_are_not_named_as_if_they_were_outermost),
         WITH_FIXTURE(the_end_of_a_scope_that_was_too_deep_closes_no_other),
         WITH_FIXTURE(an_end_in_one_stack_leaves_those_of_others_open),
-        WITH_FIXTURE(levels_count_the_scopes_of_their_own_stack),
+        WITH_FIXTURE(levels_only_count_scopes_of_the_same_stack),
         WITH_FIXTURE(ranges_that_never_end_hide_no_later_ones),
         WITH_FIXTURE(a_mark_is_a_scope_without_length_that_nothing_is_in),
     };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of a session through the public API, without a GPU: every order of calls
- * that a program can come up with has a defined answer. */
+/* The life of a session through the public API, without a GPU: every order of calls has a defined result. */
 #include "session_fixture.h"
 
 #include <gpufl/gpufl.h>
@@ -239,9 +238,9 @@ static void a_forked_child_is_inert(void **state)
     assert_int_equal(session_count(), 1);
 }
 
-/* The child of a program with threads is more than the sanitizers can follow. The thread sanitizer still knows the
- * parent's threads and gives up when a new one gets the address of one of them ("dup thread with used id"); the
- * address sanitizer's allocator, unlike glibc's, stays locked when a thread of the parent was just using it. */
+/* The sanitizers cannot follow the child of a program with threads. The thread sanitizer still knows the parent's
+ * threads and aborts when a new one gets the address of one of them ("dup thread with used id"); the address
+ * sanitizer's allocator, unlike glibc's, stays locked if a thread of the parent was using it. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SANITIZER_DOES_NOT_FORK
 #elif defined(__has_feature)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the deep engines write, in the model: sums, unknowns, and input that lies. */
+/* Data of the deep engines in the session model: sums, unknowns, and inconsistent input. */
 #include "golden_session.h"
 
 static const struct code_sample *sample_find(const struct session_deep *deep, uint32_t function_id, uint32_t pc,
@@ -92,7 +92,7 @@ static void metrics_are_grouped_by_scope_and_kernel(void **state)
     assert_non_null(strstr(reduce->reason, "8 passes are needed"));
     assert_true(kernel->is_kernel);
     assert_int_equal(kernel->results, 4);
-    /* v1's -1 is no value. */
+    /* v1's -1 is not a value. */
     for (size_t i = 0; i < kernel->column_count; i++) {
         assert_true(kernel->columns[i].min >= 0);
         assert_string_not_equal(kernel->columns[i].name, "tensor_active_pct");
@@ -126,7 +126,7 @@ static void v1_rows_have_no_cubin_and_keep_their_lines(void **state)
     assert_non_null(sample);
     assert_int_equal(sample->cubin_crc, 0);
     assert_int_equal(sample->source_line, 9);
-    /* The line map's clock is another one: it must not stretch the session. */
+    /* The line map has another clock, which must not stretch the session. */
     assert_true(golden.model->first_ns > 1000000000);
     assert_int_equal(deep->listings[0].entry_count, 2);
     assert_int_equal(deep->listing_entries[1].count, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a session: NVML's numbers in job_start and in samples, CUDA's in everything that ran. */
+/* The GPUs of a session: numbered as in NVML in job_start and in samples, as in CUDA in everything that ran. */
 #include "golden_session.h"
 
 #include <dirent.h>
@@ -117,7 +117,7 @@ static void gpus_in_another_order_are_found_by_their_uuid(void **state)
     session_free(model);
 }
 
-static void a_gpu_that_cuda_does_not_show_has_a_number_of_its_own(void **state)
+static void a_gpu_that_cuda_does_not_list_has_a_unique_number(void **state)
 {
     (void)state;
     const char *system =
@@ -130,7 +130,7 @@ static void a_gpu_that_cuda_does_not_show_has_a_number_of_its_own(void **state)
     assert_int_equal(util_of(model, 0), 20);
     assert_int_equal(util_of(model, 2), 30);
     assert_int_equal(util_of(model, 3), 10);
-    assert_int_equal(util_of(model, 7), 70); /* of a GPU that is not listed nothing is known */
+    assert_int_equal(util_of(model, 7), 70); /* nothing is known of a GPU that is not listed */
     assert_int_equal(session_device(model, 3)->telemetry_id, 0);
     session_free(model);
 }
@@ -156,7 +156,7 @@ static void without_a_uuid_on_one_side_numbers_stay(void **state)
     session_free(model);
 }
 
-/* AMD's limits have no uuid and carry the number of telemetry. */
+/* AMD's limits have no uuid and use telemetry's number. */
 static void amd_gpus_keep_their_numbers_beside_masked_ones(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(a_masked_session_shows_the_samples_of_the_gpu_that_ran),
         cmocka_unit_test(the_report_lists_each_gpu_once),
         cmocka_unit_test(gpus_in_another_order_are_found_by_their_uuid),
-        cmocka_unit_test(a_gpu_that_cuda_does_not_show_has_a_number_of_its_own),
+        cmocka_unit_test(a_gpu_that_cuda_does_not_list_has_a_unique_number),
         cmocka_unit_test(without_a_uuid_on_one_side_numbers_stay),
         cmocka_unit_test(amd_gpus_keep_their_numbers_beside_masked_ones),
         cmocka_unit_test(samples_of_a_partitioned_gpu_go_to_its_instance),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for the session's mutex, and for how long. */
+/* Who waits for the session's mutex, and how long. */
 #include "session_fixture.h"
 
 #include "gpufl/gpufl.h"
@@ -28,7 +28,7 @@ static void hip_starts_although_another_thread_keeps_the_session(void **state)
     pthread_barrier_init(&is_enough, NULL, 2);
     assert_int_equal(pthread_create(&holder, NULL, hold, NULL), 0);
     pthread_barrier_wait(&is_held);
-    session_join_hip(); /* comes back */
+    session_join_hip(); /* returns */
     assert_false(session_mutex_is_own());
     assert_false(session_mutex_lock_in_time());
     pthread_barrier_wait(&is_enough);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks from the threads' rings to rows: one text for each distinct stack, and nobody waits for names but the rows
- * that need them. */
+/* Stacks, from the threads' rings to rows: one text for each distinct stack; only rows that need a name wait for it. */
 #include "recorder_fixture.h"
 
 #include "base/clock.h"
@@ -11,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The product's question for a name; here it can be made to wait. */
+/* Replaces the product's name look-up, which can be made to wait here. */
 static pthread_mutex_t names_gate = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t questions;
 
@@ -87,7 +86,7 @@ static uint64_t lost_ever(const struct fixture *fixture)
     return recorder_lost_total(&fixture->recorder);
 }
 
-/* A stack of the functions that are named here, innermost first; no two seeds give the same. */
+/* Sends a stack of the functions above, innermost first; different seeds give different stacks. */
 static void send(uint32_t correlation_id, uint32_t seed, uint32_t frame_count)
 {
     uint64_t frames[STACK_FRAMES_MAX];
@@ -129,7 +128,7 @@ static void frames_are_sent_once_and_a_hash_stands_for_them_afterwards(void **st
     assert_int_equal(fixture->frames_sent, 300); /* 3 * 100 */
     for (uint32_t i = 0; i < 300; i++)
         assert_int_equal(fixture->seen[i], i % 3 + 1);
-    thread_logs_start(); /* another session, which knows none of them */
+    thread_logs_start(); /* another session, in which none was sent */
     send(1, 0, 100);
     drain(fixture);
     assert_int_equal(fixture->frames_sent, 400);
@@ -172,7 +171,7 @@ static void stacks_never_take_the_room_of_scopes(void **state)
     assert_int_equal(lost(fixture, LOSS_SCOPE_RING), 0);
     assert_in_range(fixture->seen_count, 100, stacks - 1);
     assert_int_equal(fixture->seen_count + lost(fixture, LOSS_STACK_RING), stacks);
-    /* One that found no room was not sent: its frames still come. */
+    /* A stack that did not fit was not sent, so its frames are sent later. */
     send(stacks, stacks - 1, STACK_FRAMES_MAX);
     uint32_t before = fixture->frames_sent;
     drain(fixture);
@@ -187,7 +186,7 @@ static void a_hash_without_its_frames_is_a_counted_loss(void **state)
     assert_int_equal(lost(fixture, LOSS_STACK_TEXTS), 1);
 }
 
-/* As many different stacks as numbers, of 16 addresses: names are looked up quickly. */
+/* As many distinct stacks as numbers, of 16 addresses each, whose names are found quickly. */
 static void send_number(uint32_t correlation_id, uint32_t number)
 {
     uint64_t frames[8];
@@ -231,7 +230,7 @@ static void rows_wait_for_the_names_in_their_stack_and_nothing_else_does(void **
     stacked_rows_settle(fixture->rows);
     assert_int_equal(kernels(fixture)->row_count, 0);
     assert_int_equal(fixture->recorder.entries[DICTIONARY_FUNCTION].size, 0);
-    add_row(fixture, 0); /* it has none */
+    add_row(fixture, 0); /* without a stack */
     assert_int_equal(kernels(fixture)->row_count, 1);
     pthread_mutex_unlock(&names_gate);
     stacks_settle(fixture->stacks, true);

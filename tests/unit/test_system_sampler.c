@@ -30,7 +30,7 @@ struct bench {
     struct system_sampler *sampler;
 };
 
-/* What the system channel holds. */
+/* The content of the system channel. */
 struct content {
     unsigned host_rows, device_rows, process_rows, losses, gpu_losses;
     unsigned mark_count;
@@ -150,7 +150,7 @@ static struct content content_read(const struct bench *bench)
     return content;
 }
 
-/* Waits for what must come; the limit only ends a broken run. */
+/* Waits for rows that must arrive; the limit only ends a broken run. */
 static void wait_for_host_rows(const struct bench *bench, unsigned rows)
 {
     struct timespec pause = {0, 2000000};
@@ -196,7 +196,7 @@ static void continuous_sampling_has_a_first_and_a_last_sample(void **state)
     bench_remove(&bench);
 }
 
-static void continuous_sampling_goes_on_beat_by_beat(void **state)
+static void continuous_sampling_takes_a_sample_every_interval(void **state)
 {
     (void)state;
     struct bench bench;
@@ -300,7 +300,7 @@ static void a_scope_wakes_the_idle_sampler_and_nothing_is_sampled_after_it(void 
     nanosleep(&(struct timespec){0, 2 * interval_ms * 1000000}, NULL);
     unsigned rows = content_read(&bench).host_rows;
     bench_stop(&bench);
-    if (is_within) /* else the scope lasted until another sample was due */
+    if (is_within) /* otherwise the scope lasted until the next sample was due */
         assert_int_equal(rows, 1);
     assert_int_equal(content_read(&bench).host_rows, rows);
     bench_remove(&bench);
@@ -415,7 +415,7 @@ static void many_threads_may_hold_and_mark(void **state)
     bench_remove(&bench);
 }
 
-/* A process of its own, because a vendor library, once loaded, stays. */
+/* In a separate process, because a loaded vendor library is never unloaded. */
 static struct content run_on_fake_nvml(const char *faults, unsigned interval_ms, unsigned host_rows)
 {
     struct bench bench;
@@ -455,7 +455,7 @@ static void every_gpu_has_rows(void **state)
     assert_int_equal(content.losses, 0);
 }
 
-static void a_lost_gpu_is_told_once_and_not_sampled_again(void **state)
+static void a_lost_gpu_is_reported_once_and_not_sampled_again(void **state)
 {
     (void)state;
     REQUIRE(access(FAKES_DIR "/libnvidia-ml.so.1", R_OK) == 0, "the look-alike NVML");
@@ -470,7 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rate_zero_marks_windows_and_samples_nothing),
         cmocka_unit_test(continuous_sampling_has_a_first_and_a_last_sample),
-        cmocka_unit_test(continuous_sampling_goes_on_beat_by_beat),
+        cmocka_unit_test(continuous_sampling_takes_a_sample_every_interval),
         cmocka_unit_test(outside_of_windows_and_scopes_nothing_is_sampled),
         cmocka_unit_test(a_window_is_marked_and_has_two_samples),
         cmocka_unit_test(windows_nest_and_a_stray_stop_is_ignored),
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test(the_description_has_the_members_of_job_start),
         cmocka_unit_test(many_threads_may_hold_and_mark),
         cmocka_unit_test(every_gpu_has_rows),
-        cmocka_unit_test(a_lost_gpu_is_told_once_and_not_sampled_again),
+        cmocka_unit_test(a_lost_gpu_is_reported_once_and_not_sampled_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

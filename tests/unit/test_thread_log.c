@@ -112,7 +112,7 @@ static void a_full_ring_drops_whole_scopes_and_counts_each(void **state)
     uint64_t kept = scope_tracker_count(fixture->tracker);
     assert_true(kept > 500 && kept < 2 * pairs);
     assert_int_equal(kept + lost(fixture, LOSS_SCOPE_RING), 2 * pairs);
-    /* Every begin that was kept has its end, so the thread is back at the outside. */
+    /* Every recorded begin has its end, so the thread is outside of all scopes. */
     assert_true(begin("next"));
     assert_true(end());
 }
@@ -246,7 +246,7 @@ static void rings_of_finished_threads_are_used_again(void **state)
 }
 
 struct crowd {
-    pthread_barrier_t is_full, is_over; /* all threads have had their first scope; those that stay may go on */
+    pthread_barrier_t is_full, is_over; /* all threads have had their first scope; the remaining threads may continue */
     bool stays[THREAD_LOG_COUNT_MAX + 8];
 };
 struct member {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting windows on the look-alike CUPTI, for tests that run each in a process of its own. */
+/* Counting windows on the look-alike CUPTI, for tests that each run in a separate process. */
 #ifndef UNIT_WINDOWS_FIXTURE_H
 #define UNIT_WINDOWS_FIXTURE_H
 
@@ -15,11 +15,11 @@ static struct kernel_history *history;
 static struct pc_sampler *sampler;
 static struct deep_windows *windows;
 static gpufl_status attached;
-static uint64_t told; /* launches */
+static uint64_t reported; /* launches */
 static uint32_t row_count, seen_window_count;
 static int64_t executed; /* of the first instruction in window 1 */
 
-static struct told_window {
+static struct seen_window {
     char source, *close_reason;
     uint64_t launches;
 } seen_windows[WINDOWS_MAX];
@@ -36,7 +36,7 @@ static inline void on_context(void *user, const struct gpu_context *context, boo
 static inline void on_launch(void *user, const struct launch_call *call, bool is_enter)
 {
     (void)user;
-    told += is_enter;
+    reported += is_enter;
     deep_windows_launch(windows, call, is_enter);
 }
 
@@ -89,7 +89,7 @@ static inline void begin(bool is_alternating)
     CHECK(cupti_listen(product, &listener, &problem) == GPUFL_OK);
 }
 
-/* What the log says of windows, in its order. */
+/* The windows in the log, in its order. */
 static inline void read_windows(void)
 {
     size_t size;
@@ -99,7 +99,7 @@ static inline void read_windows(void)
         if (!strstr(line, "\"deep_window_event\"") || !launches || !reason)
             continue;
         CHECK(seen_window_count < WINDOWS_MAX);
-        struct told_window *window = &seen_windows[seen_window_count++];
+        struct seen_window *window = &seen_windows[seen_window_count++];
         window->source = strstr(line, "\"source\":\"sass_metrics\"") ? 'S' : 'P';
         window->launches = strtoull(strchr(launches, ':') + 1, NULL, 10);
         reason += strlen("\"close_reason\":\"");
@@ -107,7 +107,7 @@ static inline void read_windows(void)
     }
 }
 
-/* In the collector's order; is_quiet as deep_windows_stop says. */
+/* In the collector's order; returns the is_quiet of deep_windows_stop. */
 static inline bool finish(void)
 {
     bool is_quiet = deep_windows_stop(windows);
