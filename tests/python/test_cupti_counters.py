@@ -395,7 +395,7 @@ raised(saved.restore)
             "RuntimeError  this thread has no CUDA context",
             "ValueError  reserve_device_mb must be",
             "TypeError  optimizations must be CheckpointOptimizations, not str",
-            "MemoryError  cuptiCheckpointSave", "ValueError  no device memory was saved")
+            "MemoryError  cuptiCheckpointSave", "ValueError  there is no saved device memory")
 
 
 if __name__ == "__main__":
