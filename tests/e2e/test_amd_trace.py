@@ -151,7 +151,7 @@ class Engines(AmdCase):
                 traced = self.trace("--launches", 12, "--ranges", options=["--engine", engine, "--no-disassemble"],
                                     env=amd(library_path), app=HIP_APP, directory=self.directory / engine)
                 self.assert_whole(traced)
-                self.assertIn(f"engine {engine} is for NVIDIA GPUs: on AMD GPUs kernels are traced and counted by "
+                self.assertIn(f"engine {engine} is for NVIDIA GPUs: on AMD GPUs kernels are traced and counted per "
                               "dispatch\n", traced.stderr)
                 self.assert_counted(traced.session, engine)
 

@@ -180,7 +180,7 @@ assert ctypes.cast(address, ctypes.POINTER(ctypes.c_char_p))[1] == b"dram__bytes
     def test_refusals_are_the_documented_exceptions(self):
         text = "raised(pm_sampling.Collector().enable)\nraised(pm_sampling.Collector().enable)"
         for function, code, beginning in (
-                ("cuptiPmSamplingEnable", 35, "PermissionError  cuptiPmSamplingEnable: hardware counters are for"),
+                ("cuptiPmSamplingEnable", 35, "PermissionError  cuptiPmSamplingEnable: hardware counters are restricted"),
                 ("cuptiPmSamplingEnable", 8, "MemoryError  cuptiPmSamplingEnable"),
                 ("cuptiPmSamplingEnable", 7, "RuntimeError  PM sampling is already enabled"),
                 ("cuptiPmSamplingEnable", 26, "cuptiError 26 cuptiPmSamplingEnable: another client holds"),
