@@ -54,7 +54,7 @@ step_command() { # NAME SECONDS: runs it
     esac
 }
 
-process_tree() { # PID: it and all that it started, also in sessions of their own
+process_tree() { # PID: the process and everything it started, also in other sessions
     local child
     echo "$1"
     # shellcheck disable=SC2013 # words of one line

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl.cupti on a real GPU, with PyTorch for work. Each part in a process of its own; those that read counters one
+"""gpufl.cupti on a real GPU, with PyTorch for work. Each part runs in a separate process; those that read counters run one
 after the other, because counters exclude each other.
 
 usage: PYTHONPATH=build/python cupti_python_check.py [PART...]    exit 1 when a part failed"""

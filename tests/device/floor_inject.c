@@ -50,7 +50,7 @@ static void complete(uint8_t *buffer, size_t size, size_t valid)
     free(buffer);
 }
 
-/* As gpufl is told of calls; it notes them, this forgets them. */
+/* Called for each reported call in place of the function that records it. */
 static void forget_call(const struct user_call *call, bool is_enter)
 {
     (void)call, (void)is_enter;

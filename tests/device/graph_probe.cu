@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CUPTI's counter engines do to a program that captures and launches CUDA graphs, without gpufl's recorder: each
-// case is a process of its own that takes the steps its letters name and is killed when it does not end in time. Prints a
+// case is a separate process that takes the steps its letters name and is killed when it does not end in time. Prints a
 // table: the steps with their results (0 is success, CUDA's or CUPTI's number, or gpufl's status with its text), and at
 // which step a case hung. usage: graph_probe [traced | ENGINE STEPS]
 //

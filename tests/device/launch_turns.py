@@ -44,7 +44,7 @@ class Launcher:
 
 
 def take_turns(launchers, turns=None, until_s=None):
-    """So many turns, or for so long; then they end."""
+    """Takes `turns` turns, or turns until until_s; then the launchers end."""
     start, done = time.monotonic(), 0
     while done < turns if turns else time.monotonic() - start < until_s:
         for launcher in random.sample(launchers, len(launchers)):

@@ -125,7 +125,7 @@ CHECKS = {"train": check_named, "train_late": check_named, "traced": check_named
 
 
 def run(name, folder):
-    """Runs a program in a directory of its own; what it printed when it failed, else None, and its seconds."""
+    """Runs a program in a separate directory. Returns its output if it failed, else None, and its duration in seconds."""
     place = (folder / name).resolve()
     place.mkdir(parents=True, exist_ok=True)
     program = place / f"program_{name}.py"  # not the name of a module that it imports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GEMM, a copy and a reduction, each in a scope of its own and repeated, so that all passes of a set of metrics can
+// A GEMM, a copy and a reduction, each in a separate scope and repeated, so that all passes of a set of metrics can
 // be collected; also runs plainly under ncu. usage: range_kernels [--rounds N] [--interleave]
 //   --interleave: gemm, copy, reduce, gemm, ... instead of all rounds of one before the next
 #include <cstdio>

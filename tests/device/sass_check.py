@@ -40,7 +40,7 @@ METRICS = {
 
 def gpufl_counts(session):
     """{function: {pc: {metric: value}}} of all windows, and the records that tell about them."""
-    functions, metrics, rows, told = {}, {}, [], []
+    functions, metrics, rows, described = {}, {}, [], []
     for record in session_lines(session):
         if record["type"] == "dictionary_update":
             for name, target in (("function_dict", functions), ("metric_dict", metrics)):
@@ -48,14 +48,14 @@ def gpufl_counts(session):
         elif record["type"] == "profile_sample_batch":
             rows += [row for row in batch_rows(record) if row.get("sample_kind") == 1]
         elif record["type"] in ("sass_config", "deep_window_event", "loss"):
-            told.append(record)
+            described.append(record)
     counts = {}
     for row in rows:
         name = functions.get(row["function_id"], f"function {row['function_id']}").split("@")[0].split("(")[0]
         metric = metrics.get(row["metric_id"], f"metric {row['metric_id']}").removeprefix(PREFIX)
         here = counts.setdefault(name, {}).setdefault(row["pc_offset"], {})
         here[metric] = here.get(metric, 0) + row["metric_value"]
-    return counts, told
+    return counts, described
 
 
 def ncu_module():
@@ -173,8 +173,8 @@ def figures(table, launches):
 
 
 def compare(session, expected, ncu=None):
-    counts, told = gpufl_counts(session)
-    for record in told:
+    counts, described = gpufl_counts(session)
+    for record in described:
         print("  ", json.dumps(record)[:400])
     print("gpufl counted:", {name: f"{len(table)} instructions" for name, table in counts.items()})
     if not counts:

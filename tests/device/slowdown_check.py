@@ -97,7 +97,7 @@ def worker(name):
 
 
 class Turns:
-    """A process that works when it is told to."""
+    """A process that works on request."""
 
     def __init__(self, command, folder, launches=None, env=None):
         self.launches = launches

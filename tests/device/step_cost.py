@@ -2,9 +2,9 @@
 """What a profiler adds to a launch-bound PyTorch training step (6 layers of width 512, an optimizer of many small
 kernels, about 965 a step): step_cost.py BUILD_DIR WORK_DIR OUT_DIR
 
-The speed of a shared machine changes from second to second by more than what is measured. So each mode has a process of
-its own that lives through the whole measurement, and they take turns: one runs a step to warm up and BLOCK measured ones
-while the others sleep, TURNS times, each time in another order. What is compared are blocks of the same turn. In every
+The speed of a shared machine changes from second to second by more than what is measured. So each mode runs in a
+separate process for the whole measurement, and the processes alternate: one runs a step to warm up and BLOCK measured ones
+while the others sleep, TURNS times, each time in another order. Blocks of the same turn are compared. In every
 process the two threads that launch are pinned to the same two cores, and all others, the profilers' among them, to the
 rest. gpufl is attached from the start as by `gpufl trace`, torch.profiler (CUDA activities) around the measured steps.
 ROUNDS (3) sets of processes. STEPS=added,sampling,windows,floor: beside torch.profiler; PcSampling beside Trace, for SET_S

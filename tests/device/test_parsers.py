@@ -95,7 +95,7 @@ class Sessions(unittest.TestCase):
         self.assertEqual([row["start_ns"] for row in samples], [1001, 1002, 2001, 2002])
         self.assertEqual(len(rows_of(self.session, "scope", "profile_sample_batch")[0]), 5)
 
-    def test_a_refused_part_and_losses_are_told(self):
+    def test_a_refused_part_and_losses_are_reported(self):
         self.assertEqual(selected_engine(self.session), ("Trace", "pc_sampling skipped: no"))
         self.assertEqual(losses(self.session), {"a": 5, "b": None})
 

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         return 3;
     cudaMemcpy(next, cycle().data(), entries * sizeof *next, cudaMemcpyHostToDevice);
     using clock = std::chrono::steady_clock;
-    auto begin = clock::now(), told = begin;
+    auto begin = clock::now(), printed = begin;
     int done = 0;
     // Short kernels in a long run: there the number of launches is what could make memory grow.
     int shorten = seconds ? 16 : 1;
@@ -79,9 +79,9 @@ int main(int argc, char **argv)
         chase<<<blocks, threads>>>(next, found, chase_steps / shorten);
         multiply<<<blocks, threads>>>(out, multiply_steps / shorten);
         cudaDeviceSynchronize();
-        if (seconds && clock::now() - told >= std::chrono::seconds(1)) {
-            told = clock::now();
-            double now_s = std::chrono::duration<double>(told - begin).count();
+        if (seconds && clock::now() - printed >= std::chrono::seconds(1)) {
+            printed = clock::now();
+            double now_s = std::chrono::duration<double>(printed - begin).count();
             printf("{\"s\":%.1f,\"rss_kib\":%ld}\n", now_s, resident_kib());
             fflush(stdout);
         }

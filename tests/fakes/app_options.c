@@ -21,7 +21,7 @@ static const char help[] =
     "  --capture-ms N         capture that graph for N ms (0)\n"
     "  --driver               driver API instead of runtime API\n"
     "  --contexts N           N contexts, threads in turn (implies --driver)\n"
-    "  --churn N              after every N launches a context of its own for one more (implies --driver)\n"
+    "  --churn N              after every N launches one more in a separate context (implies --driver)\n"
     "  --gpus N               N GPUs, threads in turn; see FAKE_GPU_COUNT\n"
     "  --run-ms N             launch for N ms instead of counting launches\n"
     "  --until-input-ends     launch until the other end of the standard input, a pipe, is closed\n"

@@ -7,7 +7,7 @@
 
 /* Hooks into the fake driver, loading it when necessary; in libcupti.c. */
 int cupti_attach(void);
-/* False: the subscriber does not want to be told of that call. */
+/* False: the subscriber has not enabled that call. */
 bool callbacks_call(struct fake_call *call, uint32_t site);
 void callbacks_resource(uint32_t cbid, void *context, void *stream, void *descriptor);
 /* The same, and the module that comes with a new context. */

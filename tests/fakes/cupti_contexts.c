@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts and modules as CUPTI tells of them. FAKE_CUBIN=FILE: that file is the code of every context's only
- * module, told right after the context itself. */
+/* Contexts and modules as CUPTI reports them. FAKE_CUBIN=FILE: that file is the code of every context's only module,
+ * reported right after the context itself. */
 #include "cupti_callbacks.h"
 #include "cupti_fake.h"
 #include "gpu_timeline.h"

@@ -144,7 +144,7 @@ int cuptiRangeProfilerSetConfig(struct range_abi_set_config *parameter)
         return call_end(CUPTI_INVALID_OPERATION);
     if (!config_is_good(parameter))
         return call_end(CUPTI_INVALID_PARAMETER);
-    /* The real one goes on with the passes that are missing, whatever it is told. */
+    /* The real profiler continues with the missing passes, whatever it is given. */
     bool is_midway = object->is_configured && object->range == RANGE_ABI_USER && object->pass_index &&
                      object->pass_index < object->config.pass_count;
     *object = (struct range_object){.context_id = object->context_id,

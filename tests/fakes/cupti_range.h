@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the look-alike range profiler is told of the GPU's work. */
+/* The GPU work that is reported to the look-alike range profiler. */
 #ifndef FAKES_CUPTI_RANGE_H
 #define FAKES_CUPTI_RANGE_H
 

@@ -17,7 +17,8 @@ void sass_work(const struct fake_work *work);
 bool sass_is_counting(void);
 bool sass_counts(uint32_t context_id); /* this one does */
 
-/* A graph is about to be launched into the context, and a subscriber was told: comes back when it does not count. */
+/* A graph is about to be launched into the context, and a subscriber was notified: returns when the context does not
+ * count. */
 void sass_graph_launch(uint32_t context_id);
 
 /* The id that the look-alike gives to a metric of that name. */

@@ -167,7 +167,7 @@ FAKE_API uint64_t fake_now_ns(void);
  * injected, driver not initialized, used in a forked child, or GPU lost. */
 FAKE_API int fake_call_enter(struct fake_call *call, uint32_t domain, uint32_t cbid, const char *function,
                              const char *symbol);
-/* The first parameter of the next call of this thread, for those who are told of its entry. */
+/* The first parameter of the next call of this thread, for subscribers notified of its entry. */
 FAKE_API void fake_call_takes(void *stream);
 FAKE_API int fake_call_exit(struct fake_call *call, int result);
 

@@ -27,7 +27,7 @@ static inline void h200_uuid(int device, unsigned char bytes[16])
     for (int i = 0; i < 16; i++)
         bytes[i] = first[i];
     bytes[15] = (unsigned char)(bytes[15] + device);
-    /* Each process has a machine of its own; those that share one give it a number, 0 for the real one. */
+    /* Each process has a separate machine; processes that share one give it a number, 0 for the real one. */
     const char *machine = getenv("FAKE_MACHINE");
     uint32_t number = machine ? (uint32_t)strtoul(machine, NULL, 10) : (uint32_t)getpid();
     for (int i = 0; i < 4 && number; i++)

@@ -396,7 +396,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struc
     if (result != NVML_ABI_SUCCESS)
         return result;
     unsigned capacity = *count;
-    *count = 2; /* this process and one of somebody else whose memory is not told */
+    *count = 2; /* this process and another user's, whose memory is not reported */
     if (capacity < 2 || processes == NULL)
         return NVML_ABI_INSUFFICIENT_SIZE;
     unsigned instance = mig_count() > 0 ? 7u : NVML_ABI_NO_INSTANCE;

@@ -10,7 +10,7 @@
 NVML_ABI_FUNCTIONS(NVML_FAKE_PROTOTYPE)
 FAKE_API nvml_abi_error_string_fn nvmlErrorString;
 
-/* What a call must return instead of working: not initialized, a fault, a device that is none; else success. */
+/* The error that a call must return instead of working: not initialized, a fault, an invalid device; else success. */
 int nvml_check(const char *function, const void *device);
 void *nvml_first_device(void);
 

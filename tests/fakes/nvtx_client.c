@@ -75,7 +75,7 @@ static const void *table_get(uint32_t id)
 static void connect_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
-    for (int i = 1; i < CORE_COUNT; i++) /* entry 0 is none */
+    for (int i = 1; i < CORE_COUNT; i++) /* entry 0 is unused */
         core_table[i] = &core[i];
     for (int i = 1; i < CORE2_COUNT; i++)
         core2_table[i] = &core2[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CUDA program with a profiler of its own, which uses CUPTI as well-known ones
+/* A CUDA program with its own profiler, which uses CUPTI as well-known ones
  * do, by --style:
  *   kineto  PyTorch's libkineto (CuptiActivityApi.cpp, CuptiCallbackApi.cpp): one subscription for the life of the
  *           process, with callbacks of contexts; each profile registers, sets its own clock (CuptiTimestamp.cpp) and leaves
@@ -51,7 +51,7 @@ static void *subscriber;
 static struct fake_kernel kernel = {"_Z4workPf", 32, 0, 0, 5000};
 static struct fake_image image = {FAKE_IMAGE_MAGIC, 1, &kernel};
 
-/* A clock of its own, as Kineto's is the CPU's counter. */
+/* A separate clock, as Kineto uses the CPU's counter. */
 static uint64_t now_ns(void)
 {
     struct timespec now;

@@ -123,7 +123,7 @@ uint32_t fake_gfx_version(uint32_t gpu)
     return strcmp(architecture(gpu), "gfx942") == 0 ? 90402 : 110000;
 }
 
-/* A GPU at c1, c2 and so on; with FAKE_AMD_PARTITIONS=N so many agents of each, as KFD numbers them. */
+/* A GPU at c1, c2 and so on; with FAKE_AMD_PARTITIONS=N each has N agents, as KFD numbers them. */
 static uint32_t location(uint32_t agent)
 {
     const char *text = getenv("FAKE_AMD_PARTITIONS");
