@@ -241,7 +241,8 @@ const struct command command_table[] = {
          "Prints time, kernels, scopes, copies, system metrics and losses of one session, and what the deep engines "
          "recorded: stalls, hot lines, counters and metrics. Without SESSION, reports the last session recorded "
          "here; `gpufl ls` lists sessions and says what SESSION can be.\n\n"
-         "--html writes the same as one HTML file that loads nothing, with a zoomable timeline, and 50 rows per table. "
+         "--html writes the same as one HTML file that loads nothing, with a zoomable timeline, and 50 rows per table; an "
+         "existing file is replaced, - is standard output. "
          "--code FUNCTION prints one sampled or counted function instead; a part of its name is enough. "
          "Instructions are disassembled if nvdisasm (for AMD: llvm-objdump) is found, or else shown as raw words.",
      .options = report_options,
