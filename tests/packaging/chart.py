@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, rendered as Helm does it: with Helm's own parts, from Debian (render_chart.go)."""
+"""Renders the Helm chart as Helm does, with Helm's libraries from Debian (render_chart.go)."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ CHART = SOURCE / "packaging/helm/gpufl"
 
 
 def renderer_build(program, build):
-    """Compiles the renderer; the cache lies in a build directory."""
+    """Compiles the renderer, with the compiler's cache in a build directory."""
     subprocess.run(["go", "build", "-o", program, SOURCE / "tests/packaging/render_chart.go"], check=True,
                    env={**os.environ, "GO111MODULE": "off", "GOFLAGS": "", "GOPATH": "/usr/share/gocode",
                         "GOCACHE": str(build / "gocache")})

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The life of the Debian packages, as root in a root directory that may be spoilt: install, use, remove, purge. Each
-# step's output and exit status lie in /result afterwards.
-# usage: deb_life.sh INSTALL_COMMAND...    e.g. dpkg -i; the packages in /packages come after it
+# The life of the Debian packages, as root in a disposable root directory: install, use, remove, purge. Afterwards the
+# output and exit status of each step are in /result.
+# usage: deb_life.sh INSTALL_COMMAND...    e.g. dpkg -i; the packages in /packages are appended
 # shellcheck disable=SC2016,SC2086 # dpkg's own variables; names are words
 set -u
 export LC_ALL=C.UTF-8 HOME=/result/home DEBIAN_FRONTEND=noninteractive
@@ -17,7 +17,7 @@ attempt() { # NAME COMMAND...
     echo $? >"/result/$name.status"
 }
 
-everything() { # what is in the places that packages write to
+everything() {  # lists all files in the directories that packages write to
     find /etc /opt /srv /usr /var -xdev ! -type d | sort
 }
 
@@ -37,7 +37,7 @@ attempt enabled find /etc -path '*/systemd/*' -name 'gpufl*'
 attempt again dpkg -i /packages/*.deb
 [ ! -x /result/also.sh ] || attempt also /result/also.sh
 
-# What an administrator and the units leave behind.
+# Files that an administrator and the units leave behind.
 mkdir -p /etc/default /etc/gpufl /etc/systemd/system/multi-user.target.wants /var/lib/gpufl/monitor
 echo 'OPTIONS=--listen :9400' >/etc/default/gpufl-monitor
 echo secret >/etc/gpufl/api-key

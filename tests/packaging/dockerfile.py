@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Dockerfile's instructions, and the files that `docker build` would see."""
+"""The Dockerfile's instructions, and the files in the context of `docker build`."""
 import fnmatch
 import pathlib
 import re
@@ -28,7 +28,7 @@ def stages(path=DIRECTORY / "Dockerfile"):
 
 
 def context_files():
-    """What `docker build .` would see of the files that git knows or would take."""
+    """The tracked and untracked files that `docker build .` would see."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=SOURCE, check=True,
                             capture_output=True, text=True).stdout.split("\0")
     patterns = [line for line in (SOURCE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds Kubernetes objects against the API's own models (Debian's python3-kubernetes): unknown fields, wrong types,
-missing ones and values outside of an enumeration, each with its place."""
+"""Checks Kubernetes objects against the API's models (Debian's python3-kubernetes): unknown fields, wrong types,
+missing fields and values outside an enumeration, each with its path."""
 import re
 
 import kubernetes.client
@@ -8,13 +8,13 @@ import kubernetes.client
 MODELS = {("v1", kind): "V1" + kind for kind in ("ConfigMap", "Secret", "Service", "PersistentVolumeClaim")}
 MODELS |= {("apps/v1", kind): "V1" + kind for kind in ("DaemonSet", "Deployment")}
 MODELS |= {("batch/v1", "Job"): "V1Job", ("networking.k8s.io/v1", "NetworkPolicy"): "V1NetworkPolicy"}
-# Of a newer API than the package's.
+# Kinds of a newer API than the package's.
 NEWER_FIELDS = {("V1Container", "restartPolicy"): str}
 SCALARS = {"str": str, "bool": bool, "int": int, "float": (int, float)}
 
 
 def problems(document):
-    """A list of sentences; empty for an object that the API would take."""
+    """A list of sentences; empty for a valid object."""
     key = (document.get("apiVersion"), document.get("kind"))
     if key not in MODELS:
         return [f"no model of {key}"]
@@ -39,7 +39,7 @@ def _check_model(value, model, place, found):
             continue
         _check(part, model.openapi_types[names[name]], f"{place}.{name}", found)
     try:
-        # The setters know what is required and which words are allowed.
+        # The setters check required fields and allowed words.
         model(**{names[name]: part for name, part in value.items() if name in names})
     except ValueError as error:
         found.append(f"{place}: {error}")
@@ -47,7 +47,7 @@ def _check_model(value, model, place, found):
 
 def _check(value, kind, place, found):
     if kind == "object":
-        # An IntOrString, the only such type here.
+        # An IntOrString, the only union type here.
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             found.append(f"{place}: {value!r} is neither a number nor a text")
     elif kind in SCALARS:
@@ -75,8 +75,8 @@ def _check_map(value, kind, place, found):
         return
     for name, part in value.items():
         if place.endswith((".limits", ".requests")):
-            # Quantities, which the API takes as numbers, too.
+            # Quantities may also be numbers.
             if not re.fullmatch(r"\d+(\.\d+)?(m|[kMGT]i?|)", str(part)):
-                found.append(f"{place}.{name}: {part!r} is no quantity")
+                found.append(f"{place}.{name}: {part!r} is not a quantity")
             continue
         _check(part, kind, f"{place}.{name}", found)

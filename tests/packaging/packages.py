@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages, built once for all tests of them, and a directory that goes away with the tests."""
+"""The Debian packages, built once for all tests that use them, and a directory that is removed after the tests."""
 import atexit
 import functools
 import os
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 @functools.cache
 def built():
-    """Where tools/build_deb.sh built, with the packages in packages/; GPUFL_DEB_DIR, if it did before."""
+    """The output directory of tools/build_deb.sh, with the packages in packages/; GPUFL_DEB_DIR names an existing one."""
     if "GPUFL_DEB_DIR" in os.environ:
         return pathlib.Path(os.environ["GPUFL_DEB_DIR"])
     result = subprocess.run([SOURCE / "tools/build_deb.sh", BUILD / "deb"], capture_output=True, text=True, check=False)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command in a copy of this machine's root directory that is thrown away: what it writes goes to memory. Run it
-# as root, with `unshare -m`.
-# usage: scratch_root.sh DIRECTORY COMMAND...    DIRECTORY/packages is /packages there, DIRECTORY/result is /result
+# Runs a command in a disposable copy of this machine's root directory: what it writes stays in memory. Run it as
+# root, with `unshare -m`.
+# usage: scratch_root.sh DIRECTORY COMMAND...    DIRECTORY/packages is mounted as /packages, DIRECTORY/result as /result
 set -eu
 directory=$1
 shift
@@ -16,7 +16,7 @@ mount --rbind /proc "$root/proc"
 mkdir "$root/packages" "$root/result"
 mount --bind "$directory/packages" "$root/packages"
 mount --bind "$directory/result" "$root/result"
-# Nobody reads manuals there; and nothing may be started by a package that is installed there.
+# Nobody reads manuals there, and installed packages must not start services.
 rm -f "$root/var/lib/man-db/auto-update"
 mount -t tmpfs tmpfs "$root/run"
 status=0

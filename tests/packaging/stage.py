@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installation in a directory of its own, moved there after `cmake --install`, with the fake GPU beside it. Imported
-before the end-to-end tests' harness, it makes that one work on what is installed instead of on what was built."""
+"""A separate installation, moved to another directory after `cmake --install`, with the fake GPU next to it. If
+imported before the end-to-end tests' harness, the harness uses the installed files instead of the built ones."""
 import atexit
 import os
 import pathlib

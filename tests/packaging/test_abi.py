@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libgpufl.so keeps what the last release promised, and the check would notice if it did not."""
+"""libgpufl.so keeps the interface of the last release, and the check detects changes."""
 import subprocess
 import unittest
 
@@ -50,12 +50,12 @@ class Check(unittest.TestCase):
         self.assertIn(result.returncode, (0, 1), result.stderr)
         return result.returncode, result.stdout + result.stderr
 
-    def test_what_only_adds_passes(self):
+    def test_additions_pass(self):
         for change in (None, *COMPATIBLE):
             status, text = self.status(library(change))
             self.assertEqual(status, 0, f"{change}: {text}")
 
-    def test_what_breaks_programs_is_refused(self):
+    def test_incompatible_changes_are_refused(self):
         for change in INCOMPATIBLE:
             status, text = self.status(library(change))
             self.assertEqual(status, 1, f"{change}: {text}")
@@ -63,7 +63,7 @@ class Check(unittest.TestCase):
     def test_another_soname_is_refused(self):
         self.assertEqual(self.status(library(None, "libsmall.so.2"))[0], 1)
 
-    def test_a_library_that_cannot_be_judged_is_an_error(self):
+    def test_a_library_without_debug_information_is_an_error(self):
         result = run(CHECK, library(None, "libbare.so.1", "-g0"), self.dump, FIXTURE.parent)
         self.assertEqual(result.returncode, 2)
 

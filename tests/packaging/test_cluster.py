@@ -64,7 +64,7 @@ class Chart(unittest.TestCase):
                      *CHART.glob("*.yaml"), *(PACKAGING / "docker").glob("*.yml"))
         self.assertEqual(result.returncode, 0, result.stdout)
 
-    def test_the_api_takes_every_object(self):
+    def test_every_object_is_valid(self):
         for values in ({}, EVERYTHING, {"server": {"enabled": False}, "agent": {"server": "https://x"}},
                        {"monitor": {"enabled": False}, "networkPolicy": {"scrapers": [], "clients": []}}):
             for (kind, name), document in rendered(values).items():
@@ -105,7 +105,7 @@ class Chart(unittest.TestCase):
                     result = run(GPUFL, *container["args"], "--help")
                     self.assertEqual(result.returncode, 0, f"{container['args']}: {result.stderr}")
 
-    def test_selectors_services_ports_and_secrets_meet(self):
+    def test_selectors_services_ports_and_secrets_match(self):
         objects = rendered(EVERYTHING)
         secret = objects[("Secret", "gpufl")]["stringData"]
         for name, spec in pod_specs(objects).items():
@@ -133,12 +133,12 @@ class Chart(unittest.TestCase):
 
 
 class Workload(ServeTest):
-    """The example runs: its containers one after the other on this machine, with /gpufl in a directory."""
+    """Runs the example's containers one after the other on this machine, with /gpufl in a directory."""
 
     def here(self, text):
         return text.replace("/gpufl/", f"{self.directory}/gpufl/").replace("/usr/local/lib", f"{stage.PREFIX}/lib")
 
-    def test_the_api_takes_it(self):
+    def test_it_is_valid(self):
         job, = documents(WORKLOAD.read_text())
         self.assertEqual(kubernetes_schema.problems(job), [])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages: sound by Debian's own judgement, and a life from installation to purge that leaves data only."""
+"""The Debian packages: checked by Debian's tools, and taken from installation to a purge that leaves only data."""
 import json
 import os
 import re
@@ -14,12 +14,12 @@ sys.path.insert(0, str(SOURCE / "tests/e2e"))
 from harness import FAKE_APP, FAKES, run, sessions  # noqa: E402
 
 NAMES = {"gpufl", "libgpufl1", "libgpufl-dev", "python3-gpufl"}
-# Files that many packages share, and the one that stands for what was recorded.
+# Files that many packages share, and one that represents recorded data.
 MAY_CHANGE = re.compile(r"/etc/(\.pwd\.lock|(group|gshadow|passwd|shadow)-?|ld\.so\.cache)"
                         r"|/var/cache/ldconfig/aux-cache|/var/log/dpkg\.log"
                         r"|/var/lib/dpkg/(lock.*|status(-old)?|triggers/.*|available.*)|/var/lib/man-db/auto-update")
 DATA = "/var/lib/gpufl/monitor/device.log"
-# In the installed system, but with the look-alike GPU: zero-code recording, and programs linked with the library.
+# In the installed system with the look-alike GPU: recording without code changes, and programs linked with the library.
 ALSO = """#!/bin/sh
 set -eu
 export LD_LIBRARY_PATH={fakes} GPUFL_CUDA_PATH={fakes} GPUFL_CUPTI_PATH={fakes} GPUFL_NVML_PATH={fakes}
@@ -44,7 +44,7 @@ def words_of(package, field):
 
 
 class Packages(unittest.TestCase):
-    def test_lintian_finds_nothing_but_what_was_overridden_with_a_reason(self):
+    def test_lintian_finds_nothing_but_overrides_with_a_reason(self):
         files = sorted((built() / "packages").glob("*.deb"))
         self.assertEqual({path.name.split("_")[0] for path in files}, NAMES)
         result = run("lintian", "--allow-root", "--display-info", "--pedantic", "--show-overrides", *files)
@@ -55,7 +55,7 @@ class Packages(unittest.TestCase):
             for before, line in zip(["", *lines], lines):
                 self.assertTrue(line.startswith("#") or before.startswith("#"), f"{path.name}: {line}")
 
-    def test_dependencies_are_those_of_the_files(self):
+    def test_dependencies_match_the_files(self):
         self.assertEqual(words_of("libgpufl1", "Depends"), {"libc6"})
         self.assertEqual(words_of("libgpufl1", "Recommends"), {"libcurl3-gnutls"})
         self.assertEqual(words_of("gpufl", "Depends"),
@@ -70,7 +70,7 @@ class Packages(unittest.TestCase):
             unit = (DIRECTORY / f"gpufl/usr/lib/systemd/system/gpufl-{name}.service").read_text()
             self.assertIn(f"\nExecStart=/usr/bin/gpufl {name} ", unit)
 
-    def test_there_is_one_version(self):
+    def test_all_packages_have_the_same_version(self):
         header = (SOURCE / "include/gpufl/gpufl.h").read_text()
         version = re.search(r'GPUFL_VERSION_STRING "(.*)"', header).group(1)
         self.assertEqual(version, ".".join(re.findall(r"GPUFL_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header)))
@@ -87,7 +87,7 @@ class Life(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if run("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", DIRECTORY).returncode:
-            # Where it must not be skipped, what follows fails and says why.
+            # Where skipping is not allowed, the following commands fail and show why.
             if "CI" not in os.environ:
                 raise unittest.SkipTest("needs the right to mount")
         cls.result = DIRECTORY / "result"
@@ -105,7 +105,7 @@ class Life(unittest.TestCase):
             raise AssertionError(ended.stdout + ended.stderr)
 
     def text(self, step, status=0):
-        """What a step printed, if it ended as it should."""
+        """What a step printed; checks its exit status."""
         text, errors = ((self.result / f"{step}.{end}").read_text() for end in ("out", "err"))
         self.assertEqual(int((self.result / f"{step}.status").read_text()), status, text + errors)
         return text
@@ -119,7 +119,7 @@ class Life(unittest.TestCase):
         self.assertEqual(self.text("enabled"), "")
         self.assertIn(":/var/lib/gpufl:", self.text("user"))
 
-    def test_another_version_can_be_installed_over_it(self):
+    def test_another_version_can_replace_it(self):
         self.text("again")
 
     def test_the_command_works(self):

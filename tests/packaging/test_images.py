@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dockerfile and compose files, as far as they can be held against the build without a container engine."""
+"""Dockerfile and compose files, checked against the build as far as that is possible without a container engine."""
 import functools
 import os
 import re
@@ -32,7 +32,7 @@ class Dockerfile(unittest.TestCase):
             self.assertLess(order.index("RUN"), order.index("USER"))
             self.assertGreater(order.index("ENTRYPOINT"), order.index("USER"))
 
-    def test_nothing_is_fetched_but_by_the_package_manager_and_no_secret_is_built_in(self):
+    def test_only_the_package_manager_downloads_and_no_secret_is_built_in(self):
         for word, rest in instructions():
             self.assertNotEqual(word, "ADD")
             self.assertNotRegex(rest, r"curl |wget |(?i:api_key|password|secret)=")
@@ -40,7 +40,7 @@ class Dockerfile(unittest.TestCase):
                 self.assertIn("--no-install-recommends", rest)
                 self.assertIn("rm -rf /var/lib/apt/lists/*", rest)
 
-    def test_what_is_copied_exists(self):
+    def test_copied_files_exist(self):
         files = context_files()
         components = set(re.findall(r"--component (\w+) --prefix /stage/(\w+)", build_commands()))
         for name, (_, lines) in stages().items():
@@ -63,7 +63,7 @@ class Dockerfile(unittest.TestCase):
         for name in ("examples/recorded", "docs/man", "packaging/systemd", "packaging/cmake", "web/dist/index.html"):
             self.assertTrue((context / name).exists(), name)
 
-    def test_images_hold_every_library_that_the_files_need(self):
+    def test_images_contain_every_library_that_the_files_need(self):
         for name, components in (("agent", ["runtime"]), ("server", ["runtime", "server"])):
             prefix = stage.DIRECTORY / f"image-{name}"
             for component in components:
@@ -84,7 +84,7 @@ class Dockerfile(unittest.TestCase):
             owners = {line.split(":")[0] for line in run("dpkg", "-S", f"*/{library}").stdout.splitlines()}
             self.assertTrue(owners & {*packages, "libc6"}, f"{path.name} needs {library} of {owners}, not in {packages}")
 
-    def test_programs_know_what_the_images_start_them_with(self):
+    def test_programs_accept_the_arguments_of_the_images(self):
         for name in ("agent", "server"):
             lines = dict(stages()[name][1])
             self.assertEqual(yaml.safe_load(lines["ENTRYPOINT"]), ["/usr/local/bin/gpufl"])
@@ -93,7 +93,7 @@ class Dockerfile(unittest.TestCase):
 
 
 def build_commands():
-    """All that the build stage runs."""
+    """All commands of the build stage."""
     return " ".join(rest for word, rest in stages()["build"][1] if word == "RUN")
 
 
@@ -106,7 +106,7 @@ class Compose(unittest.TestCase):
             raise AssertionError(result.stderr)
         return yaml.safe_load(result.stdout)["services"]
 
-    def test_files_are_valid_and_programs_know_their_options(self):
+    def test_files_are_valid_and_programs_accept_their_options(self):
         for name in COMPOSE_VARIABLES:
             for service, settings in self.services(name).items():
                 if settings["image"].startswith("gpufl/"):

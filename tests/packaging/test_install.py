@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `cmake --install` leaves in a prefix works from there, also after the prefix was moved."""
+"""The result of `cmake --install` works, also after the prefix was moved."""
 import json
 import os
 import re
@@ -29,7 +29,7 @@ class Prefix(unittest.TestCase):
         wanted |= {f"lib/lib{name}.so{end}" for name in LIBRARIES for end in ("", ".1", "." + VERSION)}
         self.assertEqual(wanted - stage.FILES, set())
 
-    def test_nothing_else_than_the_product_is_installed(self):
+    def test_only_the_product_is_installed(self):
         roots = {name.split("/")[0] for name in stage.FILES}
         self.assertEqual(roots, {"bin", "include", "lib", "share"})
         self.assertEqual([name for name in stage.FILES if re.search(r"\.a$|test|fake|\.py$", name)], [])
@@ -38,7 +38,7 @@ class Prefix(unittest.TestCase):
         for name in LIBRARIES:
             self.assertIn(f"[lib{name}.so.1]", dynamic(f"lib/lib{name}.so"))
 
-    def test_nothing_remembers_where_it_was_built(self):
+    def test_no_file_contains_the_build_path(self):
         for name in sorted(stage.FILES):
             path = stage.PREFIX / name
             if path.suffix == ".service" or path.is_symlink():
@@ -51,7 +51,7 @@ class Prefix(unittest.TestCase):
                 self.assertNotIn(str(stage.BUILD).encode(), text, name)
                 self.assertNotIn(str(stage.DIRECTORY).encode(), text, name)
 
-    def test_the_recorder_needs_no_newer_c_library_than_documented(self):
+    def test_the_recorder_needs_exactly_the_documented_c_library(self):
         documented = re.search(r"glibc\) of version (2\.\d+)", PAGE).group(1)
         symbols = run("objdump", "-T", stage.PREFIX / "lib/libgpufl.so", stage.PREFIX / "lib/libgpufl_inject.so").stdout
         needed = max(map(int, re.findall(r"GLIBC_2\.(\d+)", symbols)))
@@ -75,7 +75,7 @@ class Prefix(unittest.TestCase):
             for command in ("trace", "report", "monitor", "agent", "serve"):
                 self.assertIn(command, text, name)
 
-    def test_another_place_for_libraries_is_refused(self):
+    def test_another_library_directory_is_refused(self):
         result = run("cmake", "-S", stage.SOURCE, "-B", stage.DIRECTORY / "refused", "-DGPUFL_TESTS=OFF",
                      "-DCMAKE_INSTALL_LIBDIR=lib/elsewhere", env=dict(os.environ))
         self.assertNotEqual(result.returncode, 0)
@@ -113,7 +113,7 @@ class Program(ServeTest):
 
 
 class Outside(ServeTest):
-    """A stranger's project finds, links and runs it."""
+    """An outside project finds, links and runs it."""
 
     project = stage.SOURCE / "tests/packaging/outside"
 

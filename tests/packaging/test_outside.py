@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quick start and every form of a scope, as the guides print them, in projects that know gpufl as installed."""
+"""The quick start and every form of a scope, as printed in the guides, in projects that use the installed gpufl."""
 import os
 
 import stage
@@ -140,7 +140,7 @@ class Outside(ServeTest):
         return self.build("pkg-config", "--cflags", "--libs", "gpufl", **where).split()
 
     def recorded(self, program, **variables):
-        """The session that the program made, and what it printed."""
+        """The session that the program recorded, and what it printed."""
         log = self.directory / (program.name + "-log")
         variables |= {"LD_LIBRARY_PATH": f"{stage.PREFIX}/lib:{FAKES}", "GPUFL_LOG_DIR": log}
         result = run(program, cwd=self.directory, env=environment(**variables))

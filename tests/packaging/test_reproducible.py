@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same source gives the same bytes: here a second time, from a directory of other age, name and permissions."""
+"""Two builds of the same source give the same bytes: the second one in another directory with other permissions."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ PROGRAMS = ("bin/gpufl", "lib/libgpufl.so.1", "lib/libgpufl_inject.so", "lib/lib
 
 
 def source_files():
-    """Tracked and new files; the ignored ones are what builds leave."""
+    """Tracked and untracked files; ignored files are build results."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=SOURCE, check=True, capture_output=True)
     for name in listed.stdout.decode().split("\0"):

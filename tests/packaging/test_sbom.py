@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bill of materials names what the built files really contain and need, and its schema has no objection."""
+"""The bill of materials lists what the built files really contain and need, and conforms to its schema."""
 import json
 import re
 import subprocess
@@ -44,10 +44,10 @@ class Sbom(unittest.TestCase):
         wrong.write_text(json.dumps({**self.document, "components": [{"type": "no such type", "name": "x"}]}))
         self.assertEqual(run("node", validate, modules, wrong).returncode, 1)
 
-    def test_embedded_archives_are_named(self):
+    def test_embedded_archives_are_listed(self):
         self.assertEqual(self.names("static"), {"libzstd-dev", "zlib1g-dev"})
 
-    def test_libraries_are_those_that_the_loader_is_asked_for(self):
+    def test_libraries_are_those_that_the_files_need(self):
         owners = []
         for name in ("bin/gpufl", "lib/libgpufl.so.1", "lib/libgpufl-upload.so.1", "lib/libgpufl-server.so.1"):
             for library in re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", built() / name).stdout):
@@ -57,7 +57,7 @@ class Sbom(unittest.TestCase):
             self.assertTrue(self.names("dynamic") & packages, packages)
         self.assertEqual(self.names("dynamic") - set().union(*owners), set())
 
-    def test_bundled_packages_are_those_of_the_lock(self):
+    def test_bundled_packages_match_the_lock_file(self):
         locked = json.loads((SOURCE / "web/package-lock.json").read_text())["packages"]
         direct = set(json.loads((SOURCE / "web/package.json").read_text())["dependencies"])
         self.assertLessEqual(direct, self.names("bundled"))
@@ -69,12 +69,12 @@ class Sbom(unittest.TestCase):
         for component in self.components:
             self.assertTrue(component.get("version") and component.get("licenses"), component)
 
-    def test_references_lead_somewhere(self):
+    def test_references_can_be_resolved(self):
         known = {component["bom-ref"] for component in self.components} | {"gpufl"}
         for entry in self.document["dependencies"]:
             self.assertLessEqual({entry["ref"], *entry["dependsOn"]}, known)
 
-    def test_licences_of_what_is_inside_go_along(self):
+    def test_licences_of_embedded_parts_are_included(self):
         text = (DIRECTORY / "sbom/third-party-licenses.txt").read_text()
         for component in self.components:
             if linkage(component) in ("static", "bundled"):

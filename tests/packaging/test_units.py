@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd units are sound, hardened, and start what is installed with options that it knows."""
+"""The systemd units are valid, hardened, and start the installed programs with options that they accept."""
 import configparser
 import re
 import shlex
@@ -9,7 +9,8 @@ import stage
 from harness import main, run
 
 UNITS = ("gpufl-monitor", "gpufl-agent", "gpufl-serve")
-# Tenths of systemd's exposure level, 100 at most. Each is what the unit has: it may only fall.
+# Upper limits of systemd's exposure level in tenths, 100 at most. Each is the unit's current level and may only
+# decrease.
 EXPOSURE_MAX = {"gpufl-monitor": 23, "gpufl-agent": 18, "gpufl-serve": 17}
 
 
@@ -19,7 +20,7 @@ class Units(unittest.TestCase):
         stage.install(stage.PREFIX, "--component", "systemd")
         cls.directory = stage.PREFIX / "lib/systemd/system"
 
-    def test_systemd_finds_nothing_wrong(self):
+    def test_systemd_reports_no_problem(self):
         for unit in UNITS:
             result = run("systemd-analyze", "verify", "--man=no", self.directory / f"{unit}.service")
             self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""), unit)
@@ -35,7 +36,7 @@ class Units(unittest.TestCase):
         settings = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
         self.assertEqual({"PrivateDevices", "ProtectClock", "DeviceAllow", "DevicePolicy", "ProtectProc"} & set(settings), set())
 
-    def test_programs_know_their_options(self):
+    def test_programs_accept_their_options(self):
         for unit in UNITS:
             command = self.command(unit)
             result = run(*command, "--help")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds a bill of materials against CycloneDX's own schema, strictly. usage: node validate_sbom.mjs MODULES FILE
+// Validates a bill of materials against CycloneDX's schema, strictly. usage: node validate_sbom.mjs MODULES FILE
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
