@@ -186,6 +186,13 @@ class Book:
             lines.append(f'<a href="{html.escape(where)}"{current}>{html.escape(page.title)}</a>')
         return "\n".join(lines)
 
+    @staticmethod
+    def outline(page):
+        """The list of a page's headings, or nothing if it has fewer than two."""
+        found = re.findall(r'<h([23]) id="([^"]*)"><a[^>]*>(.*?)</a></h[23]>', page.body)
+        links = [f'<a class="level-{level}" href="#{anchor}">{text}</a>' for level, anchor, text in found]
+        return "\n".join(['<aside aria-label="On this page">', *links, "</aside>"]) if len(links) > 1 else ""
+
     def neighbours(self, here):
         names = list(self.pages)
         if here.name not in names:
@@ -232,13 +239,14 @@ class Book:
             file.parent.mkdir(parents=True, exist_ok=True)
             base = os.path.relpath(".", os.path.dirname(page.file) or ".")
             values = {"title": html.escape(page.title), "base": base, "contents": self.contents(page),
-                      "body": page.body, "neighbours": self.neighbours(page)}
+                      "body": page.body, "neighbours": self.neighbours(page), "outline": self.outline(page)}
             file.write_text(re.sub(r"\{\{(\w+)\}\}", lambda match, v=values: v[match.group(1)], template))
         for name in self.files:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.root / name, output / name)
         (output / "book.css").write_text(tokens_read(ROOT / "web/src/style.css") + (parts / "book.css").read_text())
-        shutil.copyfile(parts / "book.js", output / "book.js")
+        for name in ("book.js", "code.js"):
+            shutil.copyfile(parts / name, output / name)
         index = json.dumps(self.search_index(), ensure_ascii=False, separators=(",", ":"))
         (output / "search.js").write_text(f"window.bookIndex = {index};\n")
 

@@ -59,6 +59,33 @@ test("the colours can be chosen, and are readable in both", async () => {
     }
 });
 
+test("a page has an outline, coloured code and buttons that copy the commands", async () => {
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.goto(pathToFileURL(join(directory, "book", "docs", "quickstart-cuda.html")).href);
+    await page.locator("aside a", { hasText: "Find the slow line of a kernel" }).waitFor();
+    assert.ok((await page.locator("pre .keyword").count()) > 5);
+    assert.ok((await page.locator("pre .comment").count()) > 2);
+    await page.locator(".code", { hasText: "HOT CODE" }).getByRole("button").click();
+    await page.locator(".code button", { hasText: "Copied" }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, "gpufl report examples/recorded/h200-gemm-deep --top 4\n");
+    await axeCheck(page);
+});
+
+test("a phone shows the page first and scrolls in one direction only", async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const name of ["index.html", "docs/quickstart-cuda.html", "docs/engines.html", "docs/configuration.html"]) {
+        await page.goto(pathToFileURL(join(directory, "book", name)).href);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, name);
+        const { y } = await page.locator("h1").first().boundingBox();
+        assert.ok(y > 0 && y < 200, `${name}: ${y}`);
+    }
+    await page.locator(".to-pages").click();
+    await page.locator("nav [aria-current]").waitFor();
+    await axeCheck(page);
+});
+
 test("nothing was asked of a network and nothing was thrown", () => {
     assert.deepEqual(asked, []);
 });

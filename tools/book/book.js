@@ -115,5 +115,7 @@ document.addEventListener("DOMContentLoaded", () => {
         themeShow(theme);
     });
     searchStart();
-    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest" });
+    // The list alone: on a phone it is below the page, which must not scroll there.
+    const pages = document.getElementById("pages");
+    pages.scrollTop = (pages.querySelector("[aria-current]")?.offsetTop ?? 0) - pages.clientHeight / 2;
 });
