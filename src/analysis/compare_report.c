@@ -14,6 +14,7 @@
  *   scopes          the same with path instead of name, wall time, and gpu_ns in each side */
 #include "analysis/compare.h"
 #include "analysis/report_json.h"
+#include "base/user_time.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,11 +29,21 @@ static const struct session_capability *refusal_find(const struct session_model 
     return NULL;
 }
 
+/* A replayed kernel runs alone and with what counting it costs: its duration is not what the program saw. */
+static bool kernels_replayed(const struct session_model *model)
+{
+    return model->overhead.is_known && model->overhead.user_ns[USER_TIME_REPLAY] > 0;
+}
+
 bool kernel_times_missing(const struct analysis *analysis, struct bytes *why)
 {
     const struct session_model *model = analysis->model;
     const struct session_capability *refusal = refusal_find(model);
-    bool is_counted = model->deep.untimed_count > 0;
+    bool is_counted = model->deep.untimed_count > 0, is_replayed = kernels_replayed(model);
+    if (is_replayed && why)
+        bytes_append_text(why, "kernels were replayed for counters");
+    if (is_replayed)
+        return true;
     if (model->kernels.count || (analysis->has_kernel_engine && !is_counted && !refusal))
         return false;
     if (!why)
@@ -362,9 +373,18 @@ static void verdict_print(struct page *page, const struct comparison *comparison
     bytes_append_char(page->out, '\n');
 }
 
+static void side_print(struct page *page, const struct analysis *analysis, const char *lead)
+{
+    page_identity(page, analysis, lead, true);
+    page_completeness(page, analysis, 3);
+}
+
 void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out)
 {
     struct page page = page_make(comparison->fresh, options, out);
+    side_print(&page, comparison->base, "base: ");
+    side_print(&page, comparison->fresh, "new: ");
+    bytes_append_char(out, '\n');
     totals_print(&page, comparison);
     if (!comparison->has_kernel_times) {
         page_title(&page, "KERNELS");
@@ -372,7 +392,5 @@ void compare_text(const struct comparison *comparison, const struct report_optio
     }
     rows_print(&page, "KERNELS", comparison->kernels, comparison->kernel_count, true);
     rows_print(&page, "SCOPES", comparison->scopes, comparison->scope_count, false);
-    if (!session_is_complete(comparison->base->model) || !session_is_complete(comparison->fresh->model))
-        bytes_append_text(out, "\n   one of the sessions is not complete: see gpufl report\n");
     verdict_print(&page, comparison);
 }

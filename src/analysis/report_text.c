@@ -42,7 +42,10 @@ struct slowdown_words slowdown_words(const struct analysis *analysis)
     if (slowdown->is_known && slowdown->fraction < SLOWDOWN_SHOWN)
         snprintf(words.text, sizeof words.text, "slowed down by less than 0.1 %%");
     else if (slowdown->is_known && slowdown->fraction < 2)
-        snprintf(words.text, sizeof words.text, "slowed down by %s %.2g %%", about, slowdown->fraction * 100);
+        /* %g writes 1e+02. */
+        snprintf(words.text, sizeof words.text,
+                 slowdown->fraction < 0.99 ? "slowed down by %s %.2g %%" : "slowed down by %s %.0f %%", about,
+                 slowdown->fraction * 100);
     else if (slowdown->is_known)
         snprintf(words.text, sizeof words.text, "slowed down by a factor of %s %.*f", about,
                  slowdown->fraction < 9 ? 1 : 0, slowdown->fraction + 1);

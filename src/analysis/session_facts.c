@@ -44,6 +44,8 @@ static void shutdown_read(struct session_facts *facts, const struct json_value *
 
 static enum session_state state_of(const struct session_facts *facts, const struct session_ends *ends)
 {
+    if (json_get_int(ends->start.root, "version", 0) > record_catalogue[RECORD_JOB_START].version)
+        return SESSION_UNREADABLE;
     if (!ends->start.root)
         return ends->is_live ? SESSION_RUNNING : SESSION_UNREADABLE;
     if (!ends->shutdown.root || json_get_bool(ends->shutdown.root, "synthetic", false))

@@ -152,6 +152,9 @@ int command_agent(int argc, char **argv)
     if (agent_settings_read(&settings, &arguments, &problem) != GPUFL_OK) {
         command_error("agent", "%s", problem.text);
         code = EXIT_USAGE;
+    } else if (arguments_has(&arguments, "json") && !settings.options.is_once) {
+        command_error("agent", "--json requires --once");
+        code = EXIT_USAGE;
     } else {
         code = run(&settings, &arguments);
     }

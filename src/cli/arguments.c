@@ -61,9 +61,9 @@ static gpufl_status set_choice(struct argument_value *value, const struct option
     char list[200] = "";
     for (const char *const *choice = option->choices; *choice; choice++) {
         size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *choice);
+        snprintf(list + used, sizeof list - used, "%s%s", !used ? "" : choice[1] ? ", " : " or ", *choice);
     }
-    return problem_set(problem, GPUFL_E_INVALID, "no %s '%s'; there are %s", option->name, text, list);
+    return problem_set(problem, GPUFL_E_INVALID, "no %s '%s'; choose %s", option->name, text, list);
 }
 
 static gpufl_status set_value(struct arguments *arguments, size_t index, const char *text, struct problem *problem)

@@ -12,7 +12,7 @@
 
 enum exit_code {
     EXIT_GOOD = 0,
-    EXIT_ANSWER_NO = 1, /* verify found a hole, doctor found a problem */
+    EXIT_ANSWER_NO = 1, /* verify found a gap, doctor found a problem */
     EXIT_USAGE = 2,
     EXIT_ENVIRONMENT = 3, /* no such session, no memory, not permitted, ... */
     EXIT_NOT_EXECUTABLE = 126,
@@ -37,6 +37,9 @@ extern const struct command command_table[];          /* ends with name NULL */
 const struct command *command_find(const char *name); /* NULL: none */
 /* NULL-terminated. */
 const char *const *command_names(void);
+/* The command of this name, or the one that other tools call so. NULL after an error that names the nearest, printed after
+ * `who`: "gpufl" or "gpufl man". */
+const struct command *command_find_or_explain(const char *who, const char *word);
 
 /* Parses the command's line. Returns -1 to go on; else the exit code, with help or the error already printed. */
 int command_parse(const char *name, int argc, char **argv, struct arguments *arguments);
@@ -48,7 +51,7 @@ void shell_word_append(struct bytes *out, const char *word);
 void help_print(FILE *out);                                        /* `gpufl` alone */
 void help_print_command(FILE *out, const struct command *command); /* `gpufl <name> --help` */
 
-/* "gpufl <name> [--option VALUE]... operands" in lines of at most 100 columns; `indent` spaces start all but the first. */
+/* "gpufl <name> [--option VALUE]... operands" in lines that fit the terminal, or 100 columns; `indent` spaces start all but the first. */
 void help_print_usage(FILE *out, const struct command *command, int indent);
 
 int command_trace(int argc, char **argv);

@@ -205,7 +205,7 @@ const struct command command_table[] = {
     {.name = "cost",
      .summary = "measure how much recording slows a program down",
      .usage = "-- CMD [ARG]...",
-     .example = "gpufl cost -- python train.py --steps 50",
+     .example = "gpufl cost -- python train.py",
      .about = "Runs the program alternately with and without recording and compares the run times. Standard output of "
               "the program is discarded. Also prints the slowdown that the sessions estimate. Exit status: that of the "
               "program if it fails.",
@@ -357,7 +357,7 @@ const struct command command_table[] = {
     {.name = "upload",
      .summary = "send finished sessions to a server",
      .usage = "[SESSION]",
-     .example = "gpufl upload ./train --server https://gpufl.example.com",
+     .example = "gpufl upload --server https://gpufl.example.com",
      .about =
          "Sends one session (default: the last one recorded here), or every finished session of a directory, and waits for the server. What the server acknowledged "
          "is noted beside the session, so that a second run sends only the rest. The log files do not change.\n\n"
@@ -383,7 +383,7 @@ const struct command command_table[] = {
     {.name = "agent",
      .summary = "send sessions to a server while they are written",
      .usage = "",
-     .example = "gpufl agent --root /var/log/gpufl --server https://gpufl.example.com",
+     .example = "gpufl agent --root . --server https://gpufl.example.com",
      .about = "Finds session directories, follows their files line by line, and sends new records, compressed and in "
               "order. Progress is saved in --state, so that the agent continues exactly where it stopped, even after a "
               "crash; data that was in flight is sent again under the same name and counted once by the server. Data "

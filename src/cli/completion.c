@@ -178,6 +178,6 @@ int command_completion(int argc, char **argv)
     if (near)
         command_error("completion", "no shell '%s'; did you mean '%s'?", arguments.operands[0], near);
     else
-        command_error("completion", "no shell '%s'; there are bash, zsh and fish", arguments.operands[0]);
+        command_error("completion", "no shell '%s'; choose bash, zsh or fish", arguments.operands[0]);
     return EXIT_USAGE;
 }

@@ -2,6 +2,7 @@
 /* `gpufl cost`: runs a program with and without recording, by turns, and compares. */
 #include "analysis/analysis.h"
 #include "analysis/report.h"
+#include "analysis/message.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/temporary.h"
@@ -87,12 +88,12 @@ static int run_pairs(struct cost_run *run, const char *dir, int pairs)
         int bare = bare_once(run, pair);
         int recorded = bare ? bare : recorded_once(run, dir, pair);
         if (recorded && recorded != EXIT_NOT_FOUND && recorded != EXIT_NOT_EXECUTABLE)
-            command_error("cost", "the program %s with exit status %d: its time says nothing",
-                          bare ? "ended" : "ended under recording, and only there,", recorded);
+            command_error("cost", "the program failed%s with exit status %d: its run times are not compared",
+                          bare ? "" : " while it was recorded, and only then,", recorded);
         if (recorded)
             return recorded;
-        fprintf(stderr, "gpufl cost: pair %d of %d: %.2f s alone, %.2f s recorded\n", run->count + 1, pairs,
-                pair->bare_s, pair->recorded_s);
+        message_print(stderr, "gpufl cost: pair %d of %d: %.2f s alone, %.2f s recorded", run->count + 1, pairs,
+                      pair->bare_s, pair->recorded_s);
     }
     return 0;
 }
@@ -151,14 +152,13 @@ static void print_json(const struct cost_run *run, const struct cost_summary *su
 
 static void print_text(const struct cost_run *run, const struct cost_summary *summary)
 {
-    printf("alone %.2f s, recorded with %s %.2f s (medians of %d pair%s)\n", summary->bare_s,
-           run->engine ? run->engine : "Trace", summary->recorded_s, run->count, run->count == 1 ? "" : "s");
-    printf("slowed down by %.1f %% (%.1f to %.1f %%)", summary->slowdown * 100, summary->least * 100,
-           summary->most * 100);
-    if (isnan(summary->estimate))
-        printf("; the sessions have no estimate\n");
-    else
-        printf("; the sessions' own estimate is %.1f %%\n", summary->estimate * 100);
+    char estimate[64] = "the sessions have no estimate";
+    if (!isnan(summary->estimate))
+        snprintf(estimate, sizeof estimate, "the sessions' own estimate is %.1f %%", summary->estimate * 100);
+    message_print(stdout, "alone %.2f s, recorded with %s %.2f s (medians of %d pair%s)", summary->bare_s,
+                  run->engine ? run->engine : "Trace", summary->recorded_s, run->count, run->count == 1 ? "" : "s");
+    message_print(stdout, "slowed down by %.1f %% (%.1f to %.1f %%); %s", summary->slowdown * 100, summary->least * 100,
+                  summary->most * 100, estimate);
 }
 
 int command_cost(int argc, char **argv)

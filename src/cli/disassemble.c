@@ -2,6 +2,7 @@
 #include "cli/disassemble.h"
 
 #include "analysis/code_listings.h"
+#include "analysis/message.h"
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/session_operand.h"
@@ -56,7 +57,7 @@ static const char *functions(size_t count)
 
 static void progress_write(char text[128], size_t done, size_t total)
 {
-    int size = snprintf(text, 128, "adding the text of instructions");
+    int size = snprintf(text, 128, "disassembling");
     if (total)
         size += snprintf(text + size, 128 - (size_t)size, " · %zu of %zu %s", done, total, functions(total));
     snprintf(text + size, 128 - (size_t)size, " · Ctrl-C skips it");
@@ -87,16 +88,19 @@ static gpufl_status listings_add(const char *dir, struct code_listings_options o
 
 static void print_result(const char *dir, const struct code_listings *result)
 {
-    printf("disassembled: %s, ", dir);
+    struct bytes line = {0};
+    bytes_append_format(&line, "disassembled: %s, ", dir);
     if (result->added)
-        printf("%zu %s, %.1f kB", result->added, functions(result->added), (double)result->bytes / 1e3);
+        bytes_append_format(&line, "%zu %s, %.1f kB", result->added, functions(result->added),
+                            (double)result->bytes / 1e3);
     else
-        printf("nothing to add");
+        bytes_append_text(&line, "nothing to add");
     if (result->present)
-        printf(", %zu had text", result->present);
+        bytes_append_format(&line, ", %zu were disassembled before", result->present);
     if (result->without_code)
-        printf(", %zu without code in the log", result->without_code);
-    printf("\n");
+        bytes_append_format(&line, ", %zu without code in the log", result->without_code);
+    message_print(stdout, "%s", bytes_text(&line));
+    bytes_free(&line);
 }
 
 static size_t functions_missing(const struct code_listings *result)
@@ -186,10 +190,10 @@ static void session_after_trace(const char *dir, const struct code_listings_opti
     shell_word_append(&word, dir);
     size_t missing = is_named ? functions_missing(&result) : result.failed + result.left;
     if (status != GPUFL_OK)
-        fprintf(stderr, "gpufl: instructions without text: %s\n", problem.text);
+        message_print(stderr, "gpufl: kernels were not disassembled: %s", problem.text);
     else if (missing)
-        fprintf(stderr, "gpufl: %zu %s without the text of instructions: %s · gpufl disassemble %s\n", missing,
-                functions(missing), result.reason.text, bytes_text(&word));
+        message_print(stderr, "gpufl: %zu %s not disassembled: %s; to try again: gpufl disassemble %s", missing,
+                      functions(missing), result.reason.text, bytes_text(&word));
     bytes_free(&word);
 }
 
@@ -212,6 +216,6 @@ void disassemble_after_trace(const struct session_list *sessions, bool is_quiet)
     if (!skipped || is_quiet)
         return;
     const char *path = sessions->paths[tried], *name = strrchr(path, '/');
-    fprintf(stderr, "gpufl: %zu more %s skipped: interrupted · gpufl disassemble %.*s\n", skipped,
-            skipped == 1 ? "session" : "sessions", name ? (int)(name - path) : 1, name ? path : ".");
+    message_print(stderr, "gpufl: interrupted: %zu more %s not disassembled; to try again: gpufl disassemble %.*s",
+                  skipped, skipped == 1 ? "session" : "sessions", name ? (int)(name - path) : 1, name ? path : ".");
 }

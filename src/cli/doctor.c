@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
+#include "analysis/message.h"
 #include "cli/calibrate.h"
 #include "cli/command.h"
 #include "format/json.h"
@@ -74,17 +75,21 @@ bool small_file_read(const char *path, char *text, size_t size)
     return used > 0;
 }
 
-static void append_text(struct bytes *out, const struct finding *findings, const unsigned *counts)
+static void print_text(const struct finding *findings, const unsigned *counts)
 {
+    enum { FIX_COLUMN = 9, TEXT_COLUMN = 29 };
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        bytes_append_format(out, "%-8s %-18s  %s\n", level_words[findings[i].level], checks[i].name, findings[i].text);
+        char line[sizeof findings->text + TEXT_COLUMN + sizeof findings->fix];
+        snprintf(line, sizeof line, "%-8s %-18s  %s\n", level_words[findings[i].level], checks[i].name,
+                 findings[i].text);
+        message_write(stdout, line, TEXT_COLUMN);
+        snprintf(line, sizeof line, "%*sto fix: %s\n", FIX_COLUMN, "", findings[i].fix);
         if (findings[i].fix[0])
-            bytes_append_format(out, "         to fix: %s\n", findings[i].fix);
+            message_write(stdout, line, (int)strlen("to fix: "));
     }
-    bytes_append_format(out, "\n%s: %u problem%s, %u warning%s\n",
-                        counts[FINDING_PROBLEM] ? "Trace will not record here" : "Trace can record here",
-                        counts[FINDING_PROBLEM], counts[FINDING_PROBLEM] == 1 ? "" : "s", counts[FINDING_WARNING],
-                        counts[FINDING_WARNING] == 1 ? "" : "s");
+    printf("\n%s: %u problem%s, %u warning%s\n",
+           counts[FINDING_PROBLEM] ? "Trace will not record here" : "Trace can record here", counts[FINDING_PROBLEM],
+           counts[FINDING_PROBLEM] == 1 ? "" : "s", counts[FINDING_WARNING], counts[FINDING_WARNING] == 1 ? "" : "s");
 }
 
 static void append_json(struct bytes *out, const struct finding *findings, const unsigned *counts)
@@ -135,7 +140,7 @@ int command_doctor(int argc, char **argv)
     if (arguments_has(&arguments, "json"))
         append_json(&out, findings, counts);
     else
-        append_text(&out, findings, counts);
+        print_text(findings, counts);
     code = counts[FINDING_PROBLEM] ? EXIT_ANSWER_NO : EXIT_GOOD;
     if (out.failed)
         command_error("doctor", "out of memory");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 
+#include "analysis/message.h"
 #include "analysis/quantity.h"
+#include "analysis/report_page.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -77,7 +79,10 @@ static bool format_read(const struct arguments *arguments, struct export_options
     if (!name && arguments_has(arguments, "table"))
         options->format = EXPORT_CSV;
     else if (!name && !export_format_guess(options->output, &options->format)) {
-        command_error("export", "'%s' does not tell the format; --format FORMAT does", options->output);
+        command_error(
+            "export",
+            "cannot tell the format from the name '%s'; give --format, or an extension such as .pftrace or .json",
+            options->output);
         return false;
     }
     return true;
@@ -93,7 +98,7 @@ static bool table_is_known(const char *name)
         bytes_append_format(&list, "%s%s", i ? ", " : "", names[i]);
     }
     if (!is_known)
-        command_error("export", "no table '%s'; there are %s", name, bytes_text(&list));
+        command_error("export", "no table '%s'; choose %s", name, bytes_text(&list));
     bytes_free(&list);
     return is_known;
 }
@@ -106,7 +111,8 @@ static bool options_read(const struct arguments *arguments, struct export_option
                                        .scope = arguments_text(arguments, "scope", NULL),
                                        .on_temporary = temporary_note};
     if (!options->output) {
-        command_error("export", "-o FILE is missing; -o - writes to standard output");
+        command_error("export",
+                      "-o FILE is missing (-o - writes to standard output)\n  example: gpufl export -o train.pftrace");
         return false;
     }
     if (!format_read(arguments, options) || !milliseconds_read(arguments, "from", &options->from_ms) ||
@@ -141,6 +147,18 @@ static bool options_read(const struct arguments *arguments, struct export_option
     return true;
 }
 
+/* The other tool shows no word of what is missing. */
+static void warn_of_gaps(const struct session_model *model, const char *session)
+{
+    bool has_work = model->kernels.count || model->copy_count || model->memset_count || model->scope_count ||
+                    model->sync_count || model->device_metrics.count || model->deep.untimed_count;
+    if (!session_is_complete(model))
+        command_error("export", "warning: the session is incomplete; for what is missing, run 'gpufl verify%s%s'",
+                      session ? " " : "", session ? session : "");
+    if (!has_work)
+        command_error("export", "warning: the session is empty: it has no GPU work, no scopes and no samples");
+}
+
 int command_export(int argc, char **argv)
 {
     struct arguments arguments;
@@ -160,6 +178,7 @@ int command_export(int argc, char **argv)
     struct session_model *model = report_load("export", arguments.operands[0]);
     if (!model)
         return EXIT_ENVIRONMENT;
+    warn_of_gaps(model, arguments.operands[0]);
     struct export_result result;
     struct problem problem = {""};
     struct progress *progress = progress_start("writing the export", 0);
@@ -170,9 +189,9 @@ int command_export(int argc, char **argv)
     if (status != GPUFL_OK)
         command_error("export", "%s", problem.text);
     else if (!is_standard_output)
-        fprintf(stderr, "gpufl: %s %s, %s · %s\n", quantity_count(result.rows).text,
-                options.format == EXPORT_CSV || options.format == EXPORT_SQLITE ? "rows" : "events",
-                quantity_bytes((double)result.bytes).text, options.output);
+        message_print(stderr, "gpufl: %s %s, %s · %s", quantity_count(result.rows).text,
+                      options.format == EXPORT_CSV || options.format == EXPORT_SQLITE ? "rows" : "events",
+                      quantity_bytes((double)result.bytes).text, options.output);
     session_free(model);
     return status == GPUFL_OK ? EXIT_GOOD : status == GPUFL_E_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "cli/command.h"
 #include "cli/machine.h"
 #include "format/catalogue.h"
@@ -9,7 +10,7 @@
 struct engine_state {
     const char *name, *reason; /* reason NULL: available */
 };
-enum { ENGINE_COUNT = 6 };
+enum { ENGINE_COUNT = 6, LABEL_COLUMNS = 10 };
 
 static void engines_list(const struct machine *machine, struct engine_state engines[ENGINE_COUNT])
 {
@@ -214,8 +215,12 @@ int command_info(int argc, char **argv)
     code = machine.gpu_count ? EXIT_GOOD : EXIT_ENVIRONMENT;
     if (out.failed)
         command_error("info", "out of memory");
-    if (out.failed || fwrite(out.data, 1, out.size, stdout) != out.size)
+    if (out.failed)
         code = EXIT_ENVIRONMENT;
+    else if (arguments_has(&arguments, "json"))
+        fwrite(out.data, 1, out.size, stdout);
+    else
+        message_write(stdout, bytes_text(&out), LABEL_COLUMNS);
     bytes_free(&out);
     machine_close(&machine);
     return code;

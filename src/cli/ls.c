@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "analysis/quantity.h"
 #include "analysis/session_facts.h"
 #include "base/clock.h"
@@ -118,7 +119,7 @@ static void fit(struct table *table, size_t columns)
     static const struct {
         enum column column;
         size_t least;
-    } steps[] = {{PROGRAM, 8}, {NAME, 16}, {ENGINE, 8}, {PROGRAM, 0}, {SIZE, 0}, {ENGINE, 0}, {NAME, 8}};
+    } steps[] = {{PROGRAM, 8}, {NAME, 16}, {PROGRAM, 0}, {ENGINE, 8}, {SIZE, 0}, {ENGINE, 0}, {NAME, 8}};
     for (int i = 0; i < COLUMN_COUNT; i++) {
         table->widths[i] = strlen(titles[i]);
         for (size_t row = 0; row < table->count; row++) {
@@ -237,7 +238,7 @@ int command_ls(int argc, char **argv)
     else if (scan.count)
         code = print_table(&scan);
     else {
-        fprintf(stderr, "gpufl: no sessions in %s. Record one: gpufl trace -- CMD\n", dir ? dir : "this directory");
+        message_print(stderr, "gpufl: no sessions in %s. Record one: gpufl trace -- CMD", dir ? dir : "this directory");
         code = EXIT_GOOD;
     }
     session_scan_free(&scan);

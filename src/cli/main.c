@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/environment.h"
 #include "cli/command.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What other tools call these commands: perf record, nsys profile, docker run, cargo's and git's words. */
-static const char *command_for_habit(const char *word)
-{
-    static const struct {
-        const char *habit, *command;
-    } habits[] = {{"record", "trace"}, {"profile", "trace"}, {"run", "trace"},   {"open", "view"},
-                  {"list", "ls"},      {"compare", "diff"},  {"stats", "report"}};
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (strcmp(word, habits[i].habit) == 0)
-            return habits[i].command;
-    return word;
-}
-
-/* The command, or NULL after saying that there is none and which one is near. */
-static const struct command *find_or_explain(const char *word)
-{
-    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
-        word = "version";
-    const struct command *command = command_find(command_for_habit(word));
-    if (command)
-        return command;
-    const char *near = nearest_word(word, command_names());
-    if (near)
-        fprintf(stderr, "gpufl: no command '%s'; did you mean '%s'?\n", word, near);
-    else
-        fprintf(stderr, "gpufl: no command '%s'; `gpufl` lists them\n", word);
-    return NULL;
-}
 
 /* The command that the program is called by: gpufl-monitor is `gpufl monitor`. NULL: none. */
 static const struct command *by_own_name(const char *path)
@@ -54,7 +24,7 @@ static int run(int argc, char **argv)
         help_print(stdout);
         return EXIT_GOOD;
     }
-    const struct command *command = find_or_explain(argv[is_help_word ? 2 : 1]);
+    const struct command *command = command_find_or_explain("gpufl", argv[is_help_word ? 2 : 1]);
     if (!command)
         return EXIT_USAGE;
     if (is_help_word) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Manual pages from the command table: on a terminal in a pager, else as roff. */
+#include "analysis/message.h"
 #include "base/environment.h"
 #include "cli/command.h"
 #include "cli/pager.h"
@@ -124,35 +125,15 @@ static void print_page(const struct command *command)
         print_main_page();
 }
 
-/* Lines of at most 80 columns. */
-static void put_wrapped(const char *text)
-{
-    size_t column = 0;
-    while (*text) {
-        size_t size = strcspn(text, " \n");
-        if (column && column + 1 + size > 80) {
-            putchar('\n');
-            column = 0;
-        }
-        column += (size_t)printf("%s%.*s", column ? " " : "", (int)size, text);
-        text += size;
-        if (*text == '\n') {
-            putchar('\n');
-            column = 0;
-        }
-        text += *text != '\0';
-    }
-    fputs("\n\n", stdout);
-}
-
 /* Where there is no `man`. */
-static void print_text(const struct command *command)
+static void print_text(const struct command *command, int columns)
 {
     if (!command) {
         help_print(stdout);
         return;
     }
-    put_wrapped(command->about);
+    message_wrap(stdout, command->about, 0, columns);
+    fputs("\n", stdout);
     help_print_command(stdout, command);
 }
 
@@ -160,6 +141,7 @@ static void print_text(const struct command *command)
 static void show_page(const struct command *command)
 {
     struct pager pager;
+    int columns = terminal_columns(STDOUT_FILENO, 80); /* later it is the pager's pipe */
     if (pager_start(&pager, (const char *const[]){"man", "-l", "-", NULL})) {
         print_page(command);
         pager_finish(&pager);
@@ -174,7 +156,7 @@ static void show_page(const struct command *command)
     }
     for (size_t i = 0; i < sizeof programs / sizeof *programs && !is_started; i++)
         is_started = pager_start(&pager, (const char *const[]){programs[i], NULL});
-    print_text(command);
+    print_text(command, columns);
     if (is_started)
         pager_finish(&pager);
 }
@@ -185,13 +167,9 @@ int command_man(int argc, char **argv)
     int code = command_parse("man", argc, argv, &arguments);
     if (code >= 0)
         return code;
-    const struct command *command = arguments.operand_count ? command_find(arguments.operands[0]) : NULL;
-    if (arguments.operand_count && !command) {
-        const char *near = nearest_word(arguments.operands[0], command_names());
-        command_error("man", "no command '%s'%s%s%s", arguments.operands[0], near ? "; did you mean '" : "",
-                      near ? near : "", near ? "'?" : "");
+    const struct command *command = NULL;
+    if (arguments.operand_count && !(command = command_find_or_explain("gpufl man", arguments.operands[0])))
         return EXIT_USAGE;
-    }
     if (isatty(STDOUT_FILENO))
         show_page(command);
     else

@@ -2,9 +2,11 @@
 /* `gpufl metrics`: the command line, the host, and the lists. */
 #include "cli/metrics.h"
 
+#include "analysis/message.h"
 #include "base/environment.h"
 #include "cli/command.h"
 #include "cli/machine.h"
+#include "cli/terminal.h"
 #include "driver/metric_sets.h"
 #include "driver/profiler_target.h"
 #include "format/json.h"
@@ -12,6 +14,9 @@
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
+
+enum { WIDE_COLUMNS = 110 }; /* of a line with a metric's name and its description */
 
 const char *const metric_type_words[] = {"counter", "ratio", "throughput", NULL};
 
@@ -72,7 +77,9 @@ static gpufl_status append_metric(const struct metrics_query *query, const char 
         json_text(out, properties.description);
         bytes_append_char(out, '}');
     } else {
-        bytes_append_format(out, "%-60s  %-10s  %s", name, metric_type_words[properties.type], properties.description);
+        bool is_narrow = terminal_columns(STDOUT_FILENO, WIDE_COLUMNS) < WIDE_COLUMNS;
+        bytes_append_format(out, is_narrow ? "%s\n  %s  %s" : "%-60s  %-10s  %s", name,
+                            metric_type_words[properties.type], properties.description);
         if (properties.unit[0])
             bytes_append_format(out, "%s[%s]", properties.description[0] ? " " : "", properties.unit);
         bytes_append_char(out, '\n');
@@ -105,7 +112,9 @@ gpufl_status metrics_list(const struct metrics_query *query, struct bytes *out, 
     }
     bytes_append_text(out, query->is_json ? "]" : "");
     if (status == GPUFL_OK && !found && filter)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "no metric of %s matches '%s'", query->chip, filter);
+        return problem_set(problem, GPUFL_E_NOT_FOUND,
+                           "no metric of %s matches '%s'; for all of them, run 'gpufl metrics list'", query->chip,
+                           filter);
     return status;
 }
 
@@ -191,6 +200,19 @@ static gpufl_status answer(const struct metrics_query *query, const struct actio
     return status;
 }
 
+static int answer_print(struct bytes *out, bool is_json)
+{
+    if (out->failed) {
+        command_error("metrics", "out of memory");
+        return EXIT_ENVIRONMENT;
+    }
+    if (is_json)
+        fwrite(out->data, 1, out->size, stdout);
+    else
+        message_write(stdout, bytes_text(out), MESSAGE_INDENT);
+    return EXIT_GOOD;
+}
+
 int command_metrics(int argc, char **argv)
 {
     struct arguments arguments;
@@ -209,7 +231,7 @@ int command_metrics(int argc, char **argv)
         .is_json = arguments_has(&arguments, "json"),
     };
     if (query.operand_count < action->operand_min) {
-        command_error("metrics", "%s wants a %s, like sm__throughput", action->name, action->operand);
+        command_error("metrics", "%s requires a %s, such as sm__throughput", action->name, action->operand);
         return EXIT_USAGE;
     }
     if (query.operand_count > action->operand_max) {
@@ -225,7 +247,7 @@ int command_metrics(int argc, char **argv)
     if (status == GPUFL_OK)
         status = answer(&query, action, &out, &problem);
     if (status == GPUFL_OK)
-        code = out.failed || fwrite(out.data, 1, out.size, stdout) != out.size ? EXIT_ENVIRONMENT : EXIT_GOOD;
+        code = answer_print(&out, query.is_json);
     else if (status == GPUFL_E_INVALID)
         code = EXIT_USAGE;
     else

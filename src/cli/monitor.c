@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/monitor.h"
 
+#include "analysis/message.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/log.h"
@@ -53,7 +54,7 @@ static void on_message(void *user, gpufl_log_level level, const char *text)
 {
     (void)user;
     if (level <= GPUFL_LOG_INFO)
-        fprintf(stderr, "gpufl monitor: %s\n", text);
+        message_print(stderr, "gpufl monitor: %s", text);
 }
 
 static void metrics_render(void *user, const char *accept, struct endpoint_answer *answer)
@@ -300,7 +301,7 @@ int command_monitor(int argc, char **argv)
     if (arguments_has(&arguments, "once"))
         return monitor_once(arguments_has(&arguments, "json"), daemon.vendors);
     if (arguments_has(&arguments, "json")) {
-        command_error("monitor", "--json belongs to --once");
+        command_error("monitor", "--json requires --once");
         return EXIT_USAGE;
     }
     if (!interval_take(&daemon, &arguments) || !floor_take(&daemon) || !addresses_take(&daemon, &arguments))

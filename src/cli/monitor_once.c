@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "analysis/quantity.h"
 #include "cli/command.h"
 #include "capture/gpu_rows.h"
@@ -198,10 +199,11 @@ int monitor_once(bool is_json, unsigned vendors)
         bytes_append_char(&out, '{');
         host_watch_json(&out, watch);
         bytes_append_text(&out, "}\n");
+        fwrite(out.data, 1, out.size, stdout);
     } else {
         view_text(&out, &watch->view, watch->problem.text);
+        message_write(stdout, bytes_text(&out), MESSAGE_INDENT);
     }
-    fwrite(out.data, 1, out.size, stdout);
     bytes_free(&out);
     host_watch_close(watch);
     return EXIT_GOOD;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "analysis/quantity.h"
 #include "analysis/report.h"
 #include "analysis/session_facts.h"
@@ -113,9 +114,9 @@ void recording_print(const struct recording *recording)
     else
         append_many(&line, recording);
     if (is_good && !line.failed)
-        fprintf(stderr, "gpufl: %s\n", bytes_text(&line));
+        message_print(stderr, "gpufl: %s", bytes_text(&line));
     else
-        fprintf(stderr, "gpufl: recorded into %s, but it cannot be read: %s\n", recording->dir,
-                is_good ? "out of memory" : problem.text);
+        message_print(stderr, "gpufl: recorded into %s, but it cannot be read: %s", recording->dir,
+                      is_good ? "out of memory" : problem.text);
     bytes_free(&line);
 }

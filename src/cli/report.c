@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
+#include "analysis/message.h"
+#include "analysis/quantity.h"
 #include "cli/command.h"
 #include "cli/session_operand.h"
 #include "cli/terminal.h"
@@ -124,6 +126,9 @@ int command_report(int argc, char **argv)
     options.top = (int)arguments_number(&arguments, "top", html ? HTML_TOP : options.top);
     options.is_wide = arguments_has(&arguments, "wide");
     code = report_write(model, &arguments, &options, &text) ? text_put(file, &text) : EXIT_ENVIRONMENT;
+    if (code == EXIT_GOOD && file && strcmp(file, "-") != 0)
+        message_print(stderr, "gpufl: %s · %s%s", quantity_bytes((double)text.size).text, file,
+                      html ? ". Open it in a browser" : "");
     bytes_free(&text);
     session_free(model);
     return code;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "cli/command.h"
 #include "cli/session_operand.h"
 #include "cli/terminal.h"
@@ -17,7 +18,8 @@ static int seal_one(const char *dir)
         command_error("seal", "%s", problem.text);
         return status == GPUFL_E_DAMAGED ? EXIT_ANSWER_NO : EXIT_ENVIRONMENT;
     }
-    printf("sealed: %s, %.1f kB, before %.1f kB\n", dir, (double)directory_bytes(dir) / 1e3, (double)before / 1e3);
+    message_print(stdout, "sealed: %s, %.1f kB, before %.1f kB", dir, (double)directory_bytes(dir) / 1e3,
+                  (double)before / 1e3);
     return EXIT_GOOD;
 }
 

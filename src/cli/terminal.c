@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,14 +22,6 @@ bool terminal_use_color(int fd, const char *mode)
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     return isatty(fd) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
-int terminal_columns(int fd, int fallback)
-{
-    struct winsize size;
-    if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
-        return size.ws_col;
-    return fallback;
 }
 
 struct progress {

@@ -4,12 +4,13 @@
 #ifndef GPUFL_CLI_TERMINAL_H
 #define GPUFL_CLI_TERMINAL_H
 
+#include "analysis/message.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 /* mode: "auto" (a terminal, and NO_COLOR unset), "always" or "never". */
 bool terminal_use_color(int fd, const char *mode);
-int terminal_columns(int fd, int fallback);
 
 struct progress; /* opaque */
 /* After one second shows "gpufl: <what> · 42 % · 3 s, about 4 s left" on stderr, on a terminal only. total_bytes: how

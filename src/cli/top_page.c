@@ -15,7 +15,7 @@ const char *const top_order_names[] = {
     [TOP_BY_MEMORY] = "memory", [TOP_BY_KERNELS] = "kernels", [TOP_BY_PID] = "pid",
     [TOP_BY_NAME] = "name",     [TOP_BY_GPU] = "gpu",         [TOP_ORDER_COUNT] = NULL};
 
-enum { NAME_COLUMNS = 22, BAR_CELLS = 8, PROGRAM_COLUMNS = 20 };
+enum { BAR_CELLS = 8, PROGRAM_COLUMNS = 20 };
 #define COLOR_TITLE "\033[1m"
 #define COLOR_DIM "\033[2m"
 #define COLOR_ALARM "\033[31m"
@@ -90,15 +90,15 @@ static void header_write(struct page_writer *writer, const struct monitor_view *
     if (view->host.ram_used_mib != CELL_UNKNOWN && view->host.ram_total_mib != CELL_UNKNOWN)
         bytes_append_format(line, " · memory %.1f of %.1f GiB", (double)view->host.ram_used_mib / 1024,
                             (double)view->host.ram_total_mib / 1024);
+    time_t now = (time_t)(view->sampled_wall_ns / 1000000000);
+    struct tm local;
+    if (localtime_r(&now, &local))
+        bytes_append_format(line, " · %02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
     for (unsigned vendor = 0; vendor < GPU_VENDOR_COUNT; vendor++)
         if (view->driver_versions[vendor][0]) {
             bytes_append_format(line, " · %s driver ", gpu_vendor_name(vendor));
             name_append(writer, view->driver_versions[vendor], 20);
         }
-    time_t now = (time_t)(view->sampled_wall_ns / 1000000000);
-    struct tm local;
-    if (localtime_r(&now, &local))
-        bytes_append_format(line, " · %02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
     line_end(writer, COLOR_TITLE);
 }
 
@@ -117,27 +117,61 @@ static double share_of(const struct gpu_sample *sample, enum gpu_metric part, do
     return gpu_sample_knows(sample, part) && whole > 0 ? (double)sample->values[part] / whole : 0;
 }
 
-/* Columns at which the GPUs' values begin. */
-enum {
-    AT_NAME = 5,
-    AT_BUSY = 29,
-    AT_BUSY_BAR = 35,
-    AT_MEMORY = 45,
-    AT_MEMORY_BAR = 64,
-    AT_POWER = 73,
-    AT_TEMP = 87,
-    AT_CLOCK = 94
-};
+enum { AT_NAME = 5 };
+
+/* Columns at which the GPUs' values begin; 0: left out. */
+static const struct gpu_layout {
+    int columns; /* that it needs */
+    int name_columns, busy, busy_bar, memory, memory_bar, power, temp, clock;
+    bool has_power_limit;
+} gpu_layouts[] = {{98, 22, 29, 35, 45, 64, 73, 87, 94, true},
+                   {80, 22, 29, 0, 36, 0, 56, 70, 76, true},
+                   {0, 13, 20, 0, 27, 0, 47, 54, 0, false}};
+
+static const struct gpu_layout *layout_of(const struct top_page *page)
+{
+    const struct gpu_layout *layout = gpu_layouts;
+    while (layout->columns > page->columns)
+        layout++;
+    return layout;
+}
+
+static void gpu_heads_write(struct page_writer *writer)
+{
+    const struct gpu_layout *layout = layout_of(writer->page);
+    const struct {
+        int at;
+        const char *text;
+    } heads[] = {{AT_NAME, "name"},        {layout->busy, "busy"}, {layout->memory, "memory"},
+                 {layout->power, "power"}, {layout->temp, "temp"}, {layout->clock, "MHz"}};
+    bytes_append_text(&writer->line, "GPU");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        if (!heads[i].at)
+            continue;
+        line_to(writer, (size_t)heads[i].at);
+        bytes_append_text(&writer->line, heads[i].text);
+    }
+    line_end(writer, COLOR_DIM);
+}
+
+static void bar_write(struct page_writer *writer, int at, double share)
+{
+    if (!at)
+        return;
+    line_to(writer, (size_t)at);
+    text_bar(&writer->line, share, BAR_CELLS);
+}
 
 static void gpu_write(struct page_writer *writer, const struct view_gpu *gpu)
 {
     const struct gpu_sample *sample = &gpu->sample;
     const double gib = 1073741824;
+    const struct gpu_layout *layout = layout_of(writer->page);
     struct bytes *line = &writer->line;
     bytes_append_format(line, "%3u", gpu->info.index);
     line_to(writer, AT_NAME);
-    name_append(writer, gpu->info.name, NAME_COLUMNS);
-    line_to(writer, AT_BUSY);
+    name_append(writer, gpu->info.name, (size_t)layout->name_columns);
+    line_to(writer, (size_t)layout->busy);
     if (!gpu->is_up) {
         bytes_append_text(line, "does not answer");
         line_end(writer, COLOR_ALARM);
@@ -145,26 +179,28 @@ static void gpu_write(struct page_writer *writer, const struct view_gpu *gpu)
     }
     value_append(line, sample, GPU_UTIL_PCT, 1, "0");
     bytes_append_text(line, " %");
-    line_to(writer, AT_BUSY_BAR);
-    text_bar(line, share_of(sample, GPU_UTIL_PCT, 100), BAR_CELLS);
-    line_to(writer, AT_MEMORY);
+    bar_write(writer, layout->busy_bar, share_of(sample, GPU_UTIL_PCT, 100));
+    line_to(writer, (size_t)layout->memory);
     value_append(line, sample, GPU_MEM_USED_BYTES, gib, "1");
     bytes_append_text(line, " of ");
     value_append(line, sample, GPU_MEM_TOTAL_BYTES, gib, "1");
     bytes_append_text(line, " GiB");
-    line_to(writer, AT_MEMORY_BAR);
     double total = gpu_sample_knows(sample, GPU_MEM_TOTAL_BYTES) ? (double)sample->values[GPU_MEM_TOTAL_BYTES] : 0;
-    text_bar(line, share_of(sample, GPU_MEM_USED_BYTES, total), BAR_CELLS);
-    line_to(writer, AT_POWER);
+    bar_write(writer, layout->memory_bar, share_of(sample, GPU_MEM_USED_BYTES, total));
+    line_to(writer, (size_t)layout->power);
     value_append(line, sample, GPU_POWER_MW, 1000, "0");
-    bytes_append_text(line, " of ");
-    value_append(line, sample, GPU_POWER_LIMIT_MW, 1000, "0");
+    if (layout->has_power_limit) {
+        bytes_append_text(line, " of ");
+        value_append(line, sample, GPU_POWER_LIMIT_MW, 1000, "0");
+    }
     bytes_append_text(line, " W");
-    line_to(writer, AT_TEMP);
+    line_to(writer, (size_t)layout->temp);
     value_append(line, sample, GPU_TEMP_C, 1, "0");
     bytes_append_text(line, " °C");
-    line_to(writer, AT_CLOCK);
-    value_append(line, sample, GPU_CLOCK_SM_MHZ, 1, "0");
+    if (layout->clock) {
+        line_to(writer, (size_t)layout->clock);
+        value_append(line, sample, GPU_CLOCK_SM_MHZ, 1, "0");
+    }
     line_end(writer, NULL);
     /* Idle and chosen clocks are no news; a limit is. */
     const uint64_t quiet = GPU_THROTTLE_IDLE | GPU_THROTTLE_APPLICATION_CLOCKS | GPU_THROTTLE_DISPLAY_CLOCKS;
@@ -301,9 +337,7 @@ void top_page_write(struct bytes *out, const struct host_watch *watch, const str
     header_write(&writer, &watch->view);
     line_end(&writer, NULL);
     if (watch->view.gpu_count) {
-        bytes_append_text(&writer.line, "GPU  name                    busy            memory                      power"
-                                        "         temp   MHz");
-        line_end(&writer, COLOR_DIM);
+        gpu_heads_write(&writer);
     } else {
         bytes_append_text(&writer.line, "no GPUs: ");
         sentence_append(&writer, watch->problem.text, COLOR_ALARM);

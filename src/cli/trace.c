@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace.h"
 
+#include "analysis/message.h"
 #include "base/environment.h"
 #include "base/intern.h"
 #include "cli/byte_size.h"
@@ -183,12 +184,12 @@ static void explain_nothing_recorded(const struct trace_messages *messages, cons
                                      const struct child_result *result)
 {
     if (*recording->begun) {
-        fprintf(stderr, "gpufl: %s is still being written: nothing is in it yet\n", recording->begun);
+        message_print(stderr, "gpufl: %s is still being written: nothing is in it yet", recording->begun);
         return;
     }
     struct cuda *cuda;
     struct problem problem = {""};
-    const char *reason = "the program never initialized CUDA";
+    const char *reason = "the program never initialized CUDA; if it should have, see `gpufl doctor`";
     if (environment_is_disabled(NULL))
         reason = "GPUFL_DISABLED is set";
     else if (messages->has_error)
@@ -198,7 +199,7 @@ static void explain_nothing_recorded(const struct trace_messages *messages, cons
             has_amd_driver() ? "the program never initialized HIP, or rocprofiler-sdk is not installed" : problem.text;
     else if (result->has_left)
         reason = "what the program started still runs, and may do some yet";
-    fprintf(stderr, "gpufl: no GPU work was recorded: %s\n", reason);
+    message_print(stderr, "gpufl: no GPU work was recorded: %s", reason);
 }
 
 static int exit_code_of(gpufl_status status, const struct child_result *result)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/upload.h"
 
+#include "analysis/message.h"
 #include "base/environment.h"
 #include "base/key_file.h"
 #include "base/upload_library.h"
@@ -112,9 +113,10 @@ void upload_after_trace(const char *dir, const char *url, bool is_quiet)
     bytes_append_text(&words, " --server ");
     shell_word_append(&words, url);
     if (run(&options, &result) != GPUFL_OK)
-        fprintf(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s\n", result.message, bytes_text(&words));
+        message_print(stderr, "gpufl: not uploaded: %s; to try again: gpufl upload %s", result.message,
+                      bytes_text(&words));
     else if (!is_quiet)
-        fprintf(stderr, "gpufl: uploaded: %s\n", result.message);
+        message_print(stderr, "gpufl: uploaded: %s", result.message);
     bytes_free(&words);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/message.h"
 #include "analysis/quantity.h"
 #include "cli/command.h"
 #include "cli/session_operand.h"
@@ -38,21 +39,22 @@ static void append_rows(struct bytes *out, const struct log_summary *summary)
 {
     static const struct {
         enum record_type type;
-        const char *word;
-    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernels"},
-                 {RECORD_LAUNCH_EVENT_BATCH, "untimed launches"},
-                 {RECORD_MEMCPY_EVENT_BATCH, "copies"},
-                 {RECORD_MEMSET_EVENT_BATCH, "memsets"},
-                 {RECORD_SYNCHRONIZATION_EVENT_BATCH, "waits"},
-                 {RECORD_SCOPE_EVENT_BATCH, "scope events"},
-                 {RECORD_PROFILE_SAMPLE_BATCH, "rows of samples and counts"},
-                 {RECORD_PM_SAMPLE_BATCH, "PM values"},
-                 {RECORD_DEVICE_METRIC_BATCH, "GPU samples"}};
+        const char *one, *many;
+    } shown[] = {{RECORD_KERNEL_EVENT_BATCH, "kernel", "kernels"},
+                 {RECORD_LAUNCH_EVENT_BATCH, "untimed launch", "untimed launches"},
+                 {RECORD_MEMCPY_EVENT_BATCH, "copy", "copies"},
+                 {RECORD_MEMSET_EVENT_BATCH, "memset", "memsets"},
+                 {RECORD_SYNCHRONIZATION_EVENT_BATCH, "wait", "waits"},
+                 {RECORD_SCOPE_EVENT_BATCH, "scope event", "scope events"},
+                 {RECORD_PROFILE_SAMPLE_BATCH, "row of samples and counts", "rows of samples and counts"},
+                 {RECORD_PM_SAMPLE_BATCH, "PM value", "PM values"},
+                 {RECORD_DEVICE_METRIC_BATCH, "GPU sample", "GPU samples"}};
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
-        if (!summary->rows[shown[i].type])
+        uint64_t count = summary->rows[shown[i].type];
+        if (!count)
             continue;
-        append_grouped(out, summary->rows[shown[i].type]);
-        bytes_append_format(out, " %s, ", shown[i].word);
+        append_grouped(out, count);
+        bytes_append_format(out, " %s, ", count == 1 ? shown[i].one : shown[i].many);
     }
     append_grouped(out, summary->lines);
     bytes_append_text(out, " lines in ");
@@ -67,8 +69,9 @@ static void append_text(struct bytes *out, const struct verify_report *report)
     } else if (report->summary.is_live) {
         bytes_append_text(out, "still being written: ");
     } else {
+        bytes_append_text(out, "incomplete, ");
         append_grouped(out, report->issue_count);
-        bytes_append_text(out, report->issue_count == 1 ? " hole: " : " holes: ");
+        bytes_append_text(out, report->issue_count == 1 ? " gap: " : " gaps: ");
     }
     append_rows(out, &report->summary);
     if (report->is_complete)
@@ -172,10 +175,14 @@ int command_verify(int argc, char **argv)
     else
         append_text(&text, &report);
     code = report.is_complete ? EXIT_GOOD : EXIT_ANSWER_NO;
-    if (text.failed)
+    if (text.failed) {
         command_error("verify", "out of memory");
-    if (text.failed || fwrite(text.data, 1, text.size, stdout) != text.size)
         code = EXIT_ENVIRONMENT;
+    } else if (arguments_has(&arguments, "json")) {
+        fwrite(text.data, 1, text.size, stdout);
+    } else {
+        message_write(stdout, bytes_text(&text), MESSAGE_INDENT);
+    }
     bytes_free(&text);
     verify_report_free(&report);
     return code;

@@ -173,7 +173,7 @@ static gpufl_status directory_export(const struct export_filter *filter, const s
     if (!is_made && errno != EEXIST)
         return problem_set(problem, GPUFL_E_IO, "cannot make %.400s: %s", options->output, strerror(errno));
     if (!is_made && !options->may_replace)
-        return problem_set(problem, GPUFL_E_BUSY, "%.400s is there already; --force writes into it", options->output);
+        return problem_set(problem, GPUFL_E_BUSY, "%.400s already exists; --force writes into it", options->output);
     gpufl_status status = GPUFL_OK;
     for (size_t i = 0; export_tables[i] && status == GPUFL_OK; i++) {
         char path[PATH_MAX];

@@ -13,7 +13,7 @@
 
 static gpufl_status exists_problem(const char *path, struct problem *problem)
 {
-    return problem_set(problem, GPUFL_E_BUSY, "%.400s is there already; --force replaces it", path);
+    return problem_set(problem, GPUFL_E_BUSY, "%.400s already exists; --force replaces it", path);
 }
 
 static void temporary_tell(const struct output_file *file, const char *path)

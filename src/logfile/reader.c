@@ -37,6 +37,7 @@ struct reader {
     uint64_t line;
     bool is_stopped;
     bool has_no_memory; /* a line could not be checked, so reading stopped */
+    int64_t newer;      /* the version of a record that only a newer gpufl can read; stopped at that line. 0: none */
     /* of the channel being read */
     uint64_t next_seq;
     uint64_t damaged_since; /* damaged lines since the last valid seq, which explain a gap */
@@ -150,6 +151,18 @@ void log_summary_add(struct log_summary *summary, const struct log_line *line)
     }
 }
 
+/* A record type gets a new version when its readers would misread it: stopping is better than wrong numbers. */
+static bool is_of_newer_format(struct reader *reader, const struct log_line *line)
+{
+    int64_t version = line->batch ? line->batch->version : json_get_int(line->object, "version", 0);
+    if (line->type == RECORD_UNKNOWN || version <= record_catalogue[line->type].version)
+        return false;
+    reader->newer = version;
+    reader->line = line->line;
+    reader->is_stopped = true;
+    return true;
+}
+
 static void deliver(struct reader *reader, const struct log_line *line)
 {
     if (is_repetition(reader, line))
@@ -171,7 +184,7 @@ static void take_line(struct reader *reader, const char *text, size_t size, bool
         bool is_synthetic = line.type == RECORD_SHUTDOWN && json_get_bool(line.object, "synthetic", false);
         settle_damage(reader, is_synthetic);
         reader->has_end |= line.type == RECORD_SHUTDOWN && !is_synthetic;
-        if (follow_seq(reader, &line))
+        if (!is_of_newer_format(reader, &line) && follow_seq(reader, &line))
             deliver(reader, &line);
     } else if (status == GPUFL_E_NO_MEMORY) {
         reader->has_no_memory = reader->is_stopped = true;
@@ -388,8 +401,9 @@ static bool deliver_job_start(struct reader *reader, const struct session_file *
             is_found = line_type_guess(text, size) == RECORD_JOB_START &&
                        !log_line_decode(&line, &reader->view, &document, text, size, reason) &&
                        line.type == RECORD_JOB_START;
-            if (is_found)
+            if (is_found && !is_of_newer_format(reader, &line))
                 deliver(reader, &line);
+            reader->file = is_found ? file : NULL;
             json_free(&document);
         }
         line_source_close(&source);
@@ -455,6 +469,12 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
         status = reader.has_no_memory ? GPUFL_E_NO_MEMORY : status;
         if (status)
             problem_set(problem, status, "no memory to read %s", path);
+        else if (reader.newer)
+            status = problem_set(problem, GPUFL_E_UNSUPPORTED,
+                                 "cannot read '%.300s': %s:%" PRIu64 " has log format %" PRIi64
+                                 ", and gpufl " GPUFL_VERSION_STRING " reads format " WIRE_VERSION
+                                 ". Install a newer gpufl.",
+                                 path, reader.file->name, reader.line, reader.newer);
         else
             report_end(&reader);
     }

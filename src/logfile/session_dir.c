@@ -322,7 +322,8 @@ gpufl_status session_files_list(struct session_files *files, const char *path, s
     gpufl_status status = list_items(files, problem);
     struct stat lock;
     if (!status && !files->count && fstatat(files->dir_fd, SESSION_LOCK_NAME, &lock, AT_SYMLINK_NOFOLLOW))
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in '%s'. Record one: gpufl trace -- CMD",
+                             path);
     if (status)
         session_files_free(files);
     return status;

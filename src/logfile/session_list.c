@@ -135,7 +135,8 @@ gpufl_status session_find_newest(const char *path, struct newest_session *newest
         memcpy(newest->path, list.paths[0], sizeof newest->path);
         newest->count = list.count;
     } else {
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %s", path);
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in '%s'. Record one: gpufl trace -- CMD",
+                             path);
     }
     session_list_free(&list);
     return status;

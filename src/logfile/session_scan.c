@@ -51,7 +51,12 @@ static gpufl_status add_named_directory(struct session_scan *scan, const char *d
     char path[SESSION_PATH_SIZE];
     struct session_identity identity;
     int size = snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
-    if (size < 0 || (size_t)size >= sizeof path || session_identity_read(path, &identity, NULL) != GPUFL_OK)
+    if (size < 0 || (size_t)size >= sizeof path)
+        return GPUFL_OK;
+    gpufl_status status = session_identity_read(path, &identity, NULL);
+    if (status == GPUFL_E_UNSUPPORTED) /* of a newer format: a session, of which no more is known */
+        identity = (struct session_identity){.start_ns = 0};
+    else if (status != GPUFL_OK)
         return GPUFL_OK;
     return add(scan, dir, name, identity.start_ns, scan->group_count++, problem);
 }

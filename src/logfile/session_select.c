@@ -110,13 +110,15 @@ gpufl_status session_scan_choose(struct session_scan *scan, const char *where, c
     size_t back = 0;
     bool is_latest = !word || read_latest(word, &back);
     if (!scan->count && where && word)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "cannot open session '%s/%s': there is no session in '%s'",
+        return problem_set(problem, GPUFL_E_NOT_FOUND,
+                           "cannot open session '%s/%s': there is no session in '%s'. Record one: gpufl trace -- CMD",
                            where, word, where);
     if (!scan->count)
-        return where ? problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in '%s'", where)
+        return where ? problem_set(problem, GPUFL_E_NOT_FOUND,
+                                   "there is no session in '%s'. Record one: gpufl trace -- CMD", where)
                      : problem_set(problem, GPUFL_E_NOT_FOUND,
-                                   "%s%s%sno session was recorded here. Record one with 'gpufl trace -- CMD', or give "
-                                   "the directory of one.",
+                                   "%s%s%sno session was recorded here. Record one: gpufl trace -- CMD, or give the "
+                                   "directory of one",
                                    word ? "cannot open session '" : "", word ? word : "", word ? "': " : "");
     if (!is_latest)
         return choose_by_name(scan, word, choice, problem);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/server.h"
 
+#include "analysis/message.h"
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/key_file.h"
@@ -44,7 +45,7 @@ void server_log(const char *format, ...)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?'; /* requests do not write to the terminal */
-    fprintf(stderr, "gpufl %s: %s\n", log_command, text);
+    message_print(stderr, "gpufl %s: %s", log_command, text);
 }
 
 static void log_request(void *user, const struct http_log_line *line)

@@ -2,6 +2,7 @@
 /* The one function that libgpufl-server.so has for the outside. */
 #include "server/server_main.h"
 
+#include "analysis/message.h"
 #include "base/clock.h"
 #include "base/notify.h"
 #include "server/admin.h"
@@ -22,7 +23,7 @@ enum { EXIT_GOOD = 0, EXIT_ANSWER_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 }
 
 static int fail(gpufl_status status, const char *text)
 {
-    fprintf(stderr, "gpufl serve: %s\n", text);
+    message_print(stderr, "gpufl serve: %s", text);
     return status == GPUFL_E_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
@@ -155,10 +156,10 @@ static void print_answer(enum server_action action, const struct json_value *ans
     } else if (action == SERVER_KEYS_CREATE || action == SERVER_KEYS_ROTATE) {
         /* The key alone on standard output, for whoever pipes it into a file. */
         printf("%s\n", json_get_text(answer, "key", ""));
-        fprintf(stderr,
-                "gpufl serve: key %" PRId64 ", scope %s; it is shown this once: keep it in a file or in "
-                "GPUFL_API_KEY\n",
-                json_get_int(answer, "id", 0), json_get_text(answer, "scope", ""));
+        message_print(stderr,
+                      "gpufl serve: key %" PRId64 ", scope %s; it is shown this once: keep it in a file or in "
+                      "GPUFL_API_KEY",
+                      json_get_int(answer, "id", 0), json_get_text(answer, "scope", ""));
     } else if (action == SERVER_KEYS_REVOKE) {
         printf("key %" PRId64 " (%s) is revoked\n", json_get_int(answer, "id", 0), json_get_text(answer, "prefix", ""));
     } else if (action == SERVER_BACKUP) {

@@ -53,7 +53,8 @@ static gpufl_status upload_all(const char *base, struct uploader *uploader, stru
     if (status)
         return status;
     if (!list.count)
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session in %.300s", base);
+        status = problem_set(problem, GPUFL_E_NOT_FOUND,
+                             "there is no session in '%.300s'. Record one: gpufl trace -- CMD", base);
     uint64_t finished = 0;
     for (size_t i = list.count; i > 0 && !status; i--) {
         status = session_upload(list.paths[i - 1], uploader, count, problem);

@@ -56,7 +56,7 @@ class WrongUse(TestCase):
     def test_an_unknown_command_names_the_nearest(self):
         self.check(["trce"], "gpufl: no command 'trce'; did you mean 'trace'?")
         self.check(["help", "vrify"], "gpufl: no command 'vrify'; did you mean 'verify'?")
-        self.check(["frobnicate"], "gpufl: no command 'frobnicate'; `gpufl` lists them")
+        self.check(["frobnicate"], "gpufl: no command 'frobnicate'; for the list, run 'gpufl help'")
 
     def test_an_unknown_option_names_the_nearest(self):
         self.check(["trace", "--engin", "Trace", "--", "true"],

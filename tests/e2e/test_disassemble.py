@@ -74,7 +74,7 @@ class Command(CodeTest):
     def test_the_second_time_adds_nothing(self):
         self.assertIn("1 function,", self.disassemble().stdout)
         before = {path.name: path.read_bytes() for path in self.session.iterdir()}
-        self.assertIn("nothing to add, 1 had text", self.disassemble().stdout)
+        self.assertIn("nothing to add, 1 were disassembled before", self.disassemble().stdout)
         self.assertEqual({path.name: path.read_bytes() for path in self.session.iterdir()}, before)
         self.assertEqual(len(listings(self.session)), 1)
         self.assertEqual(self.tool_runs, 1)
@@ -135,7 +135,7 @@ class Command(CodeTest):
 
 class Terminal(CodeTest):
     """In a terminal of its own, whose Ctrl-C everything in its foreground gets."""
-    LINE = "gpufl: adding the text of instructions · 0 of 1 function · Ctrl-C skips it"
+    LINE = "gpufl: disassembling · 0 of 1 function · Ctrl-C skips it"
     TAKE_TERMINAL = ("import os, sys, fcntl, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
                      "os.execv(sys.argv[1], sys.argv[1:])")
 
@@ -177,7 +177,7 @@ class Terminal(CodeTest):
         self.read_until(self.LINE)
         self.assertEqual(self.press_interrupt(), 7, self.shown)
         (session,) = sessions(log)
-        self.assertIn(f"1 function without the text of instructions: interrupted · gpufl disassemble {session}", self.shown)
+        self.assertIn(f"1 function not disassembled: interrupted; to try again: gpufl disassemble {session}", self.shown)
         self.assertTrue(self.verify(session)["is_complete"])
         result = gpufl("disassemble", session, env=self.environment(self.good_tool()))
         self.assertEqual(result.returncode, 0, result.stderr)

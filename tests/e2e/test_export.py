@@ -316,11 +316,11 @@ class WrongUse(ExportCase):
     def test_what_cannot_be_done_is_said(self):
         session = GOLDEN / "two_gpus"
         self.check([session], 2, "-o FILE is missing")
-        self.check([session, "-o", self.directory / "train"], 2, "does not tell the format")
+        self.check([session, "-o", self.directory / "train"], 2, "cannot tell the format")
         self.check([session, "-o", "-", "-f", "sqlite"], 2, "standard output")
         self.check([session, "-o", "-", "-f", "csv"], 2, "--table")
         self.check([session, "-o", self.directory / "all.csv"], 2, "a file holds one table")
-        self.check([session, "-o", "-", "--table", "nonsense"], 2, "no table 'nonsense'; there are session, devices")
+        self.check([session, "-o", "-", "--table", "nonsense"], 2, "no table 'nonsense'; choose session, devices")
         self.check([session, "-o", "a.json", "--table", "kernels", "-f", "chrome"], 2, "--table goes with --format csv")
         self.check([session, "-o", "a.json", "--by", "scope"], 2, "--by goes with")
         self.check([session, "-o", "a.json", "--from", "soon"], 2, "takes milliseconds")
@@ -336,7 +336,7 @@ class WrongUse(ExportCase):
             self.check([session, "-o", self.directory / "there.json", "-f", "csv", *force], 2,
                        "there.json is no directory; --table NAME")
         self.check([session, "-o", self.directory / "there.json"], 3, "--force")
-        self.check([session, "-o", self.directory], 2, "does not tell")
+        self.check([session, "-o", self.directory], 2, "cannot tell")
         self.assertEqual((self.directory / "there.json").read_text(), "mine")
         self.assertEqual([path.name for path in self.directory.iterdir()], ["there.json"])
 

@@ -60,7 +60,7 @@ class FakeGpu(TestCase):
         self.assertIn(".avg", base["suffixes"])
         self.assertEqual(self.answer("show", "sm__warps_active.avg")["passes"], 1)
         self.assertIn("suffixes", self.ask("show", "sm__warps_active").stdout)
-        self.assertIn("wants a NAME", self.refusal(2, "show"))
+        self.assertIn("requires a NAME", self.refusal(2, "show"))
         self.assertIn("one too many", self.refusal(2, "show", "a__b", "c__d"))
 
     def test_passes_of_metrics_and_sets(self):

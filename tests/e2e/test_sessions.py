@@ -193,8 +193,8 @@ class Words(Here):
         empty.mkdir()
         result = gpufl("report", cwd=empty)
         self.assertEqual((result.returncode, result.stderr), (
-            3, "gpufl report: no session was recorded here. Record one with 'gpufl trace -- CMD', or give the directory "
-               "of one.\n"))
+            3, "gpufl report: no session was recorded here. Record one: gpufl trace -- CMD, or give the directory of "
+               "one\n"))
 
     def test_diff_with_one_session_compares_it_with_the_one_of_its_program_before_it(self):
         self.record("--launches", 5, options=("-n", "other", "-o", "fake_app"))
