@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the answers of all tools share: which session, how it was measured, pages, pointers to more. */
+/* Shared by the answers of all tools: the session, how it was measured, pages, and pointers to more. */
 #include "mcp/tool.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ void answer_advice(const struct tool_call *call, char *out, size_t size)
     snprintf(out, size, "record one with `gpufl trace -o '%.300s' -- PROGRAM`", call->server->root.path);
 }
 
-/* The words of the command line name commands that an assistant does not have. */
+/* The advice of the command line names commands that an assistant does not have. */
 static bool place_missing(struct tool_call *call, const char *word, size_t session_count)
 {
     char advice[512];
@@ -145,7 +145,7 @@ bool answer_session(struct tool_call *call)
     return true;
 }
 
-/* Damage with its place; losses are in the summary. */
+/* Writes damage with its location; losses are in the summary. */
 static void damage_write(const struct session_model *model, struct bytes *out)
 {
     size_t count = 0;

@@ -9,7 +9,7 @@
 
 enum { DIGITS = 6, NUMBER_BYTES_MAX = 40 };
 
-/* Behind the string that starts here. */
+/* Returns the end of the string that starts here. */
 static const char *string_end(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -24,7 +24,7 @@ static const char *number_end(const char *at, const char *end)
     return at;
 }
 
-/* Whole numbers are exact and stay. */
+/* Integers are exact and stay unchanged. */
 static void number_write(struct bytes *out, const char *at, const char *end)
 {
     char text[NUMBER_BYTES_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splits a stream of bytes into lines of bounded length. A longer line is reported once and skipped up to its end. Owns
- * its buffer; one thread. */
+ * its buffer. Single-threaded. */
 #ifndef GPUFL_MCP_LINE_INPUT_H
 #define GPUFL_MCP_LINE_INPUT_H
 
@@ -9,7 +9,7 @@
 enum { LINE_INPUT_MAX = 1 << 20 };
 
 struct line_input {
-    struct bytes pending; /* bytes that were not taken yet */
+    struct bytes pending; /* bytes that were not consumed yet */
     size_t taken;         /* of pending */
     bool is_skipping;     /* within a line that was reported as too long */
 };

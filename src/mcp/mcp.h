@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read-only Model Context Protocol server for the sessions of one directory: JSON-RPC 2.0, one message per line.
- * Everything that comes in is untrusted. Nothing is written to disk, no program is started and no network is used. One
- * thread. */
+/* A read-only Model Context Protocol server for the sessions of one directory: JSON-RPC 2.0, one message per line. All
+ * input is untrusted. Nothing is written to disk, no program is started and no network is used. Single-threaded. */
 #ifndef GPUFL_MCP_MCP_H
 #define GPUFL_MCP_MCP_H
 
@@ -15,7 +14,7 @@ NODISCARD gpufl_status mcp_open(struct mcp_server **out, const char *root, struc
 void mcp_close(struct mcp_server *server);
 const char *mcp_root(const struct mcp_server *server); /* absolute */
 
-/* Answers one line. Appends one line with its LF, or nothing where the message needs no answer. */
+/* Answers one line. Appends one line with its LF, or nothing if the message needs no answer. */
 void mcp_answer(struct mcp_server *server, const char *line, size_t size, struct bytes *out);
 /* The answer to a line that was longer than LINE_INPUT_MAX. */
 void mcp_refuse_long_line(struct bytes *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sessions that were asked for last, loaded and analysed. One that has changed on disk since is loaded anew. One
- * thread. */
+/* The most recently requested sessions, loaded and analysed. A session that changed on disk is loaded again.
+ * Single-threaded. */
 #ifndef GPUFL_MCP_OPEN_SESSIONS_H
 #define GPUFL_MCP_OPEN_SESSIONS_H
 
@@ -25,7 +25,7 @@ struct open_sessions {
 };
 
 void open_sessions_free(struct open_sessions *sessions);
-/* Valid until two other sessions are asked for. */
+/* Valid until two other sessions are requested. */
 NODISCARD gpufl_status open_sessions_get(struct open_sessions *sessions, const char *path, struct open_session **out,
                                          struct problem *problem);
 /* NULL: out of memory. */

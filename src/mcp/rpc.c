@@ -14,7 +14,7 @@ enum { batch_max = 64 };
 
 /* Newest first; a client that asks for another version is offered the newest. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
-/* From this version on there are no batches. */
+/* This version and later ones have no batches. */
 static const char without_batches[] = "2025-06-18";
 
 static const char instructions[] =
@@ -160,7 +160,7 @@ static void call_method(struct mcp_server *server, const struct json_value *id, 
     }
 }
 
-/* One message: a request is answered; notifications and answers (nothing was asked) are not. */
+/* Handles one message: requests are answered; notifications and answers are not. */
 static void message_answer(struct mcp_server *server, const struct json_value *message, struct bytes *out)
 {
     const struct json_value *id = json_member(message, "id"), *method = json_member(message, "method");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests are answered one after the other. Before each, what has arrived meanwhile is read, so that a request can be
- * cancelled while it waits. */
+/* Requests are answered one after the other. Before each request, all input that has arrived is read, so that a waiting
+ * request can be cancelled. */
 #include "mcp/line_input.h"
 #include "mcp/mcp.h"
 
@@ -49,7 +49,7 @@ static void line_remove(struct connection *connection, size_t at)
     memmove(&connection->lines[at], &connection->lines[at + 1], (connection->count - at) * sizeof *connection->lines);
 }
 
-/* A notice of cancellation takes the request it names out of the queue. */
+/* A cancellation notice removes the request that it names from the queue. */
 static void line_add(struct connection *connection, const char *line, size_t size, bool is_too_long)
 {
     struct waiting_line added = {.is_too_long = is_too_long};
@@ -75,7 +75,7 @@ static void lines_split(struct connection *connection)
     }
 }
 
-/* Waits for input while no line is waiting; else takes what is there. */
+/* Waits for input if no line is waiting; otherwise reads only what is available. */
 static gpufl_status input_read(struct connection *connection, struct problem *problem)
 {
     char buffer[read_bytes];

@@ -28,7 +28,7 @@ static const char *relative_path(const struct session_root *root, const struct s
     return rest;
 }
 
-/* No part of the path below the root is a symbolic link. */
+/* Whether no part of the path below the root is a symbolic link. */
 static bool is_inside(const struct session_root *root, const struct session_place *place)
 {
     char rest[SESSION_PATH_SIZE];
@@ -59,7 +59,7 @@ gpufl_status session_root_list(const struct session_root *root, struct session_s
     return GPUFL_OK;
 }
 
-/* The words of a client that mean a place outside of the root. */
+/* Whether a client's word refers to a place outside the root. */
 static bool is_outside(const struct session_root *root, const char *text)
 {
     size_t size = strlen(root->path);
@@ -81,7 +81,7 @@ void session_root_label(const struct session_root *root, const struct session_sc
     snprintf(out, SESSION_PATH_SIZE, "%s", count == 1 ? place->name : *relative ? relative : "latest");
 }
 
-/* The session whose directory the word is, relative or absolute. */
+/* The session in the directory that the word names, relative or absolute. */
 static const struct session_place *place_find(const struct session_root *root, const struct session_scan *found,
                                               const char *word)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tools that a client can call. One table (tools.c) holds names, descriptions, arguments and schemas; tools/list and
- * the check of arguments are made from it. A tool writes the members of one object, its structured answer. */
+/* The tools that a client can call. One table (tools.c) holds names, descriptions, arguments and schemas, from which
+ * tools/list and the check of arguments are derived. A tool writes the members of one object, its structured answer. */
 #ifndef GPUFL_MCP_TOOL_H
 #define GPUFL_MCP_TOOL_H
 
@@ -55,10 +55,10 @@ void parameters_schema(const struct tool_parameter *parameters, struct bytes *ou
 bool tool_fail(struct tool_call *call, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Parts of answers. answer.c */
-/* A page of rows: `limit` and `cursor` of the arguments. An answer that has become large ends a page early. */
+/* A page of rows: `limit` and `cursor` of the arguments. A page of a large answer ends early. */
 struct answer_page {
-    size_t first, limit; /* asked for */
-    size_t seen, shown;  /* rows that fit the arguments; that were written */
+    size_t first, limit; /* requested */
+    size_t seen, shown;  /* rows that match the arguments; rows that were written */
     size_t start_bytes;
 };
 bool answer_page_open(struct tool_call *call, struct answer_page *page);
@@ -69,12 +69,12 @@ void answer_page_close(struct tool_call *call, const struct answer_page *page);
 
 /* Opens the session that the argument names and writes the member "session". */
 bool answer_session(struct tool_call *call);
-/* How to record what this server would read. */
+/* How to record sessions that this server can read. */
 void answer_advice(const struct tool_call *call, char *out, size_t size);
-/* The session that an argument names, or the fallback, also into the call. */
+/* Chooses the session that an argument names, or the fallback, and stores it in the call. */
 bool session_choose(struct tool_call *call, const char *argument, const char *fallback, struct open_session **out);
 void member_time(struct bytes *out, const char *key, int64_t time_ns); /* as 2026-11-15T02:13:07Z */
-/* How it was measured and what is missing. */
+/* How the session was measured, and what is missing. */
 void answer_evidence(struct tool_call *call, const char *measured_by);
 
 /* The answer with fractions of at most six digits, and without the counters that are null. compact.c */
@@ -84,11 +84,11 @@ void answer_compact(const char *text, size_t size, struct bytes *out);
 void more_open(struct tool_call *call);
 /* key: another argument with its text value; NULL none. */
 void more_add(struct tool_call *call, const char *tool, const char *why, const char *key, const char *value);
-/* The next page, if there is one; the other arguments of the call are repeated. */
+/* The next page if there is one; repeats the other arguments of the call. */
 void more_next_page(struct tool_call *call, const struct answer_page *page, const char *what);
 void more_close(struct tool_call *call);
 
-bool text_holds(const char *text, const char *part); /* without regard to case; part NULL: true, text NULL: false */
+bool text_holds(const char *text, const char *part); /* ignores case; part NULL: true, text NULL: false */
 
 /* The tools: tool_sessions.c, tool_time.c, tool_code.c, tool_metrics.c, tool_timeline.c, tool_diff.c */
 bool tool_sessions(struct tool_call *call);

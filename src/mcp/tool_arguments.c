@@ -33,7 +33,7 @@ static bool value_check(struct tool_call *call, const struct tool_parameter *par
             return true;
         return tool_fail(call, "the argument '%s' must be a string", parameter->name);
     case PARAMETER_INTEGER: {
-        /* Some clients write every number with a point. */
+        /* Some clients write every number with a decimal point. */
         bool is_whole =
             value->kind == JSON_INT || (value->kind == JSON_DOUBLE && value->number > -9e15 && value->number < 9e15 &&
                                         (double)(int64_t)value->number == value->number);

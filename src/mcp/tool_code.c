@@ -13,7 +13,7 @@ static double share_of(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : (double)NAN;
 }
 
-/* Neither samples nor counters: the engine that records them. */
+/* Fails if there are neither samples nor counters, and names the engine that records them. */
 static bool code_need(struct tool_call *call)
 {
     const struct analysis *analysis = &call->session->analysis;
@@ -32,7 +32,7 @@ static void kind_write(const struct stall_kind *kind, uint64_t samples, uint64_t
     member_text(out, "advice", kind->advice);
 }
 
-/* Reasons with most samples first. */
+/* Writes the reasons, the most frequent first. */
 static void reasons_write(const struct stalls *stalls, struct bytes *out)
 {
     bool is_written[STALL_KINDS_MAX] = {false};
@@ -88,7 +88,7 @@ bool tool_stalls(struct tool_call *call)
     return true;
 }
 
-/* The reason that dominates at a line, with its meaning. */
+/* Writes the dominant reason of a line, with its meaning. */
 static void cause_write(const struct stalls *stalls, const struct hot_line *line, struct bytes *out)
 {
     json_key(out, "cause");
@@ -139,7 +139,8 @@ bool tool_lines(struct tool_call *call)
 
 /* ---- instructions ---- */
 
-/* The whole name or symbol, else a part that only one has. The same function in several cubins: the hottest. */
+/* Finds a function by its full name or symbol, or else by a unique part of it. Of the same function in several cubins,
+ * the hottest is used. */
 static bool function_find(struct tool_call *call, uint32_t *chosen)
 {
     const struct hot_code *code = &call->session->analysis.code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sessions beside each other. */
+/* Compares two sessions. */
 #include "analysis/compare.h"
 #include "mcp/tool.h"
 

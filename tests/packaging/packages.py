@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 
 @functools.cache
 def built():
-    """The output directory of tools/build_deb.sh, with the packages in packages/; GPUFL_DEB_DIR names an existing one."""
+    """Output directory of tools/build_deb.sh, with the packages in packages/; GPUFL_DEB_DIR names an existing one."""
     if "GPUFL_DEB_DIR" in os.environ:
         return pathlib.Path(os.environ["GPUFL_DEB_DIR"])
     result = subprocess.run([SOURCE / "tools/build_deb.sh", BUILD / "deb"], capture_output=True, text=True, check=False)
