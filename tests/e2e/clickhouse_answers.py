@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every ClickHouse has to do, whatever its version: the store's contract, and the answers of the embedded store."""
+"""Tests for every version of ClickHouse: the store's contract, and the same answers as the embedded store."""
 import os
 import shutil
 import subprocess
@@ -13,15 +13,15 @@ PROGRAMS = ("test_store_contract", "test_store_catalog", "test_store_rollups", "
 
 
 class StoreAnswers:
-    """For a ServeTest with serve(name), a server on the ClickHouse under test, and store_url(), to which the name of a
-    database can be added."""
+    """A mixin for a ServeTest with serve(name), which starts a server on the ClickHouse under test, and store_url(), to
+    which the name of a database can be appended."""
 
     def test_every_route_answers_as_on_the_embedded_store(self):
         sessions = [self.record(2000)]
         for name in GOLDEN:
             shutil.copytree(SOURCE / "tests/golden" / name, self.directory / "golden" / name)
             sessions.append(self.directory / "golden" / name)
-        # More rows than a tile of the timeline waits for: it is answered from sums.
+        # More rows than one timeline tile reads: the server answers from sums.
         shutil.copytree(SOURCE / "examples/recorded/h200-training", self.directory / "h200",
                         ignore=shutil.ignore_patterns(".gpufl-*"))
         sessions.append(self.directory / "h200")
@@ -37,7 +37,7 @@ class StoreAnswers:
             self.assert_holds(fleet, sessions[0])
 
     def test_the_store_keeps_its_contract(self):
-        """The tests that every engine has to pass."""
+        """The tests that every storage engine must pass."""
         environment = {**os.environ, "GPUFL_TEST_STORE": self.store_url()}
         for name in PROGRAMS:
             result = subprocess.run([BUILD / "tests" / name], env=environment, text=True, capture_output=True,

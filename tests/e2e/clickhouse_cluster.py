@@ -4,7 +4,7 @@
     with Cluster() as cluster:
         url = cluster.url()        # for gpufl serve --store
         cluster.kill(0, 1)         # shard, replica: SIGKILL
-        cluster.start(0, 1)        # and back; returns when it answers
+        cluster.start(0, 1)        # restarts it and returns when it answers
 """
 import os
 import shutil
@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 SERVER = shutil.which("clickhouse-server", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin")
-KEEPER_JAR = "/usr/share/java/zookeeper.jar"
+ZOOKEEPER_JAR = "/usr/share/java/zookeeper.jar"
 NAME = "fleet"
 HTTP_PORT = 8123
 START_S = 120
@@ -35,7 +35,7 @@ SERVER_XML = """<?xml version="1.0"?>
   <mark_cache_size>16777216</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
   <max_concurrent_queries>200</max_concurrent_queries><keep_alive_timeout>30</keep_alive_timeout>
   <merge_tree><max_suspicious_broken_parts>5</max_suspicious_broken_parts></merge_tree>
-  <zookeeper><node><host>127.0.0.1</host><port>{keeper}</port></node>
+  <zookeeper><node><host>127.0.0.1</host><port>{zookeeper}</port></node>
     <session_timeout_ms>4000</session_timeout_ms></zookeeper>
   <macros><shard>{shard}</shard><replica>{replica}</replica></macros>
   <distributed_ddl><path>/clickhouse/ddl</path></distributed_ddl>
@@ -58,8 +58,8 @@ USERS_XML = """<?xml version="1.0"?>
 
 
 def is_installed():
-    """Whether the packages are there that a cluster needs."""
-    return bool(SERVER and os.path.exists(KEEPER_JAR) and shutil.which("java"))
+    """Whether the packages that a cluster needs are installed."""
+    return bool(SERVER and os.path.exists(ZOOKEEPER_JAR) and shutil.which("java"))
 
 
 def _free_ports(count):
@@ -82,7 +82,7 @@ class _Node:
         self.process = None
 
     def answers(self):
-        """Whether it serves and has its session with the keeper."""
+        """Whether it serves and has a ZooKeeper session."""
         try:
             question = b"SELECT count() > 0 FROM system.zookeeper WHERE path = '/'"
             with urllib.request.urlopen(f"http://{self.host}:{self.http}/", data=question, timeout=10) as answer:
@@ -92,17 +92,17 @@ class _Node:
 
 
 class Cluster:
-    """Starts on entry (or start_all), is gone with its files on exit (or stop)."""
+    """A context manager: starts on entry (or start_all), ends and removes its files on exit (or stop)."""
 
     password = "fleet-secret"
 
     def __init__(self, shards=2, replicas=2, name=NAME, hosts=None):
-        """hosts: an address for each node, shard by shard, which then has ClickHouse's usual HTTP port."""
+        """hosts: an address for each node, shard by shard; the nodes then use ClickHouse's default HTTP port."""
         self.root = tempfile.mkdtemp(prefix="gpufl-clickhouse-")
         self.name = name
         ports = _free_ports(1 + 3 * shards * replicas)
-        self.keeper_port = ports.pop()
-        self.keeper = None
+        self.zookeeper_port = ports.pop()
+        self.zookeeper = None
         self.nodes = {}
         for shard in range(shards):
             for replica in range(replicas):
@@ -125,12 +125,12 @@ class Cluster:
                 os.makedirs(os.path.join(node.root, part))
             with open(os.path.join(node.root, "config.xml"), "w", encoding="utf-8") as out:
                 out.write(SERVER_XML.format(root=node.root, http=node.http, tcp=node.tcp, interserver=node.interserver,
-                                            users=users, keeper=self.keeper_port, shard=node.shard, host=node.host,
+                                            users=users, zookeeper=self.zookeeper_port, shard=node.shard, host=node.host,
                                             name=self.name, replica=node.replica, shards=described))
-        os.makedirs(os.path.join(self.root, "keeper"))
-        with open(os.path.join(self.root, "keeper.cfg"), "w", encoding="utf-8") as out:
-            out.write(f"tickTime=1000\ninitLimit=10\nsyncLimit=5\ndataDir={self.root}/keeper\nclientPortAddress=127.0.0.1\n"
-                      f"clientPort={self.keeper_port}\nmaxClientCnxns=0\nminSessionTimeout=2000\n")
+        os.makedirs(os.path.join(self.root, "zookeeper"))
+        with open(os.path.join(self.root, "zookeeper.cfg"), "w", encoding="utf-8") as out:
+            out.write(f"tickTime=1000\ninitLimit=10\nsyncLimit=5\ndataDir={self.root}/zookeeper\nclientPortAddress=127.0.0.1\n"
+                      f"clientPort={self.zookeeper_port}\nmaxClientCnxns=0\nminSessionTimeout=2000\n")
 
     def __enter__(self):
         try:
@@ -147,20 +147,20 @@ class Cluster:
         with open(log, "ab") as out:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.root)
 
-    def _keeper_start(self):
-        self.keeper = self._spawn(
+    def _zookeeper_start(self):
+        self.zookeeper = self._spawn(
             ["java", "-Xmx128m", "-XX:+UseSerialGC", "-Dzookeeper.admin.enableServer=false",
-             "-Dzookeeper.forceSync=no", "-cp", KEEPER_JAR,
-             "org.apache.zookeeper.server.ZooKeeperServerMain", os.path.join(self.root, "keeper.cfg")],
-            os.path.join(self.root, "keeper.log"))
-        self._wait(self.keeper, self._keeper_answers, "zookeeper", os.path.join(self.root, "keeper.log"))
+             "-Dzookeeper.forceSync=no", "-cp", ZOOKEEPER_JAR,
+             "org.apache.zookeeper.server.ZooKeeperServerMain", os.path.join(self.root, "zookeeper.cfg")],
+            os.path.join(self.root, "zookeeper.log"))
+        self._wait(self.zookeeper, self._zookeeper_answers, "zookeeper", os.path.join(self.root, "zookeeper.log"))
 
-    def _keeper_answers(self):
-        """Connections are taken before there are sessions, and a node that gets none then crashes."""
+    def _zookeeper_answers(self):
+        """ZooKeeper accepts connections before it creates sessions, and a node that gets no session crashes."""
         try:
-            with socket.create_connection(("127.0.0.1", self.keeper_port), timeout=10) as keeper:
-                keeper.sendall(b"srvr")
-                return b"Mode: " in keeper.makefile("rb").read()
+            with socket.create_connection(("127.0.0.1", self.zookeeper_port), timeout=10) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode: " in connection.makefile("rb").read()
         except OSError:
             return False
 
@@ -174,7 +174,7 @@ class Cluster:
             time.sleep(0.05)
 
     def start_all(self):
-        self._keeper_start()
+        self._zookeeper_start()
         for node in self.nodes.values():
             self._node_spawn(node)
         for node in self.nodes.values():
@@ -185,7 +185,7 @@ class Cluster:
                                    os.path.join(node.root, "console.log"))
 
     def _node_wait(self, node):
-        # On a machine that is busy elsewhere the keeper's answer may come too late, of which this release crashes.
+        # On a busy machine ZooKeeper's answer may come too late, and this release of ClickHouse then crashes.
         for _ in range(CRASHES_MAX):
             while node.process.poll() is None and not node.answers():
                 time.sleep(0.05)
@@ -202,13 +202,13 @@ class Cluster:
         self._node_wait(node)
 
     def kill(self, shard, replica):
-        """SIGKILL: nothing is flushed, nobody is told."""
+        """Sends SIGKILL: nothing is flushed, no connection is closed."""
         node = self.nodes[shard, replica]
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()
 
     def stop(self):
-        processes = [node.process for node in self.nodes.values()] + [self.keeper]
+        processes = [node.process for node in self.nodes.values()] + [self.zookeeper]
         for process in processes:
             if process and process.poll() is None:
                 process.kill()
@@ -218,16 +218,16 @@ class Cluster:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def hosts(self, first=(0, 0)):
-        """Every node's HTTP address, that of `first` in front."""
+        """Every node's HTTP address, starting with `first`."""
         order = sorted(self.nodes.values(), key=lambda node: (node.shard, node.replica) != tuple(first))
         return ",".join(f"{node.host}:{node.http}" for node in order)
 
     def url(self, database="gpufl", first=(0, 0), user="default"):
-        """What gpufl serve takes as --store. user "gpufl" has Cluster.password."""
+        """The URL for gpufl serve --store. The password of user "gpufl" is Cluster.password."""
         return f"clickhouse://{user}@{self.hosts(first)}/{database}?cluster={self.name}"
 
     def sync(self, database, shard, replica):
-        """Whether the replica now has everything that the others have; waits for it."""
+        """Waits for the replica to synchronize; returns whether it has all data of the others."""
         try:
             tables = self.query(f"SELECT name FROM system.tables WHERE database = '{database}' AND engine LIKE"
                                 " 'Replicated%'", shard, replica).split()

@@ -10,7 +10,7 @@ LISTING = "\t.section\t.text.vector_add,\"ax\",@progbits\n" + "".join(
 
 
 def fake_crc(cubin):
-    """What the look-alike CUPTI calls a cubin's CRC."""
+    """The CRC that the look-alike CUPTI returns for a cubin."""
     crc = 2166136261
     for byte in cubin:
         crc = (crc ^ byte) * 16777619 & 0xFFFFFFFF
@@ -24,7 +24,7 @@ class CodeTest(TestCase):
         self.crc = fake_crc(CUBIN.read_bytes())
 
     def tool(self, script):
-        """A look-alike nvdisasm with that shell code in it, which notes how often it ran."""
+        """A look-alike nvdisasm that runs the given shell code and counts its runs."""
         path = self.directory / "nvdisasm"
         path.write_text(f"#!/bin/sh\necho >> '{self.directory}/runs'\n{script}\n")
         path.chmod(0o755)
@@ -41,7 +41,7 @@ class CodeTest(TestCase):
         return len(runs.read_text()) if runs.exists() else 0
 
     def environment(self, tool=None, **variables):
-        """Without a tool none of the places that a variable names has one."""
+        """The environment with a tool; without one, the variables point to places that have no tool."""
         return environment(GPUFL_NVDISASM=tool, XDG_CACHE_HOME=self.cache, VIRTUAL_ENV=None, CONDA_PREFIX=None,
                            PATH="/nowhere" if tool is None else "/usr/bin:/bin", **variables)
 
@@ -54,6 +54,7 @@ class CodeTest(TestCase):
         return self.environment(tool, FAKE_CUBIN=CUBIN, FAKE_SASS_RECORDING=recording)
 
     def record(self, *options, tool=None, launches=20):
-        """vector_add's first and hottest instructions are counted; its cubin is in the log, its text where there is a tool."""
+        """Records a session that counts vector_add's first and hottest instructions; the log has its cubin, and its
+        disassembly if there is a tool."""
         return self.trace("--launches", launches, options=[*ENGINE, *options, *([] if tool else ["--no-disassemble"])],
                           env=self.counting(tool))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A current ClickHouse on loopback. It comes as a library (tests/clickhouse), so this puts ClickHouse's HTTP interface in
-front of it: as much of it as the store uses, on one host without a cluster. Run as a program it is that server; requests
-are answered one after the other.
+"""A current ClickHouse on loopback. tests/clickhouse installs it as a library, so this file implements the part of its
+HTTP interface that the store uses, on one host without a cluster. Run as a program, this file is the server; it handles
+one request at a time.
 
     with CurrentClickHouse() as server:
         url = server.url("database")   # for gpufl serve --store
@@ -23,7 +23,7 @@ NOT_SETTINGS = {"database", "query", "wait_end_of_query", "user", "password"}
 
 
 class CurrentClickHouse:
-    """The server in a process of its own, gone with its files on exit."""
+    """The server in a separate process, removed with its files on exit."""
 
     def __init__(self):
         installed = subprocess.run([INSTALL], text=True, stdout=subprocess.PIPE, check=True, timeout=600)
@@ -56,7 +56,7 @@ class ClickHouseError(Exception):
 
 
 class Engine:
-    """The library: one session, one query at a time."""
+    """The ClickHouse library: one session, one query at a time."""
 
     def __init__(self, library, root):
         pointer = ctypes.c_void_p
@@ -73,7 +73,7 @@ class Engine:
         self.connection = self.lib.chdb_connect(2, arguments)[0]
         self.body_file = f"{root}/body"
         self.database, self.settings = None, {}
-        self.tables = {}  # what is known of their columns
+        self.tables = {}  # their columns, once read
 
     def query(self, sql, output_format="TSV"):
         text, output_format = sql.encode() if isinstance(sql, str) else sql, output_format.encode()
@@ -113,7 +113,8 @@ class Engine:
         return self.tables[key]
 
     def insert(self, statement, rows):
-        """The library takes no rows beside the statement: they come from a file, in the types of the table's columns."""
+        """Inserts rows from a file in the types of the table's columns, because the library takes no data with a
+        statement."""
         into, columns = re.fullmatch(r"INSERT INTO ([\w.]+) \(([\w, ]+)\) FORMAT RowBinary", statement).groups()
         with open(self.body_file, "wb") as file:
             file.write(rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the engines above Trace share: their options, and a session in which every launch is accounted for."""
+"""Shared by tests of the engines above Trace: their options, and a session in which every launch is accounted for."""
 import collections
 
 from harness import SOURCE, TestCase, environment, gpufl
@@ -13,7 +13,7 @@ KERNELS = ["--engine", "RangeProfiler", "--range-mode", "kernel"]
 SCOPES = ["--engine", "RangeProfiler", "--range-mode", "scope", "--range-scopes", "scope_0"]
 PM = ["--pm", "overview", "--pm-interval", 500]
 ENGINES = {"PcSampling": PC, "SassMetrics": SASS, "Deep": DEEP, "kernels": KERNELS, "scopes": SCOPES, "pm": PM}
-# A busy machine may need longer than usual to read the last samples; what bounds the end is tested elsewhere.
+# A busy machine may need longer than usual to read the last samples; other tests check that the end is bounded.
 NO_HURRY = {"GPUFL_EXIT_TIMEOUT_MS": 60000}
 SHORT_WINDOWS = {"GPUFL_DEEP_COUNTING_MS": 10, "GPUFL_DEEP_SAMPLING_MS": 10}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole way from a program to the server's answers: certificates, a server on them, and what must be there at the
-end, read from the files without any of the product's code."""
+"""End-to-end delivery from a program to the server's answers: certificates, a server that uses them, and the expected
+data, read from the files without any of the product's code."""
 import collections
 import http.client
 import json
@@ -16,7 +16,7 @@ CHANNELS = ("device", "scope", "system", "sass")
 
 
 class Authority:
-    """A certificate authority of our own, and a certificate for the loopback that it has signed."""
+    """A test certificate authority, and a certificate for the loopback signed by it."""
 
     def __init__(self, directory):
         directory = pathlib.Path(directory)
@@ -40,7 +40,7 @@ class Authority:
 
 
 class TlsServe(Serve):
-    """`gpufl serve` over HTTPS; questions trust its authority only."""
+    """`gpufl serve` over HTTPS; requests trust only its authority."""
 
     def __init__(self, data, authority, *options, **more):
         super().__init__(data, "--tls-cert", authority.certificate, "--tls-key", authority.key, *options, **more)
@@ -51,7 +51,7 @@ class TlsServe(Serve):
 
 
 def summed(cells):
-    """Differences become values; an unknown one stays unknown, and the next is the difference to the one before it."""
+    """Decodes differences; unknown values stay unknown, and the next difference is to the last known value."""
     total, values = 0, []
     for cell in cells:
         total += cell or 0
@@ -116,13 +116,13 @@ class Written:
         return result
 
     def kernels(self):
-        """How often each kernel execution is there."""
+        """Counts each kernel execution."""
         names = self.kernel_names()
         return collections.Counter((names[row["kernel_id"]], row["time_ns"], row["duration_ns"], row["stream_id"],
                                     row["corr_id"]) for row in self.rows("kernel_event_batch"))
 
     def lost_kernels(self):
-        """What the losses name."""
+        """The number of kernels in loss records."""
         return sum(loss["count"] for loss in self.records("loss") if loss.get("record_type") == "kernel_event_batch")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: the built binaries, the fake GPU's environment, and a reader of
-session directories that is independent of the product's own."""
+"""Shared by the end-to-end tests: the built binaries, the fake GPU's environment, and a reader of session directories
+that is independent of the product's."""
 import json
 import os
 import pathlib
@@ -22,16 +22,16 @@ TIMEOUT_S = 60
 
 
 def environment(library_path=FAKES, **variables):
-    """The environment of a machine whose only GPU libraries are the fakes; None removes a variable."""
+    """An environment in which the only GPU libraries are the fakes; None removes a variable."""
     result = {name: value for name, value in os.environ.items()
               if not name.startswith(("GPUFL_", "FAKE_", "CUDA_", "NVTX_")) and name not in ("NO_COLOR", "LD_PRELOAD")}
     result["LD_LIBRARY_PATH"] = str(library_path)
-    # A toolkit of this machine would be found first.
+    # Otherwise a CUDA toolkit on this machine would be found first.
     for library in ("CUDA", "CUPTI", "NVML"):
         result[f"GPUFL_{library}_PATH"] = str(library_path)
-    result["FAKE_MACHINE"] = str(os.getpid())  # tests that run beside this one have other GPUs
-    result["GPUFL_SYSFS_ROOT"] = "/nonexistent"  # AMD's GPUs of this machine
-    result["GPUFL_MIN_FREE_BYTES"] = "0"  # tests run on disks that are almost full, too
+    result["FAKE_MACHINE"] = str(os.getpid())  # concurrent tests have different GPUs
+    result["GPUFL_SYSFS_ROOT"] = "/nonexistent"  # hide this machine's AMD GPUs
+    result["GPUFL_MIN_FREE_BYTES"] = "0"  # tests must also pass on an almost full disk
     result["LC_ALL"] = "C.UTF-8"
     for name, value in variables.items():
         if value is None:
@@ -42,7 +42,7 @@ def environment(library_path=FAKES, **variables):
 
 
 def needs(is_there, what):
-    """Skips a test where the machine lacks something; in CI it fails, so that absence cannot hide."""
+    """Skips a test if the machine lacks something; in CI the test fails, so that nothing is skipped unnoticed."""
     def decorate(test):
         if is_there:
             return test
@@ -155,7 +155,7 @@ class Traced:
 
 
 class TestCase(unittest.TestCase):
-    """A test with a directory of its own that is removed afterwards."""
+    """A test with its own directory, which is removed afterwards."""
 
     maxDiff = None
 
@@ -170,7 +170,7 @@ class TestCase(unittest.TestCase):
         return Traced(result, directory)
 
     def assert_whole(self, traced):
-        """The run ended well and verify finds nothing missing in any of its sessions."""
+        """The run succeeded and verify finds nothing missing in any of its sessions."""
         self.assertEqual(traced.returncode, 0, traced.stderr)
         self.assertTrue(traced.sessions, traced.stderr)
         for session in traced.sessions:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose memory runs out at one place of gpufl's code (tests/fault/memory_preload.c), place by place."""
+"""Runs programs in which one allocation of gpufl's code fails (tests/fault/memory_preload.c), for each call site."""
 import collections
 import concurrent.futures
 import datetime
@@ -15,14 +15,14 @@ PRELOAD = FAKES / "libmemory.so"
 TORTURE_ALL = os.environ.get("TORTURE_ALL") == "1"
 SEED = os.environ.get("TORTURE_SEED") or datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 WORKERS = 2
-# Once and never again; every time; when it went well the first time.
+# Failures of a call site: only the first allocation; every allocation; every allocation after the first.
 MODES = {"once": {"GPUFL_TEST_FAIL_TO": 1}, "always": {}, "later": {"GPUFL_TEST_FAIL_FROM": 2}}
 
 Place = collections.namedtuple("Place", "number function frames")
 
 
 class Trouble(Exception):
-    """What a program must not do when memory runs out."""
+    """Behaviour that is not allowed when memory runs out."""
 
 
 def expect(is_true, *words):
@@ -31,7 +31,7 @@ def expect(is_true, *words):
 
 
 def record(file):
-    """Variables of a program whose places are to be known."""
+    """Environment of a program that records its allocation call sites."""
     return {"LD_PRELOAD": PRELOAD, "GPUFL_TEST_PLACES": file}
 
 
@@ -40,7 +40,7 @@ def failing(place, mode, file):
 
 
 def places(file):
-    """In the order in which they were reached; each once, however many processes reached it."""
+    """The recorded places in the order in which they were first reached, each once."""
     found = {}
     for line in file.read_text().splitlines():
         number, function, *frames = line.split()
@@ -49,19 +49,19 @@ def places(file):
 
 
 def described(place):
-    """Function and line of every frame of a place, the innermost first."""
+    """Function and line of every frame of a place, innermost first."""
     words = []
     for frame in place.frames:
         name, offset = frame.split("+")
         path = next((path for path in (BUILD / "lib" / name, BUILD / "bin" / name) if path.exists()), None)
-        told = path and subprocess.run(["addr2line", "-f", "-s", "-e", path, hex(int(offset, 16) - 1)], text=True,
-                                       capture_output=True, check=False).stdout.split("\n")
-        words.append(f"{told[0]} ({told[1]})" if told and len(told) > 1 else frame)
+        lines = path and subprocess.run(["addr2line", "-f", "-s", "-e", path, hex(int(offset, 16) - 1)], text=True,
+                                        capture_output=True, check=False).stdout.split("\n")
+        words.append(f"{lines[0]} ({lines[1]})" if lines and len(lines) > 1 else frame)
     return f"{place.number} {place.function}: " + " < ".join(words)
 
 
 class Sweep:
-    """Tries every place, or those that the seed chooses; attempt(place, mode, directory) raises Trouble."""
+    """Tries all places, or a sample chosen by the seed; attempt(place, mode, directory) raises Trouble."""
 
     def __init__(self, name, directory, sample):
         self.name = name
@@ -81,7 +81,7 @@ class Sweep:
         return [(place, chance.choice(list(MODES))) for place in chosen]
 
     def run(self, known, attempt):
-        """The troubles, as texts."""
+        """Runs the attempts; returns the failures as texts."""
         start, chosen = time.monotonic(), self.choose(known)
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             troubles = [text for text in pool.map(lambda pair: self._try(attempt, *pair), chosen) if text]
@@ -92,15 +92,15 @@ class Sweep:
     def _try(self, attempt, place, mode):
         directory = self.directory / f"{self.name}-{place.number}-{mode}"
         directory.mkdir()
-        told = directory / "failed"
+        mark = directory / "failed"
         try:
-            attempt(place, mode, directory, failing(place, mode, told))
+            attempt(place, mode, directory, failing(place, mode, mark))
             trouble = None
         except (Trouble, AssertionError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
             trouble = f"{mode} {described(place)}\n    {type(error).__name__}: {error}"
         with self.lock:
             self.tried += 1
-            self.failed += told.exists()
+            self.failed += mark.exists()
         if not trouble:
             subprocess.run(["rm", "-rf", directory], check=False)
         elif os.environ.get("TORTURE_VERBOSE"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus, for as long as a test asks it what it has scraped."""
+"""Runs a real Prometheus that scrapes the server under test."""
 import contextlib
 import json
 import shutil
@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 class Prometheus:
-    """Use as a context manager. targets: job name to "host:port"; key: of a server that wants one."""
+    """Use as a context manager. targets: job name to "host:port"; key: for a server that requires one."""
 
     def __init__(self, directory, targets, key=None):
         self.directory, self.targets, self.key = directory, targets, key
@@ -40,7 +40,7 @@ class Prometheus:
         self.process.wait()
 
     def ask(self, query, is_good=bool):
-        """The value of the first series, once there is one that is good; None: there never was."""
+        """Waits until the first series has a value for which is_good is true, and returns it; None on timeout."""
         end = time.monotonic() + DEADLINE_S
         url = f"http://{self.listen}/api/v1/query?query={urllib.parse.quote(query)}"
         while time.monotonic() < end:
@@ -54,7 +54,7 @@ class Prometheus:
 
 
 def check_page(page):
-    """What promtool has to say of a page: "" when it is right."""
+    """promtool's complaints about a metrics page; "" if it is valid."""
     checked = subprocess.run([PROMTOOL, "check", "metrics"], input=page, capture_output=True, timeout=DEADLINE_S, check=False)
     said = (checked.stdout + checked.stderr).decode()
     return said or (f"status {checked.returncode}" if checked.returncode else "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads protocol buffers without a schema: fields by number, strict about what the wire format allows."""
+"""Reads protocol buffers without a schema: fields by number, with strict checks of the wire format."""
 import struct
 
 

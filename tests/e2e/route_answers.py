@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server answers to every question that its own OpenAPI document lists, in a form that two servers can be
-compared by: only what depends on the moment of delivery and on how a store keeps its bytes is left out."""
+"""A server's answers to every request in its OpenAPI document, in a form that allows two servers to be compared: values
+that depend on the time of delivery or on the storage format are left out."""
 import json
 import urllib.parse
 
-# Of the delivery, or of the store itself.
+# Depend on the delivery or on the store.
 VOLATILE = {"received_ns", "created_ns", "first_seen_ns", "last_seen_ns", "bytes", "revision", "next_cursor", "age_ns",
             "changed_ns", "key_id", "audit_id", "now_ns"}
-# Not about sessions: streams, documents, the server itself.
+# Routes that are not about sessions: streams, documents, the server itself.
 SKIPPED = ("/api/v1/live", "/api/v1/openapi.json", "/healthz", "/readyz", "/metrics", "/api/v1/info/version",
            "/api/v1/server", "/api/v1/keys", "/api/v1/configs/{name}")
 
@@ -30,7 +30,7 @@ def _answer(server, path, **query):
 
 
 class Questions:
-    """Every GET route with the arguments that this server's sessions give."""
+    """Every GET route, with arguments from this server's sessions."""
 
     def __init__(self, server, session_ids):
         self.server = server
@@ -57,7 +57,7 @@ class Questions:
 
     @staticmethod
     def _windows(route, catalog):
-        """Of routes with a range of time: all of it, its middle tenth, and for the timeline from coarse to single events."""
+        """Time ranges of a route: the whole session, its middle tenth, and for the timeline all levels of detail."""
         start, end = catalog["start_ns"], catalog["end_ns"]
         yield {}
         if start is None or end is None or end <= start:
@@ -70,7 +70,7 @@ class Questions:
             yield {"from_ns": middle, "to_ns": middle + tenth}
 
     def ask_all(self):
-        """(path, query) of every question."""
+        """(path, query) of every request."""
         for route in self.routes:
             if "{id}" in route:
                 continue
@@ -104,7 +104,7 @@ class Questions:
 
 
 def assert_same_answers(test, expected, other, session_ids):
-    """Both servers answer every question alike; how many there were."""
+    """Checks that both servers give the same answers; returns the number of requests."""
     count = 0
     for path, query in Questions(expected, session_ids).ask_all():
         test.assertEqual(_answer(other, path, **query), _answer(expected, path, **query), (path, query))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpufl serve` as tests start, ask, kill and stop it, and what they send to it."""
+"""Starts, queries, kills and stops `gpufl serve` for tests, and makes the data that they send to it."""
 import collections
 import gzip
 import http.client
@@ -22,10 +22,10 @@ COMPLETE = "/api/v1/events/session-complete"
 
 
 class Serve:
-    """Use as a context manager. Everything that it prints is in `printed`."""
+    """A context manager. `printed` has the server's output."""
 
     def __init__(self, data, *options, listen="127.0.0.1:0", key=None, survives_file_limit=False, **variables):
-        self.survives_file_limit = survives_file_limit  # a write beyond RLIMIT_FSIZE fails then, as on a full disk
+        self.survives_file_limit = survives_file_limit  # writes beyond RLIMIT_FSIZE fail, as on a full disk
         self.data = data
         self.options = options
         self.listen = listen
@@ -67,7 +67,7 @@ class Serve:
         if not self.url:
             self.kill()
             raise AssertionError("the server did not start:\n" + "".join(self.printed))
-        # A restart must be found where the one before was.
+        # A restarted server must have the same address.
         self.listen = f"{self.listen.rsplit(':', 1)[0]}:{self.port}"
 
     def kill(self):
@@ -101,7 +101,7 @@ class Serve:
             connection.close()
 
     def get(self, path, **query):
-        """The JSON of an answer that must be 200."""
+        """The JSON of an answer, which must have status 200."""
         if query:
             path += "?" + urllib.parse.urlencode(query)
         answer = self.ask(path)
@@ -110,7 +110,7 @@ class Serve:
         return json.loads(answer.body)
 
     def pages(self, path, member, **query):
-        """All elements of a list that comes in pages."""
+        """All elements of a paginated list."""
         result, cursor = [], None
         while True:
             answer = self.get(path, **query, **({"cursor": cursor} if cursor else {}))
@@ -120,7 +120,8 @@ class Serve:
                 return result
 
     def wait_for(self, what, is_true, timeout_s=30):
-        """is_true may say by an AssertionError why not; the last reason is told if it never was."""
+        """Waits until is_true() is true. is_true may raise an AssertionError with a reason; the last one is reported on
+        timeout."""
         end, why = time.monotonic() + timeout_s, ""
         while True:
             try:
@@ -148,11 +149,11 @@ class ServeTest(TestCase):
 
     @staticmethod
     def entry(server, session_id):
-        """The session in the list of all."""
+        """The session's entry in the list of sessions."""
         return next(one for one in server.pages("/api/v1/sessions", "sessions") if one["id"] == session_id)
 
     def assert_holds(self, server, session):
-        """The server has every kernel of the session, each once, and all the rest by count."""
+        """The server has every kernel of the session once, and the same number of other records."""
         written = Session(session)
         path = f"/api/v1/sessions/{session.name}"
         catalog = server.get(path)["catalog"]
@@ -171,7 +172,7 @@ class ServeTest(TestCase):
 
 
 def window(lines, session_id, channel="device", sequence=1, **changes):
-    """Body and headers as GPUFlight's agent sends them, by their description."""
+    """Body and headers of a window, as documented for GPUFlight's agent."""
     texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
     body = gzip.compress(b"".join(text + b"\n" for text in texts), mtime=0)
     headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for what nvcc would make of the examples: takes the options of examples/gemm, launches kernels of the same
- * names on the look-alike runtime inside of the same scopes, and prints the same lines. Under another name than gemm it
- * launches one kernel and copies. */
+/* Replaces the example programs that nvcc would build: accepts the options of examples/gemm, launches kernels with the
+ * same names in the same scopes on the look-alike runtime, and prints the same lines. Under another name than gemm, it
+ * launches one kernel and a few copies. */
 #include "cudart_fake.h"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ static int step_index(const char *word)
     return -1;
 }
 
-/* The recorder comes with the first call. */
+/* The recorder is loaded by the first call. */
 static void scopes_find(void)
 {
     int count;
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         else if (step_index(argv[i]) >= 0 && count < 32)
             chosen[count++] = step_index(argv[i]);
         else if (strcmp(argv[i], "--no-check") != 0)
-            return 2; /* the way of a gemm without cuBLAS */
+            return 2; /* as gemm without cuBLAS */
     }
     for (long round = 0; round < rounds; round++)
         for (long i = 0; i < count; i++)

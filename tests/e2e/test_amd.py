@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""AMD's GPUs from trees in the form of /sys, alone and beside the look-alike NVIDIA ones."""
+"""AMD GPUs read from /sys-like trees, alone and together with the look-alike NVIDIA GPUs."""
 import json
 import shutil
 import signal
@@ -26,7 +26,7 @@ class AmdCase(MonitorCase):
         subprocess.run([harness.FAKES / "fake_amd_tree", self.root, *gpus], check=True)
 
     def environment(self, has_nvidia=False, **variables):
-        """A machine with AMD's GPUs; without NVIDIA's there is none of its libraries either."""
+        """A machine with AMD GPUs; without has_nvidia, NVIDIA's libraries are missing too."""
         missing = {} if has_nvidia else {name: "/nonexistent" for name in
                                          ("GPUFL_CUDA_PATH", "GPUFL_CUPTI_PATH", "GPUFL_NVML_PATH", "LD_LIBRARY_PATH")}
         return harness.environment(**{**missing, "GPUFL_SYSFS_ROOT": self.root,
@@ -42,7 +42,7 @@ class Commands(AmdCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 
-    def test_one_sample_shows_what_the_driver_tells(self):
+    def test_one_sample_shows_the_values_of_the_driver(self):
         sample = self.once()
         self.assertIsNone(sample["gpu_problem"])
         self.assertEqual(sample["driver_version"], "6.12.12")
@@ -60,7 +60,7 @@ class Commands(AmdCase):
         self.assertIn("AMD Instinct MI300X OAM", text)
         self.assertNotIn("SM ", text)
 
-    def test_both_vendors_have_numbers_of_their_own(self):
+    def test_the_gpus_of_each_vendor_are_numbered_separately(self):
         gpus = self.once(has_nvidia=True, FAKE_GPU_COUNT=2)["gpus"]
         self.assertEqual([(g["device_id"], g["vendor"]) for g in gpus],
                          [(0, "NVIDIA"), (1, "NVIDIA"), (2, "AMD"), (3, "AMD")])
@@ -73,7 +73,7 @@ class Commands(AmdCase):
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("GPUFL_BACKEND", wrong.stderr)
 
-    def test_without_any_gpu_both_reasons_are_said(self):
+    def test_without_any_gpu_both_reasons_are_reported(self):
         shutil.rmtree(self.root)
         problem = self.once()["gpu_problem"]
         self.assertIn("NVIDIA", problem)
@@ -159,7 +159,7 @@ class Daemon(AmdCase):
         with self.amd_monitor() as monitor:
             monitor.wait_for_samples(2)
             card.rename(away)
-            monitor.process.send_signal(signal.SIGHUP)  # what it looks at rarely is looked at now
+            monitor.process.send_signal(signal.SIGHUP)  # also checks the rarely checked state now
             up = lambda page: {dict(key)["gpu"]: value for key, value in page["gpufl_gpu_up"].items()}
             page = monitor.wait_until(lambda page: up(page) == {"0": 1, "1": 0})
             self.assertEqual(page["gpufl_monitor_driver_up"][()], 1)

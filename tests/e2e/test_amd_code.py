@@ -21,7 +21,7 @@ __kernel void _Z5scalePf(__global float *x)
 
 
 def llvm_objdump():
-    """The newest of this machine that disassembles for AMD; None: there is none."""
+    """The newest llvm-objdump on this machine that supports AMD; None if there is none."""
     for path in sorted(glob.glob("/usr/bin/llvm-objdump*"), reverse=True):
         result = subprocess.run([path, "--disassemble", "--mcpu=gfx90a", RECORDINGS / "kernels.gfx90a.co"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -70,7 +70,7 @@ class AmdCode(AmdCodeTest):
 
 
 class Traced(TestCase):
-    """All the way: this machine's compiler and disassembler, and a look-alike of rocprofiler between them."""
+    """End to end with this machine's compiler and disassembler and a look-alike rocprofiler."""
 
     def compile(self, target):
         tools = [shutil.which(name) for name in ("clang", "ld.lld")]

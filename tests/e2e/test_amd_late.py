@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of rocprofiler-sdk that come after the work has ended, from HSA's signal handler: none is lost, or it is counted."""
+"""rocprofiler-sdk delivers records after the work has ended, from HSA's signal handler: none is lost uncounted."""
 from harness import BUILD, FAKES, Session, TestCase, environment, main, run, sessions
 
 HIP_APP = FAKES / "fake_hip_app"

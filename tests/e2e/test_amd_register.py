@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HIP programs where rocprofiler-sdk is missing or lies elsewhere: librocprofiler-register, which HIP is linked to, aborts
-the program when a tool is named and it cannot load rocprofiler-sdk."""
+"""HIP programs without rocprofiler-sdk, or with it in another directory: HIP is linked to librocprofiler-register,
+which aborts the program if a tool is set and rocprofiler-sdk cannot be loaded."""
 from harness import BUILD, FAKES, RECORDER, Session, TestCase, environment, gpufl, main, run, sessions
 
 HIP_APP = FAKES / "fake_hip_app"
@@ -72,7 +72,7 @@ class Lookup(TestCase):
         (directory / "librocprofiler-sdk.so").symlink_to(FAKES / "libprobe_inject.so")
         self.assert_runs_bare(hip_only(directory))
 
-    def test_a_file_that_is_no_library_is_not_used(self):
+    def test_a_file_that_is_not_a_library_is_not_used(self):
         directory = self.directory / "other"
         directory.mkdir()
         (directory / "librocprofiler-sdk.so").write_text("not a library")

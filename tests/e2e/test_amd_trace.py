@@ -47,7 +47,7 @@ GOLDEN_REPORT = """
 
 
 def amd(library_path=ROCM, **variables):
-    """A machine with AMD's libraries only; CUDA, CUPTI and NVML are looked for where they are not."""
+    """A machine with AMD's libraries only; CUDA, CUPTI and NVML are searched where they are missing."""
     return environment(library_path, LD_LIBRARY_PATH=f"{library_path}:{FAKES / 'hip'}",
                        **{"ROCP_TOOL_LIBRARIES": None, "GPUFL_ROCPROFILER_PATH": library_path, **variables})
 
@@ -57,7 +57,7 @@ class AmdCase(TestCase):
         return self.trace(*arguments, options=options, env=env or amd(), app=HIP_APP)
 
     def check(self, *arguments, options=(), env=None):
-        """Every count that the program printed is the number of rows in the log."""
+        """Every count that the program printed equals the number of rows in the log."""
         traced = self.hip(*arguments, options=options, env=env)
         self.assert_whole(traced)
         session = traced.session
@@ -111,7 +111,7 @@ class Counts(AmdCase):
         self.assertEqual([(record["device_id"], record["name"], record["multiprocessors"]) for record in limits],
                          [(0, "AMD Instinct MI300X", 304), (1, "AMD Instinct MI300X", 304)])
 
-    def test_memory_where_the_release_tells_it(self):
+    def test_memory_is_recorded_if_the_release_reports_it(self):
         traced = self.hip("--threads", 3, options=["--memory"])
         self.assert_whole(traced)
         rows = traced.session.rows("memory_alloc_event_batch")
@@ -215,7 +215,7 @@ class Engines(AmdCase):
         for event in traced.session.records("kernel_perf_metric_event"):
             self.assertEqual(event["metrics"]["SQ_WAVES"], 2 * event["metrics"]["GRBM_GUI_ACTIVE"])
 
-    def test_more_counters_than_can_be_named_are_not_cut_in_silence(self):
+    def test_more_counters_than_can_be_named_are_not_cut_without_a_note(self):
         names = [f"SQ_NOT_ON_THIS_GPU_{number}" for number in range(40)] + ["SQ_WAVES"]
         traced = self.hip("--launches", 2, options=["--engine", "Deep", "--no-disassemble"],
                           env=amd(GPUFL_RANGE_METRICS=",".join(reversed(names))))
@@ -254,7 +254,7 @@ class Engines(AmdCase):
         self.assertNotIn("skipped", kept)
         self.assertEqual(traced.session.capabilities()["cubin_disassembly"]["status"], "collected")
 
-    def test_what_is_no_code_object_is_counted(self):
+    def test_an_invalid_code_object_is_counted(self):
         traced = self.hip("--launches", 2, "--code", __file__, options=["--engine", "Deep", "--no-disassemble"])
         self.assertEqual(traced.returncode, 0, traced.stderr)
         self.assertEqual(traced.session.records("shutdown")[0]["lost"], {"code_invalid": 1})
@@ -388,7 +388,7 @@ class InProcess(AmdCase):
         none, = self.init("--init", "before", GPUFL_BACKEND="None")
         self.assertNotIn("amd_trace", none.capabilities())
 
-    def test_a_forked_child_has_a_session_of_its_own_without_amd(self):
+    def test_a_forked_child_has_a_separate_session_without_amd(self):
         parent, child = self.init("--init", "before", "--launches", 4, "--fork")
         self.assertEqual(len(parent.rows("kernel_event_batch")), 4)
         self.assert_refused(child, "forked")
@@ -402,7 +402,7 @@ class Together(AmdCase):
         session = self.check_both("--cuda", "--launches", 40)
         self.assertEqual(len([line for line in session.lines["device"] if line["type"] == "capture_capabilities"]), 1)
 
-    def test_hip_that_comes_later_joins_the_session(self):
+    def test_hip_loaded_later_joins_the_session(self):
         session = self.check_both("--cuda", "--late", "--launches", 40)
         records = [line for line in session.lines["device"] if line["type"] == "capture_capabilities"]
         self.assertEqual(["rocprofiler_version" in record for record in records], [False, True])
@@ -424,7 +424,7 @@ class Together(AmdCase):
         self.assertIn("cupti_version", session.lines["device"][1])
         return session
 
-    @unittest.skipIf("thread" in SANITIZERS, "libunwind and the thread sanitizer do not bear each other")
+    @unittest.skipIf("thread" in SANITIZERS, "libunwind and the thread sanitizer are incompatible")
     def test_stacks_do_not_bring_along_the_code_that_ran(self):
         traced = self.hip("--cuda", "--launches", 40, "--code", CODE_OBJECTS / "kernels.gfx90a.co", options=["--stacks"],
                           env=self.mixed())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpufl serve on a ClickHouse cluster of two shards and two replicas: the same answers as on the embedded store, each
-line once whatever dies, and any number of servers are one."""
+line stored once whatever process dies, and several servers act as one."""
 import concurrent.futures
 import json
 import os
@@ -18,13 +18,13 @@ from make_sessions import crc32c  # pylint: disable=wrong-import-position
 
 
 def numbered(line, number):
-    """As the SDK writes it: with its number in the channel, and its CRC."""
+    """A line as the SDK writes it: with its number in the channel and its CRC."""
     text = json.dumps(line)[:-1] + f', "seq": {number}'
     return (text + ',"crc":"%08x"}' % crc32c(text.encode())).encode()
 
 
 class ClickHouse(StoreAnswers, ServeTest):
-    """One cluster for all tests; each has a database of its own."""
+    """One cluster for all tests; each test has its own database."""
 
     @classmethod
     def setUpClass(cls):
@@ -53,7 +53,7 @@ class ClickHouse(StoreAnswers, ServeTest):
         return server.ask(STREAM, "POST", body, headers).status
 
     def send_until_taken(self, server, lines, session_id, channel="device", sequence=1):
-        """As an agent does: a server that is busy is asked again."""
+        """Retries while the server is busy, as an agent does."""
         def is_taken():
             status = self.send(server, lines, session_id, channel, sequence)
             self.assertIn(status, (202, 429, 503))
@@ -61,7 +61,7 @@ class ClickHouse(StoreAnswers, ServeTest):
         server.wait_for("the window is taken", is_taken, timeout_s=90)
 
     def assert_rows(self, server, session_id, windows, count=10):
-        """Every window's rows once."""
+        """The server has every window's rows once."""
         path = f"/api/v1/sessions/{session_id}"
         server.wait_for("the server can read", lambda: server.ask(path).status == 200, timeout_s=60)
         catalog = server.get(path)["catalog"]
@@ -71,30 +71,30 @@ class ClickHouse(StoreAnswers, ServeTest):
         instances = server.pages(f"{path}/kernels/{kernel['kernel_id']}/instances", "instances", limit=1000)
         self.assertEqual(len(instances), windows * count)
 
-    @unittest.skipIf(any(SANITIZERS), "a kill tells a sanitizer nothing")
+    @unittest.skipIf(any(SANITIZERS), "sanitizers report nothing after SIGKILL")
     def test_a_replica_may_die_in_the_middle(self):
         session_id = str(uuid.uuid4())
         with self.serve("fleet") as server:
             for number in range(12):
                 if number == 4:
-                    self.cluster.kill(0, 0)  # the one that the server speaks to
+                    self.cluster.kill(0, 0)  # the node that the server uses
                 if number == 8:
                     self.cluster.start(0, 0)
                 self.send_until_taken(server, [kernels(session_id, number + 1)], session_id, sequence=number + 1)
             self.assert_rows(server, session_id, 12)
-            # What the dead one missed it has now: its twin is not needed.
+            # The restarted replica has caught up, so the other one is not needed.
             server.wait_for("the replica has caught up", lambda: self.cluster.sync(self.database, 0, 0), timeout_s=90)
             self.cluster.kill(0, 1)
             try:
                 self.assert_rows(server, session_id, 12)
-                # All of it once more: nothing is counted twice.
+                # Everything is sent again: nothing is counted twice.
                 for number in range(12):
                     self.send_until_taken(server, [kernels(session_id, number + 1)], session_id, sequence=number + 1)
                 self.assert_rows(server, session_id, 12)
             finally:
                 self.cluster.start(0, 1)
 
-    @unittest.skipIf(any(SANITIZERS), "a kill tells a sanitizer nothing")
+    @unittest.skipIf(any(SANITIZERS), "sanitizers report nothing after SIGKILL")
     def test_a_replica_that_dies_with_the_only_copy_of_an_insert_costs_nothing(self):
         session_id = str(uuid.uuid4())
         unfinished = (f"SELECT count() FROM system.zookeeper WHERE path = '/gpufl/{self.database}/0/segment/quorum' AND"
@@ -104,12 +104,12 @@ class ClickHouse(StoreAnswers, ServeTest):
             self.send_until_taken(server, [kernels(session_id, 1)], session_id, sequence=1)
             cluster.query(f"SYSTEM STOP REPLICATION QUEUES {self.database}.segment_local", 0, 1)
             sent = pool.submit(self.send, server, [kernels(session_id, 2)], session_id, sequence=2)
-            server.wait_for("an insert that only one has", lambda: cluster.query(unfinished, 0, 1) == "1\n")
+            server.wait_for("an insert that only one replica has", lambda: cluster.query(unfinished, 0, 1) == "1\n")
             cluster.kill(0, 0)
             self.assertIn(sent.result(), (202, 429, 503))
-            # Once the keeper has given up the dead one, the other one gives up what only the dead one had.
+            # After the dead replica's ZooKeeper session has expired, the other replica abandons the insert.
             cluster.query(f"SYSTEM START REPLICATION QUEUES {self.database}.segment_local", 0, 1)
-            server.wait_for("the insert is given up", lambda: cluster.query(unfinished, 0, 1) == "0\n", timeout_s=60)
+            server.wait_for("the insert is abandoned", lambda: cluster.query(unfinished, 0, 1) == "0\n", timeout_s=60)
             self.send_until_taken(server, [kernels(session_id, 2)], session_id, sequence=2)
             cluster.start(0, 0)
             self.assert_rows(server, session_id, 2)
@@ -118,7 +118,7 @@ class ClickHouse(StoreAnswers, ServeTest):
         session_id = str(uuid.uuid4())
         with self.serve("one") as one, self.serve("two", first=(1, 1)) as two, \
                 concurrent.futures.ThreadPoolExecutor(8) as pool:
-            # The same windows to both at the same time, and windows that overlap: each line counts once.
+            # The same windows are sent to both at the same time, and windows overlap: each line counts once.
             for number in range(6):
                 lines = [numbered(kernels(session_id, number + 1), number + 1)]
                 overlap = [numbered(kernels(session_id, n + 1), n + 1) for n in range(max(number - 1, 0), number + 1)]
@@ -129,7 +129,7 @@ class ClickHouse(StoreAnswers, ServeTest):
                     send.result()
             for server in (one, two):
                 self.assert_rows(server, session_id, 6)
-            # What is made on one is there on the other.
+            # Objects created on one server exist on the other.
             made = one.ask("/api/v1/configs/night", "PUT", json.dumps({"engine": "trace"}))
             self.assertIn(made.status, (200, 201), made.body)
             two.wait_for("the configuration", lambda: two.ask("/api/v1/configs/night").status == 200)
@@ -139,11 +139,11 @@ class ClickHouse(StoreAnswers, ServeTest):
             one.wait_for("the tag", lambda: one.get(f"/api/v1/sessions/{session_id}")["catalog"]["tags"] == ["kept"])
             self.assertIn(one.ask(f"/api/v1/sessions/{session_id}", "DELETE").status, (200, 204))
             two.wait_for("the deletion", lambda: two.ask(f"/api/v1/sessions/{session_id}").status == 404)
-            # A deleted session starts anew with its next delivery.
+            # A deleted session starts again with its next upload.
             self.send_until_taken(two, [kernels(session_id, 1)], session_id, sequence=1)
             self.assert_rows(two, session_id, 1)
 
-    @unittest.skipIf(any(SANITIZERS), "a kill tells a sanitizer nothing")
+    @unittest.skipIf(any(SANITIZERS), "sanitizers report nothing after SIGKILL")
     def test_a_server_killed_at_any_moment_leaves_nothing_half(self):
         session_id = str(uuid.uuid4())
         server = self.serve("fleet")
@@ -154,7 +154,7 @@ class ClickHouse(StoreAnswers, ServeTest):
                 body, headers = window(lines, session_id, "device", number + 1)
                 connection = server.connect()
                 connection.request("POST", STREAM, body, headers)
-                # No answer is waited for: the commit is under way, done, or not begun.
+                # Does not wait for an answer: the commit may be running, finished or not started.
                 if number % 2:
                     connection.sock.settimeout(0.05 * number)
                     try:
@@ -169,8 +169,8 @@ class ClickHouse(StoreAnswers, ServeTest):
         finally:
             server.stop()
 
-    def test_a_store_of_an_older_server_is_taken_forward(self):
-        """One column came later."""
+    def test_a_store_of_an_older_server_is_migrated(self):
+        """An older store lacks a column."""
         old, new = "0192f300-0000-7000-8000-0000000000a1", "0192f300-0000-7000-8000-0000000000a2"
         with self.serve("first") as server:
             self.assertEqual(self.send(server, [job_start(old)], old, "system"), 202)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl serve on a current ClickHouse. Debian's is of 2018, and what it takes is not all that a current one takes."""
+"""gpufl serve on a current ClickHouse. Debian's is from 2018 and accepts statements that a current one may not."""
 import json
 import os
 import subprocess
@@ -13,7 +13,7 @@ from serve_process import STREAM, Serve, ServeTest, kernels, window
 
 
 class Current(StoreAnswers, ServeTest):
-    """One ClickHouse for all tests; each has a database of its own."""
+    """One ClickHouse for all tests; each test has its own database."""
 
     @classmethod
     def setUpClass(cls):

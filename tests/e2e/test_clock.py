@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wall clock is set while a program runs: every step is in the log, and no time in the session depends on it."""
+"""The wall clock is changed while a program runs: the log has every step, and no time in the session depends on it."""
 import json
 import struct
 import subprocess
@@ -31,7 +31,7 @@ class ClockSteps(TestCase):
         return sum('"kernel_event_batch"' in line for line in self.lines("device"))
 
     def record(self):
-        """The session of a program whose wall clock is set three times; and how long the program really ran."""
+        """The session of a program whose wall clock is changed three times, and how long the program really ran."""
         clock = self.directory / "clock"
         clock.write_bytes(bytes(8))
         env = environment(LD_PRELOAD=FAKES / "libclock.so", GPUFL_TEST_CLOCK_FILE=clock)

@@ -56,13 +56,13 @@ class Calls(TestCase):
         self.assert_whole(self.trace("--launches", "40", options=["--engine", engine]))
         return Session(sessions(self.directory / "log")[-1]).records("overhead")[-1].get("calls")
 
-    def test_calls_while_instructions_are_counted_are_told_apart(self):
+    def test_calls_while_instructions_are_counted_are_reported_separately(self):
         calls = self.calls("SassMetrics")
         self.assertEqual([calls[state]["launches"] for state in ("plain", "sampled", "counted")], [0, 0, 40])
         self.assertGreater(calls["counted"]["calls_ns"], 0)
         self.assertIsNone(calls["plain"]["typical_ns"], "there is nothing to compare with")
 
-    def test_calls_beside_pc_samples_are_told_apart(self):
+    def test_calls_during_pc_sampling_are_reported_separately(self):
         calls = self.calls("PcSampling")
         self.assertEqual([calls[state]["launches"] for state in ("plain", "sampled", "counted")], [0, 40, 0])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server as a browser sees it first, and what the dashboard's settings ask for."""
+"""The dashboard's pages and headers, and the requests of its settings page."""
 import json
 import unittest
 

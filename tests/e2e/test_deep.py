@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines above Trace on the fake GPU: every launch is counted, every value was measured, and the log says from what."""
+"""The engines above Trace on the fake GPU: every launch is counted, and the log has the source of each value."""
 import json
 import os
 import pathlib
@@ -32,15 +32,15 @@ class SassMetrics(Deep):
         self.assertIn("smsp__sass_inst_executed_op_global", metrics)
         self.assertNotIn("smsp__sass_branch_targets_threads_divergent", metrics)
 
-    def test_samples_that_sampling_beside_it_took_are_nobody_s(self):
-        """It has the longest period, 1.1 s; a kernel that is longer is sampled."""
+    def test_samples_taken_while_counting_are_not_attributed(self):
+        """Sampling has the longest period, 1.1 s; a longer kernel is sampled."""
         _, session = self.run_engine(SASS, "--launches", 2, "--kernel-us", 1_300_000)
         self.assert_granted(session, "SassMetrics", "sass_metrics", "cubin_disassembly")
         self.assertEqual(self.samples(session, 0), [])
         self.assertEqual(session.records("pc_sampling_config"), [])
 
     def test_zeros_are_never_published(self):
-        """Pausing kernel records fails in silence: CUPTI then counts zeros."""
+        """Pausing kernel records fails silently: CUPTI then counts zeros."""
         traced = self.trace("--launches", 100, options=SASS, env=environment(FAKE_FAULTS="fail=cuptiActivityDisable@*:0"))
         self.assertEqual(traced.returncode, 0)
         self.assertFalse([row for row in self.samples(traced.session, 1) if row["metric_value"] == 0])
@@ -80,14 +80,14 @@ class Alternation(Deep):
 
 
 class BusyGpu(Deep):
-    """Kernels that do not end: what needs an idle GPU is not done, and the program does not wait for it."""
+    """Kernels that do not end: operations that need an idle GPU are skipped, and the program does not wait for them."""
     ENGINES = {"SassMetrics": SASS, "Deep": DEEP}
     KERNEL_US, END_S = 300000000, 60
 
     def trace_until(self, end_s, name, options, *arguments):
         directory = self.directory / name
         command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, *arguments, "--no-sync"]
-        # What CUPTI still counts cannot be freed. FAKE_MACHINE: a program that hangs must not keep the GPU from the next.
+        # Memory that CUPTI still uses cannot be freed. FAKE_MACHINE: a hung program must not block the next one's GPU.
         env = environment(**NO_HURRY, FAKE_MACHINE=None, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
         result = subprocess.run([str(word) for word in command], env=env, cwd=self.directory, text=True, timeout=end_s,
                                 stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -111,7 +111,7 @@ class BusyGpu(Deep):
                 _, capabilities = final_capabilities(session)
                 self.assertEqual(capabilities["sass_metrics"]["status"], "skipped", capabilities["sass_metrics"])
 
-    def test_records_that_cupti_could_not_be_asked_for_are_not_taken_over_by_somebody(self):
+    def test_records_that_could_not_be_requested_are_not_reported_as_taken_over(self):
         session = self.trace_until(TIMEOUT_S, "copies", SASS, "--kernel-us", 60000, "--launches", 149, "--sync-every", 50,
                                    "--copies").session
         self.assertEqual({loss["reason"] for loss in session.records("loss")}, {"sass_records_dropped", "cupti_left"})
@@ -126,7 +126,7 @@ class BusyGpu(Deep):
         for name in self.ENGINES:
             self.assertGreater(launches[name], launches["Trace"] / 2, launches)
 
-    def test_a_break_that_cannot_begin_holds_nobody_up(self):
+    def test_a_break_that_cannot_begin_delays_no_launch(self):
         options = [*PC, "--pc-share", 50]
         long = self.trace_until(TIMEOUT_S, "long", options, "--kernel-us", 1000000, "--pause-us", 10000, "--run-ms", 3000)
         self.assertGreater(long.counts["kernels"], 100)
@@ -182,16 +182,16 @@ class Causes(Deep):
     def test_the_call_that_failed_is_in_the_log_when_nothing_was_printed(self):
         for engine, call, reason in self.FAULTS:
             with self.subTest(engine):
-                self.assert_told(engine, call, reason)
+                self.assert_reported(engine, call, reason)
 
-    def assert_told(self, engine, call, reason):
+    def assert_reported(self, engine, call, reason):
         traced = self.trace("--launches", 400, "--kernel-us", 20, "--pause-us", 1000, directory=self.directory / engine,
                             options=["--quiet", *ENGINES[engine]], env=environment(FAKE_FAULTS=f"fail={call}@*:999"))
         self.assertEqual(traced.stderr, "")
         cause = f"{call} failed: CUPTI_ERROR_UNKNOWN (999)"
         session = traced.session
-        told = [loss.get("cause") for loss in session.records("loss") if loss["reason"] == reason]
-        self.assertEqual(told, [cause] + [None] * (len(told) - 1))
+        causes = [loss.get("cause") for loss in session.records("loss") if loss["reason"] == reason]
+        self.assertEqual(causes, [cause] + [None] * (len(causes) - 1))
         verified = gpufl("verify", session.path).stdout
         self.assertRegex(verified, f"not recorded: {reason}; .*; first cause: {re.escape(cause)}")
         self.assertIn(cause, " ".join(gpufl("report", session.path).stdout.split()))
@@ -210,7 +210,7 @@ class Degrading(Deep):
 
 
 class Switching(Deep):
-    """A call that fails while Deep goes from one source to the other."""
+    """A call fails while Deep switches from one data source to the other."""
 
     def run_with(self, fault, options=DEEP, **variables):
         traced = self.trace("--launches", 3000, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100, options=options,
@@ -274,8 +274,8 @@ class Life(Deep):
         for name, options in ENGINES.items():
             for fork in ("--fork", "--fork-first"):
                 with self.subTest(engine=name, fork=fork):
-                    # A forked child abandons what the parent owns: for a leak checker that is a leak.
-                    # FAKE_MACHINE: PC samples of one GPU would be for one of the two.
+                    # A forked child abandons memory owned by the parent, which a leak checker reports.
+                    # FAKE_MACHINE: only one of the two could sample the same GPU.
                     env = environment(FAKE_MACHINE=None,
                                       ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
                     traced = self.trace("--launches", 100, fork, options=options, env=env,

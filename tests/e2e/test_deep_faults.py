@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every CUPTI function that an engine calls fails in turn: the program does not notice, the log verifies, nothing is in it
-that was not measured, and what is missing has a reason."""
+"""Every CUPTI function that an engine calls fails in turn: the program is not affected, the log verifies, contains only
+measured values, and has a reason for everything that is missing."""
 import concurrent.futures
 import json
 import os
@@ -9,17 +9,17 @@ import shutil
 
 from harness import FAKE_APP, SANITIZERS, SOURCE, Session, TestCase, Traced, environment, gpufl, main, run, sessions
 
-# Out of memory, counters held by another client, no permission, and anything else; 999 also at every call and later on.
+# Out of memory, counters used by another client, no permission, and any other error; 999 also at every or later calls.
 FAULTS = ["1:8", "1:26", "1:35", "1:999", "2:999", "*:999"]
 APP = ("--launches", 200, "--kernel-us", 20, "--sync-every", 20, "--scopes")
 LONG_APP = ("--launches", 300, "--kernel-us", 20, "--sync-every", 20, "--pause-us", 100)
-# A library that refuses to free something has leaked it.
+# If a library fails to free an object, the object leaks.
 WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 SHORT_WINDOWS = {"GPUFL_DEEP_COUNTING_MS": 10, "GPUFL_DEEP_SAMPLING_MS": 10, "GPUFL_PC_SAMPLING_CYCLE_MS": 20}
 
 
 def functions(*headers):
-    """Of the tables in src/driver that the product binds by name."""
+    """The functions in the tables of src/driver, which the product binds by name."""
     found = []
     for header in headers:
         found += re.findall(r"^    X\(\w+, (cupti\w+),", (SOURCE / "src/driver" / header).read_text(), re.M)
@@ -38,9 +38,9 @@ class Engine:
     def __init__(self, options, app, headers, **data):
         self.options, self.app, self.data = options, app, data
         self.faults = [f"fail={name}@{fault}" for name in functions(*headers) for fault in FAULTS]
-        # Those of Trace are played by test_faults.py; here only the two ways that differ most.
+        # test_faults.py covers Trace; here only the two most different faults.
         self.faults += [f"fail={name}@{fault}" for name in functions("cupti_abi.h") for fault in ("1:999", "*:999")]
-        if SANITIZERS != [""]:  # ten times slower, and what a sanitizer finds shows in one run of each function
+        if SANITIZERS != [""]:  # ten times slower, and one run of each function is enough for a sanitizer
             self.faults = [f"fail={name}@*:999" for name in functions(*headers)]
 
 
@@ -79,7 +79,7 @@ class Faults(TestCase):
 
     def play(self, engine, number, fault):
         directory = self.directory / str(number)
-        # The run that must have everything lasts until threads on a busy machine have had their turn.
+        # The complete run lasts long enough for all threads to be scheduled on a busy machine.
         app = engine.app if fault else (*engine.app, "--pause-us", 3000)
         result = gpufl("trace", "-o", directory, *engine.options, "--", FAKE_APP, *app, cwd=self.directory,
                        env=environment(FAKE_MACHINE=None, FAKE_FAULTS=fault, ASAN_OPTIONS=WITHOUT_LEAKS, **SHORT_WINDOWS))
@@ -93,7 +93,7 @@ class Faults(TestCase):
         self.assertEqual({issue["kind"] for issue in verdict["issues"]} - {"loss"}, set(), verdict["issues"])
 
     def assert_unharmed(self, engine, outcome):
-        """The run without a fault has all of it; else the others would prove nothing."""
+        """The run without a fault must be complete; otherwise the others would prove nothing."""
         traced, session, verdict = outcome
         self.assertTrue(verdict["is_complete"], verdict["issues"])
         self.assertNotIn("gpufl trace:", traced.stderr)
@@ -110,14 +110,14 @@ class Faults(TestCase):
             if answer["status"] == "skipped":
                 self.assertEqual(values, [], answer)
                 self.assertTrue(answer["message"])
-                self.assertTrue(says_something, "refused without a word")
+                self.assertTrue(says_something, "refused without a message")
             elif not values and self.had_its_turn(session, feature):
                 self.assertFalse(verdict["is_complete"], "granted, empty, and called complete")
         self.assert_counted(traced, session, verdict, last)
 
     @staticmethod
     def had_its_turn(session, feature):
-        """False: the engine takes turns, and on a busy machine the program ended before this one's."""
+        """False if the engine alternates and, on a busy machine, the program ended before this feature was on."""
         sources = {window["source"] for window in session.records("deep_window_event")}
         return not sources or feature in sources
 
@@ -126,7 +126,7 @@ class Faults(TestCase):
         self.assertLessEqual(rows, traced.counts["kernels"])
         if rows < traced.counts["kernels"]:
             self.assertTrue(not verdict["is_complete"] or capabilities["selected_engine"] == "Monitor",
-                            "launches are missing without a word")
+                            "launches are missing without a loss record")
 
     def test_pc_sampling(self):
         self.check("PcSampling")

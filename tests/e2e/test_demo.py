@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl demo: a report, then a server with the recorded session and this host's metrics, and nothing left behind."""
+"""gpufl demo: a report, then a server with the recorded session and this host's metrics, and no files left behind."""
 import json
 import os
 import pathlib
@@ -49,7 +49,7 @@ class Demo(TestCase):
         super().setUp()
         self.temporary = self.directory / "tmp"
         self.temporary.mkdir()
-        # No GPU library at all: the demo shows its recording.
+        # No GPU library: the demo shows its recording.
         self.env = environment(library_path=self.directory, TMPDIR=self.temporary, CI=None)
 
     def wait_for(self, what, is_true):
@@ -59,7 +59,7 @@ class Demo(TestCase):
             time.sleep(0.05)
 
     def installation(self):
-        """An installation whose recordings and example program the test chooses: its root."""
+        """The root of an installation with recordings and an example program chosen by the test."""
         root = self.directory / "installed"
         (root / "bin").mkdir(parents=True)
         (root / "share/gpufl").mkdir(parents=True)
@@ -68,7 +68,7 @@ class Demo(TestCase):
         return root
 
     def start(self, *options):
-        """A demo that stays, once it says so; its output so far in `printed`."""
+        """Starts a demo and waits until it serves; `printed` is its output so far."""
         process = subprocess.Popen([GPUFL, "demo", "--stay", "--port", "0", *options], env=self.env, text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         printed = []
@@ -92,7 +92,7 @@ class Demo(TestCase):
             return json.load(answer)
 
     def newest_sample(self, printed):
-        """When this host's metrics were taken; the recorded session's host was sampled long ago."""
+        """The time of this host's newest metrics; those of the recorded session are old."""
         return max(host["metrics"]["sample_ns"] for host in self.ask(printed, "/api/v1/hosts")["hosts"] if host["metrics"])
 
     def assert_nothing_left(self):
@@ -109,7 +109,7 @@ class Demo(TestCase):
         self.assert_nothing_left()
 
     def test_with_a_gpu_the_live_trace_is_in_the_server_too(self):
-        # An installation with an example program, which only a CUDA compiler could make.
+        # An installation with an example program, which normally needs a CUDA compiler.
         root = self.installation()
         (root / "share/gpufl/examples").symlink_to(SOURCE / "examples")
         (root / "bin/gpufl-demo-app").symlink_to(FAKE_APP)
@@ -218,7 +218,7 @@ class Demo(TestCase):
         process.wait()
         self.wait_for("the end of " + ", ".join(started.values()), lambda: not any(map(is_alive, started)))
 
-    def test_a_server_that_ends_is_told_of(self):
+    def test_a_server_that_ends_is_reported(self):
         process, printed, reader = self.start()
         server = next(pid for pid, name in children(process.pid).items() if name == "serve")
         os.kill(server, signal.SIGKILL)
@@ -227,7 +227,7 @@ class Demo(TestCase):
         self.assertIn("gpufl serve ended with status 137", printed[-1])
         self.assert_nothing_left()
 
-    def test_a_port_that_is_taken_is_told_of(self):
+    def test_a_port_in_use_is_reported(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             result = gpufl("demo", "--port", taken.getsockname()[1], env=self.env)
         self.assertEqual(result.returncode, 3, result.stdout)
@@ -240,7 +240,7 @@ class Demo(TestCase):
         result = gpufl("demo", "--once", "--port", 0, env=env)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_wrong_options_are_refused_and_the_report_alone_can_be_had(self):
+    def test_wrong_options_are_refused_and_the_report_alone_is_available(self):
         self.assertEqual(gpufl("demo", "--once", "--stay", env=self.env).returncode, 2)
         result = gpufl("demo", "--no-server", env=self.env)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on a GPU machine, here on the fake GPU: the scripts that write the GEMM page and record the demo's
-sessions. The compiler is a stand-in, too, so figures mean nothing; that each lands in its place does."""
+"""Runs the scripts for GPU machines on the fake GPU: they write the GEMM page and record the demo's sessions. The
+compiler is a fake too, so the figures are meaningless; the test checks that each figure is in its place."""
 import json
 import os
 import re
@@ -52,7 +52,7 @@ class Scripts(TestCase):
         self.assertNotIn("@@", page)
         self.assertNotIn("not measured", page)
         figures = json.loads((self.directory / "out/gemm_figures.json").read_text())
-        # What the stand-in's kernels are built to be, by way of the reports.
+        # The properties of the fake's kernels, as the reports show them.
         self.assertEqual([figures[f"{step}.registers"] for step in STEPS], ["32", "32", "32", "94", "90", "127", "96"])
         self.assertEqual(figures["tensor_core.shared"], "37.0 KiB")
         self.assertEqual(figures["coalesced.speedup"], "2.00")
@@ -70,15 +70,16 @@ class Scripts(TestCase):
         listed = subprocess.run([DEVICE / "all.sh", "list"], text=True, capture_output=True, check=True).stdout
         names = [line.split()[0] for line in listed.splitlines()]
         self.assertIn(f"-- {len(names)} steps remain: {' '.join(names)};", self.all_steps(LIMIT_S="12"))
-        told = self.all_steps("deep-records", "gemm-story", SIZE="1024", DEEP_SIZE="1024", DEEP_S="0.2")
-        self.assertRegex(told, r"(?s)-- deep-records: exit 1 .*-- gemm-story: exit 1 .*-- 0 steps remain: none; 2 did")
+        output = self.all_steps("deep-records", "gemm-story", SIZE="1024", DEEP_SIZE="1024", DEEP_S="0.2")
+        self.assertRegex(output,
+                         r"(?s)-- deep-records: exit 1 .*-- gemm-story: exit 1 .*-- 0 steps remain: none; 2 did")
         table = (self.directory / "out/table.txt").read_text()
         self.assertRegex(table, r"(?s)## deep-records: exit 1 .*\n\| .*## gemm-story: exit 1 .*\n\| the page gemm")
         self.assertTrue((self.directory / "out/gemm.md").is_file())
         with tarfile.open(self.directory / "out/files.tar.gz") as archive:
             self.assertLessEqual({"log-deep-records", "log-gemm-story", "out-gemm-story/gemm_figures.json"},
                                  set(archive.getnames()))
-        # What was done is not done again.
+        # Finished steps are not repeated.
         left = [name for name in names if name not in ("deep-records", "gemm-story")]
         self.assertIn(f"-- {len(left)} steps remain: {' '.join(left)};", self.all_steps(LIMIT_S="12"))
 

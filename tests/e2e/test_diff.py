@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl diff on recorded sessions: what it says and how it ends."""
+"""gpufl diff on recorded sessions: its output and exit status."""
 import json
 import os
 
@@ -19,7 +19,7 @@ class Diff(TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(" 0 regressions", result.stdout)
 
-    def test_more_kernel_time_is_a_regression_and_less_is_none(self):
+    def test_more_kernel_time_is_a_regression_and_less_is_not(self):
         worse = gpufl("diff", session("two_gpus"), session("trace"), "--allow-unrelated")
         self.assertEqual(worse.returncode, 1, worse.stderr)
         self.assertIn(" 1 regression ", worse.stdout)
@@ -123,7 +123,7 @@ class Diff(TestCase):
         self.assertIsNone(json.loads(allowed.stdout)["no_verdict"])
         self.assertIn(allowed.returncode, (0, 1))
 
-    def test_what_is_no_session_is_an_error_of_the_environment(self):
+    def test_a_path_without_a_session_is_an_environment_error(self):
         result = gpufl("diff", session("trace"), session("no_such_session"))
         self.assertEqual(result.returncode, 3)
         self.assertTrue(result.stderr.startswith("gpufl diff: "), result.stderr)

@@ -30,7 +30,7 @@ class Trace(CodeTest):
         report = gpufl("report", "--code", "vector_add", traced.sessions[0], env=self.environment())
         self.assertIn(TEXTS[0xE0], report.stdout)
 
-    def test_it_is_left_alone_when_told_so(self):
+    def test_no_disassemble_starts_no_tool(self):
         traced = self.record("--no-disassemble", tool=self.good_tool())
         self.assert_whole(traced)
         self.assertEqual(self.tool_runs, 0)
@@ -123,7 +123,7 @@ class Command(CodeTest):
         self.assertEqual(len(listings(self.session)), 1)
 
     def test_what_was_killed_stays_as_it_was(self):
-        """A torn last line is a hole before and after."""
+        """A torn last line is missing data before and after."""
         sass = self.session / "sass.log"
         sass.write_bytes(sass.read_bytes()[:-20])
         self.assertFalse(self.verify(self.session)["is_complete"])
@@ -134,7 +134,7 @@ class Command(CodeTest):
 
 
 class Terminal(CodeTest):
-    """In a terminal of its own, whose Ctrl-C everything in its foreground gets."""
+    """Runs in a separate terminal, whose Ctrl-C reaches all foreground processes."""
     LINE = "gpufl: disassembling · 0 of 1 function · Ctrl-C skips it"
     TAKE_TERMINAL = ("import os, sys, fcntl, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
                      "os.execv(sys.argv[1], sys.argv[1:])")
@@ -150,7 +150,7 @@ class Terminal(CodeTest):
         self.shown = ""
 
     def read_until(self, text):
-        """text None: until everybody has left the terminal."""
+        """text None: until all processes have closed the terminal."""
         deadline, written = time.monotonic() + TIMEOUT_S, self.shown.encode()
         while text is None or text not in self.shown:
             ready, _, _ = select.select([self.primary], [], [], deadline - time.monotonic())

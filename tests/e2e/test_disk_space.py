@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording that may take only so much of the disk, and one on a disk that is almost full."""
+"""Recordings with a size limit, and on a disk that is almost full."""
 from harness import SANITIZERS, TestCase, environment, gpufl, main
 
 
@@ -30,11 +30,11 @@ class DiskSpace(TestCase):
         self.assertGreater(lost, 0)
         self.assertLessEqual(kept + lost, self.LAUNCHES)
         text = gpufl("report", session.path).stdout
-        # Rows are dropped, or refused where segments are not compressed in time, or find the queue full.
+        # Rows are dropped, or rejected if segments are not compressed in time or the queue is full.
         self.assertRegex(text, "max_log_bytes|log_limit|write_queue_full")
         self.assertNotIn("(name not recorded)", text)
 
-    def test_a_size_that_is_none_is_refused_before_the_program_starts(self):
+    def test_an_invalid_size_is_rejected_before_the_program_starts(self):
         for size in ("", "0", "4", "4X", "-5M", "1e99T"):
             with self.subTest(size):
                 refused = gpufl("trace", "--max-size", size, "--", "true", cwd=self.directory)

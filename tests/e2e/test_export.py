@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl export: each format read back by a reader that is not gpufl's, against the session's own lines."""
+"""gpufl export: each format is read by an independent reader and compared with the session's lines."""
 import collections
 import csv
 import gzip
@@ -54,7 +54,7 @@ class Traced(ExportCase):
                        for event in events if event.get("cat") == "kernel")
         self.assertEqual(found, sorted((row["time_ns"], row["duration_ns"], self.names[row["kernel_id"]])
                                        for row in self.kernels))
-        # Every place has a name, and what is drawn in one row does not overlap.
+        # Every row has a name, and events in a row do not overlap.
         threads = {(event["pid"], event["tid"]) for event in events if event.get("ph") == "M" and "tid" in event}
         lanes = collections.defaultdict(list)
         for event in events:
@@ -86,7 +86,7 @@ class Traced(ExportCase):
         self.assertEqual(piped.stdout, plain)
 
     def perfetto(self, session):
-        """Slices as (start, end, name, track), by replaying begin and end; tracks; flows; counters."""
+        """Replays begin and end events: slices as (start, end, name, track); tracks; flows; counters."""
         data = self.export(session, "trace.pftrace").read_bytes()
         packets = [Message(packet) for packet in Message(data).all(1)]
         names, tracks, open_slices = {}, {}, collections.defaultdict(list)
@@ -251,7 +251,7 @@ class Traced(ExportCase):
 
 
 class Names(ExportCase):
-    """Hostile names, stacks, losses and what is not known."""
+    """Hostile names, stacks, losses and unknown values."""
 
     def test_hostile_names_survive_every_format(self):
         session = GOLDEN / "hostile"
@@ -297,7 +297,7 @@ class Names(ExportCase):
         events = json.loads((self.directory / "a.json").read_text())["traceEvents"]
         self.assertEqual([event["name"] for event in events if event["ph"] == "B"], ["solve"])
 
-    def test_call_stacks_stand_above_kernels(self):
+    def test_kernels_are_grouped_by_call_stack(self):
         traced = self.trace("--launches", 20, options=("--stacks",))
         session = traced.sessions[0]
         lines = self.export(session, "a.folded").read_text().splitlines()
@@ -340,7 +340,7 @@ class WrongUse(ExportCase):
         self.assertEqual((self.directory / "there.json").read_text(), "mine")
         self.assertEqual([path.name for path in self.directory.iterdir()], ["there.json"])
 
-    def test_a_full_disk_leaves_nothing_and_is_told(self):
+    def test_a_full_disk_is_reported_and_leaves_no_file(self):
         with open("/dev/full", "wb") as full:
             result = subprocess.run([GPUFL, "export", GOLDEN / "trace", "-f", "chrome", "-o", "-"], stdout=full,
                                     stderr=subprocess.PIPE, env=environment(), check=False, timeout=60)
@@ -365,7 +365,7 @@ class WrongUse(ExportCase):
                 result = gpufl("export", GOLDEN / "trace", "-o", pipe, "--force")
                 text, _ = reader.communicate(timeout=60)
             finally:
-                reader.kill()  # where nobody ever wrote
+                reader.kill()  # if nothing was ever written
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(json.loads(text)["traceEvents"])
         self.assertTrue(pipe.is_fifo())

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything goes wrong at once: programs write sessions, some until they are killed, some onto a full disk, while
-agent and server are killed again and again, their disks fill up, their clocks jump, and the network between them is
-cut, slowed and full of errors. At the end every kernel that was written is in the store exactly once, or named in a
-loss.
+"""All faults at once: programs write sessions, some until they are killed, some onto a full disk, while agent and
+server are killed repeatedly, their disks fill up, their clocks jump, and the network between them fails, slows down and
+returns errors. At the end every written kernel is in the store exactly once, or counted in a loss record.
 
-FAULT_LOOP_KILLS: how often agent and server are killed, each (100). FAULT_LOOP_SEED repeats the same choices."""
+FAULT_LOOP_KILLS: how often the agent and the server are each killed (100). FAULT_LOOP_SEED repeats the same choices."""
 import collections
 import itertools
 import mmap
@@ -31,7 +30,7 @@ NO_ROOM_STATUS = 3
 
 
 class JumpingClock:
-    """A process that is started with its variables has a wall clock that can be set."""
+    """Environment variables for a process whose wall clock the test can change."""
 
     def __init__(self, path):
         path.write_bytes(bytes(8))
@@ -47,7 +46,7 @@ class JumpingClock:
 
 
 class Program:
-    """One run of a recorded program, and what it said of itself."""
+    """One run of a recorded program, and its output."""
 
     def __init__(self, directory, kind, chance):
         arguments = ["--run-ms", chance.randrange(2000, 5000), "--pause-us", 300, "--scopes", "--copies"]
@@ -55,7 +54,7 @@ class Program:
         if kind == "killed":
             arguments += ["--crash", int(signal.SIGKILL)]
         if kind == "full disk":
-            # Below the SDK alone, and not below `gpufl trace`.
+            # With the SDK only, not under `gpufl trace`.
             words = ["env", f"LD_PRELOAD={ENOSPC}", f"GPUFL_TEST_DISK_DIR={directory}",
                      f"GPUFL_TEST_DISK_BYTES={chance.randrange(9000, 20000)}",
                      f"GPUFL_TEST_DISK_RECOVER_MS={chance.randrange(200, 1500)}"]
@@ -86,7 +85,7 @@ class FaultLoop(TestCase):
         self.addCleanup(self.agent_text.close)
 
     def troubled(self, clock, directory, chance):
-        """Variables of a process whose clock jumps and whose disk may be full for a while."""
+        """Environment of a process whose clock jumps and whose disk may be full for a while."""
         variables = {"LD_PRELOAD": CLOCK, **clock.variables}
         if chance.random() < 0.25:
             self.counts[f"full disks of {directory.name}"] += 1
@@ -100,7 +99,7 @@ class FaultLoop(TestCase):
                                        "--interval", 20, *self.agent_options, *options)]
 
     def count_end(self, who, code):
-        """Whoever finds no room when it starts says so and ends; any other end but ours is a defect."""
+        """Without disk space a process may fail to start, with a message; any other end except our kill is a bug."""
         self.counts[f"{who} killed" if code == -signal.SIGKILL else f"{who} without room"] += 1
         self.assertIn(code, (-signal.SIGKILL, NO_ROOM_STATUS), "".join(self.server.printed[-20:]))
 
@@ -131,7 +130,7 @@ class FaultLoop(TestCase):
                 self.server.start()
                 self.server.process.wait()
             except AssertionError:
-                pass  # it was killed before it was ready, or there was no room for it
+                pass  # killed before it was ready, or no disk space
             killer.join()
             self.server.kill()
             self.count_end("servers", self.server.process.returncode)
@@ -155,7 +154,7 @@ class FaultLoop(TestCase):
         def guarded(call, arguments):
             try:
                 call(*arguments)
-            except BaseException as error:  # pylint: disable=broad-except # told by the test itself
+            except BaseException as error:  # pylint: disable=broad-except # the test reports it
                 self.errors.append(error)
                 raise
         threads = [threading.Thread(target=guarded, args=(call, arguments)) for call, *arguments in calls]
@@ -164,7 +163,7 @@ class FaultLoop(TestCase):
         return threads
 
     def storm(self, proxy):
-        """Until agent and server were killed often enough."""
+        """Runs until agent and server have been killed often enough."""
         always = self.in_threads((self.write, random.Random(SEED + 1)), (self.write, random.Random(SEED + 2)),
                                  (self.trouble, proxy, random.Random(SEED + 3)))
         try:
@@ -178,7 +177,7 @@ class FaultLoop(TestCase):
             proxy.turn("pass")
 
     def assert_stored(self, program):
-        """Rows and losses of a program's session, those of the files, those of the store, and what it counted."""
+        """Compares rows and losses of a program's session in the files, in the store, and in the program's counts."""
         self.assertEqual(len(program.sessions), 1, program.text)
         session = program.sessions[0]
         written = Written(session)
@@ -189,22 +188,22 @@ class FaultLoop(TestCase):
         self.counts["kernels lost"] += (kernels - stored).total()
         lost = written.lost_kernels()
         self.counts["kernels named in losses"] += lost
-        told = self.server.get(f"/api/v1/sessions/{session.name}/losses")["completeness"]["losses"]
-        named = sum(loss["count"] for loss in told if loss["record_type"] == "kernel_event_batch")
+        losses = self.server.get(f"/api/v1/sessions/{session.name}/losses")["completeness"]["losses"]
+        named = sum(loss["count"] for loss in losses if loss["record_type"] == "kernel_event_batch")
         self.assertEqual(named, lost, session)
         if program.kind == "killed":
             return
         self.assertEqual(program.status, 0, program.text)
         ends = written.records("shutdown")
         self.assertTrue(ends, session)
-        # A disk that is still full at the end has no room for the program's own end either; `gpufl trace` notes it.
+        # If the disk is still full at the end, the session's end is not written; `gpufl trace` records it.
         if any(end.get("synthetic") for end in ends) and program.kind == "full disk":
             self.counts["programs whose disk stayed full"] += 1
         else:
             self.assertEqual(kernels.total() + lost, program.launched, f"{session}: {program.kind}")
 
     def settle(self, proxy, compare):
-        """Everything works again: what is left arrives, and all of it is compared."""
+        """Without faults: the remaining data arrives, and everything is compared."""
         self.server.variables = {}
         with self.server:
             sent = subprocess.run(self.agent_command(proxy.url, "--once"), capture_output=True, text=True,
@@ -221,7 +220,7 @@ class FaultLoop(TestCase):
             self.assertEqual(self.errors, [])
             self.settle(proxy, compare)
         print(f"{dict(self.counts)}, requests {dict(proxy.moods)}, answers {dict(proxy.answers)}")
-        # Nothing was refused for what it was, and something did arrive in spite of everything.
+        # No upload was rejected as invalid, and some arrived in spite of the faults.
         for directory in (self.state / "quarantine", self.data / "quarantine"):
             self.assertEqual(list(directory.iterdir()) if directory.exists() else [], [])
         self.assertGreater(proxy.answers[202], 0)

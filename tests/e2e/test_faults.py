@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the driver, CUPTI or the disk misbehave: one clear message, the program's own exit status, and a log that
-says what is missing."""
+"""Faults of the driver, CUPTI or the disk: one clear message, the program's exit status, and a log that lists what is
+missing."""
 import os
 
 from harness import FAKE_APP, FAKES, Session, TestCase, environment, gpufl, main, run
@@ -36,7 +36,7 @@ class Driver(TestCase):
         traced = self.trace(*self.ARGUMENTS, "--take-over", options=["--exclusive"])
         self.assertEqual(traced.returncode, 0)
         losses = {loss["reason"]: loss["count"] for loss in traced.session.records("loss")}
-        self.assertLessEqual(set(losses), {"kernel_missing", "taken_over"})  # the latter if a buffer was lent just then
+        self.assertLessEqual(set(losses), {"kernel_missing", "taken_over"})  # the latter if CUPTI had a buffer at that time
         recorded = len(traced.session.rows("kernel_event_batch"))
         self.assertGreater(losses["kernel_missing"], 0)
         self.assertEqual(recorded + losses["kernel_missing"], 4000)
@@ -75,7 +75,7 @@ class Driver(TestCase):
                     is_degraded = any(entry["requested"] and entry["status"] != "granted"
                                       for entry in capabilities.values())
                     if recorded < 2000:
-                        self.assertTrue(is_degraded or not verdict["is_complete"], "records are missing without a word")
+                        self.assertTrue(is_degraded or not verdict["is_complete"], "records are missing, uncounted")
 
     def test_absurd_records_are_counted_as_lost_and_never_crash(self):
         traced = self.faulty("absurd_record_every=100")
@@ -96,7 +96,7 @@ class Driver(TestCase):
         traced = self.faulty("storm=1", "--threads", 4, "--streams", 4, "--launches", 1000)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         verdict = self.verify(traced.sessions[0])
-        # A buffer for every record: on a busy machine there may be none for any kernel.
+        # One record per buffer: on a busy machine there may be no buffer for any kernel.
         recorded = verdict["rows"].get("kernel_event_batch", 0)
         self.assertLessEqual(recorded, traced.counts["kernels"])
         self.assertGreaterEqual(recorded + verdict["lost_records"], traced.counts["kernels"])
@@ -152,7 +152,7 @@ class Disk(TestCase):
         self.assertEqual(traced.returncode, 0)
         self.assertIn("No space left on device", traced.stderr)
 
-    def test_space_that_comes_back_is_used_and_the_hole_is_counted(self):
+    def test_space_that_becomes_free_is_used_and_the_gap_is_counted(self):
         traced = self.full(40000, "--run-ms", 2500, "--sync-every", 20, GPUFL_TEST_DISK_RECOVER_MS=700)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         session = traced.session
@@ -163,7 +163,7 @@ class Disk(TestCase):
         self.assertEqual(verdict["rows"]["kernel_event_batch"] + self.lost_kernels(session), traced.counts["kernels"])
 
     def test_names_that_found_no_room_are_written_when_there_is_some(self):
-        # The names come with the first kernels, a second after the start at the latest, and there is no room then.
+        # Names are written with the first kernels, at most a second after the start, when there is no space.
         traced = self.full(9000, "--run-ms", 4000, "--pause-us", 200, "--scopes", GPUFL_TEST_DISK_RECOVER_MS=2000)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         session = traced.session

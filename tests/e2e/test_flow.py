@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole way: a program with the SDK on the look-alike driver, its files, the agent, HTTPS, the server, the store,
-and answers that are those of `gpufl report` on the files."""
+"""End to end: a program with the SDK on the look-alike driver, its files, the agent, HTTPS, the server and the store;
+the answers equal those of `gpufl report` on the files."""
 import json
 import shutil
 import signal
@@ -14,11 +14,11 @@ from harness import FAKE_APP, GPUFL, SANITIZERS, TestCase, environment, gpufl, m
 WAIT_S = 120
 HAS_OPENSSL = shutil.which("openssl")
 WORK = ("--scopes", "--copies", "--graphs", "--sync-every", 200, "--scopes-per-thread", 3)
-# Where the server has the parts of the report, and under which names.
+# The server routes and names of the parts of the report.
 PARTS = {"time": ("time",), "scopes": ("scopes", "outside_scopes"), "copies": ("copies", "memsets"),
          "syncs": ("syncs", "sync_places"), "allocations": ("memory",), "graphs": ("graphs",),
          "insights": ("insights",)}
-# What only files have, or only a store.
+# Values that only files have, or only a store.
 OF_FILES = ("lines", "bytes", "is_live", "has_torn_tail", "damaged_lines", "missing_lines")
 
 
@@ -29,7 +29,7 @@ class FlowTest(TestCase):
         self.authority = Authority(self.directory / "tls")
 
     def serve(self, name="data", store=()):
-        """A server that asks for keys; those of the agent and of the questions."""
+        """A server that requires keys; the agent's key and the one for requests."""
         data = self.directory / name
         keys = {}
         for scope in ("ingest", "read"):
@@ -71,20 +71,20 @@ class FlowTest(TestCase):
         return program
 
     def program_end(self, program):
-        """How many kernels it launched."""
+        """Waits for the program to end; the number of kernels it launched."""
         text, _ = program.communicate(timeout=WAIT_S)
         self.assertEqual(program.returncode, 0, text)
         return printed_counts(text)["kernels"]
 
     def wait_complete(self, server, *found):
-        """Asks the catalog alone: a session that is still growing may be answered as it was a moment ago."""
+        """Reads only the catalog: answers about a session that is still growing may be slightly out of date."""
         def complete():
             listed = server.pages("/api/v1/sessions", "sessions")
             return {entry["id"] for entry in listed if entry["state"] == "complete"}
         server.wait_for("the end of the sessions", lambda: {session.name for session in found} <= complete(), WAIT_S)
 
     def agent_finish(self, server):
-        """Sends what the agent had not sent when it was stopped; a state comes with the first channel that ends."""
+        """Sends the data that the agent had not sent when it was stopped."""
         result = subprocess.run(self.agent_command(server, "--once"), capture_output=True, text=True, timeout=WAIT_S,
                                 env=environment(GPUFL_CA_FILE=self.authority.file), check=False,
                                 stdin=subprocess.DEVNULL)
@@ -92,10 +92,10 @@ class FlowTest(TestCase):
 
     @staticmethod
     def answers(server, session_id):
-        """Everything that is asked of one session and that does not depend on when and where it arrived."""
+        """All answers about a session that do not depend on when and where it was uploaded."""
         path = f"/api/v1/sessions/{session_id}"
         result = {name: server.get(f"{path}/{name}") for name in (*PARTS, "losses", "metrics", "timeline/tracks")}
-        del result["losses"]["completeness"]["bytes"]  # as stored, which depends on how the lines came
+        del result["losses"]["completeness"]["bytes"]  # the stored size depends on how the lines were uploaded
         result["kernels"] = server.pages(path + "/kernels", "kernels", exact="true")
         for kernel in result["kernels"]:
             one = f"{path}/kernels/{kernel['kernel_id']}"
@@ -106,7 +106,7 @@ class FlowTest(TestCase):
         return result
 
     def assert_answers(self, server, session):
-        """The server has what the files have, each row once, and says of it what the report says; the answers."""
+        """Checks that the server has each row of the files once and that its answers equal the report; returns them."""
         written = Written(session)
         self.assertEqual(stored_kernels(server, session.name), written.kernels())
         answers = self.answers(server, session.name)
@@ -124,7 +124,7 @@ class FlowTest(TestCase):
 
 
     def assert_same(self, answers, others):
-        """Of many thousand rows only the first difference is of interest."""
+        """Compares answers; reports only the first difference."""
         self.assertEqual(answers.keys(), others.keys())
         for name, answer in answers.items():
             if answer != others[name]:
@@ -133,7 +133,7 @@ class FlowTest(TestCase):
                 self.fail(f"{name}: " + " is not ".join(text[max(0, place - 200):place + 200] for text in texts))
 
     def run_programs(self, *servers):
-        """Programs that are sent while they run, to every server; their sessions, and how many kernels there were."""
+        """Runs programs that are uploaded to every server while they run; their sessions and number of kernels."""
         agents = [self.agent_start(server) for server in servers]
         programs = [self.program_start(*WORK, "--launches", 6000, "--threads", threads, "--streams", threads)
                     for threads in (1, 3)]
@@ -169,14 +169,14 @@ class Embedded(FlowTest):
             self.assertEqual(server.pages("/api/v1/sessions", "sessions"), [])
 
 
-@unittest.skipIf(any(SANITIZERS), "five servers beside it leave a sanitizer no room")
+@unittest.skipIf(any(SANITIZERS), "sanitizers need too much memory with five servers")
 class Fleet(FlowTest):
-    """The same on a ClickHouse cluster of two shards of two replicas."""
+    """The same on a ClickHouse cluster with two shards of two replicas."""
 
     cluster = None
 
     def fleet_store(self):
-        """Options of a server on the cluster, in a database for this test; it asks node (0, 0) first."""
+        """Options of a server on the cluster, with a database for this test; it uses node (0, 0) first."""
         if not Fleet.cluster:
             Fleet.cluster = Cluster()
             unittest.addModuleCleanup(Fleet.cluster.stop)
@@ -197,7 +197,7 @@ class Fleet(FlowTest):
 
     @staticmethod
     def is_held(server, session):
-        """A replica that was away is behind for a moment, and the server says so."""
+        """Whether the server has the session; a restarted replica may be behind, which the server reports."""
         stored, written = stored_kernels(server, session.name), Written(session).kernels()
         if stored != written:
             raise AssertionError(f"{(written - stored).total()} kernels of {written.total()} are missing and"
@@ -210,7 +210,7 @@ class Fleet(FlowTest):
         work = (*WORK, "--run-ms", 2000, "--pause-us", 500)
         with self.serve("fleet", store) as server:
             agent, programs = self.agent_start(server), []
-            # Before it dies, without it, and while it catches up; each time what is on its way is sent again.
+            # Before the replica dies, without it, and while it catches up; each time pending data is sent again.
             for change in (self.cluster.kill, self.cluster.start, None):
                 programs += [self.program_start(*work) for _ in range(2)]
                 server.wait_for("kernels of the new programs", lambda: len(
@@ -226,7 +226,7 @@ class Fleet(FlowTest):
             self.wait_complete(server, *found)
             self.agent_stop(agent)
             self.agent_finish(server)
-            # Another server that keeps nothing itself, and asks first the node that was away, has it all too.
+            # Another server, which stores nothing itself and uses the restarted node first, has everything too.
             with TlsServe(self.directory / "second", self.authority, *store, key=server.key) as second:
                 for session in found:
                     for each in (server, second):

@@ -39,7 +39,7 @@ class Graphs(Deep):
                 traced = self.check(name, "--threads", 4, "--streams", 4, "--capture-ms", 20, "--graph-nodes", 50)
                 self.assertEqual(traced.counts["graph_launches"], 16)
 
-    def test_what_runs_before_the_first_graph_is_counted_and_its_kernels_are_timed_and_told(self):
+    def test_kernels_before_the_first_graph_are_counted_and_those_of_graphs_are_timed_and_reported(self):
         for name in ("SassMetrics", "Deep"):
             with self.subTest(name):
                 traced = self.check(name)
@@ -68,7 +68,7 @@ class Graphs(Deep):
         self.assertEqual(self.lost(session, "range_unnamed"), 0)
         self.assertEqual(self.lost(session, "ranges_dropped"), 0)
 
-    def test_a_scope_with_a_graph_in_it_is_not_counted_and_told(self):
+    def test_a_scope_that_contains_a_graph_is_reported_as_not_counted(self):
         session = self.check("scopes").session
         self.assertGreater(self.lost(session, "range_graph"), 0)
         self.assertEqual(self.lost(session, "ranges_dropped"), 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each function of a GPU library that gpufl calls never returns, in turn: the program ends in time all the same, and the
-session names the function."""
+"""Each GPU library function that gpufl calls hangs in turn: the program still ends in time, and the session names the
+function."""
 import collections
 import concurrent.futures
 import pathlib
@@ -16,12 +16,12 @@ HUNG_APP = FAKES / "fake_hung_app"
 HIP_APP = FAKES / "fake_hip_app"
 LIBRARY = BUILD / "lib" / "libgpufl.so"
 EXIT_TIMEOUT_MS, START_TIMEOUT_MS = 2000, 1000
-# A program that waits for the call waits for ever, so much more than the timeout proves as much, also on a busy machine.
+# A program that waited for the call would never end, so a limit far above the timeout suffices, even on a busy machine.
 LONGEST_S = 30
 WORKERS = 24
 TABLE = re.compile(r"^WATCHED_CALL\((\w+),", re.M)
 
-# Not called in a recorded program, and why.
+# Functions that a recorded program does not call, by reason.
 UNUSED = {
     "by gpufl.cupti and gpufl metrics only": {
         "cuptiCheckpointSave", "cuptiCheckpointRestore", "cuptiCheckpointFree", "cuptiProfilerHostGetSupportedChips",
@@ -88,7 +88,7 @@ def table():
 
 
 def is_watched(function):
-    """Not CUDA's: the program itself hangs in them."""
+    """CUDA functions are not watched: the program itself hangs in them."""
     return not re.match("cu[A-Z]", function)
 
 
@@ -98,13 +98,13 @@ def is_gpufls(scenario, function):
 
 
 def first_of(function):
-    """The first call that is gpufl's: ids are pushed by the program, too."""
+    """The number of gpufl's first call: the program also pushes ids."""
     return 2 if function == "cuptiActivityPushExternalCorrelationId" else 1
 
 
 class HungCase(TestCase):
     def play(self, scenario, directory, hang="", timeout_ms=EXIT_TIMEOUT_MS):
-        """Runs a scenario; its seconds, output, the calls in order and the one that hung."""
+        """Runs a scenario; returns its duration, output, the calls in order and the one that hung."""
         pathlib.Path(directory).mkdir(parents=True)
         calls = pathlib.Path(directory) / "calls"
         faults = ";".join(part for part in (scenario.faults, hang and f"fail={hang}:-1") if part)
@@ -130,7 +130,7 @@ class HungCase(TestCase):
                 if record["reason"] == "hung_call"] if found else []
 
     def complaint(self, name, hang, directory):
-        """What is wrong with the end of this program; "" nothing. On a machine that is busy it gets more time to end."""
+        """What is wrong with the end of the program; "" if nothing. On a busy machine it gets more time."""
         return self.complaint_in(name, hang, directory / "1", EXIT_TIMEOUT_MS) and \
             self.complaint_in(name, hang, directory / "2", 5 * EXIT_TIMEOUT_MS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL at 200 random instants: each time the session is readable and `verify` is right about it."""
+"""SIGKILL at 200 random times: each time the session is readable and `verify` reports its state correctly."""
 import concurrent.futures
 import json
 import os
@@ -18,7 +18,7 @@ WORKLOADS = [["--threads", "2", "--streams", "4", "--scopes", "--sync-every", "5
 
 
 def child_of(pid):
-    """The program that `gpufl trace` starts, once it runs; other children only look for libraries."""
+    """Waits for the program that `gpufl trace` starts; other children only probe libraries."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -37,7 +37,7 @@ def has_lines(directory):
 
 
 def run_and_kill(directory, delay_s, is_launched, workload):
-    """Kills the program delay_s after its log has begun (a negative delay: that long after its start instead)."""
+    """Kills the program delay_s after its log was created (negative: -delay_s after its start)."""
     env = environment(GPUFL_LOG_ROTATE_BYTES=random.Random(delay_s).choice([65536, 200000, None]))
     program = [FAKE_APP, "--run-ms", "20000", *workload]
     if is_launched:
@@ -101,7 +101,7 @@ class Kill(TestCase):
                              what)
 
     def check_rows(self, session, killed_ns, what):
-        """Nothing was made up: each kernel is there once, and had ended before the program did."""
+        """Each kernel is there once, and had ended before the program was killed."""
         kernels = session.rows("kernel_event_batch")
         self.assertEqual(len({(row["corr_id"], row["context_id"]) for row in kernels}), len(kernels), what)
         self.assertTrue(all(row["time_ns"] + row["duration_ns"] < killed_ns for row in kernels), what)

@@ -16,7 +16,7 @@ LINE_MAX = 1 << 20
 
 
 def converse(directory, *lines):
-    """Sends lines, closes the input, and gives the parsed lines of the answer."""
+    """Sends lines, closes the input, and returns the parsed lines of the answer."""
     text = b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
     result = subprocess.run([GPUFL, "mcp", directory], input=text, env=environment(), capture_output=True, check=False,
                             timeout=TIMEOUT_S)
@@ -29,7 +29,7 @@ def request(number, method, **params):
 
 
 class Client:
-    """One server, asked step by step."""
+    """A server that gets one request at a time."""
 
     def __init__(self, directory):
         self.process = subprocess.Popen([GPUFL, "mcp", directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -53,7 +53,7 @@ class Client:
         return answer
 
     def call(self, tool, **arguments):
-        """The structured answer of a tool, which its text repeats."""
+        """The structured answer of a tool, which must equal its text."""
         result = self.ask("tools/call", name=tool, arguments=arguments)["result"]
         assert not result["isError"], result
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
@@ -343,7 +343,7 @@ class Answers(TestCase):
 
 class Gemm(unittest.TestCase):
     def test_a_conversation_finds_the_hottest_line_and_its_cause(self):
-        """As an assistant would: list, summary, then along the pointers."""
+        """As an assistant would: list, summary, then follow the pointers."""
         with Client(RECORDED) as client:
             rows = client.call("sessions", filter="gemm")["sessions"]
             session = next(row["name"] for row in rows if row["engine"] == "Deep")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpufl metrics`, on the look-alike CUPTI and, where there is one, on the machine's own."""
+"""`gpufl metrics` on the look-alike CUPTI and, if installed, on the real one."""
 import json
 import pathlib
 
@@ -7,7 +7,7 @@ from harness import FAKES, SANITIZERS, TestCase, environment, gpufl, main, needs
 
 REAL = next((path for path in (pathlib.Path("/usr/local/cuda/lib64"), pathlib.Path("/usr/local/cuda/extras/CUPTI/lib64"))
              if (path / "libnvperf_host.so").exists()), None)
-# CUPTI opens its own libraries in a way that sanitizers refuse.
+# CUPTI loads its libraries with flags that sanitizers reject.
 CAN_USE_REAL = REAL is not None and not {"address", "thread"} & set(SANITIZERS)
 OVERVIEW = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 
@@ -112,7 +112,7 @@ class RealCupti(TestCase):
             self.skipTest("sanitizers refuse CUPTI")
 
     def ask(self, *arguments):
-        # No driver is looked for: the fakes' CUDA would be found beside a real CUPTI.
+        # No driver: a real CUPTI must not be combined with the fake CUDA.
         return gpufl("metrics", *arguments, env=environment(GPUFL_CUPTI_PATH=REAL))
 
     def test_thirty_chips(self):
@@ -128,7 +128,7 @@ class RealCupti(TestCase):
         self.assertGreaterEqual(answer["passes"], max(metric["passes"] for metric in answer["metrics"]))
         self.assertGreater(answer["config_image_bytes"], 0)
 
-    def test_what_a_chip_lacks_is_said(self):
+    def test_metrics_that_a_chip_lacks_are_reported(self):
         self.assertIn("AD102 has no nvlrx__bytes", self.ask("passes", "--pm", "--chip", "AD102", "links").stdout)
 
     def test_a_near_metric_is_named(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with a profiler of their own under `gpufl trace`: it sees what it sees without gpufl, and gpufl's session says when
-that was."""
+"""Programs that run another profiler under `gpufl trace`: that profiler sees the same records as without gpufl, and the
+session records when it ran."""
 import re
 
 from harness import FAKES, GPUFL, TestCase, environment, gpufl, main, run
@@ -19,7 +19,7 @@ class OtherProfilers(TestCase):
         return [loss for loss in session.records("loss") if loss["reason"] == "other_profiler"]
 
     def check_session(self, session, profiler, kernels):
-        """All kernels outside of the gaps are there, with their calls, and ids that are theirs alone."""
+        """All kernels outside of the gaps are recorded, with their calls and unique ids."""
         gaps, rows = self.gaps(session), session.rows("kernel_event_batch")
         self.assertEqual(len(gaps), CYCLES)
         self.assertEqual({gap["profiler"] for gap in gaps}, {profiler})
@@ -43,9 +43,9 @@ class OtherProfilers(TestCase):
                 self.assertEqual((traced.returncode, traced.stdout), (0, alone.stdout), traced.stderr)
                 self.check_session(traced.session, profiler, CYCLES * (BEFORE + AFTER))
 
-    def test_one_that_stays_subscribed_for_callbacks_has_cupti_until_the_end(self):
+    def test_a_profiler_that_stays_subscribed_for_callbacks_keeps_cupti_until_the_end(self):
         arguments = ("kineto", CYCLES, BEFORE, PROFILED, AFTER)
-        for app in (LINKED, BY_DLSYM):  # not known as Kineto: the callbacks that it has enabled are wanted
+        for app in (LINKED, BY_DLSYM):  # not recognized as Kineto: it needs the callbacks that it has enabled
             with self.subTest(app=app.name):
                 alone = run(app, *arguments)
                 traced = self.trace(*arguments, app=app, directory=self.directory / app.name)
@@ -71,7 +71,7 @@ class OtherProfilers(TestCase):
                 self.assertGreaterEqual(counts(traced.stdout)["seen"], CYCLES * PROFILED)
                 self.assertEqual(len(self.gaps(traced.session)), CYCLES)
 
-    def test_every_engine_lets_cupti_go(self):
+    def test_every_engine_detaches_from_cupti(self):
         for engine in ("Monitor", "PcSampling", "SassMetrics", "RangeProfiler", "Deep"):
             with self.subTest(engine=engine):
                 traced = self.trace("xla", CYCLES, BEFORE, PROFILED, AFTER, app=LINKED, options=["--engine", engine],
@@ -97,7 +97,7 @@ class OtherProfilers(TestCase):
                 self.assertIn("cuptiSubscribe: 39", traced.stderr)
                 self.assertEqual(self.gaps(traced.session), [])
 
-    def test_what_the_user_preloads_stays(self):
+    def test_the_users_preloaded_libraries_are_kept(self):
         shown = run(GPUFL, "trace", "-q", "-o", self.directory / "log", "--",
                     "sh", "-c", "echo $LD_PRELOAD; echo $ASAN_OPTIONS",
                     env=environment(LD_PRELOAD=FAKES / "libcheckpoint.so.1", ASAN_OPTIONS="x=1")).stdout.splitlines()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PC samples of a GPU are for one process: a second one does not touch them, and where something else holds them, or CUPTI
-fails for another reason, the program ends as it would alone."""
+"""Only one process at a time can take PC samples on a GPU: a second process does not interfere, and if other software
+is sampling, or CUPTI fails for another reason, the program ends as it does without gpufl."""
 import os
 import subprocess
 import time
@@ -9,7 +9,7 @@ from harness import FAKE_APP, GPUFL, TIMEOUT_S, Session, TestCase, environment, 
 
 PC = ["--engine", "PcSampling", "--pc-period", 13]
 LONG = ("--launches", 400, "--kernel-us", 20, "--pause-us", 1000)
-# What CUPTI still holds cannot be freed then.
+# Memory that CUPTI still uses cannot be freed.
 WITHOUT_LEAKS = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A traced program must not notice: its status, signals, streams, terminal and environment are its own."""
+"""Tracing does not affect a program's exit status, signals, streams, terminal and environment."""
 import json
 import os
 import pty
@@ -35,7 +35,7 @@ class Status(TestCase):
         self.assertEqual((result.returncode, result.stderr),
                          (126, "gpufl trace: cannot run './data': Permission denied\n"))
 
-    def test_options_of_the_program_are_not_ours(self):
+    def test_options_of_the_program_are_not_options_of_gpufl(self):
         traced = self.trace("-c", "import sys; print(sys.argv[1:])", "--engine", "-q", "--help", app=PYTHON)
         self.assertEqual(traced.stdout, "['--engine', '-q', '--help']\n")
 
@@ -69,7 +69,7 @@ class Streams(TestCase):
 
 
 class Signals(TestCase):
-    """Each program says "ready", waits for a signal and leaves with a status that tells which one came."""
+    """Each program prints "ready", waits for a signal and exits with a status that identifies the signal."""
 
     PROGRAM = ("import signal, sys, time\n"
                "for n in (1, 2, 3, 10, 12, 15): signal.signal(n, lambda s, f: sys.exit(100 + s))\n"
@@ -205,7 +205,7 @@ class Directories(TestCase):
         closed = self.directory / "closed"
         closed.mkdir(mode=0o555)
         self.directory.chmod(0o755)
-        # The build may lie where the other user cannot go.
+        # The other user may not have access to the build directory.
         for part in ("bin/gpufl", "lib/libgpufl_inject.so", "lib/libgpufl.so.1"):
             copy = self.directory / "install" / part
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -221,13 +221,13 @@ class Directories(TestCase):
 
 
 class NothingRecorded(TestCase):
-    def test_a_program_without_cuda_is_told_apart(self):
+    def test_a_program_without_cuda_gets_a_different_message(self):
         traced = self.trace(app="true")
         self.assertEqual((traced.returncode, traced.stderr),
                          (0, "gpufl: no GPU work was recorded: the program never initialized CUDA\n"))
         self.assertFalse(traced.directory.exists())
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         self.assertEqual(self.trace(app="true", options=["--quiet"]).stderr, "")
 
     def test_messages_are_printed_once_each_without_control_characters(self):

@@ -16,7 +16,7 @@ DEMO = SOURCE / "examples" / "recorded" / "h200-training"
 
 
 def on_terminal(*arguments, env=None):
-    """Standard output of gpufl when that is a terminal."""
+    """Standard output of gpufl on a terminal."""
     primary, secondary = pty.openpty()
     process = subprocess.Popen([GPUFL, *map(str, arguments)], stdout=secondary, env=env or environment())
     os.close(secondary)
@@ -34,8 +34,8 @@ def on_terminal(*arguments, env=None):
     return text.decode()
 
 
-class Strangers(TestCase):
-    def test_the_name_of_a_file_does_not_steer_the_terminal(self):
+class HostileNames(TestCase):
+    def test_control_characters_in_a_file_name_do_not_reach_the_terminal(self):
         (self.directory / "\x1b]0;owned\x07x.device.log").write_text('{"type":"job_start"\n')
         text = gpufl("verify", self.directory).stdout
         self.assertIn("owned", text)
@@ -56,7 +56,7 @@ class Untimed(TestCase):
 
 
 class NoSample(TestCase):
-    """Sessions of PC sampling, written by hand, that hold no sample."""
+    """Hand-written PC sampling sessions without samples."""
 
     def stalls(self, *lines):
         session = self.directory / "0192f300-0000-7000-8000-000000000001"
@@ -66,12 +66,12 @@ class NoSample(TestCase):
         (session / "device.log").write_text("".join(json.dumps(line) + "\n" for line in (start, *lines)))
         return gpufl("report", session).stdout.split("STALLS", 1)[1].split("\n\n", 1)[0]
 
-    def test_a_run_without_a_sample_is_told_to_take_more(self):
+    def test_a_run_without_a_sample_gets_advice_to_sample_more_often(self):
         text = self.stalls()
         self.assertIn("no sample was taken", text)
         self.assertIn("a higher --pc-rate takes some", text)
 
-    def test_a_run_whose_samples_were_lost_is_told_to_take_fewer(self):
+    def test_a_run_whose_samples_were_lost_gets_advice_to_sample_less_often(self):
         for reason in ("pc_buffer_full", "pc_samples_dropped", "pc_samples_unread", "pc_table_full"):
             text = self.stalls({"version": 1, "type": "loss", "ts_ns": 2000000, "reason": reason,
                                 "record_type": "profile_sample_batch", "count": 5})
@@ -79,7 +79,7 @@ class NoSample(TestCase):
             self.assertIn("a lower --pc-rate keeps some", text)
             self.assertNotIn("higher", text)
 
-    def test_a_run_in_which_sampling_failed_says_why_and_advises_no_rate(self):
+    def test_a_run_in_which_sampling_failed_reports_why_and_advises_no_rate(self):
         failed = {"version": 1, "type": "loss", "ts_ns": 2000000, "reason": "pc_sampling_failed",
                   "record_type": "profile_sample_batch", "count": 1}
         text = self.stalls({**failed, "cause": "process 7 (train) samples GPU 0 already"})
@@ -92,12 +92,12 @@ class NoSample(TestCase):
         self.assertIn("no sample could be taken in", self.stalls(failed, taken_back))
 
 
-class Holes(TestCase):
+class MissingData(TestCase):
     def setUp(self):
         super().setUp()
         self.path = self.trace("--launches", 6000).sessions[0]
 
-    def assert_hole(self, kernels):
+    def assert_incomplete(self, kernels):
         completeness = self.report(self.path)["completeness"]
         self.assertEqual((completeness["is_complete"], completeness["lost_is_exact"], completeness["kernels"]),
                          (False, False, kernels))
@@ -109,16 +109,16 @@ class Holes(TestCase):
         self.assertNotIn("nothing lost", text)
         self.assertFalse(self.verify(self.path)["is_complete"])
 
-    def test_a_channel_that_was_cut_between_lines_is_not_called_complete(self):
+    def test_a_channel_that_was_truncated_between_lines_is_not_complete(self):
         device = self.path / "device.log"
         lines = device.read_text().splitlines(keepends=True)
         batches = [number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line]
         device.write_text("".join(lines[:batches[1]]))
-        self.assert_hole(len(json.loads(lines[batches[0]])["rows"]))
+        self.assert_incomplete(len(json.loads(lines[batches[0]])["rows"]))
 
-    def test_a_channel_that_is_gone_is_not_called_complete(self):
+    def test_a_missing_channel_is_not_complete(self):
         (self.path / "device.log").unlink()
-        self.assert_hole(0)
+        self.assert_incomplete(0)
 
 
 class Report(TestCase):
@@ -200,7 +200,7 @@ class Report(TestCase):
         self.assertIn(f"device.log:{target + 1}: damaged line", result.stdout)
         self.assertEqual(gpufl("report", self.path).returncode, 0)
 
-    def test_a_removed_line_is_a_hole(self):
+    def test_a_removed_line_is_reported_as_missing(self):
         file = self.path / "device.log"
         lines = file.read_bytes().split(b"\n")
         del lines[next(i for i, line in enumerate(lines) if b"kernel_event_batch" in line)]
@@ -249,8 +249,8 @@ class Live(TestCase):
 
 
 class Replay(TestCase):
-    """tests/recordings/README.md says how many records of each kind are in a recording. Its waits are not asked for:
-    they are seen as calls."""
+    """tests/recordings/README.md lists the number of records of each kind in a recording. Waits are not recorded as
+    activity records but as calls."""
 
     KINDS = {"CONCURRENT_KERNEL": "kernel_event_batch", "MEMCPY": "memcpy_event_batch", "MEMSET": "memset_event_batch",
              "MEMORY2": "memory_alloc_event_batch"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl report --html: one file that needs no other, with the text report's content, whatever the session contains."""
+"""gpufl report --html: one self-contained file with the text report's content, whatever the session contains."""
 import base64
 import hashlib
 import html.parser
@@ -13,7 +13,7 @@ RECORDED = SOURCE / "examples/recorded"
 DEMO = RECORDED / "h200-training"
 VOID = {"meta", "rect"}
 DEMO_BYTES_MAX = 2_000_000
-# Everything that could load something, or leads to another page.
+# Attributes that could load a resource or link to another page.
 LOADING = {"src", "href", "srcset", "action", "data", "poster", "background", "style"}
 
 

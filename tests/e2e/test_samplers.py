@@ -37,8 +37,8 @@ class PcSampling(Deep):
                 self.assertEqual(paths[row["scope_name_id"]].split("|")[-1], function_word(functions[row["function_id"]]))
 
     def test_samples_of_a_kernel_that_runs_in_several_scopes_are_split_by_its_time_in_each(self):
-        """range_0 is launched inside of three scopes, and outside of them."""
-        options = ["--engine", "PcSampling", "--pc-period", 15]  # few enough for the GPU's buffer, whenever it is read
+        """range_0 is launched inside three scopes and outside of them."""
+        options = ["--engine", "PcSampling", "--pc-period", 15]  # fits in the GPU's buffer, whenever it is read
         _, session = self.run_engine(options, "--launches", 420, "--kernel-us", 50, "--sync-every", 20, "--scopes",
                                      "--scopes-per-thread", 3, "--nvtx", GPUFL_PC_SAMPLING_DRAIN_MS=50)
         functions, kernels = session.dictionary("function_dict"), session.dictionary("kernel_dict")
@@ -103,10 +103,10 @@ class Breaks(Deep):
                 self.assertEqual(len([window for window in windows if window["source"] == "sass_metrics"]),
                                  1 if name == "Deep" else 0)
 
-    def test_a_switch_that_cupti_does_not_come_back_from_is_told_and_launches_go_on(self):
+    def test_a_switch_that_hangs_in_cupti_is_reported_and_launches_continue(self):
         traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(
             GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1",
-            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # what CUPTI still uses cannot be freed
+            ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # CUPTI still uses it
         self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 800))
         self.assertIn("launches were held for 10000 ms", traced.stderr)
         windows = traced.session.records("deep_window_event")
@@ -115,7 +115,7 @@ class Breaks(Deep):
         causes = [loss["cause"] for loss in traced.session.records("loss") if loss["reason"] == "pc_sampling_failed"]
         self.assertIn("from a switch between sampling and a break", causes[0])
 
-    def test_an_end_that_cupti_does_not_come_back_from_is_told_and_its_window_is_written_once(self):
+    def test_an_end_that_hangs_in_cupti_is_reported_and_its_window_is_written_once(self):
         traced = self.trace("--launches", 20, options=PC, env=environment(
             FAKE_FAULTS="fail=cuptiPCSamplingDisable@1:-1",
             ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))
@@ -148,7 +148,7 @@ class Breaks(Deep):
         *before, last = self.windows_with_fault("cuptiPCSamplingDisable@2", 80)
         self.assertEqual((set(before), last), ({"deadline"}, "sampling_failed"))
 
-    def test_they_are_taken_by_default_and_not_when_all_of_the_time_is_asked_for(self):
+    def test_breaks_are_taken_by_default_but_not_with_a_share_of_100(self):
         _, session = self.run_engine(PC, *self.APP, GPUFL_PC_SAMPLING_CYCLE_MS=80)
         self.assertEqual({window["requested_duration_ms"] for window in session.records("deep_window_event")}, {12, 8})
         _, session = self.run_engine([*PC, "--pc-share", 100], *self.APP, directory=self.directory / "all",
@@ -156,7 +156,7 @@ class Breaks(Deep):
         self.assertEqual(session.records("deep_window_event"), [])
         self.assertTrue(self.samples(session, 0))
 
-    def test_a_program_that_ends_before_its_samples_are_read_has_them_all_the_same(self):
+    def test_the_samples_of_a_program_that_ends_before_they_are_read_are_recorded(self):
         for share in (10, 100):
             with self.subTest(share):
                 _, session = self.run_engine([*PC, "--pc-share", share], "--launches", 20, "--kernel-us", 100,
@@ -165,7 +165,7 @@ class Breaks(Deep):
                 expected = kernel_s * 1.98e9 / 2**13 * 132 * 4  # four an SM of the fake, every 2^13 cycles
                 self.assertGreater(sum(row["metric_value"] for row in self.samples(session, 0)), 0.9 * expected)
 
-    def test_where_launches_are_not_told_sampling_goes_on_without_them(self):
+    def test_without_launch_callbacks_sampling_continues_without_breaks(self):
         traced = self.trace(*self.APP, options=self.SHARE, env=environment(FAKE_FAULTS="fail=cuptiEnableCallback@*:1"))
         self.assertEqual(traced.returncode, 0)
         self.assertIn("PC sampling takes no breaks: CUPTI does not report launches", traced.stderr)
@@ -193,7 +193,7 @@ class PmSampling(Deep):
             self.assertRegex(gpufl("report", session.path).stdout,
                              rf"\n COUNTERS OVER TIME   not recorded \({why}\)\n")
 
-    def test_samples_of_which_none_is_of_use_were_there_all_the_same(self):
+    def test_the_report_counts_samples_that_could_not_be_used(self):
         traced = self.trace(*self.APP, options=PM, env=environment(FAKE_FAULTS="pm_zero_every=1"))
         self.assertRegex(gpufl("report", traced.session.path).stdout,
                          r"\n COUNTERS OVER TIME   not recorded \(none of the \d+ samples could be used\)\n")
@@ -208,13 +208,13 @@ class PmSampling(Deep):
         self.assertGreater(len(times), 5)
         self.assertTrue(all(450000 < after - before for before, after in zip(times, times[1:])))
 
-    def test_a_full_hardware_buffer_is_told_and_sampling_goes_on(self):
+    def test_a_full_hardware_buffer_is_reported_and_sampling_continues(self):
         traced = self.trace("--launches", 800, "--kernel-us", 20, "--pause-us", 1000, options=PM,
                             env=environment(FAKE_FAULTS="pm_full_at=2"))
-        told = [loss for loss in traced.session.records("loss") if loss["reason"] == "pm_overflow"]
-        self.assertEqual(len(told), 1)
-        self.assertRegex(told[0]["cause"], r"^the hardware buffer of 64 MiB was full \d+ ms after the last read$")
-        self.assertGreater(max(row["time_ns"] for row in traced.session.rows("pm_sample_batch")), told[0]["ts_ns"])
+        losses = [loss for loss in traced.session.records("loss") if loss["reason"] == "pm_overflow"]
+        self.assertEqual(len(losses), 1)
+        self.assertRegex(losses[0]["cause"], r"^the hardware buffer of 64 MiB was full \d+ ms after the last read$")
+        self.assertGreater(max(row["time_ns"] for row in traced.session.rows("pm_sample_batch")), losses[0]["ts_ns"])
 
     def test_a_metric_that_the_gpu_lacks_is_named_and_not_a_loss(self):
         for fault in ("missing_metric", "uncountable_metric"):

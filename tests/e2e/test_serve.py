@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl serve: what the SDK wrote is what the server answers with, once, whatever happens on the way."""
+"""gpufl serve: the server returns every record that the SDK wrote exactly once, whatever happens during delivery."""
 import collections
 import gzip
 import http.client
@@ -27,11 +27,11 @@ class Delivery(ServeTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             catalog = self.assert_holds(server, session)
             self.assertEqual((catalog["state"], catalog["lost"]), ("complete", 0))
-            # Once more, by an uploader that has forgotten everything.
+            # Uploaded again, by an uploader that has lost its state.
             (session / ".gpufl-uploaded.json").unlink()
             self.assertEqual(self.upload(session, server.url).returncode, 0)
             self.assertEqual(self.assert_holds(server, session)["rows"], catalog["rows"])
-            # And sealed: the same lines in another shape.
+            # And again sealed: the same lines in compressed files.
             (session / ".gpufl-uploaded.json").unlink()
             copy = self.directory / "copy" / session.name
             shutil.copytree(session, copy)
@@ -53,7 +53,7 @@ class Delivery(ServeTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assert_holds(server, session)
 
-    def test_a_hole_in_what_was_sent_is_known_to_the_server(self):
+    def test_a_gap_in_an_upload_is_reported_by_the_server(self):
         session = self.record()
         parts = ("/losses", "")
         with Serve(self.data) as server:
@@ -64,9 +64,9 @@ class Delivery(ServeTest):
             self.assertEqual(self.entry(server, session.name)["missing_rows"], 0)
         device = session / "device.log"
         lines = device.read_text().splitlines(keepends=True)
-        hole = next(number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line)
-        rows = len(json.loads(lines[hole])["rows"])
-        device.write_text("".join(lines[:hole] + lines[hole + 1:]))
+        gap = next(number for number, line in enumerate(lines) if '"type":"kernel_event_batch"' in line)
+        rows = len(json.loads(lines[gap])["rows"])
+        device.write_text("".join(lines[:gap] + lines[gap + 1:]))
         (session / ".gpufl-uploaded.json").unlink()
         with Serve(self.directory / "other") as server:
             self.upload(session, server.url)
@@ -77,7 +77,7 @@ class Delivery(ServeTest):
             entry = self.entry(server, session.name)
             self.assertEqual((entry["state"], entry["missing_rows"], entry["lost_is_exact"]), ("complete", rows, False))
 
-    def test_what_a_killed_program_lost_is_not_known_to_the_server(self):
+    def test_the_amount_that_a_killed_program_lost_is_unknown_to_the_server(self):
         session = self.trace("--launches", 100, "--crash", 9).sessions[0]
         with Serve(self.data) as server:
             self.assertEqual(self.upload(session, server.url).returncode, 0)
@@ -99,7 +99,7 @@ class Delivery(ServeTest):
             self.assertEqual(got, {kernel["name"]: (kernel["count"], kernel["total_ns"]) for kernel in report["kernels"]})
             self.assertEqual(sum(count for count, _ in got.values()), 146100)
 
-    def test_gpuflights_own_protocol_is_taken(self):
+    def test_gpuflights_protocol_is_accepted(self):
         session_id = str(uuid.uuid4())
         with Serve(self.data) as server:
             version = server.get("/api/v1/info/version")
@@ -112,7 +112,7 @@ class Delivery(ServeTest):
                 self.assertIs(content["accepted_for_processing"], True)
                 self.assertIs(content["window_acknowledged"], True)
                 self.assertTrue(content["spool_id"])
-            # The embedded uploader: no window, and versions.
+            # The embedded uploader: versions instead of windows.
             body, headers = window([kernels(session_id, 2)], session_id)
             headers = {name: value for name, value in headers.items() if "Window" not in name}
             headers |= {"X-GpuFlight-Client-Version": "1.2.3", "X-GpuFlight-Wire-Version": "1"}
@@ -133,13 +133,13 @@ class Delivery(ServeTest):
             self.assertEqual(server.ask(COMPLETE, "POST", b"", headers).status, 404)
 
     def status_of_size(self, server, size, headers):
-        """The answer to a body that only announces its size."""
+        """The status for a request that announces a body size without sending the body."""
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
             head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{head}\r\n".encode())
             return int(connection.recv(4096).split()[1])
 
-    def test_bodies_that_are_wrong_are_refused_and_harm_nothing(self):
+    def test_invalid_bodies_are_rejected_without_side_effects(self):
         good, bad = str(uuid.uuid4()), str(uuid.uuid4())
         lines = [kernels(bad, number, 100) for number in range(1, 30)]
         bomb = gzip.compress(b"\n" * 100_000_000)
@@ -175,7 +175,7 @@ class Delivery(ServeTest):
             refused(400, "body_empty", gzip.compress(b"", mtime=0), {name: value for name, value in headers.items()
                                                                    if "Window" not in name})
             self.assertEqual(self.status_of_size(server, 65 << 20, headers), 413)
-            # Nothing of it is there, what was there is, and the good body goes through now.
+            # The store is unchanged, and the valid body is accepted now.
             self.assertEqual(server.ask(f"/api/v1/sessions/{bad}").status, 404)
             self.assertEqual(server.get(f"/api/v1/sessions/{good}")["catalog"]["kernels"], 10)
             self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
@@ -187,7 +187,7 @@ class Delivery(ServeTest):
             for code in ("body_crc_mismatch", "body_damaged", "body_too_large"):
                 self.assertIn(code, reasons)
 
-    def test_bad_lines_are_told_and_the_rest_is_kept(self):
+    def test_bad_lines_are_reported_and_the_rest_is_stored(self):
         session_id = str(uuid.uuid4())
         with Serve(self.data) as server:
             evil = kernels(session_id, 2) | {"type": "<script>alert(1)</script>"}
@@ -203,7 +203,7 @@ class Delivery(ServeTest):
 
 
 class Health(ServeTest):
-    def test_health_and_metrics_tell_of_progress(self):
+    def test_health_and_metrics_report_progress(self):
         with Serve(self.data) as server:
             health = server.get("/healthz")
             self.assertEqual((health["status"], health["last_commit_age_ms"]), ("ok", None))
@@ -219,7 +219,7 @@ class Health(ServeTest):
             self.assertEqual(float(values["gpufl_ingest_rows_total"]), 10)
             self.assertEqual(float(values["gpufl_store_sessions"]), 1)
             counted = 'gpufl_http_requests_total{method="POST",route="/api/v1/events/stream",status="2xx"}'
-            # A request is counted when its connection is through with it, which may be after its answer was read.
+            # A request is counted when its connection has finished with it, which may be after the answer was read.
             server.wait_for("the request to be counted", lambda: counted in server.ask("/metrics").body.decode())
 
     @needs(PROMTOOL, "promtool")
@@ -238,7 +238,7 @@ class Health(ServeTest):
             with Prometheus(self.directory, {"gpufl": f"127.0.0.1:{server.port}"}, server.key) as prometheus:
                 self.assertEqual(prometheus.ask('up{job="gpufl"}', lambda value: value == "1"), "1")
                 self.assertEqual(prometheus.ask("gpufl_server_healthy"), "1")
-                # Of scrapes before it, by route and in the histogram.
+                # Counts of earlier scrapes, by route and in the histogram.
                 query = 'gpufl_http_request_duration_seconds_count{route="/metrics"}'
                 self.assertIsNotNone(prometheus.ask(query, lambda value: int(value) >= 2))
 
@@ -251,7 +251,7 @@ class Health(ServeTest):
             result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertGreater((copy / "gpufl.db").stat().st_size, 0)
-            # It holds the keys' hashes, as the store does.
+            # It contains the keys' hashes, like the store.
             self.assertEqual((copy / "gpufl.db").stat().st_mode & 0o777, 0o600)
             result = gpufl("serve", "backup", copy / "gpufl.db", "--data", self.data)
             self.assertEqual(result.returncode, 2, result.stderr)
@@ -277,7 +277,7 @@ class Health(ServeTest):
             self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(gpufl("serve", "--config", self.directory / "none").returncode, 3)
 
-    def test_settings_come_from_the_file_and_the_command_line_beats_it(self):
+    def test_the_command_line_overrides_settings_from_the_file(self):
         config = self.directory / "serve.json"
         config.write_text(json.dumps({"data": str(self.directory / "from file"), "requests_per_s": 100}))
         with Serve(self.data, "--config", config):
@@ -311,12 +311,12 @@ class Endings(ServeTest):
 
     def test_killed_at_any_moment_every_row_is_there_once(self):
         session = self.record(20000)
-        # As they stand in the files: each line ends with the checksum of its own bytes.
+        # As in the files: each line ends with its checksum.
         lines = {file.stem: file.read_bytes().splitlines() for file in session.glob("*.log")}
         windows = [window(part, session.name, channel, number)
                    for channel, texts in lines.items()
                    for number, part in enumerate((texts[i:i + 2] for i in range(0, len(texts), 2)), 1)]
-        windows *= 3  # each is also delivered again when it was taken
+        windows *= 3  # each window is also sent again after it was accepted
         chance = random.Random(20261115)
         chance.shuffle(windows)
         kills, interrupted, is_over = 30, [0], threading.Event()
@@ -325,7 +325,7 @@ class Endings(ServeTest):
         server.start()
 
         def send():
-            """Sends each window until it is acknowledged, as an agent does; what fails comes again."""
+            """Sends each window until it is acknowledged, as an agent does."""
             while not (is_over.is_set() and not waiting):
                 try:
                     body, headers = waiting.popleft()
@@ -378,7 +378,7 @@ class Installation(ServeTest):
         self.assertEqual(result.returncode, 3)
         self.assertIn("the server requires libgpufl-server.so.1", result.stderr)
 
-    @unittest.skipIf(any(SANITIZERS), "sanitizers bring libraries of their own")
+    @unittest.skipIf(any(SANITIZERS), "sanitizers load additional libraries")
     def test_no_gpu_library_is_ever_loaded(self):
         with Serve(self.data) as server:
             server.get("/healthz")

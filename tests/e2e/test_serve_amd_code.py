@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server without llvm-objdump shows AMD's code with the text that sessions bring along."""
+"""A server without llvm-objdump shows AMD code with the disassembly stored in the session."""
 from amd_code_fixture import AmdCodeTest
 from harness import gpufl, main
 from serve_process import Serve

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server without nvdisasm shows the text of instructions that sessions bring along."""
+"""A server without nvdisasm shows the disassembly stored in the session."""
 from code_fixture import TEXTS, CodeTest
 from harness import environment, gpufl, main
 from serve_process import Serve
@@ -11,7 +11,7 @@ class ServedText(CodeTest):
         return {entry["pc"]: entry for entry in answer["instructions"]}
 
     def assert_text(self, server, session):
-        """A session that was asked for before is loaded anew after a while."""
+        """Waits for the disassembly: a cached session is reloaded after a while."""
         server.wait_for("text", lambda: not self.instructions(server, session)[0]["is_raw"])
         instructions = self.instructions(server, session)
         for pc, text in TEXTS.items():

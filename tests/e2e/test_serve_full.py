@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl serve on a full disk: what is there can be read and deleted, and that makes room."""
+"""gpufl serve on a full disk: sessions can be read and deleted, and deleting frees space."""
 import json
 import os
 import uuid
@@ -32,7 +32,7 @@ class Full(ServeTest):
         return status, session_id
 
     def fill(self, server):
-        """The sessions that were taken until none was any more, three times in a row."""
+        """Sends sessions until three in a row are rejected; the accepted sessions."""
         taken, refused = [], 0
         while refused < 3:
             status, session_id = self.send(server)
@@ -52,7 +52,7 @@ class Full(ServeTest):
                 answer = server.ask(f"/api/v1/sessions/{session_id}", "DELETE")
                 self.assertEqual(answer.status, 204, answer.body)
             self.assertEqual(server.get("/api/v1/sessions")["sessions"], [])
-            # Once more: the reserve is there again.
+            # Again: the reserve has been restored.
             again = self.fill(server)
             for session_id in again:
                 answer = server.ask(f"/api/v1/sessions/{session_id}", "DELETE")

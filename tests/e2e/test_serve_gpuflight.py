@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUFlight's agent and embedded uploader, replayed from the description of their protocol, against gpufl serve: what they
-send is taken, each answer makes them do the right thing, and a body that is wrong is kept aside and harms nothing."""
+"""GPUFlight's agent and embedded uploader, replayed from the documentation of their protocol against gpufl serve:
+uploads are accepted, clients react correctly to each answer, and invalid bodies are quarantined and change nothing."""
 import gzip
 import json
 import pathlib
@@ -18,8 +18,8 @@ ZSTD = shutil.which("zstd")
 
 
 class Agent:
-    """GPUFlight's agent: windows strictly in order, each until the answer lets it advance; what it would do is in `kept`
-    (not yet acknowledged), `deleted`, `skipped`."""
+    """GPUFlight's agent: sends windows strictly in order, each until the answer lets it advance. What it would do with
+    its files is in `kept` (not yet acknowledged), `deleted` and `skipped`."""
 
     def __init__(self, server, session_id, key=None):
         self.server, self.session_id, self.key = server, session_id, key
@@ -35,12 +35,12 @@ class Agent:
         elif answer.status in (200, 402) or (answer.status == 409 and "window_identity_conflict" not in answer.body.decode()):
             self.skipped.append(window_id)
         else:
-            self.kept.append(window_id)  # it would come again
+            self.kept.append(window_id)  # it would be sent again
         return answer.status
 
 
 def session_windows(session_id, count=6):
-    """As the agent finds them in a session's directory: three channels, numbered from 1."""
+    """Windows as in a session's directory: three channels, numbered from 1."""
     start = job_start(session_id)
     names = {"version": 1, "type": "dictionary_update", "session_id": session_id, "kernel_dict": {"1": "gemm"}}
     for sequence in range(1, count + 1):
@@ -69,7 +69,7 @@ class Replay(ServeTest):
             self.assertEqual(answer.status, 200, answer.body)
             catalog = server.get(f"/api/v1/sessions/{session_id}")["catalog"]
             self.assertEqual((catalog["kernels"], catalog["state"], catalog["host"]), (600, "complete", "node1"))
-            # The agent lost its cursor and begins from the start: nothing counts twice.
+            # The agent lost its cursor and starts from the beginning: nothing is counted twice.
             agent = Agent(server, session_id)
             for body, headers in windows:
                 self.assertIn(agent.send(body, headers), (200, 202))
@@ -84,7 +84,7 @@ class Replay(ServeTest):
                 answer = server.ask(STREAM, "POST", body, headers)
                 self.assertIn(answer.status, (200, status), answer.body)
                 self.assertIn("accepted", json.loads(answer.body))
-            # The end of a session that never came is a 4xx, which it takes for "will be finished later".
+            # Completing an unknown session is a 4xx, which the uploader treats as "will be finished later".
             answer = server.ask(COMPLETE, "POST", b"", {"X-GpuFlight-Session-Id": "never"})
             self.assertEqual(answer.status, 404)
 
@@ -100,7 +100,7 @@ class Replay(ServeTest):
                 self.assertEqual(agent.send(body, headers), status)
                 self.assertEqual(bool(agent.deleted), status == 202)
                 self.assertEqual(agent.skipped, [], "nothing may be lost for a wrong key")
-            # The same identity with other content: told apart from "already there", so that nothing is skipped.
+            # The same identity with other content is not answered as a duplicate, so that nothing is skipped.
             other, _ = window([kernels(session_id, 9)], session_id)
             agent = Agent(server, session_id, keys["ingest"])
             self.assertEqual(agent.send(other, headers | {"X-GpuFlight-Window-CRC32": str(zlib.crc32(other))}), 409)
@@ -114,7 +114,7 @@ class WrongBodies(ServeTest):
         self.good, self.bad = str(uuid.uuid4()), str(uuid.uuid4())
 
     def refuse(self, server, status, code, body, headers, **more):
-        """The answer is a JSON error, the body is in quarantine, and the server holds what it held before."""
+        """The answer is a JSON error, the body is in quarantine, and the store is unchanged."""
         before = {file.name for file in (self.data / "quarantine").glob("*")}
         answer = server.ask(STREAM, "POST", body, headers, **more)
         self.assertEqual(answer.status, status, answer.body)
@@ -154,7 +154,7 @@ class WrongBodies(ServeTest):
             self.refuse(server, 422, "no_line_accepted", *self.stamped(b"[" * 5000 + b"\n", headers, **{"Content-Encoding": "identity"}))
             self.refuse(server, 422, "no_line_accepted", *self.stamped(plain.replace(b'"type"', b'"tipe"'), headers,
                                                                        **{"Content-Encoding": "identity"}))
-            # And the good one goes through under the same name.
+            # The valid body is accepted with the same id.
             self.assertEqual(server.ask(STREAM, "POST", body, headers).status, 202)
             self.assertEqual(server.get(f"/api/v1/sessions/{self.bad}")["catalog"]["kernels"], 39 * 200)
 
@@ -181,7 +181,7 @@ class WrongBodies(ServeTest):
             self.refuse(server, 422, "body_damaged", *self.stamped(good[:-3], headers))
             damaged = good[:-2] + bytes([good[-2] ^ 1]) + good[-1:]  # its checksum
             self.refuse(server, 422, "body_damaged", *self.stamped(damaged, headers))
-            # A window of 1 GiB is a demand for 1 GiB of memory.
+            # A zstd window of 1 GiB requires 1 GiB of memory.
             wide = compress(gzip.decompress(body) + b"\n" * 1000, "--long=30", "--no-check", "--ultra", "-20")
             self.assertIn(server.ask(STREAM, "POST", *self.stamped(wide, headers)).status, (202, 413, 422))
             self.assertIn(server.ask(STREAM, "POST", *self.stamped(good, headers)).status, (202, 409))
@@ -193,7 +193,7 @@ class WrongBodies(ServeTest):
             with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
                 connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {65 << 20}\r\n{lines}\r\n".encode())
                 self.assertIn(b" 413 ", connection.recv(4096).split(b"\r\n")[0])
-            # In chunks nobody knows before.
+            # With chunks the size is not known in advance.
             with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
                 connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n{lines}\r\n".encode())
                 line = b'{"type":"x","more":"' + b"x" * 1001 + b'"}\n'
@@ -212,11 +212,11 @@ class WrongBodies(ServeTest):
                 if received:
                     self.assertIn(b" 413 ", received.split(b"\r\n")[0])
                     self.assertIn(b"body_too_large", received)
-            server.wait_for("the body to be given up", lambda: "gpufl_ingest_flight_bytes 0" in server.ask("/metrics").body.decode())
+            server.wait_for("the body to be discarded", lambda: "gpufl_ingest_flight_bytes 0" in server.ask("/metrics").body.decode())
             self.assertEqual(server.ask(f"/api/v1/sessions/{self.bad}").status, 404)
             self.assertEqual(server.get(f"/api/v1/sessions/{self.good}")["catalog"]["kernels"], 10)
 
-    def test_the_quarantine_is_bounded_and_nobody_can_climb_out_of_it(self):
+    def test_the_quarantine_is_bounded_and_ids_cannot_escape_its_directory(self):
         with Serve(self.data) as server:
             self.start(server)
             for number in range(30):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of gpufl serve: who may do what, how much, and until when."""
+"""API keys of gpufl serve: scopes, limits and expiry."""
 import json
 import pathlib
 
@@ -23,7 +23,7 @@ class Keys(ServeTest):
 
     def test_each_key_opens_its_scope_until_it_is_revoked(self):
         with Serve(self.data, "-v") as server:
-            # On this machine, before the first key, nobody needs one.
+            # On the loopback, no key is needed until the first one is created.
             self.assertEqual(server.ask("/api/v1/sessions").status, 200)
             secrets = {scope: self.create(scope, "--name", scope + " key") for scope in ("ingest", "read", "admin")}
             body, headers = window([kernels("s")], "s")
@@ -38,7 +38,7 @@ class Keys(ServeTest):
             for path in ("/healthz", "/readyz"):
                 self.assertEqual(server.ask(path).status, 200)
             self.assertEqual(server.ask("/metrics").status, 401)
-            # Revoked and rotated, at once, in the running server.
+            # Revoking and rotating takes effect at once in the running server.
             self.assertEqual(gpufl("serve", "keys", "revoke", "read key", "--data", self.data).returncode, 0)
             self.assertEqual(server.ask("/api/v1/sessions", key=secrets["read"]).status, 401)
             rotated = gpufl("serve", "keys", "rotate", "ingest key", "--data", self.data)
@@ -53,7 +53,7 @@ class Keys(ServeTest):
             self.assertIn("revoked", text)
             self.assertEqual(gpufl("serve", "keys", "revoke", "nobody", "--data", self.data).returncode, 3)
             self.assertEqual(server.stop(), 0)
-            # No secret in what it printed, nor in what it keeps.
+            # No secret is in its output or its files.
             printed = "".join(server.printed) + json.dumps(listed) + text
             stored = b"".join(file.read_bytes() for file in self.data.rglob("*") if file.is_file())
             for secret in [*secrets.values(), new]:
@@ -64,7 +64,7 @@ class Keys(ServeTest):
             self.assertEqual(server.ask("/api/v1/sessions", key=secrets["admin"]).status, 200)
             self.assertEqual(server.ask("/api/v1/sessions").status, 401)
 
-    def test_uploads_hear_of_wrong_keys(self):
+    def test_uploads_report_wrong_keys(self):
         session = self.record(10)
         self.data.mkdir()
         key = self.create("ingest")
@@ -132,14 +132,14 @@ class Keys(ServeTest):
             answer = server.ask(STREAM, "POST", body, headers, key=key)
             self.assertEqual(answer.status, 429)
             self.assertIn("quota", json.loads(answer.body)["error"]["message"])
-            # Killed, it knows what it had noted by then, and that was noted before the end of the first one.
+            # After a kill, the server knows the usage it had saved, which includes the first upload.
             server.kill()
             server.start()
             self.assertEqual(server.ask(STREAM, "POST", body, headers, key=key).status, 429)
         noted = self.data / "key_usage.json"
         self.assertEqual(noted.stat().st_mode & 0o777, 0o600)
         self.assertGreaterEqual(json.loads(noted.read_text())["keys"][0]["bytes"], len(body))
-        # Yesterday's bytes, and a damaged file, count for nothing and stop nobody.
+        # Yesterday's usage and a damaged file are ignored.
         for text in (json.dumps({**json.loads(noted.read_text()), "day": 1}), "{damaged"):
             noted.write_text(text)
             with Serve(self.data) as server:
@@ -169,7 +169,7 @@ class Keys(ServeTest):
             guess = "gpfl_" + "C" * 32
             self.assertEqual(server.ask("/api/v1/sessions", key=guess).status, 401)
             self.assertEqual(gpufl("serve", "backup", self.directory / "copy.db", "--data", self.data).returncode, 0)
-            # A backup that was not made is none.
+            # A failed backup is not logged.
             self.assertEqual(gpufl("serve", "backup", self.directory / "no/copy.db", "--data", self.data).returncode, 3)
             self.assertEqual(gpufl("serve", "keys", "revoke", "boss", "--data", self.data).returncode, 0)
             entries = [(entry["actor"], entry["action"], entry["subject"]) for entry in reversed(self.audit())]

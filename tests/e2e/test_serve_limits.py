@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of gpufl serve: each is an answer that says which, and the server goes on."""
+"""Limits of gpufl serve: each gets an answer that names the limit, and the server continues."""
 import http.client
 import json
 import socket
@@ -60,7 +60,7 @@ class Limits(ServeTest):
             self.refused(answer, 429, "rate_limited")
             self.assertIn("bytes per second", json.loads(answer.body)["error"]["message"])
         with Serve(self.data, *self.config(bytes_per_day=10)) as server:
-            # What was sent above is of this day as well.
+            # The uploads above count for the same day.
             answer = server.ask(STREAM, "POST", body, headers, key=key)
             self.refused(answer, 429, "rate_limited")
             self.assertIn("per day", json.loads(answer.body)["error"]["message"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI document of gpufl serve: complete, without loose ends, and true of what the server really answers."""
+"""The OpenAPI document of gpufl serve: complete, without unused parts, and consistent with the server's answers."""
 import http.client
 import json
 import re
@@ -28,7 +28,7 @@ class Document:
                     yield method, path, operation
 
     def schema_of(self, operation):
-        """(type, schema) of the good answer; (None, None): it has no content."""
+        """(type, schema) of the success answer; (None, None): no content."""
         answer = next(operation["responses"][status] for status in operation["responses"] if status != "default")
         for kind, content in answer.get("content", {}).items():
             return kind, content["schema"]
@@ -40,8 +40,8 @@ class Document:
         return schema
 
     def differences(self, value, schema, place="answer"):
-        """Where a value is not as its schema says: JSON Schema's own rules, as far as the document uses them; and every
-        member of the answer itself has a description."""
+        """Differences between a value and its schema, by the JSON Schema rules that the document uses; every member of
+        the answer must also have a description."""
         schema = self.resolve(schema)
         if "anyOf" in schema:
             tries = [list(self.differences(value, choice, place)) for choice in schema["anyOf"]]
@@ -51,7 +51,7 @@ class Document:
         kinds = kinds if isinstance(kinds, list) else [kinds]
         if not any(isinstance(value, TYPES[kind]) and not (isinstance(value, bool) and kind in ("integer", "number"))
                    for kind in kinds):
-            yield f"{place}: {json.dumps(value)[:60]} is no {' or '.join(kinds)}"
+            yield f"{place}: {json.dumps(value)[:60]} is not a {' or '.join(kinds)}"
             return
         if isinstance(value, dict):
             properties = schema.get("properties", {})
@@ -71,7 +71,7 @@ class Document:
 class OpenApi(ServeTest):
 
     def fill(self, server):
-        """Recorded sessions and one of everything else; a question for each path is in `known`."""
+        """Stores recorded sessions and one of every other object; `known` has parameters for each path."""
         for name in RECORDED:
             copy = self.directory / "recorded" / name.rsplit("/", 1)[1]
             shutil.copytree(SOURCE / name, copy, ignore=shutil.ignore_patterns(".gpufl-uploaded.json"))
@@ -116,7 +116,7 @@ class OpenApi(ServeTest):
                 yield path, {"id": session}, {}
 
     def events(self, server, base):
-        """One event of the tracks that have any, by its place in the tile's columns."""
+        """One event of each track that has events, by its position in the tile's columns."""
         tile = server.ask(base + "/timeline?pixels=16")
         if tile.status != 200:
             return
@@ -135,7 +135,7 @@ class OpenApi(ServeTest):
             unanswered, differences, asked = [], [], 0
             for _, path, operation in document.operations("get"):
                 if path == "/api/v1/live":
-                    continue  # it does not end; the test below has it
+                    continue  # it does not end; tested below
                 kind, schema = document.schema_of(operation)
                 good = 0
                 for pattern, values, query in self.questions(server, path):
@@ -207,14 +207,14 @@ class OpenApi(ServeTest):
                 in_path = [one["name"] for one in operation["parameters"] if one["in"] == "path"]
                 self.assertEqual(in_path, re.findall(r"\{(\w+)\}", path))
                 self.assertEqual("security" in operation, operation["x-scope"] != "none", path)
-                # Each path exists, whatever it says to a stranger's values.
+                # Each path exists, whatever it answers to unknown values.
                 target = re.sub(r"\{\w+\}", "x", path)
                 if path != "/api/v1/live":
                     answer = server.ask(target, method.upper(), b"{}" if method in ("put", "patch") else None)
                     self.assertNotIn(answer.status, (405, 501), (method, path))
                     if answer.status == 404:
                         self.assertNotEqual(json.loads(answer.body)["error"]["code"], "not_found", (method, path))
-            # And what was served is described: the metrics name every route that a request reached.
+            # Every route that was served is documented: the metrics list the routes that requests reached.
             page = server.ask("/metrics").body.decode()
             served = {(method.lower(), route.replace("...", "")) for method, route in
                       re.findall(r'gpufl_http_requests_total\{method="(\w+)",route="([^"]+)"', page)}

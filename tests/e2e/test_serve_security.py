@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 def exchange(server, request):
-    """Everything that the server says to these bytes until it closes the connection or falls silent."""
+    """Everything that the server sends in reply until it closes the connection or sends no more."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE_S) as connection:
         received = b""
         try:
@@ -23,7 +23,7 @@ def exchange(server, request):
             while data := connection.recv(65536):
                 received += data
         except OSError as error:
-            # It hung up while we were still talking; silence is something else.
+            # The server closed the connection while the test was sending; a timeout is different.
             if isinstance(error, TimeoutError):
                 raise
     return received
@@ -35,7 +35,7 @@ class Content(ServeTest):
         answer = server.ask(STREAM, "POST", body, headers)
         self.assertEqual(answer.status, 202, answer.body)
 
-    def test_paths_out_of_the_tree_lead_nowhere(self):
+    def test_paths_outside_of_the_tree_are_not_served(self):
         with Serve(self.data) as server:
             before = sorted(self.directory.rglob("*"))
             for path in ("/../../../../etc/passwd", "/api/v1/../../etc/passwd", "/api/v1/sessions/../../../etc/passwd",
@@ -106,7 +106,7 @@ class Requests(ServeTest):
     smuggled = b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     head = b"POST /api/v1/events/session-complete HTTP/1.1\r\nHost: localhost\r\nX-GpuFlight-Session-Id: s\r\n"
 
-    def test_a_request_that_two_readers_could_read_differently_is_refused_and_ends_the_connection(self):
+    def test_an_ambiguous_request_is_rejected_and_ends_the_connection(self):
         ambiguous = {
             "length and chunked": b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "chunked and length": b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
@@ -130,12 +130,12 @@ class Requests(ServeTest):
                 self.assertIn(b"application/json", head, name)
                 self.assertTrue(json.loads(body)["error"]["message"], name)
 
-    def test_what_is_no_http_at_all_is_an_error_and_the_end(self):
-        # The HTTP library answers these itself, in HTML: documented.
+    def test_bytes_that_are_not_http_are_an_error_and_end_the_connection(self):
+        # The HTTP library answers these itself, in HTML, which is documented.
         broken = (b"Content-Length: 5x\r\n\r\nhello", b"Content-Length: -1\r\n\r\n", b"Content-Length: 99999999999999999999\r\n\r\n",
                   b"no colon\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n")
         config = self.directory / "serve.json"
-        config.write_text('{"head_timeout_ms": 1000}')  # of heads that never end
+        config.write_text('{"head_timeout_ms": 1000}')  # for headers that never end
         with Serve(self.data, "--config", config) as server:
             for rest in broken:
                 answer = exchange(server, self.head + rest + self.smuggled)
@@ -145,7 +145,7 @@ class Requests(ServeTest):
                 self.assertNotIn(b"HTTP/1.1 2", exchange(server, text))
             self.assertEqual(server.get("/healthz")["status"], "ok")
 
-    def test_slow_clients_are_given_up_and_nobody_else_waits(self):
+    def test_slow_clients_are_disconnected_and_do_not_delay_others(self):
         config = self.directory / "serve.json"
         config.write_text(json.dumps({"head_timeout_ms": 500, "idle_timeout_ms": 1000, "body_timeout_ms": 500}))
         with Serve(self.data, "--config", config) as server:
@@ -161,7 +161,7 @@ class Requests(ServeTest):
             for connection in held:
                 try:
                     while connection.recv(65536):
-                        pass  # until the server hangs up
+                        pass  # until the server closes the connection
                 except ConnectionResetError:
                     pass
 
@@ -199,7 +199,7 @@ class Browsers(ServeTest):
         return server.ask(path, method, b"{}" if method in ("PUT", "PATCH") else None,
                           {name.replace("_", "-"): value for name, value in headers.items()})
 
-    def test_a_name_that_anybody_could_point_here_is_not_answered_to(self):
+    def test_requests_with_a_foreign_host_name_are_rejected(self):
         with Serve(self.data) as server:
             for name in ("localhost", f"localhost:{server.port}", "127.0.0.1", "[::1]:80", "192.0.2.7"):
                 self.assertEqual(self.ask(server, Host=name).status, 200, name)
@@ -224,7 +224,7 @@ class Browsers(ServeTest):
                     answer = self.ask(server, method, "/api/v1/sessions/s", **headers)
                     self.assertEqual(answer.status, 403, headers)
                     self.assertEqual(json.loads(answer.body)["error"]["code"], "origin_foreign")
-            # Its own page may.
+            # The server's own page may.
             own = f"http://127.0.0.1:{server.port}"
             self.assertEqual(self.ask(server, "DELETE", "/api/v1/sessions/s", Origin=own).status, 404)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl serve with TLS, and as a service: who can talk to it, and what the service manager hears."""
+"""gpufl serve with TLS, and its notifications to the service manager."""
 import json
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ class Tls(ServeTest):
         cls.addClassCleanup(shutil.rmtree, directory)
         cls.authority, cls.other = Authority(directory / "ours"), Authority(directory / "theirs")
 
-    def test_it_serves_who_trusts_its_authority_and_nobody_else(self):
+    def test_only_clients_that_trust_its_authority_connect(self):
         with TlsServe(self.data, self.authority) as server:
             self.assertTrue(server.url.startswith("https://"))
             self.assertEqual(server.get("/healthz")["status"], "ok")
@@ -31,7 +31,7 @@ class Tls(ServeTest):
             with self.assertRaises(ssl.SSLCertVerificationError):
                 server.ask("/healthz")
 
-    def test_only_current_versions_of_tls_are_spoken(self):
+    def test_only_current_versions_of_tls_are_accepted(self):
         with TlsServe(self.data, self.authority) as server:
             for version, is_spoken in ((ssl.TLSVersion.TLSv1_3, True), (ssl.TLSVersion.TLSv1_2, True),
                                        (ssl.TLSVersion.TLSv1_1, False)):
@@ -69,7 +69,7 @@ class Tls(ServeTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assert_holds(server, session)
 
-    def test_what_does_not_fit_together_is_told_before_anything_starts(self):
+    def test_mismatched_settings_are_reported_before_the_start(self):
         garbage = self.directory / "garbage.pem"
         garbage.write_text("not a certificate\n")
         for cert, key, words in ((self.authority.certificate, self.other.key, "do not fit"),
@@ -86,7 +86,7 @@ class Tls(ServeTest):
 
 
 class Service(ServeTest):
-    def test_the_service_manager_hears_of_start_life_and_end(self):
+    def test_the_service_manager_is_notified_of_start_life_and_end(self):
         path = self.directory / "notify"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(str(path))
@@ -105,7 +105,7 @@ class Service(ServeTest):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(str(path))
             manager.settimeout(TIMEOUT_S)
-            # A watchdog of another process is none of ours.
+            # A watchdog of another process is ignored.
             with Serve(self.data, NOTIFY_SOCKET=path, WATCHDOG_USEC="1000", WATCHDOG_PID="1") as server:
                 body, headers = window([kernels("s")], "s")
                 self.assertEqual(json.loads(server.ask(STREAM, "POST", body, headers).body)["accepted"], 1)

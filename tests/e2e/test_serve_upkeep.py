@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl serve keeps its store in order by itself: small deliveries are melted, what is too old or too much goes, and the
-room comes back."""
+"""gpufl serve maintains its store: small uploads are compacted, sessions beyond the retention limits are deleted, and
+their space is freed."""
 import json
 import resource
 import shutil
@@ -30,23 +30,23 @@ class Upkeep(ServeTest):
         answer = server.ask(COMPLETE, "POST", b"", {"X-GpuFlight-Session-Id": session_id})
         self.assertEqual(answer.status, 200, answer.body)
 
-    def test_small_deliveries_are_melted_while_the_session_goes_on(self):
+    def test_small_uploads_are_compacted_while_the_session_continues(self):
         session_id = str(uuid.uuid4())
         with Serve(self.data) as server:
             self.send(server, session_id, [job_start(session_id)])
             for number in range(2, 82):
                 self.send(server, session_id, [kernels(session_id, number)], number)
-            # 80 small segments of kernels and one of job_start; fewer than 32 may wait for company.
-            def is_melted():
-                told = metrics(server)
-                return told["gpufl_store_segments"] < 34 and told["gpufl_store_compactions_total"] > 0
-            server.wait_for("the melting", is_melted, PATIENCE_S)
+            # 80 small segments of kernels and one of job_start; fewer than 32 may stay uncompacted.
+            def is_compacted():
+                values = metrics(server)
+                return values["gpufl_store_segments"] < 34 and values["gpufl_store_compactions_total"] > 0
+            server.wait_for("the compaction", is_compacted, PATIENCE_S)
             catalog = server.get(f"/api/v1/sessions/{session_id}")["catalog"]
             self.assertEqual((catalog["state"], catalog["kernels"]), ("live", 800))
             listed = server.get(f"/api/v1/sessions/{session_id}/kernels", exact="true")["kernels"]
             self.assertEqual([kernel["count"] for kernel in listed], [800])
 
-    def test_the_oldest_beyond_the_limit_go_and_their_room_comes_back(self):
+    def test_the_oldest_sessions_beyond_the_limit_are_deleted_and_their_space_is_freed(self):
         training = self.directory / "training"
         shutil.copytree(SOURCE / "examples/recorded/h200-training", training, ignore=shutil.ignore_patterns(".gpufl-*"))
         kept, live = str(uuid.uuid4()), str(uuid.uuid4())
@@ -61,14 +61,14 @@ class Upkeep(ServeTest):
             self.assertLess(answer.status, 300, answer.body)
         size = (self.data / "gpufl.db").stat().st_size
         with Serve(self.data, "--retention-bytes", 1) as server:
-            server.wait_for("the end of the oldest", lambda: server.ask(f"/api/v1/sessions/{old}").status == 404, PATIENCE_S)
-            # What has a retention of its own stays, and so does what is still coming in.
+            server.wait_for("the deletion of the oldest", lambda: server.ask(f"/api/v1/sessions/{old}").status == 404, PATIENCE_S)
+            # Sessions with an individual retention stay, and so do those still being uploaded.
             self.assertEqual(sorted(session["id"] for session in server.get("/api/v1/sessions")["sessions"]),
                              sorted([kept, live]))
-            server.wait_for("the room", lambda: metrics(server)["gpufl_store_free_bytes"] < size / 4, PATIENCE_S)
+            server.wait_for("the space to be freed", lambda: metrics(server)["gpufl_store_free_bytes"] < size / 4, PATIENCE_S)
         self.assertLess((self.data / "gpufl.db").stat().st_size, size / 2)
 
-    def test_what_is_older_than_allowed_goes(self):
+    def test_sessions_older_than_the_retention_are_deleted(self):
         old, young = str(uuid.uuid4()), str(uuid.uuid4())
         with Serve(self.data) as server:
             for session_id in (old, young):
@@ -79,10 +79,10 @@ class Upkeep(ServeTest):
                              (time.time_ns() - 3 * 86400 * 10**9, old))
         database.close()
         with Serve(self.data, "--retention-days", 2) as server:
-            server.wait_for("the end of the old one", lambda: server.ask(f"/api/v1/sessions/{old}").status == 404, PATIENCE_S)
+            server.wait_for("the deletion of the old one", lambda: server.ask(f"/api/v1/sessions/{old}").status == 404, PATIENCE_S)
             self.assertEqual(server.get(f"/api/v1/sessions/{young}")["catalog"]["kernels"], 10)
 
-    def test_commits_that_fail_are_told_by_the_health_and_once_in_the_log(self):
+    def test_failing_commits_are_reported_by_the_health_and_once_in_the_log(self):
         session_id = str(uuid.uuid4())
         with Serve(self.data, survives_file_limit=True) as server:
             self.send(server, session_id, [job_start(session_id)])
@@ -97,15 +97,15 @@ class Upkeep(ServeTest):
             self.assertEqual((answer.status, health["status"]), (503, "failing"))
             self.assertRegex(health["reason"], "^the latest commit failed: .*(disk|full)")
             self.assertEqual(metrics(server)["gpufl_server_healthy"], 0)
-            # Whoever reads is still served, and only a write can show that the trouble is over.
+            # Reads still work, and only a write can show that the problem is over.
             self.assertEqual(server.ask("/readyz").status, 200)
             server.wait_for("the log", lambda: any("commits fail: " in line for line in server.printed))
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
             self.send(server, session_id, [kernels(session_id)], 2)
             self.assertEqual(json.loads(server.ask("/healthz").body)["status"], "ok")
             server.wait_for("the end of it", lambda: any("commits work again" in line for line in server.printed))
-            told = [line for line in server.printed if "commits " in line]
-            self.assertEqual(len(told), 2, told)
+            reports = [line for line in server.printed if "commits " in line]
+            self.assertEqual(len(reports), 2, reports)
 
     def test_the_stores_size_is_that_of_its_files(self):
         session_id = str(uuid.uuid4())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions at hand: their names, `gpufl ls`, and the words that every command takes for a session."""
+"""Session names, `gpufl ls`, and the ways to refer to a session in every command."""
 import fcntl
 import json
 import os
@@ -54,7 +54,7 @@ class Here(TestCase):
         return [row["name"] for row in self.rows(*arguments, env=env)]
 
     def kernels_of(self, *arguments):
-        """How many kernels the session has that these arguments mean."""
+        """The number of kernels in the session that these arguments refer to."""
         result = self.gpufl("report", *arguments, "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)["completeness"]["kernels"]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that end a traced program: `gpufl trace` sees them first and has the session closed."""
+"""Signals that end a traced program: `gpufl trace` receives them first and has the session closed."""
 import signal
 import subprocess
 import sys
 
 from harness import GPUFL, SOURCE, Session, TestCase, environment, main, sessions
 
-# Says when it is at work; what ends it is up to the test.
+# Prints when it is working; the test ends it.
 PYTHON_WORK = f"""
 import sys, time
 sys.path.insert(0, {str(SOURCE / "tests" / "python")!r})
@@ -22,7 +22,7 @@ while True:
 
 class Ended(TestCase):
     def end(self, number, program, *options):
-        """Sends the signal to `gpufl trace` when the program has printed its first line; what the launcher said."""
+        """Sends the signal to `gpufl trace` when the program has printed its first line; the launcher's output."""
         command = [GPUFL, "trace", "-o", self.directory / "log", *options, "--", sys.executable, "-B", "-c", program]
         process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, env=environment(), cwd=self.directory)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl top on the look-alike NVML: one page, and a terminal that is left as it was."""
+"""gpufl top on the look-alike NVML: one page, and a terminal that is restored."""
 import fcntl
 import json
 import os
@@ -18,7 +18,7 @@ DEADLINE_S = 60
 
 
 class Screen:
-    """gpufl top in a terminal of so many rows and columns; `lines` is what a person sees."""
+    """gpufl top in a terminal of the given size; `lines` is the visible text."""
 
     def __init__(self, *arguments, rows=24, columns=100, env=None):
         self.primary, secondary = pty.openpty()
@@ -83,7 +83,7 @@ class Once(TestCase):
         self.assertRegex(result.stdout, r"(?m)^  0  NVIDIA H200 +\d+ % +.* of 140\.4 GiB .* of 700 W +\d+ °C +\d+$")
         self.assertRegex(result.stdout, r"(?m)^  1  NVIDIA H200 ")
         self.assertRegex(result.stdout, r"(?m)^ +\d+  0 +1\.00 GiB +gpufl$")
-        self.assertRegex(result.stdout, r"(?m)^ +1  0 +– ")  # memory that the driver does not tell
+        self.assertRegex(result.stdout, r"(?m)^ +1  0 +– ")  # the driver does not report the memory
         self.assertLessEqual(max(map(len, lines)), 100)
         self.assertNotIn("\033", result.stdout)
         self.assertEqual(gpufl("top").stdout.splitlines()[2], lines[2])  # no terminal: the same page
@@ -95,7 +95,7 @@ class Once(TestCase):
         self.assertEqual(pids("pid")[0], 1)
         self.assertEqual(pids("memory")[-1], 1)
 
-    def test_json_has_the_same_and_no_zero_for_what_is_not_known(self):
+    def test_json_has_the_same_values_and_no_zero_for_unknown_ones(self):
         answer = json.loads(gpufl("top", "--json").stdout)
         gpu = answer["gpus"][0]
         self.assertEqual(gpu["name"], "NVIDIA H200")
@@ -151,7 +151,7 @@ class Live(TestCase):
     def test_it_draws_only_what_changed_and_q_restores_the_terminal(self):
         screen = self.screen()
         self.assertTrue(screen.written.startswith(b"\033[?1049h\033[?25l"))
-        screen.wait_for(lambda one: one.written.count(b"\033[1;1H") >= 4)  # the clock went on
+        screen.wait_for(lambda one: one.written.count(b"\033[1;1H") >= 4)  # the clock advanced
         self.assertEqual(screen.written.count(b"q quits"), 1)
         self.assertEqual(screen.written.count(b"GPU  name"), 1)
         screen.press("q")
@@ -167,7 +167,7 @@ class Live(TestCase):
         screen.press("q")
         self.assertEqual(screen.ended(), 0)
 
-    def test_a_resized_terminal_is_filled_anew(self):
+    def test_a_resized_terminal_is_redrawn(self):
         screen = self.screen()
         screen.resize(12, 60)
         os.kill(screen.process.pid, signal.SIGWINCH)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that runs out at each place where gpufl asks for some: recorder, agent and server neither crash nor hang, and
-what they could not do is counted or told.
+"""Allocation failures at each place where gpufl allocates: recorder, agent and server neither crash nor hang, and
+whatever they could not do is counted or reported.
 
-Every run tries some places, which TORTURE_SEED chooses (by default the day); TORTURE_ALL=1 tries all of them in every
-way, TORTURE_PLACE one by its number."""
+Every run tries some places, chosen by TORTURE_SEED (the default is the date); TORTURE_ALL=1 tries all places in every
+mode, TORTURE_PLACE=N one place."""
 import collections
 import http.client
 import json
@@ -22,17 +22,17 @@ from upload_server import Server
 LIMIT_S = 60
 SESSION_APP = FAKES / "session_app"
 ENGINES = ("Monitor", "Trace", "PcSampling", "SassMetrics", "RangeProfiler", "Deep")
-# What is counted, and the capability that says why there is less of it. Scopes need no one's leave.
+# Record types, and the capability that explains missing records. Scopes need no capability.
 KINDS = {"kernel_event_batch": "kernel_events", "memcpy_event_batch": "memcpy_activity",
          "memset_event_batch": "memcpy_activity", "synchronization_event_batch": "sync_activity",
          "memory_alloc_event_batch": "memory_activity", "graph_launch_batch": "graph_activity",
          "profile_sample_batch": "sass_metrics", "perf_metric_event": "range_counters",
          "device_metric_batch": "device_metrics", "host_metric_batch": None, "scope_event_batch": None}
-SAMPLED = ("device_metric_batch", "host_metric_batch")  # as many as the time allowed
+SAMPLED = ("device_metric_batch", "host_metric_batch")  # their number depends on time
 
 
 def finish(process, what):
-    """Output and errors of a process that must end by itself, without a signal."""
+    """Output and errors of a process, which must end by itself and not by a signal."""
     try:
         output, errors = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -51,7 +51,7 @@ def begin(*command, **variables):
 
 
 def counts(session):
-    """Rows of every kind; a launch that was written down without its times stands for its kernel."""
+    """Number of rows by kind; a launch recorded without times counts as its kernel."""
     result = collections.Counter()
     for lines in session.lines.values():
         for line in lines:
@@ -66,14 +66,14 @@ def capabilities(session):
 
 
 def unnamed(session):
-    """Rows whose kernel has an id that no record explains."""
+    """Rows with a kernel id that no record defines."""
     names = session.dictionary("kernel_dict")
     return [row for kind in ("kernel_event_batch", "launch_event_batch") for row in session.rows(kind)
             if row["kernel_id"] not in names]
 
 
 def check_session(path, expected):
-    """A session that verify calls complete has every row that there was without trouble, or says what it lacks."""
+    """A session that verify reports as complete has every row of a run without faults, or lists what it lacks."""
     verified = gpufl("verify", path, "--json")
     expect(verified.returncode in (0, 1), "verify:", verified.returncode, verified.stderr)
     if not json.loads(verified.stdout)["is_complete"]:
@@ -92,7 +92,7 @@ def check_session(path, expected):
 
 class Recorder(ServeTest):
     def sweep(self, name, sample, command, expected_status, tried=()):
-        """Places of one program; those that were tried already are left out. Returns all."""
+        """Tries the places of one program, except those tried before. Returns all places."""
         clean = self.directory / f"{name}-clean"
         clean.mkdir()
         process = begin(*command(clean), **record(clean / "places"))
@@ -115,7 +115,7 @@ class Recorder(ServeTest):
 
     @staticmethod
     def check_program(status, expected_status, printed, expected, errors):
-        """What it does without trouble; or `gpufl trace` said why it did not start it."""
+        """The program behaves as without faults, or `gpufl trace` reported why it did not start it."""
         if "gpufl trace: " in errors and status and not printed:
             return
         expect(status == expected_status, "exit status", status, errors[-1000:])
@@ -158,7 +158,7 @@ class Agent(ServeTest):
                     expect(not status, "the next agent fails:", errors)
                 expect(canonical(server.counted_lines()) == expected, "not everything arrived, or something twice")
                 expect(not server.breaches, server.breaches)
-                expect(server.completed, "the end was not told")
+                expect(server.completed, "the end was not reported")
 
         with Server() as server:
             _, errors, status = once(server, self.directory / "state", **record(self.directory / "places"))
@@ -168,7 +168,7 @@ class Agent(ServeTest):
 
 
 class Service(ServeTest):
-    """gpufl serve: what it acknowledged is there when it is started again, whatever failed meanwhile."""
+    """gpufl serve: acknowledged data is there after a restart, whatever failed before."""
 
     def setUp(self):
         super().setUp()
@@ -184,14 +184,14 @@ class Service(ServeTest):
 
     @staticmethod
     def ask(server, *arguments, **options):
-        """The answer; None where the server hung up, which it may only do because it could not answer."""
+        """The answer; None if the server closed the connection, which it may only do if it could not answer."""
         try:
             return server.ask(*arguments, **options)
         except (ConnectionError, http.client.HTTPException):
             return None
 
     def send(self, server, sent):
-        """Windows and ends that are not in `sent` yet; what was acknowledged is added to it."""
+        """Sends the windows and ends that are not in `sent` yet; adds those that were acknowledged."""
         for number, (_, (body, headers)) in enumerate(self.windows):
             if number in sent:
                 continue
@@ -209,7 +209,7 @@ class Service(ServeTest):
                     sent.add(session_id)
 
     def use(self, server, questions, sent):
-        """Everything that the server is used for; whether the second session is gone."""
+        """Uses all functions of the server; returns whether the second session was deleted."""
         self.send(server, sent)
         for path, query, expected in questions:
             answer = self.ask(server, path + ("?" + query if query else ""))
@@ -228,13 +228,13 @@ class Service(ServeTest):
         return result
 
     def check_kept(self, data, sent, is_deleted):
-        """A server without trouble has what was acknowledged, and takes the rest."""
+        """A server without faults has the acknowledged data and accepts the rest."""
         with Serve(data) as server:
             known = {entry["id"]: entry for entry in server.pages("/api/v1/sessions", "sessions")}
             expect(not (is_deleted and self.other in known), "a deleted session came back")
             if self.session.name in sent:
                 self.assert_holds(server, self.session)
-            if is_deleted:  # its end is not told any more
+            if is_deleted:  # its end is not sent again
                 sent.add(self.other)
             self.send(server, sent)
             expect(self.session.name in sent, "a window is refused for ever")

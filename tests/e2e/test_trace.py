@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpufl trace` on a program of the fake GPU: everything that it did is in the log, and nothing else."""
+"""`gpufl trace` on a program with the fake GPU: the log has everything that the program did, and nothing else."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ ROW_TYPES = {"kernels": "kernel_event_batch", "copies": "memcpy_event_batch", "m
 
 class Counts(TestCase):
     def check(self, *arguments, options=(), env=None):
-        """Every count that the program printed is the number of rows in the log, of verify and of the report."""
+        """Every count that the program printed equals the number of rows in the log, in verify and in the report."""
         traced = self.trace(*arguments, options=options, env=env)
         self.assert_whole(traced)
         session = traced.session
@@ -93,16 +93,16 @@ class Options(TestCase):
         self.assertEqual(session.rows("memory_alloc_event_batch"), [])
         self.assertEqual(session.rows("graph_launch_batch"), [])
 
-    # libunwind and the sanitizer both tear down a thread in its last round of destructors; libunwind comes second and
-    # takes a lock, for which the sanitizer no longer has a thread.
-    @unittest.skipIf("thread" in SANITIZERS, "libunwind and the thread sanitizer do not bear each other")
+    # libunwind and the sanitizer both clean up a thread in its last round of destructors; libunwind runs second and
+    # takes a lock after the sanitizer has freed its state of the thread.
+    @unittest.skipIf("thread" in SANITIZERS, "libunwind and the thread sanitizer are incompatible")
     def test_stacks_lead_from_each_kernel_into_the_program(self):
         self.check_stacks(environment())
 
     def test_stacks_without_libunwind_are_glibcs(self):
         without = self.directory / "without"
         without.mkdir()
-        (without / "libunwind.so.8").write_bytes(b"")  # is found first and cannot be loaded
+        (without / "libunwind.so.8").write_bytes(b"")  # found first, but cannot be loaded
         self.check_stacks(environment(LD_LIBRARY_PATH=f"{without}:{FAKES}"))
 
     def check_stacks(self, env):
@@ -269,7 +269,7 @@ class Processes(TestCase):
         self.assertEqual(gpufl("report", session.path).returncode, 0)
 
     def check_processes(self, option, session_count):
-        # A forked child abandons what the parent owns: for a leak checker that is a leak.
+        # A forked child abandons memory owned by the parent, which a leak checker reports.
         traced = self.trace("--launches", 200, "--threads", 2, option,
                             env=environment(ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))
         self.assert_whole(traced)
@@ -283,10 +283,10 @@ class Processes(TestCase):
     def test_a_forked_child_leaves_the_session_alone(self):
         self.check_processes("--fork", 1)
 
-    def test_a_child_that_was_forked_before_cuda_has_a_session_of_its_own(self):
+    def test_a_child_that_was_forked_before_cuda_has_a_separate_session(self):
         self.check_processes("--fork-first", 2)
 
-    def test_an_executed_child_has_a_session_of_its_own(self):
+    def test_an_executed_child_has_a_separate_session(self):
         self.check_processes("--exec", 2)
 
     def test_work_that_still_ran_at_the_end_is_recorded_or_counted_as_lost(self):
@@ -305,7 +305,7 @@ class Processes(TestCase):
         self.assertNotEqual(first.stderr, second.stderr)
 
     def trace_and_leave(self, program, until):
-        """What trace says when its program ends before `program`, which it started and which runs on."""
+        """The output of trace when its program ends before `program`, a child process that continues."""
         pipe = self.directory / "pipe"
         os.mkfifo(pipe)
         end = os.open(pipe, os.O_RDWR)

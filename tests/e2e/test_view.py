@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpufl view: a session behind the dashboard on the loopback, until Ctrl-C, with nothing left behind and nothing changed."""
+"""gpufl view: serves a session with the dashboard on the loopback until Ctrl-C, and changes and leaves no files."""
 import hashlib
 import http.client
 import json
@@ -145,7 +145,7 @@ class View(TestCase):
                 self.assertEqual(status, 200, body)
                 self.assertEqual(self.end(process)[0], 0)
 
-    def test_a_damaged_session_is_shown_and_said_to_be_damaged(self):
+    def test_a_damaged_session_is_shown_and_reported_as_damaged(self):
         session = self.directory / "session"
         shutil.copytree(GOLDEN / "trace", session)
         with open(session / "device.log", "a", encoding="utf-8") as log:
@@ -156,7 +156,7 @@ class View(TestCase):
         self.assertIn("the session is damaged: 1 line cannot be read; `gpufl verify` lists what is missing here", errors)
         self.assertNotIn("file", errors)
 
-    def test_what_is_no_session_is_refused(self):
+    def test_a_path_without_a_session_is_refused(self):
         for operand in (self.directory / "missing", self.temporary):
             result = gpufl("view", "--no-browser", operand, env=self.env)
             self.assertEqual(result.returncode, 3)
@@ -172,7 +172,7 @@ class View(TestCase):
         self.assertEqual(list(self.temporary.iterdir()), [])
 
     def browser(self):
-        """A program that notes what it was called with."""
+        """A program that records its arguments."""
         program = self.directory / "browser"
         program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"$(dirname "$0")/called.tmp"\n'
                            'mv "$(dirname "$0")/called.tmp" "$(dirname "$0")/called"\n', encoding="utf-8")
