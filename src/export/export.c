@@ -167,7 +167,7 @@ static gpufl_status directory_export(const struct export_filter *filter, const s
     struct stat info;
     if (stat(options->output, &info) == 0 && !S_ISDIR(info.st_mode))
         return problem_set(problem, GPUFL_E_INVALID,
-                           "%.400s is no directory; --table NAME writes one table to a file, -o DIR takes all",
+                           "%.400s is not a directory; --table NAME writes one table to a file, -o DIR takes all",
                            options->output);
     bool is_made = mkdir(options->output, 0777) == 0;
     if (!is_made && errno != EEXIST)

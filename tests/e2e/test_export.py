@@ -334,7 +334,7 @@ class WrongUse(ExportCase):
         (self.directory / "there.json").write_text("mine")
         for force in ([], ["--force"]):
             self.check([session, "-o", self.directory / "there.json", "-f", "csv", *force], 2,
-                       "there.json is no directory; --table NAME")
+                       "there.json is not a directory; --table NAME")
         self.check([session, "-o", self.directory / "there.json"], 3, "--force")
         self.check([session, "-o", self.directory], 2, "cannot tell")
         self.assertEqual((self.directory / "there.json").read_text(), "mine")
