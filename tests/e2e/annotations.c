@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program can say of itself beside scopes, by each of the ways to reach libgpufl: linked, or as a client
- * (-DGPUFL_CLIENT), with a session of its own (argument "init") or of whoever records it. */
+/* A program that annotates itself with more than scopes. It reaches libgpufl in either way, linked or as a client
+ * (-DGPUFL_CLIENT), and starts a session (argument "init") or is recorded by `gpufl trace`. */
 #include <gpufl/gpufl.h>
 
 #include <dlfcn.h>
