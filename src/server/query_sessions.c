@@ -43,9 +43,9 @@ static void session_write(struct bytes *out, const struct store_session *session
     member_int(out, "lines", session->lines);
     member_int(out, "bytes", session->bytes);
     member_int(out, "lost", session->lost);
-    int64_t missing = session->rows_told == CELL_UNKNOWN    ? CELL_UNKNOWN
-                      : session->rows_told <= session->rows ? 0
-                                                            : session->rows_told - session->rows;
+    int64_t missing = session->expected_rows == CELL_UNKNOWN    ? CELL_UNKNOWN
+                      : session->expected_rows <= session->rows ? 0
+                                                                : session->expected_rows - session->rows;
     /* How much of its end a killed program took with it, nobody knows, nor what was lost before what is missing. */
     member_bool(out, "lost_is_exact",
                 !session->has_unknown_loss && session->state != STORE_SESSION_CRASHED && missing <= 0);

@@ -16,9 +16,9 @@ static gpufl_status writable(const struct store *base, struct problem *problem)
 
 /* ---- keys ---- */
 
-/* The newest row of each key stays. Servers write at the same time, each what it read a while ago, so that two things
- * have to be told by the row alone: a revoked key's version is larger than any other's, and the times of use are rows of
- * their own, with the key's id below zero and nothing else in them. */
+/* The newest row of each key counts. Several servers may write at the same time, each from data that it read earlier,
+ * so a row alone decides two cases: a revoked key's version is larger than any other version, and times of use are in
+ * separate rows whose key_id is negative and whose other columns are empty. */
 #define VERSION_REVOKED (UINT64_C(1) << 63)
 
 static const char key_columns[] =
@@ -66,7 +66,7 @@ gpufl_status ch_key_find(struct store *base, const uint8_t hash[STORE_KEY_HASH_S
     if (!status)
         status = ch_rows_end(&rows, problem);
     if (!status && !is_there)
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such key");
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "no such key");
     if (!status)
         *key = found;
     ch_rows_free(&rows);
@@ -98,13 +98,13 @@ static gpufl_status key_row(struct ch_store *store, const struct store_key *key,
 gpufl_status ch_key_put(struct store *base, struct store_key *key, struct problem *problem)
 {
     struct ch_store *store = ch_store_of(base);
-    struct store_key other, made = *key; /* key_id is the caller's only once it is written */
+    struct store_key other, made = *key; /* the caller's key_id is set only after the row is written */
     gpufl_status status = writable(base, problem);
     if (status)
         return status;
     status = ch_key_find(base, key->hash, &other, problem);
     if (!status && other.key_id != key->key_id)
-        return problem_set(problem, GPUFL_E_INVALID, "there is such a key already");
+        return problem_set(problem, GPUFL_E_INVALID, "this key exists already");
     if (status && status != GPUFL_E_NOT_FOUND)
         return status;
     uint64_t version = (uint64_t)ch_unique_ns(store);
@@ -151,7 +151,8 @@ gpufl_status ch_keys(struct store *base, store_key_fn on_key, void *user, struct
 
 /* ---- configurations ---- */
 
-/* The newest revision of each name that is not void; of two writers of one revision the first one counts. */
+/* The newest revision of each name that is not void counts. When two writers made the same revision, the first one
+ * counts. */
 #define CONFIG_TABLE                                                                          \
     "(SELECT name, revision, argMin(state, changed_ns) AS state, min(changed_ns) AS changed," \
     " argMin(text, changed_ns) AS text FROM config WHERE (name, revision, writer) NOT IN"     \
@@ -159,7 +160,7 @@ gpufl_status ch_keys(struct store *base, store_key_fn on_key, void *user, struct
     " ORDER BY name, revision DESC LIMIT 1 BY name)"
 
 struct config_state {
-    int64_t revision; /* 0: never there */
+    int64_t revision; /* 0: never existed */
     bool is_there;
 };
 
@@ -221,7 +222,8 @@ static gpufl_status config_is_alone(struct ch_store *store, const char *name, in
     return status;
 }
 
-/* text NULL: deletes. Whoever finds another writer beside it gives way: at most one of them stays. */
+/* text NULL: delete. A writer that finds another writer's row of the same revision withdraws its own, so at most one of
+ * them stays. */
 static gpufl_status config_change(struct store *base, const char *name, const char *text, size_t size,
                                   int64_t expected_revision, int64_t *revision, struct problem *problem)
 {

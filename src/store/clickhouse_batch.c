@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inserts into several tables at the same time: each waits for its replicas, none for the others. */
+/* Inserts into several tables at the same time. Each insert waits for its replicas, but not for the other inserts. */
 #include "store/clickhouse_client.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ gpufl_status ch_insert_all(struct ch_client *client, const struct ch_batch *batc
     gpufl_status status = GPUFL_OK;
     for (unsigned i = 0; i < count && i < CH_BATCHES_MAX; i++) {
         jobs[i] = (struct batch_job){.client = client, .batch = &batches[i], .deadline_ns = deadline_ns};
-        /* The last one is this thread's own. */
+        /* The last job runs on this thread. */
         jobs[i].has_thread =
             i + 1 < count && batches[i].rows.size && !pthread_create(&jobs[i].thread, NULL, batch_main, &jobs[i]);
         if (!jobs[i].has_thread)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog of sessions, hosts and GPUs: what the writes and changes of a session add up to. The rules are those of
- * the SQLite engine, which applies the same writes one after the other. */
+/* The catalog of sessions, hosts and GPUs, computed from the rows of writes and changes. The rules are those of the
+ * SQLite engine, which applies the same writes one after the other. */
 #include "store/clickhouse_store.h"
 
 #include <inttypes.h>
@@ -12,10 +12,10 @@ enum { TAGS_MAX = 32, PAGE_DEFAULT = 100 };
 #define UNKNOWN_NS "toInt64(-9223372036854775808)"
 #define NEVER_NS "toInt64(9223372036854775807)"
 
-/* Sums of untrusted numbers stay at the largest instead of turning negative.
+/* Sums of untrusted numbers saturate instead of turning negative.
  *
- * Per session and generation. `started`: when the last job_start came, which decides when the session began; only what
- * comes later can be earlier. */
+ * Per session and generation. `started` is when the last job_start arrived. It decides when the session began; only a
+ * later write can make the start earlier. */
 static const char writes_head[] =
     "SELECT session_id, generation, argMaxIf(w_app, w_ns, w_app != '') AS app,"
     " argMaxIf(w_host, w_ns, w_host != '') AS host, argMaxIf(w_kind, w_ns, w_kind != '') AS kind,"
@@ -23,16 +23,16 @@ static const char writes_head[] =
     " min(if(w_ns >= started AND w_start != toInt64(-9223372036854775808), w_start, toInt64(9223372036854775807)))"
     " AS first_ns, max(w_end) AS end_ns, max(w_ns) AS written_ns, min(w_ns) AS created_ns, sum(w_kernels) AS kernels,"
     " if(sum(toFloat64(w_kernel_ns)) > 9e18, toInt64(9223372036854775806), sum(w_kernel_ns)) AS kernel_ns,"
-    " sum(w_rows) AS rows, max(w_told) AS told, sum(w_lines) AS lines, sum(w_bytes) AS bytes, countIf(w_lines > 0) AS write_count"
+    " sum(w_rows) AS rows, max(w_expected_rows) AS expected_rows, sum(w_lines) AS lines, sum(w_bytes) AS bytes, countIf(w_lines > 0) AS write_count"
     " FROM (SELECT session_id, generation, received_ns AS w_ns, app AS w_app, host AS w_host, kind AS w_kind,"
     " engine AS w_engine, session_state AS w_state, start_ns AS w_start, end_ns AS w_end, kernels AS w_kernels,"
-    " kernel_ns AS w_kernel_ns, rows AS w_rows, rows_told AS w_told, lines AS w_lines, bytes AS w_bytes, started FROM write ANY LEFT JOIN"
+    " kernel_ns AS w_kernel_ns, rows AS w_rows, rows_told AS w_expected_rows, lines AS w_lines, bytes AS w_bytes, started FROM write ANY LEFT JOIN"
     " (SELECT session_id, generation, maxIf(received_ns, has_start = 1) AS started FROM write WHERE state = 1";
 static const char writes_middle[] =
     " GROUP BY session_id, generation) AS starts USING (session_id, generation) WHERE state = 1";
 static const char writes_end[] = ") AS parts GROUP BY session_id, generation";
 
-/* The shutdown record's sums fill in for loss records that were themselves lost. */
+/* The totals of the shutdown record replace loss records that were themselves lost. */
 static const char losses_head[] =
     "SELECT session_id, generation, toInt64(least(sum(toFloat64(most)), 9e18)) AS lost, max(has_unknown) AS is_unknown"
     " FROM (SELECT session_id, generation, reason, max(total) AS most, max(unknown_part) AS has_unknown"
@@ -41,10 +41,10 @@ static const char losses_head[] =
     " FROM (SELECT session_id, generation, reason, is_total, part, unknown FROM write ARRAY JOIN loss_reason AS reason,"
     " loss_is_total AS is_total, loss_count AS part, loss_is_unknown AS unknown WHERE state = 1";
 static const char losses_end[] =
-    ") AS told GROUP BY session_id, generation, reason, is_total) AS totals GROUP BY session_id, generation, reason)"
+    ") AS reported GROUP BY session_id, generation, reason, is_total) AS totals GROUP BY session_id, generation, reason)"
     " AS reasons GROUP BY session_id, generation";
 
-/* A deletion (what = 4) has no tags, no retention and is no end: being later, it ends what was before. */
+/* A deletion (what = 4) has no tags and no retention and is not an end. Being later, it overrides earlier changes. */
 static const char changes_head[] =
     "SELECT session_id, max(generation) AS current, argMaxIf(tags, at_ns, what IN (1, 4)) AS tags,"
     " argMaxIf(retention_ns, at_ns, what IN (2, 4)) AS kept_ns, countIf(what IN (2, 4)) > 0 AS has_kept,"
@@ -58,7 +58,7 @@ void ch_session_table(struct bytes *sql, const char *where)
         " if(has_ended AND written_state = 0, toUInt8(1), written_state) AS state,"
         " if(first_ns = " NEVER_NS ", " UNKNOWN_NS ", first_ns) AS start_ns, end_ns,"
         " if(has_ended AND ended_ns > written_ns, ended_ns, written_ns) AS received_ns, created_ns, kernels, kernel_ns,"
-        " rows, told, lines, lost, is_unknown, bytes, if(has_kept, kept_ns, " UNKNOWN_NS ") AS retention_ns,"
+        " rows, expected_rows, lines, lost, is_unknown, bytes, if(has_kept, kept_ns, " UNKNOWN_NS ") AS retention_ns,"
         " toInt64(write_count + end_count) AS revision, tags FROM (SELECT * FROM (";
     const char *const parts[] = {head,
                                  writes_head,
@@ -81,7 +81,7 @@ void ch_session_table(struct bytes *sql, const char *where)
 
 #define SESSION_COLUMNS                                                                             \
     "SELECT session_id, generation, app, host, kind, engine, state, start_ns, end_ns, received_ns," \
-    " created_ns, kernels, kernel_ns, rows, told, lines, lost, is_unknown, bytes, retention_ns, revision, tags"
+    " created_ns, kernels, kernel_ns, rows, expected_rows, lines, lost, is_unknown, bytes, retention_ns, revision, tags"
 
 struct session_row {
     struct store_session session;
@@ -103,7 +103,7 @@ static void session_take(struct ch_rows *rows, struct session_row *row)
     session->engine = ch_text(rows, NULL);
     session->state = (enum store_session_state)ch_u8(rows);
     int64_t *const numbers[] = {&session->start_ns, &session->end_ns,    &session->received_ns, &session->created_ns,
-                                &session->kernels,  &session->kernel_ns, &session->rows,        &session->rows_told,
+                                &session->kernels,  &session->kernel_ns, &session->rows,        &session->expected_rows,
                                 &session->lines,    &session->lost};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i] = ch_i64(rows);
@@ -122,7 +122,7 @@ static void session_take(struct ch_rows *rows, struct session_row *row)
     row->sort_value = ch_i64(rows);
 }
 
-/* The GPUs of the sessions of a page. */
+/* Reads the GPUs of a page's sessions. */
 static gpufl_status gpus_read(struct ch_store *store, struct session_row *page, size_t count, struct ch_rows *rows,
                               struct problem *problem)
 {
@@ -154,11 +154,11 @@ static gpufl_status gpus_read(struct ch_store *store, struct session_row *page, 
     return status;
 }
 
-/* The page that the statement selects; next is set when there is one more than limit. */
+/* Selects a page; `next` is set when there is one row more than limit. */
 struct page_end {
     size_t count;
     bool has_more;
-    int64_t sort_value, created_ns; /* of the last one */
+    int64_t sort_value, created_ns; /* of the last row */
 };
 
 static gpufl_status page_deliver(struct ch_store *store, struct bytes *sql, unsigned limit, store_session_fn on_session,
@@ -195,7 +195,7 @@ static gpufl_status page_deliver(struct ch_store *store, struct bytes *sql, unsi
     return status;
 }
 
-/* "sort.value.created" */
+/* Parses "sort.value.created". */
 static bool cursor_read(const struct store_session_filter *filter, int64_t *value, int64_t *created_ns, bool *has_one)
 {
     int sort, end = 0;
@@ -261,7 +261,7 @@ gpufl_status ch_sessions(struct store *base, const struct store_session_filter *
     char beyond = filter->is_ascending ? '>' : '<';
     next[0] = '\0';
     if (!cursor_read(filter, &value, &created_ns, &has_cursor))
-        return problem_set(problem, GPUFL_E_INVALID, "not a cursor of this list");
+        return problem_set(problem, GPUFL_E_INVALID, "this cursor does not belong to this list");
     bytes_append_format(&sql, SESSION_COLUMNS ", if(%s = " UNKNOWN_NS ", toInt64(0), %s) AS sort_value FROM ", sort,
                         sort);
     ch_session_table(&sql, "");
@@ -271,7 +271,7 @@ gpufl_status ch_sessions(struct store *base, const struct store_session_filter *
         bytes_append_format(
             &sql, " AND (sort_value %c %" PRId64 " OR (sort_value = %" PRId64 " AND created_ns %c %" PRId64 "))",
             beyond, value, value, beyond, created_ns);
-    /* One more than asked for tells whether there is a next page. */
+    /* One row more than requested shows whether there is a next page. */
     bytes_append_format(&sql, " ORDER BY sort_value %s, created_ns %s LIMIT %u", direction, direction, limit + 1);
     gpufl_status status = page_deliver(ch_store_of(base), &sql, limit, on_session, user, &end, problem);
     if (!status && end.has_more)
@@ -339,7 +339,7 @@ gpufl_status ch_gpus(struct store *base, const char *host, store_gpu_fn on_gpu, 
     struct bytes sql = {0};
     struct ch_rows rows = {0};
     bool goes_on = true;
-    /* The aspects' numbers are those of clickhouse_sums.c. */
+    /* The aspect numbers are defined in clickhouse_sums.c. */
     bytes_append_text(&sql,
                       "SELECT host, uuid, argMaxIf(name, version, aspect = 3), argMaxIf(device_id, version, aspect = 2)"
                       " AS device, toInt64(9223372036854775807 - maxIf(version, aspect = 0)), toInt64(maxIf(version,"

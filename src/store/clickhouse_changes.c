@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people do to sessions, retention, and numbers about the store. */
+/* Changes that people make to sessions, retention, and statistics of the store. */
 #include "store/clickhouse_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Sessions whose commit rows go in one call: a statement has its limits, and the next call takes the next ones. */
+/* Sessions whose commit rows one call deletes: a statement has a size limit, and the next call deletes the next
+ * ones. */
 enum { ENDED_SESSIONS_MAX = 10000, FORGOTTEN_BYTES = 256 * 1024, LEFTOVERS_MAX = 1000 };
 #define LEFTOVER_AGE_NS (INT64_C(86400) * 1000000000)
-#define LEFTOVERS_EVERY_NS (LEFTOVER_AGE_NS / 4) /* it looks at every segment's name */
-/* How much longer than the rule's age commit rows are kept, for clocks that differ. */
+#define LEFTOVERS_EVERY_NS (LEFTOVER_AGE_NS / 4) /* the search reads every segment's name */
+/* How much longer than the maximum age commit rows are kept, because clocks differ. */
 #define COMMIT_MARGIN_NS (INT64_C(86400) * 1000000000)
 
 static void change_put(struct bytes *rows, const char *session_id, uint32_t generation, enum ch_change what,
@@ -83,14 +84,14 @@ gpufl_status ch_session_end(struct store *base, const char *session_id, struct p
     return session_change(base, session_id, CHANGE_END, NULL, 0, CELL_UNKNOWN, problem);
 }
 
-/* A deletion counts at once; the room comes back when ClickHouse rewrites its parts. The commit rows stay for as long as
- * the sums of metrics, which outlive the session: sums_forget. */
+/* A deletion takes effect at once; the space is freed when ClickHouse rewrites its parts. The commit rows stay as long
+ * as the sums of metrics, which outlive the session (sums_forget). */
 static void sessions_forget(struct ch_store *store, const struct bytes *list, int64_t until_ns)
 {
     struct bytes condition = {0};
     bytes_append_text(&condition, "session_id IN (");
     bytes_append(&condition, list->data, list->size);
-    /* Another generation may have begun. */
+    /* A new generation of the session may have begun. */
     bytes_append_format(&condition, ") AND received_ns <= %" PRId64, until_ns);
     if (list->size) {
         ch_forget(store, "segment", false, bytes_text(&condition));
@@ -114,7 +115,7 @@ gpufl_status ch_session_delete(struct store *base, const char *session_id, struc
 /* ---- retention ---- */
 
 struct doomed {
-    struct bytes changes; /* rows of those that go */
+    struct bytes changes; /* rows of the deleted sessions */
     uint64_t count, bytes;
 };
 
@@ -142,7 +143,8 @@ static bool is_over_age(const struct session_age *session, const struct store_re
     return limit_ns != STORE_KEEP_FOREVER && policy->now_ns - session->received_ns > limit_ns;
 }
 
-/* Oldest first; what is over its age goes anyway, then complete ones without a retention of their own by size. */
+/* In order of age: sessions over their maximum age are always deleted; then complete sessions without their own
+ * retention are deleted until the rest fits the size limit. */
 static void doomed_find(struct ch_store *store, struct session_age *sessions, size_t count,
                         const struct store_retention *policy, struct doomed *doomed)
 {
@@ -158,7 +160,7 @@ static void doomed_find(struct ch_store *store, struct session_age *sessions, si
             doomed_add(store, doomed, &sessions[i]);
 }
 
-/* In lists of a size that every host takes, and ZooKeeper on the way to it. */
+/* Deletes in batches: every host, and ZooKeeper in between, accepts a list of this size. */
 static void doomed_forget(struct ch_store *store, const struct session_age *sessions, size_t count, int64_t until_ns)
 {
     struct bytes list = {0};
@@ -177,8 +179,9 @@ static void doomed_forget(struct ch_store *store, const struct session_age *sess
     bytes_free(&list);
 }
 
-/* What was deleted a day ago and still has rows, as when no host answered then. Some at a time; not of a session that was
- * sent again, whatever the clocks of the servers say. */
+/* Deletes remaining rows of sessions that were deleted at least a day ago, for example because no host answered then.
+ * At most LEFTOVERS_MAX sessions per call, and never a session that was sent again, however far the servers' clocks
+ * differ. */
 static gpufl_status leftovers_forget_in(struct ch_store *store, const char *table, int64_t now_ns,
                                         struct problem *problem)
 {
@@ -213,7 +216,7 @@ static gpufl_status leftovers_forget(struct ch_store *store, int64_t now_ns, str
 {
     if (now_ns - store->leftovers_ns < LEFTOVERS_EVERY_NS)
         return GPUFL_OK;
-    store->leftovers_ns = now_ns; /* also where a shard is down */
+    store->leftovers_ns = now_ns; /* set even if a shard is down */
     gpufl_status status = leftovers_forget_in(store, "segment", now_ns, problem);
     if (!status)
         status = leftovers_forget_in(store, "kernel", now_ns, problem);
@@ -254,7 +257,8 @@ static gpufl_status ages_read(struct ch_store *store, struct ch_rows *rows, stru
     return status;
 }
 
-/* Sessions and generations, quoted, whose commit rows of before oldest_ns are nobody's: the session was deleted. */
+/* Lists sessions and generations, quoted, whose commit rows from before oldest_ns are unused because the session was
+ * deleted. */
 static gpufl_status ended_list(struct ch_store *store, int64_t oldest_ns, struct bytes *list, struct problem *problem)
 {
     struct bytes sql = {0};
@@ -279,13 +283,13 @@ static gpufl_status ended_list(struct ch_store *store, int64_t oldest_ns, struct
     return status;
 }
 
-/* The sums of metrics that are older than the rule's age, and then the commit rows that made them count. A list of
- * sessions adds up every commit row there is, so that they may not stay. */
+/* Deletes sums of metrics that are older than the maximum age, and then the commit rows that made them count. Commit
+ * rows cannot stay: every list of sessions adds up all of them. */
 static gpufl_status sums_forget(struct ch_store *store, int64_t oldest_ns, struct problem *problem)
 {
     struct bytes gone = {0}, ended = {0};
     int64_t commits_ns = oldest_ns - COMMIT_MARGIN_NS;
-    /* Minutes are told by the sender's clock, which may be ahead by any time. */
+    /* Minutes come from the sender's clock, which may be ahead by any amount. */
     bytes_append_format(&gone, "minute < %" PRId64 " OR received_ns < %" PRId64, oldest_ns / MINUTE_NS, commits_ns);
     ch_forget(store, "metric", false, bytes_text(&gone));
     gpufl_status status = ended_list(store, commits_ns, &ended, problem);
@@ -315,7 +319,7 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
     gpufl_status status = ages_read(store, &rows, &sessions, &count, problem);
     if (!status) {
         doomed_find(store, sessions, count, policy, &doomed);
-        until_ns = ch_unique_ns(store); /* one of them that comes again from here on stays */
+        until_ns = ch_unique_ns(store); /* deliveries that arrive after this moment are kept */
         status = changes_insert(store, &doomed.changes, problem);
     }
     if (!status) {
@@ -332,7 +336,7 @@ gpufl_status ch_retain(struct store *base, const struct store_retention *policy,
     return status;
 }
 
-/* Claims older than two days go by the partition. */
+/* Claims older than two days are deleted by dropping partitions. */
 gpufl_status ch_maintain(struct store *base, struct problem *problem)
 {
     struct ch_store *store = ch_store_of(base);
@@ -362,7 +366,7 @@ gpufl_status ch_backup(struct store *base, const char *path, struct problem *pro
     (void)base;
     (void)path;
     return problem_set(problem, GPUFL_E_UNSUPPORTED,
-                       "a ClickHouse store is copied with ClickHouse's own means (BACKUP, or ALTER TABLE ... FREEZE);"
+                       "a ClickHouse store is backed up with ClickHouse itself (BACKUP, or ALTER TABLE ... FREEZE);"
                        " see docs/fleet.md");
 }
 

@@ -12,10 +12,10 @@
 
 enum {
     REQUEST_TIMEOUT_MS = 60000,
-    ROUNDS = 2,               /* through the hosts */
-    RETURN_S = 10,            /* how long another host than the first is used before the first is tried again */
-    QUORUM_TIMEOUT_MS = 4000, /* a replica that died is given up after this */
-    QUORUM_PAUSE_S = 10,      /* and not waited for again for this long */
+    ROUNDS = 2,               /* through the list of hosts */
+    RETURN_S = 10,            /* how long another host is used before the first one is tried again */
+    QUORUM_TIMEOUT_MS = 4000, /* a replica that does not answer within this time is considered dead */
+    QUORUM_PAUSE_S = 10,      /* and is not waited for during this time */
     SYNC_TRIES = 4,
     PREVIOUS_TRIES = 100,
     PREVIOUS_WAIT_MS = 40
@@ -24,14 +24,14 @@ enum {
 struct ch_client {
     struct ch_location location;
     struct ch_connections *connections;
-    atomic_bool lacks_types; /* a host is older than answers that say their types */
-    pthread_mutex_t mutex;   /* everything below */
-    unsigned host;           /* where requests go */
+    atomic_bool lacks_types; /* a host is too old to include column types in its answers */
+    pthread_mutex_t mutex;   /* guards everything below */
+    unsigned host;           /* index of the host that gets requests */
     uint64_t host_changes;
     bool has_tables;
-    unsigned synced;        /* the host, and one more, that is known not to lag behind; 0: none */
-    int64_t host_until_ns;  /* when the first one is tried again */
-    int64_t quorum_from_ns; /* when two replicas are asked for again */
+    unsigned synced;        /* index + 1 of the host that is known to be in sync; 0: unknown */
+    int64_t host_until_ns;  /* when the first host is tried again */
+    int64_t quorum_from_ns; /* when inserts ask for two replicas again */
 };
 
 gpufl_status ch_client_open(struct ch_client **out, const struct ch_location *location, struct problem *problem)
@@ -59,7 +59,7 @@ void ch_client_close(struct ch_client *client)
     free(client);
 }
 
-/* ---- through the hosts ---- */
+/* ---- choosing a host ---- */
 
 static unsigned host_first(struct ch_client *client)
 {
@@ -91,7 +91,7 @@ void ch_client_ready(struct ch_client *client)
     pthread_mutex_unlock(&client->mutex);
 }
 
-/* A host that is used anew may have been away: it first gets what the others have of the catalog. */
+/* A host that was not used recently may have been down: it first syncs the catalog tables from the other replicas. */
 static gpufl_status host_sync(struct ch_client *client, unsigned host, bool *is_usable, struct problem *problem)
 {
     static const char *const tables[] = {"write", "change"};
@@ -121,7 +121,7 @@ static gpufl_status host_sync(struct ch_client *client, unsigned host, bool *is_
     return status;
 }
 
-/* It did not answer, or not as one that is well: when it is back it may lag behind. */
+/* The host did not answer, or it reported an internal problem: it may lag behind when it is back. */
 static void host_doubt(struct ch_client *client, unsigned host)
 {
     pthread_mutex_lock(&client->mutex);
@@ -130,7 +130,7 @@ static void host_doubt(struct ch_client *client, unsigned host)
     pthread_mutex_unlock(&client->mutex);
 }
 
-/* Whether the next host need not, or must not, be asked as well. */
+/* True when asking the next host is unnecessary or not allowed. */
 static bool is_final(const struct ch_reply *reply, const struct ch_request *request)
 {
     if (reply->http_status == 200 || (reply->http_status && !ch_error_is_of_host(reply->code)))
@@ -138,7 +138,8 @@ static bool is_final(const struct ch_reply *reply, const struct ch_request *requ
     return request->is_once && !reply->is_unsent && !ch_error_is_refusal(reply->code);
 }
 
-/* The first host that can answer. GPUFL_E_BUSY: none, or it is not known what the last one did. */
+/* Asks the first host that can answer. GPUFL_E_BUSY: no host can, or it is unknown whether the last one carried out the
+ * request. */
 static gpufl_status ask(struct ch_client *client, const struct ch_request *request, struct bytes *body,
                         struct ch_reply *reply, struct problem *problem)
 {
@@ -160,10 +161,11 @@ static gpufl_status ask(struct ch_client *client, const struct ch_request *reque
         is_done = is_final(reply, request);
     }
     if (!reply->http_status && is_done)
-        return problem_set(problem, GPUFL_E_BUSY, "ClickHouse host %s went away with what was sent; send again: %s",
+        return problem_set(problem, GPUFL_E_BUSY,
+                           "the connection to ClickHouse host %s was lost after the request was sent; send again: %s",
                            client->location.hosts[host], reply->reason);
     if (!reply->http_status)
-        return problem_set(problem, GPUFL_E_BUSY, "no ClickHouse host answers; the last one, %s: %s",
+        return problem_set(problem, GPUFL_E_BUSY, "no ClickHouse host answers; the last one tried, %s, reports: %s",
                            client->location.hosts[host], reply->reason);
     if (is_done && !ch_error_is_of_host(reply->code))
         host_use(client, host);
@@ -177,7 +179,7 @@ static gpufl_status select_in(struct ch_client *client, const char *database, st
     char parameters[512];
     size_t size = sql->size;
     bool has_types = !atomic_load(&client->lacks_types);
-    /* The whole answer is made before its first byte is sent: an error is told by the HTTP status. */
+    /* ClickHouse completes the answer before it sends the first byte, so an error is reported by the HTTP status. */
     snprintf(parameters, sizeof parameters,
              "database=%s&wait_end_of_query=1&max_query_size=67108864&max_ast_elements=1000000&"
              "max_expanded_ast_elements=2000000%s",
@@ -188,7 +190,7 @@ static gpufl_status select_in(struct ch_client *client, const char *database, st
     ch_rows_rewind(rows);
     bytes_append_text(sql, has_types ? " FORMAT RowBinaryWithNamesAndTypes" : " FORMAT RowBinary");
     if (sql->failed)
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a question to ClickHouse");
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a request to ClickHouse");
     const struct ch_request request = {
         .parameters = parameters, .body = sql->data, .size = sql->size, .timeout_ms = REQUEST_TIMEOUT_MS};
     gpufl_status status = ask(client, &request, &rows->body, &reply, problem);
@@ -228,7 +230,7 @@ gpufl_status ch_select_latest(struct ch_client *client, const char *table, struc
     char statement[256];
     snprintf(statement, sizeof statement, "SYSTEM SYNC REPLICA %s.%s", client->location.database, table);
     size_t size = sql->size;
-    /* Both have to be the same host's. */
+    /* Both requests must go to the same host. */
     for (unsigned tries = 0; tries < SYNC_TRIES; tries++) {
         sql->size = size;
         gpufl_status status = client->location.cluster[0] ? ch_run(client, statement, "", problem) : GPUFL_OK;
@@ -238,7 +240,7 @@ gpufl_status ch_select_latest(struct ch_client *client, const char *table, struc
         if (status || changes == host_changes(client))
             return status;
     }
-    return problem_set(problem, GPUFL_E_BUSY, "the ClickHouse hosts come and go; try again");
+    return problem_set(problem, GPUFL_E_BUSY, "the ClickHouse hosts are changing; try again");
 }
 
 gpufl_status ch_run(struct ch_client *client, const char *sql, const char *settings, struct problem *problem)
@@ -288,9 +290,9 @@ static void parameters_make(const struct ch_client *client, const char *into, bo
     bytes_append_char(out, '\0');
 }
 
-/* Rows are sent again only where they were certainly not taken. ClickHouse knows the same rows again by their hash, but
- * not where a column has the time of the insert, nor in a table that is not replicated; and what only a host that has
- * died had got with a quorum is later given up by the others, hash or not. */
+/* Rows are sent again only if they were certainly not accepted. ClickHouse deduplicates identical rows by their hash,
+ * but not if a column holds the time of the insert, nor in tables that are not replicated. Rows that only a dead host
+ * had accepted with a quorum are later discarded by the other replicas, with or without a matching hash. */
 gpufl_status ch_insert(struct ch_client *client, const char *into, const struct bytes *rows, struct problem *problem)
 {
     return ch_insert_until(client, into, rows, 0, problem);
@@ -319,7 +321,7 @@ gpufl_status ch_insert_until(struct ch_client *client, const char *into, const s
         status = ask(client, &request, &body, &reply, problem);
         if (status || reply.http_status == 200)
             break;
-        /* Another insert with a quorum is under way: older servers take one at a time. */
+        /* Another insert with a quorum is in progress: older servers accept one at a time. */
         if (has_quorum && reply.code == CODE_QUORUM_PREVIOUS && tries++ < PREVIOUS_TRIES &&
             !ch_request_is_late(&request)) {
             nanosleep(&(struct timespec){.tv_nsec = PREVIOUS_WAIT_MS * 1000000L}, NULL);
@@ -327,7 +329,7 @@ gpufl_status ch_insert_until(struct ch_client *client, const char *into, const s
         }
         bool is_refused = reply.code == CODE_TOO_FEW_REPLICAS || reply.code == CODE_QUORUM_PREVIOUS;
         if (has_quorum && (is_refused || reply.code == CODE_QUORUM_UNKNOWN || reply.code == CODE_TIMEOUT))
-            quorum_pause(client); /* the second replica is gone */
+            quorum_pause(client); /* the second replica is down */
         if (has_quorum && is_refused && !ch_request_is_late(&request)) {
             has_quorum = false;
             continue;

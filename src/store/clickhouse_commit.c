@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group of writes: claims, data, a look around, verdicts. See clickhouse_store.h for why it counts once. */
+/* Commits a group of writes: insert claims and data, look for conflicting writes, insert verdicts. clickhouse_store.h
+ * explains why each write counts exactly once. */
 #include "store/clickhouse_store.h"
 
 #include "base/clock.h"
@@ -7,10 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Rows of the look that are no writes, by what stands for the state. */
+/* States of rows in the look-up that are not writes. */
 enum { COUNT_ROW = 10, GENERATION_ROW = 11 };
-/* The margin is for commit rows that come to light late: of a host that died with them and was back before the others
- * gave them up. */
+/* LOOK_MARGIN_S allows for commit rows that appear late, from a host that failed with them and came back before the
+ * other replicas discarded them. */
 enum { LOOK_MARGIN_S = 600, LOOKS_MAX = 40, LOOK_WAIT_MS = 50 };
 
 #define CLAIM_COLUMNS "session_id,write_id,state,generation,received_ns,channel,window_id,crc,ranges"
@@ -81,7 +82,7 @@ static void commit_put(const struct ch_write *write, struct bytes *out)
     ch_put_u32(out, write->kernel_rows);
     ch_put_i64(out, facts->lines);
     ch_put_i64(out, facts->rows);
-    ch_put_i64(out, facts->rows_told);
+    ch_put_i64(out, facts->expected_rows);
     ch_put_i64(out, write->bytes);
     ch_put_i64(out, facts->kernels);
     ch_put_i64(out, facts->kernel_ns);
@@ -92,7 +93,7 @@ static void commit_put(const struct ch_write *write, struct bytes *out)
     ch_put_u8(out, facts->has_crashed ? STORE_SESSION_CRASHED
                    : facts->has_ended ? STORE_SESSION_COMPLETE
                                       : STORE_SESSION_LIVE);
-    /* job_start decides when the session began; until it comes, the first moment seen does. */
+    /* job_start decides when the session began; until it arrives, the earliest time seen does. */
     ch_put_u8(out, facts->start_ns != CELL_UNKNOWN);
     ch_put_i64(out, facts->start_ns != CELL_UNKNOWN ? facts->start_ns : facts->first_ns);
     ch_put_i64(out, facts->last_ns);
@@ -100,7 +101,7 @@ static void commit_put(const struct ch_write *write, struct bytes *out)
     gpus_put(facts, out);
 }
 
-/* The rows of one state for all writes that have this verdict. */
+/* Inserts the rows of one state for all writes that have this verdict. */
 static gpufl_status rows_insert(struct ch_store *store, const struct ch_write *first, enum ch_write_state state,
                                 int64_t deadline_ns, struct problem *problem)
 {
@@ -118,14 +119,14 @@ static gpufl_status rows_insert(struct ch_store *store, const struct ch_write *f
     return status;
 }
 
-/* ---- the look around ---- */
+/* ---- looking for conflicts ---- */
 
 struct other {
     const char *session_id, *channel, *window_id, *ranges;
     size_t ranges_size;
     uint64_t write_id;
     enum ch_write_state state;
-    int64_t number; /* its age in seconds */
+    int64_t number; /* age of the write in seconds */
     uint32_t crc, generation;
 };
 
@@ -146,7 +147,7 @@ static void lose(struct ch_write *write, gpufl_status status, enum store_deliver
         (struct store_written){.delivery = delivery, .repeated_lines = write->unit.lines + write->unit.repeated_lines};
 }
 
-/* A claim stands until its write is committed or void. */
+/* A claim is open until its write is committed or void. */
 static bool is_settled(const struct other *others, size_t count, const struct other *claim)
 {
     for (size_t i = 0; i < count; i++)
@@ -163,7 +164,7 @@ static bool is_of_group(const struct ch_write *first, const struct other *other)
     return false;
 }
 
-/* What another write means for this one. *waits: it is not known yet. */
+/* Decides between a write and another one. *waits: cannot be decided yet. */
 static void meet(struct ch_write *write, const struct other *other, bool *waits)
 {
     const struct write_unit *unit = &write->unit;
@@ -180,7 +181,7 @@ static void meet(struct ch_write *write, const struct other *other, bool *waits)
         *waits = true;
 }
 
-/* Two of one group: the first one counts. */
+/* Of two conflicting writes in one group the first one counts. */
 static void meet_before(struct ch_write *write, const struct ch_write *first)
 {
     for (const struct ch_write *before = first; before != write && write->verdict != WRITE_VOID;
@@ -193,7 +194,7 @@ static void meet_before(struct ch_write *write, const struct ch_write *first)
         if (is_window && before->unit.crc != write->unit.crc)
             lose(write, GPUFL_OK, STORE_CONFLICT);
         else if (is_window || ranges.failed || ch_ranges_meet(write->unit.added, ranges.data, ranges.size))
-            lose(write, GPUFL_E_BUSY, STORE_NEW); /* whether the first one is kept is not known before the end */
+            lose(write, GPUFL_E_BUSY, STORE_NEW); /* unknown until the end whether the first one is kept */
         bytes_free(&ranges);
     }
 }
@@ -209,7 +210,8 @@ static void sessions_append(struct bytes *sql, const struct ch_write *first)
     bytes_append_char(sql, ')');
 }
 
-/* Other writes and, as rows of state SESSION_ROW, the generation and the count of each session. */
+/* Reads the other writes and, as rows of state COUNT_ROW and GENERATION_ROW, the count and the generation of each
+ * session. */
 static gpufl_status others_read(struct ch_store *store, const struct ch_write *first, struct ch_rows *rows,
                                 struct problem *problem)
 {
@@ -240,7 +242,7 @@ static gpufl_status others_read(struct ch_store *store, const struct ch_write *f
     return status;
 }
 
-/* A session that was deleted since its write began starts anew: with the next delivery. */
+/* A session that was deleted since its write began starts again with the next delivery. */
 static gpufl_status session_judge(struct ch_write *first, const struct other *row)
 {
     gpufl_status status = GPUFL_OK;
@@ -323,7 +325,7 @@ static gpufl_status verdicts_find(struct ch_store *store, struct ch_write *first
         waits = false;
         status = look_around(store, first, &waits, problem);
     }
-    /* Nobody knows what becomes of the other one: whoever waits for it in vain gives way. */
+    /* The outcome of the other write is still unknown: a write that has waited too long withdraws. */
     for (struct ch_write *write = first; write && !status; write = write->next)
         if (write->verdict != WRITE_VOID) {
             write->verdict = waits ? WRITE_VOID : WRITE_COMMITTED;
@@ -333,7 +335,7 @@ static gpufl_status verdicts_find(struct ch_store *store, struct ch_write *first
     return status;
 }
 
-/* Claims and data go at the same time: nothing counts before the commit rows, and those come after both. */
+/* Claims and data are inserted in parallel: nothing counts before the commit rows, which are written after both. */
 static gpufl_status claims_insert(struct ch_store *store, struct ch_write *first, int64_t deadline_ns,
                                   struct problem *problem)
 {
@@ -358,7 +360,7 @@ static gpufl_status known_join(struct ch_write *write, const struct sequence_set
     return status;
 }
 
-/* A commit row says which lines the session has with it, so that nobody has to read all rows for that. */
+/* A commit row lists the lines that the session has including this write, so that readers need not scan all rows. */
 static gpufl_status known_sum(struct ch_write *first, struct problem *problem)
 {
     gpufl_status status = GPUFL_OK;
@@ -369,7 +371,7 @@ static gpufl_status known_sum(struct ch_write *first, struct problem *problem)
     return status ? problem_set(problem, status, "too many gaps in the line numbers of a session") : GPUFL_OK;
 }
 
-/* As if they had been committed one after the other. */
+/* Counts revisions as if the writes had been committed one after the other. */
 static void revisions_count(struct ch_write *first)
 {
     for (struct ch_write *write = first; write; write = write->next)
@@ -387,7 +389,8 @@ void ch_group_commit(struct ch_store *store, struct ch_write *first)
         write->written = (struct store_written){
             .lines = unit->lines, .repeated_lines = unit->repeated_lines, .rows = (uint64_t)unit->sums.facts.rows};
     }
-    /* From here on the claim is young; half of its life is left for the look of whoever comes after it has ended. */
+    /* The claim's lifetime starts here. Half of it remains for other servers to see the claim after this server's
+     * deadline. */
     int64_t deadline_ns = clock_mono_ns() + CLAIM_LIFE_S / 2 * INT64_C(1000000000);
     gpufl_status status = claims_insert(store, first, deadline_ns, &problem);
     if (!status)
@@ -406,8 +409,8 @@ void ch_group_commit(struct ch_store *store, struct ch_write *first)
         write->problem = problem;
         write->verdict = WRITE_VOID;
     }
-    /* A void row makes way for those who wait; without it the claim ends by itself. Where it is not known whether the
-     * commit rows arrived there is none: what arrived counts, and the same delivery finds it. */
+    /* A void row releases waiting writers; without one the claim expires. If it is unknown whether the commit rows
+     * arrived, no void row is written: if they arrived they count, and a repeated delivery finds them. */
     if (!is_sent || !status)
         (void)!rows_insert(store, first, WRITE_VOID, 0, NULL);
     if (!status)

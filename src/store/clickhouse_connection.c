@@ -10,17 +10,17 @@
 #include <stdlib.h>
 
 enum { CONNECT_TIMEOUT_MS = 3000, IDLE_MAX = 16, ANSWER_BYTES_MAX = 1 << 30 };
-_Static_assert((int)CH_REASON_MAX >= (int)CURL_ERROR_SIZE, "curl's reasons fit");
+_Static_assert((int)CH_REASON_MAX >= (int)CURL_ERROR_SIZE, "curl's messages fit");
 
 struct handle {
     CURL *curl;
-    unsigned host; /* that it is connected to */
+    unsigned host; /* to which it is connected */
     struct handle *next;
 };
 
 struct ch_connections {
     const struct ch_location *location;
-    pthread_mutex_t mutex; /* everything below */
+    pthread_mutex_t mutex; /* guards everything below */
     struct handle *idle;
     unsigned idle_count;
 };
@@ -48,7 +48,7 @@ static void handle_free(struct handle *handle)
     free(handle);
 }
 
-/* All of one host, or of every host. */
+/* Closes the idle connections of one host, or of all hosts. */
 static void idle_free(struct ch_connections *connections, unsigned host, bool is_every)
 {
     for (struct handle **at = &connections->idle; *at;) {
@@ -116,7 +116,7 @@ static void handle_give(struct ch_connections *connections, struct handle *handl
 {
     pthread_mutex_lock(&connections->mutex);
     if (!is_good)
-        idle_free(connections, handle->host, false); /* the others will hardly be better */
+        idle_free(connections, handle->host, false); /* the other idle connections are probably broken too */
     if (is_good && connections->idle_count < IDLE_MAX) {
         handle->next = connections->idle;
         connections->idle = handle;
@@ -128,7 +128,7 @@ static void handle_give(struct ch_connections *connections, struct handle *handl
         handle_free(handle);
 }
 
-/* What is left for one try. */
+/* The time left for one try. */
 static long request_timeout_ms(const struct ch_request *request)
 {
     int64_t left_ms = request->deadline_ns ? (request->deadline_ns - clock_mono_ns()) / 1000000 : request->timeout_ms;
@@ -158,13 +158,13 @@ static bool handle_prepare(const struct ch_connections *connections, CURL *curl,
         !curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer) && !curl_easy_setopt(curl, CURLOPT_POST, 1L) &&
         !curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body) &&
         !curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
-    /* curl itself sends again when a connection that was kept open turns out to be dead. */
+    /* curl retries when a kept-alive connection turns out to be dead. */
     is_good = is_good && !curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, (long)request->is_once) &&
               !curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, (long)request->is_once);
     return is_good && (!location->ca_file[0] || !curl_easy_setopt(curl, CURLOPT_CAINFO, location->ca_file));
 }
 
-/* Behind a failure: no byte of the body went out. */
+/* After a failure: true if no byte of the body was sent. */
 static bool is_unsent(CURL *curl)
 {
     curl_off_t sent = 1;
@@ -177,7 +177,7 @@ gpufl_status ch_connection_ask(struct ch_connections *connections, unsigned host
     const struct ch_location *location = connections->location;
     struct bytes url = {0};
     struct answer answer = {.body = body};
-    /* Without this header curl asks for a go-ahead first, which costs a round trip. */
+    /* Without this header curl first asks for permission to send, which costs a round trip. */
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     struct handle *handle = handle_take(connections, host);
     gpufl_status status = GPUFL_OK;

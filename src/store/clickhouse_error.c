@@ -11,14 +11,14 @@ int ch_error_code(struct bytes *body)
 
 bool ch_error_is_of_host(int code)
 {
-    return code == CODE_NO_KEEPER || code == CODE_READ_ONLY || code == CODE_NO_CONNECTION || code == CODE_KEEPER ||
-           code == CODE_TOO_MANY_QUERIES || code == CODE_EOF ||
+    return code == CODE_NO_ZOOKEEPER || code == CODE_READ_ONLY || code == CODE_NO_CONNECTION ||
+           code == CODE_ZOOKEEPER || code == CODE_TOO_MANY_QUERIES || code == CODE_EOF ||
            (code >= CODE_NETWORK_FIRST && code <= CODE_NETWORK_LAST);
 }
 
 bool ch_error_is_refusal(int code)
 {
-    return code == CODE_NO_KEEPER || code == CODE_READ_ONLY || code == CODE_TOO_MANY_QUERIES;
+    return code == CODE_NO_ZOOKEEPER || code == CODE_READ_ONLY || code == CODE_TOO_MANY_QUERIES;
 }
 
 gpufl_status ch_error_status(int code, long http_status, struct bytes *body, struct problem *problem)
@@ -32,11 +32,11 @@ gpufl_status ch_error_status(int code, long http_status, struct bytes *body, str
     bool is_refused = code == CODE_UNKNOWN_USER || code == CODE_WRONG_PASSWORD || code == CODE_PASSWORD_NEEDED ||
                       code == CODE_AUTHENTICATION || http_status == 401;
     if (is_refused)
-        return problem_set(problem, GPUFL_E_PERMISSION, "ClickHouse refuses the user or the password");
+        return problem_set(problem, GPUFL_E_PERMISSION, "ClickHouse rejects the user or the password");
     if (ch_error_is_of_host(code) || code == CODE_TIMEOUT || code == CODE_TOO_MANY_PARTS ||
         code == CODE_TOO_FEW_REPLICAS || code == CODE_QUORUM_PREVIOUS || code == CODE_QUORUM_UNKNOWN)
-        return problem_set(problem, GPUFL_E_BUSY, "ClickHouse cannot do it now: %s", text);
+        return problem_set(problem, GPUFL_E_BUSY, "ClickHouse is not available: %s", text);
     if (code == CODE_MEMORY_LIMIT)
-        return problem_set(problem, GPUFL_E_LIMIT, "ClickHouse has too little memory for it: %s", text);
-    return problem_set(problem, GPUFL_E_IO, "ClickHouse: %s", *text ? text : "an answer without a text");
+        return problem_set(problem, GPUFL_E_LIMIT, "ClickHouse has too little memory: %s", text);
+    return problem_set(problem, GPUFL_E_IO, "ClickHouse: %s", *text ? text : "an error without a message");
 }

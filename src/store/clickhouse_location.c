@@ -21,7 +21,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* %xx becomes its byte; false when it does not fit or holds a control character. */
+/* Decodes %xx; false when the result does not fit or holds a control character. */
 static bool part_take(char *out, size_t room, const char *from, size_t size)
 {
     size_t used = 0;
@@ -76,9 +76,10 @@ static gpufl_status hosts_take(struct ch_location *location, const char *at, siz
     for (const char *end = at + size;;) {
         const char *comma = memchr(at, ',', (size_t)(end - at)), *stop = comma ? comma : end;
         if (location->host_count == CH_HOSTS_MAX)
-            return problem_set(problem, GPUFL_E_INVALID, "at most %d ClickHouse hosts can be named", CH_HOSTS_MAX);
+            return problem_set(problem, GPUFL_E_INVALID, "the store's URL has more than %d ClickHouse hosts",
+                               CH_HOSTS_MAX);
         if (!host_take(location->hosts[location->host_count++], at, (size_t)(stop - at), location->has_tls))
-            return problem_set(problem, GPUFL_E_INVALID, "host %u of the store's address is no host:port",
+            return problem_set(problem, GPUFL_E_INVALID, "host %u of the store's URL is not HOST:PORT",
                                location->host_count);
         if (!comma)
             return GPUFL_OK;
@@ -92,7 +93,7 @@ static gpufl_status user_take(struct ch_location *location, const char *at, size
     size_t user_size = colon ? (size_t)(colon - at) : size;
     if (!part_take(location->user, sizeof location->user, at, user_size) ||
         (colon && !part_take(location->password, sizeof location->password, colon + 1, size - user_size - 1)))
-        return problem_set(problem, GPUFL_E_INVALID, "user or password of the store's address cannot be read");
+        return problem_set(problem, GPUFL_E_INVALID, "the user or password in the store's URL is invalid");
     return GPUFL_OK;
 }
 
@@ -102,7 +103,7 @@ static gpufl_status password_read(struct ch_location *location, const char *path
     gpufl_status status = file_load(AT_FDCWD, path, CH_SECRET_MAX, &text);
     if (status) {
         problem_set(problem, status, "password_file %.300s: %s", path,
-                    status == GPUFL_E_LIMIT ? "more than a password" : strerror(errno));
+                    status == GPUFL_E_LIMIT ? "too long for a password" : strerror(errno));
     } else {
         const char *password = bytes_text(&text);
         snprintf(location->password, sizeof location->password, "%.*s", (int)strcspn(password, "\r\n"), password);
@@ -132,13 +133,14 @@ static gpufl_status option_take(struct ch_location *location, const char *at, si
     else if (name_size == 3 && !memcmp(at, "tls", 3))
         is_good = part_take(flag, sizeof flag, value, value_size) && (!strcmp(flag, "0") || !strcmp(flag, "1"));
     else
-        return problem_set(problem, GPUFL_E_INVALID,
-                           "the store's address knows cluster, tls, ca_file and password_file, not '%.*s'",
-                           (int)(name_size < 40 ? name_size : 40), at);
+        return problem_set(
+            problem, GPUFL_E_INVALID,
+            "unknown option '%.*s' in the store's URL; options are cluster, tls, ca_file and password_file",
+            (int)(name_size < 40 ? name_size : 40), at);
     location->has_tls |= flag[0] == '1';
-    return is_good ? GPUFL_OK
-                   : problem_set(problem, GPUFL_E_INVALID,
-                                 "the store's address: '%.*s' has a value that cannot be used", (int)name_size, at);
+    return is_good
+               ? GPUFL_OK
+               : problem_set(problem, GPUFL_E_INVALID, "the store's URL: invalid value of '%.*s'", (int)name_size, at);
 }
 
 gpufl_status ch_location_parse(struct ch_location *location, const char *url, struct problem *problem)
@@ -150,7 +152,7 @@ gpufl_status ch_location_parse(struct ch_location *location, const char *url, st
         return problem_set(problem, GPUFL_E_INVALID, "not a clickhouse:// address");
     const char *at = url + sizeof SCHEME - 1, *options = strchr(at, '?');
     const char *end = options ? options : at + strlen(at), *slash = memchr(at, '/', (size_t)(end - at));
-    /* Options first: tls decides the port that is meant when none is given. */
+    /* Options first: tls decides the default port. */
     for (const char *next = options; next && !status;) {
         const char *option = next + 1;
         next = strchr(option, '&');
@@ -166,7 +168,8 @@ gpufl_status ch_location_parse(struct ch_location *location, const char *url, st
     if (!status && slash && slash + 1 < end &&
         (!part_take(location->database, sizeof location->database, slash + 1, (size_t)(end - slash - 1)) ||
          !is_name(location->database)))
-        status = problem_set(problem, GPUFL_E_INVALID, "the store's database has a name of letters, digits and _");
+        status = problem_set(problem, GPUFL_E_INVALID,
+                             "the name of the store's database must consist of letters, digits and _");
     const char *password = getenv("GPUFL_CLICKHOUSE_PASSWORD");
     if (!status && !location->password[0] && password_file[0])
         status = password_read(location, password_file, problem);

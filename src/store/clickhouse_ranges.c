@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Line numbers as bytes: per kind that has some its name, the size of its set, the set. */
+/* Encodes line numbers as bytes: for each kind that has any, its name, the size of its set, and the set. */
 #include "store/clickhouse_store.h"
 
 void ch_ranges_encode(const struct sequence_set added[SEQUENCE_KINDS], struct bytes *out)
@@ -19,7 +19,7 @@ void ch_ranges_encode(const struct sequence_set added[SEQUENCE_KINDS], struct by
     bytes_free(&set);
 }
 
-/* The next kind and its set; *kind SEQUENCE_KINDS: one that is no longer known. False: damaged. */
+/* Reads the next kind and its set; *kind SEQUENCE_KINDS: an unknown kind. False: damaged. */
 static bool ranges_next(const uint8_t **at, const uint8_t *end, unsigned *kind, const uint8_t **set, size_t *size)
 {
     char name[SEQUENCE_NAME_MAX];

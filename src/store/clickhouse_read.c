@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments from ClickHouse, many at a time, and from there back to lines and timelines. */
+/* Reads segments from ClickHouse, many at a time, and turns them into lines and timelines. */
 #include "store/clickhouse_store.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ static gpufl_status segment_take(struct ch_store *store, struct ch_rows *rows, s
     return segment->layout ? GPUFL_OK : GPUFL_E_NO_MEMORY;
 }
 
-/* *expected: how many the session's writes have, whatever their type; *found: how many a replica knows of. */
+/* *expected: how many segments the session's writes have, of any type; *found: how many a replica has. */
 static gpufl_status segments_count(struct ch_store *store, const char *session_id, uint32_t generation,
                                    uint64_t *expected, uint64_t *found, struct problem *problem)
 {
@@ -72,7 +72,7 @@ static gpufl_status segments_count(struct ch_store *store, const char *session_i
     return status;
 }
 
-/* A replica that was away may lack what is committed: better late than wrong. */
+/* A replica that was down may lack committed segments: wait for them instead of returning wrong data. */
 static gpufl_status segments_await(struct ch_store *store, const char *session_id, uint32_t generation,
                                    struct problem *problem)
 {
@@ -84,7 +84,7 @@ static gpufl_status segments_await(struct ch_store *store, const char *session_i
         nanosleep(&(struct timespec){.tv_nsec = LIST_WAIT_MS * 1000000L}, NULL);
     }
     return problem_set(problem, GPUFL_E_BUSY,
-                       "a ClickHouse replica does not have all of session %s yet (%" PRIu64 " of %" PRIu64
+                       "a ClickHouse replica is missing data of session %s (%" PRIu64 " of %" PRIu64
                        " segments); try again",
                        session_id, found, expected);
 }
@@ -133,7 +133,7 @@ struct piece {
     const char *data;
     size_t size;
 };
-/* The segments of a list, fetched in the order in which they stand there. */
+/* The segments of a list, fetched in list order. */
 struct source {
     struct ch_store *store;
     const char *session_id;
@@ -214,7 +214,7 @@ static gpufl_status source_fetch(void *user, const struct stored_segment *segmen
         piece = piece_find(source->pieces, source->piece_count, segment);
     }
     if (!piece)
-        return problem_set(problem, GPUFL_E_BUSY, "a ClickHouse replica does not have all of session %s; try again",
+        return problem_set(problem, GPUFL_E_BUSY, "a ClickHouse replica is missing data of session %s; try again",
                            source->session_id);
     *data = piece->data;
     *size = piece->size;
@@ -226,7 +226,7 @@ static gpufl_status source_fetch_level(void *user, const struct stored_segment *
 {
     struct source *source = user;
     if (segment->rows < TIMELINE_ROWS_MIN)
-        return GPUFL_OK; /* too small to have any */
+        return GPUFL_OK; /* too small to have levels */
     const struct piece *piece = piece_find(source->level_pieces, source->level_count, segment);
     if (!piece) {
         char what[320];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rollups out: kernels, scopes, metrics. */
+/* Reads rollups: kernels, scopes, metrics. */
 #include "store/clickhouse_store.h"
 
 #include "store/scope_sums.h"
@@ -10,7 +10,7 @@
 
 enum { KERNEL_TRIES = 50, KERNEL_WAIT_MS = 100 };
 
-/* Sums per kernel over the writes that count; a row that is there twice counts once. */
+/* Sums per kernel over the writes that count; duplicate rows count once. */
 static const char kernel_sums[] =
     "SELECT session_id, kernel_id, argMaxIf(name, (received_ns, number), is_name = 1) AS name, sum(count) AS calls,"
     " if(sum(toFloat64(total_ns)) > 9e18, toInt64(9223372036854775806), sum(total_ns)) AS total,"
@@ -50,7 +50,7 @@ static gpufl_status kernel_take(struct ch_rows *rows, bool has_session, store_ke
     return status;
 }
 
-/* A replica that was away may lack what is committed: better late than wrong. */
+/* A replica that was down may lack committed rows: wait for them instead of returning wrong data. */
 static gpufl_status kernels_await(struct ch_store *store, const char *session_id, uint32_t generation,
                                   struct problem *problem)
 {
@@ -74,8 +74,8 @@ static gpufl_status kernels_await(struct ch_store *store, const char *session_id
         is_there = !status && ch_rows_next(&rows) && ch_u8(&rows);
     }
     if (!status && !is_there)
-        status = problem_set(problem, GPUFL_E_BUSY,
-                             "a ClickHouse replica does not have all of session %s yet; try again", session_id);
+        status = problem_set(problem, GPUFL_E_BUSY, "a ClickHouse replica is missing data of session %s; try again",
+                             session_id);
     ch_rows_free(&rows);
     bytes_free(&sql);
     return status;
@@ -137,7 +137,7 @@ gpufl_status ch_kernel_search(struct store *base, const char *text, unsigned lim
                             " AS changes USING (session_id) WHERE state = 1 AND generation = current)");
     bytes_append_text(&sql, kernel_sums_end);
     bytes_append_text(&sql, ") AS sums");
-    name_append(&sql, " WHERE", text); /* the name may have been another before */
+    name_append(&sql, " WHERE", text); /* the kernel may have had another name before */
     bytes_append_text(&sql, ") AS found ANY LEFT JOIN ");
     ch_session_table(&sql, "");
     bytes_append_format(&sql, " USING (session_id) ORDER BY start_ns DESC, total DESC, session_id, kernel_id LIMIT %u",
@@ -175,7 +175,7 @@ static int id_compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The writes behind the sums of one GPU that count. Deleting a session leaves its metrics. */
+/* Finds the writes that count among those of one GPU's sums. Deleting a session keeps its metrics. */
 static gpufl_status committed_read(struct ch_store *store, const char *where, struct committed *out,
                                    struct problem *problem)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RowBinary: numbers as they are in memory (little-endian), strings and arrays behind their size as LEB128. */
+/* RowBinary: numbers in memory order (little-endian), strings and arrays preceded by their size as LEB128. */
 #include "store/clickhouse_client.h"
 #include "store/column_codec.h"
 
@@ -20,7 +20,7 @@ bool ch_rows_next(const struct ch_rows *rows)
 
 static bool varint_take(struct ch_rows *rows, uint64_t *value)
 {
-    if (!rows->body.size) /* its data may be NULL */
+    if (!rows->body.size) /* data may be NULL */
         rows->is_damaged = true;
     if (rows->is_damaged)
         return false;
@@ -33,7 +33,7 @@ static bool varint_take(struct ch_rows *rows, uint64_t *value)
     return true;
 }
 
-/* A size that the rest of the answer has room for. */
+/* Reads a size and checks that the rest of the answer is that large. */
 static size_t size_take(struct ch_rows *rows)
 {
     uint64_t size;
@@ -46,7 +46,7 @@ static size_t size_take(struct ch_rows *rows)
     return (size_t)size;
 }
 
-/* Takes NAME( and the bracket at the end off the type. */
+/* Removes NAME( and the closing bracket from the type. */
 static bool type_unwrap(const char **type, size_t *size, const char *name)
 {
     size_t length = strlen(name);
@@ -114,7 +114,7 @@ static void column_pass(struct ch_rows *rows)
     rows->column = rows->column + 1 < rows->column_count ? rows->column + 1 : 0;
 }
 
-/* The column of the value to come, behind what says that it is none; usual: where the answer does not say. */
+/* Reads the null flag and returns the column of the next value; usual: the column if the answer has no types. */
 static const struct ch_column *value_begin(struct ch_rows *rows, const struct ch_column *usual)
 {
     if (!rows->column_count)
@@ -135,7 +135,7 @@ static const struct ch_column *value_begin(struct ch_rows *rows, const struct ch
 
 /* ---- values ---- */
 
-/* The number's bytes, 8 of them. */
+/* The number's bytes, at most 8. */
 static uint64_t number_read(struct ch_rows *rows, const struct ch_column *column)
 {
     uint64_t value = 0;
@@ -149,7 +149,7 @@ static uint64_t number_read(struct ch_rows *rows, const struct ch_column *column
     return column->kind == CH_SIGNED && unused ? (uint64_t)((int64_t)(value << unused) >> unused) : value;
 }
 
-/* An integer of at most so much. */
+/* An integer of at most `most`. */
 static uint64_t integer_read(struct ch_rows *rows, uint8_t size, bool is_signed, uint64_t most)
 {
     const struct ch_column usual = {.kind = is_signed ? CH_SIGNED : CH_UNSIGNED, .size = size};
@@ -194,7 +194,7 @@ double ch_f64(struct ch_rows *rows)
 
 size_t ch_count(struct ch_rows *rows)
 {
-    /* An element has a byte at least: more of them than bytes are damage. */
+    /* An element has at least one byte: more elements than bytes are damage. */
     size_t count = size_take(rows);
     if (rows->column_count) {
         rows->is_damaged |= !rows->columns[rows->column].is_array || rows->elements_left;
@@ -205,7 +205,7 @@ size_t ch_count(struct ch_rows *rows)
     return rows->is_damaged ? 0 : count;
 }
 
-/* The text's size, at its first byte. */
+/* Reads the text's size; the position is then its first byte. */
 static size_t text_begin(struct ch_rows *rows)
 {
     static const struct ch_column usual = {.kind = CH_TEXT};
@@ -220,7 +220,7 @@ const char *ch_text(struct ch_rows *rows, size_t *size)
         *size = count;
     if (rows->is_damaged)
         return "";
-    /* Its size is before it: there is room for the NUL when it moves one byte down. */
+    /* The size precedes the text: moving the text one byte down makes room for the NUL. */
     char *text = rows->body.data + rows->at - 1;
     memmove(text, text + 1, count);
     text[count] = '\0';

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables, in steps: step N takes a database of schema N - 1 to schema N. Steps are never changed once released.
- * A server that finds its version does nothing, so that a replica which is down does not keep it from starting. */
+/* The tables, in steps: step N takes a database of schema N - 1 to schema N. Steps never change once released. A server
+ * that finds its own version does nothing, so it can start while a replica is down. */
 #include "store/clickhouse_store.h"
 
 #include <stdio.h>
 
-/* Small tables are on every host, so that a question about the catalog needs no other host. Large ones are spread over
- * the shards: NAME_local on each host, NAME in front of them; without a cluster NAME is the table itself. */
+/* Small tables are on every host, so catalog queries need no other host. Large tables are sharded: NAME_local on each
+ * host and NAME as the distributed table over them; without a cluster NAME is the table itself. */
 enum spread { EVERYWHERE, SHARDED };
 struct table {
     const char *name;
     enum spread spread;
-    const char *engine;  /* what comes before MergeTree */
+    const char *engine;  /* prefix of MergeTree */
     const char *version; /* of the rows of a ReplacingMergeTree */
     const char *columns, *order, *shard_key;
 };
@@ -25,7 +25,7 @@ static const struct table step_1[] = {
      " session_state UInt8, has_start UInt8, start_ns Int64, end_ns Int64, loss_reason Array(String),"
      " loss_is_total Array(UInt8), loss_count Array(Int64), loss_is_unknown Array(UInt8), gpu_device Array(Int64),"
      " gpu_uuid Array(String), gpu_name Array(String)",
-     /* Claims are of no use after minutes, and go by the day. */
+     /* Claims are useless after minutes and are deleted by the day. */
      "PARTITION BY (state, if(state = 1, toYYYYMM(at), toYYYYMMDD(at))) ORDER BY (session_id, write_id)", ""},
     {"change", EVERYWHERE, "", "",
      "session_id String, generation UInt32, what UInt8, at_ns Int64, tags Array(String), retention_ns Int64",
@@ -63,13 +63,14 @@ static const struct table step_1[] = {
      " columns String, data String",
      "PARTITION BY toYYYYMM(toDateTime(intDiv(received_ns, 1000000000))) ORDER BY (host, uuid, minute, write_id)",
      "cityHash64(host, uuid)"},
-    /* The last one: where it is, the others are. */
+    /* Created last: if it exists, the other tables do. */
     {"schema", EVERYWHERE, "", "", "version UInt32, at DateTime DEFAULT now()", "ORDER BY version", ""},
 };
 
-/* A column that came later, of a table that is everywhere. Servers that do not know it write and read beside those that
- * do, so it needs no new version. Unknown: the session's end does not say, or such a server wrote it. */
-static const char rows_told[] = "rows_told Int64 DEFAULT toInt64(-9223372036854775808)";
+/* A column added later to a table that is on every host. Servers that do not know the column can share the table with
+ * servers that do, so the schema version stays the same. Unknown: the shutdown record had no counts, or an older server
+ * wrote the row. */
+static const char expected_rows_column[] = "rows_told Int64 DEFAULT toInt64(-9223372036854775808)";
 
 static gpufl_status statement_run(struct ch_store *store, struct bytes *sql, struct problem *problem)
 {
@@ -142,7 +143,8 @@ gpufl_status ch_schema_version(struct ch_store *store, int *version, struct prob
     return status;
 }
 
-/* Whether system.TABLE has such a row of our database. The database may not be there yet, so nothing is asked in it. */
+/* True when system.TABLE has such a row for our database. The query names no database, because ours may not exist
+ * yet. */
 static gpufl_status is_listed(struct ch_store *store, const char *table, const char *where, bool *is_there,
                               struct problem *problem)
 {
@@ -159,24 +161,24 @@ static gpufl_status is_listed(struct ch_store *store, const char *table, const c
     return status;
 }
 
-static gpufl_status has_rows_told(struct ch_store *store, bool *is_there, struct problem *problem)
+static gpufl_status has_expected_rows(struct ch_store *store, bool *is_there, struct problem *problem)
 {
     return is_listed(store, "columns", "table = 'write' AND name = 'rows_told'", is_there, problem);
 }
 
-/* On one host: the others follow, also those that are down now. Another server may do the same at this moment. */
-static gpufl_status rows_told_add(struct ch_store *store, struct problem *problem)
+/* Runs on one host: the others follow, also those that are down now. Another server may do the same at this moment. */
+static gpufl_status expected_rows_add(struct ch_store *store, struct problem *problem)
 {
     struct bytes sql = {0};
     bool is_there;
-    gpufl_status status = has_rows_told(store, &is_there, problem);
+    gpufl_status status = has_expected_rows(store, &is_there, problem);
     if (status || is_there)
         return status;
-    bytes_append_format(&sql, "ALTER TABLE %s.write ADD COLUMN %s AFTER rows", store->database, rows_told);
+    bytes_append_format(&sql, "ALTER TABLE %s.write ADD COLUMN %s AFTER rows", store->database, expected_rows_column);
     status = statement_run(store, &sql, problem);
     bytes_free(&sql);
     struct problem ignored;
-    return status && has_rows_told(store, &is_there, &ignored) == GPUFL_OK && is_there ? GPUFL_OK : status;
+    return status && has_expected_rows(store, &is_there, &ignored) == GPUFL_OK && is_there ? GPUFL_OK : status;
 }
 
 static gpufl_status tables_make(struct ch_store *store, struct problem *problem)
@@ -200,19 +202,18 @@ gpufl_status ch_schema_prepare(struct ch_store *store, struct problem *problem)
     if (!status && is_there)
         status = ch_schema_version(store, &version, problem);
     if (!status && version == CH_SCHEMA_VERSION)
-        status = has_rows_told(store, &is_whole, problem);
+        status = has_expected_rows(store, &is_whole, problem);
     if (status || is_whole)
         return status;
     if (store->base.is_read_only)
-        return problem_set(
-            problem, GPUFL_E_NOT_FOUND,
-            "there is no store in ClickHouse's database %s, or an older one; start gpufl serve on it once",
-            store->database);
+        return problem_set(problem, GPUFL_E_NOT_FOUND,
+                           "ClickHouse's database %s has no store or an older one; run gpufl serve on it once",
+                           store->database);
     if (version == CH_SCHEMA_VERSION)
-        return rows_told_add(store, problem);
+        return expected_rows_add(store, problem);
     status = tables_make(store, problem);
     if (!status)
-        status = rows_told_add(store, problem);
+        status = expected_rows_add(store, problem);
     ch_put_u32(&row, CH_SCHEMA_VERSION);
     if (!status)
         status = ch_insert(store->client, "schema (version)", &row, problem);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, closing, and what the parts of the engine share. */
+/* Opening, closing, and functions that the parts of the engine share. */
 #include "store/clickhouse_store.h"
 
 #include "base/clock.h"
@@ -109,7 +109,7 @@ gpufl_status ch_session_find(struct ch_store *store, const char *session_id, uin
     if (!status)
         status = ch_rows_end(&rows, problem);
     if (!status && written != current)
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session %s", session_id);
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "no session %s", session_id);
     *generation = current;
     ch_rows_free(&rows);
     bytes_free(&sql);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine for a fleet: everything in ClickHouse, nothing on this machine, so that any number of servers on one
- * cluster are one. Segments and sums are coded exactly as the SQLite engine codes them; ClickHouse keeps, finds and
- * adds them up.
+/* The engine for a fleet: all data is in ClickHouse and none on this machine, so any number of servers on one cluster
+ * act as one. Segments and sums are encoded exactly as in the SQLite engine; ClickHouse stores, finds and adds them.
  *
- * Exactly once, without transactions: a write is a claim (who, which window, which lines) and its data, then a look
- * whether another claim meets it, then a commit row or a void row. Rows count only when the commit row of their write
- * is there, so a crash at any moment leaves nothing that is seen. Of two claims that meet, at least one is seen by the
- * other because each looks after it has written: the one with the larger id gives way, the other waits for that. A
- * claim whose server died counts for CLAIM_LIFE_S; a living server commits within half of that or not at all.
+ * Exactly once, without transactions: a write inserts a claim (session, window, line numbers) and its data, then looks
+ * for conflicting claims, then inserts a commit row or a void row. Rows count only if the commit row of their write
+ * exists, so a crash at any moment leaves nothing visible. Of two conflicting claims at least one is seen by the other,
+ * because each writer looks after it has inserted its claim: the claim with the larger id withdraws, the other one
+ * waits for that. The claim of a server that died counts for CLAIM_LIFE_S; a running server commits within half of that
+ * time or not at all.
  *
  * Private to the ClickHouse engine. */
 #ifndef GPUFL_STORE_CLICKHOUSE_STORE_H
@@ -27,7 +27,7 @@ enum ch_write_state { WRITE_CLAIMED = 0, WRITE_COMMITTED = 1, WRITE_VOID = 2 };
 /* change.what */
 enum ch_change { CHANGE_TAGS = 1, CHANGE_KEEP = 2, CHANGE_END = 3, CHANGE_DELETE = 4 };
 
-/* What is known of one session's machine: host name and GPUs by device number. */
+/* What is known of one session's machine: host name, and GPUs by device number. */
 struct ch_machine {
     char host[FACT_TEXT_MAX];
     struct gpu_fact gpus[FACT_GPUS_MAX];
@@ -42,7 +42,7 @@ struct ch_write {
     uint64_t write_id;
     uint32_t generation;
     int64_t begun_s;     /* ClickHouse's clock */
-    int64_t received_ns; /* ours; no two writes of a server have the same */
+    int64_t received_ns; /* the server's clock; no two writes of a server have the same */
     int64_t bytes, segment_rows;
     uint32_t kernel_rows;
     enum ch_write_state verdict;
@@ -62,15 +62,15 @@ struct ch_store {
     struct store_options options;
     struct ch_client *client;
     char database[CH_NAME_MAX + 1], cluster[CH_NAME_MAX + 1];
-    _Atomic int64_t leftovers_ns; /* when what was deleted was last looked for */
+    _Atomic int64_t leftovers_ns; /* time of the last search for rows of deleted sessions */
 
-    pthread_mutex_t mutex; /* everything below */
+    pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed, done;
-    struct ch_write *first, *last; /* waiting for the writer */
+    struct ch_write *first, *last; /* queue of the writer thread */
     uint64_t queue_count, queue_bytes;
     bool is_closing, has_writer;
     pthread_t writer_thread;
-    struct ch_layout *layouts; /* the layouts themselves are never changed once in */
+    struct ch_layout *layouts; /* a layout never changes once it is here */
     size_t layout_count, layout_capacity;
     int64_t last_ns, last_us;
     uint64_t commits, commit_groups, failed_commits;
@@ -88,21 +88,22 @@ static inline struct ch_write *ch_write_of(struct store_write *write)
     return (struct ch_write *)write; /* the first member */
 }
 
-/* Now; later than any answer before. */
+/* The current time; later than every value returned before. */
 int64_t ch_unique_ns(struct ch_store *store);
-/* The same in microseconds, for numbers that people and JSON handle: keys, audit entries. */
+/* The same in microseconds, for numbers that people and JSON handle: ids of keys and audit entries. */
 int64_t ch_unique_us(struct ch_store *store);
 /* NULL with a problem: no memory. */
 const struct layout *ch_layout_get(struct ch_store *store, const char *type_name, const char *columns,
                                    struct problem *problem);
-/* GPUFL_E_DAMAGED when an answer was not what was asked for. */
+/* GPUFL_E_DAMAGED when an answer did not have the requested form. */
 gpufl_status ch_rows_end(const struct ch_rows *rows, struct problem *problem);
-/* Which generation of the session counts: it grows when the session is deleted. GPUFL_E_NOT_FOUND: it has no writes. */
+/* The generation of the session that counts: it grows when the session is deleted. GPUFL_E_NOT_FOUND: no writes. */
 NODISCARD gpufl_status ch_session_find(struct ch_store *store, const char *session_id, uint32_t *generation,
                                        struct problem *problem);
-/* " WHERE session_id=... AND state=1 AND generation=...": the writes of a session that count. */
+/* Appends " WHERE session_id=... AND state=1 AND generation=...": the writes of a session that count. */
 void ch_session_where(struct bytes *sql, const char *session_id, uint32_t generation);
-/* Rows that are not needed any more; done by ClickHouse in its own time. is_shared: the table is on every host. */
+/* Deletes rows that are no longer needed; ClickHouse does it in the background. is_shared: the table is on every
+ * host. */
 void ch_forget(struct ch_store *store, const char *table, bool is_shared, const char *condition);
 
 /* clickhouse_schema.c */
@@ -110,12 +111,12 @@ NODISCARD gpufl_status ch_schema_prepare(struct ch_store *store, struct problem 
 NODISCARD gpufl_status ch_schema_version(struct ch_store *store, int *version, struct problem *problem);
 
 void *ch_writer_main(void *store); /* clickhouse_write.c */
-/* clickhouse_commit.c: all writes of the list in one go; each gets its status. */
+/* clickhouse_commit.c: commits all writes of the list together; sets the status of each. */
 void ch_group_commit(struct ch_store *store, struct ch_write *first);
-/* clickhouse_ranges.c: the line numbers of a write as bytes, and back (added to sets). */
+/* clickhouse_ranges.c: encodes the line numbers of a write, and decodes them (added to sets). */
 void ch_ranges_encode(const struct sequence_set added[SEQUENCE_KINDS], struct bytes *out);
 NODISCARD gpufl_status ch_ranges_add(struct sequence_set sets[SEQUENCE_KINDS], const void *data, size_t size);
-/* True when one of the numbers is among those of the bytes; damage counts as that. */
+/* True when a number is in both; also true for damaged bytes. */
 bool ch_ranges_meet(const struct sequence_set added[SEQUENCE_KINDS], const void *data, size_t size);
 /* clickhouse_sums.c: rows of segments, kernels, metrics and GPUs of the writes, one batch each. */
 enum { DATA_BATCHES = 4 };
@@ -142,7 +143,7 @@ gpufl_status ch_sessions(struct store *store, const struct store_session_filter 
                          void *user, char next[STORE_CURSOR_MAX], struct problem *problem);
 gpufl_status ch_session(struct store *store, const char *session_id, store_session_fn on_session, void *user,
                         struct problem *problem);
-/* The catalog of sessions as a table in parentheses: where narrows the rows of the tables behind it. */
+/* The catalog of sessions as a subquery in parentheses; where restricts the rows of the underlying tables. */
 void ch_session_table(struct bytes *sql, const char *where);
 gpufl_status ch_gpus(struct store *store, const char *host, store_gpu_fn on_gpu, void *user, struct problem *problem);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of a group of writes: segments, sums per kernel, sums per GPU and minute, what is known of GPUs. None of it
- * counts before the commit rows, except for GPUs: there each row only says what is newest or oldest, and a repetition
- * says the same. */
+/* The data of a group of writes: segments, sums per kernel, sums per GPU and minute, and facts about GPUs. None of it
+ * counts before the commit rows, except facts about GPUs: each of those rows holds a newest or oldest value, so
+ * repeating it changes nothing. */
 #include "store/clickhouse_store.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ static void kernels_put(struct ch_write *write, struct bytes *out)
 
 /* ---- GPUs and their metrics ---- */
 
-/* Each of them is replaced by its own newer one. */
+/* A newer row replaces the older one of the same aspect. */
 enum aspect { ASPECT_FIRST, ASPECT_LAST, ASPECT_DEVICE, ASPECT_NAME, ASPECT_SAMPLE };
 
 struct place {
@@ -101,7 +101,7 @@ static void aspect_put(const struct place *place, enum aspect aspect, int64_t at
     ch_put_text(out, place->host);
     ch_put_text(out, place->uuid);
     ch_put_u8(out, (uint8_t)aspect);
-    /* The largest version stays: for the first sight that is the oldest. */
+    /* The row with the largest version stays: for the first sighting, the oldest. */
     ch_put_u64(out, aspect == ASPECT_FIRST ? (uint64_t)INT64_MAX - (uint64_t)at_ns : (uint64_t)at_ns);
     ch_put_i64(out, device_id);
     ch_put_text(out, name);
@@ -143,7 +143,8 @@ static void facts_learn(struct ch_machine *machine, const struct session_facts *
         ch_machine_learn_gpu(machine, facts->gpus[i].device_id, facts->gpus[i].uuid, strlen(facts->gpus[i].uuid));
 }
 
-/* The GPU behind a session's device number, or the host itself; uuid is room for one that the log did not say. */
+/* The GPU of a session's device number, or the host itself; uuid is a buffer for a generated one when the log had
+ * none. */
 static struct place place_of(const struct ch_machine *machine, int64_t device_id, char uuid[48], bool *is_known)
 {
     *is_known = false;
@@ -205,7 +206,7 @@ static void sample_put(const struct ch_write *write, const struct metric_sample 
 static void machine_put(const struct ch_write *first, struct ch_write *write, struct bytes *gpus, struct bytes *metrics)
 {
     const struct write_sums *sums = &write->unit.sums;
-    /* What came before it in the same group is not in the tables yet. */
+    /* The tables do not have the earlier writes of this group yet. */
     for (const struct ch_write *before = first; before != write->next; before = before->next)
         if (!strcmp(before->unit.session_id, write->unit.session_id))
             facts_learn(&write->machine, &before->unit.sums.facts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliveries up to their commit, and the thread that commits many of them in one go: ClickHouse wants few, large
+/* Deliveries up to their commit, and the thread that commits many of them together: ClickHouse prefers few, large
  * inserts. */
 #include "store/clickhouse_store.h"
 
@@ -11,9 +11,9 @@
 
 enum { GROUP_BYTES_MAX = 64 << 20, GROUP_WRITES_MAX = 1024, UPKEEP_S = 3600 };
 
-/* One row of what is there of the session. */
+/* One row about the session's stored state. */
 struct known_row {
-    int64_t now_s; /* of the first row, which tells the time and the generation, also of a session that is new */
+    int64_t now_s; /* of the first row, which holds the time and the generation even if the session is new */
     uint32_t generation, crc;
     const char *channel, *window_id, *known, *host;
     size_t channel_size, window_size, known_size, host_size;
@@ -31,7 +31,7 @@ static struct known_row known_next(struct ch_rows *rows)
     return row;
 }
 
-/* The row's GPUs; machine NULL: they are passed over. */
+/* Reads the row's GPUs; machine NULL: skips them. */
 static void gpus_next(struct ch_rows *rows, struct ch_machine *machine)
 {
     int64_t devices[FACT_GPUS_MAX];
@@ -73,7 +73,7 @@ static gpufl_status known_take(struct ch_write *write, struct ch_rows *rows, enu
     return status;
 }
 
-/* What is there of the session: its lines, its machine, and the window if that is among them. */
+/* Loads what is stored of the session: line numbers, machine, and the window if it exists. */
 static gpufl_status known_load(struct ch_store *store, struct ch_write *write, enum store_delivery *delivery,
                                struct problem *problem)
 {
@@ -89,7 +89,8 @@ static gpufl_status known_load(struct ch_store *store, struct ch_write *write, e
     bytes_append_text(&sql, " UNION ALL SELECT toInt64(0) AS now_s, generation, channel, window_id, crc, known, host,"
                             " gpu_device, gpu_uuid, received_ns FROM write WHERE state = 1 AND session_id = ");
     ch_quote_text(&sql, unit->session_id);
-    /* A commit row knows of all that were there half a claim's life before it; the latest ones together know all. */
+    /* A commit row lists all lines committed up to half a claim's lifetime before it, so the latest commit rows
+     * together list all of them. */
     bytes_append_text(&sql, " AND (at >= (SELECT max(at) FROM write WHERE state = 1 AND session_id = ");
     ch_quote_text(&sql, unit->session_id);
     bytes_append_format(
@@ -97,7 +98,7 @@ static gpufl_status known_load(struct ch_store *store, struct ch_write *write, e
     ch_quote_text(&sql, unit->window_id);
     bytes_append_text(&sql, "))) ORDER BY received_ns");
     gpufl_status status = ch_select(store->client, &sql, &rows, problem);
-    /* The first row has no received_ns and stands in front. */
+    /* The first row has no received_ns and is therefore sorted first. */
     if (!status && ch_rows_next(&rows)) {
         const struct known_row row = known_next(&rows);
         write->begun_s = row.now_s;
@@ -190,7 +191,7 @@ static void group_end(struct ch_store *store, struct ch_write *first)
     pthread_mutex_lock(&store->mutex);
     store->commit_groups++;
     for (struct ch_write *write = first, *next; write; write = next) {
-        next = write->next; /* the write is gone once its owner sees is_done */
+        next = write->next; /* the owner may free the write once it sees is_done */
         store->queue_count--;
         *(write->status ? &store->failed_commits : &store->commits) += 1;
         if (!write->status)
@@ -212,7 +213,7 @@ void *ch_writer_main(void *arg)
             pthread_cond_wait(&store->changed, &store->mutex);
         if (!store->first)
             break;
-        /* What came while the last group was written forms the next one. */
+        /* Writes that arrived while the previous group was written form the next group. */
         struct ch_write *first = store->first, *last = first;
         uint64_t bytes = write_unit_bytes(&first->unit), count = 1;
         for (; last->next && count < GROUP_WRITES_MAX; last = last->next, count++) {
@@ -226,7 +227,7 @@ void *ch_writer_main(void *arg)
         last->next = NULL;
         pthread_mutex_unlock(&store->mutex);
         ch_group_commit(store, first);
-        group_end(store, first); /* comes back with the mutex */
+        group_end(store, first); /* unlocks and locks the mutex */
         if (store->options.no_background || clock_mono_ns() - upkeep_ns < UPKEEP_S * INT64_C(1000000000))
             continue;
         upkeep_ns = clock_mono_ns();

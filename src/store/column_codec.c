@@ -95,7 +95,7 @@ static void plane_append(struct column_coder *coder, const uint8_t *plane, size_
     size_t packed = 0;
     if (count >= PACK_MIN) {
         packed = column_coder_pack(coder, coder->packed, ZSTD_compressBound(coder->room), plane, count);
-        /* Nearly incompressible bytes are kept plain: they are read back with a copy. */
+        /* Nearly incompressible bytes are stored plain: reading them is then a copy. */
         if (packed > count - count / 16)
             packed = 0;
     }
@@ -110,7 +110,7 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-/* Replaces unknown cells by their neighbour, so that they cost nothing, and writes their bit plane. */
+/* Replaces unknown cells by a neighbour, so that they cost nothing, and writes their bit plane. */
 static bool unknown_split(struct column_coder *coder, const int64_t *cells, size_t count)
 {
     size_t known = 0;
@@ -167,7 +167,7 @@ static void values_append(struct column_coder *coder, size_t count, unsigned fla
         most = (uint64_t)greatest - base;
     }
     bytes_append_char(out, (char)(form | flags));
-    if (flags) /* still in the scratch */
+    if (flags) /* still in the scratch buffer */
         plane_append(coder, coder->plane, (count + 7) / 8, out);
     varint_append(out, zigzag((int64_t)base));
     if (form == FORM_CONSTANT)
@@ -200,7 +200,7 @@ void column_encode(struct column_coder *coder, const int64_t *cells, size_t coun
     }
 }
 
-/* Points *plane at count bytes: into the data, or into room. */
+/* Points *plane at count bytes: in the data, or decompressed into `room`. */
 static bool plane_read(struct column_coder *coder, const uint8_t **at, const uint8_t *end, size_t count, uint8_t *room,
                        const uint8_t **plane)
 {
@@ -295,7 +295,7 @@ gpufl_status column_decode(struct column_coder *coder, const void *data, size_t 
             cells[i] = CELL_UNKNOWN;
         return at == end && !flags ? GPUFL_OK : GPUFL_E_DAMAGED;
     }
-    /* The encoder's scratch is free here: the bit plane lives in it while the values are read. */
+    /* The encoder's scratch buffer is free here: it holds the bit plane while the values are read. */
     if (flags && !plane_read(coder, &at, end, (count + 7) / 8, (uint8_t *)coder->values, &unknown))
         return GPUFL_E_DAMAGED;
     if (!values_read(coder, form, &at, end, (uint64_t *)cells, count) || at != end)

@@ -58,7 +58,7 @@ size_t row_buffer_bytes(const struct row_buffer *buffer)
     return columns * buffer->row_capacity * sizeof(int64_t);
 }
 
-/* Room for count more rows in every column that is there, and in those of `extra`. */
+/* Reserves room for count more rows in every present column and in those of `extra`. */
 bool row_buffer_reserve(struct row_buffer *buffer, uint32_t count, uint64_t extra)
 {
     uint64_t wanted = (uint64_t)buffer->row_count + count;
@@ -76,14 +76,14 @@ bool row_buffer_reserve(struct row_buffer *buffer, uint32_t count, uint64_t extr
             continue;
         int64_t *grown = realloc(buffer->columns[i], capacity * sizeof *grown);
         if (!grown)
-            return false; /* columns of different room: row_capacity still holds for all */
+            return false; /* capacities now differ; row_capacity still holds for all columns */
         buffer->columns[i] = grown;
     }
     buffer->row_capacity = capacity;
     return true;
 }
 
-/* Columns that come new are unknown in the rows before. */
+/* In columns that are added, earlier rows are unknown. */
 static void columns_add(struct row_buffer *buffer, uint64_t present)
 {
     for (unsigned i = 0; i < buffer->info->column_count && i < ROW_COLUMNS_MAX; i++) {
@@ -122,7 +122,7 @@ bool row_buffer_append(struct row_buffer *buffer, const struct batch_view *view,
     if (times && (present >> buffer->time_column & 1)) {
         for (uint32_t row = buffer->row_count; row < buffer->row_count + count; row++)
             if (times[row] != CELL_UNKNOWN && __builtin_add_overflow(times[row], view->base_time_ns, &times[row]))
-                times[row] = INT64_MAX; /* as impossible as it was */
+                times[row] = INT64_MAX; /* still an impossible time */
     }
     buffer->row_count += count;
     return true;

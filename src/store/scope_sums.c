@@ -113,7 +113,7 @@ static void scope_rows(struct scope_reading *reading, const struct batch_view *v
     }
 }
 
-/* 0: outside of scopes. Where the column is missing (v1) nothing is known of any scope. */
+/* 0: outside all scopes, also if the column is missing (v1), which leaves the scope unknown. */
 static uint32_t path_of_kernel(const struct scope_reading *reading, const struct batch_view *view, int64_t id)
 {
     if (!id || !view->columns[KERNEL_SCOPE_ID].present)
@@ -202,7 +202,7 @@ gpufl_status scope_sums_make(struct store *store, const char *session_id, struct
 {
     struct scope_reading reading = {.sums = sums};
     *sums = (struct scope_sums){0};
-    /* Scopes, then kernels, then the names of what was used. */
+    /* Reads scopes, then kernels, then the names in use. */
     struct store_range scopes = {.session_id = session_id}, kernels = scopes, names = scopes;
     record_set_add(&scopes.types, RECORD_SCOPE_EVENT_BATCH);
     record_set_add(&kernels.types, RECORD_KERNEL_EVENT_BATCH);

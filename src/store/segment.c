@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments: 'S', version, rows, columns, then per column its size and CRC, then the columns. */
+/* Segments: 'S', version, row count, column count, then per column its size and CRC, then the columns. */
 #include "base/crc32c.h"
 #include "store/row_buffer.h"
 
@@ -13,7 +13,7 @@ static void u32_append(struct bytes *out, uint32_t value)
     bytes_append(out, text, sizeof text);
 }
 
-/* Cells of a column that the buffer does not have. */
+/* Encodes unknown cells for a column that the buffer does not have. */
 static void unknown_encode(struct column_coder *coder, const struct column_info *column, uint32_t count,
                            struct bytes *out)
 {

@@ -9,7 +9,7 @@ static struct {
     unsigned counts[RECORD_TYPE_COUNT];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* All columns, but for times that are not there: a row whose duration is unknown is not one without a duration. */
+/* All columns except missing times: a row with unknown duration differs from a row of a type without durations. */
 static uint64_t columns_wide(const struct row_buffer *rows)
 {
     uint64_t wide = rows->present;

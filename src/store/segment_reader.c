@@ -46,8 +46,8 @@ struct layout *layout_parse(int64_t id, const char *type_name, const char *colum
 
 /* ---- lists ---- */
 
-/* job_start, then by channel (scopes before the kernels that refer to them): records, the shutdown record as the last
- * of them, then batches, scopes first. */
+/* Order: job_start; then per channel (scopes before the kernels that refer to them) the records, the shutdown record
+ * last; then batches, scopes first. */
 static uint32_t delivery_rank(enum record_type type, enum channel channel)
 {
     static const uint32_t channel_ranks[CHANNEL_COUNT + 1] = {
@@ -273,7 +273,7 @@ struct timeline_query {
     int64_t first, last;
 };
 
-/* The coarsest stored level that is fine enough, else the rows themselves. */
+/* Uses the coarsest stored level that is fine enough, else the rows. */
 static gpufl_status segment_sum(struct timeline_query *query, const struct stored_segment *segment,
                                 struct problem *problem)
 {
@@ -322,7 +322,7 @@ gpufl_status segments_timeline(const struct segment_source *source, const struct
             status = segment_sum(&query, segment, problem);
     }
     if (!status) {
-        timeline_melt(&query.sums);
+        timeline_merge(&query.sums);
         status = timeline_finish(&query.sums, shift, timeline);
         if (status)
             problem_set(problem, status, "no memory for a timeline");

@@ -11,12 +11,12 @@ void sequence_set_free(struct sequence_set *set)
     *set = (struct sequence_set){0};
 }
 
-/* The first range that ends at value or after it. */
+/* Index of the first range that ends at or after value. */
 static size_t range_at(const struct sequence_set *set, uint64_t value)
 {
     size_t low = 0, high = set->count;
     if (high && set->ranges[high - 1].last < value)
-        return high; /* nearly always */
+        return high; /* the usual case */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (set->ranges[middle].last < value)
@@ -58,7 +58,7 @@ static gpufl_status range_insert(struct sequence_set *set, size_t at, struct seq
 
 gpufl_status sequence_set_add(struct sequence_set *set, uint64_t first, uint64_t last)
 {
-    /* Ranges that overlap or touch melt into one. */
+    /* Merge ranges that overlap or touch. */
     size_t from = range_at(set, first ? first - 1 : 0), to = from;
     while (to < set->count && (last == UINT64_MAX || set->ranges[to].first <= last + 1)) {
         first = set->ranges[to].first < first ? set->ranges[to].first : first;

@@ -40,7 +40,7 @@ static gpufl_status key_apply(struct sqlite_store *store, struct connection *con
         statement_integer(connection, &other, &is_there, problem, "SELECT key FROM api_key WHERE hash=?1 AND key<>?2",
                           "bi", key->hash, (size_t)STORE_KEY_HASH_SIZE, key->key_id);
     if (!status && is_there)
-        return problem_set(problem, GPUFL_E_INVALID, "there is such a key already");
+        return problem_set(problem, GPUFL_E_INVALID, "this key exists already");
     if (!status)
         status = statement_run(connection, problem,
                                "INSERT OR REPLACE INTO api_key(key, hash, prefix, name, scope, created_ns, expires_ns,"
@@ -60,7 +60,7 @@ static gpufl_status key_apply(struct sqlite_store *store, struct connection *con
 
 gpufl_status sqlite_key_put(struct store *base, struct store_key *key, struct problem *problem)
 {
-    struct store_key made = *key; /* key_id is the caller's only once it is on disk */
+    struct store_key made = *key; /* the caller's key_id is set only after the key is on disk */
     gpufl_status status = store_change(sqlite_store_of(base), key_apply, &made, 0, problem);
     if (!status)
         *key = made;
@@ -84,7 +84,7 @@ gpufl_status sqlite_key_find(struct store *base, const uint8_t hash[STORE_KEY_HA
     if (!status && has_row)
         key_read(statement, key);
     else if (!status)
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such key");
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "no such key");
     reader_end(store, reader);
     return status;
 }
@@ -104,7 +104,7 @@ static gpufl_status use_apply(struct sqlite_store *store, struct connection *con
                                         " hash=?2",
                                         "ib", use->used_ns, use->hash, (size_t)STORE_KEY_HASH_SIZE);
     if (!status && !sqlite3_changes(connection->db))
-        status = problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such key");
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "no such key");
     return status;
 }
 

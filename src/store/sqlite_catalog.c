@@ -37,11 +37,11 @@ static const char *const session_pages[STORE_SORT_COUNT][2] = {
     [STORE_SORT_BYTES] = SESSION_PAGES("bytes"),     [STORE_SORT_LOST] = SESSION_PAGES("lost"),
 };
 
-/* Strings that a callback gets besides the row's own: copied, freed together. */
+/* Copies of strings for a callback that are not columns of the current row; freed together. */
 struct copies {
     char *texts[TAGS_MAX + 2 * FACT_GPUS_MAX];
     size_t count;
-    bool has_failed; /* one is missing for want of memory */
+    bool has_failed; /* out of memory: a copy is missing */
 };
 
 static const char *copy_keep(struct copies *copies, const char *text)
@@ -123,7 +123,7 @@ static gpufl_status session_deliver(struct connection *reader, sqlite3_stmt *sta
                                           .bytes = sqlite3_column_int64(statement, 17),
                                           .retention_ns = row_integer(statement, 18),
                                           .revision = sqlite3_column_int64(statement, 19),
-                                          .rows_told = row_integer(statement, 20)};
+                                          .expected_rows = row_integer(statement, 20)};
     gpufl_status status = belongings_read(reader, sqlite3_column_int64(statement, 0), row, problem);
     if (!status)
         *goes_on = on_session(user, &row->session);
@@ -132,7 +132,7 @@ static gpufl_status session_deliver(struct connection *reader, sqlite3_stmt *sta
     return status;
 }
 
-/* "sort.value.session" */
+/* Parses "sort.value.session". */
 static bool cursor_read(const struct store_session_filter *filter, int64_t *value, int64_t *session)
 {
     int sort, end = 0;
@@ -160,11 +160,11 @@ gpufl_status sqlite_sessions(struct store *base, const struct store_session_filt
     unsigned limit = filter->limit ? filter->limit : PAGE_DEFAULT, count = 0;
     next[0] = '\0';
     if (!cursor_read(filter, &value, &session))
-        return problem_set(problem, GPUFL_E_INVALID, "not a cursor of this list");
+        return problem_set(problem, GPUFL_E_INVALID, "this cursor does not belong to this list");
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
         return status;
-    /* One more than asked for tells whether there is a next page. */
+    /* One row more than requested shows whether there is a next page. */
     status =
         statement_open(reader, &statement, problem, session_pages[filter->sort][filter->is_ascending], "tttttttiiiiii",
                        or_null(filter->app), or_null(filter->host), or_null(filter->gpu_uuid), or_null(filter->engine),
@@ -201,7 +201,7 @@ gpufl_status sqlite_session(struct store *base, const char *session_id, store_se
         status = statement_next(reader, statement, &has_row, problem);
     if (!status)
         status = has_row ? session_deliver(reader, statement, on_session, user, &goes_on, problem)
-                         : problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session %s", session_id);
+                         : problem_set(problem, GPUFL_E_NOT_FOUND, "no session %s", session_id);
     reader_end(store, reader);
     return status;
 }

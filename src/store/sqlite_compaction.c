@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small segments, as deliveries bring them, become large ones. Everything is read and encoded outside of the writer
- * thread; the exchange itself is one change. */
-#include "store/sqlite_melting.h"
+/* Merges the small segments that deliveries produce into large ones. Segments are read and encoded outside the writer
+ * thread; replacing them is one change. */
+#include "store/sqlite_merge.h"
 
 #include "base/clock.h"
 
@@ -10,10 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Finding looks at every segment: it is done once for many, and rests FIND_REST times as long as it took. */
+/* Finding candidates scans all segments, so one search collects many, and the thread sleeps FIND_REST times as long as
+ * the search took. */
 enum {
-    PLACES_MAX = 4096,
-    RESTED_MAX = 16384,
+    CANDIDATES_MAX = 4096,
+    SKIPPED_MAX = 16384,
     TINY_COUNT = 32,
     COMPACT_LEVEL = 3,
     FIND_REST = 50,
@@ -24,9 +25,9 @@ enum {
 enum { BATCH_MAX = 32, BACKGROUND_NICE = 10, FREE_PERCENT = 25 };
 #define SECOND_NS INT64_C(1000000000)
 
-/* Tiny ones are melted by the 32, so that each row is written a few times, not hundreds of times, until it is in a large
- * segment. */
-static const char candidates[] =
+/* Tiny segments are merged only when there are 32, so each row is rewritten a few times, not hundreds of times, before
+ * it is in a large segment. */
+static const char candidates_sql[] =
     "SELECT session, type, channel, tiny_count >= 32 AND total < 65536 AND (state = 0 OR received_ns > ?1), count,"
     " state > 0 AND received_ns <= ?1 FROM"
     " (SELECT session, type, channel, COUNT(*) AS count, SUM(rows < 2048) AS tiny_count, SUM(rows) AS total FROM"
@@ -36,7 +37,7 @@ static const char candidates[] =
 _Static_assert(SEGMENT_ROWS == 65536 && (int)SMALL_ROWS == 49152 && (int)SMALL_BYTES == 262144 && TINY_COUNT == 32,
                "as in the statement");
 
-static int place_compare(const struct melting_place *a, const struct melting_place *b)
+static int candidate_compare(const struct merge_candidate *a, const struct merge_candidate *b)
 {
     if (a->session != b->session)
         return a->session < b->session ? -1 : 1;
@@ -45,68 +46,68 @@ static int place_compare(const struct melting_place *a, const struct melting_pla
     return a->channel < b->channel ? -1 : a->channel > b->channel;
 }
 
-/* Where the place is among those that rest, or would be. */
-static size_t rested_find(const struct compaction *compaction, const struct melting_place *place, bool *is_there)
+/* Index of the candidate in the sorted list, or where it would be inserted. */
+static size_t skipped_find(const struct compaction *compaction, const struct merge_candidate *candidate, bool *is_there)
 {
-    size_t first = 0, end = compaction->rested_count;
+    size_t first = 0, end = compaction->skipped_count;
     while (first < end) {
         size_t middle = first + (end - first) / 2;
-        if (place_compare(&compaction->rested[middle], place) < 0)
+        if (candidate_compare(&compaction->skipped[middle], candidate) < 0)
             first = middle + 1;
         else
             end = middle;
     }
-    *is_there = first < compaction->rested_count && !place_compare(&compaction->rested[first], place);
+    *is_there = first < compaction->skipped_count && !candidate_compare(&compaction->skipped[first], candidate);
     return first;
 }
 
-/* A place where nothing was gained is tried again when it has other segments, while the session goes on 32 more, and
- * when larger ones are melted too. */
-static bool is_resting(const struct compaction *compaction, const struct melting_place *place, bool is_settled)
+/* A skipped candidate is tried again when its segments have changed (in a live session: 32 more segments), or when
+ * larger segments may be merged too. */
+static bool is_skipped(const struct compaction *compaction, const struct merge_candidate *candidate, bool is_settled)
 {
     bool is_there;
-    size_t at = rested_find(compaction, place, &is_there);
+    size_t at = skipped_find(compaction, candidate, &is_there);
     if (!is_there)
         return false;
-    const struct melting_place *rested = &compaction->rested[at];
-    if (rested->count == INT64_MAX)
+    const struct merge_candidate *skipped = &compaction->skipped[at];
+    if (skipped->count == INT64_MAX)
         return true;
-    return place->rows_below <= rested->rows_below &&
-           (is_settled ? place->count == rested->count : place->count < rested->count + TINY_COUNT);
+    return candidate->rows_below <= skipped->rows_below &&
+           (is_settled ? candidate->count == skipped->count : candidate->count < skipped->count + TINY_COUNT);
 }
 
-static void place_rest(struct compaction *compaction, const struct melting_place *place, int64_t count)
+static void candidate_skip(struct compaction *compaction, const struct merge_candidate *candidate, int64_t count)
 {
     bool is_there;
-    if (compaction->rested_count == RESTED_MAX)
-        compaction->rested_count = 0; /* they are read again, and no more than that */
-    size_t at = rested_find(compaction, place, &is_there);
+    if (compaction->skipped_count == SKIPPED_MAX)
+        compaction->skipped_count = 0; /* list full: start again; the cost is reading these segments once more */
+    size_t at = skipped_find(compaction, candidate, &is_there);
     if (!is_there) {
-        memmove(compaction->rested + at + 1, compaction->rested + at,
-                (compaction->rested_count - at) * sizeof *compaction->rested);
-        compaction->rested_count++;
+        memmove(compaction->skipped + at + 1, compaction->skipped + at,
+                (compaction->skipped_count - at) * sizeof *compaction->skipped);
+        compaction->skipped_count++;
     }
-    compaction->rested[at] = *place;
-    compaction->rested[at].count = count;
+    compaction->skipped[at] = *candidate;
+    compaction->skipped[at].count = count;
 }
 
 void compaction_close(struct compaction *compaction)
 {
     column_coder_free(&compaction->coder);
-    free(compaction->places);
-    free(compaction->rested);
+    free(compaction->candidates);
+    free(compaction->skipped);
 }
 
 gpufl_status compaction_open(struct compaction *compaction, int64_t settle_ns, struct problem *problem)
 {
     *compaction = (struct compaction){.settle_ns = settle_ns};
-    compaction->places = malloc(PLACES_MAX * sizeof *compaction->places);
-    compaction->rested = malloc(RESTED_MAX * sizeof *compaction->rested);
+    compaction->candidates = malloc(CANDIDATES_MAX * sizeof *compaction->candidates);
+    compaction->skipped = malloc(SKIPPED_MAX * sizeof *compaction->skipped);
     column_coder_init(&compaction->coder, COMPACT_LEVEL);
-    if (compaction->places && compaction->rested)
+    if (compaction->candidates && compaction->skipped)
         return GPUFL_OK;
     compaction_close(compaction);
-    problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to melt segments");
+    problem_set(problem, GPUFL_E_NO_MEMORY, "no memory to merge segments");
     return GPUFL_E_NO_MEMORY;
 }
 
@@ -116,94 +117,94 @@ gpufl_status compaction_find(struct sqlite_store *store, struct compaction *comp
     sqlite3_stmt *statement;
     bool has_row = true;
     int64_t start_ns = clock_thread_cpu_ns();
-    compaction->place_count = compaction->place_next = compaction->melted_count = 0;
+    compaction->candidate_count = compaction->candidate_next = compaction->merged_count = 0;
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
         return status;
-    status = statement_open(reader, &statement, problem, candidates, "i", clock_wall_ns() - compaction->settle_ns);
-    while (!status && compaction->place_count < PLACES_MAX &&
+    status = statement_open(reader, &statement, problem, candidates_sql, "i", clock_wall_ns() - compaction->settle_ns);
+    while (!status && compaction->candidate_count < CANDIDATES_MAX &&
            !(status = statement_next(reader, statement, &has_row, problem)) && has_row) {
-        struct melting_place *place = &compaction->places[compaction->place_count];
-        place->session = sqlite3_column_int64(statement, 0);
-        place->type = sqlite3_column_int64(statement, 1);
-        place->channel = channel_parse(row_text(statement, 2));
-        place->rows_below = sqlite3_column_int(statement, 3) ? 2048 : SMALL_ROWS;
-        place->count = sqlite3_column_int64(statement, 4);
-        compaction->place_count += !is_resting(compaction, place, sqlite3_column_int(statement, 5));
+        struct merge_candidate *candidate = &compaction->candidates[compaction->candidate_count];
+        candidate->session = sqlite3_column_int64(statement, 0);
+        candidate->type = sqlite3_column_int64(statement, 1);
+        candidate->channel = channel_parse(row_text(statement, 2));
+        candidate->rows_below = sqlite3_column_int(statement, 3) ? 2048 : SMALL_ROWS;
+        candidate->count = sqlite3_column_int64(statement, 4);
+        compaction->candidate_count += !is_skipped(compaction, candidate, sqlite3_column_int(statement, 5));
     }
     reader_end(store, reader);
     compaction->find_cpu_ns = clock_thread_cpu_ns() - start_ns;
     return status;
 }
 
-/* Small meltings share a change, or the disk would be waited for at each. */
-struct melting_batch {
-    struct melting items[BATCH_MAX];
+/* Small merges share one change, because each change waits for the disk. */
+struct merge_batch {
+    struct merge items[BATCH_MAX];
     size_t count;
 };
 
 static gpufl_status batch_apply(struct sqlite_store *store, struct connection *connection, void *arg,
                                 struct problem *problem)
 {
-    const struct melting_batch *batch = arg;
+    const struct merge_batch *batch = arg;
     gpufl_status status = GPUFL_OK;
     for (size_t i = 0; i < batch->count && !status; i++) {
-        status = statement_run(connection, problem, "SAVEPOINT melting", "");
+        status = statement_run(connection, problem, "SAVEPOINT merge", "");
         if (!status)
-            status = melting_apply(store, connection, &batch->items[i], problem);
+            status = merge_apply(store, connection, &batch->items[i], problem);
         if (status == GPUFL_E_NOT_FOUND) {
             store->made_layout_count = 0;
-            status = statement_run(connection, problem, "ROLLBACK TO melting", "");
+            status = statement_run(connection, problem, "ROLLBACK TO merge", "");
         }
         if (!status)
-            status = statement_run(connection, problem, "RELEASE melting", "");
+            status = statement_run(connection, problem, "RELEASE merge", "");
     }
     return status;
 }
 
-/* The next place; without inputs when nothing is gained there. */
-static gpufl_status place_melt(struct sqlite_store *store, struct connection *reader, struct compaction *compaction,
-                               struct melting *melting, struct problem *problem)
+/* Merges the next candidate; the merge has no inputs when it would gain nothing. */
+static gpufl_status candidate_merge(struct sqlite_store *store, struct connection *reader,
+                                    struct compaction *compaction, struct merge *merge, struct problem *problem)
 {
-    melting->place = compaction->places[compaction->place_next++];
-    gpufl_status status = melting_make(store, reader, &compaction->coder, melting, problem);
+    merge->candidate = compaction->candidates[compaction->candidate_next++];
+    gpufl_status status = merge_make(store, reader, &compaction->coder, merge, problem);
     if (status == GPUFL_E_DAMAGED) {
-        place_rest(compaction, &melting->place, INT64_MAX);
+        candidate_skip(compaction, &merge->candidate, INT64_MAX);
         return GPUFL_OK;
     }
-    if (!status && !melting->inputs.count)
-        place_rest(compaction, &melting->place, melting->place.count);
+    if (!status && !merge->inputs.count)
+        candidate_skip(compaction, &merge->candidate, merge->candidate.count);
     return status;
 }
 
 gpufl_status compaction_step(struct sqlite_store *store, struct compaction *compaction, struct problem *problem)
 {
     struct connection *reader;
-    struct melting_batch batch = {.count = 0};
+    struct merge_batch batch = {.count = 0};
     int64_t rows = 0;
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status)
         return status;
     while (!status && batch.count < BATCH_MAX && rows < SEGMENT_ROWS &&
-           compaction->place_next < compaction->place_count) {
-        struct melting *melting = &batch.items[batch.count++];
-        status = place_melt(store, reader, compaction, melting, problem);
-        for (size_t i = 0; i < melting->inputs.count; i++)
-            rows += melting->inputs.items[i].rows;
-        if (!melting->inputs.count)
-            melting_free(&batch.items[--batch.count]);
+           compaction->candidate_next < compaction->candidate_count) {
+        struct merge *merge = &batch.items[batch.count++];
+        status = candidate_merge(store, reader, compaction, merge, problem);
+        for (size_t i = 0; i < merge->inputs.count; i++)
+            rows += merge->inputs.items[i].rows;
+        if (!merge->inputs.count)
+            merge_free(&batch.items[--batch.count]);
     }
     reader_end(store, reader);
     if (!status && batch.count)
         status = store_change(store, batch_apply, &batch, 0, problem);
     if (!status) {
-        compaction->melted_count += batch.count;
+        compaction->merged_count += batch.count;
         pthread_mutex_lock(&store->mutex);
         store->compactions += batch.count;
         pthread_mutex_unlock(&store->mutex);
     }
     for (size_t i = 0; i < batch.count; i++)
-        melting_free(&batch.items[i]);
+        merge_free(&batch.items[i]);
     return status;
 }
 
@@ -221,7 +222,7 @@ static struct timespec time_after(int64_t ns)
     return (struct timespec){.tv_sec = until_ns / SECOND_NS, .tv_nsec = until_ns % SECOND_NS};
 }
 
-/* Deliveries come first: what is done for later takes only a part of the time. */
+/* Waits between steps: deliveries have priority over background work. */
 static void rest(struct sqlite_store *store, int64_t ns)
 {
     const struct timespec end = time_after(ns);
@@ -231,7 +232,7 @@ static void rest(struct sqlite_store *store, int64_t ns)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Sessions settle without a wake-up. False: the store closes. */
+/* Waits for work. The timeout is for sessions that settle, which wakes nobody. False: the store is closing. */
 static bool work_await(struct sqlite_store *store)
 {
     const struct timespec end = time_after(WAIT_S * SECOND_NS);
@@ -254,13 +255,13 @@ void background_wake(struct sqlite_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* One round of everything that is done for later; failures (a full disk) are tried again at the next. True when there
- * may be more to do. */
+/* One round of all background work. Failures (such as a full disk) are retried in the next round. True when there may
+ * be more to do. */
 static bool upkeep_round(struct sqlite_store *store, struct compaction *compaction)
 {
     int64_t after = 0, start_ns;
     gpufl_status status = compaction_find(store, compaction, NULL);
-    while (!status && compaction->place_next < compaction->place_count && !is_closing(store)) {
+    while (!status && compaction->candidate_next < compaction->candidate_count && !is_closing(store)) {
         start_ns = clock_mono_ns();
         status = compaction_step(store, compaction, NULL);
         rest(store, STEP_REST * (clock_mono_ns() - start_ns));
@@ -274,7 +275,7 @@ static bool upkeep_round(struct sqlite_store *store, struct compaction *compacti
             break;
         rest(store, STEP_REST * (clock_mono_ns() - start_ns));
     }
-    return compaction->melted_count;
+    return compaction->merged_count;
 }
 
 void *background_main(void *arg)
@@ -283,11 +284,11 @@ void *background_main(void *arg)
     struct compaction compaction;
     if (compaction_open(&compaction, SETTLE_S * SECOND_NS, NULL))
         return NULL;
-    /* Of this thread alone: whoever waits for an answer comes first. */
+    /* For this thread only: requests have priority. */
     setpriority(PRIO_PROCESS, (id_t)gettid(), BACKGROUND_NICE);
     while (work_await(store)) {
         if (upkeep_round(store, &compaction))
-            background_wake(store); /* what was melted may be melted again */
+            background_wake(store); /* merged segments may be merged again */
         int64_t rest_ns = FIND_REST * compaction.find_cpu_ns;
         rest(store, rest_ns > SECOND_NS ? rest_ns : SECOND_NS);
     }
@@ -305,9 +306,9 @@ gpufl_status sqlite_maintain(struct store *base, struct problem *problem)
         return status;
     do {
         status = compaction_find(store, &compaction, problem);
-        while (!status && compaction.place_next < compaction.place_count)
+        while (!status && compaction.candidate_next < compaction.candidate_count)
             status = compaction_step(store, &compaction, problem);
-    } while (!status && compaction.melted_count);
+    } while (!status && compaction.merged_count);
     for (bool is_done = false; !status && !is_done;)
         status = scopes_refresh(store, &after, &is_done, problem);
     compaction_close(&compaction);

@@ -37,7 +37,7 @@ gpufl_status connection_fail(struct connection *connection, int code, const char
     case SQLITE_FULL:
         status = connection->has_size_limit ? GPUFL_E_LIMIT : GPUFL_E_IO;
         advice = connection->has_size_limit ? " up to its size limit; delete sessions or raise the limit"
-                                            : "; free some room: writing goes on by itself then";
+                                            : "; free some space: writing then resumes automatically";
         break;
     default:
         break;
@@ -123,7 +123,7 @@ static gpufl_status statement_bind(struct connection *connection, sqlite3_stmt *
     if (statement)
         code = values_bind(statement, format, args);
     if (code != SQLITE_OK)
-        return connection_fail(connection, code, "the database refused a statement", problem);
+        return connection_fail(connection, code, "the database rejected a statement", problem);
     *out = statement;
     return GPUFL_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts: read once and kept by the store, made by the writer. How many there are is limited where segments are made
- * (segment_columns.h), not here: whatever a database holds can be read. */
+/* Layouts: read once and cached by the store, created by the writer. Their number is limited where segments are made
+ * (segment_columns.h), not here: whatever a database contains can be read. */
 #include "store/sqlite_store.h"
 
 #include <stdlib.h>
 
-/* Where the layout of that number is, or would be. The store's mutex is held. */
+/* Index of the layout with that number, or where it would be inserted. The caller holds the store's mutex. */
 static size_t layout_place(const struct sqlite_store *store, int64_t layout)
 {
     size_t first = 0, end = store->layout_count;
@@ -42,7 +42,7 @@ static bool layouts_reserve(struct sqlite_store *store)
     return true;
 }
 
-/* The store owns it from here; another reader may have been faster, then that one's is kept. NULL: no memory. */
+/* Passes ownership to the store. If another reader was faster, its layout is kept and returned. NULL: no memory. */
 static struct layout *layout_keep(struct sqlite_store *store, struct layout *layout)
 {
     struct layout *kept = NULL;
@@ -78,7 +78,7 @@ gpufl_status layout_get(struct sqlite_store *store, struct connection *reader, i
     if (status)
         return status;
     if (!has_row)
-        return problem_set(problem, GPUFL_E_DAMAGED, "a segment has columns of no known layout");
+        return problem_set(problem, GPUFL_E_DAMAGED, "a segment has an unknown layout");
     struct layout *parsed = layout_parse(layout, row_text(statement, 0), row_text(statement, 1));
     sqlite3_reset(statement);
     *out = parsed ? layout_keep(store, parsed) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments from the tables, and from there back to lines. */
+/* Reads segments from the tables and turns them into lines. */
 #include "store/sqlite_store.h"
 
 #include <stdlib.h>

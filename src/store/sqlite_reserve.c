@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room on the disk for deletions. SQLite writes before it frees, so that a full disk could not be emptied by deleting
- * sessions. A file beside the database holds some room; a deletion that finds the disk full gives it up, and nothing
- * else is written until the room is back. */
+/* Disk space reserved for deletions. SQLite writes before it frees, so sessions could not be deleted on a full disk. A
+ * file beside the database holds the reserve; a deletion that finds the disk full releases it, and nothing else is
+ * written until the reserve is held again. */
 #include "store/sqlite_store.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* More than the log of changes usually holds: the database grows by what is in it before it is cut back. A deletion
- * itself writes about a thousandth of what it frees. */
+/* The reserve is larger than the write-ahead log usually is, because a checkpoint can grow the database by the log's
+ * contents before the log is truncated. A deletion itself writes about a thousandth of what it frees. */
 enum {
     RESERVE_BYTES_MAX = 64 << 20,
     RESERVE_BYTES_MIN = 1 << 20,
-    DISK_PART = 8, /* of a small disk */
+    DISK_PART = 8, /* the reserve's share of a small disk */
     LOG_PAGES_MAX = 8000,
     PAGE_BYTES = 4096,
     VACUUM_ROUNDS_MAX = 256
@@ -48,7 +48,7 @@ void reserve_take(struct sqlite_store *store)
     int fd = store->reserve == RESERVE_HELD ? -1 : reserve_open(store);
     if (fd < 0)
         return;
-    /* A file that may not be that large is not a full disk. */
+    /* A file size limit is not a full disk. */
     bool is_limited = getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < (rlim_t)store->reserve_bytes;
     int error = is_limited ? EFBIG : posix_fallocate(fd, 0, store->reserve_bytes);
     bool is_full = error == ENOSPC || error == EDQUOT;
@@ -58,7 +58,7 @@ void reserve_take(struct sqlite_store *store)
     close(fd);
 }
 
-/* Whether the room of the reserve takes all of the log of changes. */
+/* True when a checkpoint of the write-ahead log fits into the reserve. */
 static bool is_log_small(const struct sqlite_store *store)
 {
     char path[sizeof store->path + 16];
@@ -77,7 +77,7 @@ bool reserve_spend(struct sqlite_store *store)
     close(fd);
     if (is_spent)
         store->reserve = RESERVE_SPENT;
-    /* The log of changes has the most room to give. Where it is too large for the reserve, the deletion goes first. */
+    /* The write-ahead log can free the most space. If it is larger than the reserve, the deletion goes first. */
     if (is_spent && store->writer.db && is_log_small(store))
         connection_checkpoint(&store->writer);
     return is_spent;

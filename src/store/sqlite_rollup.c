@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rollups out: kernels, metrics. */
+/* Reads rollups: kernels, metrics. */
 #include "store/sqlite_store.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables, as steps: step N takes a database of schema N - 1 to schema N. Steps are never changed once released;
- * new ones are added at the end. */
+/* The tables, as steps: step N takes a database of schema N - 1 to schema N. Steps never change once released; new ones
+ * are added at the end. */
 #include "format/batch.h"
 #include "store/sqlite_store.h"
 
@@ -58,7 +58,7 @@ static const char step_1[] =
     "CREATE TABLE audit(audit INTEGER PRIMARY KEY AUTOINCREMENT, ts_ns INTEGER NOT NULL, actor TEXT NOT NULL,"
     " action TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL);";
 
-/* Sums per scope path (made for one revision of the session), and limits per key. */
+/* Sums per scope path (computed for one revision of the session), and limits per key. */
 static const char step_2[] =
     "CREATE TABLE scope(session INTEGER NOT NULL, path_id INTEGER NOT NULL, path TEXT NOT NULL,"
     " calls INTEGER NOT NULL, open_calls INTEGER NOT NULL, wall_ns INTEGER NOT NULL, kernels INTEGER NOT NULL,"
@@ -67,17 +67,18 @@ static const char step_2[] =
     "ALTER TABLE api_key ADD COLUMN rate_per_s INTEGER;"
     "ALTER TABLE api_key ADD COLUMN quota_bytes_per_day INTEGER;";
 
-/* The minute that is still growing: one row a GPU, close to those of its host, or every sample would rewrite a page that
- * holds nothing but the past of that GPU. */
+/* The current minute of each GPU: one row per GPU, next to those of the same host. Otherwise every sample would rewrite
+ * a page that holds only that GPU's history. */
 static const char step_3[] =
     "CREATE TABLE metric_now(gpu INTEGER PRIMARY KEY, minute INTEGER NOT NULL, layout INTEGER NOT NULL,"
     " data BLOB NOT NULL);";
 
-/* When it came, of a delivery whose every line has a number: those are told apart without it, and it is forgotten after a
- * while. NULL: as long as the session is there. */
+/* When a delivery arrived whose lines all have numbers: such lines are deduplicated without the delivery's row, which
+ * is deleted after a while. NULL: the row stays as long as the session. */
 static const char step_4[] = "ALTER TABLE delivery ADD COLUMN numbered_ns INTEGER;";
 
-/* What the session's end says that there should be. NULL: it does not say, or came before there was this column. */
+/* The number of rows according to the session's shutdown record. NULL: the record had no count or was stored before
+ * this column existed. */
 static const char step_5[] = "ALTER TABLE session ADD COLUMN rows_told INTEGER;";
 
 static const char *const steps[] = {step_1, step_2, step_3, step_4, step_5};
@@ -111,7 +112,8 @@ gpufl_status schema_prepare(struct connection *connection, struct problem *probl
 {
     int version = 0;
     gpufl_status status = schema_version(connection, &version, problem);
-    /* Page size and vacuum mode count only before the first table. Set later they would be written, on a full disk too. */
+    /* Page size and vacuum mode take effect only before the first table exists. Setting them later would write, even on
+     * a full disk. */
     if (!status && !version)
         status = script_run(connection, "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;", problem);
     if (!status)

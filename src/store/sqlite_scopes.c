@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scope sums: kept for complete sessions, made when asked for otherwise. */
+/* Scope sums: stored for complete sessions, computed on request for others. */
 #include "store/scope_sums.h"
 #include "store/sqlite_store.h"
 
@@ -102,7 +102,7 @@ gpufl_status sqlite_scopes(struct store *base, const char *session_id, store_sco
         return status;
     status = scope_sums_make(base, session_id, &sums, problem);
     if (!status && state.is_complete && !base->is_read_only) {
-        /* Not being able to keep them costs only time. */
+        /* If storing them fails, they are computed again next time. */
         struct scopes_change change = {.session_id = session_id, .revision = state.revision, .sums = &sums};
         (void)!store_change(store, scopes_apply, &change, 0, NULL);
     }

@@ -17,7 +17,8 @@ enum { GROUP_BYTES_MAX = 128 << 20, CROWD = 4, COMMIT_EVERY_NS = 20000000 };
 
 /* ---- the writer thread ---- */
 
-/* Runs one change in a savepoint. False: the transaction itself is gone, and with it every change of the group. */
+/* Runs one change in a savepoint. False: the transaction itself was rolled back, and with it every change of the
+ * group. */
 static bool change_run(struct sqlite_store *store, struct change *change)
 {
     struct connection *writer = &store->writer;
@@ -26,7 +27,7 @@ static bool change_run(struct sqlite_store *store, struct change *change)
     if (!change->status)
         change->status = change->run(store, writer, change->arg, &change->problem);
     if (change->status)
-        store->made_layout_count = 0; /* they may be undone with it */
+        store->made_layout_count = 0; /* the failed change may have made layouts */
     if (sqlite3_get_autocommit(writer->db))
         return false;
     if (change->status && statement_run(writer, &ignored, "ROLLBACK TO change", ""))
@@ -44,7 +45,7 @@ static void group_fail(struct change *first, gpufl_status status, const struct p
     }
 }
 
-/* All changes of the group in one transaction; GPUFL_OK when it is on disk. */
+/* Commits all changes of the group in one transaction; GPUFL_OK when it is on disk. */
 static gpufl_status group_commit(struct sqlite_store *store, struct change *first, struct problem *problem)
 {
     gpufl_status status = statement_run(&store->writer, problem, "BEGIN IMMEDIATE", "");
@@ -67,7 +68,7 @@ static gpufl_status group_commit(struct sqlite_store *store, struct change *firs
     return status;
 }
 
-/* What gives room back is made on its own: on a full disk a second time, in the room of the reserve. */
+/* A change that frees space is committed separately. On a full disk it is retried with the space of the reserve. */
 static gpufl_status reserved_commit(struct sqlite_store *store, struct change *change, struct problem *problem)
 {
     store->writer.was_full = false;
@@ -82,7 +83,7 @@ static gpufl_status reserved_commit(struct sqlite_store *store, struct change *c
     return status;
 }
 
-/* On a full disk the log of changes may have room to give, for whoever tries again. */
+/* On a full disk a checkpoint of the write-ahead log may free space for the next attempt. */
 static gpufl_status delivered_commit(struct sqlite_store *store, struct change *first, struct problem *problem)
 {
     store->writer.was_full = false;
@@ -101,13 +102,13 @@ static gpufl_status group_write(struct sqlite_store *store, struct change *first
     if (store->reserve != RESERVE_SPENT)
         return delivered_commit(store, first, problem);
     gpufl_status status = problem_set(problem, GPUFL_E_IO,
-                                      "the disk is full; delete sessions or free some room: writing goes on by"
-                                      " itself then");
+                                      "the disk is full; delete sessions or free some space: writing then"
+                                      " resumes automatically");
     group_fail(first, status, problem);
     return status;
 }
 
-/* A disk that is full can undo one change and take the group without it: that is no good commit either. */
+/* SQLite can undo one change on a full disk and commit the rest of the group: that also counts as a failed commit. */
 static void commit_note(struct sqlite_store *store, const struct change *first, gpufl_status status,
                         const struct problem *problem)
 {
@@ -120,8 +121,8 @@ static void commit_note(struct sqlite_store *store, const struct change *first, 
     store->commit_problem = *problem;
 }
 
-/* Where many deliver at once, a commit costs each of them less the more of them share it: they come at most every
- * COMMIT_EVERY_NS then. Who delivers alone does not wait. */
+/* With many concurrent deliveries a commit is cheaper the more of them share it, so commits are then at least
+ * COMMIT_EVERY_NS apart. A single sender does not wait. */
 static void others_await(struct sqlite_store *store, int64_t next_ns)
 {
     int64_t wait_ns = next_ns - clock_mono_ns();
@@ -149,7 +150,7 @@ static void *writer_main(void *arg)
         if (!store->first)
             break;
         others_await(store, next_ns);
-        /* What came while the last group was written forms the next one. */
+        /* Changes that arrived while the previous group was written form the next group. */
         struct change *first = store->first, *last = first;
         uint64_t bytes = first->bytes, count = 1;
         while (is_same_group(first, last->next, bytes)) {
@@ -174,7 +175,7 @@ static void *writer_main(void *arg)
             store->last_commit_ns = clock_wall_ns();
         commit_note(store, first, status, &problem);
         for (struct change *change = first, *next; change; change = next) {
-            next = change->next; /* the change is gone once its owner sees is_done */
+            next = change->next; /* the owner may free the change once it sees is_done */
             change->is_done = true;
             pthread_cond_signal(&change->done);
         }
@@ -183,7 +184,7 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-/* The change stays its owner's, who waits for is_done. */
+/* The caller still owns the change and waits for is_done. */
 static void change_queue(struct sqlite_store *store, struct change *change)
 {
     if (store->last)
@@ -291,7 +292,7 @@ gpufl_status session_find(struct connection *connection, const char *session_id,
     gpufl_status status = statement_integer(connection, session, &is_found, problem,
                                             "SELECT session FROM session WHERE session_id=?", "t", session_id);
     if (!status && !is_found)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no session %s", session_id);
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "no session %s", session_id);
     return status;
 }
 
@@ -346,7 +347,7 @@ static gpufl_status writer_open(struct sqlite_store *store, struct problem *prob
     }
     if (!status) {
         reserve_plan(store);
-        store->reserve = RESERVE_SPENT; /* the file may be of another size */
+        store->reserve = RESERVE_SPENT; /* the file may have another size */
         reserve_restore(store);
     }
     if (!status)
@@ -372,7 +373,7 @@ static gpufl_status reader_check(struct sqlite_store *store, struct problem *pro
     struct connection *reader = NULL;
     int version = 0;
     if (access(store->path, F_OK))
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no store at %s", store->path);
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "no store at %s", store->path);
     gpufl_status status = reader_begin(store, &reader, problem);
     if (status || !reader)
         return status;
@@ -469,7 +470,7 @@ gpufl_status sqlite_store_open(struct store **out, const char *directory, const 
     store->last_commit_ns = CELL_UNKNOWN;
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->changed, NULL);
-    pthread_condattr_t steady; /* a wall clock that is set must not hold upkeep up */
+    pthread_condattr_t steady; /* setting the wall clock must not delay upkeep */
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&store->background_wake, &steady);

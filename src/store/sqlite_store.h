@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedded engine: one SQLite database in a directory. One thread of its own makes all changes, many deliveries in
- * one transaction (one fsync); readers have their own connections and see the last commit; a background thread melts
- * small segments together and makes scope sums. Private to the SQLite engine. */
+/* The embedded engine: one SQLite database in a directory. The writer thread makes all changes, many deliveries per
+ * transaction (one fsync). Readers have their own connections and see the last commit. A background thread merges small
+ * segments and computes scope sums. Private to the SQLite engine. */
 #ifndef GPUFL_STORE_SQLITE_STORE_H
 #define GPUFL_STORE_SQLITE_STORE_H
 
@@ -17,7 +17,7 @@ enum { SCHEMA_VERSION = 5, TILE_SHIFTS = 64, MADE_LAYOUTS_MAX = 256 };
 
 struct sqlite_store;
 
-/* A change, run by the writer thread inside a transaction. GPUFL_OK keeps what it did, anything else undoes it. */
+/* A change, run by the writer thread in a transaction. Any result other than GPUFL_OK undoes it. */
 typedef gpufl_status (*change_fn)(struct sqlite_store *store, struct connection *connection, void *arg,
                                   struct problem *problem);
 struct change {
@@ -28,15 +28,15 @@ struct change {
     gpufl_status status;
     struct problem problem;
     bool is_done;
-    pthread_cond_t done; /* its owner waits: one wake-up for each, not all for all */
+    pthread_cond_t done; /* signals the owner alone, not all waiting threads */
     struct change *next;
 };
 
-/* Room on the disk that is kept for deletions. */
+/* Disk space reserved for deletions. */
 enum reserve_state {
-    RESERVE_NONE, /* the file system, or a limit, allows none */
+    RESERVE_NONE, /* not supported by the file system, or a limit forbids it */
     RESERVE_HELD,
-    RESERVE_SPENT /* the disk was full: only deletions are made until it can be held again */
+    RESERVE_SPENT /* the disk was full: only deletions are written until the reserve is held again */
 };
 
 struct made_layout {
@@ -52,24 +52,25 @@ struct sqlite_store {
     int lock_fd;
     struct connection writer;
     off_t reserve_bytes;
-    enum reserve_state reserve;                        /* the writer's */
-    int64_t next_position;                             /* of segments; the writer's */
-    struct made_layout made_layouts[MADE_LAYOUTS_MAX]; /* the writer's: found or made since the last undone change */
+    enum reserve_state reserve; /* writer thread only */
+    int64_t next_position;      /* of segments; writer thread only */
+    struct made_layout
+        made_layouts[MADE_LAYOUTS_MAX]; /* writer thread only: found or made since the last undone change */
     unsigned made_layout_count;
 
-    pthread_mutex_t mutex; /* everything below */
+    pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;
-    struct change *first, *last; /* waiting for the writer */
+    struct change *first, *last; /* queue of the writer thread */
     uint64_t queue_count, queue_bytes;
-    bool is_closing;        /* the background thread ends */
-    bool is_writer_closing; /* and then, when nothing is left to write, the writer */
+    bool is_closing;        /* stops the background thread */
+    bool is_writer_closing; /* then stops the writer, once its queue is empty */
     bool has_writer, has_background;
     pthread_t writer_thread, background_thread;
     pthread_cond_t background_wake;
     bool has_background_work;
     struct connection *idle_readers;
     unsigned reader_count;
-    struct layout **layouts; /* owned; read so far, by number; never changed once in */
+    struct layout **layouts; /* owned; those read so far, by number; a layout never changes once it is here */
     size_t layout_count, layout_capacity;
     uint64_t commits, commit_groups, failed_commits, compactions;
     int64_t last_commit_ns;
@@ -86,50 +87,50 @@ static inline struct sqlite_store *sqlite_store_of(struct store *store)
 NODISCARD gpufl_status schema_version(struct connection *connection, int *version, struct problem *problem);
 NODISCARD gpufl_status schema_prepare(struct connection *connection, struct problem *problem);
 
-/* Hands a change to the writer thread and waits until it is on disk. */
+/* Passes a change to the writer thread and waits until it is on disk. */
 NODISCARD gpufl_status store_change(struct sqlite_store *store, change_fn run, void *arg, uint64_t bytes,
                                     struct problem *problem);
-/* The same for what gives room back, and for the record of it: it is also made on a full disk. */
+/* The same for changes that free space, and for their audit entries: these are also written when the disk is full. */
 NODISCARD gpufl_status store_change_reserved(struct sqlite_store *store, change_fn run, void *arg,
                                              struct problem *problem);
 
-/* sqlite_reserve.c, the writer's. How large the reserve is to be on this disk, and how large the log of changes may be. */
+/* sqlite_reserve.c, writer thread only. Chooses the sizes of the reserve and of the write-ahead log for this disk. */
 void reserve_plan(struct sqlite_store *store);
-/* Holds the reserve if there is room for it. */
+/* Holds the reserve if there is enough space. */
 void reserve_take(struct sqlite_store *store);
-/* Gives the reserve up; false: there is none. */
+/* Releases the reserve; false: none is held. */
 bool reserve_spend(struct sqlite_store *store);
-/* Gives free pages back to the disk until the reserve can be held again. */
+/* Returns free pages to the file system until the reserve can be held again. */
 void reserve_restore(struct sqlite_store *store);
-/* A reader's connection inside a read transaction, and back. */
+/* Takes a reader's connection, inside a read transaction, and returns it. */
 NODISCARD gpufl_status reader_begin(struct sqlite_store *store, struct connection **out, struct problem *problem);
 void reader_end(struct sqlite_store *store, struct connection *reader);
-/* The session's number, GPUFL_E_NOT_FOUND. */
+/* Finds the session's number; GPUFL_E_NOT_FOUND. */
 NODISCARD gpufl_status session_find(struct connection *connection, const char *session_id, int64_t *session,
                                     struct problem *problem);
 NODISCARD gpufl_status session_drop(struct connection *connection, int64_t session, struct problem *problem);
 
-/* sqlite_layout.c. The layout is the store's, until the store closes. */
+/* sqlite_layout.c. The store owns the layout until it closes. */
 NODISCARD gpufl_status layout_get(struct sqlite_store *store, struct connection *reader, int64_t layout,
                                   const struct layout **out, struct problem *problem);
-/* The writer's: found or made. columns: 1 << column; 0 for records that are no batches. */
+/* Writer thread only: finds or makes a layout. columns: 1 << column; 0 for records that are not batches. */
 NODISCARD gpufl_status layout_make(struct sqlite_store *store, struct connection *connection, enum record_type type,
                                    uint64_t columns, int64_t *layout, int64_t *type_id, struct problem *problem);
 
-/* sqlite_read.c: the segments of a session, in the order in which they are delivered. */
+/* sqlite_read.c: lists the segments of a session in delivery order. */
 NODISCARD gpufl_status segments_list(struct sqlite_store *store, struct connection *reader, int64_t session,
                                      const struct record_set *types, struct stored_segments *out,
                                      struct problem *problem);
-/* Points at the segment's bytes until the next step of the statement behind it. */
+/* Points at the segment's bytes until the next step of the underlying statement. */
 NODISCARD gpufl_status segment_fetch(struct connection *reader, const struct stored_segment *segment, const void **data,
                                      size_t *size, struct problem *problem);
 struct segment_source segment_source_of(struct connection *reader);
-/* A batch's rows. */
+/* Decodes a batch's rows. */
 NODISCARD gpufl_status segment_rows(struct connection *reader, struct column_coder *coder,
                                     const struct stored_segment *segment, uint64_t wanted, struct row_buffer *rows,
                                     struct problem *problem);
 
-/* sqlite_write.c: segments of a write or of a compaction into the tables; *bytes grows by what they take. */
+/* sqlite_write.c: inserts segments of a write or of a compaction; adds their size to *bytes. */
 NODISCARD gpufl_status segment_insert(struct sqlite_store *store, struct connection *connection, int64_t session,
                                       int64_t position, const struct segment *segment, int64_t *bytes,
                                       struct problem *problem);
@@ -200,40 +201,41 @@ gpufl_status sqlite_commit_state(struct store *store, struct problem *problem);
 
 /* False: damaged. */
 bool histogram_decode(const void *data, size_t size, uint64_t bins[STORE_HISTOGRAM_BINS]);
-/* sqlite_scopes.c: sums of the next complete session behind *after that has none of its latest revision; *after moves
- * on to it; *is_done when there is none. */
+/* sqlite_scopes.c: computes the sums of the next complete session after *after whose stored sums are not of its latest
+ * revision, and advances *after; *is_done when there is none. */
 NODISCARD gpufl_status scopes_refresh(struct sqlite_store *store, int64_t *after, bool *is_done,
                                       struct problem *problem);
-/* sqlite_compaction.c: where small segments wait to be melted. Complete sessions are left alone until settle_ns after
- * their last line. */
-struct melting_place {
+/* sqlite_compaction.c: a group of small segments that may be merged. Complete sessions are left alone until settle_ns
+ * after their last line. */
+struct merge_candidate {
     int64_t session, type;
     enum channel channel;
-    int64_t rows_below; /* only segments with fewer rows */
-    int64_t count;      /* of its small segments */
+    int64_t rows_below; /* merge only segments with fewer rows */
+    int64_t count;      /* number of its small segments */
 };
 struct compaction {
     struct column_coder coder;
     int64_t settle_ns;
-    struct melting_place *places; /* owned; what was found */
-    size_t place_count, place_next;
-    size_t melted_count;          /* of these */
-    int64_t find_cpu_ns;          /* what finding them took */
-    struct melting_place *rested; /* owned, sorted; nothing was gained there. INT64_MAX as count: cannot be read */
-    size_t rested_count;
+    struct merge_candidate *candidates; /* owned; found by the last search */
+    size_t candidate_count, candidate_next;
+    size_t merged_count;             /* of these */
+    int64_t find_cpu_ns;             /* CPU time of the search */
+    struct merge_candidate *skipped; /* owned, sorted; merging them gains nothing. count INT64_MAX: cannot be read */
+    size_t skipped_count;
 };
 NODISCARD gpufl_status compaction_open(struct compaction *compaction, int64_t settle_ns, struct problem *problem);
 void compaction_close(struct compaction *compaction);
 NODISCARD gpufl_status compaction_find(struct sqlite_store *store, struct compaction *compaction,
                                        struct problem *problem);
-/* Melts at the next ones of the places. */
+/* Merges the next candidates. */
 NODISCARD gpufl_status compaction_step(struct sqlite_store *store, struct compaction *compaction,
                                        struct problem *problem);
-/* sqlite_upkeep.c: some free pages back to the file system; *is_done when no more than that share is free. */
+/* sqlite_upkeep.c: returns some free pages to the file system; *is_done when at most kept_percent of the pages are
+ * free. */
 NODISCARD gpufl_status store_give_back(struct sqlite_store *store, unsigned kept_percent, bool *is_done,
                                        struct problem *problem);
 void *background_main(void *store);
-/* There is something to do for later. */
+/* Wakes the background thread. */
 void background_wake(struct sqlite_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a delivery adds to the catalog and the rollups. The writer thread's, inside its transaction. */
+/* Adds the sums of a delivery to the catalog and the rollups. Runs on the writer thread, in its transaction. */
 #include "store/sqlite_store.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static gpufl_status losses_save(struct connection *connection, int64_t session, 
                                "itiii", session, loss->reason, (int64_t)loss->is_total, loss->count,
                                (int64_t)loss->has_unknown);
     }
-    /* The shutdown record's sums fill in for loss records that were themselves lost. */
+    /* The totals of the shutdown record replace loss records that were themselves lost. */
     if (!status && facts->loss_count)
         status = statement_run(
             connection, problem,
@@ -36,7 +36,7 @@ static gpufl_status session_save(struct connection *connection, int64_t session,
     int64_t state = facts->has_crashed ? STORE_SESSION_CRASHED
                     : facts->has_ended ? STORE_SESSION_COMPLETE
                                        : STORE_SESSION_LIVE;
-    /* job_start decides when the session began; until it comes, the first moment seen does. */
+    /* job_start decides when the session began; until it arrives, the earliest time seen does. */
     int64_t start_ns = facts->start_ns != CELL_UNKNOWN ? facts->start_ns : facts->first_ns;
     return statement_run(
         connection, problem,
@@ -48,7 +48,7 @@ static gpufl_status session_save(struct connection *connection, int64_t session,
         " lines=lines+?13, rows_told=MAX(IFNULL(rows_told, ?14), IFNULL(?14, rows_told)) WHERE session=?1",
         "ittttiiiiiiiii", session, facts->app, facts->host, facts->kind, facts->engine, state,
         (int64_t)(facts->start_ns != CELL_UNKNOWN), start_ns, facts->last_ns, facts->kernels, facts->kernel_ns,
-        facts->rows, facts->lines, facts->rows_told);
+        facts->rows, facts->lines, facts->expected_rows);
 }
 
 /* ---- kernels ---- */
@@ -160,7 +160,7 @@ static gpufl_status gpus_save(struct connection *connection, int64_t session, co
     return status;
 }
 
-/* The GPU behind a session's device number, or the host itself. *is_seen: its last_seen_ns is up to date. */
+/* Finds the GPU of a session's device number, or the host itself. *is_seen: its last_seen_ns is up to date. */
 static gpufl_status gpu_find(struct connection *connection, int64_t session, const char *host, int64_t device_id,
                              int64_t now_ns, int64_t *gpu, bool *is_seen, struct problem *problem)
 {
@@ -174,20 +174,20 @@ static gpufl_status gpu_find(struct connection *connection, int64_t session, con
     *is_seen = !is_found;
     if (status || is_found)
         return status;
-    /* The log did not say its UUID. */
+    /* The log did not contain its UUID. */
     char uuid[48];
     snprintf(uuid, sizeof uuid, "device-%lld", (long long)device_id);
     return gpu_make(connection, host, uuid, "", device_id, now_ns, gpu, problem);
 }
 
-/* The GPUs of one write: each is looked up once, whatever there is of it. */
+/* The GPUs of one write: each is looked up only once. */
 struct gpu_memo {
     int64_t session, now_ns;
     const char *host;
     struct {
         int64_t device_id, gpu;
         bool is_seen;
-    } items[FACT_GPUS_MAX + 1]; /* the host is one more */
+    } items[FACT_GPUS_MAX + 1]; /* GPUs and the host */
     unsigned count;
 };
 
@@ -208,7 +208,7 @@ static gpufl_status gpu_of(struct connection *connection, struct gpu_memo *memo,
                     &memo->items[i].is_seen, problem);
 }
 
-/* Adds sums as they are stored; both have the same layout, and so the same order of columns. */
+/* Adds stored sums; both have the same layout and therefore the same order of columns. */
 static gpufl_status stored_cells_add(struct metric_cell *cells, const void *data, size_t size, struct problem *problem)
 {
     int order[ROW_COLUMNS_MAX];
@@ -218,7 +218,7 @@ static gpufl_status stored_cells_add(struct metric_cell *cells, const void *data
     return status ? problem_set(problem, status, "the sums of a metric cannot be read") : status;
 }
 
-/* Adds to a minute that is over. Sums of another layout (an older gpufl's) stay as they are: readers add them up. */
+/* Adds to a past minute. Sums with another layout (from an older gpufl) stay separate rows: readers add them up. */
 static gpufl_status past_add(struct connection *connection, int64_t gpu, int64_t minute, int64_t layout,
                              const struct metric_cell *added, struct problem *problem)
 {
@@ -248,7 +248,7 @@ static gpufl_status past_add(struct connection *connection, int64_t gpu, int64_t
     return status;
 }
 
-/* What is there of the GPU's latest minute; minute is CELL_UNKNOWN when there is nothing. */
+/* The stored row of the GPU's latest minute; minute is CELL_UNKNOWN when there is none. */
 struct latest_minute {
     int64_t minute, layout;
     struct metric_cell cells[ROW_COLUMNS_MAX];

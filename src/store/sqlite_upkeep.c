@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention, giving room back, backup, check and numbers about the store. */
+/* Retention, freeing space, backup, check and statistics. */
 #include "store/sqlite_store.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static gpufl_status doomed_add(struct doomed *doomed, int64_t session, int64_t b
     return GPUFL_OK;
 }
 
-/* Oldest first; what is over its age goes anyway, then complete ones without a retention of their own by size. */
+/* In order of age: sessions over their maximum age are always deleted; then complete sessions without their own
+ * retention are deleted until the rest fits the size limit. */
 static gpufl_status doomed_find(struct connection *reader, const struct store_retention *policy, struct doomed *doomed,
                                 struct problem *problem)
 {
@@ -99,7 +100,7 @@ gpufl_status sqlite_retain(struct store *base, const struct store_retention *pol
         return status;
     status = doomed_find(reader, policy, &doomed, problem);
     reader_end(store, reader);
-    /* One change each: a long list must not hold up deliveries. */
+    /* One change per session: a long list must not delay deliveries. */
     for (size_t i = 0; i < doomed.count && !status; i++) {
         status = store_change_reserved(store, drop_apply, &doomed.sessions[i], problem);
         result->sessions_deleted += !status;
@@ -163,12 +164,13 @@ static bool file_sync(const char *path, int flags)
     return is_done;
 }
 
-/* Empty, which SQLite takes as new, and for its owner alone: the copy holds what the store does, hashes of keys too. */
+/* Creates an empty file, which SQLite treats as a new database, readable only by its owner: the copy contains
+ * everything in the store, including hashes of keys. */
 static gpufl_status copy_create(const char *path, struct problem *problem)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
-        return problem_set(problem, GPUFL_E_INVALID, "%s is there already", path);
+        return problem_set(problem, GPUFL_E_INVALID, "%s already exists", path);
     if (fd < 0)
         return problem_set(problem, GPUFL_E_IO, "%s: %s", path, strerror(errno));
     close(fd);
@@ -187,7 +189,7 @@ gpufl_status sqlite_backup(struct store *base, const char *path, struct problem 
         unlink(path);
         return status;
     }
-    /* The copy is one read transaction of its own. */
+    /* VACUUM INTO needs a separate read transaction. */
     status = statement_run(reader, problem, "END", "");
     if (!status)
         status = statement_run(reader, problem, "PRAGMA query_only=0", "");

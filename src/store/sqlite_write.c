@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliveries: what is known when one begins, and everything that its commit changes, in one piece. */
+/* Deliveries: what is loaded when one begins, and all changes of its commit, which are one transaction. */
 #include "store/sqlite_store.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ static struct sqlite_write *sqlite_write_of(struct store_write *write)
     return (struct sqlite_write *)write; /* the first member */
 }
 
-/* Is the window there already? */
+/* Looks up whether the window is stored already. */
 static gpufl_status window_look(struct connection *connection, int64_t session, const char *window_id,
                                 enum channel channel, uint32_t crc, enum store_delivery *delivery,
                                 struct problem *problem)
@@ -80,7 +80,7 @@ gpufl_status sqlite_write_begin(struct store *base, const struct store_identity 
         if (!status && *delivery == STORE_NEW)
             status = sequences_load(reader, session, &write->unit, problem);
         if (status == GPUFL_E_NOT_FOUND)
-            status = GPUFL_OK; /* its first delivery */
+            status = GPUFL_OK; /* the session's first delivery */
         reader_end(store, reader);
     }
     if (status || *delivery != STORE_NEW) {
@@ -135,7 +135,7 @@ gpufl_status segment_insert(struct sqlite_store *store, struct connection *conne
     return status;
 }
 
-/* Adds the numbers of this write to those there; GPUFL_E_BUSY when some are there by now. */
+/* Adds this write's numbers to the stored ones; GPUFL_E_BUSY when some of them were stored meanwhile. */
 static gpufl_status sequence_save(struct connection *connection, int64_t session, unsigned kind,
                                   const struct sequence_set *added, struct problem *problem)
 {
@@ -203,8 +203,8 @@ static gpufl_status unit_apply(struct sqlite_store *store, struct connection *co
     return status ? status : sqlite_write_sums(store, connection, session, unit, now_ns, problem);
 }
 
-/* A delivery is sent again within minutes, when its answer got lost; lines that come later are told apart by their
- * numbers. Without this a session that goes on for a day would keep a row for each of its seconds. */
+/* A sender that got no answer repeats the delivery within minutes; later lines are deduplicated by their numbers.
+ * Without this limit a session that runs for a day would keep a row for each second. */
 enum { FORGET_EVERY = 256 };
 #define DELIVERY_KEPT_NS (INT64_C(900) * 1000000000)
 

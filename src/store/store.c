@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface: arguments are checked here, once for all engines. */
+/* The store's interface: checks arguments, once for all engines. */
 #include "store/store_engine.h"
 
 enum { TAGS_MAX = 32, TAG_SIZE_MAX = 64, CONFIG_BYTES_MAX = 1 << 20, SEARCH_MAX = 10000 };
@@ -97,7 +97,7 @@ gpufl_status store_sessions(struct store *store, const struct store_session_filt
 {
     struct store_session_filter checked = *filter;
     if ((unsigned)filter->sort >= STORE_SORT_COUNT)
-        return problem_set(problem, GPUFL_E_INVALID, "no such order of sessions");
+        return problem_set(problem, GPUFL_E_INVALID, "unknown sort order of sessions");
     if (checked.limit > STORE_PAGE_MAX)
         checked.limit = STORE_PAGE_MAX;
     return store->engine->sessions(store, &checked, on_session, user, next, problem);
@@ -132,7 +132,7 @@ gpufl_status store_session_keep(struct store *store, const char *session_id, int
 {
     CHECK_SESSION_ID(session_id, problem);
     if (retention_ns < 0 && retention_ns != CELL_UNKNOWN)
-        return problem_set(problem, GPUFL_E_INVALID, "a retention is not negative");
+        return problem_set(problem, GPUFL_E_INVALID, "a retention must not be negative");
     return store->engine->session_keep(store, session_id, retention_ns, problem);
 }
 
@@ -236,7 +236,7 @@ gpufl_status store_metrics(struct store *store, const char *host, const char *gp
                            store_metric_fn on_metric, void *user, struct problem *problem)
 {
     if (!is_range_ok(from_ns, to_ns))
-        return problem_set(problem, GPUFL_E_INVALID, "not a range of time");
+        return problem_set(problem, GPUFL_E_INVALID, "invalid time range");
     return store->engine->metrics(store, host, gpu_uuid, from_ns, to_ns, on_metric, user, problem);
 }
 
@@ -245,7 +245,7 @@ gpufl_status store_timeline(struct store *store, const char *session_id, int64_t
 {
     CHECK_SESSION_ID(session_id, problem);
     if (!is_range_ok(from_ns, to_ns) || width_ns <= 0)
-        return problem_set(problem, GPUFL_E_INVALID, "not a range of time");
+        return problem_set(problem, GPUFL_E_INVALID, "invalid time range");
     unsigned shift = 63 - (unsigned)__builtin_clzll((uint64_t)width_ns);
     shift = shift < 62 ? shift : 62;
     if ((to_ns - from_ns) >> shift > TIMELINE_BUCKETS_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine implements: the functions of store.h, store_catalog.h and store_rollup.h, arguments checked already
- * (no NULL where the header does not allow it, names and ids not too long). struct store and struct store_write are the
- * first members of the engine's own. Private to src/store. */
+/* The functions that an engine implements: those of store.h, store_catalog.h and store_rollup.h, with arguments already
+ * checked (no NULL where the header forbids it, no names or ids that are too long). struct store and struct store_write
+ * are the first members of the engine's structs. Private to src/store. */
 #ifndef GPUFL_STORE_STORE_ENGINE_H
 #define GPUFL_STORE_STORE_ENGINE_H
 

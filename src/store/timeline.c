@@ -9,10 +9,10 @@ enum {
     PIECES_PER_ROW = 4,
     FIELDS = 7,
     PIECES_MAX = 1 << 20,
-    SUMS_MELT = 1 << 20
+    MERGE_COUNT = 1 << 20
 };
 
-/* Where a type keeps what the timeline needs. */
+/* The columns of a type that the timeline uses. */
 struct work_layout {
     int device, stream, key; /* key -1: none */
 };
@@ -60,7 +60,7 @@ static int64_t cell_or_unknown(const struct row_buffer *rows, int column, uint32
     return column >= 0 && (rows->present >> column & 1) ? rows->columns[column][row] : CELL_UNKNOWN;
 }
 
-/* ---- rows to sums: pieces of work are grouped by track and bucket with a counting sort, then summed by key ---- */
+/* ---- rows to sums: a counting sort groups pieces of work by track and bucket, then they are summed by key ---- */
 
 struct work_track {
     int64_t device_id, stream_id;
@@ -96,7 +96,7 @@ static uint32_t track_of(struct work_grouping *work, uint32_t row)
     }
     if (work->track_count == TIMELINE_TRACKS_MAX)
         return work->last_track = TIMELINE_TRACKS_MAX - 1;
-    /* The last track takes all that have no room: it belongs to no stream. */
+    /* The last track collects the streams that exceed the limit; it has no stream number. */
     bool is_last = work->track_count == TIMELINE_TRACKS_MAX - 1;
     work->tracks[work->track_count] =
         is_last ? (struct work_track){CELL_UNKNOWN, CELL_UNKNOWN} : (struct work_track){device_id, stream_id};
@@ -118,7 +118,7 @@ static bool row_buckets(const struct work_grouping *work, uint32_t row, int64_t 
     return true;
 }
 
-/* Takes rows from row_from on until there are more pieces than most; row_to is behind the last one. */
+/* Takes rows from row_from on until there are more than `most` pieces; row_to is after the last row taken. */
 static size_t pieces_count(struct work_grouping *work, size_t most)
 {
     size_t count = 0;
@@ -175,7 +175,7 @@ struct key_sums {
     unsigned count;
 };
 
-/* Adds to the key's sum; false when the table is nearly full: such a bucket's key is then the largest of those seen. */
+/* Adds to the key's sum; false when the table is nearly full: the bucket's key is then the largest seen so far. */
 static bool key_add(struct key_sums *sums, uint32_t key, int64_t ns)
 {
     unsigned at = key * 2654435761u >> 22;
@@ -235,7 +235,7 @@ static bool groups_sum(struct work_grouping *work, struct timeline_sums *sums)
     return is_done;
 }
 
-/* The rows from row_from on, as many as fit into memory at once. */
+/* Takes rows from row_from on, as many as fit into memory at once. */
 static gpufl_status work_add(struct work_grouping *work, struct timeline_sums *sums)
 {
     size_t count = pieces_count(work, PIECES_MAX);
@@ -267,7 +267,7 @@ gpufl_status timeline_add_rows(struct timeline_sums *sums, const struct row_buff
     int64_t min_ns, max_ns;
     if (!row_buffer_span(rows, &min_ns, &max_ns))
         return GPUFL_OK;
-    /* No more buckets than the rows touch. */
+    /* Only buckets that the rows overlap. */
     work.first = min_ns >> shift > first ? min_ns >> shift : first;
     work.last = max_ns >> shift < last ? max_ns >> shift : last;
     if (work.first > work.last)
@@ -275,8 +275,8 @@ gpufl_status timeline_add_rows(struct timeline_sums *sums, const struct row_buff
     gpufl_status status = GPUFL_OK;
     for (; work.row_from < rows->row_count && !status; work.row_from = work.row_to) {
         status = work_add(&work, sums);
-        if (sums->count > SUMS_MELT)
-            timeline_melt(sums);
+        if (sums->count > MERGE_COUNT)
+            timeline_merge(sums);
     }
     return status;
 }
@@ -388,13 +388,13 @@ static bool is_same_track(const struct timeline_sum *a, const struct timeline_su
     return a->type == b->type && a->device_id == b->device_id && a->stream_id == b->stream_id;
 }
 
-void timeline_melt(struct timeline_sums *sums)
+void timeline_merge(struct timeline_sums *sums)
 {
     if (!sums->count)
         return;
     qsort(sums->items, sums->count, sizeof *sums->items, sum_compare);
     size_t kept = 0;
-    int64_t key_ns = 0; /* of the key that the items are at; equal keys stand together */
+    int64_t key_ns = 0; /* of the current key; equal keys are adjacent */
     for (size_t i = 0; i < sums->count; i++) {
         struct timeline_sum *sum = &sums->items[kept], item = sums->items[i];
         bool is_same_bucket = i && is_same_track(sum, &item) && sum->bucket == item.bucket;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timeline buckets: the work of a segment's rows summed into buckets of 2^shift ns per track. A large segment carries
- * a pyramid of them, from the finest level that is worth its room up by factors of four; rows of small segments are
- * summed when they are asked for. Pure functions on the caller's memory; any thread. */
+/* Timeline buckets: the work of a segment's rows, summed into buckets of 2^shift ns per track. A large segment has a
+ * pyramid of levels, from the finest one worth storing up by factors of four; rows of small segments are summed on
+ * request. Pure functions on the caller's memory; thread-safe. */
 #ifndef GPUFL_STORE_TIMELINE_H
 #define GPUFL_STORE_TIMELINE_H
 
@@ -10,7 +10,7 @@
 
 enum { TIMELINE_ROWS_MIN = 8192, TIMELINE_LEVELS_MAX = 24, TIMELINE_TRACKS_MAX = 1024 };
 
-/* One bucket of one track; the track is written out so that the sums of many segments can be sorted together. */
+/* One bucket of one track; each sum names its track so that sums of many segments can be sorted together. */
 struct timeline_sum {
     enum record_type type;
     uint32_t key;
@@ -34,16 +34,16 @@ uint64_t timeline_columns(enum record_type type);
 /* Adds the rows' buckets within [first, last]. GPUFL_E_NO_MEMORY. */
 NODISCARD gpufl_status timeline_add_rows(struct timeline_sums *sums, const struct row_buffer *rows, unsigned shift,
                                          int64_t first, int64_t last);
-/* The shift of the finest level that a segment of these rows should carry; 0: none. */
+/* The shift of the finest level that a segment of these rows should store; 0: none. */
 unsigned timeline_finest(const struct row_buffer *rows);
-/* A level as bytes, and back; only buckets of [first, last] (in the units of to_shift >= shift) are added. */
+/* Encodes a level as bytes, and decodes it; only buckets in [first, last] (in units of to_shift >= shift) are added. */
 void timeline_encode(struct column_coder *coder, const struct timeline_sums *sums, struct bytes *out);
 NODISCARD gpufl_status timeline_decode(struct column_coder *coder, enum record_type type, const void *data, size_t size,
                                        unsigned shift, unsigned to_shift, int64_t first, int64_t last,
                                        struct timeline_sums *sums);
-/* Sorts and melts sums of the same track and bucket. */
-void timeline_melt(struct timeline_sums *sums);
-/* Tracks and buckets from melted sums. */
+/* Sorts, and merges sums of the same track and bucket. */
+void timeline_merge(struct timeline_sums *sums);
+/* Makes tracks and buckets from merged sums. */
 NODISCARD gpufl_status timeline_finish(const struct timeline_sums *sums, unsigned shift, struct timeline *timeline);
 
 #endif

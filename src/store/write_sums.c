@@ -9,7 +9,7 @@
 void write_sums_init(struct write_sums *sums)
 {
     *sums = (struct write_sums){0};
-    sums->facts.start_ns = sums->facts.first_ns = sums->facts.last_ns = sums->facts.rows_told = CELL_UNKNOWN;
+    sums->facts.start_ns = sums->facts.first_ns = sums->facts.last_ns = sums->facts.expected_rows = CELL_UNKNOWN;
 }
 
 void write_sums_free(struct write_sums *sums)
@@ -33,7 +33,7 @@ size_t write_sums_bytes(const struct write_sums *sums)
            sums->sample_capacity * sizeof *sums->samples;
 }
 
-/* The array with room for one more, NULL when memory is out: then the old one is still there. */
+/* Grows an array for one more element. NULL: no memory; the old array is still valid. */
 static void *array_grow(void *array, size_t *capacity, size_t count, size_t width)
 {
     if (count < *capacity)
@@ -59,7 +59,7 @@ static int64_t object_time(const struct json_value *object)
     return time_ns > 0 && time_ns <= INT64_MAX / 2 ? time_ns : CELL_UNKNOWN;
 }
 
-/* Whole characters only. */
+/* Truncates only between whole characters. */
 static void text_keep(char *out, size_t room, const char *text)
 {
     size_t size = strlen(text);
@@ -103,7 +103,7 @@ static void loss_add(struct session_facts *facts, const char *reason, int64_t co
                                      strncmp(facts->losses[i].reason, reason, sizeof facts->losses[i].reason - 1) != 0))
         i++;
     if (i == FACT_LOSSES_MAX)
-        i--; /* never drop the count itself: the last kind takes what has no room of its own */
+        i--; /* keep the count: the last entry collects the reasons that exceed the limit */
     struct loss_fact *loss = &facts->losses[i];
     if (i == facts->loss_count) {
         facts->loss_count++;
@@ -118,18 +118,18 @@ static void loss_add(struct session_facts *facts, const char *reason, int64_t co
         sum_add_ns(&loss->count, count);
 }
 
-static void rows_told_take(struct session_facts *facts, const struct json_value *object)
+static void expected_rows_take(struct session_facts *facts, const struct json_value *object)
 {
     struct row_counts counts = {0};
     uint64_t rows;
     row_counts_take(&counts, object);
-    if (row_counts_batches(&counts, &rows) && rows <= INT64_MAX && (int64_t)rows > facts->rows_told)
-        facts->rows_told = (int64_t)rows;
+    if (row_counts_batches(&counts, &rows) && rows <= INT64_MAX && (int64_t)rows > facts->expected_rows)
+        facts->expected_rows = (int64_t)rows;
 }
 
 static void shutdown_take(struct session_facts *facts, const struct json_value *object)
 {
-    rows_told_take(facts, object);
+    expected_rows_take(facts, object);
     facts->has_ended = true;
     facts->has_crashed |= json_get_bool(object, "crashed", false) || json_get_bool(object, "signaled", false);
     const struct json_value *lost = json_member(object, "lost");
@@ -211,7 +211,7 @@ static size_t metric_hash(const struct write_sums *sums, size_t index)
     return metric_key(sum->type, sum->device_id, sum->minute);
 }
 
-/* Keeps a table of slots at most half full. */
+/* Keeps the hash table at most half full. */
 static bool slots_grow(const struct write_sums *sums, uint32_t **slots, size_t *slot_count, size_t item_count,
                        size_t (*hash)(const struct write_sums *, size_t))
 {

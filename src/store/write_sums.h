@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one write adds to the catalog and the rollups, gathered while its lines come in: facts of the session from its
- * records, sums per kernel, sums per metric and minute. The same for every engine; an engine adds them to what it holds
- * when it commits. Owns its memory; one thread at a time. */
+/* What one write adds to the catalog and the rollups, collected while its lines arrive: facts of the session from its
+ * records, sums per kernel, sums per metric and minute. The same for every engine; at commit the engine adds them to
+ * the stored sums. Owns its memory; one thread at a time. */
 #ifndef GPUFL_STORE_WRITE_SUMS_H
 #define GPUFL_STORE_WRITE_SUMS_H
 
@@ -16,19 +16,19 @@ struct loss_fact {
     char reason[96];
     int64_t count;
     bool has_unknown;
-    bool is_total; /* from the shutdown record: the sum of that reason so far, not an addition */
+    bool is_total; /* from the shutdown record: the reason's total so far, not an increment */
 };
 struct gpu_fact {
     char uuid[96], name[128];
     int64_t device_id;
 };
 struct session_facts {
-    char app[FACT_TEXT_MAX], host[FACT_TEXT_MAX], kind[64], engine[64]; /* "": not said */
+    char app[FACT_TEXT_MAX], host[FACT_TEXT_MAX], kind[64], engine[64]; /* "": not recorded */
     int64_t start_ns;                                                   /* of job_start; CELL_UNKNOWN */
-    int64_t first_ns, last_ns;                                          /* of anything; CELL_UNKNOWN */
+    int64_t first_ns, last_ns;                                          /* of any record; CELL_UNKNOWN */
     bool has_ended, has_crashed;
     int64_t kernels, kernel_ns, rows, lines;
-    int64_t rows_told; /* of the whole session, by its shutdown record; CELL_UNKNOWN */
+    int64_t expected_rows; /* of the whole session, from its shutdown record; CELL_UNKNOWN */
     struct loss_fact losses[FACT_LOSSES_MAX];
     unsigned loss_count;
     struct gpu_fact *gpus; /* owned by the sums; at most FACT_GPUS_MAX */
@@ -45,7 +45,7 @@ struct kernel_sum {
 struct kernel_name {
     uint32_t kernel_id;
     uint32_t size;
-    size_t at; /* in names_text */
+    size_t at; /* offset in names_text */
 };
 
 struct metric_cell {
@@ -63,7 +63,7 @@ struct metric_sum {
 struct metric_sample {
     enum record_type type;
     int64_t device_id;
-    int64_t cells[ROW_COLUMNS_MAX]; /* [0] the time */
+    int64_t cells[ROW_COLUMNS_MAX]; /* [0]: the time */
 };
 
 struct write_sums {
@@ -88,19 +88,19 @@ size_t write_sums_bytes(const struct write_sums *sums);
 NODISCARD bool write_sums_record(struct write_sums *sums, enum record_type type, const struct json_value *object);
 NODISCARD bool write_sums_rows(struct write_sums *sums, const struct row_buffer *rows);
 
-/* The histogram's bin of a duration. */
+/* The histogram bin of a duration. */
 static inline unsigned histogram_bin(int64_t duration_ns)
 {
     return duration_ns > 0 ? 64 - (unsigned)__builtin_clzll((uint64_t)duration_ns) : 0;
 }
 
 void metric_cell_add(struct metric_cell *cell, const struct metric_cell *other);
-/* Metric sums as bytes: per column with samples its index, count, min, max - min, sum. */
+/* Encodes metric sums: per column with samples its index, count, min, max - min, sum. */
 void metric_cells_encode(const struct metric_cell *cells, unsigned column_count, struct bytes *out);
-/* order: the catalogue's column of each stored one. Adds to the cells. */
+/* order: the catalogue index of each stored column. Adds to the cells. */
 NODISCARD gpufl_status metric_cells_add(struct metric_cell *cells, const void *data, size_t size, const int *order,
                                         unsigned order_count);
-/* One minute's sums to the callback of store_metrics, by column; false: it wants no more. */
+/* Passes one minute's sums to the callback of store_metrics, by column; false: the callback stopped. */
 bool metric_cells_deliver(enum record_type type, int64_t minute, const struct metric_cell *cells,
                           store_metric_fn on_metric, void *user);
 

@@ -43,7 +43,7 @@ void segment_free(struct segment *segment)
     *segment = (struct segment){0};
 }
 
-/* The levels of the timeline, from the finest up until a few buckets are left. */
+/* Makes the timeline levels, from the finest up until a few buckets are left. */
 static gpufl_status levels_make(struct column_coder *coder, const struct row_buffer *rows, struct segment *segment)
 {
     unsigned shift = timeline_finest(rows);
@@ -81,7 +81,7 @@ gpufl_status segment_make(struct column_coder *coder, const struct row_buffer *r
     return status;
 }
 
-/* 'R' for plain, 'Z' for packed; CRC-32C of the plain bytes; their size; the bytes. */
+/* 'R' for plain, 'Z' for compressed; CRC-32C of the plain bytes; their size; the bytes. */
 void lines_encode(struct column_coder *coder, const char *lines, size_t size, struct bytes *out)
 {
     size_t packed = 0, bound = ZSTD_compressBound(size), head = out->size;
@@ -107,7 +107,7 @@ struct lines_head {
     uint64_t plain;
 };
 
-/* Advances *at to the bytes behind it. */
+/* Advances *at past the head. */
 static bool lines_head_read(struct lines_head *head, const uint8_t **at, const uint8_t *end)
 {
     if ((size_t)(end - *at) < 1 + sizeof head->crc || (**at != 'R' && **at != 'Z'))
@@ -255,7 +255,7 @@ gpufl_status write_unit_finish(struct write_unit *unit, struct problem *problem)
     return status ? problem_set(problem, status, "no memory for a delivery of session %s", unit->session_id) : status;
 }
 
-/* The number that tells the line apart, and its kind; SEQUENCE_KINDS: it has none. */
+/* Returns the kind of number that identifies the line, and the number; SEQUENCE_KINDS: the line has none. */
 static unsigned line_sequence(const struct write_unit *unit, const struct log_line *line, uint64_t *value)
 {
     char key[LINE_IDENTITY_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One delivery on its way into a store of segments: lines in, encoded segments, sums and line numbers out. Knows no
- * database. The engine fills `known` when the write begins and takes the rest when it commits. Owns its memory; one
- * thread at a time. */
+/* One delivery on its way into a store of segments: takes lines, makes encoded segments, sums and line numbers. Does
+ * not depend on a database. The engine fills `known` when the write begins and takes the results when it commits. Owns
+ * its memory; one thread at a time. */
 #ifndef GPUFL_STORE_WRITE_UNIT_H
 #define GPUFL_STORE_WRITE_UNIT_H
 
@@ -10,12 +10,12 @@
 #include "store/timeline.h"
 #include "store/write_sums.h"
 
-/* Line numbers per channel, then batch ids per record type, then those of batches that are repeated in several channels
- * (source maps), which are numbered by themselves. */
+/* Line numbers per channel, then batch ids per record type, then ids of batches that are repeated in several channels
+ * (source maps), which have a separate numbering. */
 enum { SEQUENCE_REPEATED = CHANNEL_COUNT + RECORD_TYPE_COUNT, SEQUENCE_KINDS, SEQUENCE_NAME_MAX = 80 };
-/* "seq:device", "batch:kernel_event_batch": stable whatever the numbers of the enums. */
+/* "seq:device", "batch:kernel_event_batch": independent of the values of the enums. */
 void sequence_kind_name(unsigned kind, char name[SEQUENCE_NAME_MAX]);
-/* SEQUENCE_KINDS when there is none of that name. */
+/* SEQUENCE_KINDS: no kind has that name. */
 unsigned sequence_kind_of(const char *name);
 
 struct segment_level {
@@ -27,18 +27,18 @@ struct segment {
     enum channel channel;
     uint32_t rows;
     int64_t min_ns, max_ns; /* CELL_UNKNOWN: no row has a time */
-    uint64_t present;       /* of a batch: 1 << column of the catalogue that it is stored with */
+    uint64_t present;       /* of a batch: the columns it is stored with, 1 << column of the catalogue */
     struct bytes bytes;
     struct segment_level levels[TIMELINE_LEVELS_MAX];
     unsigned level_count;
 };
 void segment_free(struct segment *segment);
-/* Rows to a segment with its timeline levels. GPUFL_E_NO_MEMORY. */
+/* Makes a segment from rows, with its timeline levels. GPUFL_E_NO_MEMORY. */
 NODISCARD gpufl_status segment_make(struct column_coder *coder, const struct row_buffer *rows, struct segment *segment);
-/* Lines, each with its LF, to a segment's bytes and back (appended to out). */
+/* Encodes lines, each with its LF, as a segment's bytes, and decodes them (appended to out). */
 void lines_encode(struct column_coder *coder, const char *lines, size_t size, struct bytes *out);
 NODISCARD gpufl_status lines_decode(struct column_coder *coder, const void *data, size_t size, struct bytes *out);
-/* How many bytes they are without decoding them. */
+/* The size of the decoded lines, without decoding them. */
 NODISCARD gpufl_status lines_plain_size(const void *data, size_t size, uint64_t *plain);
 
 struct record_lines {
@@ -60,7 +60,7 @@ struct write_unit {
     struct segment *segments;
     size_t segment_count, segment_capacity;
     uint64_t segment_bytes, lines, repeated_lines;
-    bool has_unnumbered; /* lines that nothing but the delivery's identity tells apart */
+    bool has_unnumbered; /* some lines are identified only by the delivery */
     struct write_sums sums;
     struct column_coder coder;
 };
@@ -70,7 +70,7 @@ void write_unit_free(struct write_unit *unit);
 /* See store_write_line. */
 NODISCARD gpufl_status write_unit_line(struct write_unit *unit, const struct log_line *line, const char *text,
                                        size_t size, bool *is_repeated, struct problem *problem);
-/* Everything that is still in buffers becomes segments. */
+/* Turns everything still in buffers into segments. */
 NODISCARD gpufl_status write_unit_finish(struct write_unit *unit, struct problem *problem);
 uint64_t write_unit_bytes(const struct write_unit *unit);
 

@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 4:
         if (!timeline_decode(&coder, RECORD_KERNEL_EVENT_BATCH, data + 1, size - 1, 10, 14, 0, INT64_MAX, &sums))
-            timeline_melt(&sums);
+            timeline_merge(&sums);
         break;
     default:
         (void)!metric_cells_add(cells, data + 1, size - 1, order, 4);

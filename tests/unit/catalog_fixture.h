@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of a store's catalog share: small sessions, and what the catalog says of them. */
+/* Shared by tests of a store's catalog: small sessions, and what the catalog holds about them. */
 #ifndef GPUFL_TESTS_CATALOG_FIXTURE_H
 #define GPUFL_TESTS_CATALOG_FIXTURE_H
 
@@ -32,7 +32,7 @@ static inline void session_add(struct store *store, const char *id, const char *
 struct seen {
     char ids[64][64];
     size_t count;
-    struct store_session last; /* its strings are gone */
+    struct store_session last; /* its strings are no longer valid */
     char tags[128];
     char gpu[64];
 };

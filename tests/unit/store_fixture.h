@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the store share: a store in a directory of its own, session directories delivered to it line by
- * line as the server does, and the session model read back from it. */
+/* Shared by the store's tests: a store in a temporary directory, session directories delivered to it line by line as
+ * the server does, and the session model read back from it. */
 #ifndef GPUFL_TESTS_STORE_FIXTURE_H
 #define GPUFL_TESTS_STORE_FIXTURE_H
 
@@ -21,8 +21,8 @@
             fail_msg("%s:%d: %s: status %d: %s", __FILE__, __LINE__, #call, status_, problem.text); \
     } while (0)
 
-/* The engine under test: the SQLite engine in the directory or, when GPUFL_TEST_STORE holds a clickhouse:// address that
- * ends with its /, a database of the directory's name there. */
+/* Location of the engine under test: the SQLite engine in the directory or, when GPUFL_TEST_STORE is a clickhouse://
+ * URL ending with /, a database there named after the directory. */
 static inline const char *fixture_location(const char *dir, char location[1024])
 {
     const char *url = getenv("GPUFL_TEST_STORE"), *query = url ? strchr(url, '?') : NULL;
@@ -86,7 +86,7 @@ static inline void delivery_commit(struct delivery *delivery)
     delivery->repeated_lines += written.repeated_lines;
 }
 
-/* One decoded line into the open write. */
+/* Writes one decoded line. */
 static inline void delivery_line(struct delivery *delivery, enum channel channel, const char *text, size_t size)
 {
     struct log_line line = {.channel = channel, .file = ""};
@@ -121,7 +121,7 @@ static inline void delivery_file(struct delivery *delivery, const struct session
     close(fd);
 }
 
-/* Every line of a session directory, lines_per_window at a time. */
+/* Delivers every line of a session directory, lines_per_window at a time. */
 static inline struct delivery deliver_session(struct store *store, const char *dir, uint64_t lines_per_window,
                                               bool has_identity)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is sent again, to whom, and what not: hosts that answer as a script says, and go away in between. */
+/* Which requests are sent again and to which host, tested with hosts that answer according to a script and close
+ * connections. */
 #include "store/clickhouse_client.h"
 
 #include <arpa/inet.h>
@@ -18,8 +19,8 @@
 
 enum { REQUESTS_MAX = 8, REQUEST_BYTES_MAX = 4096 };
 
-/* A host that takes whole requests. The script has one answer for each: "" is an acknowledgement, NULL none at all,
- * anything else an error. */
+/* A host that receives whole requests. The script has one entry per request: "" succeeds, NULL closes the connection
+ * without an answer, any other text is an error. */
 struct host {
     const char *script[REQUESTS_MAX];
     char requests[REQUESTS_MAX][REQUEST_BYTES_MAX];
@@ -28,7 +29,8 @@ struct host {
     pthread_t thread;
 };
 
-/* Into text, until the head and the body that it announces are there. False: the client has closed. */
+/* Reads into text until the head, and the body it announces, are complete. False: the client has closed the
+ * connection. */
 static bool request_read(int connection, char text[REQUEST_BYTES_MAX])
 {
     size_t size = 0;
@@ -116,7 +118,7 @@ static bool has_quorum(const struct host *host, int request)
 
 #define CLUSTER "?cluster=fleet"
 
-/* One insert with both hosts there. */
+/* Inserts once, with both hosts up. */
 static void insert_at(struct host *first, struct host *second, gpufl_status expected)
 {
     struct problem problem = {""};
@@ -129,7 +131,7 @@ static void insert_at(struct host *first, struct host *second, gpufl_status expe
     host_stop(second);
 }
 
-static void rows_that_a_host_went_away_with_are_not_sent_again(void **state)
+static void rows_are_not_sent_again_when_the_host_failed_after_receiving_them(void **state)
 {
     (void)state;
     static const char *const kinds[] = {CLUSTER, ""};
@@ -140,7 +142,7 @@ static void rows_that_a_host_went_away_with_are_not_sent_again(void **state)
         host_start(&second);
         struct ch_client *client = client_of(&first, &second, kinds[i]);
         assert_int_equal(insert(client, &problem), GPUFL_E_BUSY);
-        assert_non_null(strstr(problem.text, "went away with what was sent"));
+        assert_non_null(strstr(problem.text, "was lost after the request was sent"));
         ch_client_close(client);
         host_stop(&first);
         host_stop(&second);
@@ -149,7 +151,7 @@ static void rows_that_a_host_went_away_with_are_not_sent_again(void **state)
     }
 }
 
-static void rows_do_not_go_over_a_connection_on_which_curl_would_send_them_again(void **state)
+static void rows_are_not_sent_on_a_connection_on_which_curl_would_retry(void **state)
 {
     (void)state;
     struct host first = {.script = {"", NULL, NULL}}, second = {.script = {""}};
@@ -166,12 +168,12 @@ static void rows_do_not_go_over_a_connection_on_which_curl_would_send_them_again
     assert_int_equal(second.count, 0);
 }
 
-static void rows_that_no_host_has_got_go_to_the_next_one(void **state)
+static void rows_that_no_host_received_are_sent_to_the_next_host(void **state)
 {
     (void)state;
     struct host absent = {0}, second = {.script = {""}};
     struct problem problem = {""};
-    host_bind(&absent); /* and nobody listens */
+    host_bind(&absent); /* nobody listens there */
     host_start(&second);
     struct ch_client *client = client_of(&absent, &second, CLUSTER);
     assert_int_equal(insert(client, &problem), GPUFL_OK);
@@ -182,7 +184,7 @@ static void rows_that_no_host_has_got_go_to_the_next_one(void **state)
     assert_true(has_quorum(&second, 0));
 }
 
-static void rows_that_a_host_refuses_go_to_the_next_one(void **state)
+static void rows_that_a_host_refuses_are_sent_to_the_next_host(void **state)
 {
     (void)state;
     struct host first = {.script = {"Code: 242, Table is in readonly mode"}}, second = {.script = {""}};
@@ -191,7 +193,7 @@ static void rows_that_a_host_refuses_go_to_the_next_one(void **state)
     assert_int_equal(second.count, 1);
 }
 
-static void where_the_keeper_broke_off_the_rows_are_not_sent_again(void **state)
+static void rows_are_not_sent_again_after_a_zookeeper_error(void **state)
 {
     (void)state;
     struct host first = {.script = {"Code: 999, Connection loss"}}, second = {.script = {""}};
@@ -199,7 +201,7 @@ static void where_the_keeper_broke_off_the_rows_are_not_sent_again(void **state)
     assert_int_equal(second.count, 0);
 }
 
-static void with_too_few_replicas_no_quorum_is_asked_for_and_the_rows_still_go_once(void **state)
+static void with_too_few_replicas_rows_are_sent_once_without_a_quorum(void **state)
 {
     (void)state;
     struct host first = {.script = {"Code: 285, Number of alive replicas is less than requested quorum", NULL}};
@@ -211,7 +213,7 @@ static void with_too_few_replicas_no_quorum_is_asked_for_and_the_rows_still_go_o
     assert_int_equal(second.count, 0);
 }
 
-static void after_a_quorum_that_was_not_reached_the_next_rows_ask_for_none(void **state)
+static void after_a_failed_quorum_the_next_rows_are_sent_without_one(void **state)
 {
     (void)state;
     struct host first = {.script = {"Code: 319, Unknown status, client must retry", ""}}, second = {.script = {""}};
@@ -229,7 +231,7 @@ static void after_a_quorum_that_was_not_reached_the_next_rows_ask_for_none(void 
     assert_int_equal(second.count, 0);
 }
 
-static void a_question_goes_to_the_next_host_whatever_became_of_it(void **state)
+static void a_query_is_sent_to_the_next_host_after_any_failure(void **state)
 {
     (void)state;
     struct host first = {.script = {NULL}}, second = {.script = {""}};
@@ -249,10 +251,10 @@ static void a_question_goes_to_the_next_host_whatever_became_of_it(void **state)
     assert_int_equal(second.count, 1);
 }
 
-static void a_host_that_did_not_answer_catches_up_before_it_is_asked_again(void **state)
+static void a_host_that_did_not_answer_syncs_before_it_is_used_again(void **state)
 {
     (void)state;
-    /* Twice no answer: curl itself asks again when a connection that was kept open breaks. */
+    /* Two failures per insert: curl itself retries when a kept-alive connection breaks. */
     struct host first = {.script = {"", "", "", NULL, NULL, "", "", ""}}, absent = {0};
     struct problem problem = {""};
     struct bytes sql = {0};
@@ -282,15 +284,15 @@ static void a_host_that_did_not_answer_catches_up_before_it_is_asked_again(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_that_a_host_went_away_with_are_not_sent_again),
-        cmocka_unit_test(rows_do_not_go_over_a_connection_on_which_curl_would_send_them_again),
-        cmocka_unit_test(rows_that_no_host_has_got_go_to_the_next_one),
-        cmocka_unit_test(rows_that_a_host_refuses_go_to_the_next_one),
-        cmocka_unit_test(where_the_keeper_broke_off_the_rows_are_not_sent_again),
-        cmocka_unit_test(with_too_few_replicas_no_quorum_is_asked_for_and_the_rows_still_go_once),
-        cmocka_unit_test(after_a_quorum_that_was_not_reached_the_next_rows_ask_for_none),
-        cmocka_unit_test(a_question_goes_to_the_next_host_whatever_became_of_it),
-        cmocka_unit_test(a_host_that_did_not_answer_catches_up_before_it_is_asked_again),
+        cmocka_unit_test(rows_are_not_sent_again_when_the_host_failed_after_receiving_them),
+        cmocka_unit_test(rows_are_not_sent_on_a_connection_on_which_curl_would_retry),
+        cmocka_unit_test(rows_that_no_host_received_are_sent_to_the_next_host),
+        cmocka_unit_test(rows_that_a_host_refuses_are_sent_to_the_next_host),
+        cmocka_unit_test(rows_are_not_sent_again_after_a_zookeeper_error),
+        cmocka_unit_test(with_too_few_replicas_rows_are_sent_once_without_a_quorum),
+        cmocka_unit_test(after_a_failed_quorum_the_next_rows_are_sent_without_one),
+        cmocka_unit_test(a_query_is_sent_to_the_next_host_after_any_failure),
+        cmocka_unit_test(a_host_that_did_not_answer_syncs_before_it_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

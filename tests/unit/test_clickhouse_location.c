@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The address of a ClickHouse store, taken apart; nothing is connected to. */
+/* Parsing the URL of a ClickHouse store; nothing is connected to. */
 #include "store/clickhouse_location.h"
 #include "store/store.h"
 
@@ -23,7 +23,7 @@ static struct ch_location *parsed(const char *url)
     return &location;
 }
 
-static void an_address_has_hosts_user_database_and_options(void **state)
+static void a_url_has_hosts_user_database_and_options(void **state)
 {
     (void)state;
     unsetenv("GPUFL_CLICKHOUSE_PASSWORD");
@@ -41,7 +41,7 @@ static void an_address_has_hosts_user_database_and_options(void **state)
     assert_false(location->has_tls);
 }
 
-static void what_is_left_out_has_defaults(void **state)
+static void omitted_parts_have_defaults(void **state)
 {
     (void)state;
     unsetenv("GPUFL_CLICKHOUSE_PASSWORD");
@@ -71,7 +71,7 @@ static void a_password_comes_from_the_environment_or_a_file(void **state)
     unlink(path);
 }
 
-static void what_could_become_sql_or_another_request_is_refused(void **state)
+static void text_that_could_become_sql_or_another_request_is_rejected(void **state)
 {
     static const char *const bad[] = {"clickhouse://",
                                       "clickhouse://db:0",
@@ -94,7 +94,7 @@ static void what_could_become_sql_or_another_request_is_refused(void **state)
         struct ch_location location;
         struct problem problem = {""};
         if (!ch_location_parse(&location, bad[i], &problem))
-            fail_msg("%s was taken", bad[i]);
+            fail_msg("%s was accepted", bad[i]);
         assert_true(problem.text[0]);
     }
 }
@@ -115,10 +115,10 @@ static void no_message_shows_the_password(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_has_hosts_user_database_and_options),
-        cmocka_unit_test(what_is_left_out_has_defaults),
+        cmocka_unit_test(a_url_has_hosts_user_database_and_options),
+        cmocka_unit_test(omitted_parts_have_defaults),
         cmocka_unit_test(a_password_comes_from_the_environment_or_a_file),
-        cmocka_unit_test(what_could_become_sql_or_another_request_is_refused),
+        cmocka_unit_test(text_that_could_become_sql_or_another_request_is_rejected),
         cmocka_unit_test(no_message_shows_the_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RowBinary there and back, damaged answers, quoting, and the line numbers of a write as bytes. */
+/* RowBinary in both directions, damaged answers, quoting, and the line numbers of a write as bytes. */
 #include "store/clickhouse_store.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static struct ch_rows rows_of(const struct bytes *bytes)
     return rows;
 }
 
-static void rows_come_back_as_they_were_put(void **state)
+static void rows_survive_a_round_trip(void **state)
 {
     struct bytes out = {0};
     size_t size;
@@ -50,7 +50,7 @@ static void rows_come_back_as_they_were_put(void **state)
     bytes_free(&out);
 }
 
-static void an_answer_that_ends_early_is_damage_wherever_it_ends(void **state)
+static void an_answer_truncated_anywhere_is_damaged(void **state)
 {
     struct bytes out = {0};
     (void)state;
@@ -73,7 +73,7 @@ static void an_answer_that_ends_early_is_damage_wherever_it_ends(void **state)
     bytes_free(&out);
 }
 
-/* The head of an answer that says the types of its columns. */
+/* Writes the head of an answer with the types of its columns. */
 static void describe(struct bytes *out, const char *const *types, unsigned count)
 {
     ch_put_u8(out, (uint8_t)count);
@@ -83,7 +83,7 @@ static void describe(struct bytes *out, const char *const *types, unsigned count
         ch_put_text(out, types[i]);
 }
 
-static void values_are_read_as_the_answer_says_that_they_are_written(void **state)
+static void values_are_decoded_with_the_types_in_the_answer(void **state)
 {
     static const char *const types[] = {"Nullable(UInt32)", "Int8",           "LowCardinality(String)",
                                         "Array(UInt16)",    "Array(String)",  "Nullable(String)",
@@ -142,7 +142,7 @@ static void values_are_read_as_the_answer_says_that_they_are_written(void **stat
     bytes_free(&out);
 }
 
-static void a_value_that_is_not_what_was_asked_for_is_damage(void **state)
+static void a_value_of_an_unexpected_type_is_damaged(void **state)
 {
     static const struct {
         const char *type, *value;
@@ -164,7 +164,7 @@ static void a_value_that_is_not_what_was_asked_for_is_damage(void **state)
     }
 }
 
-static void a_quoted_text_cannot_end_its_literal(void **state)
+static void quoted_text_cannot_end_its_literal(void **state)
 {
     struct bytes sql = {0};
     (void)state;
@@ -173,7 +173,7 @@ static void a_quoted_text_cannot_end_its_literal(void **state)
     bytes_free(&sql);
 }
 
-static void line_numbers_meet_only_where_they_are_the_same(void **state)
+static void line_numbers_conflict_only_where_they_are_equal(void **state)
 {
     struct sequence_set one[SEQUENCE_KINDS] = {{0}}, two[SEQUENCE_KINDS] = {{0}}, sum[SEQUENCE_KINDS] = {{0}};
     struct bytes bytes = {0};
@@ -188,7 +188,7 @@ static void line_numbers_meet_only_where_they_are_the_same(void **state)
     assert_int_equal(ch_ranges_add(sum, bytes.data, bytes.size), GPUFL_OK);
     assert_true(sequence_set_has(&sum[CHANNEL_DEVICE], 7));
     assert_false(sequence_set_has(&sum[CHANNEL_SCOPE], 7));
-    /* What cannot be read must not pass for free. */
+    /* Damaged ranges must not count as free of conflicts. */
     for (size_t cut = 1; cut < bytes.size; cut++) {
         assert_true(ch_ranges_meet(two, bytes.data, cut));
         assert_int_equal(ch_ranges_add(sum, bytes.data, cut), GPUFL_E_DAMAGED);
@@ -204,12 +204,12 @@ static void line_numbers_meet_only_where_they_are_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back_as_they_were_put),
-        cmocka_unit_test(an_answer_that_ends_early_is_damage_wherever_it_ends),
-        cmocka_unit_test(values_are_read_as_the_answer_says_that_they_are_written),
-        cmocka_unit_test(a_value_that_is_not_what_was_asked_for_is_damage),
-        cmocka_unit_test(a_quoted_text_cannot_end_its_literal),
-        cmocka_unit_test(line_numbers_meet_only_where_they_are_the_same),
+        cmocka_unit_test(rows_survive_a_round_trip),
+        cmocka_unit_test(an_answer_truncated_anywhere_is_damaged),
+        cmocka_unit_test(values_are_decoded_with_the_types_in_the_answer),
+        cmocka_unit_test(a_value_of_an_unexpected_type_is_damaged),
+        cmocka_unit_test(quoted_text_cannot_end_its_literal),
+        cmocka_unit_test(line_numbers_conflict_only_where_they_are_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static size_t round_trip(struct column_coder *coder, const int64_t *cells, size_
     assert_int_equal(column_decode(coder, bytes.data, bytes.size, read, count), GPUFL_OK);
     assert_memory_equal(read, cells, count * sizeof *read);
     size_t size = bytes.size;
-    /* Every shorter prefix is refused, and so is a longer one. */
+    /* Every shorter prefix is rejected, and so is a longer input. */
     for (size_t cut = 0; cut < size; cut += size / 50 + 1)
         assert_int_equal(column_decode(coder, bytes.data, cut, read, count), GPUFL_E_DAMAGED);
     bytes_append_char(&bytes, 0);
@@ -72,7 +72,7 @@ static void columns_survive_a_round_trip(void **state)
     free(cells);
 }
 
-static void what_repeats_costs_next_to_nothing(void **state)
+static void repeated_values_cost_almost_nothing(void **state)
 {
     struct column_coder coder;
     int64_t *cells = malloc(65536 * sizeof *cells);
@@ -92,7 +92,7 @@ static void what_repeats_costs_next_to_nothing(void **state)
     free(cells);
 }
 
-static void damaged_columns_are_refused_or_give_values_but_never_crash(void **state)
+static void damaged_columns_are_rejected_or_decoded_but_never_crash(void **state)
 {
     struct column_coder coder;
     struct bytes bytes = {0};
@@ -115,7 +115,7 @@ static void damaged_columns_are_refused_or_give_values_but_never_crash(void **st
     column_coder_free(&coder);
 }
 
-static void a_segment_notices_every_changed_byte(void **state)
+static void a_segment_detects_every_changed_byte(void **state)
 {
     struct column_coder coder;
     struct row_buffer rows = {0}, read = {0};
@@ -159,7 +159,7 @@ static void a_segment_notices_every_changed_byte(void **state)
     column_coder_free(&coder);
 }
 
-static void numbers_melt_into_ranges_in_any_order(void **state)
+static void numbers_merge_into_ranges_in_any_order(void **state)
 {
     struct sequence_set set = {0}, read = {0};
     struct bytes bytes = {0};
@@ -197,10 +197,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_survive_a_round_trip),
-        cmocka_unit_test(what_repeats_costs_next_to_nothing),
-        cmocka_unit_test(damaged_columns_are_refused_or_give_values_but_never_crash),
-        cmocka_unit_test(a_segment_notices_every_changed_byte),
-        cmocka_unit_test(numbers_melt_into_ranges_in_any_order),
+        cmocka_unit_test(repeated_values_cost_almost_nothing),
+        cmocka_unit_test(damaged_columns_are_rejected_or_decoded_but_never_crash),
+        cmocka_unit_test(a_segment_detects_every_changed_byte),
+        cmocka_unit_test(numbers_merge_into_ranges_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

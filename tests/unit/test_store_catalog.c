@@ -48,7 +48,7 @@ static void one_session_has_tags_gpus_losses_and_state(void **state)
     assert_string_equal(seen.gpu, "GPU-node1");
     assert_int_equal(seen.last.state, STORE_SESSION_LIVE);
     assert_int_equal(seen.last.retention_ns, CELL_UNKNOWN);
-    assert_int_equal(seen.last.rows_told, CELL_UNKNOWN);
+    assert_int_equal(seen.last.expected_rows, CELL_UNKNOWN);
     assert_int_equal(seen.last.start_ns, 1003);
     int64_t revision = seen.last.revision;
     MUST(store_session_end(store, "a", &problem));
@@ -60,7 +60,7 @@ static void one_session_has_tags_gpus_losses_and_state(void **state)
     session_add(store, "b", "train", "node1", 1003, true);
     MUST(store_session(store, "b", see, &seen, &problem));
     assert_int_equal(seen.last.lost, 1003 % 7);
-    assert_int_equal(seen.last.rows_told, 42); /* batches only: that is what a store counts */
+    assert_int_equal(seen.last.expected_rows, 42); /* batches only: the store does not count other records */
     struct problem problem = {""};
     assert_int_equal(store_session(store, "nobody", see, &seen, &problem), GPUFL_E_NOT_FOUND);
     assert_int_equal(store_session_tag(store, "nobody", tags, 1, &problem), GPUFL_E_NOT_FOUND);
@@ -74,7 +74,7 @@ static void pages_hold_every_session_once_in_order(void **state)
     char id[16], next[STORE_CURSOR_MAX];
     for (int i = 0; i < 23; i++) {
         snprintf(id, sizeof id, "s%02d", i);
-        session_add(store, id, "train", "node", 1000 + i % 5, true); /* many with the same start */
+        session_add(store, id, "train", "node", 1000 + i % 5, true); /* many with the same start time */
     }
     for (int is_ascending = 0; is_ascending < 2; is_ascending++) {
         for (int sort = 0; sort < STORE_SORT_COUNT; sort++) {
@@ -121,7 +121,7 @@ static void a_deleted_session_leaves_nothing_behind(void **state)
     struct problem problem = {""};
     struct seen seen = {.count = 0};
     assert_int_equal(store_session(store, delivery.session_id, see, &seen, &problem), GPUFL_E_NOT_FOUND);
-    /* It may come again. */
+    /* A deleted session may be sent again. */
     struct delivery again = deliver_session(store, dir, 3, true);
     assert_int_equal(again.lines, delivery.lines);
     store_close(store);
@@ -147,7 +147,7 @@ static void old_sessions_go_unless_they_are_kept(void **state)
     assert_int_equal(retained.sessions_deleted, 2);
     assert_true(retained.bytes_deleted > 0);
     assert_int_equal(count_of(store, (struct store_session_filter){.state = -1}), 1);
-    /* Its own retention may also be shorter than the rule. */
+    /* A session's own retention may also be shorter than the server's. */
     MUST(store_session_keep(store, "b", 10, &problem));
     policy = (struct store_retention){.now_ns = policy.now_ns};
     MUST(store_retain(store, &policy, &retained, &problem));
@@ -274,7 +274,7 @@ static bool take_config(void *user, const struct store_config *config)
     return true;
 }
 
-static void configurations_are_changed_by_who_saw_the_latest(void **state)
+static void configurations_are_only_changed_from_the_latest_revision(void **state)
 {
     struct store *store = fixture_store(*state);
     struct problem problem = {""};
@@ -339,7 +339,7 @@ int main(void)
         TEST(the_oldest_complete_sessions_make_room),
         TEST(keys_are_found_by_hash_and_changed),
         TEST(a_revoked_key_stays_revoked_whoever_writes_at_the_same_time),
-        TEST(configurations_are_changed_by_who_saw_the_latest),
+        TEST(configurations_are_only_changed_from_the_latest_revision),
         TEST(audit_entries_come_newest_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

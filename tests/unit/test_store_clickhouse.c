@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only a ClickHouse store does; tests/e2e/test_clickhouse.py runs it on one. */
+/* Tests for ClickHouse stores only; tests/e2e/test_clickhouse.py runs them against a server. */
 #include "catalog_fixture.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@ static struct store *clickhouse_store(const char *dir)
 {
     const char *url = getenv("GPUFL_TEST_STORE");
     if (!url || !*url)
-        skip(); /* there is no server here: the end-to-end test has one, and must not skip in CI */
+        skip(); /* no server here: the end-to-end test has one and must not be skipped in CI */
     return fixture_store(dir);
 }
 
@@ -35,7 +35,7 @@ static uint64_t commits_of(struct store *store, const char *session_id)
     return count_in(store, from);
 }
 
-/* What no sender would have brought about in the time of a test. */
+/* Inserts rows that no sender could produce during a test. */
 static void insert(struct store *store, const char *text)
 {
     char settings[CH_NAME_MAX + 16];
@@ -46,7 +46,7 @@ static void insert(struct store *store, const char *text)
     bytes_free(&sql);
 }
 
-/* What is deleted goes when ClickHouse has the time. */
+/* ClickHouse deletes rows in the background. */
 static void await_none(struct store *store, const char *from)
 {
     for (int tries = 0; tries < 300 && count_in(store, from); tries++)
@@ -54,7 +54,7 @@ static void await_none(struct store *store, const char *from)
     assert_int_equal(count_in(store, from), 0);
 }
 
-static void what_clickhouse_did_not_delete_is_asked_for_again(void **state)
+static void rows_that_clickhouse_did_not_delete_are_deleted_later(void **state)
 {
     static const char *const ids[] = {"gone", "again", "kept"};
     static const char of_gone[] = "segment WHERE session_id = 'gone'",
@@ -67,7 +67,7 @@ static void what_clickhouse_did_not_delete_is_asked_for_again(void **state)
         session_add(store, ids[i], "app", "node", 1000, true);
     uint64_t segments = count_in(store, of_gone);
     assert_true(segments > 0);
-    /* Deleted, as far as the catalog knows. */
+    /* Deleted, according to the catalog. */
     insert(store,
            "change (session_id, generation, what, at_ns, tags, retention_ns) SELECT session_id,"
            " toUInt32(max(generation) + 1), toUInt8(4), max(received_ns) + 1, emptyArrayString(),"
@@ -81,15 +81,15 @@ static void what_clickhouse_did_not_delete_is_asked_for_again(void **state)
     policy.now_ns += INT64_C(2) * 86400 * 1000000000;
     MUST(store_retain(store, &policy, &retained, &problem));
     await_none(store, of_gone);
-    assert_int_equal(count_in(store, of_again), 2 * segments); /* whose clock is right is not known */
+    assert_int_equal(count_in(store, of_again), 2 * segments); /* it is unknown whose clock is right */
     assert_int_equal(count_in(store, of_kept), segments);
     assert_int_equal(retained.sessions_deleted, 0);
     store_close(store);
 }
 
-static void more_sessions_than_one_statement_takes_are_deleted(void **state)
+static void more_sessions_than_fit_one_statement_are_deleted(void **state)
 {
-/* By default a statement may have 50,000 elements. */
+/* A statement may have 50,000 elements by default. */
 #define MANY_IDS "concat('many-', toString(number)) FROM numbers(60000)"
     struct store *store = clickhouse_store(*state);
     struct store_retained retained;
@@ -106,7 +106,7 @@ static void more_sessions_than_one_statement_takes_are_deleted(void **state)
     store_close(store);
 }
 
-static void clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone(void **state)
+static void clickhouse_deletes_commit_rows_when_the_sums_of_metrics_are_gone(void **state)
 {
     struct store *store = clickhouse_store(*state);
     struct store_retained retained;
@@ -141,9 +141,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(what_clickhouse_did_not_delete_is_asked_for_again),
-        TEST(more_sessions_than_one_statement_takes_are_deleted),
-        TEST(clickhouse_forgets_commits_when_the_sums_of_metrics_have_gone),
+        TEST(rows_that_clickhouse_did_not_delete_are_deleted_later),
+        TEST(more_sessions_than_fit_one_statement_are_deleted),
+        TEST(clickhouse_deletes_commit_rows_when_the_sums_of_metrics_are_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every engine of the store must do. */
+/* The contract that every engine of the store must meet. */
 #include "store_fixture.h"
 
 #include <inttypes.h>
 
-/* Everything a model holds that comes from rows and records, as text: two models with the same text hold the same. */
+/* Everything in a model that comes from rows and records, as text: models with equal text are equal. */
 static void model_describe(const struct session_model *model, struct bytes *out)
 {
     const struct kernel_columns *k = &model->kernels;
@@ -40,7 +40,7 @@ static void model_describe(const struct session_model *model, struct bytes *out)
                             model->losses[i].count);
 }
 
-/* The report as JSON without what speaks of files. */
+/* The JSON report without the parts that describe files. */
 static void report_describe(struct session_model *model, struct bytes *out)
 {
     model->summary.files = model->summary.bytes = model->summary.lines = 0;
@@ -91,7 +91,7 @@ static void what_was_written_is_read_back_to_the_row(void **state)
         deliver_session(store, dir, i % 2 ? 3 : 1000, i % 3 == 0);
         session_compare(store, dir);
     }
-    /* The same after small segments were melted. */
+    /* The same after small segments were merged. */
     MUST(store_maintain(store, &problem));
     for (size_t i = 0; i < SESSION_COUNT; i++) {
         golden_path(dir, golden_sessions[i]);
@@ -132,7 +132,7 @@ static void a_window_delivered_twice_counts_once(void **state)
     store_close(store);
 }
 
-static void lines_count_once_whatever_window_brings_them(void **state)
+static void lines_count_once_whichever_window_contains_them(void **state)
 {
     struct store *store = fixture_store(*state);
     char dir[512];
@@ -203,7 +203,7 @@ static struct store_write *begin(struct store *store, const char *session_id, co
     return write;
 }
 
-/* Without a crc; seq < 0: without a seq. */
+/* Without a CRC; seq < 0: without a seq. */
 static gpufl_status put_line(struct store_write *write, enum channel channel, const char *text, int64_t seq)
 {
     struct log_line line = {.channel = channel, .file = "", .seq = seq};
@@ -234,7 +234,7 @@ static void two_deliveries_of_the_same_lines_at_once_keep_one(void **state)
     MUST(store_write_commit(b, &written, &problem));
     assert_int_equal(written.lines, 0);
     assert_int_equal(written.repeated_lines, 1);
-    /* And of the same window. */
+    /* The same with two deliveries of one window. */
     a = begin(store, "s", "w"), b = begin(store, "s", "w");
     MUST(store_write_commit(a, &written, &problem));
     assert_int_equal(written.delivery, STORE_NEW);
@@ -256,7 +256,7 @@ static void an_aborted_write_leaves_nothing(void **state)
     store_close(store);
 }
 
-static void lines_of_another_session_are_refused_and_the_write_goes_on(void **state)
+static void lines_of_another_session_are_rejected_and_the_write_continues(void **state)
 {
     struct store *store = fixture_store(*state);
     struct store_written written;
@@ -268,7 +268,7 @@ static void lines_of_another_session_are_refused_and_the_write_goes_on(void **st
     store_close(store);
 }
 
-static void a_store_that_is_full_refuses_whole_writes_and_recovers(void **state)
+static void a_full_store_rejects_whole_writes_and_recovers(void **state)
 {
     struct store *store = NULL;
     struct store_options options = {.no_background = true, .bytes_max = 1 << 20};
@@ -277,7 +277,7 @@ static void a_store_that_is_full_refuses_whole_writes_and_recovers(void **state)
     gpufl_status status = GPUFL_OK;
     char location[1024];
     if (fixture_location(*state, location) != *state)
-        skip(); /* only the embedded engine has a limit of its own */
+        skip(); /* only the embedded engine has a size limit */
     MUST(store_open(&store, *state, &options, &problem));
     char *text = malloc(200000);
     assert_non_null(text);
@@ -299,7 +299,7 @@ static void a_store_that_is_full_refuses_whole_writes_and_recovers(void **state)
     assert_non_null(strstr(problem.text, "limit"));
     assert_true(kept > 2);
     store_close(store);
-    /* What was acknowledged is there, and with room the same lines are taken. */
+    /* Acknowledged data is stored, and the same lines are accepted once there is space. */
     store = fixture_store(*state);
     struct store_stats stats;
     MUST(store_stats(store, &stats, &problem));
@@ -339,7 +339,7 @@ static bool count_line(void *user, const struct log_line *line)
     return true;
 }
 
-static void a_range_of_types_and_times_reads_just_that(void **state)
+static void reading_a_range_returns_only_its_types_and_times(void **state)
 {
     struct store *store = fixture_store(*state);
     char dir[512];
@@ -378,14 +378,14 @@ int main(void)
         TEST(what_was_written_is_read_back_to_the_row),
         TEST(a_recorded_training_gives_the_same_report_from_the_store),
         TEST(a_window_delivered_twice_counts_once),
-        TEST(lines_count_once_whatever_window_brings_them),
+        TEST(lines_count_once_whichever_window_contains_them),
         TEST(batches_of_v1_without_a_window_count_once_by_their_id),
         TEST(the_same_identity_with_another_crc_is_a_conflict),
         TEST(two_deliveries_of_the_same_lines_at_once_keep_one),
         TEST(an_aborted_write_leaves_nothing),
-        TEST(lines_of_another_session_are_refused_and_the_write_goes_on),
-        TEST(a_store_that_is_full_refuses_whole_writes_and_recovers),
-        TEST(a_range_of_types_and_times_reads_just_that),
+        TEST(lines_of_another_session_are_rejected_and_the_write_continues),
+        TEST(a_full_store_rejects_whole_writes_and_recovers),
+        TEST(reading_a_range_returns_only_its_types_and_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

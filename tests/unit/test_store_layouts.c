@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns of a batch are the sender's choice: however many sets of them one sends, others do not notice. */
+/* The sender chooses the columns of a batch: sending many different sets of columns does not affect other sessions. */
 #include "store_fixture.h"
 
 #include <sqlite3.h>
@@ -32,7 +32,7 @@ static int64_t layouts_in(const char *dir)
     return count;
 }
 
-/* The kernel batch's columns that set n has, besides its time. */
+/* The columns of the kernel batch in set n, besides its time. */
 static bool set_has(unsigned set, unsigned column)
 {
     if (column == KERNEL_DURATION_NS)
@@ -41,7 +41,7 @@ static bool set_has(unsigned set, unsigned column)
            (column > KERNEL_CORR_ID && set >> (column - KERNEL_CORR_ID - 1) & 1);
 }
 
-/* One kernel with the columns of that set; what it has of them is 1, its correlation id the set. */
+/* Writes one kernel with the columns of the set; their values are 1, and the correlation id is the set's number. */
 static void set_write(struct store *store, const char *session_id, unsigned set)
 {
     const struct record_info *info = &record_catalogue[RECORD_KERNEL_EVENT_BATCH];
@@ -71,7 +71,7 @@ static void set_write(struct store *store, const char *session_id, unsigned set)
     bytes_free(&cells);
 }
 
-/* Cells come back as they were sent, and what was not sent is unknown. */
+/* Cells come back as they were sent; those not sent are unknown. */
 static bool expect_cells(void *user, const struct log_line *line)
 {
     const struct batch_view *view = line->batch;
@@ -103,13 +103,13 @@ static unsigned rows_of(struct store *store, const char *session_id, int64_t fro
     return rows;
 }
 
-static void the_sets_of_columns_that_are_stored_are_few_and_nothing_is_lost(void **state)
+static void few_sets_of_columns_are_stored_and_no_cell_is_lost(void **state)
 {
     struct store *store = fixture_store(*state);
     char name[32];
     for (unsigned set = 0; set < SETS; set++) {
         set_write(store, "many", set);
-        snprintf(name, sizeof name, "s%u", set / 2); /* melted, their sets become others */
+        snprintf(name, sizeof name, "s%u", set / 2); /* merging changes their sets of columns */
         set_write(store, name, set * 7 % SETS);
     }
     assert_true(layouts_in(*state) <= LAYOUTS_MOST);
@@ -127,7 +127,7 @@ static void the_sets_of_columns_that_are_stored_are_few_and_nothing_is_lost(void
     store_close(store);
 }
 
-/* Layouts of a database that is older than the limit: each has another column that is no longer known. */
+/* Layouts of a database that predates the limit: each has a different column that no longer exists. */
 static void a_database_of_thousands_of_layouts_stays_readable(void **state)
 {
     struct store *store = fixture_store(*state);
@@ -167,7 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(a_database_of_thousands_of_layouts_stays_readable),
-        TEST(the_sets_of_columns_that_are_stored_are_few_and_nothing_is_lost),
+        TEST(few_sets_of_columns_are_stored_and_no_cell_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store sums up while it takes sessions in equals what the analysis finds in them. */
+/* The sums that the store keeps equal what the analysis computes from the sessions. */
 #include "store_fixture.h"
 
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static bool check_session(void *user, const struct store_session *session)
     assert_int_equal(session->kernels, model->kernels.count);
     assert_int_equal(session->kernel_ns, analysis->kernel_ns);
     assert_int_equal(session->lost, session_lost(model, &is_exact));
-    /* The store knows what loss records say; what a crash took besides, the state tells. */
+    /* The store counts what loss records report; anything else that a crash lost shows in the state. */
     assert_int_equal(session->has_unknown_loss, has_unknown_loss);
     enum store_session_state state = model->job.has_crashed        ? STORE_SESSION_CRASHED
                                      : model->summary.has_shutdown ? STORE_SESSION_COMPLETE
@@ -216,7 +216,7 @@ static bool take_minute(void *user, const struct store_metric *metric)
     return true;
 }
 
-static void samples_that_come_late_are_in_their_own_minute(void **state)
+static void late_samples_are_added_to_their_own_minute(void **state)
 {
     static const struct {
         int64_t minute, value;
@@ -229,7 +229,7 @@ static void samples_that_come_late_are_in_their_own_minute(void **state)
         bool is_first = !expected.count[minute]++;
         expected.min[minute] = is_first || value < expected.min[minute] ? value : expected.min[minute];
         expected.max[minute] = is_first || value > expected.max[minute] ? value : expected.max[minute];
-        if (i == 3) { /* and a restart changes nothing */
+        if (i == 3) { /* a restart must change nothing */
             store_close(store);
             store = fixture_store(*state);
         }
@@ -329,7 +329,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(rollups_and_catalog_equal_what_the_analysis_finds),
         TEST(gpus_have_their_latest_sample_and_sums_per_minute),
-        TEST(samples_that_come_late_are_in_their_own_minute),
+        TEST(late_samples_are_added_to_their_own_minute),
         TEST(kernels_are_found_across_sessions),
         TEST(timeline_buckets_add_up_to_all_work_at_every_zoom),
     };

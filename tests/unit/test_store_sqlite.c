@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedded engine: what a killed process leaves, migration, backup, damage, many threads. */
+/* The embedded engine: killed processes, migration, backup, damage, many threads. */
 #include "store_fixture.h"
 
 #include "base/clock.h"
@@ -50,7 +50,7 @@ static size_t kernels_in(struct store *store, const char *session_id)
 
 enum { KILL_ROUNDS = 12, WINDOW_KERNELS = 40, WINDOWS_MAX = 400 };
 
-/* One window: a batch of kernels and a record, numbered by window. */
+/* Writes one window: a batch of kernels and a record, numbered by window. */
 static gpufl_status window_write(struct store *store, uint64_t window, struct store_written *written)
 {
     struct store_write *write = NULL;
@@ -87,7 +87,7 @@ static gpufl_status window_write(struct store *store, uint64_t window, struct st
     return store_write_commit(write, written, NULL);
 }
 
-/* Writes windows and says over the pipe which are acknowledged. */
+/* Writes windows and reports over the pipe which ones were acknowledged. */
 static void writer_child(const char *dir, uint64_t first, int pipe_fd)
 {
     struct store *store = NULL;
@@ -102,9 +102,9 @@ static void writer_child(const char *dir, uint64_t first, int pipe_fd)
     _exit(0);
 }
 
-static void what_was_acknowledged_survives_sigkill_at_any_moment(void **state)
+static void acknowledged_windows_survive_sigkill_at_any_moment(void **state)
 {
-    uint64_t acknowledged = 0; /* windows below this */
+    uint64_t acknowledged = 0; /* windows below this number */
     unsigned random = 12345;
     for (int round = 0; round < KILL_ROUNDS; round++) {
         int ends[2];
@@ -135,7 +135,7 @@ static void what_was_acknowledged_survives_sigkill_at_any_moment(void **state)
         assert_int_equal(kernels % WINDOW_KERNELS, 0);
         store_close(store);
     }
-    /* Delivered again from the start: every window is there once. */
+    /* Delivered again from the start: every window is stored once. */
     struct store *store = fixture_store(*state);
     uint64_t total = acknowledged + 5;
     for (uint64_t window = 0; window < total; window++) {
@@ -152,7 +152,7 @@ static void what_was_acknowledged_survives_sigkill_at_any_moment(void **state)
 
 /* ---- a full disk ---- */
 
-static void a_full_disk_fails_the_write_and_room_lets_it_through(void **state)
+static void a_write_fails_on_a_full_disk_and_succeeds_when_there_is_space(void **state)
 {
     struct store *store = fixture_store(*state);
     struct store_written written;
@@ -195,7 +195,7 @@ static void *write_windows(void *arg)
     for (uint64_t window = 0; window < THREAD_WINDOWS; window++) {
         struct store_written written;
         gpufl_status status;
-        /* Each window is tried by two threads. */
+        /* Two threads try to write each window. */
         while ((status = window_write(threaded->store, window * 2 + threaded->number % 2, &written)) == GPUFL_E_BUSY)
             ;
         threaded->has_failed |= status != GPUFL_OK;
@@ -255,7 +255,7 @@ static void small_deliveries_become_few_segments(void **state)
     assert_int_equal(after.rows, before.rows);
     assert_true(after.segments < 64);
     assert_true(after.segment_bytes < before.segment_bytes);
-    /* A few more are left alone until the session is complete. */
+    /* A few more stay as they are until the session is complete. */
     for (uint64_t window = 100; window < 103; window++)
         assert_int_equal(window_write(store, window, &written), GPUFL_OK);
     MUST(store_maintain(store, &problem));
@@ -270,12 +270,12 @@ static void small_deliveries_become_few_segments(void **state)
     store_close(store);
 }
 
-static void freed_room_goes_back_to_the_file_system(void **state)
+static void freed_space_is_returned_to_the_file_system(void **state)
 {
     struct store *store = fixture_store(*state);
     struct store_stats before, after;
     deliver_session(store, SOURCE_DIR "/examples/recorded/h200-training", 200, true);
-    store_close(store); /* the log is merged into the database */
+    store_close(store); /* merges the write-ahead log into the database */
     store = fixture_store(*state);
     MUST(store_stats(store, &before, &problem));
     const struct store_retention policy = {.age_ns = 1, .now_ns = clock_wall_ns() + 1000000};
@@ -291,9 +291,9 @@ static void freed_room_goes_back_to_the_file_system(void **state)
     store_close(store);
 }
 
-/* ---- what is remembered of deliveries ---- */
+/* ---- deduplication of deliveries ---- */
 
-/* A window of one record; number < 0: its line has none. */
+/* Writes a window of one record; number < 0: its line has no number. */
 static struct store_written record_write(struct store *store, const char *window_id, int64_t number)
 {
     static const char text[] = "{\"type\":\"clock_sync\",\"session_id\":\"" FIXTURE_ID "\",\"ts_ns\":9}";
@@ -330,7 +330,7 @@ static int64_t database_integer(const char *path, const char *sql)
     return value;
 }
 
-static void deliveries_are_forgotten_when_line_numbers_stand_in_for_them(void **state)
+static void deliveries_are_forgotten_when_line_numbers_identify_their_lines(void **state)
 {
     enum { OLD = 200, ALL = 300 };
     char path[512], window_id[32];
@@ -351,7 +351,7 @@ static void deliveries_are_forgotten_when_line_numbers_stand_in_for_them(void **
     assert_int_equal(record_write(store, "bare", -1).delivery, STORE_REPEATED);
     store_close(store);
     assert_int_equal(database_integer(path, "SELECT COUNT(*) FROM delivery"), ALL - OLD + 1);
-    /* What was forgotten and comes again adds nothing all the same. */
+    /* A delivery that was forgotten and is repeated still adds nothing. */
     store = fixture_store(*state);
     struct store_written again = record_write(store, "w7", 7);
     assert_int_equal(again.delivery, STORE_NEW);
@@ -380,7 +380,7 @@ static void a_backup_opens_as_a_store_with_the_same_content(void **state)
     struct store *restored = fixture_store(copy_dir);
     assert_int_equal(kernels_in(restored, delivery.session_id), kernels_in(store, delivery.session_id));
     assert_int_equal(issues_of(restored), 0);
-    /* It goes on where the original was. */
+    /* The copy continues where the original was. */
     struct delivery again = deliver_session(restored, dir, 5, false);
     assert_int_equal(again.lines, 0);
     store_close(restored);
@@ -393,7 +393,7 @@ static bool take_key(void *user, const struct store_key *key)
     return true;
 }
 
-static void a_database_of_schema_1_is_taken_forward(void **state)
+static void a_database_of_schema_1_is_migrated(void **state)
 {
     char path[512], dir[512];
     size_t size;
@@ -425,7 +425,7 @@ static void a_database_of_schema_1_is_taken_forward(void **state)
     store_close(store);
 }
 
-static void what_cannot_be_opened_is_refused_with_the_reason(void **state)
+static void opening_a_store_that_cannot_be_opened_fails_with_the_reason(void **state)
 {
     char path[512];
     struct store *store = NULL, *second = NULL;
@@ -454,7 +454,7 @@ static void what_cannot_be_opened_is_refused_with_the_reason(void **state)
     assert_int_equal(store_open(&store, *state, NULL, &problem), GPUFL_E_DAMAGED);
 }
 
-static void a_damaged_segment_is_found_and_does_not_stop_the_rest(void **state)
+static void a_damaged_segment_is_found_and_the_others_stay_readable(void **state)
 {
     char path[512], dir[512];
     struct store *store = fixture_store(*state);
@@ -483,16 +483,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-        TEST(what_was_acknowledged_survives_sigkill_at_any_moment),
-        TEST(a_full_disk_fails_the_write_and_room_lets_it_through),
+        TEST(acknowledged_windows_survive_sigkill_at_any_moment),
+        TEST(a_write_fails_on_a_full_disk_and_succeeds_when_there_is_space),
         TEST(many_threads_write_and_read_at_once),
         TEST(small_deliveries_become_few_segments),
-        TEST(deliveries_are_forgotten_when_line_numbers_stand_in_for_them),
-        TEST(freed_room_goes_back_to_the_file_system),
+        TEST(deliveries_are_forgotten_when_line_numbers_identify_their_lines),
+        TEST(freed_space_is_returned_to_the_file_system),
         TEST(a_backup_opens_as_a_store_with_the_same_content),
-        TEST(a_database_of_schema_1_is_taken_forward),
-        TEST(what_cannot_be_opened_is_refused_with_the_reason),
-        TEST(a_damaged_segment_is_found_and_does_not_stop_the_rest),
+        TEST(a_database_of_schema_1_is_migrated),
+        TEST(opening_a_store_that_cannot_be_opened_fails_with_the_reason),
+        TEST(a_damaged_segment_is_found_and_the_others_stay_readable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

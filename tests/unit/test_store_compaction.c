@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of the embedded engine are melted until nothing is gained, and then left alone. */
+/* The embedded engine merges segments of records until merging gains nothing, and then leaves them alone. */
 #include "store_fixture.h"
 
 enum { LINE_NAMES = 200, WINDOW_LINES = 120, ENDLESS_S = 120 };
 
-/* The next window: lines whose numbers go on from *next. They pack about twenty times. */
+/* Writes the next window: lines numbered from *next. They compress about twenty times. */
 static void window_write(struct store *store, uint64_t *next, unsigned line_count, unsigned name_count)
 {
     struct delivery delivery = {.store = store, .has_identity = true, .windows = *next};
@@ -42,7 +42,7 @@ static bool expect_next(void *user, const struct log_line *line)
     return true;
 }
 
-/* Every line is there, in the order in which it came. */
+/* Checks that every line is stored, in the order in which it came. */
 static void lines_are_whole(struct store *store, uint64_t expected)
 {
     const struct store_range range = {.session_id = FIXTURE_ID};
@@ -61,7 +61,7 @@ static struct store_stats maintained(struct store *store)
     return stats;
 }
 
-static void records_that_pack_well_become_one_segment_and_stay_it(void **state)
+static void records_that_compress_well_become_one_segment_and_stay_one(void **state)
 {
     struct store *store = fixture_store(*state);
     uint64_t lines = 0;
@@ -76,7 +76,7 @@ static void records_that_pack_well_become_one_segment_and_stay_it(void **state)
     store_close(store);
 }
 
-static void segments_that_melting_does_not_make_fewer_are_not_written_again(void **state)
+static void segments_are_not_rewritten_when_merging_would_not_make_them_fewer(void **state)
 {
     struct store *store = fixture_store(*state);
     uint64_t lines = 0;
@@ -86,13 +86,13 @@ static void segments_that_melting_does_not_make_fewer_are_not_written_again(void
     MUST(store_session_end(store, FIXTURE_ID, &problem));
     MUST(store_stats(store, &before, &problem));
     struct store_stats first = maintained(store), second = maintained(store);
-    assert_true(first.segments > 1); /* as much as a reader is asked to hold at once */
+    assert_true(first.segments > 1); /* limited by what a reader must hold at once */
     assert_true(first.segments * 4 <= before.segments);
     assert_int_equal(second.segments, first.segments);
     assert_int_equal(second.compactions, first.compactions);
     assert_int_equal(second.commit_groups, first.commit_groups);
     lines_are_whole(store, lines);
-    /* One more line is melted, the large ones before it are not. */
+    /* One more line is merged; the large segments before it are not touched. */
     window_write(store, &lines, 1, 1);
     struct store_stats third = maintained(store);
     assert_true(third.segments <= first.segments + 1);
@@ -101,7 +101,7 @@ static void segments_that_melting_does_not_make_fewer_are_not_written_again(void
     store_close(store);
 }
 
-static void small_records_behind_large_ones_are_melted_while_the_session_goes_on(void **state)
+static void small_records_behind_large_ones_are_merged_while_the_session_is_live(void **state)
 {
     struct store *store = fixture_store(*state);
     uint64_t lines = 0;
@@ -122,9 +122,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-        TEST(records_that_pack_well_become_one_segment_and_stay_it),
-        TEST(segments_that_melting_does_not_make_fewer_are_not_written_again),
-        TEST(small_records_behind_large_ones_are_melted_while_the_session_goes_on),
+        TEST(records_that_compress_well_become_one_segment_and_stay_one),
+        TEST(segments_are_not_rewritten_when_merging_would_not_make_them_fewer),
+        TEST(small_records_behind_large_ones_are_merged_while_the_session_is_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
