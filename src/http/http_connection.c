@@ -114,7 +114,7 @@ static void connection_resume(struct http_connection *connection)
 {
     connection->is_suspended = false;
     if (connection->phase == HTTP_PHASE_BODY) {
-        /* The time that a consumer took is not the client's. */
+        /* The consumer's time does not count against the client. */
         connection->phase_start_ns = clock_mono_ns();
         atomic_store_explicit(&connection->body_bytes, 0, memory_order_relaxed);
     }
@@ -149,7 +149,7 @@ void http_connection_work_done(struct http_connection *connection)
     pthread_mutex_lock(&set->lock);
     connection->is_work_done = true;
     connection_wake(connection);
-    pthread_mutex_unlock(&set->lock); /* from here on the connection may be gone */
+    pthread_mutex_unlock(&set->lock); /* the connection may be freed from here on */
 }
 
 bool http_connection_work_is_done(struct http_connection *connection)
@@ -165,7 +165,7 @@ void http_connection_abandon(struct http_connection *connection)
     shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* Under the set's lock: one answer only. */
+/* Requires the set's lock: only one answer is sent. */
 static void connection_refuse(struct http_connection *connection, int status, const char *body, size_t size)
 {
     char text[2048];
@@ -175,7 +175,7 @@ static void connection_refuse(struct http_connection *connection, int status, co
                             "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
                             "%.*s",
                             status, http_status_phrase(status), size, (int)size, body);
-        /* Whoever makes us do this may not read: what does not fit at once is not sent. */
+        /* The client may not be reading: what the socket does not accept at once is not sent. */
         if (used > 0 && (size_t)used < sizeof text)
             (void)!send(connection->fd, text, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
@@ -191,7 +191,7 @@ void http_connection_refuse(struct http_connection *connection, int status, cons
     pthread_mutex_unlock(&connection->set->lock);
 }
 
-/* Why the connection's time is over; NULL while it is not. */
+/* Why the connection's deadline has passed; NULL if it has not. */
 static const char *lateness(const struct http_connection *connection, int64_t now_ns)
 {
     const struct http_timeouts *timeouts = &connection->set->timeouts;
@@ -228,7 +228,7 @@ void http_connections_expire(struct http_connections *set, int64_t now_ns)
             continue;
         at->is_expired = true;
         atomic_fetch_add_explicit(&set->timeout_count, 1, memory_order_relaxed);
-        /* A connection that rests between requests is closed without a word. */
+        /* An idle connection between requests is closed without an answer. */
         if (at->phase == HTTP_PHASE_HEAD && at->is_reused && !at->has_request_line)
             http_connection_abandon(at);
         else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The open connections of a server: their deadlines, and the one place where connections are suspended and resumed.
- * A connection is made and freed by its event thread; what other threads touch is guarded by the set's lock. */
+/* The open connections of a server, with their deadlines. Connections are suspended and resumed only here. The event
+ * thread creates and frees a connection; fields that other threads use are guarded by the set's lock. */
 #ifndef GPUFL_HTTP_HTTP_CONNECTION_H
 #define GPUFL_HTTP_HTTP_CONNECTION_H
 
@@ -14,7 +14,7 @@ struct MHD_Connection;
 enum http_phase {
     HTTP_PHASE_HEAD, /* waiting for a complete head */
     HTTP_PHASE_BODY,
-    HTTP_PHASE_ANSWER, /* ours: no deadline but that of silence */
+    HTTP_PHASE_ANSWER, /* the server's turn: the only deadline is for a client that does not read */
 };
 
 struct http_connection {
@@ -24,16 +24,16 @@ struct http_connection {
     int fd;
     bool is_tls, is_loopback;
     char peer[HTTP_ADDRESS_TEXT_SIZE];
-    _Atomic uint64_t body_bytes; /* of the body under way */
+    _Atomic uint64_t body_bytes; /* of the current body */
     /* Guarded by the set's lock. */
     enum http_phase phase;
     int64_t phase_start_ns;
-    bool is_reused;        /* a request was answered before */
-    bool has_request_line; /* of the head that is awaited */
+    bool is_reused;        /* it has answered a request before */
+    bool has_request_line; /* of the expected head */
     bool is_suspended;
     bool has_wake;     /* woken while it was not suspended */
-    bool is_expired;   /* given up: nothing more is answered */
-    bool is_work_done; /* of the worker that has its exchange */
+    bool is_expired;   /* its deadline has passed: no further answers */
+    bool is_work_done; /* the worker has finished with its exchange */
 };
 
 struct http_timeouts {
@@ -46,7 +46,7 @@ struct http_connections {
     struct http_connection *first;
     struct http_timeouts timeouts;
     bool is_draining; /* guarded: no connection waits for another request */
-    bool is_closing;  /* guarded: nothing may be suspended any more */
+    bool is_closing;  /* guarded: no further suspension */
     _Atomic uint64_t open_count, total_count, timeout_count;
 };
 
@@ -56,32 +56,32 @@ void http_connections_destroy(struct http_connections *set);
 struct http_connection *http_connection_open(struct http_connections *set, struct MHD_Connection *mhd, bool is_tls);
 void http_connection_close(struct http_connection *connection);
 
-/* False: its time was over, it is being closed. */
+/* False: its deadline has passed; it is being closed. */
 bool http_connection_enter(struct http_connection *connection, enum http_phase phase);
 void http_connection_note_request_line(struct http_connection *connection);
 bool http_connection_is_expired(struct http_connection *connection);
 
 enum http_suspension { HTTP_SUSPENDED, HTTP_AWAKE, HTTP_CLOSING };
-/* Event thread. HTTP_AWAKE: it was woken in the meantime and is not suspended. */
+/* Event thread. HTTP_AWAKE: it was woken meanwhile and is not suspended. */
 enum http_suspension http_connection_suspend(struct http_connection *connection);
 void http_connection_wake(struct http_connection *connection); /* any thread */
 
-/* The passing of an exchange to a worker and back: begin before, done as the worker's last deed with it. */
+/* Hands an exchange to a worker and back: call begin before, done when the worker no longer uses it. */
 void http_connection_work_begin(struct http_connection *connection);
 void http_connection_work_done(struct http_connection *connection);
 bool http_connection_work_is_done(struct http_connection *connection);
 
-/* Closes those whose time is over. */
+/* Closes connections whose deadline has passed. */
 void http_connections_expire(struct http_connections *set, int64_t now_ns);
-/* Resumes every suspended one and allows no more suspension. */
+/* Resumes all suspended connections and prevents further suspension. */
 void http_connections_release(struct http_connections *set);
-/* Shuts down those that wait for a head, now and from now on. */
+/* Shuts down connections that wait for a head, now and from now on. */
 void http_connections_drop_idle(struct http_connections *set);
 
-/* Any thread, while the connection is known to live: nothing more is sent or read. */
+/* Thread-safe while the connection exists: nothing more is sent or read. */
 void http_connection_abandon(struct http_connection *connection);
-/* Event thread: writes a whole answer (body: JSON) past the library, where it cannot answer any more, and shuts the
- * connection down. With TLS the connection is only shut down. */
+/* Event thread: writes a complete answer (body: JSON) directly to the socket, for when the library can no longer
+ * answer, and shuts the connection down. With TLS it only shuts the connection down. */
 void http_connection_refuse(struct http_connection *connection, int status, const char *body, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share: the server, and one exchange. */
+/* Shared by the files of this folder: the server, and one exchange. */
 #ifndef GPUFL_HTTP_HTTP_CORE_H
 #define GPUFL_HTTP_HTTP_CORE_H
 
@@ -17,14 +17,14 @@ struct http_route_counters {
 };
 
 struct http_events {
-    pthread_mutex_t lock; /* taken before that of the connections */
+    pthread_mutex_t lock; /* taken before the connections' lock */
     struct http_events_client *first;
     bool is_closed;
     _Atomic uint64_t client_count, sent_count, dropped_count;
 };
 
 struct http_server {
-    struct http_server_options options; /* limits filled in */
+    struct http_server_options options; /* with defaults filled in */
     struct http_address address;        /* as bound */
     struct MHD_Daemon *daemon;
     struct http_connections connections;
@@ -34,7 +34,7 @@ struct http_server {
     uint64_t id_base;
     _Atomic uint64_t id_next;
 
-    pthread_mutex_t lock;          /* of what follows */
+    pthread_mutex_t lock;          /* guards what follows */
     pthread_cond_t change;         /* of active_count */
     pthread_cond_t tick;           /* of the watchdog */
     _Atomic uint64_t active_count; /* written under the lock */
@@ -45,8 +45,8 @@ struct http_server {
 
 enum http_stage {
     HTTP_STAGE_HEAD,
-    HTTP_STAGE_BODY,  /* the route takes it */
-    HTTP_STAGE_DRAIN, /* refused: it is thrown away, then the answer goes out */
+    HTTP_STAGE_BODY,  /* the route reads it */
+    HTTP_STAGE_DRAIN, /* rejected: the rest is read and ignored before the answer is sent */
     HTTP_STAGE_WORK,  /* complete: the handler runs */
     HTTP_STAGE_SENT,
 };
@@ -57,17 +57,17 @@ struct http_exchange {
     struct http_exchange *queue_next;
     enum http_stage stage;
     char id[20];
-    const char *target_at; /* where the library has the target; only compared, never read */
+    const char *target_at; /* the library's copy of the target; only compared, never read */
     size_t target_size;
     char *target_text; /* owned copy */
     struct http_target target;
-    char method[16]; /* as sent, cut */
+    char method[16]; /* as sent, truncated */
     bool is_counted; /* in active_count */
     bool is_local;   /* the client is on this machine */
     bool is_stream_open;
     const struct http_route *route; /* NULL: none */
     struct http_match match;
-    char *values[HTTP_PATTERN_VALUES_MAX]; /* owned: those of the path */
+    char *values[HTTP_PATTERN_VALUES_MAX]; /* owned: the path's values */
     struct http_access access;
     void *state; /* of a stream */
     struct bytes body;
@@ -80,22 +80,22 @@ struct http_exchange {
 struct http_exchange *http_exchange_open(struct http_server *server, struct http_connection *connection,
                                          const char *target);
 void http_exchange_close(struct http_exchange *exchange, bool was_complete);
-/* The library's calls for one request, one after the other; false: the connection is closed. *size: what was taken is
- * subtracted. */
+/* Called by the library several times for each request; false: the connection is closed. Subtracts the consumed bytes
+ * from *size. */
 bool http_exchange_step(struct http_exchange *exchange, const char *method, const char *version, const char *data,
                         size_t *size);
-/* Worker thread: runs the handler and passes the exchange back. */
+/* Worker thread: runs the handler and hands the exchange back. */
 void http_exchange_work(struct http_exchange *exchange);
 
-/* Whether the library is the old, lenient one (before 0.9.77) whose buffer http_head.c checks. */
+/* True for libmicrohttpd before 0.9.77, which parses leniently: http_head.c then checks its buffer. */
 bool http_library_is_lenient(void);
-/* http_head.c: checks the head, finds the route, asks for permission, opens the stream. False: the exchange is
- * answered, with is_closing where the connection cannot be trusted any more. */
+/* http_head.c: checks the head, finds the route, authorizes the request, opens the stream. False: the exchange is
+ * answered, with is_closing if the connection can no longer be trusted. */
 bool http_head_accept(struct http_exchange *exchange, const char *method, const char *version);
 
-/* http_cors.c: whether pages of this origin (NULL: none was sent) may use the server; the answer's headers say so. */
+/* http_cors.c: true when pages of this origin (NULL: none was sent) may use the server; adds the answer's headers. */
 bool http_cors_allow(struct http_exchange *exchange, const char *origin);
-/* True: the request was a browser's question whether it may ask, and is answered. */
+/* True: the request was a browser's preflight request, and is answered. */
 bool http_cors_preflight(struct http_exchange *exchange, const char *method);
 
 /* http_metrics.c */
@@ -105,6 +105,6 @@ void http_metrics_count(struct http_exchange *exchange, int64_t duration_ns);
 void http_events_init(struct http_events *events);
 void http_events_destroy(struct http_events *events);
 void http_events_heartbeat(struct http_server *server);
-void http_events_close(struct http_events *events); /* ends every stream, and those to come */
+void http_events_close(struct http_events *events); /* ends every stream, also later ones */
 
 #endif

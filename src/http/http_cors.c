@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of other sites that the operator has named may use the server from a browser. Keys travel in a header that such
- * a page sets itself; nothing is ever sent along by the browser, so credentials are not allowed. */
+/* Pages of other sites that the operator has allowed may use the server from a browser (CORS). Such a page sets the key
+ * in a header itself; browsers send nothing along, so credentials are not allowed. */
 #include "http/http_core.h"
 
 #include "http/http_exchange.h"
@@ -12,7 +12,7 @@ bool http_cors_allow(struct http_exchange *exchange, const char *origin)
     const char *const *at = exchange->server->options.cors_origins;
     if (!at || !origin)
         return false;
-    /* Caches must not hand one site's answer to another. */
+    /* Caches must not reuse an answer for another site. */
     http_respond_header(exchange, "Vary", "Origin");
     while (*at && strcasecmp(*at, origin) != 0)
         at++;

@@ -8,7 +8,7 @@
 
 enum { TOPIC_SIZE = 96 };
 
-/* Owned by its answer; everything guarded by the events' lock. */
+/* Owned by its answer; guarded by the events' lock. */
 struct http_events_client {
     struct http_events *events;
     struct http_events_client *next, *previous;
@@ -34,7 +34,7 @@ void http_event_append(struct bytes *out, const char *name, const void *data, si
     bytes_append_format(out, "event: %s\n", name);
     const char *at = data, *end = at + size;
     do {
-        /* Each of these ends a line for the reader; a line of data must not begin something else. */
+        /* Readers treat each of these as a line end; no line of data may start another field. */
         const char *stop = at;
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
@@ -98,7 +98,7 @@ void http_respond_events(struct http_exchange *exchange, const char *topic, cons
     client->events = events;
     client->connection = exchange->connection;
     snprintf(client->topic, sizeof client->topic, "%s", topic);
-    /* A first line at once tells proxies and clients that the stream is open, and when to come back. */
+    /* The first line tells proxies and clients that the stream is open, and when to reconnect. */
     bytes_append_text(&client->queue, "retry: 2000\n\n");
     if (first)
         bytes_append(&client->queue, first->data, first->size);
@@ -114,7 +114,7 @@ void http_respond_events(struct http_exchange *exchange, const char *topic, cons
     http_respond_source(exchange, 200, "text/event-stream", &source, client);
 }
 
-/* Under the events' lock. */
+/* Requires the events' lock. */
 static void client_push(struct http_server *server, struct http_events_client *client, const struct bytes *text)
 {
     struct bytes *queue = &client->queue;
@@ -129,7 +129,7 @@ static void client_push(struct http_server *server, struct http_events_client *c
     if (has_room)
         bytes_append(queue, text->data, text->size);
     if (!has_room || queue->failed) {
-        /* What it has not read yet would only be older: it starts again. */
+        /* Unread events would only be outdated: the client reconnects. */
         client->is_closed = true;
         bytes_clear(queue);
         atomic_fetch_add_explicit(&server->events.dropped_count, 1, memory_order_relaxed);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A refused body is read to its end only when that is cheap: then the client surely sees the answer. */
+/* A rejected body is read to its end only if that is cheap, because then the client certainly sees the answer. */
 enum { DRAIN_BYTES_MAX = 1 << 20 };
 
 struct http_exchange *http_exchange_open(struct http_server *server, struct http_connection *connection,
@@ -61,14 +61,14 @@ static void exchange_log(struct http_exchange *exchange, int64_t duration_ns)
     options->log(options->user, &line);
 }
 
-/* The status of an exchange whose answer did not go through the library. */
+/* The status of an exchange whose answer was not sent by the library. */
 static int status_unsent(const struct http_exchange *exchange, bool was_complete)
 {
     if (exchange->response.is_closing && exchange->discarded_bytes)
         return exchange->response.status; /* drain_step sent it */
     if (http_connection_is_expired(exchange->connection))
         return 408;
-    /* The library refuses on its own what it cannot parse. */
+    /* The library itself rejects requests that it cannot parse. */
     return exchange->stage == HTTP_STAGE_HEAD && was_complete ? 400 : 0;
 }
 
@@ -100,7 +100,7 @@ void http_exchange_close(struct http_exchange *exchange, bool was_complete)
     free(exchange);
 }
 
-/* The answer is known while the body is not read to its end. */
+/* Answers before the body has been read completely. */
 static bool refuse_rest(struct http_exchange *exchange)
 {
     stream_abort(exchange);
@@ -134,7 +134,7 @@ static bool head_step(struct http_exchange *exchange, const char *method, const 
         exchange->stage = HTTP_STAGE_BODY;
         return true;
     }
-    /* Whoever asks first (Expect: 100-continue) is told before the body is sent. */
+    /* A client that asks first (Expect: 100-continue) gets the answer before it sends the body. */
     if (exchange->response.is_closing || http_exchange_header(exchange, "Expect"))
         return answer_send(exchange);
     return refuse_rest(exchange);
@@ -184,7 +184,7 @@ static bool body_step(struct http_exchange *exchange, const char *data, size_t *
     bool is_good = true;
     if (exchange->route->stream) {
         is_good = stream_take(exchange, data, size);
-        exchange->body_bytes -= *size; /* it is offered again */
+        exchange->body_bytes -= *size; /* it is passed again */
     } else {
         bytes_append(&exchange->body, data, *size);
         *size = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything that is decided before a byte of the body is read. The library is lenient where leniency lets a proxy in
- * front of us and ourselves see different requests in the same bytes; here it is made up for. */
+/* Everything that is decided before the body is read. The library is lenient in ways that let a proxy and this server
+ * see different requests in the same bytes; the checks here prevent that. */
 #include "http/http_core.h"
 
 #include <microhttpd.h>
@@ -34,9 +34,9 @@ static void once_note(const char *name, const char *value, const char *wanted, u
     }
 }
 
-/* Before 0.9.77 the library joins folded lines so that the name of the header changes, takes a bare LF as the end of a
- * line, and cuts a value at a NUL. In each of these cases the pieces it hands out are not next to each other in its
- * buffer in the way that name, colon, white space, value, CR, LF are. */
+/* Before 0.9.77 the library joins folded lines in a way that changes the header's name, accepts a bare LF as a line
+ * end, and truncates a value at a NUL. In each of these cases its pieces are not adjacent in its buffer in the order
+ * name, colon, white space, value, CR, LF. */
 static bool header_is_contiguous(const struct head *head, const char *name, const char *value)
 {
     const char *between = name + strlen(name) + 1;
@@ -62,7 +62,7 @@ static enum MHD_Result header_read(void *argument, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Answers; the connection is not used again, because nobody knows where the next request begins. */
+/* Answers and closes the connection, because it is unknown where the next request begins. */
 static bool head_refuse(struct http_exchange *exchange, int status, const char *code, const char *message)
 {
     http_respond_error(exchange, status, code, "%s", message);
@@ -91,25 +91,25 @@ static bool head_read(struct http_exchange *exchange, struct head *head, const c
         return head_refuse(exchange, 431, "head_too_large", "the request has more than 100 headers");
     if (!head->is_contiguous || !head->is_clean)
         return head_refuse(exchange, 400, "request_malformed",
-                           "a line of the request's head is folded, has no CR, or has characters that do not belong");
+                           "a line of the request's head is folded, has no CR, or has invalid characters");
     return true;
 }
 
-/* Where the body ends must have one answer only. */
+/* The end of the body must be unambiguous. */
 static bool framing_check(struct http_exchange *exchange, const struct head *head, const char *version)
 {
     const bool is_old = !strcmp(version, "HTTP/1.0");
     if (!is_old && strcmp(version, "HTTP/1.1") != 0)
-        return head_refuse(exchange, 505, "version_unsupported", "the server speaks HTTP/1.1");
+        return head_refuse(exchange, 505, "version_unsupported", "the server supports only HTTP/1.1");
     if (head->length_count + head->encoding_count > 1)
         return head_refuse(exchange, 400, "framing_ambiguous",
-                           "more than one Content-Length or Transfer-Encoding header says where the body ends");
+                           "more than one Content-Length or Transfer-Encoding header");
     if (head->encoding && (is_old || strcasecmp(head->encoding, "chunked") != 0))
-        return head_refuse(exchange, 400, "framing_unsupported", "the only Transfer-Encoding is chunked");
+        return head_refuse(exchange, 400, "framing_unsupported", "the only supported Transfer-Encoding is chunked");
     if (head->host_count > 1 || (!is_old && !head->host_count))
-        return head_refuse(exchange, 400, "host_missing", "a request has exactly one Host header");
+        return head_refuse(exchange, 400, "host_missing", "a request must have exactly one Host header");
     if (head->token_count > 1)
-        return head_refuse(exchange, 400, "request_malformed", "a request has at most one Authorization header");
+        return head_refuse(exchange, 400, "request_malformed", "a request may have only one Authorization header");
     return true;
 }
 
@@ -124,15 +124,14 @@ static bool host_is_allowed(const struct http_server_options *options, const cha
     return is_allowed;
 }
 
-/* A page from elsewhere, open in a browser on a machine that may use us without a key, must neither read nor write. */
+/* A page of another site, open in a browser on a machine that needs no key, may neither read nor write. */
 static bool browser_check(struct http_exchange *exchange, const struct head *head, enum http_method method)
 {
     if (head->host && !http_bearer_token(head->authorization).size &&
         !host_is_allowed(&exchange->server->options, head->host)) {
-        http_respond_error(
-            exchange, 421, "host_unknown",
-            "this server does not answer to the name in the Host header; use an IP address or localhost, "
-            "send a key, or allow the name");
+        http_respond_error(exchange, 421, "host_unknown",
+                           "the name in the Host header is not allowed; use an IP address or localhost, "
+                           "send a key, or allow the name");
         return false;
     }
     const char *origin = http_exchange_header(exchange, "Origin");
@@ -140,7 +139,8 @@ static bool browser_check(struct http_exchange *exchange, const struct head *hea
     bool is_foreign = (origin && !(head->host && http_origin_is_own(origin, head->host))) ||
                       (site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0);
     if (!http_cors_allow(exchange, origin) && method != HTTP_GET && is_foreign) {
-        http_respond_error(exchange, 403, "origin_foreign", "pages of other sites may not change anything here");
+        http_respond_error(exchange, 403, "origin_foreign",
+                           "pages of other sites may not change anything on this server");
         return false;
     }
     return true;
@@ -154,7 +154,7 @@ static bool method_find(struct http_exchange *exchange, const char *name, enum h
     for (; *method < HTTP_METHOD_COUNT; ++*method)
         if (!strcmp(method_names[*method], name))
             return true;
-    http_respond_error(exchange, 501, "method_unknown", "the server knows GET, HEAD, POST, PUT, PATCH and DELETE");
+    http_respond_error(exchange, 501, "method_unknown", "supported methods are GET, HEAD, POST, PUT, PATCH and DELETE");
     return false;
 }
 
@@ -201,7 +201,7 @@ static bool route_find(struct http_exchange *exchange, enum http_method method)
     }
     exchange->match.count = 0;
     if (!allowed) {
-        http_respond_error(exchange, 404, "not_found", "there is nothing at this address");
+        http_respond_error(exchange, 404, "not_found", "no such URL");
         return false;
     }
     struct bytes allow = {0};
@@ -210,11 +210,11 @@ static bool route_find(struct http_exchange *exchange, enum http_method method)
             bytes_append_format(&allow, "%s%s", allow.size ? ", " : "", i == HTTP_GET ? "GET, HEAD" : method_names[i]);
     http_respond_header(exchange, "Allow", bytes_text(&allow));
     bytes_free(&allow);
-    http_respond_error(exchange, 405, "method_not_allowed", "this address has no method %s", exchange->method);
+    http_respond_error(exchange, 405, "method_not_allowed", "this URL does not support %s", exchange->method);
     return false;
 }
 
-/* A proxy on this machine is not the client: whoever came through one is a stranger. */
+/* A local proxy is not the client: requests that came through one are not treated as local. */
 static bool client_is_local(const struct http_exchange *exchange)
 {
     static const char *const marks[] = {"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"};
@@ -244,7 +244,7 @@ static bool permission_ask(struct http_exchange *exchange, const struct head *he
     const char *reason = access->reason;
     if (access->status == 401) {
         http_respond_header(exchange, "WWW-Authenticate", "Bearer");
-        http_respond_error(exchange, 401, "key_missing", "%s", *reason ? reason : "a valid key is needed");
+        http_respond_error(exchange, 401, "key_missing", "%s", *reason ? reason : "a valid key is required");
     } else if (access->status == 429) {
         char seconds[16];
         snprintf(seconds, sizeof seconds, "%u", access->retry_after_s ? access->retry_after_s : 1);
@@ -271,7 +271,7 @@ static bool body_expect(struct http_exchange *exchange, const struct head *head)
     }
     const char *encoding = http_exchange_header(exchange, "Content-Encoding");
     if (!route->stream && encoding && strcasecmp(encoding, "identity") != 0) {
-        http_respond_error(exchange, 415, "encoding_unsupported", "this address takes no compressed body");
+        http_respond_error(exchange, 415, "encoding_unsupported", "this URL accepts no compressed body");
         return false;
     }
     return true;

@@ -32,7 +32,7 @@ gpufl_status http_listener_open(int *fd, struct http_address *address, const cha
     if (error == EADDRINUSE)
         return problem_set(problem, GPUFL_E_IO, "%s is in use by another program; choose another port", text);
     if (error == EACCES)
-        return problem_set(problem, GPUFL_E_IO, "listening on %s is not permitted; ports below 1024 belong to root",
+        return problem_set(problem, GPUFL_E_IO, "listening on %s is not permitted; ports below 1024 require root",
                            text);
     if (error == EADDRNOTAVAIL)
         return problem_set(problem, GPUFL_E_IO, "%s is not an address of this machine", text);
@@ -54,6 +54,6 @@ gpufl_status http_pem_read(struct bytes *out, const char *path, const char *what
     if (got < 0)
         return problem_set(problem, GPUFL_E_IO, "cannot read the %s %.200s: %s", what, path, strerror(error));
     if (!strstr(bytes_text(out), "-----BEGIN "))
-        return problem_set(problem, GPUFL_E_INVALID, "%.200s is no PEM file with a %s", path, what);
+        return problem_set(problem, GPUFL_E_INVALID, "%.200s is not a PEM file with a %s", path, what);
     return GPUFL_OK;
 }

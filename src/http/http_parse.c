@@ -65,7 +65,7 @@ gpufl_status http_address_parse(struct http_address *address, const char *text, 
     return GPUFL_OK;
 }
 
-/* An IPv4-mapped address as IPv4. */
+/* Converts an IPv4-mapped address to IPv4. */
 static bool v4_of(const struct sockaddr *address, struct in_addr *v4)
 {
     if (address->sa_family == AF_INET) {
@@ -191,7 +191,7 @@ bool http_origin_is_own(const char *origin, const char *host)
     return is_web && at && !strcasecmp(at + 3, host);
 }
 
-/* The quality, 0 to 1000, that an Accept-Encoding header gives to the name; -1 when it does not speak of it. */
+/* The quality, 0 to 1000, of a name in an Accept-Encoding header; -1 when it is not mentioned. */
 static int encoding_quality(const char *accept, const char *name)
 {
     const size_t name_size = strlen(name);

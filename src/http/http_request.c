@@ -99,7 +99,7 @@ gpufl_status http_exchange_query_check(const struct http_exchange *exchange, con
             is_known |= !strcmp(*known, name);
         if (!is_known) {
             const char *nearest = nearest_word(name, names);
-            return problem_set(problem, GPUFL_E_INVALID, "no parameter is called '%.64s'%s%s%s", name,
+            return problem_set(problem, GPUFL_E_INVALID, "unknown parameter '%.64s'%s%s%s", name,
                                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
         }
         if (http_exchange_query(exchange, name) != target->query[i].value)

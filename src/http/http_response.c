@@ -12,7 +12,7 @@
 
 enum { COMPRESSED_BYTES_MIN = 1024, HEADERS_BYTES_MAX = 16 << 10, PULL_BYTES = 32 << 10 };
 
-/* Nothing is loaded from elsewhere, nothing frames us, and no page of ours runs text that it was given as code. */
+/* Pages load nothing from other sites, cannot be framed, and cannot run injected text as code. */
 static const char page_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
                                   "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; "
                                   "frame-ancestors 'none'";
@@ -58,7 +58,7 @@ void http_response_reset(struct http_response *response)
 void http_response_free(struct http_response *response)
 {
     if (response->mhd) {
-        response->pull = NULL; /* the library's */
+        response->pull = NULL; /* owned by the library */
         MHD_destroy_response(response->mhd);
     }
     http_response_reset(response);
@@ -74,7 +74,7 @@ void http_respond_header(struct http_exchange *exchange, const char *name, const
 {
     struct bytes *headers = &exchange->response.headers;
     const size_t needed = strlen(name) + strlen(value) + 2;
-    /* What a handler copies from a request must not end a header. */
+    /* Values that a handler copies from a request must not end a header. */
     if (!http_header_name_is_valid(name) || !http_header_value_is_valid(value) ||
         headers->size + needed > HEADERS_BYTES_MAX || !bytes_reserve(headers, needed))
         return;
@@ -95,7 +95,7 @@ void http_respond_bytes(struct http_exchange *exchange, int status, const char *
 {
     if (body->failed) {
         bytes_free(body);
-        http_respond_error(exchange, 500, "answer_too_large", "the answer needs more memory than there is for it");
+        http_respond_error(exchange, 500, "answer_too_large", "no memory for the complete answer");
         return;
     }
     struct http_response *response = answer_begin(exchange, status, type);
@@ -161,7 +161,7 @@ void http_etag_of(const void *data, size_t size, char etag[HTTP_ETAG_SIZE])
 bool http_respond_if_known(struct http_exchange *exchange, const char *etag)
 {
     char quoted[160];
-    /* Weak, because the same version may be sent compressed or not. */
+    /* Weak, because the same version may be sent with or without compression. */
     snprintf(quoted, sizeof quoted, "W/\"%.128s\"", etag);
     http_respond_header(exchange, "ETag", quoted);
     if (!http_etag_matches(http_exchange_header(exchange, "If-None-Match"), quoted))
@@ -234,7 +234,7 @@ static struct MHD_Response *response_make(struct http_response *response)
     return mhd;
 }
 
-/* The header at *offset, which moves on; false at the end. */
+/* Reads the header at *offset and advances it; false at the end. */
 static bool header_next(const struct bytes *headers, size_t *offset, const char **name, const char **value)
 {
     if (*offset >= headers->size)
@@ -259,7 +259,7 @@ static bool headers_add(const struct http_exchange *exchange, struct MHD_Respons
 {
     const struct http_response *response = &exchange->response;
     const bool is_page = type_is(response->type, "text/html");
-    /* A browser puts the headers of a 304 into the answer that it has kept: a page would lose its own policy. */
+    /* Browsers merge the headers of a 304 into the cached answer: a page would lose its policy. */
     const char *policy = is_page ? page_policy : response->status == 304 ? NULL : data_policy;
     const char *const fixed[][2] = {
         {"X-Request-Id", exchange->id},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer inside an exchange, from the handler's words to what the library sends. Owned by the exchange; the thread
- * that has the exchange. */
+/* The answer of an exchange, from the handler's data to what the library sends. Owned by the exchange; used by the
+ * thread that has the exchange. */
 #ifndef GPUFL_HTTP_HTTP_RESPONSE_H
 #define GPUFL_HTTP_HTTP_RESPONSE_H
 
@@ -28,18 +28,18 @@ struct http_response {
     struct http_pull *pull;   /* instead of both; owned until it is sent */
     struct MHD_Response *mhd; /* our reference, from sending to the end of the exchange */
     uint64_t bytes_out;
-    bool is_closing; /* the connection is not used again */
+    bool is_closing; /* the connection is not reused */
 };
 
 const char *http_status_phrase(int status);
 void http_response_free(struct http_response *response);
-/* Forgets the answer, not its headers. */
+/* Discards the answer but keeps its headers. */
 void http_response_reset(struct http_response *response);
-/* Compresses what is worth it. Whichever thread ran the handler. */
+/* Compresses if worthwhile. Runs on the thread that ran the handler. */
 void http_response_finish(struct http_exchange *exchange);
-/* Event thread: hands the answer to the library; false: it could not. */
+/* Event thread: passes the answer to the library; false: it failed. */
 bool http_response_send(struct http_exchange *exchange);
-/* Body bytes that the client was sent or is being sent. */
+/* Body bytes that were sent or are being sent. */
 uint64_t http_response_bytes(const struct http_response *response);
 
 #endif

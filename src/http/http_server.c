@@ -63,7 +63,7 @@ static void on_completed(void *user, struct MHD_Connection *mhd, void **context,
         http_connection_enter(connection, HTTP_PHASE_HEAD);
 }
 
-/* Targets are decoded by http_target_parse, from the text as it was sent. */
+/* http_target_parse decodes targets, from the text as sent. */
 static size_t unescape_nothing(void *user, struct MHD_Connection *mhd, char *text)
 {
     (void)user, (void)mhd;
@@ -128,8 +128,8 @@ static gpufl_status options_take(struct http_server *server, const struct http_s
         if (status)
             return status;
         if (!route->handle == !route->stream || (route->scope && !own->authorize))
-            return problem_set(problem, GPUFL_E_INVALID, "route %s has no handler, or a scope that nobody checks",
-                               route->pattern);
+            return problem_set(problem, GPUFL_E_INVALID,
+                               "route %s has no handler, or has a scope but no authorize callback", route->pattern);
     }
     return GPUFL_OK;
 }
@@ -152,7 +152,7 @@ static gpufl_status parts_open(struct http_server *server, struct problem *probl
     pthread_condattr_destroy(&monotonic);
     http_connections_init(&server->connections, &timeouts);
     http_events_init(&server->events);
-    /* Unpredictable, so that an id names one request of one server. */
+    /* Unpredictable, so that an id identifies one request of one server. */
     if (getrandom(&server->id_base, sizeof server->id_base, 0) != sizeof server->id_base)
         server->id_base = (uint64_t)clock_wall_ns();
     server->counters = calloc(options->route_count + 1, sizeof *server->counters);
@@ -161,7 +161,7 @@ static gpufl_status parts_open(struct http_server *server, struct problem *probl
     return GPUFL_OK;
 }
 
-/* The library closes the socket in some of its failures and not in others. */
+/* The library closes the socket in some of its failures but not in others. */
 static void listener_close(int fd, const struct stat *opened)
 {
     struct stat now;
@@ -209,7 +209,7 @@ static gpufl_status daemon_start(struct http_server *server, struct problem *pro
     if (!server->daemon) {
         listener_close(fd, &opened);
         status = problem_set(problem, options->tls_cert ? GPUFL_E_INVALID : GPUFL_E_IO,
-                             options->tls_cert ? "the server did not start: certificate %.200s and key do not fit"
+                             options->tls_cert ? "the server did not start: certificate %.200s and key do not match"
                                                : "the server on %.200s did not start: too few threads or files",
                              options->tls_cert ? options->tls_cert : options->listen);
     }
@@ -289,7 +289,7 @@ void http_server_stop(struct http_server *server, unsigned grace_ms)
         pthread_mutex_unlock(&server->lock);
         pthread_join(server->watchdog, NULL);
     }
-    /* A handler cannot be interrupted: the last ones are waited for, then nothing is suspended any more. */
+    /* Handlers cannot be interrupted: wait for the last ones, then prevent further suspension. */
     http_workers_stop(&server->workers);
     http_connections_release(&server->connections);
     MHD_stop_daemon(server->daemon);

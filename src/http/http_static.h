@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that are part of the program. Constant data; any thread. */
+/* Files that are embedded in the program. Constant data; thread-safe. */
 #ifndef GPUFL_HTTP_HTTP_STATIC_H
 #define GPUFL_HTTP_HTTP_STATIC_H
 
@@ -10,13 +10,13 @@ struct http_static_file {
     const char *type; /* Content-Type */
     const void *data;
     size_t size;
-    const void *gzip; /* NULL: only as it is */
+    const void *gzip; /* NULL: not compressed */
     size_t gzip_size;
     const char *etag;  /* without quotes */
-    bool is_immutable; /* its name changes with its content: clients keep it for good */
+    bool is_immutable; /* its name changes with its content: clients may cache it for good */
 };
 
-/* NULL when there is none; files: sorted by path. */
+/* NULL if there is no such file; files: sorted by path. */
 const struct http_static_file *http_static_find(const struct http_static_file *files, size_t count, const char *path);
 void http_respond_static(struct http_exchange *exchange, const struct http_static_file *file);
 

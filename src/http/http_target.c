@@ -13,13 +13,13 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What RFC 3986 allows unencoded in a path or query, plus the few that clients send anyway. */
+/* Characters that RFC 3986 allows unencoded in a path or query, and a few that clients send anyway. */
 static bool is_target_char(char c)
 {
     return c > ' ' && c <= '~' && !strchr("\"<>\\^`{|}#", c);
 }
 
-/* Decodes one part in place; the end of the text, or NULL when it is not properly encoded. */
+/* Decodes one part in place; returns the end of the text, or NULL if the encoding is invalid. */
 static char *part_decode(char *at, char *end, bool plus_is_space)
 {
     char *out = at;
@@ -52,7 +52,7 @@ static gpufl_status segment_add(struct http_target *target, char *at, char *end,
         return problem_set(problem, GPUFL_E_LIMIT, "the path has more than %d parts", HTTP_SEGMENTS_MAX);
     char *stop = part_decode(at, end, false);
     if (!stop)
-        return problem_set(problem, GPUFL_E_INVALID, "the path is not properly encoded");
+        return problem_set(problem, GPUFL_E_INVALID, "the path has an invalid percent-encoding");
     size_t size = (size_t)(stop - at);
     bool is_dots = (size == 1 && at[0] == '.') || (size == 2 && at[0] == '.' && at[1] == '.');
     if (!size || is_dots || memchr(at, '/', size) || memchr(at, '\\', size))
@@ -65,7 +65,7 @@ static gpufl_status path_parse(struct http_target *target, char *at, char *end, 
 {
     char *out = at;
     while (at < end) {
-        char *start = at + 1; /* behind its slash */
+        char *start = at + 1; /* after its slash */
         char *stop = memchr(start, '/', (size_t)(end - start));
         stop = stop ? stop : end;
         if (start == end && target->segment_count == 0)
@@ -73,7 +73,7 @@ static gpufl_status path_parse(struct http_target *target, char *at, char *end, 
         gpufl_status status = segment_add(target, start, stop, problem);
         if (status)
             return status;
-        /* Decoded parts are kept next to each other, so that what {rest...} takes is one string. */
+        /* Decoded parts are stored next to each other, so that the value of {rest...} is one string. */
         struct http_span *segment = &target->segments[target->segment_count - 1];
         memmove(out, segment->at, segment->size);
         segment->at = out;
@@ -96,7 +96,8 @@ static gpufl_status query_parse(struct http_target *target, char *at, char *end,
             char *name_end = part_decode(at, equals ? equals : stop, true);
             char *value_end = equals ? part_decode(equals + 1, stop, true) : NULL;
             if (!name_end || name_end == at || (equals && !value_end))
-                return problem_set(problem, GPUFL_E_INVALID, "parameter %u of the query is not properly encoded",
+                return problem_set(problem, GPUFL_E_INVALID,
+                                   "parameter %u of the query has an invalid percent-encoding",
                                    target->query_count + 1);
             *name_end = '\0';
             if (value_end)
@@ -113,17 +114,17 @@ gpufl_status http_target_parse(struct http_target *target, const char *text, str
     memset(target, 0, sizeof *target);
     size_t size = strlen(text);
     if (size > HTTP_TARGET_BYTES_MAX)
-        return problem_set(problem, GPUFL_E_LIMIT, "the address is longer than %d bytes", HTTP_TARGET_BYTES_MAX);
+        return problem_set(problem, GPUFL_E_LIMIT, "the URL is longer than %d bytes", HTTP_TARGET_BYTES_MAX);
     if (text[0] != '/')
         return problem_set(problem, GPUFL_E_INVALID, "the request's target is not a path");
     for (const char *at = text; *at; at++)
         if (!is_target_char(*at))
-            return problem_set(problem, GPUFL_E_INVALID, "byte %zu of the address must be percent-encoded",
+            return problem_set(problem, GPUFL_E_INVALID, "byte %zu of the URL must be percent-encoded",
                                (size_t)(at - text) + 1);
-    /* One copy to stay as it is, one to decode in; the byte between ends a query's last value. */
+    /* One copy stays unchanged, one is decoded in place; the byte between them ends the query's last value. */
     target->text = malloc(2 * size + 2);
     if (!target->text)
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the address");
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the URL");
     memcpy(target->text, text, size + 1);
     char *at = target->text + size + 1, *end = at + size;
     memcpy(at, text, size + 1);
@@ -144,7 +145,7 @@ void http_target_free(struct http_target *target)
     memset(target, 0, sizeof *target);
 }
 
-/* The pattern's next part, without its slash; an empty one at the end. */
+/* The next part of the pattern, without its slash; empty at the end. */
 static struct http_span pattern_next(const char **pattern)
 {
     const char *at = **pattern == '/' ? *pattern + 1 : *pattern;
@@ -180,7 +181,7 @@ gpufl_status http_pattern_check(const char *pattern, struct problem *problem)
                   values <= HTTP_PATTERN_VALUES_MAX;
     }
     if (!is_good)
-        return problem_set(problem, GPUFL_E_INVALID, "'%.200s' is no pattern of a path", pattern);
+        return problem_set(problem, GPUFL_E_INVALID, "'%.200s' is not a valid path pattern", pattern);
     return GPUFL_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads on which handlers run, and the bounded queue in front of them. */
+/* The worker threads that run handlers, and their bounded queue. */
 #ifndef GPUFL_HTTP_HTTP_WORKERS_H
 #define GPUFL_HTTP_HTTP_WORKERS_H
 
@@ -22,9 +22,9 @@ struct http_workers {
 };
 
 bool http_workers_start(struct http_workers *workers, unsigned thread_count, uint64_t queue_max);
-/* False: the queue is full, or the threads are being stopped. */
+/* False: the queue is full, or the threads are stopping. */
 bool http_workers_push(struct http_workers *workers, struct http_exchange *exchange);
-/* Works off what is queued, then ends the threads; the queue is full from then on. */
+/* Finishes what is queued, then ends the threads; from then on the queue counts as full. */
 void http_workers_stop(struct http_workers *workers);
 void http_workers_destroy(struct http_workers *workers);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dashboard's settings show: the server itself, what it stores and for how long, and its keys. */
+/* Data for the dashboard's settings page: the server, what it stores and for how long, and its keys. */
 #include "server/server.h"
 
 #include "format/json.h"

@@ -56,7 +56,7 @@ void admin_request_write(const struct server_command *command, struct bytes *req
     bytes_append_char(request, '}');
 }
 
-/* One request on its way. */
+/* One request being handled. */
 struct admin_call {
     struct store *store;
     const struct json_value *request;
@@ -75,7 +75,7 @@ static void time_write(struct bytes *out, const char *name, int64_t value)
         json_int(out, value);
 }
 
-/* text: of a new key; NULL otherwise. */
+/* text: of a new key; otherwise NULL. */
 static void key_write(struct bytes *out, const struct store_key *key, const char *text)
 {
     bytes_append_char(out, '{');
@@ -100,7 +100,7 @@ static void key_write(struct bytes *out, const struct store_key *key, const char
     bytes_append_char(out, '}');
 }
 
-/* The log first: what cannot be noted is not done. */
+/* The audit log comes first: nothing is done that cannot be logged. */
 static gpufl_status audit(struct admin_call *call, const char *action, const struct store_key *key)
 {
     char subject[STORE_NAME_MAX + 64];
@@ -170,7 +170,7 @@ static bool key_match(void *user, const struct store_key *key)
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, key->key_id);
     bool is_number = !strcmp(number, search->wanted);
-    /* Names of revoked keys may be used again. */
+    /* Names of revoked keys may be reused. */
     if (is_number || !strcmp(key->prefix, search->wanted) ||
         (!strcmp(key->name, search->wanted) && key->revoked_ns == CELL_UNKNOWN)) {
         search->matches = is_number ? 1 : search->matches + 1;
@@ -183,14 +183,14 @@ static gpufl_status key_find(struct admin_call *call, struct store_key *key)
 {
     struct key_search search = {.wanted = json_get_text(call->request, "operand", "")};
     if (!*search.wanted)
-        return problem_set(&call->problem, GPUFL_E_INVALID, "which key? give its id, prefix or name");
+        return problem_set(&call->problem, GPUFL_E_INVALID, "a key's id, prefix or name is missing");
     gpufl_status status = store_keys(call->store, key_match, &search, &call->problem);
     if (!status && !search.matches)
         status = problem_set(&call->problem, GPUFL_E_NOT_FOUND, "no key '%.80s'; `gpufl serve keys list` shows all",
                              search.wanted);
     else if (!status && search.matches > 1)
-        status = problem_set(&call->problem, GPUFL_E_INVALID, "%u keys are called '%.80s'; give its id", search.matches,
-                             search.wanted);
+        status = problem_set(&call->problem, GPUFL_E_INVALID, "%u keys have the name '%.80s'; use the key's id",
+                             search.matches, search.wanted);
     *key = search.found;
     return status;
 }
@@ -255,7 +255,7 @@ static gpufl_status backup(struct admin_call *call)
 {
     const char *path = json_get_text(call->request, "operand", "");
     if (*path != '/')
-        return problem_set(&call->problem, GPUFL_E_INVALID, "where to? give the backup's file name");
+        return problem_set(&call->problem, GPUFL_E_INVALID, "the name of the backup file is missing");
     gpufl_status status = store_backup(call->store, path, &call->problem);
     if (status)
         return status;
@@ -263,7 +263,7 @@ static gpufl_status backup(struct admin_call *call)
         .ts_ns = clock_wall_ns(), .actor = "local", .action = "store.backup", .subject = path, .detail = ""};
     status = store_audit_add(call->store, &entry, &call->problem);
     json_text(call->out, path);
-    /* Without a server the store is only read: then its owner copies it, and nobody else is served. */
+    /* Without a server the store is opened read-only: its owner may copy it, and no other process is involved. */
     return status == GPUFL_E_PERMISSION ? GPUFL_OK : status;
 }
 
@@ -354,7 +354,7 @@ bool admin_execute(struct store *store, const char *request, size_t size, struct
     call.request = document.root;
     bytes_append_text(answer, "{\"answer\":");
     if (found == ACTION_COUNT)
-        status = problem_set(&call.problem, GPUFL_E_INVALID, "this server does not know '%.60s'", action);
+        status = problem_set(&call.problem, GPUFL_E_INVALID, "unknown action '%.60s'", action);
     else
         status = runs[found](&call);
     bytes_append_char(answer, '}');

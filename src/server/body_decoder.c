@@ -8,7 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-enum { ZSTD_WINDOW_LOG_MAX = 23 /* 8 MiB, what every level but the extreme ones stays below */ };
+enum { ZSTD_WINDOW_LOG_MAX = 23 /* 8 MiB; only zstd's extreme levels use more */ };
 enum { CONTEXT_BYTES_MAX = 1 << 20, GZIP_BYTES = 48 << 10, GROWTH = 8 };
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECE_BYTES_MIN ((size_t)16 << 10)
@@ -57,7 +57,7 @@ static ZSTD_DCtx *context_take(struct body_decoder_pool *pool)
     return context;
 }
 
-/* Those that a body made large are not kept. */
+/* Contexts that grew large are not kept. */
 static void context_give(struct body_decoder_pool *pool, ZSTD_DCtx *context)
 {
     if (pool && ZSTD_sizeof_DCtx(context) <= CONTEXT_BYTES_MAX &&
@@ -77,7 +77,7 @@ gpufl_status body_decoder_open(struct body_decoder *decoder, enum content_coding
 {
     *decoder = (struct body_decoder){.coding = coding, .limits = *limits, .pool = pool};
     if (coding != CONTENT_GZIP)
-        return GPUFL_OK; /* zstd's context comes with the first byte */
+        return GPUFL_OK; /* the zstd context is created with the first byte */
     z_stream *stream = calloc(1, sizeof *stream);
     if (stream && inflateInit2(stream, 16 + MAX_WBITS) != Z_OK) {
         free(stream);
@@ -123,7 +123,7 @@ static enum body_result fail(struct body_decoder *decoder, enum body_result resu
     return result;
 }
 
-/* Hands out the whole lines of decoder->plain, of which the first `scanned` bytes hold no LF, and keeps the rest. */
+/* Passes on the complete lines of decoder->plain and keeps the rest. The first `scanned` bytes contain no LF. */
 static void cut_lines(struct body_decoder *decoder, size_t scanned, body_line_fn *on_line, void *user)
 {
     struct bytes *plain = &decoder->plain;
@@ -167,14 +167,14 @@ static enum body_result count_plain(struct body_decoder *decoder, size_t size)
     return BODY_GOOD;
 }
 
-/* One step of the codec: from `from`, of which it takes what it wants, to at most `room` bytes at `to`. */
+/* One step of the codec: consumes input from `from` and writes at most `room` bytes to `to`. */
 static enum body_result decode_zstd(struct body_decoder *decoder, ZSTD_inBuffer *from, char *to, size_t *room)
 {
     ZSTD_outBuffer out = {to, *room, 0};
     size_t hint = ZSTD_decompressStream(decoder->stream, &out, from);
     *room = out.pos;
     if (ZSTD_isError(hint))
-        return fail(decoder, BODY_DAMAGED, "the body is no good zstd data: %s", ZSTD_getErrorName(hint));
+        return fail(decoder, BODY_DAMAGED, "the body is not valid zstd data: %s", ZSTD_getErrorName(hint));
     decoder->is_mid_frame = hint != 0;
     return BODY_GOOD;
 }
@@ -194,7 +194,8 @@ static enum body_result decode_gzip(struct body_decoder *decoder, ZSTD_inBuffer 
     *room -= stream->avail_out;
     decoder->is_mid_frame = result != Z_STREAM_END;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return fail(decoder, BODY_DAMAGED, "the body is no good gzip data: %s", stream->msg ? stream->msg : "damaged");
+        return fail(decoder, BODY_DAMAGED, "the body is not valid gzip data: %s",
+                    stream->msg ? stream->msg : "damaged");
     return BODY_GOOD;
 }
 
@@ -202,7 +203,7 @@ static enum body_result feed_coded(struct body_decoder *decoder, const void *dat
                                    void *user)
 {
     ZSTD_inBuffer from = {data, size, 0};
-    bool is_full = false; /* the codec may hold more than it had room for */
+    bool is_full = false; /* the codec may have more output than it had room for */
     size_t piece = size < PIECE_BYTES / GROWTH ? size * GROWTH : PIECE_BYTES;
     piece = piece > PIECE_BYTES_MIN ? piece : PIECE_BYTES_MIN;
     if (!decoder->stream && !(decoder->stream = context_take(decoder->pool)))
@@ -222,7 +223,7 @@ static enum body_result feed_coded(struct body_decoder *decoder, const void *dat
         decoder->plain.size += got;
         cut_lines(decoder, scanned, on_line, user);
     }
-    /* Many bodies wait for others after their last byte: they need nothing for that. */
+    /* Many bodies wait for others after their last byte: they need no context for that. */
     if (!decoder->is_mid_frame && !decoder->plain.size && decoder->coding == CONTENT_ZSTD)
         body_decoder_rest(decoder);
     return BODY_GOOD;

@@ -27,7 +27,7 @@ struct control {
     pthread_t thread;
 };
 
-/* By way of the directory's descriptor: a socket's own path may have 107 bytes at most. */
+/* Uses the directory's descriptor, because a socket's path may have at most 107 bytes. */
 static void address_make(struct sockaddr_un *address, int dir_fd)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -41,7 +41,7 @@ static bool peer_is_trusted(int fd)
     return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* Bytes up to LF or the end. False: too much, too slow, or no end. */
+/* Reads bytes up to LF or the end. False: too many, too slow, or truncated. */
 static bool receive(int fd, struct bytes *out, size_t limit, int timeout_ms)
 {
     int64_t deadline_ns = clock_mono_ns() + (int64_t)timeout_ms * 1000000;
@@ -93,7 +93,7 @@ static void serve_one(struct control *control, int fd)
     if (request.data)
         explicit_bzero(request.data, request.capacity);
     if (answer.data)
-        explicit_bzero(answer.data, answer.capacity); /* it may have held a new key */
+        explicit_bzero(answer.data, answer.capacity); /* it may have contained a new key */
     bytes_free(&request);
     bytes_free(&answer);
     close(fd);
@@ -137,7 +137,7 @@ gpufl_status control_start(struct control **out, const char *data_dir, control_h
     struct sockaddr_un address;
     address_make(&address, control->dir_fd);
     int error = control->dir_fd < 0 || control->stop_fd < 0 || control->listen_fd < 0 ? errno : 0;
-    /* What is there is a dead server's: the store lets one server at a time have the directory. */
+    /* An existing socket belongs to a dead server: the store allows one server at a time in the directory. */
     if (!error) {
         unlinkat(control->dir_fd, SOCKET_NAME, 0);
         if (bind(control->listen_fd, (const struct sockaddr *)&address, sizeof address) ||
@@ -181,7 +181,7 @@ gpufl_status control_call(const char *data_dir, const struct bytes *request, str
                              "%.300s/" SOCKET_NAME ": %s", data_dir, strerror(errno));
     else if (!send_all(fd, request->data, request->size) || !send_all(fd, "\n", 1) ||
              !receive(fd, answer, ANSWER_BYTES_MAX, -1))
-        status = problem_set(problem, GPUFL_E_IO, "the server on %.300s hung up", data_dir);
+        status = problem_set(problem, GPUFL_E_IO, "the server on %.300s closed the connection", data_dir);
     if (fd >= 0)
         close(fd);
     close(dir_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How `gpufl serve keys` and its like reach a running server: a socket in its data directory, for the server's user and
- * root alone. One JSON object in, one out, then the connection is closed. The listener has a thread of its own, on which
- * requests are answered one after the other. */
+/* Lets `gpufl serve keys` and similar commands reach a running server: a socket in its data directory, for the server's
+ * user and root only. One JSON object in, one out, then the connection is closed. A separate listener thread answers
+ * requests one after the other. */
 #ifndef GPUFL_SERVER_CONTROL_H
 #define GPUFL_SERVER_CONTROL_H
 
@@ -15,10 +15,10 @@ typedef void control_handler(void *user, const char *request, size_t size, struc
 
 NODISCARD gpufl_status control_start(struct control **control, const char *data_dir, control_handler *handler,
                                      void *user, struct problem *problem);
-/* Waits for a request under way. NULL is a no-op. */
+/* Waits for the current request. NULL is a no-op. */
 void control_stop(struct control *control);
 
-/* The other end. GPUFL_E_NOT_FOUND: no server runs on that directory. Waits as long as the answer takes. */
+/* The client side. GPUFL_E_NOT_FOUND: no server runs on that directory. Waits as long as the answer takes. */
 NODISCARD gpufl_status control_call(const char *data_dir, const struct bytes *request, struct bytes *answer,
                                     struct problem *problem);
 

@@ -12,10 +12,10 @@ static void file_respond(struct http_exchange *exchange, const char *folder)
     if (file)
         http_respond_static(exchange, file);
     else
-        http_respond_error(exchange, 404, "not_found", "the dashboard has no such file; reload the page");
+        http_respond_error(exchange, 404, "not_found", "no such file in the dashboard; reload the page");
 }
 
-/* Every view has an address; what it shows is decided in the browser. */
+/* Every view has a URL; the browser decides what to show. */
 static void page_respond(struct http_exchange *exchange, void *user)
 {
     (void)user;

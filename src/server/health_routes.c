@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the server is doing, for service managers, load balancers and Prometheus. */
+/* The server's state, for service managers, load balancers and Prometheus. */
 #include "server/server.h"
 
 #include "base/exposition.h"
@@ -88,23 +88,23 @@ static void ingest_write(struct exposition *page, struct server *server)
 {
     struct ingest_counters *counts = &server->ingest.counters;
     uint64_t repeated = atomic_load(&counts->bodies_repeated), lines_repeated = atomic_load(&counts->lines_repeated);
-    COUNTERS(page, "gpufl_ingest_bodies_total", "Request bodies by what became of them.", "result",
+    COUNTERS(page, "gpufl_ingest_bodies_total", "Request bodies by result.", "result",
              {"kept", atomic_load(&counts->bodies) - repeated}, {"repeated", repeated},
              {"refused", atomic_load(&counts->bodies_refused)});
-    COUNTERS(page, "gpufl_ingest_lines_total", "Lines of bodies by what became of them.", "result",
+    COUNTERS(page, "gpufl_ingest_lines_total", "Lines of bodies by result.", "result",
              {"kept", atomic_load(&counts->lines) - lines_repeated}, {"repeated", lines_repeated},
              {"rejected", atomic_load(&counts->lines_rejected)});
     COUNTERS(page, "gpufl_ingest_bytes_total", "Bytes of bodies, as sent and decoded.", "form",
              {"sent", atomic_load(&counts->bytes_sent)}, {"decoded", atomic_load(&counts->bytes_plain)});
-    single(page, "gpufl_ingest_rows_total", EXPOSITION_COUNTER, "Rows of batches that were kept.",
+    single(page, "gpufl_ingest_rows_total", EXPOSITION_COUNTER, "Rows of batches that were stored.",
            (double)atomic_load(&counts->rows));
-    single(page, "gpufl_ingest_flight_bytes", EXPOSITION_GAUGE, "Decoded bytes of bodies that are being taken.",
+    single(page, "gpufl_ingest_flight_bytes", EXPOSITION_GAUGE, "Decoded bytes of bodies that are being received.",
            (double)atomic_load(&server->ingest.flight_bytes));
     single(page, "gpufl_quarantine_files_total", EXPOSITION_COUNTER, "Bodies and lines put into quarantine.",
            (double)server->ingest.quarantine.files_added);
     struct key_counts keys;
     key_ring_counts(server->keys, &keys);
-    COUNTERS(page, "gpufl_authorizations_total", "Requests by what their key allowed.", "result",
+    COUNTERS(page, "gpufl_authorizations_total", "Requests by result of the authorization.", "result",
              {"allowed", keys.allowed}, {"unauthorized", keys.unauthorized}, {"forbidden", keys.forbidden},
              {"limited", keys.limited});
 }
@@ -121,14 +121,13 @@ static void store_write_page(struct exposition *page, struct server *server)
     } values[] = {
         {"gpufl_store_bytes", "Size of the store, with its write-ahead log.", EXPOSITION_GAUGE,
          stats->bytes + stats->log_bytes},
-        {"gpufl_store_free_bytes", "Room inside the store that will be used again.", EXPOSITION_GAUGE,
+        {"gpufl_store_free_bytes", "Free space inside the store that will be reused.", EXPOSITION_GAUGE,
          stats->free_bytes},
         {"gpufl_store_sessions", "Sessions in the store.", EXPOSITION_GAUGE, stats->sessions},
         {"gpufl_store_rows", "Rows in the store.", EXPOSITION_GAUGE, stats->rows},
         {"gpufl_store_segments", "Segments in the store.", EXPOSITION_GAUGE, stats->segments},
-        {"gpufl_store_queue_writes", "Writes that wait for their commit.", EXPOSITION_GAUGE, stats->queue_writes},
-        {"gpufl_store_queue_bytes", "Memory of writes that wait for their commit.", EXPOSITION_GAUGE,
-         stats->queue_bytes},
+        {"gpufl_store_queue_writes", "Writes waiting for their commit.", EXPOSITION_GAUGE, stats->queue_writes},
+        {"gpufl_store_queue_bytes", "Memory of writes waiting for their commit.", EXPOSITION_GAUGE, stats->queue_bytes},
         {"gpufl_store_commits_total", "Commits since the start.", EXPOSITION_COUNTER, stats->commits},
         {"gpufl_store_failed_commits_total", "Commits that failed since the start.", EXPOSITION_COUNTER,
          stats->failed_commits},
@@ -140,7 +139,7 @@ static void store_write_page(struct exposition *page, struct server *server)
     };
     single(page, "gpufl_server_uptime_seconds", EXPOSITION_GAUGE, "Time since the server started.",
            (double)health.uptime_s);
-    single(page, "gpufl_server_healthy", EXPOSITION_GAUGE, "1 when /healthz says ok.", health.is_good);
+    single(page, "gpufl_server_healthy", EXPOSITION_GAUGE, "1 when /healthz reports ok.", health.is_good);
     for (size_t i = 0; i < sizeof values / sizeof *values && health.stats.engine; i++)
         single(page, values[i].name, values[i].kind, values[i].help, (double)values[i].value);
     if (health.last_commit_age_ns != CELL_UNKNOWN)
@@ -149,7 +148,7 @@ static void store_write_page(struct exposition *page, struct server *server)
     struct query_metrics query;
     query_metrics_read(&server->query, &query);
     single(page, "gpufl_query_cache_bytes", EXPOSITION_GAUGE, "Memory of sessions kept loaded.", (double)query.bytes);
-    COUNTERS(page, "gpufl_query_cache_requests_total", "Sessions asked for, by where they came from.", "result",
+    COUNTERS(page, "gpufl_query_cache_requests_total", "Requests for sessions, by where they were found.", "result",
              {"hit", query.hits}, {"load", query.loads});
 }
 
@@ -173,16 +172,16 @@ static void http_write(struct exposition *page, struct server *server)
         return;
     http_server_metrics(http, &metrics);
     single(page, "gpufl_http_connections", EXPOSITION_GAUGE, "Open connections.", (double)metrics.connections_open);
-    single(page, "gpufl_http_requests_active", EXPOSITION_GAUGE, "Requests under way.",
+    single(page, "gpufl_http_requests_active", EXPOSITION_GAUGE, "Requests in progress.",
            (double)metrics.requests_active);
-    single(page, "gpufl_http_requests_queued", EXPOSITION_GAUGE, "Requests that wait for a thread.",
+    single(page, "gpufl_http_requests_queued", EXPOSITION_GAUGE, "Requests waiting for a thread.",
            (double)metrics.requests_queued);
     single(page, "gpufl_http_event_clients", EXPOSITION_GAUGE, "Clients of live updates.",
            (double)metrics.events_clients);
-    COUNTERS(page, "gpufl_http_refused_total", "Requests and clients given up, by reason.", "reason",
+    COUNTERS(page, "gpufl_http_refused_total", "Requests and clients dropped, by reason.", "reason",
              {"queue_full", metrics.requests_refused}, {"timeout", metrics.timeouts},
              {"slow_event_client", metrics.events_dropped});
-    exposition_family(page, "gpufl_http_requests_total", EXPOSITION_COUNTER, "Requests by route and class of status.");
+    exposition_family(page, "gpufl_http_requests_total", EXPOSITION_COUNTER, "Requests by route and status class.");
     for (size_t i = 0; i <= server->route_count; i++) {
         http_server_route_metrics(http, i, &route);
         for (unsigned class = 0; class < HTTP_STATUS_CLASSES; class ++) {
@@ -196,7 +195,7 @@ static void http_write(struct exposition *page, struct server *server)
         }
     }
     exposition_family(page, "gpufl_http_request_duration_seconds", EXPOSITION_HISTOGRAM,
-                      "From a request's complete head to the end of its answer.");
+                      "Time from a request's complete head to the end of its answer.");
     for (size_t i = 0; i < server->route_count; i++) {
         http_server_route_metrics(http, i, &route);
         uint64_t count = 0;

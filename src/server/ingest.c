@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 enum { REJECTED_BYTES_MAX = 1 << 20, REJECTED_TEXT_MAX = 64 << 10, METRICS_LINE_MAX = 256 << 10 };
-/* Shorter lines take little while they are read, whatever is in them. */
+/* Parsing a shorter line needs little memory, whatever it contains. */
 enum { LARGE_LINE_BYTES = 1 << 20 };
 
 const struct ingest_limits ingest_limits_usual = {
@@ -28,17 +28,17 @@ struct ingest_body {
     struct ingest *ingest;
     struct ingest_head head;
     struct body_decoder decoder;
-    struct store_write *write; /* NULL: the window is there already, or the write failed */
-    bool is_repeated; /* then its lines are only judged, so that the answer is the one that may have been lost */
-    bool has_failed;  /* answer says how; the rest of the body is not looked at */
+    struct store_write *write; /* NULL: the window is stored already, or the write failed */
+    bool is_repeated; /* its lines are only checked, so that the answer equals the one that may have been lost */
+    bool has_failed;  /* answer has the reason; the rest of the body is ignored */
     struct ingest_answer answer;
     struct batch_view view;
-    struct bytes held;     /* the body's first bytes, should it be refused */
-    struct bytes rejected; /* lines, as they go to quarantine */
-    struct bytes metrics;  /* the last device_metric_batch, for whoever watches */
+    struct bytes held;     /* the body's first bytes, for quarantine */
+    struct bytes rejected; /* lines, in quarantine format */
+    struct bytes metrics;  /* the last device_metric_batch, for live updates */
     uint32_t crc32;
-    struct sha256 hash;    /* of the body as sent, where it has no other name */
-    uint64_t flight_bytes; /* our part of ingest->flight_bytes */
+    struct sha256 hash;    /* of the body as sent, if it has no window id */
+    uint64_t flight_bytes; /* this body's part of ingest->flight_bytes */
     uint64_t rows, kernels;
     char app[128];
     const char *state;
@@ -83,7 +83,7 @@ static void refuse(struct ingest_answer *answer, int status, const char *code, c
     answer->retry_after_s = status == 503 ? 1 : 0;
 }
 
-/* What the store could not do, in the protocol's words. */
+/* Translates a failure of the store into the protocol. */
 static void refuse_by_store(struct ingest_answer *answer, gpufl_status status, const struct problem *problem)
 {
     switch (status) {
@@ -95,7 +95,7 @@ static void refuse_by_store(struct ingest_answer *answer, gpufl_status status, c
         answer->retry_after_s = 60;
         break;
     case GPUFL_E_NO_MEMORY:
-        refuse(answer, 503, "out_of_memory", "no memory to take this body now");
+        refuse(answer, 503, "out_of_memory", "no memory for this body now");
         break;
     case GPUFL_E_INVALID:
         refuse(answer, 400, "bad_identity", "%s", problem->text);
@@ -110,7 +110,7 @@ static void refuse_by_store(struct ingest_answer *answer, gpufl_status status, c
 static void refuse_conflict(struct ingest_answer *answer, const struct ingest_head *head)
 {
     refuse(answer, 409, "window_identity_conflict",
-           "window %s of session %s is here already with another CRC32 than %" PRIu32, head->window_id,
+           "window %s of session %s is stored already with another CRC32 than %" PRIu32, head->window_id,
            head->session_id, head->crc32);
 }
 
@@ -134,7 +134,7 @@ gpufl_status ingest_body_open(struct ingest_body **out, struct ingest *ingest, c
     struct ingest_body *body = calloc(1, sizeof *body);
     if (!body || body_decoder_open(&body->decoder, head->coding, &ingest->limits.body, &ingest->decoders)) {
         free(body);
-        refuse(answer, 503, "out_of_memory", "no memory to take this body now");
+        refuse(answer, 503, "out_of_memory", "no memory for this body now");
         return GPUFL_E_NO_MEMORY;
     }
     body->ingest = ingest;
@@ -180,13 +180,13 @@ static void line_reject(struct ingest_body *body, uint64_t number, const char *t
     json_string(&body->rejected, text, size < REJECTED_TEXT_MAX ? size : REJECTED_TEXT_MAX);
     bytes_append_text(&body->rejected, "}\n");
     if (body->rejected.failed) {
-        body->rejected.size = before; /* no more room: what is there stays */
+        body->rejected.size = before; /* out of memory: keep what is there */
         body->rejected.failed = false;
         body->rejected.limit = before ? before : 1;
     }
 }
 
-/* What the people who watch want to know of a line. */
+/* Notes what live updates need from a line. */
 static void line_note(struct ingest_body *body, const struct log_line *line, const char *text, size_t size)
 {
     if (line->batch) {
@@ -208,15 +208,15 @@ static void line_note(struct ingest_body *body, const struct log_line *line, con
     }
 }
 
-/* Adds to what all bodies together hold; whether they still fit. own: what of it is this body's, which alone may be
- * larger. */
+/* Adds to the total of all bodies in progress; false if it exceeds the limit. own: this body's part; a single body may
+ * exceed the limit. */
 static bool flight_add(struct ingest_body *body, uint64_t bytes, uint64_t own)
 {
     uint64_t all = atomic_fetch_add(&body->ingest->flight_bytes, bytes) + bytes;
     if (all <= body->ingest->limits.flight_bytes_max || all <= own)
         return true;
     if (!body->has_failed)
-        refuse(&body->answer, 503, "server_busy", "too much is being taken at the moment");
+        refuse(&body->answer, 503, "server_busy", "too many bodies are being received now");
     body->has_failed = true;
     return false;
 }
@@ -232,7 +232,7 @@ static void line_read(struct ingest_body *body, enum body_line kind, uint64_t nu
         refuse_by_store(&body->answer, decoded, &(struct problem){""});
     } else if (decoded) {
         line_reject(body, number, record_catalogue[line_type_guess(text, size)].name,
-                    kind == BODY_LINE_UNENDED ? "it ends in the middle" : reason, text, size);
+                    kind == BODY_LINE_UNENDED ? "the line is truncated" : reason, text, size);
     }
     if (decoded) {
         json_free(&document);
@@ -273,7 +273,7 @@ static void line_take(void *user, enum body_line kind, uint64_t number, const ch
     if (body->has_failed)
         return;
     if (kind == BODY_LINE_TOO_LONG) {
-        line_reject(body, number, "", "it is longer than the server takes", "", 0);
+        line_reject(body, number, "", "the line exceeds the server's limit", "", 0);
         return;
     }
     uint64_t values = size < LARGE_LINE_BYTES ? 0 : json_memory_max(size);
@@ -295,7 +295,7 @@ static void take_result(struct ingest_body *body, enum body_result result)
         refuse(&body->answer, 503, "out_of_memory", "%s", body->decoder.reason);
 }
 
-/* Whether everybody's bodies together still fit. */
+/* Updates this body's part of the total of all bodies in progress. */
 static void count_flight(struct ingest_body *body)
 {
     uint64_t bytes = body->decoder.plain_bytes + body_decoder_memory(&body->decoder);
@@ -352,7 +352,7 @@ static void quarantine(struct ingest_body *body, const char *what, const void *c
     bytes_free(&about);
 }
 
-/* Tells those who watch what was committed. */
+/* Publishes the commit to live updates. */
 static void announce(struct ingest_body *body)
 {
     struct live *live = body->ingest->live;
@@ -378,12 +378,12 @@ static void commit(struct ingest_body *body)
     struct store_written written = {.delivery = STORE_NEW};
     struct problem problem = {""};
     if (!body->head.window_id[0]) {
-        /* Single records have nothing to tell them apart by: the same bytes again are the same delivery. */
+        /* Single records have no identity: the same bytes are the same delivery. */
         char name[SHA256_HEX_SIZE];
         sha256_end_hex(&body->hash, name);
         store_write_name(body->write, name, body->crc32);
     }
-    /* The commit waits for others: what is not needed any more does not wait with it. */
+    /* The commit waits for others: free the memory that is no longer needed first. */
     body_decoder_rest(&body->decoder);
     gpufl_status status = store_write_commit(body->write, &written, &problem);
     body->write = NULL;
@@ -400,7 +400,7 @@ static void commit(struct ingest_body *body)
     }
 }
 
-/* Everything arrived: whether it is what it says to be. */
+/* Everything has arrived: checks it against its head. */
 static void judge(struct ingest_body *body)
 {
     struct ingest_answer *answer = &body->answer;
@@ -415,9 +415,9 @@ static void judge(struct ingest_body *body)
     else if (body->is_repeated)
         answer->status = answer->rejected ? 200 : 202;
     else if (!answer->accepted && !answer->rejected)
-        refuse(answer, 400, "body_empty", "the body holds no line");
+        refuse(answer, 400, "body_empty", "the body has no lines");
     else if (!answer->accepted)
-        refuse(answer, 422, "no_line_accepted", "no line of the body can be taken; line %" PRIu64 ": %s",
+        refuse(answer, 422, "no_line_accepted", "no line of the body is valid; line %" PRIu64 ": %s",
                answer->errors[0].line, answer->errors[0].reason);
     else
         commit(body);
@@ -444,7 +444,7 @@ static void count(struct ingest_body *body)
 void ingest_body_end(struct ingest_body *body, struct ingest_answer *answer)
 {
     judge(body);
-    /* Refusals that another try may change are not kept: the sender still has the body. */
+    /* Refusals that a retry may change are not quarantined: the sender still has the body. */
     int status = body->answer.status;
     if (status >= 400 && status < 500)
         quarantine(body, "body", body->held.data, body->held.size);

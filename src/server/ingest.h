@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the bytes of a request to lines in the store. Knows bodies, lines and windows, nothing of HTTP but the status
- * codes of its protocol (ingest_routes.c has the rest). A body is decoded and written as it arrives, into one write of
- * the store that is committed at the end or not at all; what could not be taken goes to quarantine.
+/* Stores the lines of a request. Handles bodies, lines and windows; of HTTP only the status codes of its protocol
+ * (ingest_routes.c has the rest). A body is decoded and written as it arrives, into one write of the store that is
+ * committed at the end or aborted; rejected data goes to quarantine.
  *
- * struct ingest: any thread. struct ingest_body: one thread at a time; data never waits, end does. */
+ * struct ingest: thread-safe. struct ingest_body: one thread at a time; ingest_body_data never waits, ingest_body_end
+ * does. */
 #ifndef GPUFL_SERVER_INGEST_H
 #define GPUFL_SERVER_INGEST_H
 
@@ -20,7 +21,7 @@ enum { INGEST_HOST_SIZE = 128, INGEST_ERRORS_MAX = 20, INGEST_HELD_BYTES_MAX = 2
 struct ingest_limits {
     uint64_t body_bytes_max; /* of a body as sent */
     struct body_limits body;
-    uint64_t flight_bytes_max; /* of all bodies that are being taken, decoded; a single one may be larger */
+    uint64_t flight_bytes_max; /* of all bodies being received, decoded; a single body may be larger */
 };
 extern const struct ingest_limits ingest_limits_usual;
 
@@ -32,7 +33,7 @@ struct ingest_counters {
 
 struct ingest {
     struct store *store; /* borrowed */
-    struct live *live;   /* borrowed; NULL: nobody watches */
+    struct live *live;   /* borrowed; NULL: no live updates */
     struct ingest_limits limits;
     struct ingest_quarantine quarantine;
     struct ingest_counters counters;
@@ -41,24 +42,24 @@ struct ingest {
     atomic_uint_fast64_t flight_bytes;
 };
 
-/* data_dir: where quarantine goes. limits NULL: ingest_limits_usual. */
+/* data_dir: contains the quarantine. limits NULL: ingest_limits_usual. */
 NODISCARD gpufl_status ingest_open(struct ingest *ingest, struct store *store, struct live *live, const char *data_dir,
                                    const struct ingest_limits *limits, struct problem *problem);
 void ingest_close(struct ingest *ingest);
 
-/* Who sends what. */
+/* Identifies the sender and the delivery. */
 struct ingest_head {
     char session_id[STORE_SESSION_ID_MAX + 1];
     char window_id[STORE_WINDOW_ID_MAX + 1]; /* "": none */
     char host[INGEST_HOST_SIZE];
     char sender[96];      /* key and address, for quarantine */
     enum channel channel; /* CHANNEL_COUNT: by each record's type */
-    bool has_crc32;       /* always, with a window_id */
+    bool has_crc32;       /* always, if there is a window_id */
     uint32_t crc32;       /* of the body as sent */
     enum content_coding coding;
 };
 
-/* Session and window ids are part of file names, URLs and logs: letters, digits and - . _ : only. */
+/* Session and window ids are part of file names, URLs and logs: only letters, digits and - . _ : are allowed. */
 bool ingest_id_is_valid(const char *text, size_t size_max);
 
 struct ingest_error {
@@ -66,9 +67,9 @@ struct ingest_error {
     char type[48], reason[LINE_REASON_SIZE];
 };
 
-/* What became of a body. */
+/* The result of a body. */
 struct ingest_answer {
-    int status;             /* 202 all lines, 200 some, else nothing was kept */
+    int status;             /* 202 all lines, 200 some, else nothing was stored */
     const char *code;       /* of an error; stable words */
     char message[320];      /* of an error */
     unsigned retry_after_s; /* 0: none */
@@ -76,15 +77,15 @@ struct ingest_answer {
     int64_t revision; /* of the session */
     struct ingest_error errors[INGEST_ERRORS_MAX];
     unsigned error_count;
-    char quarantined[64]; /* file name; "": nothing was put there */
+    char quarantined[64]; /* file name; "": not quarantined */
 };
 
 struct ingest_body; /* opaque */
 
-/* GPUFL_OK, or the answer says why not. */
+/* On failure the answer has the reason. */
 NODISCARD gpufl_status ingest_body_open(struct ingest_body **body, struct ingest *ingest,
                                         const struct ingest_head *head, struct ingest_answer *answer);
-/* Trouble is kept for end, which tells it. */
+/* An error is kept and reported by ingest_body_end. */
 void ingest_body_data(struct ingest_body *body, const void *data, size_t size);
 /* Each of these ends the body. */
 void ingest_body_end(struct ingest_body *body, struct ingest_answer *answer);

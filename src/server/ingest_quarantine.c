@@ -51,7 +51,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct refused_file *)a)->name, ((const struct refused_file *)b)->name);
 }
 
-/* Our files, oldest first; the caller frees. */
+/* Quarantined files, oldest first; the caller frees. */
 static struct refused_file *files_list(int dir_fd, size_t *count, uint64_t *bytes)
 {
     struct refused_file *files = NULL;
@@ -113,7 +113,7 @@ void ingest_quarantine_add(struct ingest_quarantine *quarantine, const struct by
     bool is_fitting = !file.failed && file.size <= quarantine->bytes_max;
     if (is_fitting)
         make_room(quarantine, file.size);
-    /* Names sort by time, and two of one moment differ. */
+    /* Names sort by time; names of the same moment differ. */
     snprintf(name, name_size, "%020" PRId64 "-%06" PRIu64 FILE_SUFFIX, clock_wall_ns(),
              quarantine->files_added % 1000000);
     if (!is_fitting || file_replace(quarantine->dir_fd, name, file.data, file.size)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was refused, kept for people to look at: one file per request below DIR/quarantine, with the reason and the
- * bytes as they came, as far as they were kept. Bounded: the oldest files make room. Any thread. */
+/* Rejected data, kept for inspection: one file per request in DIR/quarantine, with the reason and the received bytes,
+ * as far as they were kept. Bounded: the oldest files are deleted. Thread-safe. */
 #ifndef GPUFL_SERVER_INGEST_QUARANTINE_H
 #define GPUFL_SERVER_INGEST_QUARANTINE_H
 
@@ -22,8 +22,8 @@ enum { QUARANTINE_FILE_BYTES_MAX = 4 << 20 };
 NODISCARD gpufl_status ingest_quarantine_open(struct ingest_quarantine *quarantine, const char *dir,
                                               struct problem *problem);
 void ingest_quarantine_close(struct ingest_quarantine *quarantine);
-/* about: a JSON object that says what it was and why it was refused; content: what follows it in the file. name, for
- * the answer and the log: at least 64 bytes, "" when it could not be kept. */
+/* about: a JSON object that describes the request and the reason; content: follows it in the file. name, for the answer
+ * and the log: at least 64 bytes, "" if the file could not be written. */
 void ingest_quarantine_add(struct ingest_quarantine *quarantine, const struct bytes *about, const void *content,
                            size_t size, char *name, size_t name_size);
 

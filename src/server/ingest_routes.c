@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol of GPUFlight's agents and uploaders: headers in, answers out. */
+/* The protocol of GPUFlight's agents and uploaders: parses headers, writes answers. */
 #include "server/server.h"
 
 #include "base/clock.h"
@@ -34,7 +34,7 @@ static bool session_read(struct http_exchange *exchange, struct ingest_head *hea
         return respond_400(exchange, "session_invalid", "X-GpuFlight-Session-Id is not a session id");
     const char *version = http_exchange_header(exchange, "X-GpuFlight-Wire-Version");
     if (version && strcmp(version, WIRE_VERSION) != 0)
-        return respond_400(exchange, "wire_version_unsupported", "this server takes wire version " WIRE_VERSION);
+        return respond_400(exchange, "wire_version_unsupported", "this server supports wire version " WIRE_VERSION);
     const char *host = http_exchange_header(exchange, "X-GpuFlight-Hostname");
     snprintf(head->session_id, sizeof head->session_id, "%s", session_id);
     snprintf(head->host, sizeof head->host, "%s", host ? host : "");
@@ -53,7 +53,7 @@ static bool channel_parse(const char *text, enum channel *channel)
     return false;
 }
 
-/* The window's identity, all of it or nothing. */
+/* Reads the window's identity: all of its headers or none. */
 static bool window_read(struct http_exchange *exchange, struct ingest_head *head)
 {
     const char *id = http_exchange_header(exchange, "X-GpuFlight-Window-Id");
@@ -65,7 +65,7 @@ static bool window_read(struct http_exchange *exchange, struct ingest_head *head
         return respond_400(exchange, "window_invalid", "X-GpuFlight-Window-Id is not a window id");
     if (id && (!channel || !crc32))
         return respond_400(exchange, "window_invalid",
-                           "a window needs X-GpuFlight-Window-Channel and X-GpuFlight-Window-CRC32 too");
+                           "a window also needs X-GpuFlight-Window-Channel and X-GpuFlight-Window-CRC32");
     if (channel && !channel_parse(channel, &head->channel))
         return respond_400(exchange, "window_invalid",
                            "X-GpuFlight-Window-Channel is not one of device, scope, system, sass");
@@ -130,7 +130,7 @@ static void answer_send(struct http_exchange *exchange, const struct ingest_answ
         json_bool(&out, true);
         json_key(&out, "spool_id");
         json_text(&out, http_exchange_id(exchange));
-        json_key(&out, "window_acknowledged"); /* it is on the disk */
+        json_key(&out, "window_acknowledged"); /* it is on disk */
         json_bool(&out, true);
         json_key(&out, "repeated");
         json_uint(&out, answer->repeated);
@@ -200,7 +200,7 @@ static void session_complete(struct http_exchange *exchange, void *user)
     struct problem problem = {""};
     gpufl_status status = store_session_end(server->store, head.session_id, &problem);
     if (status == GPUFL_E_NOT_FOUND) {
-        http_respond_error(exchange, 404, "session_unknown", "nothing of session %s has arrived", head.session_id);
+        http_respond_error(exchange, 404, "session_unknown", "no data of session %s has arrived", head.session_id);
     } else if (status) {
         http_respond_header(exchange, "Retry-After", "5");
         http_respond_error(exchange, 503, "store_unavailable", "%s", problem.text);
@@ -224,7 +224,7 @@ static void version(struct http_exchange *exchange, void *user)
     http_respond_constant(exchange, 200, "application/json", NULL, text, sizeof text - 1);
 }
 
-/* The older protocol: one record, in a string, in an object. */
+/* The older protocol: one record, as a string, in an object. */
 static void legacy_event(struct http_exchange *exchange, void *user)
 {
     struct server *server = user;
@@ -241,7 +241,7 @@ static void legacy_event(struct http_exchange *exchange, void *user)
     }
     const struct json_value *data = json_member(envelope.root, "data");
     if (!data || data->kind != JSON_STRING || json_parse(&record, data->text, data->text_size, &error)) {
-        respond_400(exchange, "body_invalid", "it has no member data that is a record in a string");
+        respond_400(exchange, "body_invalid", "its member 'data' is not a record in a string");
         goto done;
     }
     const char *session_id = json_get_text(record.root, "session_id", "");
@@ -273,14 +273,14 @@ struct api_table ingest_table(void)
                   .stream = &stream,
                   .body_bytes_max = (uint64_t)64 << 20},
          .name = "ingestStream",
-         .summary = "take a window of NDJSON records; answered when it is on the disk",
+         .summary = "receive a window of NDJSON records; answered when it is on disk",
          .schema = "IngestAnswer"},
         {.http = {.method = HTTP_POST,
                   .pattern = "/api/v1/events/session-complete",
                   .scope = HTTP_SCOPE_INGEST,
                   .handle = session_complete},
          .name = "completeSession",
-         .summary = "the sender has nothing more of this session",
+         .summary = "mark the session as complete",
          .schema = "SessionState"},
         {.http = {.method = HTTP_GET,
                   .pattern = "/api/v1/info/version",
@@ -288,7 +288,7 @@ struct api_table ingest_table(void)
                   .flags = HTTP_ROUTE_INLINE,
                   .handle = version},
          .name = "ingestVersion",
-         .summary = "wire versions and encodings that are taken",
+         .summary = "supported wire versions and encodings",
          .schema = "IngestVersion"},
         {.http = {.method = HTTP_POST,
                   .pattern = "/api/v1/events/{type}",
@@ -296,7 +296,7 @@ struct api_table ingest_table(void)
                   .handle = legacy_event,
                   .body_bytes_max = LEGACY_BODY_BYTES_MAX},
          .name = "ingestEvent",
-         .summary = "take one record in the envelope of older agents",
+         .summary = "receive one record in the envelope of older agents",
          .schema = "IngestAnswer"},
     };
     return (struct api_table){routes, sizeof routes / sizeof *routes};

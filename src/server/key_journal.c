@@ -30,7 +30,7 @@ gpufl_status key_journal_load(struct key_ring *ring, const char *data_dir, struc
         return status;
     status = file_load(fd, FILE_NAME, FILE_BYTES_MAX, &text);
     if (status == GPUFL_E_NOT_FOUND) {
-        status = GPUFL_OK; /* nobody sent anything yet */
+        status = GPUFL_OK; /* nothing has been sent yet */
     } else if (status) {
         problem_set(problem, status, "%.300s/" FILE_NAME " cannot be read", data_dir);
     } else if (json_parse(&document, bytes_text(&text), text.size, NULL)) {
@@ -60,7 +60,7 @@ gpufl_status key_journal_save(struct key_ring *ring, const char *data_dir, uint6
     uint64_t sum = 0;
     int fd;
     if (key_ring_usage(ring, &list, &count))
-        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for what keys have sent");
+        return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for the usage of keys");
     for (size_t i = 0; i < count; i++)
         sum += list[i].bytes;
     gpufl_status status = GPUFL_OK;
@@ -94,7 +94,7 @@ gpufl_status key_journal_audit(struct key_ring *ring, struct store *store, struc
         const struct key_refusal *refusal = &refusals[i];
         char detail[256];
         int size = snprintf(detail, sizeof detail, "%s",
-                            refusal->peer[0] ? refusal->reason : "more refusals than are told one by one");
+                            refusal->peer[0] ? refusal->reason : "further refusals, not listed separately");
         if (refusal->count > 1)
             snprintf(detail + size, sizeof detail - (size_t)size, ", %" PRIu64 " times", refusal->count);
         const struct store_audit entry = {.ts_ns = refusal->first_ns,

@@ -21,8 +21,8 @@ enum { KEY_RANDOM_BYTES = 24, KEY_TEXT_BYTES_MIN = 20, KEYS_MAX = 100000, BURST_
 struct key_entry {
     struct store_key key;
     char label[STORE_NAME_MAX + 32];
-    bool is_fixed; /* not of the store */
-    bool is_seen;  /* by the load under way */
+    bool is_fixed; /* not from the store */
+    bool is_seen;  /* found by the current load */
     struct token_bucket requests, bytes;
     int64_t day; /* since 1970, of day_bytes */
     uint64_t day_bytes;
@@ -30,13 +30,13 @@ struct key_entry {
 };
 
 struct key_ring {
-    pthread_mutex_t lock;      /* of everything below */
+    pthread_mutex_t lock;      /* guards everything below */
     pthread_mutex_t save_lock; /* one reader or writer of the store's keys at a time */
     struct key_limits limits;
-    struct key_entry **entries; /* owned; entries stay where they are until the ring is closed */
+    struct key_entry **entries; /* owned; entries do not move until the ring is closed */
     size_t count, capacity;
     struct key_counts counts;
-    struct key_refusal refusals[KEY_REFUSALS_MAX + 1]; /* the last: of those that found no place */
+    struct key_refusal refusals[KEY_REFUSALS_MAX + 1]; /* the last entry counts those that did not fit */
     size_t refusal_count;                              /* without the last */
 };
 
@@ -120,7 +120,8 @@ void key_ring_close(struct key_ring *ring)
     free(ring);
 }
 
-/* Under the lock. The entry with the key's fingerprint, made when new; NULL: no memory or too many. */
+/* Requires the lock. Returns the entry with the key's fingerprint, creating it if needed; NULL: no memory or too
+ * many. */
 static struct key_entry *entry_get(struct key_ring *ring, const struct store_key *key)
 {
     for (size_t i = 0; i < ring->count; i++)
@@ -146,7 +147,7 @@ static void entry_set(struct key_entry *entry, const struct store_key *key)
 {
     bool is_new = !entry->label[0];
     entry->key = *key;
-    /* The label is read without the lock by those who hold the entry, so it is written once. */
+    /* Threads that hold the entry read the label without the lock, so it is written only once. */
     if (is_new)
         snprintf(entry->label, sizeof entry->label, "%s%s%s", key->prefix, key->name[0] ? " " : "", key->name);
 }
@@ -180,7 +181,7 @@ gpufl_status key_ring_load(struct key_ring *ring, struct store *store, struct pr
     pthread_mutex_unlock(&ring->lock);
     gpufl_status status = store_keys(store, load_one, &load, problem);
     if (!status && load.has_failed)
-        status = problem_set(problem, GPUFL_E_NO_MEMORY, "no room for all keys of the store");
+        status = problem_set(problem, GPUFL_E_NO_MEMORY, "too many keys in the store");
     pthread_mutex_lock(&ring->lock);
     for (size_t i = 0; !status && i < ring->count; i++) {
         struct key_entry *entry = ring->entries[i];
@@ -270,7 +271,7 @@ static double limit_of(int64_t own, uint64_t usual)
     return own == CELL_UNKNOWN || own < 0 ? (double)usual : (double)own;
 }
 
-/* Under the lock: whether the key may ask again now. */
+/* Requires the lock. Checks the key's rate and quota. */
 static void judge_limits(struct key_ring *ring, struct key_entry *entry, bool is_ingest, struct http_access *access)
 {
     int64_t now_ns = clock_mono_ns(), wall_ns = clock_wall_ns();
@@ -294,7 +295,7 @@ static int64_t scope_needed(enum http_scope scope)
     return scope == HTTP_SCOPE_INGEST ? KEY_SCOPE_INGEST : scope == HTTP_SCOPE_READ ? KEY_SCOPE_READ : KEY_SCOPE_ADMIN;
 }
 
-/* Under the lock. Every entry is compared, however early one matches. */
+/* Requires the lock. Compares all entries, to take the same time wherever the match is. */
 static struct key_entry *entry_find(struct key_ring *ring, const struct store_key *wanted)
 {
     struct key_entry *found = NULL;
@@ -304,7 +305,7 @@ static struct key_entry *entry_find(struct key_ring *ring, const struct store_ke
     return found;
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static void refusal_note(struct key_ring *ring, const char *peer, const struct key_entry *entry, const char *reason,
                          int64_t now_ns)
 {
@@ -343,13 +344,13 @@ static void judge(struct key_ring *ring, bool is_key_needed, const struct http_c
     int64_t needed = scope_needed(credentials->scope), now_ns = clock_wall_ns();
     if (!credentials->token) {
         if (is_key_needed)
-            refuse(access, 401, "this server wants an API key: Authorization: Bearer gpfl_...");
+            refuse(access, 401, "this server requires an API key: Authorization: Bearer gpfl_...");
     } else if (!entry) {
-        refuse(access, 401, "the API key is not known here");
+        refuse(access, 401, "unknown API key");
     } else if (!key_is_active(&entry->key, now_ns)) {
         refuse(access, 401, "the API key is %s", entry->key.revoked_ns != CELL_UNKNOWN ? "revoked" : "expired");
     } else if (!(entry->key.scope & (needed | KEY_SCOPE_ADMIN))) {
-        refuse(access, 403, "the API key is for %s; this needs %s", key_scope_name(entry->key.scope),
+        refuse(access, 403, "the API key's scope is %s; this request needs %s", key_scope_name(entry->key.scope),
                key_scope_name(needed));
     } else {
         judge_limits(ring, entry, needed == KEY_SCOPE_INGEST, access);

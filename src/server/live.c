@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_SIZE = 160, TEXT_SIZE = 128, SNAPSHOT_BYTES_MAX = 192 << 10, BEAT_EVENTS_MAX = 2048 };
+enum { KEY_SIZE = 160, TEXT_SIZE = 128, SNAPSHOT_BYTES_MAX = 192 << 10, TICK_EVENTS_MAX = 2048 };
 #define NO_ENTRY UINT32_MAX
 
 struct live_entry {
@@ -17,13 +17,13 @@ struct live_entry {
     uint64_t rows, kernels, bytes;
     int64_t at_ns;
     struct bytes json; /* GPUs; owned */
-    uint64_t used;     /* when, by the table's count of changes */
+    uint64_t used;     /* last use, by the table's count of changes */
     uint32_t next;     /* in the chain of its hash */
     bool is_changed;
 };
 
 struct live_table {
-    struct live_entry *entries; /* owned; grown until there are most */
+    struct live_entry *entries; /* owned; grows up to `most` entries */
     uint32_t count, capacity, most;
     uint32_t *chains; /* owned; by hash */
     uint32_t chain_count;
@@ -61,7 +61,7 @@ static uint32_t *chain_of(struct live_table *table, const char *key)
     return &table->chains[(hash ^ hash >> 32) % table->chain_count];
 }
 
-/* The entry that was not touched for longest leaves its place. */
+/* Removes the entry that was not touched for the longest time. */
 static uint32_t oldest_take(struct live_table *table)
 {
     uint32_t oldest = 0;
@@ -91,7 +91,7 @@ static uint32_t place_make(struct live_table *table)
     return table->count++;
 }
 
-/* The entry of the key, made when new; NULL: no memory. */
+/* Returns the entry of the key, creating it if needed; NULL: no memory. */
 static struct live_entry *table_entry(struct live_table *table, const char *key)
 {
     uint32_t *chain = chain_of(table, key), at = *chain;
@@ -273,14 +273,14 @@ static const struct bytes *entry_text(struct live_entry *entry, const struct liv
     return buffer;
 }
 
-void live_beat(struct live *live)
+void live_tick(struct live *live)
 {
     struct bytes buffer = {0};
     pthread_mutex_lock(&live->lock);
     for (size_t i = 0; live->server && i < sizeof kinds / sizeof *kinds; i++) {
         struct live_table *table = table_of(live, &kinds[i]);
         unsigned sent = 0;
-        for (uint32_t j = 0; j < table->count && sent < BEAT_EVENTS_MAX; j++) {
+        for (uint32_t j = 0; j < table->count && sent < TICK_EVENTS_MAX; j++) {
             struct live_entry *entry = &table->entries[j];
             if (!entry->is_changed)
                 continue;

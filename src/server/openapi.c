@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of the HTTP interface, written from the tables of routes. */
+/* The description of the HTTP interface, generated from the tables of routes. */
 #include "analysis/report_json.h"
 #include "server/api_route.h"
 
 #include <stdio.h>
 
 const struct api_parameter api_parameters[] = {
-    {"from_ns", "integer", "start of the stretch of time, nanoseconds since 1970"},
-    {"to_ns", "integer", "its end, which is not part of it"},
+    {"from_ns", "integer", "start of the time span, nanoseconds since 1970"},
+    {"to_ns", "integer", "end of the time span (exclusive)"},
     {"step_ns", "integer", "length of a step"},
-    {"pixels", "integer", "into how many parts the stretch is cut"},
-    {"tracks", "string", "ids of tracks, separated by commas; all when absent"},
+    {"pixels", "integer", "number of parts to divide the time span into"},
+    {"tracks", "string", "ids of tracks, separated by commas (default: all)"},
     {"track", "string", "id of a track"},
-    {"start_ns", "integer", "when the event begins, nanoseconds since 1970"},
+    {"start_ns", "integer", "start of the event, nanoseconds since 1970"},
     {"kernel", "integer", "kernel_id"},
-    {"exact", "boolean", "true: load the session however large it is; false: the timeline does not wait for it"},
+    {"exact", "boolean", "true: load the session however large it is; false: do not wait until it is loaded"},
     {"device", "integer", "device id"},
     {"stream", "integer", "stream id"},
-    {"scope", "string", "a scope path as /scopes has it, with everything below it"},
+    {"scope", "string", "a scope path from /scopes, including its nested scopes"},
     {"metric", "string", "name of one metric"},
     {"gpu", "string", "UUID of a GPU"},
     {"host", "string", "host name"},
     {"app", "string", "name of the program"},
-    {"engine", "string", "profiling engine as the log names it"},
+    {"engine", "string", "profiling engine, as named in the log"},
     {"kind", "string", "kind of the session"},
     {"tag", "string", "a tag"},
     {"state", "string", "live, complete or crashed"},
-    {"q", "string", "a part of the text, whatever its case"},
+    {"q", "string", "part of the text, case-insensitive"},
     {"sort", "string", "what to sort by"},
     {"order", "string", "ascending or descending"},
-    {"limit", "integer", "how many at most"},
-    {"cursor", "string", "next_cursor of the page before"},
+    {"limit", "integer", "maximum number of entries"},
+    {"cursor", "string", "next_cursor of the previous page"},
     {"bins", "integer", "number of bins"},
-    {"steps", "integer", "into how many steps the time is cut"},
-    {"file", "string", "path of a source file as the log has it"},
-    {"cubin_crc", "string", "which cubin, where several have the function"},
+    {"steps", "integer", "number of time steps"},
+    {"file", "string", "path of a source file, as in the log"},
+    {"cubin_crc", "string", "selects a cubin when several contain the function"},
     {"base", "string", "id of the session to compare with"},
     {"new", "string", "id of the session to compare"},
-    {"threshold_percent", "integer", "changes up to so many percent are none"},
-    {"topic", "string", "sessions or gpus; both when absent"},
+    {"threshold_percent", "integer", "ignore changes below this percentage"},
+    {"topic", "string", "sessions or gpus (default: both)"},
     {0}};
 
 const struct api_schema api_schemas[] = {
     {"Error", "what went wrong", "error:o=ErrorDetail"},
-    {"Hosts", "hosts, each with its GPUs; metrics by the names of the log's columns", "now_ns:i hosts:a=Host"},
+    {"Hosts", "hosts with their GPUs; metrics have the names of the log's columns", "now_ns:i hosts:a=Host"},
     {"HostMetrics", "series of points [minute_ns, min, mean, max]; minutes without samples are missing",
      "host:s gpu:s? from_ns:i to_ns:i step_ns:i series:a=MetricSeries"},
     {"Sessions", "a page of sessions", "sessions:a=CatalogEntry next_cursor:s?"},
-    {"Session", "what the catalog says of a session", "catalog:o=CatalogEntry"},
+    {"Session", "a session's catalog entry", "catalog:o=CatalogEntry"},
     {"SessionSummary", "catalog, session, GPUs, completeness, overhead, capabilities and where the time went",
      "catalog:o=CatalogEntry is_partial:b session:o=SessionInfo gpus:a=Gpu completeness:o=Completeness overhead:o?=Overhead capabilities:a=Capability time:a?=DeviceTime"},
-    {"SessionChange", "new tags; retention_days: a number, \"forever\" or null for the server's rule",
+    {"SessionChange", "new tags; retention_days: a number, \"forever\" or null for the server's setting",
      "-tags:a=s -retention_days:i?"},
-    {"Time", "per GPU, parts that add up to wall_ns; the same in bins of bin_ns",
+    {"Time", "parts of each GPU's time that add up to wall_ns; the same in bins of bin_ns",
      "start_ns:i? end_ns:i? wall_ns:i? time:a=DeviceTime bin_ns:i? bins:a"},
     {"Kernels", "kernels by name; is_exact false: percentiles are estimates from sums",
      "is_exact:b count:i total_ns:i kernels:a=Kernel -histograms:a=KernelHistogram total:i next_cursor:s?"},
@@ -63,60 +63,61 @@ const struct api_schema api_schemas[] = {
      "name:s? kernel_id:i count:i from_ns:i? to_ns:i? step_ns:i? steps:a=DurationStep"},
     {"Occupancy", "launch configurations, most time first, and the limits of the devices",
      "name:s? kernel_id:i total_ns:i? launches:a=KernelLaunches launch_variants:i devices:a=DeviceLimits"},
-    {"Launches", "kernels that were launched while nothing timed them; count: of all launches",
+    {"Launches", "kernels that were launched but not timed; count: of all launches",
      "count:i kernels:a=LaunchedKernel total:i next_cursor:s?"},
     {"Scopes", "the tree of scopes, depth first", "scopes:a=Scope outside_scopes:o=OutsideScopes"},
     {"Tracks", "tracks of the timeline; busy time counts once where events overlap if is_exact",
      "is_exact:b start_ns:i? end_ns:i? tracks:a=Track left_out:i"},
-    {"Columns", "little-endian columns behind a JSON text that describes them", NULL},
-    {"TimelineEvent", "an event as its kind has it, with its track",
+    {"Columns", "a JSON description followed by little-endian columns", NULL},
+    {"TimelineEvent", "an event, with the fields of its kind, and its track",
      "track:o name:s? name_id:i event:o stack_source:a"},
-    {"TimelineMarks", "executions that begin in each step; is_exact false: where the kernel took most of a stretch",
+    {"TimelineMarks",
+     "executions that begin in each step; is_exact false: only parts in which the kernel took most of the time",
      "is_exact:b from_ns:i to_ns:i step_ns:i counts:a"},
-    {"TimelineRange", "sums over a stretch; energy_uj null where power was not sampled",
+    {"TimelineRange", "sums over a time span; energy_uj null where power was not sampled",
      "from_ns:i to_ns:i devices:a copies:a sync_ns:i"},
-    {"Activity", "share of the time in which GPUs worked, bin by bin over the session",
+    {"Activity", "share of the time in which GPUs were busy, in bins over the session",
      "from_ns:i to_ns:i gpus:i busy:a=n"},
     {"Copies", "copies by direction and memory, and memsets", "copies:a=Copy memsets:o=Memsets"},
-    {"Syncs", "host waits by kind and by place", "syncs:a=Sync sync_places:a=SyncPlace"},
-    {"Allocations", "device memory by kind: sums, what was held in each step, and what was never freed, largest first",
+    {"Syncs", "host waits by kind and by call stack", "syncs:a=Sync sync_places:a=SyncPlace"},
+    {"Allocations", "device memory by kind: sums, memory held in each step, and allocations never freed, largest first",
      "memory:a=MemoryKind from_ns:i? to_ns:i? step_ns:i? history:a=MemoryHistory kept:a=KeptMemory kept_left_out:i"},
     {"Graphs", "CUDA graph launches by graph", "graphs:a=Graph"},
     {"Metrics", "series in steps; sums over the whole session under system, processes and host",
      "from_ns:i to_ns:i step_ns:i steps:i series:a=StepSeries system:a processes:a=Process host:o"},
-    {"Stalls", "PC samples by reason, and what the deep engines saw",
+    {"Stalls", "PC samples by stall reason, and results of the deep engines",
      "sampling:a=Sampling stalls:o?=StallSums windows:a=Window untimed_launches:i code_objects:a=CodeObject capabilities:a=Capability left_out:i"},
     {"Code", "functions and their hottest lines", "functions:a=CodeSummary lines:a=CodeLine total:i next_cursor:s?"},
     {"CodeFunction", "every instruction of a function",
      "name:s? function_id:i? symbol:s? language:s cubin_crc:s? samples:i counters:o?=Counters problem:s? "
      "resources:o?=KernelResources instructions:a=Instruction left_out:i"},
-    {"Ptx", "null with the problem where there is none", "symbol:s? cubin_crc:s? ptx:s? problem:s?"},
-    {"Source", "lines of a file; null: the log does not hold its text", "file:s lines:a?=s"},
+    {"Ptx", "null with a problem if the session has none", "symbol:s? cubin_crc:s? ptx:s? problem:s?"},
+    {"Source", "lines of a file; null: the log does not contain its text", "file:s lines:a?=s"},
     {"Ranges", "hardware metrics by scope and by kernel", "metrics:a=RangeMetrics"},
-    {"Pm", "hardware counters over time, in steps and in all",
+    {"Pm", "hardware counters over time, in steps and as totals",
      "from_ns:i to_ns:i step_ns:i steps:i series:a=StepSeries counters_over_time:a=CounterSeries"},
-    {"Insights", "what to try", "insights:a=Insight"},
-    {"Losses", "what is missing and what recording cost", "completeness:o=Completeness overhead:o?=Overhead"},
-    {"Comparison", "two sessions beside each other; regressions null: no verdict, kernel times are missing",
+    {"Insights", "suggestions", "insights:a=Insight"},
+    {"Losses", "missing data and recording overhead", "completeness:o=Completeness overhead:o?=Overhead"},
+    {"Comparison", "two sessions compared; regressions null: no verdict, kernel times are missing",
      "compare_version:i base:o=ComparedSession new:o=ComparedSession threshold:n no_verdict:s? no_verdict_reason:s? regressions:i? is_total_regression:b? kernels:a=ComparedKernel scopes:a=ComparedScope"},
     {"KernelSearch", "kernels of all sessions, newest session first", "kernels:a=FoundKernel"},
     {"Configs", "named configurations", "configs:a=ConfigEntry"},
     {"Config", "options by name; never paths, addresses or keys", "*:x"},
     {"ConfigRevision", "what was stored", "name:s revision:i"},
-    {"Events", "events session and gpu, each with a JSON object", NULL},
-    {"IngestAnswer", "what became of the lines",
+    {"Events", "events 'session' and 'gpu', each with a JSON object", NULL},
+    {"IngestAnswer", "the result of the lines",
      "-accepted_for_processing:b -spool_id:s -window_acknowledged:b -repeated:i accepted:i rejected:i -errors:a=LineError "
      "-quarantined:s -error:o=ErrorDetail"},
-    {"IngestVersion", "what this server takes", "product:s supported:a=s encodings:a=s"},
-    {"SessionState", "the session as the server now sees it", "session_id:s state:s"},
+    {"IngestVersion", "what this server accepts", "product:s supported:a=s encodings:a=s"},
+    {"SessionState", "the session's current state", "session_id:s state:s"},
     {"Health", "whether commits make progress",
      "status:s reason:s? uptime_s:i last_commit_age_ms:i? queue_writes:i queue_bytes:i commits:i "
      "failed_commits:i store:s"},
     {"Ready", "whether requests can be served", "ready:b"},
-    {"Server", "the server itself; null: without limit, or not known",
+    {"Server", "the server; null: no limit, or unknown",
      "version:s store:s? uptime_s:i schema_version:i? sessions:i? rows:i? bytes:i? free_bytes:i? retention_days:i? "
      "retention_bytes:i? sessions_retired:i keys:i active_keys:i is_key_needed:b"},
-    {"Keys", "every key that ever was, without its secret", "keys:a"},
+    {"Keys", "all keys, also revoked ones, without their secrets", "keys:a"},
     {"OpenApi", "an OpenAPI 3.1 document", "openapi:s info:o paths:o components:o"},
     {0}};
 
@@ -132,7 +133,7 @@ static const char *type_word(char letter)
     return "object";
 }
 
-/* "s", "a?", "a=Kernel", "o?=Launch", "x": the schema of a member, as api_route.h describes it. */
+/* Writes the schema of a member's type, such as "s", "a?", "a=Kernel", "o?=Launch" or "x" (see api_route.h). */
 static void member_write(struct bytes *out, const char *type)
 {
     bool is_nullable = type[1] == '?';
@@ -276,7 +277,7 @@ static void operation_write(struct bytes *out, const struct api_route *route)
     bytes_append_text(out, "}}}");
 }
 
-/* OpenAPI knows no {rest...}. */
+/* OpenAPI has no {rest...}. */
 static void path_key(struct bytes *out, const char *pattern)
 {
     char path[256];
@@ -290,7 +291,7 @@ static void path_key(struct bytes *out, const char *pattern)
     json_key(out, path);
 }
 
-/* The n-th route of all tables; NULL behind the last. */
+/* The route with that index over all tables; NULL after the last. */
 static const struct api_route *route_at(const struct api_table *tables, size_t count, size_t index)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of the HTTP interface that answers questions: store in, src/analysis over it, JSON out. It writes nothing
- * but tags, retention and configurations.
+/* The query part of the HTTP interface: reads the store, runs src/analysis, answers in JSON. It changes only tags,
+ * retention and configurations.
  *
- * The user pointer of its routes is a struct whose first member is a struct query (struct query itself will do), opened
- * before the HTTP server starts and closed after it stopped. Handlers run on the HTTP server's worker threads. */
+ * The user pointer of its routes is a struct whose first member is a struct query (or a struct query), opened before
+ * the HTTP server starts and closed after it stopped. Handlers run on the HTTP server's worker threads. */
 #ifndef GPUFL_SERVER_QUERY_H
 #define GPUFL_SERVER_QUERY_H
 
@@ -14,27 +14,27 @@
 struct query_cache;
 
 struct query {
-    struct store *store; /* borrowed, as the next two */
+    struct store *store; /* borrowed, like the next two */
     struct live *live;   /* NULL: /api/v1/live answers 503 */
-    /* Tables beside query_table() whose routes /api/v1/openapi.json describes. */
+    /* Further tables whose routes /api/v1/openapi.json describes. */
     const struct api_table *other_tables;
     size_t other_table_count;
-    /* What changed by whose hand goes to the store's audit log; NULL: "local". */
+    /* Name of the caller for the store's audit log; NULL: "local". */
     const char *(*actor)(const struct http_exchange *exchange);
     struct query_cache *cache;         /* owned */
     int64_t exact_kernels, quick_rows; /* of the options */
 };
 
 struct query_options {
-    uint64_t cache_bytes;  /* memory of sessions kept loaded; 0: 1 GiB. One that is larger alone is answered from
-                                 rollups only */
+    uint64_t
+        cache_bytes; /* memory of loaded sessions; 0: 1 GiB. A session that is larger is answered from rollups only */
     int64_t exact_kernels; /* sessions with more kernels are answered from rollups until they are loaded; 0: 2 M */
-    int64_t quick_rows;    /* the timeline of sessions with more rows does not wait for their loading; 0: 50,000 */
+    int64_t quick_rows;    /* the timeline of sessions with more rows does not wait until they are loaded; 0: 50,000 */
 };
 
 NODISCARD gpufl_status query_open(struct query *query, struct store *store, const struct query_options *options,
                                   struct problem *problem);
-void query_close(struct query *query); /* zeroed is a no-op */
+void query_close(struct query *query); /* a zeroed struct is a no-op */
 struct api_table query_table(void);
 
 struct query_metrics {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small picture of a session for lists of many: from the store's sums, so nothing is loaded. */
+/* A session's activity for lists of sessions, from the store's sums, without loading the session. */
 #include "server/query_call.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static unsigned gpu_count(const struct timeline *timeline)
     return count;
 }
 
-/* Spreads a bucket's time evenly over the bins that it touches. */
+/* Distributes a bucket's time evenly over the bins that it overlaps. */
 static void bucket_add(double *bins, int64_t count, int64_t from_ns, int64_t to_ns,
                        const struct timeline_bucket *bucket, int64_t width_ns)
 {

@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A growing session is loaded anew after so many times the time that loading took, and not before. */
+/* A growing session is reloaded at the earliest after refresh_factor times the duration of the last load. */
 enum { refresh_factor = 8, entries_max = 256 };
 #define REFRESH_MIN_NS INT64_C(1000000000)
-/* Memory per kernel of a model with its tracks, for the limit. */
+/* Memory per kernel of a model with its tracks, to enforce the limit. */
 #define KERNEL_BYTES UINT64_C(70)
 
 struct query_cache {
-    pthread_mutex_t lock; /* of everything below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t ready; /* a load ended */
     pthread_mutex_t load; /* one load at a time bounds memory */
     struct query_session *first;
@@ -80,7 +80,7 @@ static void unlink_session(struct query_cache *cache, struct query_session *sess
     session_destroy(session);
 }
 
-/* With the lock: the least recently used ones that nobody holds make room. */
+/* Requires the lock. Frees the least recently used sessions that nobody holds. */
 static void evict(struct query_cache *cache)
 {
     for (;;) {
@@ -96,7 +96,7 @@ static void evict(struct query_cache *cache)
     }
 }
 
-/* What the catalog says of a session. */
+/* A session's catalog entry. */
 struct catalog_entry {
     int64_t revision, created_ns, kernels, rows, lines, bytes, start_ns, end_ns;
     bool is_live;
@@ -105,7 +105,7 @@ struct catalog_entry {
 struct store_reading {
     struct store *store;
     const struct store_range *range;
-    const struct catalog_entry *entry; /* NULL: not asked for */
+    const struct catalog_entry *entry; /* NULL: not needed */
     log_line_fn on_line;
     void *line_user;
     struct log_summary *summary;
@@ -121,12 +121,12 @@ static bool count_line(void *user, const struct log_line *line)
 static gpufl_status read_store(void *user, log_line_fn on_line, log_issue_fn on_issue, void *line_user,
                                struct log_summary *summary, struct problem *problem)
 {
-    (void)on_issue; /* what was damaged was refused when it was delivered */
+    (void)on_issue; /* damaged lines were rejected when they were delivered */
     struct store_reading *reading = user;
     *summary = (struct log_summary){.is_part = reading->range->to_ns || reading->range->columns};
     for (unsigned type = 0; type < RECORD_TYPE_COUNT; type++)
         summary->is_part |= !record_set_has(&reading->range->types, type);
-    /* A session that was live when the catalog was read may have got its last rows and its end since then. */
+    /* A session that was live when the catalog was read may have received more rows and its end since then. */
     summary->has_batch_rows = reading->entry && !reading->entry->is_live;
     summary->batch_rows = summary->has_batch_rows ? (uint64_t)reading->entry->rows : 0;
     reading->on_line = on_line;
@@ -184,7 +184,7 @@ static gpufl_status fill(struct query_session *session, struct store *store, con
     return status;
 }
 
-/* With the lock, which is given up meanwhile. */
+/* Requires the lock, and releases it meanwhile. */
 static void load(struct query_cache *cache, struct query_session *session, struct store *store,
                  const struct catalog_entry *entry)
 {
@@ -205,7 +205,7 @@ static void load(struct query_cache *cache, struct query_session *session, struc
     pthread_cond_broadcast(&cache->ready);
 }
 
-/* Whether what is loaded may answer for a newer revision. */
+/* True when the loaded session may still answer for a newer revision. */
 static bool is_fresh(const struct query_session *session, int64_t revision)
 {
     if (session->revision >= revision || session->state == QUERY_LOADING)
@@ -220,7 +220,7 @@ static struct query_session *find(struct query_cache *cache, const char *id, boo
 {
     struct query_session *best = NULL;
     for (struct query_session *at = cache->first; at; at = at->next) {
-        /* A whole one answers what a light one does. */
+        /* A fully loaded session also serves requests for a light one. */
         if ((at->is_light && !is_light) || at->created_ns != created_ns || strcmp(at->id, id) != 0 ||
             !is_fresh(at, revision))
             continue;
@@ -261,7 +261,7 @@ gpufl_status query_cache_hold(struct query_cache *cache, struct store *store, co
 {
     struct catalog_entry entry = {0};
     if (strlen(session_id) > STORE_SESSION_ID_MAX)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "there is no such session");
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "no such session");
     gpufl_status status = store_session(store, session_id, take_entry, &entry, problem);
     if (status != GPUFL_OK)
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loaded sessions, kept within a limit of bytes; requests for the same session share one load. A session that is still
- * growing is loaded anew at most once in a while: what it answers with may be some seconds old, and its revision says
- * which state it is. Any thread. */
+/* A cache of loaded sessions with a limit in bytes; requests for the same session share one load. A session that is
+ * still growing is reloaded only occasionally: its answers may be some seconds old, and its revision identifies the
+ * state. Thread-safe. */
 #ifndef GPUFL_SERVER_QUERY_CACHE_H
 #define GPUFL_SERVER_QUERY_CACHE_H
 
@@ -10,14 +10,14 @@
 #include "server/query.h"
 
 struct query_session {
-    /* Read only between hold and release. */
+    /* Valid between hold and release. */
     char id[STORE_SESSION_ID_MAX + 1];
-    int64_t revision, created_ns; /* of the catalog; a session that was deleted and sent again was created anew */
+    int64_t revision, created_ns; /* from the catalog; created_ns changes when a deleted session is sent again */
     bool is_light;                /* only single records: no kernels, copies, samples */
-    int64_t kernels;              /* also when light */
+    int64_t kernels;              /* also set when light */
     struct session_model *model;
     struct analysis analysis;
-    /* The cache's own. */
+    /* Private to the cache. */
     struct query_session *next;
     struct track_set tracks;
     bool has_tracks; /* query_cache_tracks */
@@ -33,19 +33,19 @@ NODISCARD gpufl_status query_cache_open(struct query_cache **out, uint64_t bytes
 void query_cache_close(struct query_cache *cache);
 void query_cache_metrics(struct query_cache *cache, struct query_metrics *metrics);
 
-/* Loads when needed. GPUFL_E_NOT_FOUND: no such session; GPUFL_E_LIMIT: it does not fit into the cache. */
+/* Loads the session if needed. GPUFL_E_NOT_FOUND: no such session; GPUFL_E_LIMIT: it does not fit into the cache. */
 NODISCARD gpufl_status query_cache_hold(struct query_cache *cache, struct store *store, const char *session_id,
                                         bool is_light, struct query_session **out, struct problem *problem);
-/* Only one that is loaded already; NULL. revision and created_ns: as the catalog has them. */
+/* Returns the session only if it is loaded; else NULL. revision and created_ns: from the catalog. */
 struct query_session *query_cache_peek(struct query_cache *cache, const char *session_id, int64_t revision,
                                        int64_t created_ns);
-/* The tracks of a whole session that is held, made when they are first asked for; NULL: no memory. */
+/* The tracks of a whole session that is held, made on first use; NULL: no memory. */
 const struct track_set *query_cache_tracks(struct query_cache *cache, struct query_session *session);
-/* The same, only if they are made already; NULL. */
+/* The same, but only if they exist; else NULL. */
 const struct track_set *query_cache_tracks_peek(struct query_cache *cache, const struct query_session *session);
 void query_cache_release(struct query_cache *cache, struct query_session *session);
 
-/* A model of some record types or of a stretch of time, which the caller frees. kernels_expected: 0 unknown. */
+/* Loads a model of some record types or of a time span; the caller frees it. kernels_expected: 0 unknown. */
 NODISCARD gpufl_status query_load(struct store *store, const struct store_range *range, int64_t kernels_expected,
                                   struct session_model **out, struct problem *problem);
 

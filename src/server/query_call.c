@@ -50,7 +50,7 @@ bool query_fail_status(struct query_call *call, gpufl_status status, const char 
     switch (status) {
     case GPUFL_E_NOT_FOUND:
         snprintf(code, sizeof code, "%s_unknown", what);
-        return query_fail(call, 404, code, "there is no such %s", what);
+        return query_fail(call, 404, code, "no such %s", what);
     case GPUFL_E_INVALID:
         return query_fail(call, 400, "request_invalid", "%s", problem->text);
     case GPUFL_E_BUSY:
@@ -165,8 +165,8 @@ static bool take_size(void *user, const struct store_session *session)
     return false;
 }
 
-/* A larger session is not loaded unless exact=true asks: then *is_too_large, and NULL unless it is there already.
- * is_prompt: nor is one whose loading would be felt. */
+/* Loads a larger session only if exact=true requests it; otherwise sets *is_too_large, and returns the session only if
+ * it is loaded already, else NULL. is_prompt: the same for a session that takes noticeable time to load. */
 static struct query_session *hold_within(struct query_call *call, bool is_prompt, bool *is_too_large)
 {
     static const char *const answers[] = {"false", "true", NULL};
@@ -228,7 +228,7 @@ void query_audit(struct query_call *call, const char *action, const char *subjec
     const char *actor = call->query->actor ? call->query->actor(call->exchange) : "local";
     struct store_audit entry = {
         .ts_ns = clock_wall_ns(), .actor = actor, .action = action, .subject = subject, .detail = detail};
-    /* The change itself is made: an audit log that cannot be written does not undo it. */
+    /* The change is made already: a failure of the audit log does not undo it. */
     if (store_audit_add(call->query->store, &entry, &problem) != GPUFL_OK)
         http_respond_header(call->exchange, "X-Audit", "failed");
 }

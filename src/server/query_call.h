@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question on its way: what every endpoint gets and how it answers. Endpoints write one JSON object to out, or
- * answer with query_fail or http_respond_... themselves. Worker thread of the request. */
+/* A query in progress: the arguments of every endpoint, and functions for answering. Endpoints write one JSON object to
+ * out, or answer with query_fail or http_respond_... themselves. Runs on the request's worker thread. */
 #ifndef GPUFL_SERVER_QUERY_CALL_H
 #define GPUFL_SERVER_QUERY_CALL_H
 
@@ -16,7 +16,7 @@ struct query_call {
     struct query *query;
     struct http_exchange *exchange;
     struct bytes out;
-    const struct query_session *session; /* whole; of routes that need one */
+    const struct query_session *session; /* whole; for routes that need one */
     struct query_session *held[2];       /* released by the dispatcher */
     unsigned held_count;
 };
@@ -24,39 +24,40 @@ typedef void query_endpoint(struct query_call *call);
 
 /* Answers with an error; returns false. */
 bool query_fail(struct query_call *call, int status, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
-/* The same for what the store or the analysis said; what: "session", "configuration", ... */
+/* The same for a failure of the store or the analysis; what: "session", "configuration", ... */
 bool query_fail_status(struct query_call *call, gpufl_status status, const char *what, const struct problem *problem);
 
-/* Parameters. False: answered with 400. */
+/* Parameters. False: already answered with 400. */
 bool query_int(struct query_call *call, const char *name, int64_t min, int64_t max, int64_t *value);
 const char *query_text(const struct query_call *call, const char *name); /* NULL: absent or empty */
-/* One of the words (NULL-terminated): its index in *choice; absent: *choice stays. */
+/* Parses one of the words (NULL-terminated) and sets *choice to its index; if absent, *choice is unchanged. */
 bool query_choice(struct query_call *call, const char *name, const char *const *words, int *choice);
-/* from_ns and to_ns of the query; absent: what they hold. An empty stretch is refused. */
+/* Parses from_ns and to_ns; absent ones are unchanged. An empty range is rejected. */
 bool query_range(struct query_call *call, int64_t *from_ns, int64_t *to_ns);
 
-/* A page of a list that is held whole: limit and cursor of the query. */
+/* A page of a list that is completely in memory: limit and cursor of the query. */
 struct query_page {
     size_t first, limit;
 };
 bool query_page(struct query_call *call, size_t limit_default, size_t limit_max, struct query_page *page);
-/* "total" and "next_cursor" (null at the end). */
+/* Writes "total" and "next_cursor" (null at the end). */
 void query_page_end(struct query_call *call, const struct query_page *page, size_t total);
 
-/* A session of the store, loaded; NULL: answered with an error. At most two a call. is_light: query_cache.h. */
+/* Loads a session of the store; NULL: already answered with an error. At most two per call. is_light: query_cache.h. */
 struct query_session *query_hold(struct query_call *call, const char *session_id, bool is_light);
-/* The session's whole model unless it has too many kernels to load unasked (parameter exact=true asks): then NULL and
- * *is_too_large, and the caller answers from rollups. NULL without it: answered with an error. */
+/* The session's whole model. If it has too many kernels to load without exact=true: NULL and *is_too_large, and the
+ * caller answers from rollups. NULL without *is_too_large: already answered with an error. */
 struct query_session *query_whole(struct query_call *call, bool *is_too_large);
-/* The session's tracks, and the session itself; NULL as query_whole. is_prompt: of one with more than quick_rows rows
- * only if they are there already. */
+/* The session's tracks, and the session itself; NULL as for query_whole. is_prompt: if the session has more than
+ * quick_rows rows, only if they are loaded already. */
 const struct track_set *query_whole_tracks(struct query_call *call, bool is_prompt,
                                            const struct query_session **session, bool *is_too_large);
-/* The tracks of a whole session; NULL: answered with an error. */
+/* The tracks of a whole session; NULL: already answered with an error. */
 const struct track_set *query_tracks_of(struct query_call *call, struct query_session *session);
-/* Sets the ETag of an answer that follows from the loaded session alone; true: the client has it, and is told so. */
+/* Sets the ETag of an answer that depends only on the loaded session. True: the client has the answer already, and 304
+ * has been sent. */
 bool query_is_known(struct query_call *call, const struct query_session *session);
-/* An entry of the audit log. */
+/* Adds an entry to the audit log. */
 void query_audit(struct query_call *call, const char *action, const char *subject, const char *detail);
 
 /* Endpoints, one file per group. */

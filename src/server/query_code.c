@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code: hot lines, and one function instruction by instruction. */
+/* Code: hot lines, and the instructions of one function. */
 #include "analysis/code_walk.h"
 #include "analysis/kernel_resources.h"
 #include "server/query_call.h"
@@ -41,7 +41,8 @@ void query_code(struct query_call *call)
     bytes_append_char(&call->out, '}');
 }
 
-/* By function_id, symbol or name; of one in several cubins the hottest unless the query names its CRC. */
+/* Finds a function by function_id, symbol or name; if several cubins contain it, the hottest one unless the query has a
+ * CRC. */
 static bool function_find(struct query_call *call, uint32_t *chosen)
 {
     const struct hot_code *code = &call->session->analysis.code;
@@ -59,7 +60,7 @@ static bool function_find(struct query_call *call, uint32_t *chosen)
             return true;
         }
     }
-    return query_fail(call, 404, "function_unknown", "no such function was sampled or counted in this session");
+    return query_fail(call, 404, "function_unknown", "this session has no samples or counters of such a function");
 }
 
 struct listing {
@@ -81,7 +82,7 @@ static void member_known(struct bytes *out, const char *key, uint32_t value)
     member_int(out, key, value == AMDGPU_UNKNOWN ? CELL_UNKNOWN : (int64_t)value);
 }
 
-/* What a kernel of AMD's takes; null for NVIDIA's, whose launches say it. */
+/* Resources of an AMD kernel; null for NVIDIA's, whose launches report them. */
 static void resources_write(struct query_call *call, struct code_lookup *lookup, const struct hot_function *hot)
 {
     struct bytes *out = &call->out;
@@ -121,8 +122,8 @@ void query_code_function(struct query_call *call)
     struct code_lookup lookup;
     if (!function_find(call, &chosen))
         return;
-    /* The session's own lookup belongs to whoever made it; this one is ours alone. A tool runs on what others sent only
-     * where the operator named one. */
+    /* The session's lookup belongs to its creator; this one is private to the request. External tools process uploaded
+     * code only if the operator configured one. */
     if (code_lookup_open(&lookup, call->session->model, CODE_NAMED_TOOLS) != GPUFL_OK) {
         query_fail(call, 503, "no_memory", "no memory to answer");
         return;
@@ -173,7 +174,7 @@ void query_ptx(struct query_call *call)
     else
         json_text(&call->out, NULL);
     member_text(&call->out, "problem",
-                !has_ptx      ? "the log holds no PTX of it: the compiler keeps it with nvcc -lineinfo"
+                !has_ptx      ? "the log has no PTX of it; compile with nvcc -lineinfo to keep it"
                 : text.failed ? "its PTX is too large to show"
                               : NULL);
     bytes_append_char(&call->out, '}');
@@ -187,7 +188,8 @@ void query_source(struct query_call *call)
     const struct session_model *model = call->session->model;
     const char *file = query_text(call, "file");
     if (!file) {
-        query_fail(call, 400, "parameter_missing", "file is needed: a path as the instructions of a function have it");
+        query_fail(call, 400, "parameter_missing",
+                   "the parameter file is missing: a path as in a function's instructions");
         return;
     }
     const struct source_content *source = code_source(model, file, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named configurations that agents and `gpufl trace` fetch. What they may set is decided in base/remote_config.h. */
+/* Named configurations that agents and `gpufl trace` fetch. base/remote_config.h defines what they may set. */
 #include "base/remote_config.h"
 #include "server/query_call.h"
 
@@ -43,7 +43,7 @@ static bool take_config(void *user, const struct store_config *config)
     return false;
 }
 
-/* The name of the path; NULL: answered. */
+/* The name in the path; NULL: already answered. */
 static const char *name_of(struct query_call *call)
 {
     const char *name = http_exchange_path_value(call->exchange, "name");
@@ -71,11 +71,11 @@ void query_config_get(struct query_call *call)
     bytes_free(&found.text);
 }
 
-/* What a configuration may hold: an object of options that the machine leaves to others, texts, numbers, switches. */
+/* Checks a configuration: an object of options that may be set remotely, with strings, numbers and booleans. */
 static bool config_check(struct query_call *call, const struct json_value *root)
 {
     if (root->kind != JSON_OBJECT)
-        return query_fail(call, 400, "config_invalid", "a configuration is a JSON object");
+        return query_fail(call, 400, "config_invalid", "a configuration must be a JSON object");
     for (const struct json_value *member = root->child; member; member = member->next) {
         if (!remote_config_may_set(member->key))
             return query_fail(call, 422, "option_forbidden",
@@ -85,7 +85,7 @@ static bool config_check(struct query_call *call, const struct json_value *root)
                               member->line, member->key);
         if (member->kind == JSON_ARRAY || member->kind == JSON_OBJECT || member->kind == JSON_NULL)
             return query_fail(call, 422, "option_invalid",
-                              "line %" PRIu32 ": %.64s must be a text, a number or true or false", member->line,
+                              "line %" PRIu32 ": %.64s must be a string, a number, true or false", member->line,
                               member->key);
         for (const struct json_value *other = root->child; other != member; other = other->next)
             if (!strcmp(other->key, member->key))
@@ -95,7 +95,7 @@ static bool config_check(struct query_call *call, const struct json_value *root)
     return true;
 }
 
-/* The revision that must be there, from If-Match and If-None-Match. */
+/* The expected revision, from If-Match and If-None-Match. */
 static bool expected_revision(struct query_call *call, int64_t *revision)
 {
     const char *match = http_exchange_header(call->exchange, "If-Match");
@@ -107,7 +107,7 @@ static bool expected_revision(struct query_call *call, int64_t *revision)
         char end;
         long long value;
         if (sscanf(match, "\"r%lld%c", &value, &end) != 2 || end != '"' || value < 1)
-            return query_fail(call, 412, "revision_conflict", "If-Match names no revision of this configuration");
+            return query_fail(call, 412, "revision_conflict", "If-Match is not a revision of this configuration");
         *revision = value;
     }
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One event of the timeline with all that is known of it, and where in time a kernel's executions are. Events are named
- * by their track and their start: row numbers belong to one loading of the session. */
+/* One event of the timeline with all its details, and the times of a kernel's executions. Events are identified by
+ * their track and start, because row numbers change when the session is reloaded. */
 #include "analysis/code_lookup.h"
 #include "base/stack_frame.h"
 #include "server/query_track.h"
@@ -110,14 +110,14 @@ static void source_line_write(struct bytes *out, const char *line)
     size_t size = line ? strnlen(line, shown_bytes + 1) : 0;
     if (size > shown_bytes)
         for (size = shown_bytes; size && ((unsigned char)line[size] & 0xc0) == 0x80;)
-            size--; /* not within a character */
+            size--; /* not inside a character */
     if (line)
         json_string(out, line, size);
     else
         json_text(out, NULL);
 }
 
-/* The line of source that each frame is at, null where its file was not recorded; of so many frames. */
+/* Writes the source line of each frame; null if its file was not recorded. */
 static void stack_source_write(struct bytes *out, const struct session_model *model, const char *stack)
 {
     enum { frames_max = 256 };
@@ -140,7 +140,7 @@ static void stack_source_write(struct bytes *out, const struct session_model *mo
     bytes_free(&file);
 }
 
-/* False: there is none. */
+/* False: not found. */
 static bool event_find(const struct track_set *set, const char *id, int64_t start_ns, struct track_event *events,
                        const struct track **track, struct track_event *found)
 {
@@ -168,7 +168,7 @@ static void answer_event(struct query_call *call, const struct track_set *set, c
     if (!events) {
         query_fail(call, 503, "no_memory", "no memory to answer");
     } else if (!event_find(set, id, start_ns, events, &track, &found)) {
-        query_fail(call, 404, "event_unknown", "no event of track %s begins then", id);
+        query_fail(call, 404, "event_unknown", "track %s has no event that starts at start_ns", id);
     } else {
         bytes_append_char(&call->out, '{');
         json_key(&call->out, "track");
@@ -184,7 +184,7 @@ static void answer_event(struct query_call *call, const struct track_set *set, c
     free(events);
 }
 
-/* Of a session that is not loaded: everything of that moment. Its scopes began before and are not known. */
+/* The session is not loaded: loads only that moment. Its scopes began earlier and are therefore unknown. */
 static void answer_stored_event(struct query_call *call, const char *id, int64_t start_ns)
 {
     const struct store_range range = {
@@ -213,7 +213,7 @@ void query_timeline_event(struct query_call *call)
     if (!query_int(call, "start_ns", 0, INT64_MAX / 2, &start_ns))
         return;
     if (!id || start_ns == CELL_UNKNOWN) {
-        query_fail(call, 400, "parameter_missing", "track and start_ns are needed: an event of the timeline");
+        query_fail(call, 400, "parameter_missing", "the parameters track and start_ns are missing");
         return;
     }
     struct query_session *session = query_whole(call, &is_too_large);
@@ -226,7 +226,7 @@ void query_timeline_event(struct query_call *call)
         answer_event(call, tracks, id, start_ns);
 }
 
-/* ---- where a kernel ran ---- */
+/* ---- a kernel's executions over time ---- */
 
 struct marks {
     int64_t from_ns, to_ns;
@@ -242,7 +242,7 @@ static void marks_add(struct marks *marks, int64_t start_ns, uint64_t count)
     marks->counts[(start_ns - marks->from_ns) / width_ns] += count;
 }
 
-/* False: answered. The store's sums know of each stretch only the kernel that took most of it. */
+/* False: already answered. For each time span the store's sums only have the kernel that took most of it. */
 static bool marks_stored(struct query_call *call, struct marks *marks, uint32_t kernel)
 {
     struct timeline timeline;
@@ -291,7 +291,7 @@ void query_timeline_marks(struct query_call *call)
         !query_range(call, &marks.from_ns, &marks.to_ns))
         return;
     if (kernel == CELL_UNKNOWN || marks.from_ns == CELL_UNKNOWN) {
-        query_fail(call, 400, "parameter_missing", "kernel, from_ns and to_ns are needed");
+        query_fail(call, 400, "parameter_missing", "the parameter kernel, from_ns or to_ns is missing");
         return;
     }
     const struct query_session *session = query_whole(call, &is_too_large);

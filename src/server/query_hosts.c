@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fleet: hosts and GPUs with their latest metrics, metrics by the minute, kernels of all sessions. */
+/* The fleet: hosts and GPUs with their latest metrics, metrics per minute, kernels of all sessions. */
 #include "base/clock.h"
 #include "server/query_call.h"
 
@@ -14,7 +14,7 @@ enum { search_default = 100, search_max = 1000 };
 
 struct host_list {
     struct bytes *out;
-    struct bytes gpus, own; /* of the host under way: its GPUs, its own metrics; owned */
+    struct bytes gpus, own; /* of the current host: its GPUs, its own metrics; owned */
     char *host;             /* owned; NULL before the first */
     int64_t first_seen_ns, last_seen_ns;
     bool has_failed;
@@ -43,7 +43,7 @@ static void host_finish(struct host_list *list)
     list->host = NULL;
 }
 
-/* {"sample_ns":..,"gpu_util":..}: the catalogue's names, which carry their units. */
+/* {"sample_ns":..,"gpu_util":..}: names from the catalogue, which include units. */
 static void sample_write(struct bytes *out, const struct store_gpu *gpu)
 {
     bytes_append_char(out, '{');
@@ -107,7 +107,7 @@ void query_hosts(struct query_call *call)
     bytes_free(&list.own);
 }
 
-/* ---- metrics by the minute ---- */
+/* ---- metrics per minute ---- */
 
 struct minute_series {
     struct bytes *columns; /* owned; one list of points per column */
@@ -208,7 +208,7 @@ void query_search_kernels(struct query_call *call)
     const char *text = query_text(call, "q");
     struct problem problem = {""};
     if (!text) {
-        query_fail(call, 400, "parameter_missing", "q is needed: a part of a kernel's name");
+        query_fail(call, 400, "parameter_missing", "the parameter q is missing: part of a kernel's name");
         return;
     }
     if (!query_int(call, "limit", 1, search_max, &limit))

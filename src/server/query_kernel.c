@@ -10,7 +10,7 @@ enum { page_default = 100, page_max = 1000, bins_default = 40, bins_max = 1000, 
 
 static const char *const orders[] = {"descending", "ascending", NULL};
 
-/* Without a time: then the kernel is known, and none of its executions. */
+/* True when the kernel was launched but not timed: it exists, but without executions. */
 static bool is_launched(const struct session_model *model, uint32_t kernel_id)
 {
     for (size_t i = 0; i < model->deep.untimed_count; i++)
@@ -19,8 +19,7 @@ static bool is_launched(const struct session_model *model, uint32_t kernel_id)
     return false;
 }
 
-/* Rows of the path's kernel that the query asks for; the caller frees them and the filter's scopes are gone. False:
- * answered. */
+/* The rows of the path's kernel that match the query; the caller frees them. False: already answered. */
 static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count, uint32_t *kernel_id)
 {
     const struct session_model *model = call->session->model;
@@ -28,7 +27,7 @@ static bool kernel_rows(struct query_call *call, uint32_t **rows, size_t *count,
     char *end;
     unsigned long long id = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || id >= ID_UNKNOWN) {
-        query_fail(call, 400, "kernel_invalid", "a kernel is named by its kernel_id, a number");
+        query_fail(call, 400, "kernel_invalid", "a kernel's path must contain its kernel_id, a number");
         return false;
     }
     struct work_filter filter;
@@ -80,7 +79,7 @@ void work_kernel_write(struct bytes *out, const struct session_model *model, uin
     bytes_append_char(out, '}');
 }
 
-/* By duration, longest first; the rows are in order of start. */
+/* Sorts by duration, longest first; the rows are in order of start. */
 static bool rows_order(const struct session_model *model, uint32_t *rows, size_t count)
 {
     int64_t *keys = malloc((count + 1) * sizeof *keys);
@@ -110,7 +109,7 @@ void query_instances(struct query_call *call)
     if (!query_choice(call, "sort", sorts, &sort) || !query_choice(call, "order", orders, &order) ||
         !query_page(call, page_default, page_max, &page) || !kernel_rows(call, &rows, &count, &kernel_id))
         return;
-    /* The first start first, but the longest duration first, unless told otherwise. */
+    /* Default order: earliest start first, but longest duration first. */
     bool is_reversed = sort ? order == 1 : order == 0;
     if (sort && !rows_order(model, rows, count)) {
         query_fail(call, 503, "no_memory", "no memory to answer");
@@ -175,7 +174,7 @@ void query_histogram(struct query_call *call)
     free(rows);
 }
 
-/* Steps of equal length from the first execution to the last, or over the stretch that was asked for. */
+/* Divides the time from the first execution to the last, or the requested time span, into equal steps. */
 static void steps_write(struct query_call *call, const uint32_t *rows, size_t count, int64_t steps, int64_t *values)
 {
     const struct kernel_columns *kernels = &call->session->model->kernels;
@@ -246,7 +245,7 @@ static int launch_compare(const void *left, const void *right)
     return a->launch_id < b->launch_id ? -1 : a->launch_id > b->launch_id;
 }
 
-/* What occupancy and the roof of a roofline are computed from. */
+/* The device limits that occupancy and rooflines are computed from. */
 static void devices_write(struct bytes *out, const struct session_model *model)
 {
     list_open(out, "devices");

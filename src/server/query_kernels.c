@@ -49,7 +49,7 @@ static int list_compare(const void *left, const void *right, void *user)
     return result ? result : a->kernel_id < b->kernel_id ? -1 : a->kernel_id > b->kernel_id;
 }
 
-/* Where the durations of a list come from: every execution, or the store's sums, one for each hotspot. */
+/* The source of the durations: every execution, or the store's sums, one per hotspot. */
 struct list_source {
     const struct kernel_columns *kernels; /* NULL: sums */
     const uint64_t (*histograms)[STORE_HISTOGRAM_BINS];
@@ -72,7 +72,7 @@ static void histogram_write(struct bytes *out, const struct hotspot *hotspot, in
     bytes_append_text(out, "]}");
 }
 
-/* The store's bins are powers of two; empty ones at both ends are left out. */
+/* The store's bins are powers of two; empty bins at both ends are left out. */
 static void sums_write(struct bytes *out, const struct hotspot *hotspot, const uint64_t *counts)
 {
     unsigned first = 0, end = STORE_HISTOGRAM_BINS;
@@ -86,7 +86,7 @@ static void sums_write(struct bytes *out, const struct hotspot *hotspot, const u
 
 struct list_bins {
     uint32_t kernel_id;
-    size_t place; /* in the page */
+    size_t place; /* index in the page */
     int64_t edges[bins_max + 1];
     uint64_t counts[bins_max];
     bool is_log;
@@ -117,7 +117,7 @@ static int place_compare(const void *left, const void *right)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* In one walk over all executions. False: no memory. */
+/* Scans all executions once. False: no memory. */
 static bool executions_write(struct bytes *out, const struct kernel_columns *kernels,
                              const struct hotspot *const *items, size_t count, size_t bins)
 {
@@ -150,7 +150,7 @@ static bool executions_write(struct bytes *out, const struct kernel_columns *ker
     return true;
 }
 
-/* "histograms", in the order of the kernels. False: no memory. */
+/* Writes "histograms" in the order of the kernels. False: no memory. */
 static bool histograms_write(struct bytes *out, const struct list_source *source, const struct hotspot *hotspots,
                              const struct hotspot *const *items, size_t count, size_t bins)
 {
@@ -164,7 +164,7 @@ static bool histograms_write(struct bytes *out, const struct list_source *source
     return is_done;
 }
 
-/* Writes the page that the query asks for. */
+/* Writes the requested page. */
 static void list_write(struct query_call *call, const struct hotspot *hotspots, size_t count,
                        const struct list_source *source)
 {
@@ -209,7 +209,7 @@ static void list_write(struct query_call *call, const struct hotspot *hotspots, 
     free(list.items);
 }
 
-/* The same grouping over fewer rows: hotspots_make looks at these columns only. */
+/* Groups fewer rows in the same way: hotspots_make reads only these columns. */
 static void filtered_write(struct query_call *call, const struct session_model *model, const struct work_filter *filter)
 {
     const struct kernel_columns *all = &model->kernels;
@@ -246,7 +246,7 @@ struct rollup_list {
     bool has_failed;
 };
 
-/* Inside of a bin durations are taken as evenly spread. */
+/* Assumes that durations are evenly distributed within a bin. */
 static int64_t histogram_rank(const struct store_kernel *kernel, double fraction)
 {
     double rank = fraction * (double)kernel->count, below = 0;

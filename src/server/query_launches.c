@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that were launched while nothing timed them, by name. */
+/* Kernels that were launched but not timed, by name. */
 #include "server/query_work.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int count_compare(const void *left, const void *right)
     return a->kernel_id < b->kernel_id ? -1 : a->kernel_id > b->kernel_id;
 }
 
-/* Kernel ids of the launches that the filter takes; NULL: no memory. */
+/* Kernel ids of the launches that match the filter; NULL: no memory. */
 static uint32_t *ids_take(const struct session_model *model, const struct work_filter *filter, const char *text,
                           size_t *count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: by kind as the report has it, what was held over time, and what was never given back. */
+/* Memory: totals by kind as in the report, memory held over time, and allocations that were never freed. */
 #include "server/query_call.h"
 
 #include <stdlib.h>
@@ -14,14 +14,14 @@ struct kept_block {
 struct history {
     int64_t from_ns, step_ns;
     size_t steps;
-    uint64_t *held;                    /* [kind * steps + step]: most in the step; owned */
+    uint64_t *held;                    /* [kind * steps + step]: maximum in the step; owned */
     uint64_t now[MEMORY_KIND_COUNT];   /* after the latest event */
-    size_t reached[MEMORY_KIND_COUNT]; /* the step that holds it */
+    size_t reached[MEMORY_KIND_COUNT]; /* the step that contains it */
     struct kept_block kept[kept_max];  /* a heap with the smallest first */
     size_t kept_count, kept_left_out;
 };
 
-/* What was held stays held in the steps without events. */
+/* Memory stays held in steps without events. */
 static void held_carry(struct history *history, unsigned kind, size_t step)
 {
     uint64_t *held = &history->held[kind * history->steps];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values over time in steps: least, mean and largest of each step, null where nothing was sampled. */
+/* Values over time in steps: minimum, mean and maximum of each step, null where nothing was sampled. */
 #include "server/query_call.h"
 
 #include <math.h>
@@ -9,19 +9,19 @@ enum { steps_default = 600, steps_max = 20000 };
 
 struct step {
     double min, max, sum;
-    uint64_t count, bits; /* bits: of masks, all that were set */
+    uint64_t count, bits; /* bits: of masks, all bits that were set */
 };
 
 struct steps {
     int64_t from_ns, to_ns, step_ns;
     size_t count;
-    struct step *items; /* owned; of the series under way */
+    struct step *items; /* of the current series; owned */
     bool is_used;
     const char *metric; /* NULL: all */
     int64_t device;     /* CELL_UNKNOWN: all */
 };
 
-/* False: answered. */
+/* False: already answered. */
 static bool steps_read(struct query_call *call, struct steps *steps)
 {
     const struct analysis *analysis = &call->session->analysis;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the report, each by itself. */
+/* Single parts of the report. */
 #include "server/query_call.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ static void answer(struct query_call *call, analysis_part *part)
     bytes_append_char(&call->out, '}');
 }
 
-/* The parts of a device over time, one list each. */
+/* The parts of a device's time over time, one list each. */
 static void bins_write(struct bytes *out, uint16_t device, const struct time_use *bins)
 {
     static const struct {
@@ -108,7 +108,7 @@ void query_ranges(struct query_call *call)
     answer(call, ranges_part);
 }
 
-/* Single records say it all: no need to load the rest. */
+/* Single records are sufficient: the rest need not be loaded. */
 void query_losses(struct query_call *call)
 {
     call->session = query_hold(call, http_exchange_path_value(call->exchange, "id"), true);

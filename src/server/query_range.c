@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened in a stretch of time. */
+/* Sums over a time span. */
 #include "server/query_call.h"
 
 void query_timeline_range(struct query_call *call)
@@ -8,7 +8,7 @@ void query_timeline_range(struct query_call *call)
     if (!query_range(call, &from_ns, &to_ns))
         return;
     if (from_ns == CELL_UNKNOWN) {
-        query_fail(call, 400, "parameter_missing", "from_ns and to_ns are needed");
+        query_fail(call, 400, "parameter_missing", "the parameters from_ns and to_ns are missing");
         return;
     }
     bytes_append_char(&call->out, '{');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of questions, and the way from an exchange to an endpoint. */
+/* The table of query routes, and the dispatcher that calls their endpoints. */
 #include "analysis/compare.h"
 #include "server/query_call.h"
 
@@ -29,7 +29,7 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
                  PAGE), \
       "Sessions, newest first") \
     X(getSession, query_session_get, GET, SESSION, READ, NOTHING, 0, "SessionSummary", NULL, PARAMETERS("exact"), \
-      "One session: what ran, where, how complete its data is and what recording cost") \
+      "One session: program, machine, completeness and recording overhead") \
     X(changeSession, query_session_patch, PATCH, SESSION, ADMIN, NOTHING, patch_bytes_max, "Session", "SessionChange", \
       NULL, "Replaces a session's tags or sets how long it is kept") \
     X(deleteSession, query_session_remove, DELETE, SESSION, ADMIN, NOTHING, 0, NULL, NULL, NULL, "Deletes a session") \
@@ -48,7 +48,7 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
       NULL, "Launch configurations of one kernel and what limits their occupancy") \
     X(listLaunches, query_launches, GET, SESSION "/launches", READ, SESSION, 0, "Launches", NULL, \
       PARAMETERS("from_ns", "to_ns", "scope", "q", PAGE), \
-      "Kernels that were launched, not timed, most launches first") \
+      "Kernels that were launched but not timed, most launches first") \
     X(getScopes, query_scopes, GET, SESSION "/scopes", READ, SESSION, 0, "Scopes", NULL, NULL, \
       "The tree of scopes, depth first") \
     X(getActivity, query_activity, GET, SESSION "/activity", READ, NOTHING, 0, "Activity", NULL, PARAMETERS("bins"), \
@@ -57,27 +57,27 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
       PARAMETERS("exact"), "The timeline's tracks") \
     X(getTimeline, query_timeline, GET, SESSION "/timeline", READ, NOTHING, 0, "Columns", NULL, \
       PARAMETERS("from_ns", "to_ns", "pixels", "tracks", "exact"), \
-      "A stretch of the timeline: every event, or what fell into each pixel") \
+      "A span of the timeline: every event, or a summary of each pixel") \
     X(getTimelineEvent, query_timeline_event, GET, SESSION "/timeline/event", READ, NOTHING, 0, "TimelineEvent", NULL, \
-      PARAMETERS("track", "start_ns", "exact"), "All that is known of one event of the timeline") \
+      PARAMETERS("track", "start_ns", "exact"), "All details of one event of the timeline") \
     X(getTimelineMarks, query_timeline_marks, GET, SESSION "/timeline/marks", READ, NOTHING, 0, "TimelineMarks", NULL, \
-      PARAMETERS("kernel", "from_ns", "to_ns", "pixels", "exact"), "How often a kernel began in each part of a stretch") \
+      PARAMETERS("kernel", "from_ns", "to_ns", "pixels", "exact"), "How often a kernel started in each part of a time span") \
     X(getTimelineRange, query_timeline_range, GET, SESSION "/timeline/range", READ, SESSION, 0, "TimelineRange", NULL, \
-      PARAMETERS("from_ns", "to_ns"), "Sums over a stretch of time: busy GPUs, copies, waits, energy") \
+      PARAMETERS("from_ns", "to_ns"), "Sums over a time span: busy GPUs, copies, waits, energy") \
     X(getCopies, query_copies, GET, SESSION "/copies", READ, SESSION, 0, "Copies", NULL, NULL, \
       "Copies by direction and memory, and memsets") \
     X(getSyncs, query_syncs, GET, SESSION "/syncs", READ, SESSION, 0, "Syncs", NULL, NULL, \
-      "Host waits by kind and by place") \
+      "Host waits by kind and by call stack") \
     X(getAllocations, query_allocations, GET, SESSION "/allocations", READ, SESSION, 0, "Allocations", NULL, \
-      PARAMETERS("steps"), "Memory by kind, over time, and what was never given back") \
+      PARAMETERS("steps"), "Memory by kind, over time, and allocations that were never freed") \
     X(getGraphs, query_graphs, GET, SESSION "/graphs", READ, SESSION, 0, "Graphs", NULL, NULL, "CUDA graph launches") \
     X(getMetrics, query_metrics_steps, GET, SESSION "/metrics", READ, SESSION, 0, "Metrics", NULL, \
       PARAMETERS("from_ns", "to_ns", "step_ns", "device", "metric"), \
-      "System metrics of a session in steps of time: least, mean and largest; steps without samples are null") \
+      "System metrics of a session in steps of time: minimum, mean and maximum; steps without samples are null") \
     X(getStalls, query_stalls, GET, SESSION "/stalls", READ, SESSION, 0, "Stalls", NULL, NULL, \
-      "What sampled warps waited for: in all, by function, by scope") \
+      "Stall reasons of sampled warps: total, by function, by scope") \
     X(getCode, query_code, GET, SESSION "/code", READ, SESSION, 0, "Code", NULL, PARAMETERS(PAGE), \
-      "Source lines with most samples, with their instructions") \
+      "Source lines with the most samples, with their instructions") \
     X(getCodeFunction, query_code_function, GET, SESSION "/code/{function}", READ, SESSION, 0, "CodeFunction", NULL, \
       PARAMETERS("cubin_crc"), "One function's instructions with samples, counters and source lines") \
     X(getPtx, query_ptx, GET, SESSION "/code/{function}/ptx", READ, SESSION, 0, "Ptx", NULL, PARAMETERS("cubin_crc"), \
@@ -89,19 +89,19 @@ enum query_need { NEED_NOTHING, NEED_SESSION };
     X(getPm, query_pm, GET, SESSION "/pm", READ, SESSION, 0, "Pm", NULL, \
       PARAMETERS("from_ns", "to_ns", "step_ns", "device", "metric"), "Hardware counters over time") \
     X(getInsights, query_insights, GET, SESSION "/insights", READ, SESSION, 0, "Insights", NULL, NULL, \
-      "What to try, largest effect first") \
+      "Suggestions, largest effect first") \
     X(getLosses, query_losses, GET, SESSION "/losses", READ, NOTHING, 0, "Losses", NULL, NULL, \
-      "What is known to be missing, and what recording cost") \
+      "Missing data and recording overhead") \
     X(compareSessions, query_compare, GET, "/api/v1/compare", READ, NOTHING, 0, "Comparison", NULL, \
-      PARAMETERS("base", "new", "threshold_percent"), "Kernels and scopes of two sessions beside each other") \
+      PARAMETERS("base", "new", "threshold_percent"), "Compares the kernels and scopes of two sessions") \
     X(searchKernels, query_search_kernels, GET, "/api/v1/search/kernels", READ, NOTHING, 0, "KernelSearch", NULL, \
-      PARAMETERS("q", "limit"), "Kernels of all sessions by a part of their name") \
+      PARAMETERS("q", "limit"), "Kernels of all sessions by part of their name") \
     X(listConfigs, query_configs, GET, "/api/v1/configs", READ, NOTHING, 0, "Configs", NULL, NULL, \
       "Named configurations") \
     X(getConfig, query_config_get, GET, "/api/v1/configs/{name}", INGEST, NOTHING, 0, "Config", NULL, NULL, \
-      "One configuration, as it was given; its ETag is its revision") \
+      "One configuration, as it was stored; its ETag is its revision") \
     X(putConfig, query_config_put, PUT, "/api/v1/configs/{name}", ADMIN, NOTHING, config_bytes_max, "ConfigRevision", \
-      "Config", NULL, "Makes or replaces a configuration; If-Match and If-None-Match guard another's change") \
+      "Config", NULL, "Creates or replaces a configuration; If-Match and If-None-Match protect changes by others") \
     X(deleteConfig, query_config_remove, DELETE, "/api/v1/configs/{name}", ADMIN, NOTHING, 0, NULL, NULL, NULL, \
       "Deletes a configuration") \
     X(watchLive, query_live, GET, "/api/v1/live", READ, NOTHING, 0, "Events", NULL, PARAMETERS("topic"), \
@@ -181,7 +181,7 @@ void query_compare(struct query_call *call)
     int64_t percent = (int64_t)(COMPARE_THRESHOLD * 100);
     const char *base_id = query_text(call, "base"), *new_id = query_text(call, "new");
     if (!base_id || !new_id) {
-        query_fail(call, 400, "parameter_missing", "base and new are needed: the ids of two sessions");
+        query_fail(call, 400, "parameter_missing", "the parameters base and new are missing: the ids of two sessions");
         return;
     }
     if (!query_int(call, "threshold_percent", 0, 10000, &percent))

@@ -21,7 +21,7 @@ static void retention_write(struct bytes *out, int64_t retention_ns)
     member_int(out, "retention_ns", retention_ns == STORE_KEEP_FOREVER ? CELL_UNKNOWN : retention_ns);
 }
 
-/* Members of an open object. */
+/* Writes the members of an open object. */
 static void session_write(struct bytes *out, const struct store_session *session)
 {
     member_text(out, "id", session->session_id);
@@ -46,7 +46,7 @@ static void session_write(struct bytes *out, const struct store_session *session
     int64_t missing = session->expected_rows == CELL_UNKNOWN    ? CELL_UNKNOWN
                       : session->expected_rows <= session->rows ? 0
                                                                 : session->expected_rows - session->rows;
-    /* How much of its end a killed program took with it, nobody knows, nor what was lost before what is missing. */
+    /* Unknown when the program was killed: how much of its end is missing, and how much was lost before. */
     member_bool(out, "lost_is_exact",
                 !session->has_unknown_loss && session->state != STORE_SESSION_CRASHED && missing <= 0);
     member_int(out, "missing_rows", missing);
@@ -120,7 +120,7 @@ void query_sessions(struct query_call *call)
     bytes_append_char(&call->out, '}');
 }
 
-/* "session" of an answer, from the catalog. False: answered with an error. */
+/* Writes "session" of an answer, from the catalog. False: already answered with an error. */
 static bool catalog_write(struct query_call *call)
 {
     struct problem problem = {""};
@@ -162,18 +162,18 @@ void query_session_get(struct query_call *call)
     bytes_append_char(&call->out, '}');
 }
 
-/* tags of a change; false: answered. */
+/* Applies the tags of a change; false: already answered. */
 static bool tags_apply(struct query_call *call, const char *id, const struct json_value *tags)
 {
     const char *list[tags_max];
     size_t count = 0;
     struct problem problem = {""};
     if (tags->kind != JSON_ARRAY || tags->count > tags_max)
-        return query_fail(call, 400, "body_invalid", "tags must be a list of at most %d texts", tags_max);
+        return query_fail(call, 400, "body_invalid", "tags must be a list of at most %d strings", tags_max);
     for (const struct json_value *tag = tags->child; tag; tag = tag->next) {
         if (tag->kind != JSON_STRING || !tag->text_size || tag->text_size > tag_bytes_max ||
             strlen(tag->text) != tag->text_size)
-            return query_fail(call, 400, "body_invalid", "a tag is a text of 1 to %d bytes", tag_bytes_max);
+            return query_fail(call, 400, "body_invalid", "a tag must be a string of 1 to %d bytes", tag_bytes_max);
         list[count++] = tag->text;
     }
     gpufl_status status = store_session_tag(call->query->store, id, list, count, &problem);
@@ -183,7 +183,7 @@ static bool tags_apply(struct query_call *call, const char *id, const struct jso
     return true;
 }
 
-/* retention_days: a number, "forever", or null for the server's rule. */
+/* retention_days: a number, "forever", or null for the server's setting. */
 static bool retention_apply(struct query_call *call, const char *id, const struct json_value *days)
 {
     int64_t retention_ns = CELL_UNKNOWN;

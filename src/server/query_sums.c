@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's sums as tracks, named as those of the loaded session. */
+/* The store's sums as tracks, with the same names as those of the loaded session. */
 #include "server/query_track.h"
 
 struct track_key query_sums_key(const struct timeline_track *track)
@@ -18,7 +18,7 @@ struct track_key query_sums_key(const struct timeline_track *track)
     return key;
 }
 
-/* GPUFlight's rows have no device: with a single one in the machine it is that one, as in the loaded session. */
+/* GPUFlight's rows have no device: in a machine with a single GPU it is that one, as in the loaded session. */
 static gpufl_status devices_fill(struct query_call *call, struct timeline *timeline, struct problem *problem)
 {
     struct store_range range = {.session_id = http_exchange_path_value(call->exchange, "id")};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The timeline. Tracks and tiles come from the loaded session; of one that is too large to load unasked, or to be waited
- * for, GPU work comes from the store's sums, and from its rows where few enough are in the stretch.
+/* The timeline. Tracks and tiles come from the loaded session. If it is too large to load on its own, or to wait for,
+ * GPU work comes from the store's sums, and from its rows if the time span has few enough.
  *
  * A tile is one block of little-endian columns: 8 bytes "GFLCOLS1", the size of a JSON text (u32) and 4 zero bytes,
  * that text, padded with blanks to a multiple of 8, then the columns, each padded with zeros to a multiple of 8. The
- * text says what they are, with their offsets from its end. */
+ * text describes the columns, with their offsets from its end. */
 #include "server/query_track.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ void query_tracks(struct query_call *call)
 {
     bool is_too_large;
     const struct query_session *session;
-    /* Said, not left out: whoever lists tracks mostly wants all of them. */
+    /* Must be explicit: most clients that list tracks need all of them. */
     const bool is_prompt = query_text(call, "exact") != NULL;
     const struct track_set *tracks = query_whole_tracks(call, is_prompt, &session, &is_too_large);
     if (is_too_large)
@@ -107,10 +107,10 @@ struct tile {
     const char *wanted;                    /* track ids, separated by commas; NULL: all */
     struct bytes text, data;               /* of the answer; owned */
     struct bytes names;                    /* members of "names" */
-    struct intern known[TRACK_KIND_COUNT]; /* names that are among them */
-    struct intern unnamed;                 /* kernels whose texts are still to be found */
-    struct track_event *events;            /* room for events_max; owned */
-    struct track_pixel *columns;           /* room for the pixels; owned */
+    struct intern known[TRACK_KIND_COUNT]; /* names that were written to it */
+    struct intern unnamed;                 /* kernels whose names are still unknown */
+    struct track_event *events;            /* capacity events_max; owned */
+    struct track_pixel *columns;           /* one per pixel; owned */
     size_t events_max;
 };
 
@@ -143,7 +143,7 @@ static void column_open(struct tile *tile, const char *name, const char *type)
     bytes_append_char(&tile->text, '}');
 }
 
-/* Notes that the name appears, once; the text: of the model that the ids belong to. */
+/* Notes that the name is used, once; text: from the model that the id belongs to. */
 static void name_note(struct tile *tile, enum track_kind kind, uint32_t name, const char *text)
 {
     bool is_new = false;
@@ -207,7 +207,7 @@ static void events_write(struct tile *tile, const struct track_set *set, const s
     bytes_append_text(&tile->text, "]}");
 }
 
-/* Sums of stretches; start and width: how the caller cuts time. */
+/* Sums of time spans; start and width: how the caller divides time. */
 struct stretch {
     int64_t start_ns, width_ns, busy_ns;
     uint32_t count, name;
@@ -306,7 +306,7 @@ static gpufl_status buckets_write(struct tile *tile, const struct timeline *time
                          tile, problem);
 }
 
-/* The rows of the stretch alone. */
+/* Loads only the rows of the time span. */
 static gpufl_status rows_write(struct tile *tile, struct problem *problem)
 {
     struct store_range range = {.session_id = http_exchange_path_value(tile->call->exchange, "id"),

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* A path, as the list of scopes shows it, and everything below it. */
+/* True for a path, as written in the list of scopes, and its nested scopes. */
 static bool scope_matches(const char *path, const char *wanted, struct bytes *shown)
 {
     size_t size = strlen(wanted);

@@ -18,12 +18,12 @@
 enum {
     STOP_GRACE_MS = 10000,
     KEYS_EVERY_S = 1,
-    KEY_USE_EVERY_S = 60, /* and refused keys */
+    KEY_USE_EVERY_S = 60, /* also writes refused keys */
     KEY_BYTES_EVERY_S = 10,
     RETENTION_EVERY_S = 300,
     STUCK_S = 30,
     EVENT_THREADS = 4,
-    WORKER_THREADS = 64 /* most wait for a commit that many share */
+    WORKER_THREADS = 64 /* most of them wait for a commit that many share */
 };
 #define WRITE_BYTES_MAX ((uint64_t)256 << 20)
 #define QUEUE_BYTES_MAX ((uint64_t)512 << 20)
@@ -44,7 +44,7 @@ void server_log(const char *format, ...)
     va_end(args);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?'; /* requests do not write to the terminal */
+            *c = '?'; /* requests must not write control characters to the terminal */
     message_print(stderr, "gpufl %s: %s", log_command, text);
 }
 
@@ -81,23 +81,23 @@ static void refusals_audit(struct server *server)
 {
     struct problem problem = {""};
     if (key_journal_audit(server->keys, server->store, &problem))
-        server_log("the audit log: %s", problem.text);
+        server_log("cannot write the audit log: %s", problem.text);
 }
 
 static void key_bytes_save(struct server *server)
 {
     struct problem problem = {""};
     if (key_journal_save(server->keys, server->config->data, &server->key_bytes_saved, &problem))
-        server_log("what keys have sent today was not noted: %s", problem.text);
+        server_log("cannot save today's usage of keys: %s", problem.text);
 }
 
 static void control_request(void *user, const char *request, size_t size, struct bytes *answer)
 {
     struct server *server = user;
     struct problem problem = {""};
-    refusals_audit(server); /* before whoever asks for the log */
+    refusals_audit(server); /* so that the log is complete for this request */
     if (admin_execute(server->store, request, size, answer) && keys_load(server, &problem))
-        server_log("the keys could not be read: %s", problem.text);
+        server_log("cannot read the keys: %s", problem.text);
 }
 
 static void retain(struct server *server)
@@ -114,36 +114,36 @@ static void retain(struct server *server)
     atomic_fetch_add(&server->bytes_retired, retained.bytes_deleted);
 }
 
-/* The requests that failed are in the log as well, but not why. */
-static void commit_trouble_tell(struct server *server)
+/* Reports why commits fail: the log lines of failed requests lack the reason. */
+static void commit_trouble_log(struct server *server)
 {
     struct problem problem = {""};
     bool is_trouble = store_commit_state(server->store, &problem) != GPUFL_OK;
-    if (is_trouble && !server->is_commit_trouble_told)
+    if (is_trouble && !server->is_commit_trouble_logged)
         server_log("commits fail: %s", problem.text);
-    else if (!is_trouble && server->is_commit_trouble_told)
-        server_log("commits work again");
-    server->is_commit_trouble_told = is_trouble;
+    else if (!is_trouble && server->is_commit_trouble_logged)
+        server_log("commits succeed again");
+    server->is_commit_trouble_logged = is_trouble;
 }
 
-static void *keeper_run(void *user)
+static void *upkeep_run(void *user)
 {
     struct server *server = user;
     for (uint64_t second = 1;; second++) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += KEYS_EVERY_S;
-        pthread_mutex_lock(&server->keeper_lock);
-        while (!server->is_stopping && !pthread_cond_timedwait(&server->keeper_wake, &server->keeper_lock, &until))
+        pthread_mutex_lock(&server->upkeep_lock);
+        while (!server->is_stopping && !pthread_cond_timedwait(&server->upkeep_wake, &server->upkeep_lock, &until))
             continue;
         bool is_stopping = server->is_stopping;
-        pthread_mutex_unlock(&server->keeper_lock);
+        pthread_mutex_unlock(&server->upkeep_lock);
         if (is_stopping)
             return NULL;
         struct problem problem = {""};
         if (keys_load(server, &problem) && second % KEY_USE_EVERY_S == 1)
-            server_log("the keys could not be read: %s", problem.text);
-        commit_trouble_tell(server);
+            server_log("cannot read the keys: %s", problem.text);
+        commit_trouble_log(server);
         if (second % KEY_USE_EVERY_S == 0) {
             key_ring_save_use(server->keys, server->store);
             refusals_audit(server);
@@ -155,34 +155,34 @@ static void *keeper_run(void *user)
     }
 }
 
-static gpufl_status keeper_start(struct server *server, struct problem *problem)
+static gpufl_status upkeep_start(struct server *server, struct problem *problem)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&server->keeper_lock, NULL);
-    pthread_cond_init(&server->keeper_wake, &attributes);
+    pthread_mutex_init(&server->upkeep_lock, NULL);
+    pthread_cond_init(&server->upkeep_wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    int error = pthread_create(&server->keeper, NULL, keeper_run, server);
-    server->has_keeper = !error;
+    int error = pthread_create(&server->upkeep_thread, NULL, upkeep_run, server);
+    server->has_upkeep = !error;
     return error ? problem_set(problem, GPUFL_E_IO, "cannot start a thread: %s", strerror(error)) : GPUFL_OK;
 }
 
-static void keeper_stop(struct server *server)
+static void upkeep_stop(struct server *server)
 {
-    if (!server->has_keeper)
+    if (!server->has_upkeep)
         return;
-    pthread_mutex_lock(&server->keeper_lock);
+    pthread_mutex_lock(&server->upkeep_lock);
     server->is_stopping = true;
-    pthread_cond_signal(&server->keeper_wake);
-    pthread_mutex_unlock(&server->keeper_lock);
-    pthread_join(server->keeper, NULL);
-    pthread_cond_destroy(&server->keeper_wake);
-    pthread_mutex_destroy(&server->keeper_lock);
-    server->has_keeper = false;
+    pthread_cond_signal(&server->upkeep_wake);
+    pthread_mutex_unlock(&server->upkeep_lock);
+    pthread_join(server->upkeep_thread, NULL);
+    pthread_cond_destroy(&server->upkeep_wake);
+    pthread_mutex_destroy(&server->upkeep_lock);
+    server->has_upkeep = false;
 }
 
-/* Keys from outside of the store, and whether there are enough for where we listen. */
+/* Adds keys from outside the store, and checks that a server reachable from other machines has a key. */
 static gpufl_status keys_open(struct server *server, struct problem *problem)
 {
     const struct server_config *config = server->config;
@@ -206,13 +206,13 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
     server->is_loopback = http_address_is_loopback((const struct sockaddr *)&address.storage);
     status = keys_load(server, problem);
     if (!status && key_journal_load(server->keys, config->data, problem))
-        server_log("quotas of today begin anew: %s", problem->text);
+        server_log("today's quotas start again from zero: %s", problem->text);
     size_t active = 0;
     if (!status && !server->is_loopback && (!key_ring_count(server->keys, &active) || !active))
         status = problem_set(problem, GPUFL_E_PERMISSION,
-                             "%.100s can be reached from other machines, and there is no API key\n"
-                             "  make one first: gpufl serve keys create --scope admin --data %.200s\n"
-                             "  or listen on this machine alone: --listen " SERVER_LISTEN_DEFAULT,
+                             "%.100s can be reached from other machines, but there is no API key\n"
+                             "  create one first: gpufl serve keys create --scope admin --data %.200s\n"
+                             "  or listen on this machine only: --listen " SERVER_LISTEN_DEFAULT,
                              config->listen, config->data);
     return status;
 }
@@ -310,7 +310,7 @@ gpufl_status server_start(struct server *server, const struct server_config *con
             status = control_start(&server->control, config->data, control_request, server, problem);
     }
     if (!status)
-        status = keeper_start(server, problem);
+        status = upkeep_start(server, problem);
     if (status)
         server_stop(server);
     return status;
@@ -318,7 +318,7 @@ gpufl_status server_start(struct server *server, const struct server_config *con
 
 void server_stop(struct server *server)
 {
-    keeper_stop(server);
+    upkeep_stop(server);
     control_stop(server->control);
     if (server->live)
         live_attach(server->live, NULL);
@@ -338,9 +338,9 @@ void server_stop(struct server *server)
     server->ingest.quarantine.dir_fd = -1;
 }
 
-void server_beat(struct server *server)
+void server_tick(struct server *server)
 {
-    live_beat(server->live);
+    live_tick(server->live);
 }
 
 static void health_fail(struct server_health *health, const char *reason, const char *detail)
@@ -364,8 +364,8 @@ void server_health_read(struct server *server, struct server_health *health)
     if (health->stats.queue_writes && health->last_commit_age_ns != CELL_UNKNOWN &&
         health->last_commit_age_ns > (int64_t)STUCK_S * 1000000000)
         health_fail(health, "writes are waiting and none is committed", "");
-    /* Only the next write can show that it is over, so those who write are not kept away, nor is the server restarted:
-     * on a full disk it might not come up. */
+    /* Only a successful write can end this state, so requests are still served. The server is not restarted either: on
+     * a full disk it might not start. */
     health->is_serving = health->is_good;
     if (health->is_good && store_commit_state(server->store, &problem))
         health_fail(health, "the latest commit failed: ", problem.text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpufl serve` from its first to its last breath: everything that runs, and the routes. Started, beaten and stopped by
- * one thread; the HTTP server's threads, the control socket's and the keeper use what is in it. */
+/* `gpufl serve`: all of its parts, from start to stop, and the routes. One thread calls server_start, server_tick and
+ * server_stop; the HTTP server's threads, the control socket's and the upkeep thread use the struct. */
 #ifndef GPUFL_SERVER_SERVER_H
 #define GPUFL_SERVER_SERVER_H
 
@@ -12,39 +12,39 @@
 #include <pthread.h>
 
 struct server {
-    struct query query; /* first: the query routes' user pointer is the server's */
+    struct query query; /* first: the query routes' user pointer is the server */
     const struct server_config *config;
-    struct store *store; /* owned, as all that follows */
+    struct store *store; /* owned, like all that follows */
     struct live *live;
     struct key_ring *keys;
     struct ingest ingest;
-    struct http_server *_Atomic http; /* requests come before the one who starts it knows it */
+    struct http_server *_Atomic http; /* requests may arrive before http_server_start returns to the starting thread */
     struct control *control;
-    struct api_table tables[3]; /* beside the query's */
+    struct api_table tables[3]; /* other than the query table */
     struct http_route *routes;  /* of all tables */
     size_t route_count;
-    atomic_bool is_key_needed; /* beyond the loopback; and on it from the first key on */
+    atomic_bool is_key_needed; /* always beyond loopback; on loopback once a key exists */
     bool is_loopback;
     int64_t started_mono_ns;
-    /* The keeper: keys are read anew every second, retention runs every few minutes. */
-    pthread_t keeper;
-    bool has_keeper;
-    pthread_mutex_t keeper_lock;
-    pthread_cond_t keeper_wake;
+    /* The upkeep thread reads the keys every second and runs retention every few minutes. */
+    pthread_t upkeep_thread;
+    bool has_upkeep;
+    pthread_mutex_t upkeep_lock;
+    pthread_cond_t upkeep_wake;
     bool is_stopping;
-    bool is_commit_trouble_told; /* of the keeper */
-    uint64_t key_bytes_saved;    /* of the keeper, before and after it of the thread that starts and stops */
+    bool is_commit_trouble_logged; /* upkeep thread only */
+    uint64_t key_bytes_saved;      /* upkeep thread only; before and after it, the thread that starts and stops */
     atomic_uint_fast64_t sessions_retired, bytes_retired;
 };
 
 /* On failure nothing is left running. config: borrowed. */
 NODISCARD gpufl_status server_start(struct server *server, const struct server_config *config, struct problem *problem);
-/* Takes no new requests, lets those under way finish, closes the store. */
+/* Accepts no new requests, finishes those in progress, closes the store. */
 void server_stop(struct server *server);
-/* Some times a second, from the thread that started it: events for those who watch. */
-void server_beat(struct server *server);
+/* Sends live updates. Called a few times per second by the thread that started the server. */
+void server_tick(struct server *server);
 
-/* Whether commits make progress, and what they do; any thread. */
+/* Whether commits make progress, with statistics. Thread-safe. */
 struct server_health {
     bool is_good;
     bool is_serving;  /* good, or only the latest commit failed: reading works, and a restart would not help */
@@ -55,9 +55,9 @@ struct server_health {
 };
 void server_health_read(struct server *server, struct server_health *health);
 
-/* One line on standard error. */
+/* Writes one line to standard error. */
 void server_log(const char *format, ...) PRINTF_LIKE(1, 2);
-/* The command that lines name; static storage, set before the server starts. "serve" at first. */
+/* Sets the command named in log lines ("serve" by default); static storage, set before the server starts. */
 void server_log_as(const char *command);
 
 /* ingest_routes.c: GPUFlight's protocol. health_routes.c: health, readiness, metrics. */

@@ -76,7 +76,7 @@ static const char *words_set(const char **words, const struct json_value *value)
     return NULL;
 }
 
-/* NULL, or what was expected. */
+/* Returns NULL, or what was expected. */
 static const char *setting_set(struct server_config *config, const struct setting *setting,
                                const struct json_value *value)
 {
@@ -90,8 +90,8 @@ static const char *setting_set(struct server_config *config, const struct settin
         return NULL;
     }
     if (value->kind != JSON_INT || value->integer < 0 || value->is_unsigned || value->integer > setting->maximum)
-        return "a whole number that is not negative, and not too large";
-    memcpy(at, &value->integer, sizeof value->integer); /* int64_t and uint64_t alike */
+        return "a whole number from 0 to the setting's maximum";
+    memcpy(at, &value->integer, sizeof value->integer); /* the same for int64_t and uint64_t */
     return NULL;
 }
 
@@ -102,8 +102,8 @@ static gpufl_status file_read(struct server_config *config, const char *path, st
     gpufl_status status = file_load(AT_FDCWD, path, CONFIG_BYTES_MAX, &text);
     if (status) {
         problem_set(problem, status, "%.300s: %s", path,
-                    status == GPUFL_E_LIMIT     ? "more than 1 MiB is no configuration"
-                    : status == GPUFL_E_INVALID ? "not a plain file"
+                    status == GPUFL_E_LIMIT     ? "larger than 1 MiB"
+                    : status == GPUFL_E_INVALID ? "not a regular file"
                                                 : strerror(errno));
         bytes_free(&text);
         return status;
@@ -114,7 +114,7 @@ static gpufl_status file_read(struct server_config *config, const char *path, st
         return problem_set(problem, GPUFL_E_INVALID, "%.300s:%" PRIu32 ":%" PRIu32 ": %s", path, error.line,
                            error.column, error.text);
     if (config->document.root->kind != JSON_OBJECT)
-        return problem_set(problem, GPUFL_E_INVALID, "%.300s: an object with settings is expected", path);
+        return problem_set(problem, GPUFL_E_INVALID, "%.300s: expected an object with settings", path);
     for (const struct json_value *value = config->document.root->child; value; value = value->next) {
         const struct setting *setting = setting_find(value->key);
         const char *near = setting ? NULL : setting_near(value->key);
@@ -130,7 +130,7 @@ static gpufl_status file_read(struct server_config *config, const char *path, st
     return GPUFL_OK;
 }
 
-/* "a.example, b.example"; memory: owned, of the words. */
+/* Splits "a.example, b.example"; memory: owned, contains the words. */
 static gpufl_status words_split(const char **words, char **memory, const char *list, const char *option,
                                 struct problem *problem)
 {
@@ -153,7 +153,7 @@ static gpufl_status origins_check(const struct server_config *config, struct pro
     for (const char *const *origin = config->cors_origins; *origin; origin++)
         if (!http_origin_is_valid(*origin))
             return problem_set(problem, GPUFL_E_INVALID,
-                               "--cors-origin: '%.100s' is no site; one looks like https://grafana.example.com",
+                               "--cors-origin: invalid origin '%.100s'; an example is https://grafana.example.com",
                                *origin);
     return GPUFL_OK;
 }
@@ -167,7 +167,7 @@ static gpufl_status data_default(struct server_config *config, struct problem *p
     else if (home && *home == '/')
         size = asprintf(&config->text_memory, "%s/.local/share/gpufl/server", home);
     else
-        return problem_set(problem, GPUFL_E_INVALID, "where to keep data? give --data DIR");
+        return problem_set(problem, GPUFL_E_INVALID, "the data directory is missing; set --data DIR");
     if (size < 0) {
         config->text_memory = NULL;
         return problem_set(problem, GPUFL_E_NO_MEMORY, "no memory for a path");
@@ -194,10 +194,9 @@ static gpufl_status command_apply(struct server_config *config, const struct ser
         config->retention_bytes = command->retention_bytes;
     config->is_verbose = command->is_verbose;
     if (command->store && store_location_has_secret(command->store))
-        return problem_set(
-            problem, GPUFL_E_INVALID,
-            "--store: everybody on this machine can see a password that stands on a command line; "
-            "give it in GPUFL_CLICKHOUSE_PASSWORD, with ?password_file=FILE, or --store in --config FILE");
+        return problem_set(problem, GPUFL_E_INVALID,
+                           "--store: every user of this machine can see a password on a command line; "
+                           "set it in GPUFL_CLICKHOUSE_PASSWORD, with ?password_file=FILE, or in the file of --config");
     gpufl_status status = GPUFL_OK;
     if (command->allow_hosts)
         status = words_split(config->allow_hosts, &config->host_memory, command->allow_hosts, "--allow-host", problem);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one function that libgpufl-server.so has for the outside. */
+/* The only function that libgpufl-server.so exports. */
 #include "server/server_main.h"
 
 #include "analysis/message.h"
@@ -27,8 +27,8 @@ static int fail(gpufl_status status, const char *text)
     return status == GPUFL_E_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT;
 }
 
-/* Tells the service manager that we are alive, as long as commits make progress. */
-static void watchdog_beat(struct server *server, int64_t *next_ns)
+/* Notifies the service manager, as long as commits make progress. */
+static void watchdog_notify(struct server *server, int64_t *next_ns)
 {
     int64_t interval_ns = notify_watchdog_ns() / 2, now_ns = clock_mono_ns();
     struct server_health health;
@@ -49,10 +49,10 @@ static int run(const struct server_config *config)
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGHUP);
-    /* Before any thread is started, so that none of them takes a signal. */
+    /* Before any thread starts, so that none of them receives a signal. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* Many threads that mostly wait: what one has freed is there for the others. */
+    /* Many threads that mostly wait: fewer arenas let them reuse each other's freed memory. */
     mallopt(M_ARENA_MAX, MEMORY_ARENAS);
     gpufl_status status = server ? server_start(server, config, &problem)
                                  : problem_set(&problem, GPUFL_E_NO_MEMORY, "no memory for the server");
@@ -67,25 +67,26 @@ static int run(const struct server_config *config)
              host_size ? config->listen : "*", http_server_port(server->http));
     snprintf(state, sizeof state, "READY=1\nSTATUS=%s", url);
     server_log("%s, data in %s%s", url, config->data,
-               atomic_load(&server->is_key_needed) ? "" : "; no API key exists, so none is needed on this machine");
+               atomic_load(&server->is_key_needed) ? ""
+                                                   : "; no API key exists, so requests from this machine need none");
     notify_send(state);
     int64_t watchdog_ns = 0;
-    const struct timespec beat = {.tv_nsec = LIVE_BEAT_MS * 1000000L};
+    const struct timespec tick = {.tv_nsec = LIVE_TICK_MS * 1000000L};
     for (;;) {
-        int got = sigtimedwait(&signals, NULL, &beat);
+        int got = sigtimedwait(&signals, NULL, &tick);
         if (got == SIGTERM || got == SIGINT)
             break;
-        server_beat(server);
-        watchdog_beat(server, &watchdog_ns);
+        server_tick(server);
+        watchdog_notify(server, &watchdog_ns);
     }
     notify_send("STOPPING=1");
-    server_log("stopping: finishing what is under way");
+    server_log("stopping: finishing requests in progress");
     server_stop(server);
     free(server);
     return EXIT_GOOD;
 }
 
-/* Asks the server that runs on the directory; where none does, does it here. */
+/* Sends the request to the server that runs on the directory; if there is none, carries it out here. */
 static gpufl_status ask(const struct server_config *config, const struct server_command *command, struct bytes *answer,
                         struct problem *problem)
 {
@@ -121,7 +122,7 @@ static void print_keys(const struct json_value *keys)
     char created[24], expires[24], used[24];
     int64_t now_ns = clock_wall_ns();
     if (!keys->count)
-        printf("no keys; `gpufl serve keys create --scope ingest` makes one\n");
+        printf("no keys; `gpufl serve keys create --scope ingest` creates one\n");
     else
         printf("%4s  %-8s  %-6s  %-7s  %-16s  %-16s  %-16s  %s\n", "id", "prefix", "scope", "state", "created",
                "expires", "last used", "name");
@@ -154,10 +155,10 @@ static void print_answer(enum server_action action, const struct json_value *ans
     } else if (action == SERVER_AUDIT) {
         print_audit(answer);
     } else if (action == SERVER_KEYS_CREATE || action == SERVER_KEYS_ROTATE) {
-        /* The key alone on standard output, for whoever pipes it into a file. */
+        /* Standard output has only the key, so that it can be piped into a file. */
         printf("%s\n", json_get_text(answer, "key", ""));
         message_print(stderr,
-                      "gpufl serve: key %" PRId64 ", scope %s; it is shown this once: keep it in a file or in "
+                      "gpufl serve: key %" PRId64 ", scope %s; it is shown only once: store it in a file or in "
                       "GPUFL_API_KEY",
                       json_get_int(answer, "id", 0), json_get_text(answer, "scope", ""));
     } else if (action == SERVER_KEYS_REVOKE) {
@@ -216,7 +217,7 @@ int gpufl_server_main(const struct server_command *given)
     if (status)
         return fail(status, problem.text);
     if (command.action == SERVER_BACKUP && command.operand[0] != '/') {
-        /* The server has another working directory than we. */
+        /* The server has another working directory. */
         char here[PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", getcwd(here, sizeof here) ? here : "", command.operand);
         command.operand = path;

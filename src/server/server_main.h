@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole of libgpufl-server.so, as base/server_library.h finds it. On the calling thread, until it is done. */
+/* The interface of libgpufl-server.so, as base/server_library.h loads it. Runs on the calling thread until the command
+ * ends. */
 #ifndef GPUFL_SERVER_SERVER_MAIN_H
 #define GPUFL_SERVER_SERVER_MAIN_H
 

@@ -12,7 +12,7 @@
 
 enum { PART_BYTES = 32 << 20, CANCEL_CHECK_BYTES = 1 << 20 };
 
-/* One file: in parts, so that a large one does not fill the memory of a write. */
+/* Imports one file in parts, so that a large file does not exceed the memory of a write. */
 struct file_import {
     struct session_import *import;
     struct ingest_head head;
@@ -24,7 +24,7 @@ struct file_import {
 
 static gpufl_status answer_status(const struct ingest_answer *answer, const char *name, struct problem *problem)
 {
-    /* 4xx: nothing of these lines can be taken, which the session's other files do not share. */
+    /* 4xx: these lines are invalid, which does not affect the session's other files. */
     if (answer->status < 500)
         return GPUFL_OK;
     return problem_set(problem, GPUFL_E_IO, "%.100s: %.300s", name, answer->message);

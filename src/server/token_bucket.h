@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of something may happen per second, with a burst. The owner locks. */
+/* Rate limit per second with a burst. The caller locks. */
 #ifndef GPUFL_SERVER_TOKEN_BUCKET_H
 #define GPUFL_SERVER_TOKEN_BUCKET_H
 
@@ -8,11 +8,11 @@
 
 struct token_bucket {
     double tokens;
-    int64_t filled_ns; /* mono; 0: never used, therefore full */
+    int64_t filled_ns; /* monotonic; 0: never used, therefore full */
 };
 
-/* Takes `amount` if there is anything at all, so that a single large request is late and not impossible: what is
- * missing is waited for by those that follow. False: *wait_s (at least 1) says when to come again. rate 0: no limit. */
+/* Takes `amount` if the bucket is not empty, so that a single large request is never impossible: later requests wait
+ * until the debt is refilled. False: retry after *wait_s (at least 1). rate 0: no limit. */
 static inline bool token_bucket_take(struct token_bucket *bucket, double rate_per_s, double burst, double amount,
                                      int64_t now_ns, unsigned *wait_s)
 {

@@ -22,7 +22,7 @@ static sigset_t end_signals(void)
     return signals;
 }
 
-/* The signal stays pending, and ends the wait that follows. */
+/* The signal stays pending and ends the next wait. */
 static bool is_ending(void)
 {
     const sigset_t ends = end_signals();
@@ -49,7 +49,7 @@ static void import_tell(const struct session_import *import)
 /* Reads the session, reports the URL, and waits for a signal. */
 static gpufl_status view_show(struct server *server, const struct server_command *command, struct problem *problem)
 {
-    const struct timespec tick = {.tv_nsec = LIVE_BEAT_MS * 1000000L};
+    const struct timespec tick = {.tv_nsec = LIVE_TICK_MS * 1000000L};
     const sigset_t signals = end_signals();
     struct session_import import = {.ingest = &server->ingest, .is_cancelled = is_ending};
     gpufl_status status = session_import_run(&import, command->operand, problem);
@@ -62,7 +62,7 @@ static gpufl_status view_show(struct server *server, const struct server_command
     command->on_ready(command->user, url);
     import_tell(&import);
     while (sigtimedwait(&signals, NULL, &tick) < 0)
-        server_beat(server);
+        server_tick(server);
     return GPUFL_OK;
 }
 
@@ -78,7 +78,7 @@ int view_run(const struct server_command *command)
         server_log("out of memory");
         return EXIT_ENVIRONMENT;
     }
-    /* Before any thread is started, so that none of them takes a signal. */
+    /* Before any thread starts, so that none of them receives a signal. */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_ARENA_MAX, MEMORY_ARENAS);

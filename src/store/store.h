@@ -123,8 +123,9 @@ NODISCARD gpufl_status store_read(struct store *store, const struct store_range 
 /* ---- maintenance ---- */
 
 struct store_retention {
-    int64_t
-        age_ns; /* delete sessions whose last line arrived longer ago; 0: no limit. A session's own retention (store_catalog.h) takes precedence */
+    /* Sessions whose last line arrived longer ago are deleted; 0: no limit. A session's own retention (store_catalog.h)
+     * takes precedence. */
+    int64_t age_ns;
     uint64_t bytes_max; /* then delete the oldest complete sessions until the rest fits; 0: no limit */
     int64_t now_ns;
 };

@@ -188,7 +188,7 @@ class ClickHouse(StoreAnswers, ServeTest):
             self.assertEqual(server.get("/healthz")["store"], "clickhouse")
         self.assertNotIn(secret, "".join(server.printed))
         for name, store, variables, reason in (
-                ("wrong", url, {"GPUFL_CLICKHOUSE_PASSWORD": "wrong-secret"}, "refuses the user or the password"),
+                ("wrong", url, {"GPUFL_CLICKHOUSE_PASSWORD": "wrong-secret"}, "rejects the user or the password"),
                 ("seen", url.replace("gpufl@", "gpufl:wrong-secret@"), {}, "command line")):
             with self.assertRaises(AssertionError) as failure:
                 Serve(self.directory / name, "--store", store, **variables).start()

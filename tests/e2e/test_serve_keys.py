@@ -184,7 +184,7 @@ class Keys(ServeTest):
                 if wanted[2] is not None:
                     self.assertEqual(got, wanted)
             details = [entry["detail"] for entry in self.audit() if entry["action"] == "key.refused"]
-            self.assertEqual(details[-1], "the API key is for read; this needs admin, 3 times")
+            self.assertEqual(details[-1], "the API key's scope is read; this request needs admin, 3 times")
             text = gpufl("serve", "audit", "--data", self.data).stdout
             self.assertIn("key.refused", text)
             for secret in (admin, read, guess):

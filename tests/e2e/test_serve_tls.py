@@ -72,9 +72,9 @@ class Tls(ServeTest):
     def test_mismatched_settings_are_reported_before_the_start(self):
         garbage = self.directory / "garbage.pem"
         garbage.write_text("not a certificate\n")
-        for cert, key, words in ((self.authority.certificate, self.other.key, "do not fit"),
-                                 (garbage, self.authority.key, "garbage.pem is no PEM file with a certificate"),
-                                 (self.authority.certificate, garbage, "garbage.pem is no PEM file with a key"),
+        for cert, key, words in ((self.authority.certificate, self.other.key, "do not match"),
+                                 (garbage, self.authority.key, "garbage.pem is not a PEM file with a certificate"),
+                                 (self.authority.certificate, garbage, "garbage.pem is not a PEM file with a key"),
                                  (self.directory / "none.pem", self.authority.key, "cannot read the certificate")):
             result = gpufl("serve", "--listen", "127.0.0.1:0", "--data", self.data, "--tls-cert", cert, "--tls-key", key)
             self.assertIn(result.returncode, (2, 3), result.stderr)

@@ -103,7 +103,7 @@ class Upkeep(ServeTest):
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
             self.send(server, session_id, [kernels(session_id)], 2)
             self.assertEqual(json.loads(server.ask("/healthz").body)["status"], "ok")
-            server.wait_for("the end of it", lambda: any("commits work again" in line for line in server.printed))
+            server.wait_for("the end of it", lambda: any("commits succeed again" in line for line in server.printed))
             reports = [line for line in server.printed if "commits " in line]
             self.assertEqual(len(reports), 2, reports)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request bodies as a client would send them. */
+/* Request bodies, encoded as a client sends them. */
 #ifndef GPUFL_TESTS_BODY_FIXTURE_H
 #define GPUFL_TESTS_BODY_FIXTURE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that sends exactly the bytes it is given, so that what no proper client would send can be sent. */
+/* A client that sends exactly the given bytes, so that tests can send invalid requests. */
 #ifndef GPUFL_TESTS_HTTP_CLIENT_FIXTURE_H
 #define GPUFL_TESTS_HTTP_CLIENT_FIXTURE_H
 
@@ -18,7 +18,7 @@ enum { FIXTURE_PATIENCE_MS = 20000 };
 
 /* One answer, as text. */
 struct answer {
-    int status; /* 0: the connection ended without one */
+    int status; /* 0: the connection ended without an answer */
     char head[8192];
     char *body; /* owned; NUL-terminated; chunks joined */
     size_t size;
@@ -34,7 +34,7 @@ static inline int client_connect(uint16_t port)
     return fd;
 }
 
-/* False when the server has hung up. */
+/* False when the server has closed the connection. */
 static inline bool client_send(int fd, const char *data, size_t size)
 {
     while (size) {
@@ -52,7 +52,7 @@ static inline bool client_say(int fd, const char *text)
     return client_send(fd, text, strlen(text));
 }
 
-/* Next bytes; 0 at the end. A server that says nothing at all fails the test. */
+/* Reads the next bytes; 0 at the end. Fails the test when the server sends nothing. */
 static inline size_t client_read(int fd, char *data, size_t size)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -138,7 +138,7 @@ static inline void answer_free(struct answer *answer)
     memset(answer, 0, sizeof *answer);
 }
 
-/* One request on a connection of its own. */
+/* Sends one request on a new connection. */
 static inline struct answer client_ask(uint16_t port, const char *request)
 {
     int fd = client_connect(port);
@@ -148,7 +148,7 @@ static inline struct answer client_ask(uint16_t port, const char *request)
     return answer;
 }
 
-/* Whether the server hangs up without sending more. */
+/* True when the server closes the connection without sending more. */
 static inline bool client_is_closed(int fd)
 {
     char byte;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small application on a real server on loopback: one route for each thing that the HTTP layer can do. */
+/* A small application on a real server on loopback: one route for each feature of the HTTP layer. */
 #ifndef GPUFL_TESTS_HTTP_SERVER_FIXTURE_H
 #define GPUFL_TESTS_HTTP_SERVER_FIXTURE_H
 
@@ -19,7 +19,7 @@ struct app {
     bool is_gate_closed; /* handlers of /gate and data of /paused wait */
     unsigned gate_waiters;
     unsigned opened, ended, aborted, released;
-    struct http_exchange *paused; /* a stream that took nothing */
+    struct http_exchange *paused; /* a stream that has consumed nothing */
     unsigned log_count;
     char log[64][256];
     uint64_t streamed_bytes;
@@ -304,11 +304,11 @@ static inline void app_settle(struct app *app)
         usleep(1000);
         http_server_metrics(app->server, &metrics);
     } while (metrics.requests_active);
-    app_lock(app); /* what the callbacks wrote is ours to read from here on */
+    app_lock(app); /* synchronizes with what the callbacks wrote */
     app_unlock(app);
 }
 
-/* Waits for a line of the log, among the latest, that begins so: requests end in any order. */
+/* Waits for a recent line of the log with this prefix: requests end in any order. */
 static inline void app_await_line(struct app *app, const char *text)
 {
     for (int tries = 0; tries < 30000; tries++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query routes on a real server on loopback, over a store that holds sessions of this repository. */
+/* The query routes on a real server on loopback, over a store with sessions of this repository. */
 #ifndef GPUFL_TESTS_QUERY_FIXTURE_H
 #define GPUFL_TESTS_QUERY_FIXTURE_H
 
@@ -47,7 +47,7 @@ static inline void fixture_ingest_file(struct store_write *write, const struct s
     close(fd);
 }
 
-/* A session directory of this repository into the store. */
+/* Delivers a session directory of this repository to the store. */
 static inline void fixture_ingest(struct store *store, const char *path)
 {
     struct session_files files;
@@ -128,7 +128,7 @@ static inline struct answer query_ask(struct query_app *app, const char *method,
     return answer;
 }
 
-/* The answer's JSON, which must be good. */
+/* The answer's JSON, which must be valid. */
 static inline struct json_document query_json(struct query_app *app, int status, const char *method, const char *target,
                                               const char *headers, const char *body)
 {
@@ -148,7 +148,7 @@ static inline struct json_document query_get(struct query_app *app, const char *
     return query_json(app, 200, "GET", target, "", NULL);
 }
 
-/* Members one after the other, as deep as they go. */
+/* Compares members recursively. */
 static inline bool json_is_equal(const struct json_value *a, const struct json_value *b)
 {
     if (a->kind != b->kind || a->count != b->count)

@@ -8,7 +8,7 @@ static const struct body_limits limits = {
     .plain_bytes_max = 64 << 20, .ratio_max = 100, .ratio_free_bytes = 1 << 20, .line_bytes_max = 1 << 20};
 
 struct seen_lines {
-    struct bytes text; /* whole lines, each followed by | */
+    struct bytes text; /* complete lines, each followed by | */
     uint64_t whole, unended, too_long, last_number;
 };
 
@@ -64,7 +64,7 @@ static void every_coding_gives_the_same_lines_in_pieces_of_any_size(void **state
     }
 }
 
-static void two_compressed_parts_are_one_body(void **state)
+static void two_compressed_parts_form_one_body(void **state)
 {
     (void)state;
     char reason[160];
@@ -113,7 +113,7 @@ static void noise_is_damaged(void **state)
     bytes_free(&noise);
 }
 
-static void what_grows_beyond_reason_is_given_up(void **state)
+static void decoding_stops_when_a_body_grows_beyond_the_limit(void **state)
 {
     (void)state;
     char reason[160];
@@ -134,7 +134,7 @@ static void what_grows_beyond_reason_is_given_up(void **state)
     bytes_free(&zeros);
 }
 
-static void a_line_beyond_the_limit_is_left_out_and_the_next_one_comes(void **state)
+static void a_line_beyond_the_limit_is_skipped_and_the_next_one_is_passed_on(void **state)
 {
     (void)state;
     char reason[160];
@@ -176,11 +176,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_coding_gives_the_same_lines_in_pieces_of_any_size),
-        cmocka_unit_test(two_compressed_parts_are_one_body),
+        cmocka_unit_test(two_compressed_parts_form_one_body),
         cmocka_unit_test(a_body_that_ends_anywhere_but_at_its_end_is_damaged),
         cmocka_unit_test(noise_is_damaged),
-        cmocka_unit_test(what_grows_beyond_reason_is_given_up),
-        cmocka_unit_test(a_line_beyond_the_limit_is_left_out_and_the_next_one_comes),
+        cmocka_unit_test(decoding_stops_when_a_body_grows_beyond_the_limit),
+        cmocka_unit_test(a_line_beyond_the_limit_is_skipped_and_the_next_one_is_passed_on),
         cmocka_unit_test(codings_are_known_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

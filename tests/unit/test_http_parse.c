@@ -66,7 +66,7 @@ static void targets_are_decoded_part_by_part(void **state)
     http_target_free(&target);
 }
 
-static void targets_that_could_mean_two_things_are_refused(void **state)
+static void ambiguous_targets_are_rejected(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -206,7 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_host_and_port),
         cmocka_unit_test(targets_are_decoded_part_by_part),
-        cmocka_unit_test(targets_that_could_mean_two_things_are_refused),
+        cmocka_unit_test(ambiguous_targets_are_rejected),
         cmocka_unit_test(targets_have_limits),
         cmocka_unit_test(patterns_bind_the_parts_of_a_path),
         cmocka_unit_test(encodings_are_chosen_by_quality),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must not get through: ambiguous and oversized requests, foreign pages, clients that hold on to a connection. */
+/* Requests that must be rejected: ambiguous and oversized ones, pages of other sites, clients that block a
+ * connection. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static int server_teardown(void **state)
     return 0;
 }
 
-/* The request is refused with a JSON error, and nothing after it is taken for a request. */
+/* Checks that the request is rejected with a JSON error and nothing after it is treated as a request. */
 static void refused_check(const char *request, size_t size, int status, const char *code)
 {
     int fd = client_connect(port);
@@ -48,7 +49,7 @@ static void refused_check(const char *request, size_t size, int status, const ch
     close(fd);
 }
 
-static void ambiguous_framing_is_refused(void **state)
+static void ambiguous_framing_is_rejected(void **state)
 {
     (void)state;
     static const char *const heads[] = {
@@ -69,7 +70,7 @@ static void ambiguous_framing_is_refused(void **state)
     }
 }
 
-static void lines_that_others_may_read_differently_are_refused(void **state)
+static void lines_that_proxies_may_parse_differently_are_rejected(void **state)
 {
     (void)state;
     static const char *const heads[] = {
@@ -95,8 +96,8 @@ static void lines_that_others_may_read_differently_are_refused(void **state)
     refused_check(nul_target, sizeof nul_target - 1, 400, "\"code\":\"request_malformed\"");
 }
 
-/* What the library itself refuses is at least an error and the end of the connection. */
-static void what_is_no_http_ends_the_connection(void **state)
+/* Requests that the library itself rejects get at least an error, and the connection is closed. */
+static void bytes_that_are_not_http_end_the_connection(void **state)
 {
     (void)state;
     static const char *const requests[] = {
@@ -211,7 +212,7 @@ static void heads_have_a_limit(void **state)
     assert_int_equal(answer.status, 414);
     assert_non_null(strstr(answer.body, "target_invalid"));
     answer_free(&answer);
-    /* Beyond the library's own buffer: it answers by itself. */
+    /* Larger than the library's buffer: the library answers. */
     int fd = client_connect(port);
     client_say(fd, "GET /echo/1 HTTP/1.1\r\nX: ");
     memset(request, 'x', sizeof request);
@@ -230,7 +231,7 @@ static void bodies_have_a_limit(void **state)
     memset(body, 'x', sizeof body);
     static const char declared[] = "POST /echo/1 HTTP/1.1\r\n" HOST "Content-Length: 1001\r\n\r\n";
     refused_check(declared, strlen(declared), 413, "\"code\":\"body_too_large\"");
-    /* Of unknown size: read to its end, answered, and the connection goes on. */
+    /* Of unknown size: read to its end, answered, and the connection stays open. */
     int fd = client_connect(port);
     client_say(fd, "POST /echo/1 HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1000\r\n");
     client_send(fd, body, sizeof body);
@@ -243,13 +244,13 @@ static void bodies_have_a_limit(void **state)
     assert_int_equal(answer.status, 200);
     answer_free(&answer);
     close(fd);
-    /* Without end: cut off. */
+    /* Endless: cut off. */
     fd = client_connect(port);
     client_say(fd, "POST /echo/1 HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
     unsigned sent = 0;
     while (sent < 100000 && client_say(fd, "1000\r\n") && client_send(fd, body, sizeof body) && client_say(fd, "\r\n"))
         sent++;
-    assert_in_range(sent, 256, 99999); /* at least the megabyte that is read for courtesy */
+    assert_in_range(sent, 256, 99999); /* at least one megabyte is read before that */
     close(fd);
     app_settle(&app);
     app_await_line(&app, "POST /echo/1 413");
@@ -260,7 +261,7 @@ static void bodies_have_a_limit(void **state)
     answer_free(&answer);
 }
 
-static void a_refusal_comes_before_the_body_when_asked_for(void **state)
+static void a_client_that_expects_100_continue_is_rejected_before_the_body(void **state)
 {
     (void)state;
     int fd = client_connect(port);
@@ -289,12 +290,12 @@ static void timeouts_check(uint64_t more_than)
     assert_true(metrics.timeouts > more_than);
 }
 
-static void a_head_that_never_ends_is_given_up(void **state)
+static void a_head_that_never_ends_times_out(void **state)
 {
     (void)state;
     struct http_metrics metrics;
     http_server_metrics(app.server, &metrics);
-    /* However lively it trickles. */
+    /* Even if bytes keep trickling in. */
     int fd = client_connect(port);
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     client_say(fd, "GET /page HTTP/1.1\r\n");
@@ -308,7 +309,7 @@ static void a_head_that_never_ends_is_given_up(void **state)
     answer_free(&answer);
     close(fd);
     timeouts_check(metrics.timeouts);
-    /* Nothing at all, and a rest between two requests. */
+    /* No bytes at all, and an idle time between two requests. */
     fd = client_connect(port);
     answer = answer_read(fd, true);
     assert_int_equal(answer.status, 408);
@@ -323,7 +324,7 @@ static void a_head_that_never_ends_is_given_up(void **state)
     close(fd);
 }
 
-static void a_body_that_trickles_is_given_up(void **state)
+static void a_body_that_trickles_times_out(void **state)
 {
     (void)state;
     app_settle(&app);
@@ -348,17 +349,17 @@ static void a_body_that_trickles_is_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ambiguous_framing_is_refused),
-        cmocka_unit_test(lines_that_others_may_read_differently_are_refused),
-        cmocka_unit_test(what_is_no_http_ends_the_connection),
+        cmocka_unit_test(ambiguous_framing_is_rejected),
+        cmocka_unit_test(lines_that_proxies_may_parse_differently_are_rejected),
+        cmocka_unit_test(bytes_that_are_not_http_end_the_connection),
         cmocka_unit_test(hosts_and_versions_are_checked),
         cmocka_unit_test(pages_of_other_sites_change_nothing),
         cmocka_unit_test(a_proxy_on_this_machine_is_not_the_client),
         cmocka_unit_test(heads_have_a_limit),
         cmocka_unit_test(bodies_have_a_limit),
-        cmocka_unit_test(a_refusal_comes_before_the_body_when_asked_for),
-        cmocka_unit_test(a_head_that_never_ends_is_given_up),
-        cmocka_unit_test(a_body_that_trickles_is_given_up),
+        cmocka_unit_test(a_client_that_expects_100_continue_is_rejected_before_the_body),
+        cmocka_unit_test(a_head_that_never_ends_times_out),
+        cmocka_unit_test(a_body_that_trickles_times_out),
     };
     return cmocka_run_group_tests(tests, server_setup, server_teardown);
 }

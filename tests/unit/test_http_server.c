@@ -75,7 +75,7 @@ static void one_connection_serves_many_requests(void **state)
         assert_int_equal(answer.status, i % 2 ? 404 : 200);
         answer_free(&answer);
     }
-    /* Two at once. */
+    /* Two requests at once. */
     client_say(fd, "GET /echo/7 HTTP/1.1\r\n" HOST "\r\nGET /inline/8 HTTP/1.1\r\n" HOST "\r\n");
     struct answer first = answer_read(fd, true), second = answer_read(fd, true);
     assert_non_null(strstr(first.body, "\"id\":\"7\""));
@@ -165,7 +165,7 @@ static void head_is_get_without_a_body(void **state)
     close(fd);
 }
 
-static void json_is_compressed_as_the_client_likes(void **state)
+static void json_is_compressed_with_the_clients_preferred_encoding(void **state)
 {
     (void)state;
     static char plain[64 << 10];
@@ -201,7 +201,7 @@ static void a_known_version_is_not_sent_again(void **state)
     assert_int_equal(answer.status, 304);
     header_check(&answer, "ETag", "W/\"v1\"");
     assert_int_equal(answer.size, 0);
-    char policy[256]; /* a browser would put it into the page that it has kept */
+    char policy[256]; /* a browser would merge it into its cached page */
     assert_null(answer_header(&answer, "Content-Security-Policy", policy, sizeof policy));
     answer_free(&answer);
     answer = client_ask(port, "GET /large HTTP/1.1\r\n" HOST "If-None-Match: \"v0\"\r\n\r\n");
@@ -235,7 +235,7 @@ static void a_source_is_sent_in_chunks(void **state)
     assert_non_null(strstr(answer.body, "line 3000\n"));
     assert_string_equal(answer.body + answer.size - 7, "line 1\n");
     answer_free(&answer);
-    /* A source that fails ends the connection, so that nobody takes the part for the whole. */
+    /* A source that fails ends the connection, so that no client mistakes a part for the whole. */
     int fd = client_connect(port);
     client_say(fd, "GET /countdown?fail HTTP/1.1\r\n" HOST "\r\n");
     char block[4096], tail[8] = "";
@@ -246,7 +246,7 @@ static void a_source_is_sent_in_chunks(void **state)
     close(fd);
 }
 
-static void keys_are_asked_for_by_scope(void **state)
+static void keys_are_required_by_scope(void **state)
 {
     (void)state;
     app_settle(&app);
@@ -307,7 +307,7 @@ static void requests_are_counted_by_route(void **state)
 
 enum { CROWD = 8, CROWD_REQUESTS = 100 };
 
-/* Returns the number of right answers. */
+/* Returns the number of correct answers. */
 static void *crowd_run(void *argument)
 {
     const unsigned member = (unsigned)(uintptr_t)argument;
@@ -328,7 +328,7 @@ static void *crowd_run(void *argument)
     return (void *)right;
 }
 
-static void everyone_in_a_crowd_gets_their_own_answer(void **state)
+static void many_concurrent_clients_each_get_their_answer(void **state)
 {
     (void)state;
     pthread_t threads[CROWD];
@@ -341,7 +341,7 @@ static void everyone_in_a_crowd_gets_their_own_answer(void **state)
     }
 }
 
-static void a_bad_start_says_why(void **state)
+static void a_failed_start_reports_the_reason(void **state)
 {
     (void)state;
     struct http_server *server = NULL;
@@ -380,15 +380,15 @@ int main(void)
         cmocka_unit_test(query_parameters_are_checked_by_name_and_range),
         cmocka_unit_test(every_answer_has_its_security_headers),
         cmocka_unit_test(head_is_get_without_a_body),
-        cmocka_unit_test(json_is_compressed_as_the_client_likes),
+        cmocka_unit_test(json_is_compressed_with_the_clients_preferred_encoding),
         cmocka_unit_test(a_known_version_is_not_sent_again),
         cmocka_unit_test(static_files_are_cached_by_their_names),
         cmocka_unit_test(a_source_is_sent_in_chunks),
-        cmocka_unit_test(keys_are_asked_for_by_scope),
+        cmocka_unit_test(keys_are_required_by_scope),
         cmocka_unit_test(the_log_names_the_key_but_never_shows_it),
         cmocka_unit_test(requests_are_counted_by_route),
-        cmocka_unit_test(everyone_in_a_crowd_gets_their_own_answer),
-        cmocka_unit_test(a_bad_start_says_why),
+        cmocka_unit_test(many_concurrent_clients_each_get_their_answer),
+        cmocka_unit_test(a_failed_start_reports_the_reason),
     };
     return cmocka_run_group_tests(tests, server_setup, server_teardown);
 }

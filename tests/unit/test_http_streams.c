@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lasts: streamed bodies, event streams, and stopping while they are under way. */
+/* Streamed bodies, event streams, and stopping while they are in progress. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void megabytes_stream_through(void **state)
     client_say(fd, head);
     assert_true(client_send(fd, body, SIZE));
     answer_check(fd, 202, "{\"bytes\":4194304}");
-    /* The same connection, in chunks. */
+    /* The same connection, with chunks. */
     client_say(fd, "POST /upload HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 16; i++) {
         client_say(fd, "10000\r\n");
@@ -75,7 +75,7 @@ static void megabytes_stream_through(void **state)
     free(body);
 }
 
-static void a_consumer_that_is_full_holds_the_client_back(void **state)
+static void a_slow_consumer_slows_the_client_down(void **state)
 {
     (void)state;
     app_settle(&app);
@@ -96,7 +96,7 @@ static void a_consumer_that_is_full_holds_the_client_back(void **state)
     close(fd);
 }
 
-static void a_stream_may_refuse_in_the_middle(void **state)
+static void a_stream_may_reject_the_rest_of_a_body(void **state)
 {
     (void)state;
     app_settle(&app);
@@ -133,7 +133,7 @@ static void a_client_that_leaves_aborts_its_stream(void **state)
     app_await_line(&app, "POST /upload 0");
 }
 
-static void more_requests_than_workers_are_told_to_come_back(void **state)
+static void requests_beyond_the_queue_are_answered_with_503(void **state)
 {
     (void)state;
     app_settle(&app);
@@ -154,7 +154,7 @@ static void more_requests_than_workers_are_told_to_come_back(void **state)
     assert_int_equal(answer.status, 503);
     assert_non_null(answer_header(&answer, "Retry-After", after, sizeof after));
     answer_free(&answer);
-    /* What needs no worker is answered all the same. */
+    /* Requests that need no worker are still answered. */
     client_say(refused, "GET /page HTTP/1.1\r\n" HOST "\r\n");
     answer_check(refused, 200, "doctype");
     gate_set(false);
@@ -165,7 +165,7 @@ static void more_requests_than_workers_are_told_to_come_back(void **state)
     close(refused);
 }
 
-/* Reads until the text has come; event streams have no end. */
+/* Reads until the text appears; event streams do not end. */
 static void stream_await(int fd, const char *text)
 {
     char buffer[8192];
@@ -232,7 +232,7 @@ static void a_client_that_does_not_read_is_dropped(void **state)
     close(slow);
 }
 
-static void stopping_waits_for_what_is_under_way(void **state)
+static void stopping_waits_for_requests_in_progress(void **state)
 {
     (void)state;
     static struct app own;
@@ -247,7 +247,7 @@ static void stopping_waits_for_what_is_under_way(void **state)
     app_await(&own, &own.opened, 1);
     pthread_t stopper;
     assert_int_equal(pthread_create(&stopper, NULL, (void *(*)(void *))(void (*)(void))app_stop, &own), 0);
-    /* The server has begun to stop as soon as these two are gone. */
+    /* Once these two are closed the server has begun to stop. */
     assert_true(client_is_closed(idle));
     char block[256];
     while (client_read(events, block, sizeof block))
@@ -265,7 +265,7 @@ static void stopping_waits_for_what_is_under_way(void **state)
     close(upload);
 }
 
-static void stopping_without_patience_aborts_the_rest(void **state)
+static void stopping_aborts_requests_after_the_grace_period(void **state)
 {
     (void)state;
     static struct app own;
@@ -284,7 +284,7 @@ static void stopping_without_patience_aborts_the_rest(void **state)
     close(half);
 }
 
-/* What `openssl s_client` gets for a request, checked against the server's own certificate. */
+/* Makes a request with `openssl s_client`, which checks the server's certificate. */
 static void tls_ask(uint16_t tls_port, const char *directory, char *out, size_t size)
 {
     char command[512];
@@ -320,7 +320,7 @@ static void tls_serves_the_same(void **state)
     tls_ask(tls_port, directory, text, sizeof text);
     assert_non_null(strstr(text, "HTTP/1.1 200 OK"));
     assert_non_null(strstr(text, "{\"id\":\"1\""));
-    /* Plain text on the TLS port gets nothing. */
+    /* Plain text on the TLS port gets no answer. */
     int fd = client_connect(tls_port);
     client_say(fd, "GET /page HTTP/1.1\r\n" HOST "\r\n");
     while (client_read(fd, text, sizeof text - 1))
@@ -340,14 +340,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(megabytes_stream_through),
-        cmocka_unit_test(a_consumer_that_is_full_holds_the_client_back),
-        cmocka_unit_test(a_stream_may_refuse_in_the_middle),
+        cmocka_unit_test(a_slow_consumer_slows_the_client_down),
+        cmocka_unit_test(a_stream_may_reject_the_rest_of_a_body),
         cmocka_unit_test(a_client_that_leaves_aborts_its_stream),
-        cmocka_unit_test(more_requests_than_workers_are_told_to_come_back),
+        cmocka_unit_test(requests_beyond_the_queue_are_answered_with_503),
         cmocka_unit_test(events_reach_the_clients_of_their_topic),
         cmocka_unit_test(a_client_that_does_not_read_is_dropped),
-        cmocka_unit_test(stopping_waits_for_what_is_under_way),
-        cmocka_unit_test(stopping_without_patience_aborts_the_rest),
+        cmocka_unit_test(stopping_waits_for_requests_in_progress),
+        cmocka_unit_test(stopping_aborts_requests_after_the_grace_period),
         cmocka_unit_test(tls_serves_the_same),
     };
     return cmocka_run_group_tests(tests, server_setup, server_teardown);

@@ -42,7 +42,7 @@ static int close_fixture(void **state)
 static const char job_start_line[] = "{\"version\":1,\"type\":\"job_start\",\"session_id\":\"" FIXTURE_ID
                                      "\",\"pid\":7,\"app\":\"fixture\",\"ts_ns\":1000,\"hostname\":\"node1\"}\n";
 
-/* A line of `count` kernels without seq and crc, as v1 writes it. */
+/* A line of `count` kernels without seq and CRC, as in v1. */
 static void kernels_append(struct bytes *text, uint64_t batch_id, unsigned count)
 {
     bytes_append_format(
@@ -106,7 +106,7 @@ static unsigned files_in_quarantine(struct ingest_fixture *fixture)
 
 static const enum content_coding codings[] = {CONTENT_PLAIN, CONTENT_GZIP, CONTENT_ZSTD};
 
-static void a_window_is_kept_once_however_it_is_coded_and_cut(void **state)
+static void a_window_is_stored_once_whatever_its_coding_and_pieces(void **state)
 {
     struct ingest_fixture *fixture = *state;
     static const size_t pieces[] = {1, 13, 1 << 20};
@@ -159,7 +159,7 @@ static void without_a_window_a_batch_still_counts_once(void **state)
     kernels_append(&text, 2, 10);
     struct ingest_head head = head_make("", CONTENT_PLAIN, &text);
     assert_int_equal(deliver(fixture, &head, &text, 100).status, 202);
-    kernels_append(&text, 3, 10); /* the older two come again, in another body */
+    kernels_append(&text, 3, 10); /* the older two are repeated in another body */
     struct ingest_answer answer = deliver(fixture, &head, &text, 100);
     assert_int_equal(answer.status, 202);
     assert_int_equal(answer.accepted, 3);
@@ -174,7 +174,7 @@ static bool count_details(void *user, const struct log_line *line)
     return true;
 }
 
-static void the_same_body_without_a_window_is_kept_once(void **state)
+static void the_same_body_without_a_window_is_stored_once(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -192,7 +192,7 @@ static void the_same_body_without_a_window_is_kept_once(void **state)
     bytes_free(&text);
 }
 
-static void damaged_bodies_leave_nothing_behind_but_quarantine(void **state)
+static void damaged_bodies_leave_only_quarantine_files(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -229,7 +229,7 @@ static void damaged_bodies_leave_nothing_behind_but_quarantine(void **state)
     bytes_free(&text);
 }
 
-static void a_bomb_is_refused(void **state)
+static void a_decompression_bomb_is_rejected(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -248,10 +248,10 @@ static void a_bomb_is_refused(void **state)
     bytes_free(&text);
 }
 
-/* A record of a type that nobody knows, with so many bytes. */
-static void stranger_append(struct bytes *text, const char *repeated, size_t size)
+/* A record of an unknown type with `size` bytes of text. */
+static void unknown_record_append(struct bytes *text, const char *repeated, size_t size)
 {
-    bytes_append_text(text, "{\"version\":1,\"type\":\"stranger\",\"session_id\":\"" FIXTURE_ID "\",\"a\":[");
+    bytes_append_text(text, "{\"version\":1,\"type\":\"unknown\",\"session_id\":\"" FIXTURE_ID "\",\"a\":[");
     for (size_t end = text->size + size; text->size < end;)
         bytes_append_text(text, repeated);
     text->size--; /* the last comma */
@@ -263,7 +263,7 @@ static void a_line_with_more_values_than_text_is_rejected(void **state)
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
     kernels_append(&text, 1, 10);
-    stranger_append(&text, "0,", 1 << 20);
+    unknown_record_append(&text, "0,", 1 << 20);
     struct bytes body = body_make(CONTENT_ZSTD, text.data, text.size);
     assert_true(body.size < 16 << 10);
     struct ingest_head head = head_make("values", CONTENT_ZSTD, &body);
@@ -276,7 +276,7 @@ static void a_line_with_more_values_than_text_is_rejected(void **state)
     bytes_free(&text);
 }
 
-static void what_a_large_line_may_take_is_counted_before_it_is_read(void **state)
+static void the_memory_of_a_large_line_is_counted_before_parsing(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0}, large = {0};
@@ -284,7 +284,7 @@ static void what_a_large_line_may_take_is_counted_before_it_is_read(void **state
     struct ingest_body *first;
     fixture->ingest.limits.flight_bytes_max = 32 << 20;
     kernels_append(&text, 1, 100);
-    stranger_append(&large, "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\",", 4 << 20);
+    unknown_record_append(&large, "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\",", 4 << 20);
     struct ingest_head head = head_make("first", CONTENT_PLAIN, &text);
     struct ingest_head other = head_make("other", CONTENT_PLAIN, &large);
     assert_int_equal(ingest_body_open(&first, &fixture->ingest, &head, &answer), GPUFL_OK);
@@ -294,17 +294,17 @@ static void what_a_large_line_may_take_is_counted_before_it_is_read(void **state
     assert_string_equal(answer.code, "server_busy");
     ingest_body_end(first, &answer);
     assert_int_equal(answer.status, 202);
-    /* Alone it may. */
+    /* It is accepted if it is alone. */
     assert_int_equal(deliver(fixture, &other, &large, large.size).status, 202);
     bytes_free(&text);
     bytes_free(&large);
 }
 
-static void bad_lines_are_told_and_the_rest_is_kept(void **state)
+static void invalid_lines_are_reported_and_the_others_are_stored(void **state)
 {
     struct ingest_fixture *fixture = *state;
     static const char *const bad[] = {
-        "this is no record\n",
+        "this is not a record\n",
         "{\"type\":\"kernel_event_batch\",\"session_id\":\"" FIXTURE_ID
         "\",\"batch_id\":9,\"base_time_ns\":1,\"columns\":[\"dt_ns\"],\"rows\":[[1,2]]}\n",
         "{\"version\":1,\"type\":\"clock_sync\",\"session_id\":\"" FIXTURE_ID "\",\"seq\":4,\"crc\":\"00000000\"}\n",
@@ -331,10 +331,10 @@ static void bad_lines_are_told_and_the_rest_is_kept(void **state)
     char path[512];
     fixture_path(path, fixture->dir, "quarantine");
     char *kept = fixture_read(path, answer.quarantined, &size);
-    assert_non_null(strstr(kept, "this is no record"));
+    assert_non_null(strstr(kept, "this is not a record"));
     assert_non_null(strstr(kept, "\"session_id\":\"" FIXTURE_ID "\""));
     free(kept);
-    /* Nothing but bad lines: the sender keeps them, and hears of each. */
+    /* Only invalid lines: the sender keeps them, and each error is in the answer. */
     bytes_clear(&text);
     bytes_append_text(&text, bad[0]);
     bytes_append_text(&text, bad[4]);
@@ -346,7 +346,7 @@ static void bad_lines_are_told_and_the_rest_is_kept(void **state)
     bytes_free(&text);
 }
 
-static void a_window_that_comes_again_is_told_its_rejected_lines_again(void **state)
+static void a_repeated_window_gets_its_rejected_lines_again(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -364,7 +364,7 @@ static void a_window_that_comes_again_is_told_its_rejected_lines_again(void **st
     bytes_free(&text);
 }
 
-static void a_client_that_goes_away_leaves_nothing(void **state)
+static void a_client_that_disconnects_leaves_nothing(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -382,7 +382,7 @@ static void a_client_that_goes_away_leaves_nothing(void **state)
     bytes_free(&text);
 }
 
-static void too_much_at_once_is_asked_to_come_again(void **state)
+static void bodies_beyond_the_limit_are_answered_with_retry_later(void **state)
 {
     struct ingest_fixture *fixture = *state;
     struct bytes text = {0};
@@ -419,7 +419,7 @@ static bool count_rows(void *user, const struct log_line *line)
     return true;
 }
 
-static void the_recorded_training_comes_out_as_it_went_in(void **state)
+static void a_recorded_training_is_read_back_unchanged(void **state)
 {
     struct ingest_fixture *fixture = *state;
     static const char dir[] = SOURCE_DIR "/examples/recorded/h200-training";
@@ -476,19 +476,19 @@ static void quarantine_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_STORE(a_window_is_kept_once_however_it_is_coded_and_cut),
+        WITH_STORE(a_window_is_stored_once_whatever_its_coding_and_pieces),
         WITH_STORE(the_same_window_with_other_content_is_a_conflict),
         WITH_STORE(without_a_window_a_batch_still_counts_once),
-        WITH_STORE(the_same_body_without_a_window_is_kept_once),
-        WITH_STORE(damaged_bodies_leave_nothing_behind_but_quarantine),
-        WITH_STORE(a_bomb_is_refused),
+        WITH_STORE(the_same_body_without_a_window_is_stored_once),
+        WITH_STORE(damaged_bodies_leave_only_quarantine_files),
+        WITH_STORE(a_decompression_bomb_is_rejected),
         WITH_STORE(a_line_with_more_values_than_text_is_rejected),
-        WITH_STORE(what_a_large_line_may_take_is_counted_before_it_is_read),
-        WITH_STORE(bad_lines_are_told_and_the_rest_is_kept),
-        WITH_STORE(a_window_that_comes_again_is_told_its_rejected_lines_again),
-        WITH_STORE(a_client_that_goes_away_leaves_nothing),
-        WITH_STORE(too_much_at_once_is_asked_to_come_again),
-        WITH_STORE(the_recorded_training_comes_out_as_it_went_in),
+        WITH_STORE(the_memory_of_a_large_line_is_counted_before_parsing),
+        WITH_STORE(invalid_lines_are_reported_and_the_others_are_stored),
+        WITH_STORE(a_repeated_window_gets_its_rejected_lines_again),
+        WITH_STORE(a_client_that_disconnects_leaves_nothing),
+        WITH_STORE(bodies_beyond_the_limit_are_answered_with_retry_later),
+        WITH_STORE(a_recorded_training_is_read_back_unchanged),
         WITH_STORE(quarantine_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two short cuts that reading a large session takes: keys in runs, cells of one digit. */
+/* Two optimizations for reading large sessions: merging sorted runs of keys, and reading cells of one digit. */
 #include "batch_fixture.h"
 
 #include "analysis/statistics.h"
@@ -62,7 +62,7 @@ static void keys_without_runs_are_left_to_the_radix_sort(void **state)
     for (size_t i = 0; i < count; i++)
         keys[i] = (int64_t)random_next(&seed);
     assert_ordered(keys, count, false);
-    /* Long runs, each below the one before: more chains than there is room for. */
+    /* Long runs, each below the previous one: more chains than there is room for. */
     for (size_t i = 0; i < count; i++)
         keys[i] = (int64_t)(i % (count / descending)) - (int64_t)(i / (count / descending)) * 1000;
     assert_ordered(keys, count, false);
@@ -70,7 +70,7 @@ static void keys_without_runs_are_left_to_the_radix_sort(void **state)
     assert_ordered(keys, count / descending, true);
 }
 
-static void cells_of_one_digit_are_read_like_all_others(void **state)
+static void cells_of_one_digit_are_read_correctly(void **state)
 {
     (void)state;
     enum { rows_max = 40 };
@@ -104,7 +104,7 @@ static void cells_of_one_digit_are_read_like_all_others(void **state)
     batch_view_free(&view);
 }
 
-static void bytes_beside_the_digits_are_no_digits(void **state)
+static void bytes_adjacent_to_the_digits_are_not_digits(void **state)
 {
     (void)state;
     struct batch_view view = {0};
@@ -127,8 +127,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interleaved_buffers_of_threads_are_merged_stably),
         cmocka_unit_test(keys_without_runs_are_left_to_the_radix_sort),
-        cmocka_unit_test(cells_of_one_digit_are_read_like_all_others),
-        cmocka_unit_test(bytes_beside_the_digits_are_no_digits),
+        cmocka_unit_test(cells_of_one_digit_are_read_correctly),
+        cmocka_unit_test(bytes_adjacent_to_the_digits_are_not_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* A key of the store, and its text. */
+/* Adds a key to the store and returns its text. */
 static struct store_key key_add(struct key_fixture *fixture, int64_t scope, char text[KEY_TEXT_SIZE])
 {
     struct store_key key;
@@ -84,7 +84,7 @@ static void a_new_key_has_the_documented_form(void **state)
     assert_memory_not_equal(key.hash, other.hash, sizeof key.hash);
 }
 
-static void a_key_opens_its_scope_and_no_other(void **state)
+static void a_key_allows_its_scope_and_no_other(void **state)
 {
     struct key_fixture *fixture = *state;
     char ingest[KEY_TEXT_SIZE], read[KEY_TEXT_SIZE], admin[KEY_TEXT_SIZE];
@@ -107,7 +107,7 @@ static void a_key_opens_its_scope_and_no_other(void **state)
     assert_int_equal(counts.forbidden, 4);
 }
 
-static void wrong_revoked_and_expired_keys_are_refused(void **state)
+static void wrong_revoked_and_expired_keys_are_rejected(void **state)
 {
     struct key_fixture *fixture = *state;
     char text[KEY_TEXT_SIZE];
@@ -135,17 +135,17 @@ static void wrong_revoked_and_expired_keys_are_refused(void **state)
     (void)key;
 }
 
-static void without_a_key_one_passes_only_where_none_is_needed(void **state)
+static void requests_without_a_key_are_allowed_only_where_none_is_needed(void **state)
 {
     struct key_fixture *fixture = *state;
     assert_int_equal(ask(fixture->ring, NULL, HTTP_SCOPE_ADMIN, false).status, 0);
     assert_int_equal(ask(fixture->ring, NULL, HTTP_SCOPE_ADMIN, true).status, 401);
-    /* A wrong key is a mistake worth telling, also there. */
+    /* A wrong key is reported as a mistake even where no key is needed. */
     assert_int_equal(ask(fixture->ring, "gpfl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", HTTP_SCOPE_READ, false).status, 401);
     assert_string_equal(key_entry_name(NULL), "local");
 }
 
-static void keys_from_outside_of_the_store_survive_a_reload(void **state)
+static void keys_from_outside_the_store_survive_a_reload(void **state)
 {
     struct key_fixture *fixture = *state;
     static const char text[] = "gpfl_from_a_file_that_is_long_enough";
@@ -159,7 +159,7 @@ static void keys_from_outside_of_the_store_survive_a_reload(void **state)
     assert_string_equal(access.name, "gpfl_fro file");
 }
 
-static void requests_beyond_a_keys_rate_wait(void **state)
+static void requests_beyond_a_keys_rate_are_delayed(void **state)
 {
     struct key_fixture *fixture = *state;
     char text[KEY_TEXT_SIZE];
@@ -204,7 +204,8 @@ static void refusals_are_counted_together_and_bounded(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(status_of(fixture->ring, text, HTTP_SCOPE_ADMIN), 403);
     assert_int_equal(status_of(fixture->ring, "gpfl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", HTTP_SCOPE_READ), 401);
-    assert_int_equal(status_of(fixture->ring, NULL, HTTP_SCOPE_READ), 401); /* no key is no refused key */
+    assert_int_equal(status_of(fixture->ring, NULL, HTTP_SCOPE_READ),
+                     401); /* a request without a key is not a refused key */
     assert_int_equal(key_ring_take_refusals(fixture->ring, refusals), 2);
     assert_int_equal(refusals[0].count, 3);
     assert_memory_equal(refusals[0].label, text, 8);
@@ -226,7 +227,7 @@ static void refusals_are_counted_together_and_bounded(void **state)
     assert_int_equal(refusals[KEY_REFUSALS_MAX].count, 100 - KEY_REFUSALS_MAX);
 }
 
-static void bytes_of_the_day_go_from_one_ring_to_the_next(void **state)
+static void todays_bytes_are_restored_in_the_next_ring(void **state)
 {
     struct key_fixture *fixture = *state;
     char text[KEY_TEXT_SIZE];
@@ -247,8 +248,8 @@ static void bytes_of_the_day_go_from_one_ring_to_the_next(void **state)
     assert_int_equal(key_ring_open(&next, &none), GPUFL_OK);
     assert_int_equal(key_ring_load(next, fixture->store, NULL), GPUFL_OK);
     key_ring_usage_restore(next, &list[0]);
-    struct key_usage stranger = {.fingerprint = "0123456789abcdef", .day = list[0].day, .bytes = 5000};
-    key_ring_usage_restore(next, &stranger);
+    struct key_usage unknown = {.fingerprint = "0123456789abcdef", .day = list[0].day, .bytes = 5000};
+    key_ring_usage_restore(next, &unknown);
     access = ask(next, text, HTTP_SCOPE_INGEST, true);
     assert_int_equal(access.status, 0);
     key_ring_count_bytes(next, access.principal, 300);
@@ -257,13 +258,13 @@ static void bytes_of_the_day_go_from_one_ring_to_the_next(void **state)
     free(list);
 }
 
-static void the_time_of_use_is_saved_and_nothing_else_is_changed(void **state)
+static void saving_the_time_of_use_changes_nothing_else(void **state)
 {
     struct key_fixture *fixture = *state;
     char text[KEY_TEXT_SIZE];
     struct store_key key = key_add(fixture, KEY_SCOPE_READ, text), saved;
     assert_int_equal(status_of(fixture->ring, text, HTTP_SCOPE_READ), 0);
-    /* Revoked by somebody else in between. */
+    /* Revoked by another server in between. */
     key.revoked_ns = 12345;
     assert_int_equal(store_key_put(fixture->store, &key, NULL), GPUFL_OK);
     key_ring_save_use(fixture->ring, fixture->store);
@@ -273,7 +274,7 @@ static void the_time_of_use_is_saved_and_nothing_else_is_changed(void **state)
     assert_string_equal(saved.name, "test");
 }
 
-/* A store in which somebody else revokes and shortens each key between any two steps of ours. */
+/* A store in which another server revokes and shortens each key between any two steps of the code under test. */
 static const struct store_engine *usual_engine;
 
 static gpufl_status find_and_revoke(struct store *store, const uint8_t hash[STORE_KEY_HASH_SIZE], struct store_key *key,
@@ -294,7 +295,7 @@ static gpufl_status revoke_and_use(struct store *store, const uint8_t hash[STORE
     return status ? status : usual_engine->key_use(store, hash, used_ns, problem);
 }
 
-static void a_revocation_beside_the_saving_of_use_is_not_undone(void **state)
+static void saving_the_time_of_use_does_not_undo_a_revocation(void **state)
 {
     struct key_fixture *fixture = *state;
     char text[KEY_TEXT_SIZE];
@@ -313,7 +314,7 @@ static void a_revocation_beside_the_saving_of_use_is_not_undone(void **state)
     assert_true(saved.last_used_ns != CELL_UNKNOWN);
 }
 
-static void a_bucket_lets_through_what_its_rate_says(void **state)
+static void a_bucket_allows_its_rate(void **state)
 {
     (void)state;
     struct token_bucket bucket = {0};
@@ -321,8 +322,8 @@ static void a_bucket_lets_through_what_its_rate_says(void **state)
     int64_t now_ns = 1000000000;
     for (unsigned i = 0; i < 1000; i++, now_ns += 10000000) /* ten seconds */
         taken += token_bucket_take(&bucket, 10, 20, 1, now_ns, &wait_s);
-    assert_in_range(taken, 119, 122); /* the burst, and ten a second */
-    /* A large one is taken, and paid for by those that follow. */
+    assert_in_range(taken, 119, 122); /* the burst, and ten per second */
+    /* A large amount is accepted, and later requests wait for it. */
     bucket = (struct token_bucket){0};
     assert_true(token_bucket_take(&bucket, 10, 20, 120, now_ns, &wait_s));
     assert_false(token_bucket_take(&bucket, 10, 20, 1, now_ns + 1, &wait_s));
@@ -335,21 +336,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_key_has_the_documented_form),
-        cmocka_unit_test(a_bucket_lets_through_what_its_rate_says),
-        cmocka_unit_test_setup_teardown(a_key_opens_its_scope_and_no_other, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(wrong_revoked_and_expired_keys_are_refused, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(without_a_key_one_passes_only_where_none_is_needed, open_fixture,
+        cmocka_unit_test(a_bucket_allows_its_rate),
+        cmocka_unit_test_setup_teardown(a_key_allows_its_scope_and_no_other, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(wrong_revoked_and_expired_keys_are_rejected, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(requests_without_a_key_are_allowed_only_where_none_is_needed, open_fixture,
                                         close_fixture),
-        cmocka_unit_test_setup_teardown(keys_from_outside_of_the_store_survive_a_reload, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(requests_beyond_a_keys_rate_wait, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(keys_from_outside_the_store_survive_a_reload, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(requests_beyond_a_keys_rate_are_delayed, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(a_key_whose_quota_is_used_up_may_still_read_but_not_send, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(refusals_are_counted_together_and_bounded, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(bytes_of_the_day_go_from_one_ring_to_the_next, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(the_time_of_use_is_saved_and_nothing_else_is_changed, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(a_revocation_beside_the_saving_of_use_is_not_undone, open_fixture,
-                                        close_fixture),
+        cmocka_unit_test_setup_teardown(todays_bytes_are_restored_in_the_next_ring, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(saving_the_time_of_use_changes_nothing_else, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(saving_the_time_of_use_does_not_undo_a_revocation, open_fixture, close_fixture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

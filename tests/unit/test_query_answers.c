@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server answers is what `gpufl report --json` says of the same session's files. */
+/* The server's answers equal those of `gpufl report --json` for the same session's files. */
 #include "query_fixture.h"
 
 static struct query_app app;
@@ -58,7 +58,7 @@ static struct json_document report_of(const char *session, char id[64])
     return document;
 }
 
-/* Each part of the report, and where the server has it. */
+/* Each part of the report, and its URL on the server. */
 static const struct {
     const char *target, *key;
     bool is_deep;
@@ -115,7 +115,7 @@ static void every_part_equals_the_report_of_the_files(void **state)
     assert_true(compared > 150);
 }
 
-static void completeness_agrees_in_what_a_store_can_know(void **state)
+static void completeness_agrees_in_what_a_store_has(void **state)
 {
     (void)state;
     static const char *const keys[] = {"is_complete", "has_shutdown", "kernels", "lost", "lost_is_exact", "losses"};
@@ -244,7 +244,7 @@ static void a_scope_filter_counts_the_kernels_of_the_scope(void **state)
     json_free(&scopes);
 }
 
-static void steps_of_metrics_have_gaps_as_null_and_the_extremes_of_the_whole(void **state)
+static void metric_steps_show_gaps_as_null_and_contain_the_extremes(void **state)
 {
     (void)state;
     char id[64], target[256];
@@ -312,7 +312,7 @@ static void two_sessions_are_compared_by_name(void **state)
     json_free(&answer);
 }
 
-static void a_second_question_is_answered_from_the_cache_or_not_at_all(void **state)
+static void a_repeated_query_is_answered_from_the_cache_or_with_304(void **state)
 {
     (void)state;
     char id[64], target[256], etag[64], header[128];
@@ -338,14 +338,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_equals_the_report_of_the_files),
-        cmocka_unit_test(completeness_agrees_in_what_a_store_can_know),
+        cmocka_unit_test(completeness_agrees_in_what_a_store_has),
         cmocka_unit_test(instances_histogram_and_occupancy_add_up_to_the_kernel),
         cmocka_unit_test(halves_of_a_session_add_up_to_the_whole),
         cmocka_unit_test(a_scope_filter_counts_the_kernels_of_the_scope),
-        cmocka_unit_test(steps_of_metrics_have_gaps_as_null_and_the_extremes_of_the_whole),
+        cmocka_unit_test(metric_steps_show_gaps_as_null_and_contain_the_extremes),
         cmocka_unit_test(a_function_has_every_sample_of_its_instructions),
         cmocka_unit_test(two_sessions_are_compared_by_name),
-        cmocka_unit_test(a_second_question_is_answered_from_the_cache_or_not_at_all),
+        cmocka_unit_test(a_repeated_query_is_answered_from_the_cache_or_with_304),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that queries keep in memory: shared, bounded, and renewed when they grow. */
+/* Sessions that queries keep in memory: shared, bounded, and reloaded when they grow. */
 #include "query_fixture.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ static void *ask_often(void *user)
     return NULL;
 }
 
-/* What a cache that knew nothing says after six threads asked at the same time. */
+/* The metrics of an empty cache after six threads made requests at the same time. */
 static struct query_metrics asked_cold(void *(*ask)(void *user))
 {
     const struct query_options options = {0};
@@ -81,7 +81,7 @@ static void *ask_tracks(void *user)
     return NULL;
 }
 
-static void tracks_that_are_asked_for_at_the_same_time_are_made_once(void **state)
+static void tracks_requested_at_the_same_time_are_made_once(void **state)
 {
     (void)state;
     const struct query_options options = {0};
@@ -105,7 +105,7 @@ static void tracks_that_are_asked_for_at_the_same_time_are_made_once(void **stat
     query_close(&cold);
 }
 
-static void a_full_cache_gives_up_what_was_not_used_for_longest(void **state)
+static void a_full_cache_evicts_the_least_recently_used_session(void **state)
 {
     (void)state;
     const struct query_options options = {.cache_bytes = 1};
@@ -114,7 +114,7 @@ static void a_full_cache_gives_up_what_was_not_used_for_longest(void **state)
     struct query_session *first = NULL, *second = NULL;
     struct query_metrics metrics;
     assert_int_equal(query_open(&small, app.store, &options, &problem), GPUFL_OK);
-    /* A session with kernels does not fit at all; others are held as long as they are used. */
+    /* A session with kernels does not fit; others are held as long as they are used. */
     assert_int_equal(query_cache_hold(small.cache, app.store, trace, false, &first, &problem), GPUFL_E_LIMIT);
     assert_int_equal(query_cache_hold(small.cache, app.store, monitor, false, &first, &problem), GPUFL_OK);
     assert_int_equal(query_cache_hold(small.cache, app.store, trace, true, &second, &problem), GPUFL_OK);
@@ -148,7 +148,7 @@ static void write_record(const char *id, const char *text)
     json_free(&document);
 }
 
-static void a_session_that_grows_or_comes_again_is_loaded_anew(void **state)
+static void a_session_that_grows_or_is_sent_again_is_reloaded(void **state)
 {
     (void)state;
     static const char id[] = "0192f300-0000-7000-8000-0000000000aa";
@@ -164,7 +164,7 @@ static void a_session_that_grows_or_comes_again_is_loaded_anew(void **state)
     int64_t revision = session->revision, created_ns = session->created_ns;
     write_record(id, "{\"version\":1,\"type\":\"shutdown\",\"session_id\":\"0192f300-0000-7000-8000-0000000000aa\","
                      "\"pid\":7,\"app\":\"grows\",\"ts_ns\":9000000000}");
-    /* It was loaded a moment ago: that state answers for now. */
+    /* It was loaded a moment ago: that state is used for now. */
     assert_int_equal(query_cache_hold(cache, app.store, id, false, &again, &problem), GPUFL_OK);
     assert_ptr_equal(again, session);
     query_cache_release(cache, again);
@@ -189,9 +189,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_at_the_same_time_share_one_load),
-        cmocka_unit_test(tracks_that_are_asked_for_at_the_same_time_are_made_once),
-        cmocka_unit_test(a_session_that_grows_or_comes_again_is_loaded_anew),
-        cmocka_unit_test(a_full_cache_gives_up_what_was_not_used_for_longest),
+        cmocka_unit_test(tracks_requested_at_the_same_time_are_made_once),
+        cmocka_unit_test(a_session_that_grows_or_is_sent_again_is_reloaded),
+        cmocka_unit_test(a_full_cache_evicts_the_least_recently_used_session),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

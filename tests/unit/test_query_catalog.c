@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists, changes, configurations, errors, and the description of it all. */
+/* Lists, changes, configurations, errors, and the OpenAPI description. */
 #include "query_fixture.h"
 
 static struct query_app app;
@@ -111,7 +111,7 @@ static void a_deleted_session_is_gone(void **state)
     assert_int_equal(entries, 1);
 }
 
-static void what_is_not_there_is_not_found(void **state)
+static void missing_things_are_not_found(void **state)
 {
     (void)state;
     static const char *const parts[] = {"",        "/kernels",  "/scopes",  "/timeline", "/timeline/tracks", "/losses",
@@ -180,7 +180,7 @@ static void hosts_show_the_latest_metrics_of_their_gpus(void **state)
     json_free(&hosts);
 }
 
-static void kernels_of_all_sessions_are_found_by_a_part_of_their_name(void **state)
+static void kernels_of_all_sessions_are_found_by_part_of_their_name(void **state)
 {
     (void)state;
     char target[256];
@@ -240,7 +240,7 @@ static void configurations_are_kept_under_their_revision(void **state)
     expect_error("GET", target, "", NULL, 404, "configuration_unknown");
 }
 
-static void a_configuration_cannot_say_where_data_goes(void **state)
+static void a_configuration_cannot_set_where_data_is_sent(void **state)
 {
     (void)state;
     static const char target[] = "/api/v1/configs/evil";
@@ -278,7 +278,7 @@ static void live_updates_are_a_stream_of_events(void **state)
     live_close(live);
 }
 
-/* ---- the description; that answers are as it says is tested end to end ---- */
+/* ---- the description; an end-to-end test compares the answers with it ---- */
 
 static const char *const method_words[HTTP_METHOD_COUNT] = {"get", "post", "put", "patch", "delete"};
 
@@ -303,7 +303,7 @@ static void the_description_has_every_route_and_no_other(void **state)
         if (!operation)
             fail_msg("%s is not described", route->http.pattern);
         assert_string_equal(json_get_text(operation, "operationId", ""), route->name);
-        if (route->schema && !route->type) /* what is no JSON has no schema */
+        if (route->schema && !route->type) /* answers other than JSON have no schema */
             assert_non_null(json_member(schemas, route->schema));
         if (route->body)
             assert_non_null(json_member(schemas, route->body));
@@ -316,7 +316,7 @@ static void the_description_has_every_route_and_no_other(void **state)
             while (known->name && strcmp(known->name, route->parameters[count]) != 0)
                 known++;
             if (!known->name)
-                fail_msg("parameter %s has no words", route->parameters[count]);
+                fail_msg("parameter %s has no description", route->parameters[count]);
         }
         assert_int_equal(in_query, count);
     }
@@ -329,12 +329,12 @@ int main(void)
         cmocka_unit_test(sessions_are_listed_page_by_page),
         cmocka_unit_test(tags_and_retention_are_changed_and_audited),
         cmocka_unit_test(a_deleted_session_is_gone),
-        cmocka_unit_test(what_is_not_there_is_not_found),
+        cmocka_unit_test(missing_things_are_not_found),
         cmocka_unit_test(names_with_markup_stay_text),
         cmocka_unit_test(hosts_show_the_latest_metrics_of_their_gpus),
-        cmocka_unit_test(kernels_of_all_sessions_are_found_by_a_part_of_their_name),
+        cmocka_unit_test(kernels_of_all_sessions_are_found_by_part_of_their_name),
         cmocka_unit_test(configurations_are_kept_under_their_revision),
-        cmocka_unit_test(a_configuration_cannot_say_where_data_goes),
+        cmocka_unit_test(a_configuration_cannot_set_where_data_is_sent),
         cmocka_unit_test(live_updates_are_a_stream_of_events),
         cmocka_unit_test(the_description_has_every_route_and_no_other),
     };

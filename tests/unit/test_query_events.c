@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One event of the timeline, where a kernel ran, and sums over a stretch. */
+/* One event of the timeline, the times of a kernel's executions, and sums over a time span. */
 #include "golden_session.h"
 #include "query_fixture.h"
 
-static struct query_app app, stored; /* stored: every session is too large to be loaded unasked */
+static struct query_app app, stored; /* stored: every session is too large to load without exact=true */
 static char h200[64], trace[64];
 
 static int start(void **state)
@@ -53,7 +53,7 @@ static void a_kernels_event_is_its_execution(void **state)
         assert_string_equal(json_get_text(event.root, "name", ""), json_get_text(list.root, "name", "?"));
         assert_int_equal(json_get_int(event.root, "name_id", -1), 5);
         json_free(&event);
-        /* The call that launched it is an event of its thread. */
+        /* The call that launched it is an event of its thread's track. */
         char track[64];
         snprintf(track, sizeof track, "launches-%lld", (long long)json_get_int(at, "thread_id", -1));
         event = event_get(&app, h200, track, json_get_int(at, "api_start_ns", -1));
@@ -64,7 +64,7 @@ static void a_kernels_event_is_its_execution(void **state)
     json_free(&list);
 }
 
-/* Every track's own start, whatever its kind. */
+/* Finds each track's first event, for every kind of track. */
 static void the_first_event_of_every_track_is_found(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void ranges_add_up_to_the_session(void **state)
     }
 }
 
-static void impossible_events_and_stretches_are_refused(void **state)
+static void impossible_events_and_time_spans_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -218,7 +218,7 @@ int main(void)
         cmocka_unit_test(an_event_of_a_large_session_is_found_without_loading_it),
         cmocka_unit_test(marks_count_every_execution_once),
         cmocka_unit_test(ranges_add_up_to_the_session),
-        cmocka_unit_test(impossible_events_and_stretches_are_refused),
+        cmocka_unit_test(impossible_events_and_time_spans_are_rejected),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that cut a session's time into parts agree with its totals. */
+/* Answers that divide a session's time into parts agree with its totals. */
 #include "query_fixture.h"
 
 static struct query_app app;
@@ -114,7 +114,7 @@ static void activity_is_the_kernel_time_of_the_session(void **state)
     assert_int_equal(json_get_int(answer.root, "gpus", -1), 1);
     double expected = (double)json_get_int(json_member(time.root, "time")->child, "busy_ns", 0) /
                       (double)json_get_int(time.root, "wall_ns", 1);
-    /* One stream, so nothing overlaps; memsets beside copies may. */
+    /* One stream, so copies do not overlap; memsets may overlap copies. */
     assert_true(sum / bins > expected * 0.98 && sum / bins < expected * 1.02);
     json_free(&answer);
     json_free(&time);
@@ -122,7 +122,7 @@ static void activity_is_the_kernel_time_of_the_session(void **state)
     json_free(&answer);
 }
 
-static void memory_over_time_reaches_its_peak_and_ends_with_what_was_kept(void **state)
+static void memory_over_time_reaches_its_peak_and_ends_with_unfreed_memory(void **state)
 {
     (void)state;
     char id[64];
@@ -152,7 +152,7 @@ static void memory_over_time_reaches_its_peak_and_ends_with_what_was_kept(void *
     json_free(&answer);
 }
 
-static void numbers_of_parts_outside_of_their_limits_are_refused(void **state)
+static void numbers_of_parts_outside_their_limits_are_rejected(void **state)
 {
     (void)state;
     static const char *const parts[] = {"activity?bins=0", "activity?bins=100000", "allocations?steps=0",
@@ -174,8 +174,8 @@ int main(void)
         cmocka_unit_test(bins_add_up_to_the_parts_of_the_wall_time),
         cmocka_unit_test(no_bin_holds_more_than_its_length),
         cmocka_unit_test(activity_is_the_kernel_time_of_the_session),
-        cmocka_unit_test(memory_over_time_reaches_its_peak_and_ends_with_what_was_kept),
-        cmocka_unit_test(numbers_of_parts_outside_of_their_limits_are_refused),
+        cmocka_unit_test(memory_over_time_reaches_its_peak_and_ends_with_unfreed_memory),
+        cmocka_unit_test(numbers_of_parts_outside_their_limits_are_rejected),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

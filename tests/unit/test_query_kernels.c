@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pages about kernels and code ask for: durations in small, over time, the device's limits, texts of code. */
+/* Queries of the pages about kernels and code: small histograms, durations over time, device limits, source and PTX. */
 #include "query_fixture.h"
 
 #include <sys/stat.h>
 
-static struct query_app app, stored; /* the second answers from sums */
+static struct query_app app, stored; /* stored answers from sums */
 static char h200[64], deep[64];
 
 static int start(void **state)
@@ -44,7 +44,7 @@ static int64_t counts_sum(const struct json_value *histogram)
     return sum;
 }
 
-/* Every listed kernel has a histogram, in the same order, that holds each execution once. */
+/* Checks that every listed kernel has a histogram, in the same order, that contains each execution once. */
 static size_t histograms_check(const struct json_document *list)
 {
     size_t seen = 0;
@@ -65,7 +65,7 @@ static void histograms_of_a_list_hold_every_execution(void **state)
     (void)state;
     struct json_document whole = session_get(&app, h200, "kernels?limit=1000&bins=20");
     assert_int_equal(histograms_check(&whole), json_get_int(whole.root, "total", -1));
-    /* The first one is what the kernel's own histogram says. */
+    /* The first one equals the kernel's own histogram. */
     const struct json_value *first = json_member(whole.root, "histograms")->child;
     char target[128];
     snprintf(target, sizeof target, "kernels/%lld/histogram?bins=20", (long long)json_get_int(first, "kernel_id", -1));
@@ -74,7 +74,7 @@ static void histograms_of_a_list_hold_every_execution(void **state)
     const struct json_value *bin = json_member(own.root, "bins")->child;
     for (const struct json_value *at = json_member(first, "counts")->child; at; at = at->next) {
         assert_int_equal(at->integer,
-                         bin ? json_get_int(bin, "count", -1) : 0); /* empty ones at the end are left out */
+                         bin ? json_get_int(bin, "count", -1) : 0); /* empty bins at the end are left out */
         bin = bin ? bin->next : NULL;
     }
     assert_null(bin);
@@ -143,7 +143,7 @@ static void steps_of_time_add_up_to_the_kernel(void **state)
     assert_int_equal(min_ns, json_get_int(kernel, "min_ns", -1));
     assert_int_equal(max_ns, json_get_int(kernel, "max_ns", -1));
     json_free(&answer);
-    /* Both parts of a cut run hold all of it. */
+    /* Both parts of a divided run contain all of it. */
     int64_t parts = 0;
     for (int part = 0; part < 2; part++) {
         snprintf(target + written, sizeof target - (size_t)written, part ? "&from_ns=%lld" : "&to_ns=%lld",
@@ -160,7 +160,7 @@ static void steps_of_time_add_up_to_the_kernel(void **state)
     json_free(&list);
 }
 
-static void the_limits_of_the_device_come_with_the_launches(void **state)
+static void device_limits_are_returned_with_the_launches(void **state)
 {
     (void)state;
     struct json_document list = session_get(&app, h200, "kernels?limit=1");
@@ -177,7 +177,7 @@ static void the_limits_of_the_device_come_with_the_launches(void **state)
     assert_int_equal(json_get_int(device, "shared_per_sm", -1), 233472);
     json_free(&answer);
     json_free(&list);
-    /* A log that does not say: unknown, not 0. */
+    /* A log without the value: unknown, not 0. */
     answer = session_get(&app, deep, "kernels/1/occupancy");
     device = json_member(answer.root, "devices")->child;
     assert_int_equal(json_get_int(device, "warp_size", -1), 32);
@@ -186,7 +186,7 @@ static void the_limits_of_the_device_come_with_the_launches(void **state)
     json_free(&answer);
 }
 
-static void texts_of_code_are_those_of_the_log(void **state)
+static void source_and_ptx_equal_those_in_the_log(void **state)
 {
     (void)state;
     struct json_document answer = session_get(&app, deep, "source?file=%2Ftmp%2Fgpufl-cubins%2Finlined.cuh");
@@ -213,7 +213,7 @@ static void texts_of_code_are_those_of_the_log(void **state)
     json_free(&answer);
 }
 
-static void instructions_have_their_words_where_the_log_has_code(void **state)
+static void instructions_have_their_encoding_where_the_log_has_code(void **state)
 {
     (void)state;
     struct json_document answer = session_get(&app, deep, "code/vector_add");
@@ -227,8 +227,8 @@ static void instructions_have_their_words_where_the_log_has_code(void **state)
     json_free(&answer);
 }
 
-/* A tool is run where the operator named one, and not otherwise. */
-static void instructions_have_text_where_the_operator_named_a_disassembler(void **state)
+/* External tools run only where the operator configured one. */
+static void instructions_have_text_where_a_disassembler_is_configured(void **state)
 {
     (void)state;
     static const char script[] = "#!/bin/sh\n"
@@ -259,10 +259,10 @@ int main(void)
         cmocka_unit_test(histograms_follow_pages_and_filters),
         cmocka_unit_test(histograms_from_sums_hold_every_execution),
         cmocka_unit_test(steps_of_time_add_up_to_the_kernel),
-        cmocka_unit_test(the_limits_of_the_device_come_with_the_launches),
-        cmocka_unit_test(texts_of_code_are_those_of_the_log),
-        cmocka_unit_test(instructions_have_their_words_where_the_log_has_code),
-        cmocka_unit_test(instructions_have_text_where_the_operator_named_a_disassembler),
+        cmocka_unit_test(device_limits_are_returned_with_the_launches),
+        cmocka_unit_test(source_and_ptx_equal_those_in_the_log),
+        cmocka_unit_test(instructions_have_their_encoding_where_the_log_has_code),
+        cmocka_unit_test(instructions_have_text_where_a_disassembler_is_configured),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that were launched while counters kept them from being timed. */
+/* Kernels that were launched but not timed, because counters were collected. */
 #include "query_fixture.h"
 
 #define SCOPES_DIR "examples/recorded/h200-gemm-scopes"
@@ -66,7 +66,7 @@ static void launches_without_a_time_are_listed_by_kernel_most_first(void **state
     assert_int_equal(count_of(mixed, "launches"), 3);
 }
 
-static void launches_are_filtered_by_scope_stretch_and_name(void **state)
+static void launches_are_filtered_by_scope_time_and_name(void **state)
 {
     (void)state;
     assert_int_equal(count_of(untimed, "launches?scope=naive"), 60);
@@ -105,7 +105,7 @@ static void pages_of_launches_hold_each_kernel_once(void **state)
     assert_int_equal(launches, 422);
 }
 
-static void scopes_count_launches_and_know_no_gpu_time(void **state)
+static void scopes_count_launches_without_gpu_time(void **state)
 {
     (void)state;
     struct json_document answer = session_ask(200, untimed, "scopes");
@@ -120,7 +120,7 @@ static void scopes_count_launches_and_know_no_gpu_time(void **state)
     assert_int_equal(seen, 7);
     assert_int_equal(json_get_int(json_member(answer.root, "outside_scopes"), "untimed_launches", -1), 2);
     json_free(&answer);
-    /* A parent's are those of its children too. */
+    /* A parent includes its children's. */
     answer = session_ask(200, mixed, "scopes");
     const struct json_value *step = json_member(answer.root, "scopes")->child;
     assert_int_equal(json_get_int(step, "untimed_launches", -1), 3);
@@ -129,7 +129,7 @@ static void scopes_count_launches_and_know_no_gpu_time(void **state)
     json_free(&answer);
 }
 
-static void a_kernel_without_times_is_known_and_has_the_devices_limits(void **state)
+static void a_kernel_without_times_exists_and_has_the_devices_limits(void **state)
 {
     (void)state;
     struct json_document answer = session_ask(200, untimed, "kernels/1/occupancy");
@@ -153,10 +153,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_without_a_time_are_listed_by_kernel_most_first),
-        cmocka_unit_test(launches_are_filtered_by_scope_stretch_and_name),
+        cmocka_unit_test(launches_are_filtered_by_scope_time_and_name),
         cmocka_unit_test(pages_of_launches_hold_each_kernel_once),
-        cmocka_unit_test(scopes_count_launches_and_know_no_gpu_time),
-        cmocka_unit_test(a_kernel_without_times_is_known_and_has_the_devices_limits),
+        cmocka_unit_test(scopes_count_launches_without_gpu_time),
+        cmocka_unit_test(a_kernel_without_times_exists_and_has_the_devices_limits),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

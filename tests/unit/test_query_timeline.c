@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles as clients read them: little-endian columns behind their description. */
+/* Tiles as clients read them: a description followed by little-endian columns. */
 #include "query_fixture.h"
 
-static struct query_app app, stored; /* stored: every session is too large to be loaded unasked */
+static struct query_app app, stored; /* stored: every session is too large to load without exact=true */
 static char h200[64], trace[64];
 
 static int start(void **state)
@@ -77,7 +77,7 @@ static int64_t cell_at(const struct tile *tile, const struct json_value *track, 
     return (int64_t)(low | high << 32);
 }
 
-/* Busy time and count of one track in a tile; exact events are put together as the server does. */
+/* Busy time and count of one track in a tile; merges exact events as the server does. */
 static int64_t busy_of(const struct tile *tile, const char *id, int64_t *count)
 {
     for (const struct json_value *track = json_member(tile->text.root, "tracks")->child; track; track = track->next) {
@@ -164,7 +164,7 @@ static void names_of_a_tile_are_those_of_its_rows(void **state)
     tile_free(&tile);
 }
 
-/* The store's sums cut time at powers of two and count overlapping work twice; counts and totals are exact. */
+/* The store's sums divide time at powers of two and count overlapping work twice; counts and totals are exact. */
 static void a_large_session_is_answered_from_sums_until_it_is_loaded(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void a_large_session_is_answered_from_sums_until_it_is_loaded(void **stat
         static const char *const keys[] = {"kernel_id", "count", "total_ns", "min_ns", "max_ns"};
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
             assert_int_equal(json_get_int(a, keys[i], -1), json_get_int(b, keys[i], -2));
-        /* Estimated inside of a bin that spans a factor of two. */
+        /* Estimated within a bin that spans a factor of two. */
         double estimate = (double)json_get_int(a, "median_ns", -1), median = (double)json_get_int(b, "median_ns", -1);
         assert_true(estimate <= 2 * median + 1 && median <= 2 * estimate + 1);
     }
@@ -227,7 +227,7 @@ static void a_large_session_is_answered_from_sums_until_it_is_loaded(void **stat
     json_free(&exact);
 }
 
-static void few_rows_of_a_large_session_come_one_by_one(void **state)
+static void few_rows_of_a_large_session_are_returned_one_by_one(void **state)
 {
     (void)state;
     char target[256];
@@ -257,7 +257,7 @@ static void few_rows_of_a_large_session_come_one_by_one(void **state)
     query_app_stop(&cold);
 }
 
-/* Forgets all that was loaded. */
+/* Drops all loaded sessions. */
 static void reopen(struct query_app *from, const struct query_options *options)
 {
     struct problem problem = {""};
@@ -272,7 +272,7 @@ static uint64_t loads_of(const struct query_app *from)
     return metrics.loads;
 }
 
-/* The same question to both, the same answer to the byte. */
+/* Checks that both give byte-identical answers to the same query. */
 static void assert_same(struct query_app *from, const char *session, const char *rest)
 {
     char target[256];
@@ -298,7 +298,7 @@ static bool tile_is_exact(struct query_app *from)
     return is_exact;
 }
 
-static void a_tile_does_not_wait_for_a_session_and_nothing_else_changes(void **state)
+static void a_tile_does_not_wait_for_the_session_and_is_otherwise_the_same(void **state)
 {
     (void)state;
     const struct query_options prompt = {.quick_rows = 1};
@@ -314,7 +314,7 @@ static void a_tile_does_not_wait_for_a_session_and_nothing_else_changes(void **s
     assert_same(&stored, h200, "kernels?limit=1000&bins=20");
     assert_same(&stored, h200, "kernels?device=0&sort=p99");
     assert_int_equal(loads_of(&stored), 1);
-    assert_false(tile_is_exact(&stored)); /* its tracks are not made yet */
+    assert_false(tile_is_exact(&stored)); /* its tracks do not exist yet */
     assert_same(&stored, h200, "timeline/tracks");
     assert_true(tile_is_exact(&stored));
     assert_same(&stored, h200, "timeline?pixels=50");
@@ -332,7 +332,7 @@ static void a_tile_does_not_wait_for_a_session_and_nothing_else_changes(void **s
     assert_same(&stored, h200, target);
 }
 
-static void the_limits_are_the_last_sizes_that_are_loaded(void **state)
+static void sessions_at_the_limits_are_still_loaded(void **state)
 {
     (void)state;
     char target[256];
@@ -390,7 +390,7 @@ static void tracks_from_sums_are_named_as_those_of_the_loaded_session(void **sta
     }
 }
 
-static void impossible_stretches_are_refused(void **state)
+static void impossible_time_spans_are_rejected(void **state)
 {
     (void)state;
     static const char *const queries[] = {"from_ns=5&to_ns=5", "from_ns=9&to_ns=5", "pixels=0", "pixels=100000",
@@ -410,11 +410,11 @@ int main(void)
         cmocka_unit_test(busy_time_over_tiles_is_the_total_at_every_zoom),
         cmocka_unit_test(names_of_a_tile_are_those_of_its_rows),
         cmocka_unit_test(a_large_session_is_answered_from_sums_until_it_is_loaded),
-        cmocka_unit_test(few_rows_of_a_large_session_come_one_by_one),
-        cmocka_unit_test(a_tile_does_not_wait_for_a_session_and_nothing_else_changes),
-        cmocka_unit_test(the_limits_are_the_last_sizes_that_are_loaded),
+        cmocka_unit_test(few_rows_of_a_large_session_are_returned_one_by_one),
+        cmocka_unit_test(a_tile_does_not_wait_for_the_session_and_is_otherwise_the_same),
+        cmocka_unit_test(sessions_at_the_limits_are_still_loaded),
         cmocka_unit_test(tracks_from_sums_are_named_as_those_of_the_loaded_session),
-        cmocka_unit_test(impossible_stretches_are_refused),
+        cmocka_unit_test(impossible_time_spans_are_rejected),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
