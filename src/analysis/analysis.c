@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* The session's window: from the first to the last record that belongs to it. */
+/* The session's time span: from the first to the last record that belongs to it. */
 static void window_make(struct analysis *analysis)
 {
     const struct session_model *model = analysis->model;
@@ -57,7 +57,7 @@ gpufl_status analysis_make_with(struct analysis *analysis, const struct session_
     };
     memset(analysis, 0, sizeof *analysis);
     analysis->model = model;
-    /* A v1 log may name no engine; kernels in it settle the question. */
+    /* A v1 log may not name an engine; its kernels then show that one recorded GPU work. */
     analysis->has_kernel_engine =
         model->kernels.count || (*model->job.engine && strcmp(model->job.engine, "Monitor") != 0);
     window_make(analysis);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers computed from a session model: what the report prints and the JSON
- * holds. Made once by analysis_make, read only afterwards; it borrows the
- * model's strings, so the model must outlive it. */
+/* Results computed from a session model: what the report prints and the JSON contains. Made once by analysis_make, then
+ * read-only; borrows the model's strings, so the model must outlive it. */
 #ifndef GPUFL_ANALYSIS_ANALYSIS_H
 #define GPUFL_ANALYSIS_ANALYSIS_H
 
@@ -31,25 +30,25 @@ enum { TIME_BINS = 100 };
 /* Kernels by what their GPU did before. */
 struct kernel_starts {
     uint64_t awaited;     /* the GPU was idle when the launching call returned */
-    uint64_t queued;      /* it had other work until then */
-    uint64_t graph_nodes; /* of the same launch as the kernel before */
-    double cold;          /* of the awaited ones, by how cold (launch_heat.h) */
+    uint64_t queued;      /* the GPU had other work until the kernel started */
+    uint64_t graph_nodes; /* of the same launch as the previous kernel */
+    double cold;          /* of the awaited ones, weighted by how cold (launch_heat.h) */
 };
 struct time_use {
     uint16_t device;
-    struct kernel_starts starts; /* of the whole session only, not of bins */
+    struct kernel_starts starts; /* of the whole session, not of bins */
     int64_t busy_ns, kernel_ns, memsets_only_ns, compute_ns, copies_only_ns;
     int64_t wait_launch_ns, wait_sync_ns, queued_ns, no_work_ns, unknown_ns;
 };
 
-/* Runs of more than LAUNCH_RUN_MIN kernels, each shorter than LAUNCH_SHORT_NS, with no longer kernel and no
- * pause of the program between: what a CUDA graph can replace. GPUs wait side by side, so these are the runs of the
- * GPU that waited longest. */
+/* Series of more than LAUNCH_RUN_MIN kernels, each shorter than LAUNCH_SHORT_NS, without a longer kernel or a pause of
+ * the program in between: a CUDA graph can replace them. GPUs wait in parallel, so these are the series of the GPU that
+ * waited longest. */
 enum { LAUNCH_RUN_MIN = 50, LAUNCH_SHORT_NS = 8000 };
 struct launch_bound {
     uint16_t device;
     uint64_t run_count, kernel_count;
-    int64_t wait_ns;       /* waiting for launches inside of the runs */
+    int64_t wait_ns;       /* time spent waiting for launches inside the series */
     int64_t *wait_by_path; /* [dictionary count]; the same by scope path, 0 = no scope */
 };
 
@@ -58,7 +57,7 @@ struct hotspot {
     const char *name; /* NULL: the name was not recorded */
     struct distribution duration;
     double share;                       /* of all kernel time, 0..1 */
-    const struct launch_config *launch; /* the one with most time, NULL unknown */
+    const struct launch_config *launch; /* the one with the most time, NULL unknown */
     uint32_t launch_variants;
 };
 
@@ -70,7 +69,7 @@ struct scope_node {
     uint64_t calls, open_calls;
     int64_t wall_ns;
     int64_t gpu_self_ns, gpu_ns, sync_self_ns, sync_ns, launch_wait_ns;
-    uint64_t kernels_self, kernels, untimed_self, untimed; /* untimed: launched, not timed */
+    uint64_t kernels_self, kernels, untimed_self, untimed; /* untimed: launched but not timed */
     uint64_t repeat;                                       /* iterations in all benchmark calls; 0 = not a benchmark */
     uint32_t warmup;
     int64_t repeat_wall_ns;
@@ -82,7 +81,7 @@ struct copy_group {
     uint64_t calls, bytes;
     int64_t total_ns;
 };
-/* Memory kind of the host side: whether it is pinned decides the throughput; the device side says nothing new. 0 unknown
+/* Memory kind of the host side, because pinning decides the throughput; the device side adds no information. 0 unknown
  * or not a host copy. transfers.c */
 uint8_t copy_host_memory(const struct gpu_copy *copy);
 struct memset_total {
@@ -104,7 +103,7 @@ struct memory_group {
     uint64_t allocs, frees, unmatched_frees, allocated_bytes, peak_bytes, held_bytes, held_count;
 };
 enum { MEMORY_KIND_COUNT = 8 };
-/* Sees allocations and releases in order: what is held after each, then every block that was never given back. */
+/* Observes allocations and releases in order: the amount held after each, then every block that was never freed. */
 struct memory_observer {
     void (*changed)(void *user, const struct memory_event *event, const struct memory_group groups[MEMORY_KIND_COUNT]);
     void (*kept)(void *user, const struct memory_event *event, uint64_t bytes);
@@ -138,7 +137,7 @@ struct process_use { /* GPU memory of one process on one GPU */
 };
 struct throttle_reason {
     const char *name, *words;
-    bool is_limit; /* clocks below what the work asked for */
+    bool is_limit; /* clocks below those requested */
 };
 extern const struct throttle_reason throttle_reasons[throttle_bits];
 
@@ -146,19 +145,19 @@ enum insight_severity { INSIGHT_HIGH, INSIGHT_MEDIUM, INSIGHT_LOW };
 struct insight {
     const char *rule; /* stable name */
     enum insight_severity severity;
-    int64_t impact_ns; /* time concerned; order of the list */
-    char *text;        /* owned; untrusted names inside are escaped already */
+    int64_t impact_ns; /* time concerned; determines the order of the list */
+    char *text;        /* owned; untrusted names in it are escaped */
     uint32_t number;   /* in the order in which the rules found them */
 };
 
-/* What profiling cost, as fractions of the wall time; negative: not recorded. */
+/* The cost of profiling, as fractions of the wall time; negative: not recorded. */
 struct profiling_cost {
     double cupti, gpufl;
 };
 
 struct analysis {
     const struct session_model *model;
-    int64_t start_ns, end_ns, wall_ns; /* TIME_UNKNOWN, TIME_UNKNOWN, 0: nothing in the log has a time */
+    int64_t start_ns, end_ns, wall_ns; /* TIME_UNKNOWN, TIME_UNKNOWN, 0: no record has a time */
     bool has_kernel_engine;            /* the engine that ran records GPU work */
     struct time_use *devices;
     size_t device_count;
@@ -167,17 +166,17 @@ struct analysis {
     int64_t time_bin_ns;
     struct launch_bound launch_bound;
     struct slowdown slowdown;
-    struct hotspot *hotspots; /* most time first */
+    struct hotspot *hotspots; /* longest time first */
     size_t hotspot_count;
     int64_t kernel_ns;         /* sum of durations; more than the GPUs' compute time where kernels overlap */
-    struct scope_node *scopes; /* [0] is the root: everything, its self = outside of scopes */
+    struct scope_node *scopes; /* [0] is the root: everything; its self = outside all scopes */
     size_t scope_count;
     struct copy_group *copies;
     size_t copy_group_count;
     struct memset_total memsets;
     struct sync_group syncs[5];     /* by type; [0] = other */
     int64_t host_wait_ns;           /* types that block the host */
-    struct sync_place *sync_places; /* most time first */
+    struct sync_place *sync_places; /* longest time first */
     size_t sync_place_count;
     struct memory_group memory[MEMORY_KIND_COUNT];
     struct graph_group *graphs;
@@ -187,16 +186,16 @@ struct analysis {
     struct process_use *processes; /* most memory first */
     size_t process_count;
     struct metric_summary host[HOST_METRIC_COLUMN_COUNT];
-    struct stalls stalls; /* the deep engines' answers; all empty where they did not run */
+    struct stalls stalls; /* results of the deep engines; empty if they did not run */
     struct hot_code code;
     struct deep_use deep;
-    bool has_deep; /* any of them recorded something */
+    bool has_deep; /* a deep engine recorded something */
     struct profiling_cost cost;
     struct insight *insights;
     size_t insight_count;
 };
 
-/* Reads the log's code for lines and instructions, runs no tool. */
+/* Reads code from the log for lines and instructions; runs no external tools. */
 NODISCARD gpufl_status analysis_make(struct analysis *analysis, const struct session_model *model);
 NODISCARD gpufl_status analysis_make_with(struct analysis *analysis, const struct session_model *model,
                                           enum code_effort effort);
@@ -216,7 +215,7 @@ void code_insights_add(struct analysis *analysis);       /* code_insights.c; cal
 void insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity, int64_t impact_ns,
                  const char *format, ...) PRINTF_LIKE(5, 6);
 
-/* Threads of the tree's order: the next node after `node`, depth first; ID_UNKNOWN at the end. */
+/* Next node after `node` in depth-first order; ID_UNKNOWN at the end. */
 uint32_t scope_tree_next(const struct analysis *analysis, uint32_t node);
 /* The full path of a node, parts joined by " > ", escaped. */
 void scope_tree_path(const struct analysis *analysis, uint32_t node, struct bytes *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about lines of code: each names the line, what was measured there, and
- * what to try. No data, no insight; the thresholds are in the rules below. */
+/* Rules about source lines: each names the line, its measurements, and a suggestion. Without data there is no insight;
+ * the thresholds are in the rules below. */
 #include "analysis/analysis.h"
 #include "analysis/report_page.h"
 
@@ -8,7 +8,7 @@
 
 enum { per_rule_max = 3 };
 
-/* What the counters of a whole session add up to; a line matters by its share of them. */
+/* Sums of the counters of a whole session; a line matters by its share of them. */
 struct counter_totals {
     double sectors_global, wavefronts_shared, branches, executed;
 };
@@ -31,7 +31,7 @@ static struct counter_totals totals_of(const struct hot_code *code)
     return totals;
 }
 
-/* Time concerned: the line's share of the samples, or without samples all of its kernel's time. */
+/* Time concerned: the line's share of the samples, or without samples the whole time of its kernel. */
 static int64_t line_impact_ns(const struct analysis *analysis, const struct hot_line *line)
 {
     double compute_ns = 0;
@@ -63,7 +63,7 @@ static const char *line_text(const struct analysis *analysis, const struct hot_l
     return bytes_text(out);
 }
 
-/* Loads, stores or both, where the instructions' text tells. */
+/* Loads, stores or both, if the instructions' text is known. */
 static const char *access_words(const struct analysis *analysis, const struct hot_line *line)
 {
     bool has_loads = false, has_stores = false;
@@ -78,7 +78,7 @@ static const char *access_words(const struct analysis *analysis, const struct ho
     return has_loads == has_stores ? "global accesses" : has_loads ? "global loads" : "global stores";
 }
 
-/* The lines with the largest cost, at most per_rule_max; cost 0: the rule does not concern the line. */
+/* The lines with the largest cost, at most per_rule_max; cost 0: the rule does not apply to the line. */
 struct worst {
     const struct hot_line *lines[per_rule_max];
     double costs[per_rule_max];
@@ -218,7 +218,7 @@ static void stall_rule(struct analysis *analysis, struct bytes *scratch)
         const struct hot_line *line = &analysis->code.lines[i];
         double share = stalls->total.samples ? (double)line->samples / (double)stalls->total.samples : 0;
         if (share < 0.1)
-            return; /* they are ordered */
+            return; /* sorted: no later line qualifies */
         double part = line->stall_count ? (double)line->stalls[0].samples / (double)line->samples : 0;
         const struct stall_kind *kind = &stalls->kinds[line->stalls[0].kind];
         if (part < 0.4 || !*kind->words || !*kind->advice)

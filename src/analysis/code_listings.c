@@ -13,7 +13,7 @@
 
 enum { functions_max = 1 << 20 };
 
-/* A function whose text is asked for. */
+/* A function to disassemble. */
 struct wanted {
     uint64_t cubin_crc, samples;
     const char *symbol; /* borrowed from the model or the lookup */
@@ -28,9 +28,9 @@ struct listing_run {
     struct {
         char path[PATH_MAX];
         bool is_tried;
-        struct problem problem; /* why it is not there */
+        struct problem problem; /* why the tool is unavailable */
     } tools[2];                 /* by vendor */
-    bool has_failed;            /* memory */
+    bool has_failed;            /* out of memory */
     int64_t deadline_ns;
     struct code_listings *result;
 };
@@ -51,7 +51,7 @@ static int samples_compare(const void *left, const void *right)
     return name_compare(left, right);
 }
 
-/* Each function once, and those first that a reader will look at first. */
+/* Each function once, in the order in which readers look at them. */
 static void wanted_sort(struct listing_run *run)
 {
     if (!run->wanted || !run->wanted_count)
@@ -68,7 +68,7 @@ static void wanted_sort(struct listing_run *run)
     qsort(run->wanted, run->wanted_count, sizeof *run->wanted, samples_compare);
 }
 
-/* Few functions may have very many rows: only what is left after merging takes room. */
+/* A few functions may have very many rows: room is needed only for merged ones. */
 static bool wanted_grow(struct listing_run *run)
 {
     wanted_sort(run);
@@ -132,7 +132,7 @@ static void note(struct listing_run *run, size_t *count, const char *reason)
         problem_set(&run->result->reason, GPUFL_OK, "%s", reason);
 }
 
-/* NULL: there is none, and the run knows why. */
+/* NULL: unavailable; the run has the reason. */
 static const char *tool_get(struct listing_run *run, enum image_vendor vendor)
 {
     if (!run->tools[vendor].is_tried &&
@@ -142,7 +142,7 @@ static const char *tool_get(struct listing_run *run, enum image_vendor vendor)
     return run->tools[vendor].path[0] ? run->tools[vendor].path : NULL;
 }
 
-/* What is to be disassembled. NULL: no memory. Counts what is not. */
+/* Collects the functions to disassemble, and counts the others. NULL: no memory. */
 static struct listing_request *requests_make(struct listing_run *run, size_t *count)
 {
     struct listing_request *requests = calloc(run->wanted_count + 1, sizeof *requests);
@@ -170,7 +170,7 @@ static struct listing_request *requests_make(struct listing_run *run, size_t *co
     return requests;
 }
 
-/* Fails only where no other function would fare better. */
+/* Fails only for errors that would also affect the other functions. */
 static gpufl_status outcome_keep(struct listing_run *run, struct listing_outcome *outcome, struct problem *problem)
 {
     struct code_listings *result = run->result;

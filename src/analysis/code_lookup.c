@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One larger than this is none that the recorder stores. */
+/* The recorder stores no image larger than this. */
 #define IMAGE_BYTES_MAX ((uint64_t)512 << 20)
 
 struct opened_object {
@@ -85,7 +85,8 @@ static void object_open(struct code_lookup *lookup, const struct code_object *ob
     }
 }
 
-/* The tool takes a fraction of a second for a function: the hottest ones only, and none once it failed. */
+/* The tool takes a fraction of a second per function: it runs for the hottest ones only, and not again after a
+ * failure. */
 static void function_disassemble(struct code_lookup *lookup, struct code_function *function)
 {
     enum { tool_runs_max = 32 };
@@ -195,7 +196,7 @@ static const struct listing_entry *entry_before(const struct code_function *func
     return low ? &entries[listing->entry_first + low - 1] : NULL;
 }
 
-/* When the instruction is one of its run. */
+/* Returns the entry if it covers the instruction. */
 static const struct listing_entry *entry_find(const struct code_function *function, uint32_t pc_offset)
 {
     const struct listing_entry *entry = entry_before(function, pc_offset);
@@ -251,7 +252,7 @@ void code_lookup_at(struct code_lookup *lookup, const struct code_function *func
         return;
     uint64_t size = code_function_next(function, pc_offset) - pc_offset;
     if (function->vendor == IMAGE_NVIDIA)
-        size = image_instruction_unit(function->vendor); /* also of a sample between two of them */
+        size = image_instruction_unit(function->vendor); /* also for a sample between two instructions */
     (void)image_words_print(&function->object->image, function->function, pc_offset, (unsigned)size, text->words);
     if (!*text->sass)
         instruction_find(lookup, function, pc_offset, text);
@@ -267,7 +268,7 @@ void code_lookup_at(struct code_lookup *lookup, const struct code_function *func
 
 uint64_t code_function_size(const struct code_function *function)
 {
-    /* A listing names its own offsets: no more than a function can have. */
+    /* A listing has its own offsets: limit them to the size that a function can have. */
     const uint64_t listed_max = 1 << 24;
     uint64_t size = function->function ? function->function->size : 0;
     const struct code_listing *listing = function->listing;

@@ -9,7 +9,7 @@ static int pc_compare(const void *left, const void *right)
     return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
 }
 
-/* The function's places by pc; the caller frees. */
+/* The function's places sorted by pc; the caller frees. */
 static const struct code_place **places_by_pc(const struct hot_code *code, uint32_t function, size_t *count)
 {
     const struct code_place **places = malloc((code->place_count + 1) * sizeof *places);
@@ -35,7 +35,7 @@ gpufl_status code_walk(struct code_lookup *lookup, const struct hot_code *code, 
     struct code_text text;
     struct code_step step = {.text = &text};
     step.pc = size ? 0 : count ? places[0]->pc_offset : 0;
-    /* Every instruction that is known, then samples that lie behind the last one. */
+    /* Every known instruction, then samples after the last one. */
     while (step.pc < size || at < count) {
         if (step.pc >= size) {
             step.pc = places[at]->pc_offset;
@@ -48,7 +48,7 @@ gpufl_status code_walk(struct code_lookup *lookup, const struct hot_code *code, 
             text.file = step.place->file;
         }
         on_step(user, &step);
-        /* A sample between two instructions is shown where it is. */
+        /* A sample between two instructions is shown at its own offset. */
         at += step.place != NULL;
         uint64_t next = code_function_next(&function, step.pc);
         step.pc = at < count && places[at]->pc_offset < next ? places[at]->pc_offset : next;

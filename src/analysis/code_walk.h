@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function from its first to its last instruction, with what was sampled and counted at each, and samples that lie
- * behind the last one. Borrows everything; one thread per lookup. */
+/* Visits a function from its first to its last instruction, with the samples and counters of each, and samples after
+ * the last one. Borrows everything; one thread per lookup. */
 #ifndef GPUFL_ANALYSIS_CODE_WALK_H
 #define GPUFL_ANALYSIS_CODE_WALK_H
 
@@ -8,9 +8,9 @@
 
 struct code_step {
     uint64_t pc;
-    const struct code_place *place; /* NULL: nothing was sampled or counted here */
-    const struct code_text *text;   /* line and file may be those of the samples */
-    bool is_beyond;                 /* behind the end of the function as far as it is known */
+    const struct code_place *place; /* NULL: no samples or counters here */
+    const struct code_text *text;   /* line and file may come from the samples */
+    bool is_beyond;                 /* after the known end of the function */
 };
 typedef void (*code_step_fn)(void *user, const struct code_step *step);
 

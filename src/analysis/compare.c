@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Values of one side with the row that each belongs to. */
+/* Values of one side, each with the index of its row. */
 struct side_values {
     uint32_t *rows; /* from 0 */
     int64_t *values;
@@ -18,7 +18,7 @@ static void values_free(struct side_values *values)
     free(values->values);
 }
 
-/* known[id]: the row of a dictionary's entry, from 1; 0 while it was not asked for. */
+/* known[id]: the row of a dictionary's entry, from 1; 0: not looked up yet. */
 static uint32_t row_of(struct intern *names, const struct session_model *model, enum dictionary dictionary, uint32_t id,
                        uint32_t *known, bool *has_failed)
 {
@@ -73,7 +73,7 @@ static bool scope_values(struct side_values *values, const struct session_model 
     return !has_failed;
 }
 
-/* One counting sort into a slice per row; each slice sorted for exact percentiles. */
+/* One counting sort into a slice per row; each slice is sorted for exact percentiles. */
 static bool side_fill(const struct side_values *values, struct compared_row *rows, size_t row_count, bool is_base)
 {
     size_t *slice = calloc(row_count + 2, sizeof *slice);
@@ -100,7 +100,7 @@ static bool side_fill(const struct side_values *values, struct compared_row *row
     return is_done;
 }
 
-/* Standard error of a median, with the spread taken from the quartiles as if it were normal. */
+/* Standard error of a median; the spread is estimated from the quartiles, assuming a normal distribution. */
 static double median_error(const struct compared_side *side)
 {
     double deviation = (double)(side->p75_ns - side->p25_ns) / 1.349;
@@ -150,7 +150,7 @@ static int row_compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* base_ns, fresh_ns: what a row's weight is a part of. */
+/* base_ns, fresh_ns: the totals that a row's weight is a fraction of. */
 static void rows_judge(struct comparison *comparison, struct compared_row *rows, size_t count, int64_t base_ns,
                        int64_t fresh_ns)
 {
@@ -217,7 +217,8 @@ static bool has_shared_scope(const struct comparison *comparison)
     return false;
 }
 
-/* The part of a session's kernel time in kernels that both sessions have. Two kernels without a name are not the same. */
+/* The fraction of a session's kernel time in kernels that both sessions have. Two kernels without a name are not the
+ * same. */
 static double common_share(const struct comparison *comparison, bool is_base)
 {
     double common = 0, total = 0;

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Kernel records were asked for and refused, as where counters need tracing paused; NULL: not so. */
+/* The session's refused request for kernel records, which are refused when counters need tracing paused; NULL: none. */
 static const struct session_capability *refusal_find(const struct session_model *model)
 {
     for (size_t i = 0; i < model->capability_count; i++)
@@ -212,7 +212,7 @@ static void session_json(struct bytes *out, const char *key, const struct analys
     bytes_append_char(out, '}');
 }
 
-/* Both null where there is a verdict. */
+/* Both are null if there is a verdict. */
 static void refusal_json(struct bytes *out, const struct comparison *comparison)
 {
     static const char *const words[] = {NULL, "times missing", "not comparable", "incomplete"};
@@ -269,14 +269,14 @@ static struct signed_text ratio_text(double ratio)
 
 enum { what_columns = 14, cell_columns = 10 };
 
-/* Filled up by columns, not by bytes: "–" has three. */
+/* Padded by columns, not by bytes: "–" has three bytes. */
 static void total_cell(struct page *page, const char *text)
 {
     size_t columns = text_columns(text, strlen(text));
     bytes_append_format(page->out, " %*s%s", columns < cell_columns ? (int)(cell_columns - columns) : 0, "", text);
 }
 
-/* note: why a time is not known. */
+/* note: why a time is unknown. */
 static void total_line(struct page *page, const char *what, int64_t base_ns, int64_t fresh_ns, const char *note)
 {
     bool has_base = base_ns != TIME_UNKNOWN, has_fresh = fresh_ns != TIME_UNKNOWN;
@@ -344,7 +344,7 @@ static void rows_print(struct page *page, const char *title, const struct compar
                           .drop = {4, 5, 2, 3}};
     table_heads(&table, heads);
     size_t shown = count < page->top ? count : page->top;
-    /* Whatever is shown, no regression is left out. */
+    /* Regressions are shown even beyond the row limit. */
     for (size_t i = 0; i < count; i++)
         if (i < shown || rows[i].is_regression)
             row_cells(&table, &rows[i], is_kernels);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct group_key {
-    const char *name; /* interned by the model: one address per text */
+    const char *name; /* interned by the model: equal texts have the same address */
     uint64_t place;   /* device and kind */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hardware metrics by scope and by kernel, and what share of the run each source
- * of deep data saw. Made once, read only afterwards; borrows the model. */
+/* Hardware metrics by scope and by kernel, and the share of the run that each source of deep data covered. Made once,
+ * then read-only; borrows the model. */
 #ifndef GPUFL_ANALYSIS_DEEP_USE_H
 #define GPUFL_ANALYSIS_DEEP_USE_H
 
@@ -27,13 +27,14 @@ struct metric_group {
 struct window_use {
     const char *source;
     uint64_t windows, launches;
-    uint64_t invalid;          /* closed with counts that could not be right */
+    uint64_t invalid;          /* closed with counts that cannot be correct */
     bool has_unknown_launches; /* of some window */
     int64_t covered_ns;        /* overlapping windows count once */
 };
 
 struct deep_use {
-    struct metric_group *groups; /* scopes, then kernels; most GPU time first where it was counted, then most results */
+    struct metric_group
+        *groups; /* scopes, then kernels; sorted by GPU time where it was counted, then by number of results */
     size_t group_count;
     struct window_use *windows;
     size_t window_use_count;
@@ -41,7 +42,7 @@ struct deep_use {
 
 NODISCARD gpufl_status deep_use_make(struct deep_use *use, const struct session_model *model);
 void deep_use_free(struct deep_use *use);
-/* The figures of one counter over time, with the interval that its device was configured for. */
+/* Statistics of one counter over time, with the interval configured for its device. */
 NODISCARD gpufl_status deep_pm_use(const struct session_deep *deep, const struct pm_column *column, struct pm_use *use);
 
 #endif

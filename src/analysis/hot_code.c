@@ -25,7 +25,7 @@ static int counter_compare(const void *left, const void *right)
     return is_less(b->cubin_crc, b->function_id, b->pc_offset, a->cubin_crc, a->function_id, a->pc_offset);
 }
 
-/* Counter rows by place; the caller frees. */
+/* Counter rows sorted by place; the caller frees. */
 static struct code_sample *counters_sorted(const struct session_deep *deep, size_t *count)
 {
     struct code_sample *rows = malloc((deep->sample_count + 1) * sizeof *rows);
@@ -92,7 +92,7 @@ static void kernel_add(void *user, const struct ran_kernel *kernel)
                                       .counts = instruction_counts_none()};
 }
 
-/* The place of (function, pc): places are found while both lists are walked in the same order. */
+/* Key of a place: both lists are scanned in the order of (function, pc). */
 static int place_key_compare(const void *left, const void *right)
 {
     const struct code_place *a = left, *b = right;
@@ -158,7 +158,7 @@ static void places_from_counters(struct hot_code *code, const struct session_mod
     }
 }
 
-/* v1 keeps the line of an instruction in rows of their own. */
+/* v1 stores the line of an instruction in separate rows. */
 static void places_v1_lines(struct hot_code *code, const struct session_deep *deep)
 {
     for (size_t i = 0; i < deep->sample_count; i++) {
@@ -301,7 +301,7 @@ static bool lines_make(struct hot_code *code, const struct session_model *model,
     return true;
 }
 
-/* How many places there can be. */
+/* The maximum number of places. */
 static size_t places_count(struct hot_code *code, const struct stalls *stalls, const struct code_sample *counters,
                            size_t counter_count)
 {

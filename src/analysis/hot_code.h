@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where in the code samples and counters fall: instructions with their text and
- * source line, and source lines with the sums of their instructions. Covers the
- * functions with most samples, those with counters, and of AMD's, which have neither, the
- * kernels that ran. Made once, read only
- * afterwards; borrows the model and the stalls. */
+/* The samples and counters of code: instructions with their text and source line, and source lines with the sums of
+ * their instructions. Covers the functions with the most samples, those with counters, and, because AMD kernels have
+ * neither, the AMD kernels that ran. Made once, then read-only; borrows the model and the stalls. */
 #ifndef GPUFL_ANALYSIS_HOT_CODE_H
 #define GPUFL_ANALYSIS_HOT_CODE_H
 
@@ -13,7 +11,7 @@
 
 struct hot_function {
     uint64_t cubin_crc, samples;
-    uint32_t function_id; /* ID_UNKNOWN: a kernel of AMD's, which have no samples and therefore no such id */
+    uint32_t function_id; /* ID_UNKNOWN: an AMD kernel, which has no samples and therefore no such id */
     const char *name;     /* NULL: not in the log */
     const char *symbol;   /* mangled; NULL: not in the log */
     enum image_vendor vendor;
@@ -22,12 +20,12 @@ struct hot_function {
     bool has_counts;
 };
 
-/* One instruction that was sampled or counted. */
+/* One instruction with samples or counters. */
 struct code_place {
     uint32_t function; /* index into functions */
     uint32_t pc_offset, line;
     const char *sass, *file; /* "" unknown */
-    const char *called_from; /* "b.cu:7 < c.cu:9" when it was inlined, else "" */
+    const char *called_from; /* "b.cu:7 < c.cu:9" if it was inlined, else "" */
     uint64_t samples, not_issued, stall_samples;
     struct instruction_counts counts;
     uint32_t row_first, row_count; /* of the stalls' rows */
@@ -39,14 +37,14 @@ struct code_place {
 enum { LINE_STALLS_MAX = 3 };
 struct hot_line {
     uint32_t function;
-    const char *file; /* "": the line is not known, and this is a single instruction */
+    const char *file; /* "": the line is unknown, and this is a single instruction */
     uint32_t line;
-    const char *source; /* NULL: the log has no text of it */
+    const char *source; /* NULL: its text is not in the log */
     uint64_t samples, not_issued;
     struct {
         uint8_t kind;
         uint64_t samples;
-    } stalls[LINE_STALLS_MAX]; /* most first; issued and ready ones are not among them */
+    } stalls[LINE_STALLS_MAX]; /* most samples first; without issued and ready */
     unsigned stall_count;
     struct instruction_counts counts;
     bool has_counts;
@@ -56,7 +54,7 @@ struct hot_line {
 struct hot_code {
     struct hot_function *functions; /* most samples first */
     struct code_place *places;      /* by function, file, line, pc */
-    struct hot_line *lines;         /* most samples first, then most executed */
+    struct hot_line *lines;         /* most samples first, then most executions */
     size_t function_count, place_count, line_count;
     struct code_lookup lookup;
 };

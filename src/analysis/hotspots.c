@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels by name: one counting sort into slices, each slice sorted for exact
- * percentiles. */
+/* Kernels by name: one counting sort into slices, each slice sorted for exact percentiles. */
 #include "analysis/analysis.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@ static int hotspot_compare(const void *left, const void *right)
     return a->kernel_id < b->kernel_id ? -1 : a->kernel_id > b->kernel_id;
 }
 
-/* The configuration in which each kernel spent most time. by_kernel: index into hotspots, ID_UNKNOWN none. */
+/* Finds the configuration in which each kernel spent the most time. by_kernel: index into hotspots, ID_UNKNOWN none. */
 static bool launches_choose(struct analysis *analysis, const uint32_t *by_kernel, uint32_t id_count)
 {
     const struct session_model *model = analysis->model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the marked form of the report to HTML, line by line. */
+/* Converts the marked form of the report to HTML, line by line. */
 #include "analysis/report_html.h"
 #include "analysis/report_page.h"
 
@@ -23,19 +23,19 @@ void html_text(struct bytes *out, const char *text, size_t size)
             bytes_append_text(out, "&#39;");
             break;
         default:
-            /* Marks that mean nothing here, and bytes that no text has. */
+            /* Ignore marks without a meaning here, and bytes that cannot be in text. */
             if ((unsigned char)*text >= ' ' && *text != 0x7f)
                 bytes_append_char(out, *text);
         }
     }
 }
 
-/* What is open, and is closed when something else begins. */
+/* The open element, which is closed when another one begins. */
 enum block { BLOCK_NONE, BLOCK_PRE, BLOCK_TABLE, BLOCK_BARS };
 struct writer {
     struct bytes *out;
     enum block block;
-    bool is_in_section, is_heading; /* is_heading: the table's next row has its headings */
+    bool is_in_section, is_heading; /* is_heading: the table's next row has the headings */
 };
 
 static void block_enter(struct writer *writer, enum block block)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules: each looks at recorded data only, says what it saw, and what to try.
- * No data, no insight. The thresholds are part of the rule's text below. */
+/* Rules: each uses recorded data only, and reports its finding and a suggestion. Without data there is no insight. The
+ * thresholds are given with the rules below. */
 #include "analysis/analysis.h"
 #include "analysis/quantity.h"
 
@@ -41,7 +41,7 @@ static const char *name_text(struct bytes *out, const char *name)
     return bytes_text(out);
 }
 
-/* " on GPU 1" where there are several: a share of the run is one GPU's. */
+/* " on GPU 1" if there are several: a share of the run refers to one GPU. */
 struct place_text {
     char text[32];
 };
@@ -56,7 +56,7 @@ static struct place_text place_of(const struct analysis *analysis, uint16_t devi
     return place;
 }
 
-/* The deepest scope that still holds four fifths of the waiting. */
+/* The deepest scope that contains at least four fifths of the waiting. */
 static uint32_t launch_scope(const struct analysis *analysis)
 {
     uint32_t node = 0;
@@ -78,7 +78,7 @@ static int64_t launch_wait(const struct analysis *analysis, uint16_t device)
     return 0;
 }
 
-/* A GPU with at least 5 % of the wall time waiting for launches inside of runs of short kernels. */
+/* A GPU that waits at least 5 % of the wall time for launches inside series of short kernels. */
 static void launch_bound_rule(struct analysis *analysis, struct bytes *scratch)
 {
     const struct launch_bound *bound = &analysis->launch_bound;
@@ -129,7 +129,7 @@ static void spill_rule(struct analysis *analysis, const struct hotspot *hotspot,
     const struct launch_config *launch = hotspot->launch;
     if (!launch || launch->local_per_thread == ID_UNKNOWN || !launch->local_per_thread || hotspot->share < 0.05)
         return;
-    /* The limits of NVIDIA's GPUs tell their compute capability. */
+    /* An NVIDIA GPU's limits contain its compute capability. */
     const struct device_info *device = session_device(analysis->model, launch->device);
     bool is_amd = device && device->has_limits && device->compute_major == ID_UNKNOWN;
     insight_add(analysis, "local_memory", INSIGHT_LOW, hotspot->duration.total,
@@ -156,12 +156,12 @@ static void tiny_grid_rule(struct analysis *analysis, const struct hotspot *hots
                 blocks == 1 ? "" : "s", device->multiprocessors);
 }
 
-/* How long a GPU had copies of the group under way: those that run side by side count once. */
+/* The time in which a GPU executed copies of the group: overlapping copies count once. */
 struct copy_time {
     int64_t total_ns, end_ns;
 };
 
-/* Of the GPU with most of it. by_device: scratch, [DEVICE_UNKNOWN + 1]. */
+/* Of the GPU with the most. by_device: scratch, [DEVICE_UNKNOWN + 1]. */
 static int64_t copy_time_max(const struct analysis *analysis, const struct copy_group *group,
                              struct copy_time *by_device, uint16_t *device)
 {
@@ -189,7 +189,7 @@ static int64_t copy_time_max(const struct analysis *analysis, const struct copy_
     return max_ns;
 }
 
-/* A GPU with at least 1 % of the wall time in copies from or to pageable memory. */
+/* A GPU that spends at least 1 % of the wall time in copies from or to pageable memory. */
 static void pageable_rule(struct analysis *analysis)
 {
     enum { pageable = 1, pinned = 2 };
@@ -231,7 +231,7 @@ static void sync_rule(struct analysis *analysis, struct bytes *scratch)
         calls += type == 2 ? 0 : analysis->syncs[type].calls;
     const struct session_model *model = analysis->model;
     double kernels_per_call = calls ? (double)model->kernels.count / (double)calls : 0;
-    /* Fewer than ten kernels between two waits: the queue runs dry each time. */
+    /* Fewer than ten kernels between two waits: the queue runs empty each time. */
     if (calls < 100 || kernels_per_call >= 10 || !analysis->device_count ||
         of_wall(analysis, idle_ns) < 0.1 * (double)analysis->device_count)
         return;
@@ -253,7 +253,7 @@ static void sync_rule(struct analysis *analysis, struct bytes *scratch)
         bytes_text(scratch), quantity_time((double)idle_ns).text);
 }
 
-/* At least 20 % of a GPU's wall time with nothing asked of it. */
+/* A GPU without queued work for at least 20 % of the wall time. */
 static void no_work_rule(struct analysis *analysis)
 {
     for (size_t i = 0; i < analysis->device_count; i++) {
@@ -296,7 +296,7 @@ static int insight_compare(const void *left, const void *right)
         return a->severity < b->severity ? -1 : 1;
     if (a->impact_ns != b->impact_ns)
         return a->impact_ns > b->impact_ns ? -1 : 1;
-    return a->number < b->number ? -1 : 1; /* what has no time is told worst first by its rule */
+    return a->number < b->number ? -1 : 1; /* insights without a time: the rule adds the worst one first */
 }
 
 gpufl_status insights_make(struct analysis *analysis)

@@ -51,7 +51,7 @@ bool instruction_counts_set(struct instruction_counts *counts, const char *metri
     return false;
 }
 
-/* Requests are the executions of the instructions that touched global sectors: known per instruction only. */
+/* Requests are the executions of instructions that accessed global sectors; known only per instruction. */
 static double requests(const struct instruction_counts *counts)
 {
     if (!isnan(counts->global_executed))
@@ -69,7 +69,7 @@ void instruction_counts_add(struct instruction_counts *total, const struct instr
 
 static double ratio(double part, double whole)
 {
-    return whole > 0 ? part / whole : NAN; /* also when whole is NaN */
+    return whole > 0 ? part / whole : NAN; /* also if whole is NaN */
 }
 
 double instruction_coalescing(const struct instruction_counts *counts)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel names for narrow places. C++ kernels have names of hundreds of
- * characters, most of them namespaces and parameter lists; what tells one from
- * another is the function and its template arguments, so those stay. */
+/* Shortens kernel names. C++ kernels have names of hundreds of characters, mostly namespaces and parameter lists; the
+ * function and its template arguments distinguish them, so these are kept. */
 #include "analysis/quantity.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Just behind the bracket that closes the one at `at`; size when nothing does. */
+/* Index after the bracket that closes the one at `at`; size if none does. */
 static size_t behind_group(const char *name, size_t size, size_t at)
 {
     size_t depth = 0;
@@ -20,7 +19,7 @@ static size_t behind_group(const char *name, size_t size, size_t at)
     return size;
 }
 
-/* Where the template argument at `at` ends: at its comma or closing angle bracket. */
+/* The end of the template argument at `at`: its comma or closing angle bracket. */
 static size_t argument_end(const char *name, size_t size, size_t at)
 {
     size_t depth = 0;
@@ -55,7 +54,7 @@ static void simplify(struct bytes *out, const char *name, size_t size)
             at += anonymous_size;
         } else if (name[at] == '(' || name[at] == '{') {
             at = behind_group(name, size, at);
-            /* What belongs to a function's inside (lambdas, operators) is only noise behind its name. */
+            /* Names inside a function (lambdas, operators) add nothing after its name. */
             if (size - at >= 2 && name[at] == ':')
                 at = argument_end(name, size, at);
         } else if (size - at >= 2 && name[at] == ':' && name[at + 1] == ':') {
@@ -69,7 +68,7 @@ static void simplify(struct bytes *out, const char *name, size_t size)
     }
 }
 
-/* Columns of the function's own name, with the bracket that opens its template arguments. */
+/* Columns of the function's name, including the bracket that opens its template arguments. */
 static size_t function_columns(const struct bytes *simple)
 {
     const char *bracket = memchr(simple->data, '<', simple->size);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The one size that all launches of it had; false when they differ or there is none. */
+/* The size that all its launches had; false if they differ or there is none. */
 static bool launch_find(const struct session_model *model, const char *name, struct amdgpu_demand *demand)
 {
     bool is_found = false;
@@ -17,7 +17,7 @@ static bool launch_find(const struct session_model *model, const char *name, str
         items = items <= UINT32_MAX ? items * launch->block[2] : UINT32_MAX;
         if (!items || items >= UINT32_MAX)
             return false;
-        /* What the code itself takes is the least, whatever the runtime tells of the launch. */
+        /* The code's own requirement is the minimum, whatever the runtime reports for the launch. */
         uint64_t launched_bytes = launch->static_shared != ID_UNKNOWN && launch->dyn_shared != ID_UNKNOWN
                                       ? (uint64_t)launch->static_shared + launch->dyn_shared
                                       : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ordering keys that are long ascending runs, as logs of a few threads are: each
- * run joins the chain that it continues, and the few chains are merged. */
+/* Sorts keys that consist of long ascending runs, as in logs of a few threads: each run is appended to a chain that it
+ * continues, and the few chains are merged. */
 #include "analysis/statistics.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static size_t runs_count(const int64_t *keys, size_t count)
     return runs;
 }
 
-/* The chain that ends closest below the key; chains_max: there is none and no room for one more. */
+/* The chain whose end is closest below the key; chains_max: none, and no room for another. */
 static size_t chain_for(struct chains *chains, int64_t key)
 {
     size_t best = chains_max;
@@ -54,7 +54,7 @@ static bool chains_make(struct chains *chains, const int64_t *keys, size_t count
     return true;
 }
 
-/* Rows chain after chain; ends[i]: where chain i ends. */
+/* Lists the rows chain after chain; ends[i]: the end of chain i. */
 static void chains_lay_out(const struct chains *chains, uint32_t *order, size_t *ends)
 {
     size_t at = 0;

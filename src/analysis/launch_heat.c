@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-enum { slot_count = 4096 }; /* by thread id: two threads that share one look cold in turn, which is rare */
+enum { slot_count = 4096 }; /* by thread id: two threads in one slot alternately appear cold, which is rare */
 
 struct launch_heat {
-    int64_t own_ns; /* that gpufl itself took before a launch, on average */
+    int64_t own_ns; /* gpufl's own time before a launch, on average */
     int64_t call_ns, call_cold_ns;
     struct {
         uint32_t thread_id;

@@ -24,13 +24,13 @@ static const char full_reason[] = "the session has 64 MiB of it";
 
 struct listing_pool {
     struct listing_pool_options options;
-    struct listing_request *requests; /* borrowed; outcomes under the mutex */
+    struct listing_request *requests; /* borrowed; outcomes guarded by the mutex */
     size_t count;
     pthread_mutex_t mutex;
-    size_t next, done;   /* under the mutex; the first that no thread looked at, and how many have their outcome */
-    uint64_t made_bytes; /* under the mutex */
+    size_t next, done;   /* guarded by the mutex; the first request not yet started, and the number of finished ones */
+    uint64_t made_bytes; /* guarded by the mutex */
     atomic_bool is_stopped;
-    int stop_fd, done_fd; /* owned; written to when it is stopped, and with every outcome */
+    int stop_fd, done_fd; /* owned; signalled when the pool stops, and for every outcome */
     pthread_t threads[threads_max];
     unsigned thread_count;
 };
@@ -44,7 +44,7 @@ static int printed_compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Links the functions of each print, in their order. Sets the number of prints. */
+/* Links the functions of each print in order, and counts the prints. */
 static gpufl_status prints_make(struct listing_request *requests, size_t count, size_t *prints, struct problem *problem)
 {
     struct listing_request **sorted = malloc((count ? count : 1) * sizeof *sorted);
@@ -136,7 +136,7 @@ static struct listing_outcome outcome_make(const struct listing_pool *pool, cons
     return outcome;
 }
 
-/* Why no tool may run any more; NULL: it may. */
+/* Why no further tool may run; NULL: it may. */
 static const char *end_reason(const struct listing_pool *pool)
 {
     if (atomic_load(&pool->is_stopped))
@@ -166,7 +166,7 @@ static void request_finish(struct listing_pool *pool, struct listing_request *re
     (void)eventfd_write(pool->done_fd, 1);
 }
 
-/* Lets the tool print, and makes the records of all that ask for this print. */
+/* Runs the tool, and makes the records of all requests that share this print. */
 static void print_run(struct listing_pool *pool, struct listing_request *first)
 {
     struct bytes print = {0};
@@ -194,7 +194,7 @@ static void print_run(struct listing_pool *pool, struct listing_request *first)
     bytes_free(&print);
 }
 
-/* The next print's first function; NULL: all are taken. */
+/* The first function of the next print; NULL: none left. */
 static struct listing_request *print_take(struct listing_pool *pool)
 {
     struct listing_request *taken = NULL;
@@ -226,7 +226,7 @@ static unsigned threads_wanted(unsigned asked, size_t prints)
     return count < prints ? count : (unsigned)prints;
 }
 
-/* False: there is none. */
+/* False: no thread could be started. */
 static bool threads_start(struct listing_pool *pool, unsigned count)
 {
     while (pool->thread_count < count && own_thread_start(&pool->threads[pool->thread_count], "gpufl-listing",

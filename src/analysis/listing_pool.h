@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that let nvdisasm and llvm-objdump print functions, several at once, and make cubin_disassembly records of it.
- * Functions that one print has in it share it. One thread starts a pool, takes its results in any order and ends it.
- * Runs programs, so for the command line only. */
+/* Threads that run nvdisasm and llvm-objdump, several in parallel, and make cubin_disassembly records from their
+ * output. Functions printed together share one run of the tool ("print"). One thread starts a pool, takes its results
+ * in any order and ends it. Runs programs, so for the command line only. */
 #ifndef GPUFL_ANALYSIS_LISTING_POOL_H
 #define GPUFL_ANALYSIS_LISTING_POOL_H
 
@@ -10,15 +10,15 @@
 enum listing_state {
     LISTING_WANTED,
     LISTING_MADE,
-    LISTING_FAILED, /* the tool had no text */
-    LISTING_LEFT,   /* the time was over, it was stopped, or it has more than 8 MiB, or all together have 64 MiB */
+    LISTING_FAILED, /* the tool printed nothing for it */
+    LISTING_LEFT,   /* timeout, stopped, more than 8 MiB of text, or all together more than 64 MiB */
     LISTING_WITHOUT_TOOL
 };
 
 struct listing_outcome {
     enum listing_state state;
     struct bytes text;  /* owned; MADE: the record without its closing brace */
-    const char *reason; /* of any other; static, or in text */
+    const char *reason; /* for any other state; static, or in text */
 };
 
 struct listing_request {
@@ -27,30 +27,31 @@ struct listing_request {
     const char *tool;
     const char *symbol; /* the function's name in the record */
     uint64_t cubin_crc;
-    struct listing_outcome outcome; /* the pool's until listing_pool_take; given as anything but WANTED, it stays */
-    /* The pool's own. */
+    struct listing_outcome
+        outcome; /* the pool's until listing_pool_take; a state other than WANTED at the start is kept */
+    /* Private to the pool. */
     const struct image_function *printed;
-    struct listing_request *follower; /* the next one in the same print */
+    struct listing_request *follower; /* the next request in the same print */
     bool is_follower;
 };
 
 struct listing_pool_options {
     const char *session_id;
     int64_t deadline_ns; /* of clock_mono_ns */
-    unsigned threads;    /* at most; 0: as many as this process may use cores, and not more than 8 */
-    const int *stop_fd;  /* as soon as it is readable tools are ended and the rest is left; NULL: none */
-    void (*on_progress)(void *user, size_t done, size_t total); /* NULL: nobody asks; on the caller's thread */
+    unsigned threads;    /* maximum; 0: the number of cores that this process may use, but at most 8 */
+    const int *stop_fd;  /* when it becomes readable, tools are stopped and the rest is left out; NULL: none */
+    void (*on_progress)(void *user, size_t done, size_t total); /* NULL: not needed; on the caller's thread */
     void *user;
 };
 
 struct listing_pool;
 
-/* Earlier requests are begun earlier. They are borrowed until the pool's end. */
+/* Requests are started in order. They are borrowed until the pool ends. */
 NODISCARD gpufl_status listing_pool_start(struct listing_pool **pool, struct listing_request *requests, size_t count,
                                           const struct listing_pool_options *options, struct problem *problem);
-/* Waits until that request has its outcome, which is then the caller's to read and to free. */
+/* Waits until the request is finished; the caller then owns its outcome. */
 struct listing_outcome *listing_pool_take(struct listing_pool *pool, size_t index);
-/* Ends the tools that still run; frees what was not. NULL is a no-op. */
+/* Stops running tools; frees outcomes that were not taken. NULL is a no-op. */
 void listing_pool_end(struct listing_pool *pool);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocations: what was held at most, and what was never given back. */
+/* Allocations: the peak, and memory that was never freed. */
 #include "analysis/analysis.h"
 
 #include <stdlib.h>
 
 struct held_block {
-    const struct memory_event *event; /* its allocation; NULL: the place is free */
+    const struct memory_event *event; /* its allocation; NULL: the slot is free */
     uint64_t bytes;
     uint8_t memory_kind;
     bool is_held;
@@ -34,7 +34,7 @@ static void event_add(struct memory_group *groups, struct held_block *blocks, si
     uint8_t kind = event->memory_kind < MEMORY_KIND_COUNT ? event->memory_kind : 0;
     struct memory_group *group = &groups[kind];
     if (event->memory_op == 2) {
-        if (block->is_held) { /* the allocation knows the kind, the release may not */
+        if (block->is_held) { /* the allocation has the kind, the release may not */
             group = &groups[block->memory_kind];
             block_release(group, block);
         } else {

@@ -9,7 +9,7 @@ struct counted {
     const char *part, *unit;
 };
 
-/* By the first part that the name holds: NVIDIA's names (PerfWorks) in small letters, AMD's in capitals. */
+/* By the first matching part of the name: NVIDIA's names (PerfWorks) in lower case, AMD's in upper case. */
 static const struct counted counted_by_name[] = {
     {"bytes", "B"},
     {"sector", "sectors"},
@@ -38,7 +38,7 @@ static const char *counted_unit(const char *name)
     return counted->unit;
 }
 
-/* "8.59 G", "338 M", "2.889": three digits, four where the value is small. */
+/* "8.59 G", "338 M", "2.889": three digits, four if the value is small. */
 static void scaled_number(char *out, size_t size, double value)
 {
     static const char *const prefixes[] = {"", " k", " M", " G", " T", " P"};
@@ -113,7 +113,7 @@ static const struct metric_column *column_find(const struct metric_group *group,
     return NULL;
 }
 
-/* Operations of a counter's single count; 0: it counts none. */
+/* Operations per count of a counter; 0: it counts none. */
 static double operations_each(const char *name)
 {
     const char *op = strstr(name, "sass_thread_inst_executed_op_");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names that took most of a stretch of time, by Misra and Gries: one that took more than a ninth of it is among
- * them. Starts zeroed, owns nothing. */
+/* The names that took the most time (Misra-Gries algorithm): a name with more than a ninth of the time is always
+ * included. Initialize with zeros; owns nothing. */
 #ifndef GPUFL_ANALYSIS_NAME_WEIGHTS_H
 #define GPUFL_ANALYSIS_NAME_WEIGHTS_H
 

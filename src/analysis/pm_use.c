@@ -8,7 +8,7 @@
 
 enum { gap_intervals = 3 };
 
-/* From the sample to the next one; 0 when that is no time that can be right, or there is none. */
+/* Time to the next sample; 0 if it is impossible or there is none. */
 static int64_t distance_ns(const struct pm_series *series, size_t index)
 {
     int64_t distance;
@@ -46,7 +46,7 @@ static double percentile(const double *sorted, size_t count, unsigned percent)
     return sorted[rank ? rank - 1 : 0];
 }
 
-/* Time-weighted figures, gaps, and the numbers of the series in `numbers`. */
+/* Time-weighted statistics and gaps; the values that are numbers are copied to `numbers`. */
 static void series_sum(const struct pm_series *series, double threshold, double *numbers, struct pm_use *use)
 {
     double weighted = 0, above_ns = 0, covered_ns = 0;
@@ -65,7 +65,7 @@ static void series_sum(const struct pm_series *series, double threshold, double 
             continue;
         }
         numbers[use->count++] = value;
-        /* Without any time every sample weighs the same. */
+        /* Without any time all samples have the same weight. */
         double weight = weight_ns ? (double)weight_ns : 1;
         weighted += value * weight;
         covered_ns += weight;

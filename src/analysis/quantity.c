@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Three significant digits, rounding included: 999.6 is 1000, which the caller's next unit takes. */
+/* Three significant digits after rounding: 999.6 becomes 1000, which the caller prints in the next unit. */
 static void three_digits(char *out, size_t size, double value)
 {
     if (value < 9.995)
@@ -24,7 +24,7 @@ static struct quantity scaled(double value, double step, const char *const *unit
         unit++;
     }
     char digits[24];
-    if (unit == 0 || value > 99999) /* whole by nature, or beyond the largest unit */
+    if (unit == 0 || value > 99999) /* an integer, or beyond the largest unit */
         snprintf(digits, sizeof digits, value > 99999 ? "%.3g" : "%.0f", value);
     else
         three_digits(digits, sizeof digits, value);
@@ -91,7 +91,7 @@ struct quantity quantity_percent(double fraction)
     return quantity;
 }
 
-/* The size of the well-formed UTF-8 sequence at text, 0 when there is none. */
+/* The size of the valid UTF-8 sequence at text, 0 if there is none. */
 static size_t decode(const unsigned char *text, size_t size, uint32_t *code)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -112,7 +112,7 @@ static size_t decode(const unsigned char *text, size_t size, uint32_t *code)
     return is_bad ? 0 : length;
 }
 
-/* Could move the cursor, change colours, or reorder what stands around it. */
+/* True for characters that could move the cursor, change colours, or reorder surrounding text. */
 static bool is_hostile(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || (code >= 0x200b && code <= 0x200f) ||
@@ -147,7 +147,7 @@ static unsigned code_columns(uint32_t code)
     return is_combining ? 0 : is_wide ? 2 : 1;
 }
 
-/* Bytes of the longest beginning that fits into `columns`. */
+/* Size in bytes of the longest prefix that fits into `columns`. */
 static size_t fitting(const char *text, size_t size, size_t columns)
 {
     size_t at = 0;

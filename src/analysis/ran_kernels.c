@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* A name of the log, without what AMD's runtime appends to it. */
+/* A name in the log, without the suffix that AMD's runtime appends. */
 struct named_time {
     const char *name;
     size_t size;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report of one session, as text and as HTML for people and as JSON for
- * programs; all show the same analysis. No state; any thread. */
+/* The report of one session: as text and HTML for people, as JSON for programs, all from the same analysis. Stateless;
+ * thread-safe. */
 #ifndef GPUFL_ANALYSIS_REPORT_H
 #define GPUFL_ANALYSIS_REPORT_H
 
 #include "analysis/session.h"
 
-/* Parts of the text report, in its order. */
+/* Sections of the text report, in order. */
 enum report_section {
     REPORT_HEADER = 1 << 0,
     REPORT_TIME = 1 << 1,
@@ -29,11 +29,11 @@ enum report_section {
 
 struct report_options {
     int top;            /* rows of the kernel table; 0: 10 */
-    bool is_wide;       /* names whole, all scopes */
+    bool is_wide;       /* full names, all scopes */
     bool use_color;     /* only for a terminal */
     int columns;        /* 0: 100 */
     unsigned sections;  /* of the text: enum report_section; 0: all */
-    bool may_run_tools; /* nvdisasm, for instructions that the log holds as raw words; not in the profiled process */
+    bool may_run_tools; /* nvdisasm, for instructions that the log contains as raw words; not in the profiled process */
 };
 
 /* All append to out. */
@@ -41,14 +41,15 @@ NODISCARD gpufl_status report_text(const struct session_model *model, const stru
                                    struct bytes *out);
 NODISCARD gpufl_status report_json(const struct session_model *model, const struct report_options *options,
                                    struct bytes *out);
-/* One HTML document that needs nothing else: the text report's content and a timeline. report_html.c */
+/* One self-contained HTML document: the text report's content and a timeline. report_html.c */
 NODISCARD gpufl_status report_html(const struct session_model *model, const struct report_options *options,
                                    struct bytes *out);
-/* A function's instructions with samples, counters and source lines. function: its name or a part of it; when several
+/* A function's instructions with samples, counters and source lines. function: its name or part of it; if several
  * match, GPUFL_E_INVALID and the problem lists them; none: GPUFL_E_NOT_FOUND. */
 NODISCARD gpufl_status report_code(const struct session_model *model, const char *function,
                                    const struct report_options *options, struct bytes *out, struct problem *problem);
-/* The one line of a finished trace, without LF: 2,184,902 kernels, 38.2 s GPU busy of 61.0 s, 0 lost, cost 0.4 % */
+/* The one-line summary of a finished trace, without LF: 2,184,902 kernels, 38.2 s GPU busy of 61.0 s, 0 lost, cost 0.4
+ * % */
 NODISCARD gpufl_status report_headline(const char *session_dir, struct bytes *out, struct problem *problem);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function, instruction by instruction, with what was sampled and counted. */
+/* One function, instruction by instruction, with samples and counters. */
 #include "analysis/code_walk.h"
 #include "analysis/kernel_resources.h"
 #include "analysis/report_page.h"
@@ -52,9 +52,9 @@ static gpufl_status function_choose(const struct analysis *analysis, const char 
         if (!rank || rank < best)
             continue;
         if (!matches++)
-            *chosen = i; /* the one with most samples of that rank */
+            *chosen = i; /* the one with the most samples of that rank */
     }
-    /* The same function in several cubins: the hottest one. */
+    /* If several cubins contain the function: the hottest one. */
     for (uint32_t i = 0; best == MATCH_NAME && i < code->function_count; i++)
         if (code->functions[i].name && code->functions[*chosen].name &&
             !strcmp(code->functions[i].name, code->functions[*chosen].name) && i != *chosen)
@@ -89,7 +89,7 @@ struct listing {
     struct page *page;
     struct code_text before;
     bool has_samples, has_counts, is_begun, is_beyond;
-    bool has_reason, has_shares; /* columns that a narrow page lacks: why warps stalled, how many threads and bytes */
+    bool has_reason, has_shares; /* columns that a narrow page lacks: stall reasons, shares of threads and bytes */
 };
 
 static void instruction_row(const struct listing *listing, uint64_t pc, const struct code_place *place,
@@ -196,7 +196,7 @@ static void listing_print(struct page *page, struct hot_code *code, uint32_t cho
     enum { roomy = 100, narrow = 72 };
     listing.has_reason = page->is_wide || page->columns >= roomy || (!listing.has_counts && page->columns >= narrow);
     listing.has_shares = page->is_wide || page->columns >= narrow;
-    listing.has_samples = owner->samples || owner->vendor == IMAGE_NVIDIA; /* AMD's have none */
+    listing.has_samples = owner->samples || owner->vendor == IMAGE_NVIDIA; /* AMD kernels have no samples */
     if (code_walk(&code->lookup, code, chosen, step_print, &listing) != GPUFL_OK)
         page->out->failed = true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters per line, metrics per scope and kernel, PM samples, and what share of
- * the run each source of deep data saw. */
+/* Counters per line, metrics per scope and kernel, PM samples, and the share of the run that each source of deep data
+ * covered. */
 #include "analysis/report_page.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static int executed_compare(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Counters that the table has no column for: their sums. */
+/* Sums of counters that have no column in the table. */
 static void other_counters(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -133,7 +133,7 @@ void section_counters(struct page *page)
     free(order);
 }
 
-/* The table's first row, made of the others: what the kernel or scope achieved. */
+/* The table's first row, computed from the others: the FLOP/s of the kernel or scope. */
 static void flops_row(struct table *table, const struct metric_group *group, unsigned columns)
 {
     double flops = metric_group_flops(group);
@@ -145,7 +145,7 @@ static void flops_row(struct table *table, const struct metric_group *group, uns
     table_cell(table, "floating-point operations per second");
 }
 
-/* Counters of which every result was 0, in one line. */
+/* Counters whose results are all 0, in one line. */
 static void zeros_print(struct page *page, const struct metric_group *group)
 {
     struct bytes line = {0};
@@ -264,7 +264,7 @@ struct pm_row {
     struct pm_use use;
 };
 
-/* Shares of a peak first, the highest at the top; then the others, as they were asked for. */
+/* Percentages of a peak first, highest first; then the others, in the order requested. */
 static int pm_row_compare(const void *left, const void *right)
 {
     const struct pm_row *a = left, *b = right;

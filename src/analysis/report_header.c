@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose session it is and how much of it was recorded. */
+/* Identity and completeness of the session. */
 #include "analysis/report_page.h"
 
 #include <stdio.h>
 #include <time.h>
 
-/* Escaped and owned by the caller's buffer; valid until its next use. */
+/* Escaped text in the caller's buffer; valid until its next use. */
 static const char *safe(struct bytes *buffer, const char *text)
 {
     bytes_clear(buffer);
@@ -13,7 +13,7 @@ static const char *safe(struct bytes *buffer, const char *text)
     return bytes_text(buffer);
 }
 
-/* "NVIDIA H200" or "8 x NVIDIA H200": the GPUs that worked, or where none did, those of the machine. */
+/* "NVIDIA H200" or "8 x NVIDIA H200": the GPUs that had work, or if none had, those of the machine. */
 static void gpu_text(const struct analysis *analysis, struct bytes *out)
 {
     const struct session_model *model = analysis->model;
@@ -71,7 +71,7 @@ static void gpu_item(struct page_list *list, const struct analysis *analysis)
     bytes_free(&gpu);
 }
 
-/* The command line, on at most command_lines lines unless everything is asked for. */
+/* The command line, on at most command_lines lines unless --wide. */
 static void command_line(struct page *page, const char *command, size_t indent)
 {
     enum { command_lines = 3 };

@@ -7,7 +7,7 @@
 
 enum { COLUMNS_UNBOUNDED = 1 << 20 }; /* the browser wraps */
 
-/* 'sha256-...' of a script or style, which lets the browser run this one and nothing else. */
+/* 'sha256-...' of a script or style: the browser runs no other. */
 static void source_hash(struct bytes *out, const unsigned char *text, size_t size)
 {
     struct sha256 hash;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the HTML report. No state; any thread. */
+/* Parts of the HTML report. Stateless; thread-safe. */
 #ifndef GPUFL_ANALYSIS_REPORT_HTML_H
 #define GPUFL_ANALYSIS_REPORT_HTML_H
 
 #include "analysis/analysis.h"
 
-/* Files of web/report, which the build makes part of the program (cmake/report_assets.cmake). */
+/* Files of web/report, which the build embeds (cmake/report_assets.cmake). */
 extern const unsigned char report_style[], report_script[];
 extern const size_t report_style_size, report_script_size;
 
-/* Text that can stand between tags and in attributes. */
+/* Escapes text for use between tags and in attributes. */
 void html_text(struct bytes *out, const char *text, size_t size);
 /* Marked sections (report_page.h) as HTML; the last one is closed. */
 void html_sections(struct bytes *out, const char *marked, size_t size);

@@ -137,7 +137,7 @@ void json_completeness(const struct analysis *analysis, int64_t kernels, struct 
     member_int(out, "seal_cpu_ns", overhead->seal_cpu_ns);
     member_int(out, "flush_ns", overhead->flush_ns);
     member_int(out, "memory_peak_bytes", overhead->memory_peak_bytes);
-    /* Kernels that are counted and not loaded would be missing from the estimate. */
+    /* Kernels that are counted but not loaded would be missing from the estimate. */
     json_slowdown(&analysis->slowdown, (uint64_t)kernels == model->kernels.count, out);
     bytes_append_char(out, '}');
 }
@@ -371,7 +371,7 @@ void json_graphs(const struct analysis *analysis, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-/* Keys are the catalogue's column names, which carry their units. */
+/* Keys are the catalogue's column names, which include the unit. */
 static void metrics_part(const struct metric_summary *metrics, enum record_type type, struct bytes *out)
 {
     for (unsigned i = 1; i < record_catalogue[type].column_count; i++) {

@@ -47,7 +47,7 @@ static inline void member_bool(struct bytes *out, const char *key, bool value)
     json_bool(out, value);
 }
 
-/* "" is unknown in the model. */
+/* "" means unknown in the model. */
 static inline void member_text(struct bytes *out, const char *key, const char *text)
 {
     json_key(out, key);
@@ -65,11 +65,11 @@ static inline void list_open(struct bytes *out, const char *key)
     bytes_append_char(out, '[');
 }
 
-/* The parts, which the server answers one by one: each appends members to an open object, but json_hotspot, json_scope,
- * json_insight, json_metric_group and json_step an element to an open list. report_json.c */
+/* The parts, which the server answers separately. Each appends members to an open object, except json_hotspot,
+ * json_scope, json_insight, json_metric_group and json_step, which append an element to an open list. report_json.c */
 void json_session(const struct analysis *analysis, struct bytes *out);                     /* session, gpus */
 void json_session_as(const char *key, const struct analysis *analysis, struct bytes *out); /* key instead of session */
-/* completeness, overhead; kernels: how many there are, which a model of single records cannot know */
+/* completeness, overhead; kernels: their number, which a model of single records does not have */
 void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out);
 void json_time(const struct analysis *analysis, struct bytes *out);
 void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
@@ -93,7 +93,7 @@ void json_stall_kind(const struct stall_kind *kind, uint64_t samples, struct byt
 void json_profile(const struct stalls *stalls, const struct stall_profile *profile, struct bytes *out);
 void json_counts(const struct instruction_counts *counts, bool has_counts, struct bytes *out);
 void json_lines(const struct analysis *analysis, size_t first, size_t count, struct bytes *out);
-/* instructions_max: of the line, hottest first where it has more. */
+/* instructions_max: per line; the hottest ones if the line has more. */
 void json_line(const struct analysis *analysis, const struct hot_line *line, size_t instructions_max,
                struct bytes *out);
 void json_metrics(const struct deep_use *use, struct bytes *out);
@@ -106,11 +106,12 @@ void json_sources(const struct analysis *analysis,
 
 /* report_json_code.c: an instruction of code_walk with its samples by stall, counters, source line and callers. */
 void json_step(const struct analysis *analysis, const struct code_step *step, struct bytes *out);
-/* report_json_range.c: busy time of each GPU, copies, host waits and energy from from_ns to to_ns. Work that crosses a border counts with its part inside; counts are of work that begins inside. */
+/* report_json_range.c: busy time of each GPU, copies, host waits and energy from from_ns to to_ns. Work that crosses a
+ * border counts with the part inside; counts are of work that starts inside. */
 NODISCARD gpufl_status json_range(const struct analysis *analysis, int64_t from_ns, int64_t to_ns, struct bytes *out);
-/* report_json_tracks.c: "kernels-0-7", "scopes-4711-0", "syncs-4711"; x for what is not known. */
+/* report_json_tracks.c: "kernels-0-7", "scopes-4711-0", "syncs-4711"; x stands for unknown. */
 enum { TRACK_ID_SIZE = 64 };
 void track_id(const struct track_key *key, char out[TRACK_ID_SIZE]);
-void json_track(const struct track_key *key, struct bytes *out); /* id, kind, and what the id is made of */
+void json_track(const struct track_key *key, struct bytes *out); /* id, kind, and the parts of the id */
 
 #endif

@@ -42,7 +42,7 @@ void json_sampling(const struct session_deep *deep, struct bytes *out)
     bytes_append_char(out, ']');
 }
 
-/* 64-bit numbers do not survive every JSON reader. */
+/* Not every JSON reader preserves 64-bit numbers. */
 void json_crc(struct bytes *out, uint64_t crc)
 {
     json_key(out, "cubin_crc");

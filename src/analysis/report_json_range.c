@@ -6,8 +6,8 @@
 
 struct range_device {
     uint16_t device;
-    int64_t busy_ns, busy_end_ns; /* end: of what was counted so far */
-    int64_t kernel_ns;            /* sum of parts, more than busy where kernels overlap */
+    int64_t busy_ns, busy_end_ns; /* end: of the work counted so far */
+    int64_t kernel_ns;            /* sum of parts, larger than busy where kernels overlap */
     uint64_t kernels, copies, memsets;
 };
 
@@ -24,7 +24,7 @@ struct copy_sum {
     int64_t total_ns;
 };
 
-/* Inside of the stretch; 0 when it does not touch it. */
+/* The part inside the time span; 0 if they do not overlap. */
 static int64_t part_of(const struct range_sum *sum, int64_t start_ns, int64_t duration_ns)
 {
     int64_t end_ns = start_ns + duration_ns;
@@ -46,7 +46,7 @@ static struct range_device *device_of(struct range_sum *sum, uint16_t device)
     return NULL;
 }
 
-/* Work in order of start: what overlaps counts once. */
+/* Work in order of start: overlapping work counts once. */
 static struct range_device *work_add(struct range_sum *sum, uint16_t device, int64_t start_ns, int64_t duration_ns)
 {
     struct range_device *at = device_of(sum, device);
@@ -61,7 +61,7 @@ static struct range_device *work_add(struct range_sum *sum, uint16_t device, int
     return at;
 }
 
-/* Kernels, copies and memsets are each in order of start: merged. */
+/* Merges kernels, copies and memsets, which are each in order of start. */
 static void work_sum(struct range_sum *sum)
 {
     const struct session_model *model = sum->model;
@@ -96,8 +96,8 @@ static void work_sum(struct range_sum *sum)
     }
 }
 
-/* Area under the power samples in microjoules; what lies between two samples is taken as a straight line. covered: the
- * part of the stretch between samples. NAN: none. */
+/* Integral of the power samples in microjoules, with linear interpolation. covered: the part of the time span between
+ * samples. NAN: no samples. */
 static double energy_of(const struct range_sum *sum, uint16_t device, int64_t *covered_ns)
 {
     const struct metric_table *table = &sum->model->device_metrics;

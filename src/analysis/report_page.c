@@ -104,7 +104,7 @@ void page_indent(struct page *page, size_t count)
         bytes_append_char(page->out, ' ');
 }
 
-/* The word at text, together with the number's unit behind it: "1.32 s", "24.6 %". */
+/* The word at text, including a unit that follows a number: "1.32 s", "24.6 %". */
 static size_t word_size(const char *text)
 {
     static const char units[] = " ns us ms s min h % B kB MB GB TB KiB MiB GiB kB/s MB/s GB/s TB/s MHz W J kJ °C ";
@@ -118,7 +118,7 @@ static size_t word_size(const char *text)
     return size;
 }
 
-/* Words at column `at`, later lines indented; returns the column behind them. */
+/* Prints words at column `at`, later lines indented; returns the column after them. */
 static size_t words_append(struct page *page, size_t at, size_t indent, const char *text)
 {
     for (bool is_first = true; *text; is_first = false) {
@@ -225,7 +225,7 @@ void page_line(struct page *page, const char *lead, const char *text)
     bytes_free(&line);
 }
 
-/* Its section says why it is not there. */
+/* True for features whose own section reports that they are missing. */
 static bool has_section(const char *feature)
 {
     static const char *const features[] = {"kernel_events", "memcpy_activity", "sync_activity", "pm_sampling"};

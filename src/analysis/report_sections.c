@@ -7,7 +7,7 @@
 
 enum { time_columns = 3 + 22 + 1 + 7 + 2 + 9, time_note_columns = 2 + 27 };
 
-/* The bars get what the other columns leave of the page; none on a narrow one. */
+/* The width left for the bars; 0 on a narrow page. */
 static unsigned time_bar_cells(const struct page *page)
 {
     enum { least = 6, most = 60, usual = 28, usual_columns = 100 };
@@ -134,7 +134,7 @@ static void launch_cells(struct table *table, const struct launch_config *launch
     table_cell(table, text);
 }
 
-/* The time in which some kernel ran, of all GPUs. */
+/* The time in which at least one kernel ran, summed over all GPUs. */
 static int64_t kernel_run_ns(const struct analysis *analysis)
 {
     int64_t kernel_ns = 0;
@@ -143,7 +143,7 @@ static int64_t kernel_run_ns(const struct analysis *analysis)
     return kernel_ns;
 }
 
-/* Kernels that overlap count each: then the sum is more than WHERE THE TIME WENT says, and is named so. */
+/* Overlapping kernels are each counted: the sum then exceeds the time in WHERE THE TIME WENT, and the title says so. */
 static void kernel_totals(struct page *page)
 {
     const struct analysis *analysis = page->analysis;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sampled warps were doing, and in which lines of the program. */
+/* Stall reasons of sampled warps, and the source lines they belong to. */
 #include "analysis/report_page.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ void page_path(struct bytes *out, const char *path)
     }
 }
 
-/* Rate in samples per second and SM of the time in which kernels ran; 0: not known. */
+/* Rate in samples per second and SM while kernels ran; 0: unknown. */
 static double sample_rate(const struct analysis *analysis)
 {
     double sm_seconds = 0;
@@ -39,7 +39,8 @@ static double sample_rate(const struct analysis *analysis)
     return sm_seconds > 0 ? (double)analysis->stalls.total.samples / sm_seconds : 0;
 }
 
-/* The part of the run in which samples were taken, where sampling was off in between; NaN: nobody says that it was. */
+/* The share of the run in which samples were taken, if sampling was off at times; NaN: there is no record that it
+ * was. */
 static double sampled_share(const struct analysis *analysis)
 {
     for (size_t i = 0; i < analysis->deep.window_use_count; i++)
@@ -78,7 +79,7 @@ static void samples_line(struct page *page)
     page_list_end(&list);
 }
 
-/* The bar gives way to the words. */
+/* The bar is shortened to leave room for the words. */
 static void kind_line(struct page *page, const struct stall_kind *kind, uint64_t samples)
 {
     enum { name_columns = 19, words_columns = 48, used = 3 + name_columns + 1 + 7 + 2, bar_max = 16, bar_min = 5 };
@@ -121,7 +122,7 @@ static void kind_lines(struct page *page)
         kind_line(page, &stalls->kinds[kind], samples);
         left.by_kind[kind] = 0;
     }
-    /* Not stalls: apart, below. */
+    /* Kinds that are not stalls are listed separately below. */
     for (unsigned kind = 0; kind < stalls->kind_count; kind++)
         if (stalls->kinds[kind].family <= STALL_READY && left.by_kind[kind])
             kind_line(page, &stalls->kinds[kind], left.by_kind[kind]);
@@ -134,7 +135,7 @@ static void stall_text(struct bytes *out, const struct stalls *stalls, unsigned 
     bytes_append_format(out, " %s", quantity_percent(share).text);
 }
 
-/* Without --wide the names need the room of a second reason. */
+/* Without --wide the names need the space of a second reason. */
 static struct table profile_table(const struct page *page)
 {
     unsigned columns = page->is_wide ? 6 : 5;
@@ -236,14 +237,14 @@ static bool is_sampling(const char *engine)
     return !strcmp(engine, "PcSampling") || !strcmp(engine, "Deep");
 }
 
-/* Also where it failed, and what was granted was taken back. */
+/* Also true if sampling failed and its grant was withdrawn. */
 static bool was_sampling(const struct session_model *model)
 {
     return is_sampling(model->job.engine) ||
            (is_sampling(model->job.requested_engine) && loss_find(model, "pc_sampling_failed"));
 }
 
-/* More samples came than the GPU's buffer or the recorder had room for. */
+/* The GPU's buffer or the recorder ran out of room for samples. */
 static bool has_lost_samples(const struct session_model *model)
 {
     static const char *const reasons[] = {"pc_buffer_full", "pc_samples_dropped", "pc_samples_unread", "pc_table_full"};
@@ -253,7 +254,7 @@ static bool has_lost_samples(const struct session_model *model)
     return false;
 }
 
-/* PC sampling was on and caught nothing: that is not the same as no stall. */
+/* PC sampling was on but took no samples, which differs from having no stalls. */
 static void no_sample_line(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -314,7 +315,7 @@ static int place_compare(const void *left, const void *right)
     return (*a)->pc_offset < (*b)->pc_offset ? -1 : (*a)->pc_offset > (*b)->pc_offset;
 }
 
-/* Where it was inlined is on the next line if the instruction leaves no room for it: its line numbers are not cut. */
+/* If the instruction leaves no room, the place where it was inlined is on the next line: line numbers are never cut. */
 static void instruction_line(struct page *page, const struct code_place *place, const char *share)
 {
     enum { lead = 16 };
@@ -362,8 +363,8 @@ static void instruction_lines(struct page *page, const struct hot_line *line)
     free(order);
 }
 
-/* Place, function and as many reasons as fit, the first one if need be on the next line: neither place nor reason is
- * cut. */
+/* Prints place, function and as many reasons as fit, the first one on the next line if necessary: neither place nor
+ * reason is cut. */
 static void hot_line_head(struct page *page, const struct hot_line *line, size_t lead)
 {
     enum { name_most = 40, name_least = 16 };
@@ -425,7 +426,7 @@ static void hot_line_print(struct page *page, const struct hot_line *line)
     instruction_lines(page, line);
 }
 
-/* Why lines or instructions are missing in what was shown, once per function. */
+/* Why lines or instructions are missing in the lines shown, once per function. */
 static void code_problems(struct page *page, size_t shown)
 {
     const struct hot_code *code = &page->analysis->code;

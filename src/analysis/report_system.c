@@ -96,7 +96,7 @@ static void process_items(struct page_list *list, const struct analysis *analysi
     }
 }
 
-/* "of 3 samples of each GPU": what the means below are of. */
+/* "of 3 samples of each GPU": the number of samples behind the means below. */
 static void samples_said(struct page *page)
 {
     const struct analysis *analysis = page->analysis;
@@ -185,7 +185,7 @@ static void record_word(struct bytes *out, const char *type)
         bytes_append_char(out, ' ');
 }
 
-/* What a record that is in the log lacks. */
+/* The missing part of a record that is in the log. */
 static const char *detail_word(const char *type)
 {
     if (!strcmp(type, "scope_id"))
@@ -258,7 +258,7 @@ static void issue_lines(struct page *page)
     for (size_t i = 0; i < model->issue_count; i++) {
         const struct log_issue *issue = &model->issues[i];
         if (issue->kind == LOG_ISSUE_UNFINISHED)
-            continue; /* the header says it */
+            continue; /* already in the header */
         if (shown++ >= issues_shown) {
             skipped++;
             continue;
@@ -303,7 +303,7 @@ static void overhead_line(struct page *page)
     page_list_end(&list);
 }
 
-/* A feature that was refused with a reason; first of all one that makes an engine. */
+/* A feature that was refused with a reason; preferably one that an engine depends on. */
 static const struct session_capability *refused_feature(const struct session_model *model)
 {
     static const char *const engines[] = {"pc_sampling", "sass_metrics", "range_counters"};
@@ -320,7 +320,7 @@ static const struct session_capability *refused_feature(const struct session_mod
     return found;
 }
 
-/* Requested and granted differ: say why, in the words of the feature that was refused. */
+/* If the granted engine differs from the requested one, prints the reason of the refused feature. */
 static void engine_line(struct page *page)
 {
     const struct session_model *model = page->analysis->model;
@@ -373,7 +373,7 @@ void section_losses(struct page *page)
     clock_lines(page);
     if (*model->job.requested_engine && strcmp(model->job.requested_engine, model->job.engine) != 0)
         engine_line(page);
-    else if (!page->analysis->has_deep) /* DEEP DATA has them */
+    else if (!page->analysis->has_deep) /* otherwise they are in DEEP DATA */
         page_refusals(page);
     overhead_line(page);
 }

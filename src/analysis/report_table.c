@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of the text report: measured columns, one of which is cut to fit, while others may be dropped. */
+/* Tables of the text report: columns are measured, one is cut to fit, and others may be dropped. */
 #include "analysis/report_page.h"
 
 void table_cell_bytes(struct table *table, const char *text, size_t size)
@@ -48,7 +48,7 @@ static struct cell_text name_at(const struct table *table, size_t row)
     return cell_at(table, row * table->columns + table->stretch);
 }
 
-/* Another kernel of the table has the same name in that form. */
+/* True if another kernel of the table has the same name in that form. */
 static bool is_ambiguous(const struct table *table, struct page *page, size_t rows, size_t row,
                          enum kernel_name_form form, size_t columns)
 {
@@ -70,9 +70,9 @@ static bool is_ambiguous(const struct table *table, struct page *page, size_t ro
     return is_same;
 }
 
-/* A kernel name that does not fit in its column goes there without namespaces and parameters, or else on the next line:
- * cut to a few columns, the names of generated kernels all look alike. Where two kernels still do, both are shown on as
- * many lines as it takes. */
+/* A kernel name that does not fit in its column is printed without namespaces and parameters, or else on the next line:
+ * the names of generated kernels look alike when they are cut to a few columns. If two kernels still look alike, both
+ * names are printed in full on several lines. */
 static void name_print(const struct table *table, struct page *page, size_t rows, size_t row, size_t width)
 {
     enum { simplify_always = 1 };
@@ -103,7 +103,7 @@ static void name_print(const struct table *table, struct page *page, size_t rows
 static void row_print(const struct table *table, struct page *page, size_t row, const struct layout *layout)
 {
     bytes_append_text(page->out, "  ");
-    size_t pending = 1; /* blanks owed, so that no line ends in one */
+    size_t pending = 1; /* pending blanks, so that no line ends in one */
     bool is_first = true;
     for (unsigned column = 0; column < table->columns; column++) {
         if (layout->hidden >> column & 1)
@@ -132,7 +132,7 @@ static void row_print(const struct table *table, struct page *page, size_t row, 
     bytes_append_char(page->out, '\n');
 }
 
-/* What the columns take besides the stretching one, with the blanks in front of it. */
+/* Columns used by all but the stretching one, including the blanks before it. */
 static size_t used_columns(const struct table *table, const struct layout *layout)
 {
     size_t used = 3;
@@ -149,7 +149,7 @@ static void layout_fit(const struct table *table, const struct page *page, struc
     size_t wanted = *stretch < stretch_wanted ? *stretch : stretch_wanted;
     size_t used = used_columns(table, layout);
     if (table->has_kernel_names)
-        used -= 2; /* a name may have its own line */
+        used -= 2; /* a name may be on a separate line */
     wanted = table->has_kernel_names ? 0 : wanted;
     for (unsigned i = 0; i < table_columns_max && table->drop[i] && used + wanted > page->columns; i++) {
         layout->hidden |= 1u << table->drop[i];
@@ -161,7 +161,7 @@ static void layout_fit(const struct table *table, const struct page *page, struc
     *stretch = *stretch > room ? room : *stretch;
 }
 
-/* A long kernel name is shown short, with the whole one behind it. */
+/* A long kernel name is shortened, followed by the full name. */
 static void cell_mark(const struct table *table, struct page *page, size_t rows, size_t row, unsigned column)
 {
     enum { name_columns = 80, whole_columns = 4000 };
@@ -178,7 +178,7 @@ static void cell_mark(const struct table *table, struct page *page, size_t rows,
     text_cut(page->out, cell.text, cell.size, whole_columns);
 }
 
-/* The stretching column, which has the names, comes first: it stays in sight where the page is narrow. */
+/* The stretching column, which has the names, comes first so that it stays visible on a narrow page. */
 static void table_mark(const struct table *table, struct page *page, size_t rows)
 {
     bytes_append_format(page->out, "%c\n", MARK_TABLE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of the HTML report's timeline. Tracks share a budget: small ones have every event, the others blocks of time
- * with how busy each was and what took most of it. */
+/* The data of the HTML report's timeline. Tracks share a budget: small tracks have every event, others have blocks of
+ * time with the busy share of each and what took most of it. */
 #include "analysis/report_html.h"
 #include "analysis/report_json.h"
 #include "analysis/tracks.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { ITEMS_MAX = 160000, TRACKS_MAX = 120, NAMES_MAX = 4000, NAME_COLUMNS = 200 };
-#define SPAN_MAX_NS (INT64_C(1) << 52) /* numbers of JavaScript are exact up to there: 52 days */
+#define SPAN_MAX_NS (INT64_C(1) << 52) /* JavaScript's numbers are exact up to here: 52 days */
 
 struct chosen_track {
     const struct track *track;
@@ -29,10 +29,10 @@ struct timeline {
     struct chosen_track chosen[TRACKS_MAX];
     size_t chosen_count;
     int64_t from_ns, to_ns;
-    struct timeline_name *names; /* owned: by key; at most NAMES_MAX are written, those that took most */
+    struct timeline_name *names; /* owned, by key; at most NAMES_MAX are written: those that took the most time */
     size_t name_count, name_capacity, left_out_names;
-    struct track_event *events; /* owned: room for ITEMS_MAX */
-    struct track_pixel *pixels; /* owned: room for TRACK_PIXELS_MAX */
+    struct track_event *events; /* owned: capacity ITEMS_MAX */
+    struct track_pixel *pixels; /* owned: capacity TRACK_PIXELS_MAX */
     uint64_t shown_events, aggregated_events, left_out_events, left_out_tracks;
     int64_t longest_block_ns;
 };
@@ -55,10 +55,10 @@ static int compare_key(const void *a, const void *b)
 {
     const struct track *left = ((const struct chosen_track *)a)->track;
     const struct track *right = ((const struct chosen_track *)b)->track;
-    return left < right ? -1 : left > right; /* the set has them by key */
+    return left < right ? -1 : left > right; /* the set is sorted by key */
 }
 
-/* The busiest tracks, each with its share of the budget. What small tracks do not need is left for the others. */
+/* Chooses the busiest tracks and divides the budget; what small tracks do not need goes to the others. */
 static gpufl_status tracks_choose(struct timeline *timeline)
 {
     const struct track_set *set = &timeline->set;
@@ -89,7 +89,7 @@ static gpufl_status tracks_choose(struct timeline *timeline)
     return GPUFL_OK;
 }
 
-/* False: nothing has a time, or the times are not plausible. */
+/* False: no event has a time, or the times are implausible. */
 static bool range_find(struct timeline *timeline)
 {
     timeline->from_ns = timeline->analysis->start_ns;
@@ -165,7 +165,7 @@ static void names_limit(struct timeline *timeline)
     names_sort(timeline, compare_names);
 }
 
-/* name_count: the entry for all names that were left out. */
+/* name_count: the entry for all names that are not written. */
 static size_t name_index(const struct timeline *timeline, enum track_kind kind, uint32_t name)
 {
     const struct timeline_name wanted = {(uint64_t)kind << 32 | name, 0};
@@ -174,7 +174,7 @@ static size_t name_index(const struct timeline *timeline, enum track_kind kind, 
     return found ? (size_t)(found - timeline->names) : timeline->name_count;
 }
 
-/* Events or blocks of a track, in timeline->events or timeline->pixels. */
+/* Fetches the events or blocks of a track into timeline->events or timeline->pixels. */
 static size_t track_fetch(struct timeline *timeline, const struct chosen_track *chosen)
 {
     int64_t end_ns = timeline->to_ns < INT64_MAX ? timeline->to_ns + 1 : INT64_MAX; /* events without a duration */
@@ -198,13 +198,13 @@ static gpufl_status names_collect(struct timeline *timeline)
             else
                 name_add(timeline, chosen->track->key.kind, timeline->events[k].name, timeline->events[k].duration_ns,
                          &is_failed);
-        names_settle(timeline); /* so that the list stays as long as there are names */
+        names_settle(timeline); /* keeps the list no longer than the number of names */
     }
     names_limit(timeline);
     return is_failed ? GPUFL_E_NO_MEMORY : GPUFL_OK;
 }
 
-/* The hue that the dashboard gives a kernel (web/src/colour.ts): from FNV-1a over the UTF-16 units of its name. */
+/* The same hue as in the dashboard (web/src/colour.ts): computed with FNV-1a over the UTF-16 units of the name. */
 static uint32_t name_hue(const char *name)
 {
     const uint32_t prime = 0x01000193;
@@ -238,7 +238,7 @@ static void name_text(struct bytes *out, enum track_kind kind, const char *name)
     bytes_free(&text);
 }
 
-/* The hues are those of kernels whose name is shown shorter than it is. */
+/* Writes hues only for kernels whose name is shortened: the page computes the others. */
 static void names_write(const struct timeline *timeline, struct bytes *out)
 {
     struct bytes shown = {0}, hues = {0};
@@ -264,7 +264,7 @@ static void names_write(const struct timeline *timeline, struct bytes *out)
     bytes_free(&hues);
 }
 
-/* LEB128: seven bits a byte, the lowest first. */
+/* LEB128: seven bits per byte, lowest first. */
 static void number_append(struct bytes *out, uint64_t number)
 {
     for (; number >= 0x80; number >>= 7)
@@ -282,7 +282,7 @@ static void numbers_write(struct bytes *out, const char *name, struct bytes *num
     bytes_free(numbers);
 }
 
-/* Three numbers an event: start after the one before, duration, name. */
+/* Three numbers per event: start relative to the previous one, duration, name. */
 static void events_write(struct timeline *timeline, const struct chosen_track *chosen, size_t count, struct bytes *out)
 {
     struct bytes numbers = {0};
@@ -302,7 +302,7 @@ static void events_write(struct timeline *timeline, const struct chosen_track *c
     timeline->shown_events += count;
 }
 
-/* Four numbers a block: blocks since the one before, busy parts per thousand, name, events. */
+/* Four numbers per block: blocks since the previous one, busy parts per thousand, name, events. */
 static void blocks_write(struct timeline *timeline, const struct chosen_track *chosen, size_t count, struct bytes *out)
 {
     struct bytes numbers = {0};
@@ -383,7 +383,8 @@ static void data_write(struct timeline *timeline, struct bytes *out)
     bytes_append_char(out, '}');
 }
 
-/* JSON inside of a script element: the one character that could end it is only in strings. */
+/* JSON inside a script element: the only character that could end the element occurs in strings only, where it is
+ * escaped. */
 static void script_data(struct bytes *out, const struct bytes *json)
 {
     bytes_append_text(out, "<script type=\"application/json\" id=\"timeline-data\">");

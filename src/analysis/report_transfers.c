@@ -22,7 +22,7 @@ static bool memset_row(struct table *table, const struct memset_total *memsets)
     return true;
 }
 
-/* order: the indexes of `count` weights, the heaviest first. */
+/* order: the indexes of `count` weights, heaviest first. */
 static void order_make(unsigned *order, const int64_t *weights, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -153,7 +153,7 @@ void section_memory(struct page *page)
     int64_t weights[MEMORY_KIND_COUNT];
     unsigned order[MEMORY_KIND_COUNT];
     for (unsigned kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        weights[kind] = (int64_t)(analysis->memory[kind].peak_bytes / 2); /* fits */
+        weights[kind] = (int64_t)(analysis->memory[kind].peak_bytes / 2); /* cannot overflow */
     order_make(order, weights, MEMORY_KIND_COUNT);
     for (unsigned i = 0; i < MEMORY_KIND_COUNT; i++) {
         unsigned kind = order[i];

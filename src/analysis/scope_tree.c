@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes by path. GPU time of a scope is the sum of the durations of the
- * kernels launched inside it, so kernels that overlap count each. */
+/* Scopes by path. The GPU time of a scope is the sum of the durations of the kernels launched in it, so overlapping
+ * kernels are each counted. */
 #include "analysis/analysis.h"
 #include "analysis/quantity.h"
 
@@ -77,7 +77,7 @@ static bool instances_add(struct tree *tree)
     for (size_t i = 0; i < model->scope_count; i++) {
         const struct scope_instance *scope = &model->scopes[i];
         if (scope->is_attribution_only)
-            continue; /* in the tree where work names it */
+            continue; /* added to the tree when work refers to it */
         uint32_t at = node_of(tree, scope->path_id);
         if (at == ID_UNKNOWN)
             return false;
@@ -177,7 +177,7 @@ static int weight_compare(const void *left, const void *right)
     return a->node > b->node ? -1 : a->node < b->node;
 }
 
-/* Lightest first, each put in front of its siblings: the heaviest ends up first. */
+/* Inserts the lightest nodes first, each before its siblings, so that the heaviest ends up first. */
 static bool siblings_link(struct analysis *analysis)
 {
     struct node_weight *weights = malloc(analysis->scope_count * sizeof *weights);

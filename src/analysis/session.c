@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 enum { issues_kept_max = 1000 };
-/* Times are wall-clock nanoseconds: anything outside of 1970 ... 2116 is damage. */
+/* Times are wall-clock nanoseconds: times outside 1970 to 2116 are damage. */
 #define TIME_MAX_NS (INT64_C(1) << 62)
 
 bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *capacity, size_t count, size_t width)
@@ -30,7 +30,7 @@ bool loader_grow(struct session_loader *loader, void *array_pointer, size_t *cap
 
 void loader_large_pages(void *array, size_t size)
 {
-    /* From the first page to the last, or realloc could no longer move the mapping as a whole. */
+    /* Whole pages only, or realloc could not move the mapping as a whole. */
     enum { large_min = 8 * 1024 * 1024, page = 4096 };
     uintptr_t offset = (uintptr_t)array % page;
     if (array && size >= large_min)
@@ -71,14 +71,14 @@ bool loader_times_ok(struct session_loader *loader, int64_t base_ns, int64_t dt_
 bool loader_define(struct session_loader *loader, enum dictionary dictionary, uint64_t id, const char *text,
                    size_t size)
 {
-    /* Ids are dense (or, in a v1 run cut into segments, nearly so): a wild one must not cost memory. */
+    /* Ids are dense (or nearly so in a v1 run divided into segments): an absurd id must not cost memory. */
     enum { id_max = 4 * 1024 * 1024 };
     struct dictionary_table *table = &loader->model->dictionaries[dictionary];
     if (!id || id >= id_max)
         return false;
     if (id >= table->count) {
         uint32_t count = (uint32_t)id + 1;
-        /* Powers of two: entries arrive one by one. */
+        /* Powers of two, because entries arrive one by one. */
         size_t old_room = 64, room = 64;
         while (old_room < table->count)
             old_room *= 2;
@@ -161,7 +161,7 @@ gpufl_status session_load_from(struct session_model **out, session_reader_fn rea
     if (loader.status != GPUFL_OK)
         status = problem_set(problem, loader.status, "the session cannot be loaded: %s",
                              loader.status == GPUFL_E_LIMIT ? "more than 4 billion kernels" : "out of memory");
-    /* Of a session that is being written, a channel may have been read before its end came. */
+    /* In a session that is being written, a channel may have been read before its end was written. */
     if (status == GPUFL_OK && !model->summary.is_live)
         row_counts_check(&loader.row_counts, &model->summary, on_issue, &loader);
     if (status == GPUFL_OK) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session in memory, as columns: what report, export and comparison work
- * on. session_load reads the log through logfile/reader.h, joins kernels with
- * scopes and launch configurations, and sorts GPU work by start time; after
- * that the model is never changed and may be read from any thread. The model
- * owns every array and string in it; session_free releases all of them.
+/* One session in memory, as columns: the input of report, export and comparison. session_load reads the log through
+ * logfile/reader.h, joins kernels with scopes and launch configurations, and sorts GPU work by start time; after that
+ * the model never changes and may be read from any thread. The model owns every array and string in it; session_free
+ * releases them.
  *
- * Unknown is kept apart from zero: TIME_UNKNOWN, ID_UNKNOWN, DEVICE_UNKNOWN,
- * CELL_UNKNOWN, and "" or NULL for text. Sessions of GPUFlight (wire v1) load
- * as well; what they do not hold stays unknown.
+ * Unknown is distinct from zero: TIME_UNKNOWN, ID_UNKNOWN, DEVICE_UNKNOWN, CELL_UNKNOWN, and "" or NULL for text.
+ * Sessions of GPUFlight (wire v1) can be loaded too; fields that they lack stay unknown.
  *
- * Memory: a kernel takes 54 bytes, 62 when graph ids and stacks were recorded. */
+ * Memory: a kernel takes 54 bytes, 62 if graph ids and stacks were recorded. */
 #ifndef GPUFL_ANALYSIS_SESSION_H
 #define GPUFL_ANALYSIS_SESSION_H
 
@@ -22,7 +20,7 @@
 #define TIME_UNKNOWN INT64_MIN
 #define ID_UNKNOWN UINT32_MAX
 #define DEVICE_UNKNOWN UINT16_MAX
-/* API durations are kept in 32 bits: calls of 4.29 s and more read as 4.29 s. */
+/* API durations are stored in 32 bits: calls of 4.29 s and more read as 4.29 s. */
 #define API_DURATION_UNKNOWN UINT32_MAX
 
 struct kernel_columns {
@@ -33,9 +31,9 @@ struct kernel_columns {
     uint32_t *kernel_id; /* kernel_dict; 0 none */
     uint32_t *launch_id; /* model->launches[id - 1]; 0 unknown */
     uint32_t *stream_id, *thread_id, *corr_id;
-    uint32_t *scope;               /* index into model->scopes, ID_UNKNOWN = outside of every scope */
+    uint32_t *scope;               /* index into model->scopes, ID_UNKNOWN = outside all scopes */
     uint16_t *device;              /* device id */
-    uint32_t *graph_id, *stack_id; /* NULL when no kernel has one */
+    uint32_t *graph_id, *stack_id; /* NULL if no kernel has one */
 };
 
 struct launch_config {
@@ -44,25 +42,25 @@ struct launch_config {
     uint8_t limiter;                        /* enum limiter of the schema; 0 unknown */
     uint32_t grid[3], block[3], cluster[3]; /* grid and block of zeros: unknown */
     uint32_t num_regs, static_shared, dyn_shared, shared_executed, local_per_thread; /* ID_UNKNOWN */
-    uint32_t sgprs, accum_vgprs; /* AMD, whose num_regs are the vector registers; ID_UNKNOWN */
+    uint32_t sgprs, accum_vgprs; /* AMD, where num_regs are vector registers; ID_UNKNOWN */
     uint64_t local_total;
     uint32_t occupancy_bp, occupancy_regs_bp, occupancy_shared_bp, occupancy_warps_bp, occupancy_blocks_bp;
-    uint32_t active_blocks_max; /* ID_UNKNOWN, as the five before */
+    uint32_t active_blocks_max; /* ID_UNKNOWN, like the five before */
 };
 
 /* One entry into a scope. */
 struct scope_instance {
     uint64_t id;
-    int64_t begin_ns, end_ns; /* TIME_UNKNOWN: not seen */
+    int64_t begin_ns, end_ns; /* TIME_UNKNOWN: not recorded */
     uint32_t path_id;         /* scope_name_dict; 0 unknown */
     uint32_t parent;          /* index, ID_UNKNOWN none or unknown */
     uint32_t thread_id, tag_id, repeat, warmup;
     uint16_t depth;
     uint8_t source;           /* enum scope_source */
-    bool is_attribution_only; /* v1: a path that kernels name, no entry of its own */
+    bool is_attribution_only; /* v1: a path that kernels refer to, without an entry */
 };
 
-/* What copies, memsets and graph launches share with kernels. */
+/* The fields that copies, memsets and graph launches share with kernels. */
 struct gpu_span {
     int64_t start_ns, duration_ns;
     int64_t api_start_ns;
@@ -98,37 +96,36 @@ struct memory_event {
     uint8_t memory_op, memory_kind;
 };
 
-/* Samples, one column per catalogue column; NULL where no row has a value.
- * Column 0 (dt_ns) holds absolute wall time. */
+/* Samples, one column per catalogue column; NULL if no row has a value. Column 0 (dt_ns) holds absolute wall time. */
 struct metric_table {
     enum record_type type;
     size_t count, capacity;
     int64_t **columns;
 };
 
-/* ID_UNKNOWN, the last CELL_UNKNOWN. */
+/* Unknown: ID_UNKNOWN, for the last one CELL_UNKNOWN. */
 struct device_bounds {
     uint32_t warp_size, warps_per_sm_max, blocks_per_sm_max, regs_per_sm, regs_per_block_max, shared_per_sm,
         shared_per_block_max, shared_reserved_per_block, core_clock_khz;
-    int64_t memory_bandwidth_bps; /* bytes a second */
+    int64_t memory_bandwidth_bps; /* bytes per second */
 };
 
-/* id is CUDA's, of a GPU that CUDA did not show one that no work carries; the model's samples have it too.
- * telemetry_id is NVML's, which the log has in job_start and in samples; ID_UNKNOWN: job_start does not list the GPU. */
+/* id is CUDA's; for a GPU that CUDA did not show, an id that no work has. The model's samples use it too. telemetry_id
+ * is NVML's, which the log has in job_start and in samples; ID_UNKNOWN: job_start does not list the GPU. */
 struct device_info {
     uint16_t id;
     uint32_t telemetry_id;
-    const char *name, *uuid, *vendor;                       /* "": not known */
+    const char *name, *uuid, *vendor;                       /* "": unknown */
     uint32_t compute_major, compute_minor, multiprocessors; /* ID_UNKNOWN */
-    bool has_limits;                                        /* from device_limits: the ids that kernels carry */
+    bool has_limits;                                        /* from device_limits: the ids of kernels */
     struct device_bounds limits;
 };
 
 struct session_loss {
-    const char *reason, *record_type, *message, *cause; /* cause: the first that was told */
+    const char *reason, *record_type, *message, *cause; /* cause: the first one recorded */
     uint64_t count;
-    bool has_unknown_count; /* more was lost, how much is not known */
-    bool is_gap;            /* nothing was recorded for a time: another profiler of the program was at work */
+    bool has_unknown_count; /* more was lost, by an unknown amount */
+    bool is_gap;            /* nothing was recorded for a time: another profiler was active in the program */
 };
 
 struct session_capability {
@@ -141,8 +138,8 @@ struct session_overhead {
     int64_t wall_ns, collector_cpu_ns, sampler_cpu_ns, seal_cpu_ns, flush_ns, cupti_ns,
         memory_peak_bytes;                     /* CELL_UNKNOWN */
     int64_t user_ns[USER_TIME_COUNT];          /* on the program's threads; CELL_UNKNOWN */
-    int64_t record_cost_ns[RECORD_COST_COUNT]; /* what CUPTI's record of a kernel costs */
-    bool is_default_cost;                      /* and whether that was never measured on this host */
+    int64_t record_cost_ns[RECORD_COST_COUNT]; /* the cost of CUPTI's record of a kernel */
+    bool is_default_cost;                      /* it was never measured on this host */
     struct call_state_use {
         int64_t launches, calls_ns; /* in CUDA calls; CELL_UNKNOWN */
         int64_t typical_ns;         /* in calls per launch; CELL_UNKNOWN */
@@ -151,15 +148,15 @@ struct session_overhead {
 
 struct clock_reading_record {
     int64_t wall_ns, mono_ns, cupti_ns, wall_step_ns; /* wall_ns: of the log's clock */
-    bool is_continuous;                               /* no step of the wall clock is in the session's times */
+    bool is_continuous;                               /* no step of the wall clock affects the session's times */
 };
 
 struct job_info {
     const char *app, *session_id, *hostname, *command, *kind;
-    const char *engine; /* in the product's words: Monitor, Trace, PcSampling, ... */
+    const char *engine; /* gpufl's engine names: Monitor, Trace, PcSampling, ... */
     const char *requested_engine;
     const char *driver_version, *cuda_version, *cupti_version, *gpufl_version;
-    bool has_rocprofiler;          /* AMD GPUs were traced, or it was tried */
+    bool has_rocprofiler;          /* AMD GPUs were traced, or tracing them was tried */
     int64_t pid;                   /* -1 unknown */
     int64_t start_ns, shutdown_ns; /* TIME_UNKNOWN */
     int64_t exit_code, signal;     /* CELL_UNKNOWN */
@@ -173,7 +170,7 @@ struct dictionary_table {
 
 struct session_model {
     struct job_info job;
-    int64_t first_ns, last_ns; /* earliest and latest moment seen in any record */
+    int64_t first_ns, last_ns; /* earliest and latest time in any record */
     struct kernel_columns kernels;
     struct launch_config *launches;
     struct scope_instance *scopes;
@@ -195,37 +192,38 @@ struct session_model {
     struct dictionary_table dictionaries[DICTIONARY_COUNT];
     struct log_summary summary;
     uint64_t issues_by_kind[LOG_ISSUE_UNFINISHED + 1];
-    uint64_t invalid_rows;    /* impossible times or durations: left out */
-    uint64_t unresolved_rows; /* a scope that was never recorded */
+    uint64_t invalid_rows;    /* impossible times or durations: skipped */
+    uint64_t unresolved_rows; /* they refer to a scope that was never recorded */
     struct intern texts;      /* owns every const char * above */
 };
 
-/* path: a session directory or a directory holding one. Damage in the log is no
- * failure: it is counted in summary, issues and issues_by_kind. */
+/* path: a session directory or a directory containing one. Damage in the log is not a failure: it is counted in
+ * summary, issues and issues_by_kind. */
 NODISCARD gpufl_status session_load(struct session_model **out, const char *path, struct problem *problem);
-/* The same from any other keeper of sessions. read: delivers the session's lines as log_read does (job_start first,
- * then system, scope, device, sass, records of all channels once), passing line_user on, and fills the summary.
- * kernels_expected: room is made at once for so many; more or fewer may come, 0: unknown. */
+/* The same from another source, such as a store. read: delivers the session's lines like log_read (job_start first,
+ * then system, scope, device, sass, records of all channels once), passes line_user on, and fills the summary.
+ * kernels_expected: capacity to allocate at once; the actual number may differ; 0: unknown. */
 typedef gpufl_status (*session_reader_fn)(void *user, log_line_fn on_line, log_issue_fn on_issue, void *line_user,
                                           struct log_summary *summary, struct problem *problem);
 NODISCARD gpufl_status session_load_from(struct session_model **out, session_reader_fn read, void *user,
                                          size_t kernels_expected, struct problem *problem);
-size_t session_bytes(const struct session_model *model); /* memory that the model takes, about */
+size_t session_bytes(const struct session_model *model); /* approximate memory of the model */
 void session_free(struct session_model *model);
 
-/* NULL when the id was never defined. */
+/* NULL if the id was never defined. */
 const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id);
 const struct device_info *session_device(const struct session_model *model, uint16_t device);
-/* The end was not written: the program was killed, or left without closing its session. A session that is still being
- * written lacks none. */
+/* The end is missing: the program was killed, or exited without closing its session. False for a session that is still
+ * being written. */
 bool session_lacks_end(const struct session_model *model);
-/* Something between beginning and end was written and cannot be read. */
+/* Something between beginning and end was written but cannot be read. */
 bool session_has_gap(const struct session_model *model);
-/* Rows that the shutdown record counts and that were not read, or were read and not counted. */
+/* Rows that the shutdown record counts but that were not read, or that were read but not counted. */
 uint64_t session_missing_rows(const struct session_model *model);
-/* Known lost records; *is_exact is false when some loss had no count, and where something of the log itself is missing. */
+/* Known lost records; *is_exact is false if a loss had no count, or if part of the log itself is missing. */
 uint64_t session_lost(const struct session_model *model, bool *is_exact);
-/* Of those, what is missing from records that are there: the API call, scope, stack or name of a kernel, not the kernel. */
+/* Those of them that are only parts of existing records: the API call, scope, stack or name of a kernel, not the
+ * kernel. */
 uint64_t session_lost_details(const struct session_model *model);
 bool loss_is_of_detail(const struct session_loss *loss);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code in the log: cubins, kept packed until somebody asks for one, instruction
- * listings and source text. */
+/* Code in the log: cubins (compressed until used), instruction listings and source text. */
 #include "analysis/session_loader.h"
 
 #include <errno.h>
@@ -66,7 +65,7 @@ static void object_record(struct session_loader *loader, const struct json_value
     deep->objects[deep->object_count++] = code;
 }
 
-/* v1 merges neighbours that differ in numbers only: `count` instructions share the first one's text. */
+/* v1 merges adjacent instructions that differ in numbers only: `count` instructions share the first one's text. */
 static bool entry_add(struct session_loader *loader, const struct json_value *entry)
 {
     struct session_deep *deep = &loader->model->deep;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples, counters, windows and metrics of the deep engines into the model. */
+/* Adds samples, counters, windows and metrics of the deep engines to the model. */
 #include "analysis/session_loader.h"
 #include "analysis/statistics.h"
 #include "format/counter_members.h"
@@ -26,7 +26,7 @@ struct scoped_key {
     uint32_t path_id, function_id, metric_id;
 };
 
-/* The index of the key's row: an existing one, or the next free one (*is_new). SIZE_MAX: over the limit. */
+/* The index of the key's row: an existing one, or the next free one (*is_new). SIZE_MAX: limit exceeded. */
 static size_t key_index(struct session_loader *loader, struct intern *keys, const void *key, size_t size, bool *is_new)
 {
     uint32_t id = keys->count < samples_max ? intern_id(keys, key, size, is_new) : intern_find(keys, key, size);
@@ -93,7 +93,7 @@ static void scope_sample_add(struct session_loader *loader, const struct code_sa
         row->certain = sum_saturated_u64(row->certain, sample->value);
 }
 
-/* The row's own path id is the cheaper answer; a scope instance leads to its path. */
+/* Uses the row's own path id, which is cheaper; otherwise the path of its scope instance. */
 static uint32_t row_path(struct session_loader *loader, const struct batch_view *view, uint32_t row)
 {
     uint32_t path_id = cell_u32(view, PROFILE_SAMPLE_SCOPE_NAME_ID, row, 0);
@@ -116,7 +116,7 @@ static void profile_rows(struct session_loader *loader, const struct batch_view 
             continue;
         }
         int64_t interval_ns = cell(view, PROFILE_SAMPLE_INTERVAL_NS, row);
-        /* Line maps of v1 are stamped with another clock. */
+        /* Line maps of v1 have timestamps of another clock. */
         if (kind != SAMPLE_LINE && !loader_times_ok(loader, view->base_time_ns, cell(view, PROFILE_SAMPLE_DT_NS, row),
                                                     interval_ns == CELL_UNKNOWN ? 0 : interval_ns, &start_ns))
             continue;
@@ -226,7 +226,7 @@ void loader_deep_rows(struct session_loader *loader, const struct batch_view *vi
         untimed_rows(loader, view);
 }
 
-/* v1 lists what ran in a window; gpufl names the one source. */
+/* v1 lists everything that ran in a window; gpufl names one source. */
 static const char *window_source(struct session_loader *loader, const struct json_value *object)
 {
     const char *source = loader_member_text(loader, object, "source");
@@ -299,7 +299,7 @@ static void sampling_record(struct session_loader *loader, const struct json_val
         deep->sampling[deep->sampling_count++] = config;
 }
 
-/* A list of names, or of objects with a name, as one text. */
+/* Converts a list of names, or of objects with a name, to text. */
 static const char *names_text(struct session_loader *loader, const struct json_value *list, uint32_t *count)
 {
     enum { names_bytes_max = 4096 };
@@ -352,7 +352,7 @@ static bool is_number(const struct json_value *value)
     return value && (value->kind == JSON_INT || value->kind == JSON_DOUBLE) && isfinite(value->number);
 }
 
-/* gpufl's metrics by their names; v1 has a fixed list in which -1 means that there is no value. */
+/* gpufl's metrics have names; v1 has a fixed list in which -1 means no value. */
 static void event_values(struct session_loader *loader, const struct json_value *object)
 {
     const struct json_value *metrics = json_member(object, "metrics");

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a session model that the deep engines fill: samples, counters,
- * windows, code. Owned by struct session_model, filled by session_load only,
- * read only afterwards. Strings live in the model's text table.
+/* The part of a session model for the deep engines: samples, counters, windows, code. Owned by struct session_model,
+ * filled by session_load only, then read-only. Strings are in the model's text table.
  *
- * Samples are summed over time while they are read: by place in the code, and
- * by function and scope. So their memory follows the size of the program, not
- * the length of the run. */
+ * Samples are summed over time while they are read: by place in the code, and by function and scope. The memory
+ * therefore depends on the size of the program, not on the length of the run. */
 #ifndef GPUFL_ANALYSIS_SESSION_DEEP_H
 #define GPUFL_ANALYSIS_SESSION_DEEP_H
 
@@ -15,12 +13,12 @@
 
 enum sample_kind { SAMPLE_PC, SAMPLE_COUNTER, SAMPLE_LINE, SAMPLE_KIND_COUNT };
 
-/* One (kind, cubin, function, pc, metric). metric_id: the stall reason of a PC sample, the counter of a count. */
+/* One (kind, cubin, function, pc, metric). metric_id: the stall reason of a PC sample, or the counter of a count. */
 struct code_sample {
     uint64_t cubin_crc; /* 0: not recorded */
     uint64_t value;
     uint32_t function_id, pc_offset, metric_id;
-    uint32_t source_file_id, source_line; /* 0: the row did not say */
+    uint32_t source_file_id, source_line; /* 0: not in the row */
     uint8_t kind;
 };
 
@@ -28,13 +26,13 @@ struct code_sample {
 struct scope_sample {
     uint64_t value;
     uint64_t certain;   /* confidence 1: only one execution can have been sampled */
-    uint64_t undecided; /* no execution was found for them, or the log (v1) does not say */
+    uint64_t undecided; /* no execution was found for them, or the log (v1) does not have this */
     double weighted;    /* sum of value x confidence */
-    uint32_t path_id;   /* scope_name_dict; 0 none or not known */
+    uint32_t path_id;   /* scope_name_dict; 0 none or unknown */
     uint32_t function_id, metric_id;
 };
 
-/* A stretch of time that belonged to one source of data. */
+/* A time span in which one data source was on. */
 struct deep_window {
     int64_t start_ns, end_ns;
     uint32_t id;      /* 0 in v1 */
@@ -49,11 +47,11 @@ struct sampling_config {
     const char *mode;
 };
 
-/* Which counters were asked of a device, for SASS metrics or PM sampling. */
+/* The counters requested of a device, for SASS metrics or PM sampling. */
 struct counter_config {
     int64_t device, interval_us; /* CELL_UNKNOWN */
     bool is_pm;
-    uint32_t configured, skipped; /* how many */
+    uint32_t configured, skipped; /* numbers of counters */
     const char *preset, *skipped_names;
 };
 
@@ -82,17 +80,17 @@ struct code_object {
     uint64_t crc;
     uint64_t bytes; /* 0 unknown */
     const char *arch, *skipped;
-    char *data; /* base64 of zstd, owned; NULL when it was not stored */
+    char *data; /* base64 of zstd, owned; NULL if it was not stored */
     size_t data_size;
 };
 
 struct listing_entry {
-    uint32_t pc_offset, count; /* instructions from there on that share the text (v1); 1 */
+    uint32_t pc_offset, count; /* the following instructions that share the text (v1); 1 */
     uint32_t line;             /* 0 unknown */
-    uint32_t bytes;            /* of each instruction; 0: the log does not say */
+    uint32_t bytes;            /* of each instruction; 0: not in the log */
     const char *sass, *file;
 };
-/* Instructions of one function as the log holds them, by pc. */
+/* Instructions of one function as listed in the log, by pc. */
 struct code_listing {
     uint64_t cubin_crc; /* 0: not recorded */
     const char *function, *tool;
@@ -132,7 +130,7 @@ struct session_deep {
     size_t sample_count, scope_sample_count, window_count, sampling_count, counter_count, metric_event_count,
         metric_value_count, untimed_count, object_count, listing_count, listing_entry_count, source_count,
         source_line_count, pm_count;
-    uint64_t left_out; /* rows and records over a limit of this model */
+    uint64_t left_out; /* rows and records beyond a limit of this model */
 };
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of a session. job_start and the system's samples number them as NVML does, device_limits and all work as CUDA
- * does, and CUDA_VISIBLE_DEVICES makes the two differ. They meet by uuid; the model speaks CUDA's numbers alone. */
+/* The GPUs of a session. job_start and system samples use NVML's numbers, device_limits and all work use CUDA's, and
+ * CUDA_VISIBLE_DEVICES makes them differ. They are matched by uuid; the model uses CUDA's numbers only. */
 #include "analysis/session_loader.h"
 
 #include <stdlib.h>
 
 enum { devices_max = 1024, migs_max = 256 };
 
-/* Those of an object; of none: all unknown. */
+/* The limits in an object; without an object all are unknown. */
 static struct device_bounds device_bounds(const struct json_value *object)
 {
     return (struct device_bounds){.warp_size = object_u32(object, "warp_size"),
@@ -85,7 +85,7 @@ void loader_mig_device(struct session_loader *loader, const struct json_value *o
 {
     struct mig_place place = {.uuid = loader_member_text(loader, object, "uuid"),
                               .telemetry_id = object_u32(object, "device_id")};
-    bool is_known = false; /* all are told again after a change */
+    bool is_known = false; /* the recorder repeats the whole list after a change */
     for (size_t i = 0; i < loader->mig_count; i++)
         is_known |= loader->migs[i].telemetry_id == place.telemetry_id && !strcmp(loader->migs[i].uuid, place.uuid);
     if (is_known || !*place.uuid || loader->mig_count >= migs_max)
@@ -94,14 +94,14 @@ void loader_mig_device(struct session_loader *loader, const struct json_value *o
         loader->migs[loader->mig_count++] = place;
 }
 
-/* CUDA says GPU- of an instance too, where NVML says MIG-. */
+/* CUDA uses GPU- also for an instance, where NVML uses MIG-. */
 static const char *uuid_digits(const char *uuid)
 {
     const char *dash = strchr(uuid, '-');
     return dash ? dash + 1 : uuid;
 }
 
-/* Whether CUDA's GPU is NVML's, or the instance of it that the program was given. */
+/* True if CUDA's GPU is NVML's, or the instance of it that the program uses. */
 static bool is_same_gpu(const struct session_loader *loader, const struct device_info *visible,
                         const struct device_info *listed)
 {
@@ -123,7 +123,7 @@ static void devices_join(struct device_info *visible, struct device_info *listed
     visible->name = *visible->name ? visible->name : listed->name;
     visible->uuid = *visible->uuid ? visible->uuid : listed->uuid;
     listed->id = visible->id;
-    listed->has_limits = true; /* those of its other half, which goes into the model */
+    listed->has_limits = true; /* those of its CUDA entry, which is added to the model */
 }
 
 static void devices_join_by_uuid(struct session_loader *loader)
@@ -134,7 +134,7 @@ static void devices_join_by_uuid(struct session_loader *loader)
                 devices_join(&loader->visible.items[j], &loader->listed.items[i]);
 }
 
-/* Where one side has no uuid (AMD's limits, old logs), the number is all there is. */
+/* If one side has no uuid (AMD's limits, old logs), only the number can be used. */
 static void devices_join_by_number(struct session_loader *loader)
 {
     for (size_t i = 0; i < loader->listed.count; i++) {
@@ -153,9 +153,9 @@ static bool is_number_taken(const struct session_loader *loader, uint16_t number
     return device_find(&loader->visible, number) != NULL;
 }
 
-/* What CUDA did not show keeps its number, or where work carries that one, gets the next that neither side gave: no
- * track is shared. Limits are written of all that CUDA shows, so numbers of rows need not be looked at; a session
- * loaded without its rows has the same numbers. */
+/* A GPU that CUDA did not show keeps its number, or if work has that number, gets the next unused one, so that no two
+ * GPUs share a track. Limits are recorded for all GPUs that CUDA shows, so the numbers in rows need not be checked; a
+ * session loaded without its rows gets the same numbers. */
 static void hidden_devices_number(struct session_loader *loader)
 {
     uint16_t number = 0;
@@ -175,7 +175,7 @@ static int device_compare(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Each GPU once. */
+/* Lists each GPU once. */
 static bool devices_gather(struct session_loader *loader)
 {
     struct session_model *model = loader->model;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a list says about a session, from its first and last record: quick for hundreds of them. What the shutdown record
- * says is believed; `gpufl verify` checks it. Single-threaded. */
+/* The data of a session in a list, from its first and last record: fast for hundreds of sessions. Trusts the shutdown
+ * record; `gpufl verify` checks it. Single-threaded. */
 #ifndef GPUFL_ANALYSIS_SESSION_FACTS_H
 #define GPUFL_ANALYSIS_SESSION_FACTS_H
 
@@ -21,8 +21,8 @@ struct session_facts {
     struct session_place place;
     char session_id[40], app[256], engine[32], kind[16], hostname[128];
     char command[512];
-    int64_t pid, start_ns, duration_ns; /* FACT_UNKNOWN; of a running session: so far */
-    int64_t kernels, untimed_kernels;   /* FACT_UNKNOWN where the session was not closed; untimed: counted only */
+    int64_t pid, start_ns, duration_ns; /* FACT_UNKNOWN; for a running session: so far */
+    int64_t kernels, untimed_kernels;   /* FACT_UNKNOWN if the session was not closed; untimed: counted only */
     int64_t lost;                       /* records; FACT_UNKNOWN */
     uint64_t bytes;
     enum session_state state;

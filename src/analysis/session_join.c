@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of loading: GPUs get their numbers, v1's paths and details meet their kernels, references are
- * checked, GPU work is put in order of start. */
+/* The end of loading: GPUs get their numbers, v1's paths and details are joined with their kernels, references are
+ * checked, GPU work is sorted by start. */
 #include "analysis/session_loader.h"
 #include "analysis/statistics.h"
 
 #include <stdlib.h>
 
-/* ids[i]: the dictionary id of loader->paths' entry i + 1. */
+/* ids[i]: the dictionary id of entry i + 1 of loader->paths. */
 static bool paths_define(struct session_loader *loader, uint32_t *ids)
 {
     struct dictionary_table *names = &loader->model->dictionaries[DICTIONARY_SCOPE_NAME];
@@ -47,7 +47,7 @@ static const struct kernel_detail *detail_find(const struct session_loader *load
                                 : NULL;
 }
 
-/* A launch configuration belongs to one kernel; v1's details do not say which. */
+/* A launch configuration belongs to one kernel; v1's details do not identify it. */
 static uint32_t detail_launch(struct session_loader *loader, struct intern *pairs, uint32_t first_launch,
                               const struct kernel_detail *detail, size_t kernel)
 {
@@ -119,7 +119,7 @@ static bool v1_join(struct session_loader *loader)
     return is_done;
 }
 
-/* v1 rows have no device: with a single one in the machine it is that one. */
+/* v1 rows have no device: in a machine with a single GPU it is that one. */
 static void devices_fill(struct session_model *model)
 {
     if (model->device_count != 1)
@@ -161,7 +161,7 @@ static bool kernels_sort(struct kernel_columns *kernels)
     if (keys_are_ordered(kernels->start_ns, count))
         return true;
     uint32_t *order = malloc(count * sizeof *order);
-    /* Serves the ordering and then every column: fresh memory would cost more than the moving. */
+    /* Used for sorting and then for every column: allocating new memory would cost more than copying. */
     uint64_t *scratch = malloc(count * sizeof *scratch);
     if (!order || !scratch) {
         free(order);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and launch configurations that the recorder forgot and later wrote again under another id: whatever refers to
- * one of them refers to the first. */
+/* Merges names and launch configurations that the recorder forgot and later wrote again under another id: all
+ * references then use the first id. */
 #include "analysis/session_loader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct named_id {
-    const char *text, *symbol; /* interned: equal texts have one address */
+    const char *text, *symbol; /* interned: equal texts have the same address */
     uint32_t id;
 };
 
@@ -21,8 +21,8 @@ static int compare_names(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* first[id] of each id of the dictionary; *first is NULL when no name has two. symbols: what tells apart functions that
- * read alike; DICTIONARY_COUNT: nothing. False: no memory. */
+/* first[id] for each id of the dictionary; *first is NULL if all names are distinct. symbols: distinguishes functions
+ * with equal names; DICTIONARY_COUNT: none. False: no memory. */
 static bool first_ids(const struct session_model *model, enum dictionary dictionary, enum dictionary symbols,
                       uint32_t **first)
 {

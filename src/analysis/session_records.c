@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single records: who ran, on what, what was granted, lost and spent. */
+/* Single records: the program, its machine, and what was granted, lost and spent. */
 #include "analysis/engine_word.h"
 #include "analysis/session_loader.h"
 
@@ -46,7 +46,7 @@ static const char *engine_text(struct session_loader *loader, const char *text)
     return word ? word : loader_text(loader, text, strlen(text));
 }
 
-/* Known at the start, or only once CUDA and CUPTI were loaded; as text or as the libraries' own numbers. */
+/* Known at the start, or only after CUDA and CUPTI were loaded; as text or as the libraries' version numbers. */
 static void gpu_versions(struct session_loader *loader, const struct json_value *object)
 {
     struct job_info *job = &loader->model->job;
@@ -98,7 +98,7 @@ static struct session_loss *loss_add(struct session_loader *loader, const char *
 {
     struct session_model *model = loader->model;
     if (model->loss_count >= loss_kinds_max) {
-        /* Never drop the count itself: the last kind takes what has no room of its own. */
+        /* Keep the count: the last entry collects the kinds that exceed the limit. */
         return &model->losses[model->loss_count - 1];
     }
     if (!loader_grow(loader, &model->losses, &loader->loss_capacity, model->loss_count, sizeof *model->losses))
@@ -112,7 +112,7 @@ static void loss_record(struct session_loader *loader, const struct json_value *
 {
     const char *reason = loader_member_text(loader, object, "reason");
     const char *record_type = loader_member_text(loader, object, "record_type");
-    /* Each gap is told by itself: when it was, and because of whom. */
+    /* Gaps are not merged: each has its own time and profiler. */
     bool is_gap = *loader_member_text(loader, object, "profiler") != '\0';
     struct session_loss *loss = is_gap ? NULL : loss_find(loader, reason, record_type);
     if (!loss)
@@ -130,8 +130,8 @@ static void loss_record(struct session_loader *loader, const struct json_value *
         loss->has_unknown_count = true;
 }
 
-/* The shutdown record repeats the losses as sums; it fills in for loss records that were themselves lost. Of what type
- * those were, it does not say. */
+/* The shutdown record repeats the losses as totals, without record types; they replace loss records that were
+ * themselves lost. */
 static void shutdown_losses(struct session_loader *loader, const struct json_value *object)
 {
     struct session_model *model = loader->model;
@@ -183,7 +183,7 @@ static void capabilities(struct session_loader *loader, const struct json_value 
         model->job.engine = engine_text(loader, selected);
     gpu_versions(loader, object);
     const struct json_value *list = json_member(object, "capabilities");
-    model->capability_count = 0; /* the latest record speaks */
+    model->capability_count = 0; /* the latest record counts */
     for (const struct json_value *entry = list ? list->child : NULL; entry; entry = entry->next) {
         if (model->capability_count >= capabilities_max ||
             !loader_grow(loader, &model->capabilities, &loader->capability_capacity, model->capability_count,
@@ -199,7 +199,7 @@ static void capabilities(struct session_loader *loader, const struct json_value 
     }
 }
 
-/* A log may hold any number: what cannot be is unknown. */
+/* A log may contain any number: an impossible one becomes unknown. */
 static int64_t bounded_ns(const struct json_value *object, const char *key, int64_t most_ns, int64_t unknown)
 {
     int64_t ns = object && object->kind == JSON_OBJECT ? json_get_int(object, key, unknown) : unknown;
@@ -214,7 +214,7 @@ static void user_time(struct session_overhead *overhead, const struct json_value
         overhead->user_ns[i] = bounded_ns(user, user_time_name((enum user_time)i), decade_ns,
                                           user && i == USER_TIME_START ? 0 : CELL_UNKNOWN); /* as in older versions */
     const struct json_value *calls = json_member(object, "calls");
-    for (int i = 0; i < RECORD_COST_COUNT; i++) /* cold launches were not told apart in older versions */
+    for (int i = 0; i < RECORD_COST_COUNT; i++) /* older versions did not distinguish cold launches */
         overhead->record_cost_ns[i] = bounded_ns(cost, record_costs[i].name, RECORD_COST_NS_MAX,
                                                  i == RECORD_COST_HOST_COLD ? overhead->record_cost_ns[RECORD_COST_HOST]
                                                                             : record_costs[i].shipped_ns);

@@ -26,7 +26,7 @@ static void kernel_slots(struct kernel_columns *kernels, struct column_slot slot
     memcpy(slots, list, sizeof list);
 }
 
-/* Growth by an eighth: realloc of a large array moves pages, not bytes, and the slack counts per kernel. */
+/* Grows by an eighth: realloc of a large array moves pages, not bytes, and unused memory counts per kernel. */
 static bool kernels_reserve(struct session_loader *loader, uint32_t extra)
 {
     struct kernel_columns *kernels = &loader->model->kernels;
@@ -100,7 +100,7 @@ static uint32_t api_duration(int64_t duration_ns)
 uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view *view, unsigned column, uint32_t row)
 {
     uint64_t id = cell_u64(view, column, row);
-    if (!id) /* null: which one is not known; a column that is missing tells nothing */
+    if (!id) /* null: an unknown scope; a missing column: no information */
         return view->columns[column].present && cell(view, column, row) == CELL_UNKNOWN ? loader_unknown_scope(loader)
                                                                                         : ID_UNKNOWN;
     if (id != loader->last_scope_id) {
@@ -113,7 +113,7 @@ uint32_t loader_row_scope(struct session_loader *loader, const struct batch_view
     return loader_unknown_scope(loader);
 }
 
-/* Times of the rows that have good ones go to the model's columns, their numbers to loader->kept; how many. */
+/* Copies valid times to the model's columns and the numbers of their rows to loader->kept; returns their count. */
 static uint32_t kernel_times(struct session_loader *loader, const struct batch_view *view)
 {
     struct kernel_columns *kernels = &loader->model->kernels;
@@ -130,7 +130,7 @@ static uint32_t kernel_times(struct session_loader *loader, const struct batch_v
     return count;
 }
 
-/* One column of the kept rows: a column at a time is twice as fast as a row at a time. */
+/* One column of the kept rows: column by column is twice as fast as row by row. */
 static void kernel_column(const struct session_loader *loader, const struct batch_view *view, unsigned column,
                           uint32_t count, uint32_t fallback, uint32_t *out)
 {
@@ -176,7 +176,7 @@ static void launch_rows(struct session_loader *loader, const struct batch_view *
     struct session_model *model = loader->model;
     for (uint32_t row = 0; row < view->row_count; row++) {
         uint32_t id = cell_u32(view, LAUNCH_CONFIG_LAUNCH_ID, row, 0);
-        /* Ids are dense; a wild one must not cost memory. */
+        /* Ids are dense; an absurd one must not cost memory. */
         if (!id || id > model->launch_count * 16 + 65536) {
             model->invalid_rows++;
             continue;
@@ -226,7 +226,7 @@ static void launch_rows(struct session_loader *loader, const struct batch_view *
     }
 }
 
-/* Where a batch keeps the columns of a gpu_span; the three batches order them differently. */
+/* The columns of a gpu_span in a batch; the three batches order them differently. */
 struct span_layout {
     unsigned dt, duration, stream, corr, device, api_lead, api_duration, thread, scope;
     int graph; /* -1: none */

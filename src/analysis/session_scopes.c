@@ -25,7 +25,7 @@ uint32_t loader_scope_find(struct session_loader *loader, uint64_t id)
     return slot ? slot - 1 : ID_UNKNOWN;
 }
 
-/* Ids count from 1 in the order in which scopes begin; only one that is not at its place needs to be looked up. */
+/* Ids count from 1 in the order in which scopes begin; only an id that is out of place needs a look-up. */
 static bool has_slot(uint64_t id, size_t index)
 {
     return id && id - 1 != index;
@@ -83,7 +83,7 @@ uint32_t loader_unknown_scope(struct session_loader *loader)
         loader->status = loader->status ? loader->status : GPUFL_E_NO_MEMORY;
         return ID_UNKNOWN;
     }
-    scope->path_id = path | V1_PATH; /* gets its id in the dictionary when all of that is read */
+    scope->path_id = path | V1_PATH; /* gets its id in the dictionary when the dictionary is complete */
     scope->is_attribution_only = true;
     loader->unknown_scope = (uint32_t)loader->model->scope_count;
     return loader->unknown_scope - 1;
@@ -114,7 +114,7 @@ void loader_scope_rows(struct session_loader *loader, const struct batch_view *v
             int64_t original_ns = cell(view, SCOPE_ORIGINAL_START_NS, row);
             if (scope->begin_ns == TIME_UNKNOWN && original_ns > 0 && original_ns <= time_ns)
                 scope->begin_ns = original_ns;
-            /* Our end row has the iterations that began; GPUFlight's, which has no thread, says nothing new. */
+            /* gpufl's end row has the number of iterations; GPUFlight's, which has no thread, adds nothing. */
             if (view->columns[SCOPE_THREAD_ID].present)
                 scope->repeat = cell_u32(view, SCOPE_REPEAT, row, scope->repeat);
         }

@@ -54,7 +54,7 @@ static uint8_t limiter_of(const char *text)
     return 0;
 }
 
-/* Paths as text have no dictionary id yet: loader_finish gives them one. */
+/* Paths given as text have no dictionary id yet: loader_finish assigns one. */
 static uint32_t path_of(struct session_loader *loader, const struct json_value *path)
 {
     if (!path || path->kind != JSON_STRING || !path->text_size)
@@ -68,7 +68,7 @@ static uint32_t path_of(struct session_loader *loader, const struct json_value *
 static void kernel_detail(struct session_loader *loader, const struct json_value *object)
 {
     struct launch_config launch;
-    memset(&launch, 0, sizeof launch); /* compared by its bytes */
+    memset(&launch, 0, sizeof launch); /* compared as bytes */
     launch.device = DEVICE_UNKNOWN;
     launch.limiter = limiter_of(json_get_text(object, "limiting_resource", ""));
     dimensions(object, "grid", launch.grid);
@@ -140,7 +140,7 @@ static void graph_event(struct session_loader *loader, const struct json_value *
         model->graphs[model->graph_count++] = launch;
 }
 
-/* Markers have neither an instance id nor a place in a path: each name is a root of its own. */
+/* Markers have neither an instance id nor a parent: each name becomes a root. */
 static void nvtx_event(struct session_loader *loader, const struct json_value *object)
 {
     struct gpu_span span;

@@ -27,8 +27,8 @@ const char *slowdown_part_words(enum slowdown_part part)
     return part_texts[part].words;
 }
 
-/* What rocprofiler's records cost is not known. Where telemetry does not tell the vendor, a session that never met CUPTI
- * is of AMD's GPUs. */
+/* The cost of rocprofiler's records is unknown. If telemetry has no vendor, a session that never used CUPTI is of AMD
+ * GPUs. */
 static bool is_amd(const struct session_model *model, uint16_t device)
 {
     const struct device_info *info = session_device(model, device);
@@ -37,7 +37,7 @@ static bool is_amd(const struct session_model *model, uint16_t device)
     return !model->job.cupti_version[0] || (info && !strcmp(info->vendor, "AMD"));
 }
 
-/* GPUs work side by side: the one whose records cost most holds up the program. */
+/* GPUs work in parallel: the one whose records cost most determines the delay. */
 static int64_t cupti_ns(const struct analysis *analysis, bool *is_unknown)
 {
     const struct session_overhead *overhead = &analysis->model->overhead;
@@ -58,7 +58,7 @@ static int64_t cupti_ns(const struct analysis *analysis, bool *is_unknown)
     return most_ns;
 }
 
-/* Launches that the GPU waited for, of all that a call of the program made. */
+/* The share of launches that the GPU waited for, among those made by calls of the program. */
 static double awaited_share(const struct analysis *analysis)
 {
     uint64_t awaited = 0, all = 0;
@@ -69,7 +69,7 @@ static double awaited_share(const struct analysis *analysis)
     return all ? (double)awaited / (double)all : 1;
 }
 
-/* Time in the state's calls that its launches would not have needed; negative: there is nothing to compare with. */
+/* Extra time in the calls of a state, compared with its launches' usual time; negative: nothing to compare with. */
 static int64_t longer_ns(const struct call_state_use *state, int64_t launch_ns)
 {
     if (state->launches <= 0 || state->calls_ns <= 0)
@@ -80,15 +80,15 @@ static int64_t longer_ns(const struct call_state_use *state, int64_t launch_ns)
     return needed_ns < (double)state->calls_ns ? state->calls_ns - (int64_t)needed_ns : 0;
 }
 
-/* What PC sampling and counting add to the program's calls, the wait at the gate apart, which is in them. A counted launch
- * has no record of CUPTI's, which one that it is compared with has. */
+/* The time that PC sampling and counting add to the program's calls, without the wait at the gate, which is included in
+ * them. A counted launch has no CUPTI record, unlike the launches that it is compared with. */
 static void calls_longer(const struct analysis *analysis, int64_t gate_ns, struct slowdown *slowdown)
 {
     const struct call_state_use *calls = analysis->model->overhead.calls;
     const struct kernel_columns *kernels = &analysis->model->kernels;
     int64_t plain_ns = calls[CALLS_PLAIN].typical_ns, typical_ns = plain_ns;
     if (typical_ns < 0)
-        typical_ns = calls[CALLS_SAMPLED].typical_ns; /* Deep: what sampling adds is missing */
+        typical_ns = calls[CALLS_SAMPLED].typical_ns; /* Deep: the part added by sampling is missing */
     int64_t record_ns = kernels->count ? slowdown->parts_ns[SLOWDOWN_CUPTI] / (int64_t)kernels->count : 0;
     if (typical_ns >= 0)
         typical_ns = typical_ns > record_ns ? typical_ns - record_ns : 0;
@@ -143,17 +143,16 @@ gpufl_status slowdown_make(struct analysis *analysis)
     }
     if (parts[SLOWDOWN_REPLAY]) {
         int64_t once_ns = kernels_once_ns(&analysis->deep);
-        parts[SLOWDOWN_GATE] = 0; /* was within the launches that were replayed */
+        parts[SLOWDOWN_GATE] = 0; /* contained in the replayed launches */
         parts[SLOWDOWN_REPLAY] -= once_ns < parts[SLOWDOWN_REPLAY] ? once_ns : parts[SLOWDOWN_REPLAY];
     }
     parts[SLOWDOWN_CUPTI] = cupti_ns(analysis, &slowdown->is_least);
     calls_longer(analysis, parts[SLOWDOWN_GATE], slowdown);
     int64_t total_ns = slowdown_ns(slowdown);
-    int64_t least_ns = wall_ns / 10000; /* no program is nothing but its recording */
+    int64_t least_ns = wall_ns / 10000; /* recording never takes all of a program's time */
     int64_t rest_ns = wall_ns - total_ns > least_ns ? wall_ns - total_ns : least_ns;
     slowdown->is_default = overhead->is_default_cost;
     slowdown->fraction = (double)total_ns / (double)rest_ns;
-    slowdown->is_known =
-        !slowdown->is_least || slowdown->fraction >= SLOWDOWN_SHOWN; /* "at least nothing" says nothing */
+    slowdown->is_known = !slowdown->is_least || slowdown->fraction >= SLOWDOWN_SHOWN; /* do not print "at least 0" */
     return GPUFL_OK;
 }

@@ -89,7 +89,7 @@ unsigned stall_profile_top(const struct stalls *stalls, const struct stall_profi
     return top;
 }
 
-/* CUPTI's names differ by release in what stands before the reason. */
+/* The prefix before the reason differs between CUPTI releases. */
 static const char *reason_of(const char *name, size_t *size, bool *is_not_issued)
 {
     static const char *const prefixes[] = {"smsp__pcsamp_warps_issue_stalled_", "smsp__pcsamp_warp_stall_", "stalled_",
@@ -106,7 +106,7 @@ static const char *reason_of(const char *name, size_t *size, bool *is_not_issued
     return name;
 }
 
-/* "barrier_not_issued" and "barrier" are one kind; the stored name of an unknown one is the first that came. */
+/* "barrier_not_issued" and "barrier" are one kind; an unknown kind gets the first name seen. */
 static uint8_t kind_find(struct stalls *stalls, const char *metric)
 {
     size_t size;
@@ -144,7 +144,7 @@ static bool kinds_make(struct stalls *stalls, const struct session_model *model)
     for (size_t i = 0; i < stalls->row_count; i++)
         if (stalls->rows[i].metric_id < metrics->count)
             is_used[stalls->rows[i].metric_id] = true;
-    /* Whole reasons first, so that an unknown one is called by its own name. */
+    /* Reasons without a suffix first, so that an unknown one gets its plain name. */
     for (unsigned pass = 0; pass < 2; pass++)
         for (uint32_t id = 1; id < metrics->count; id++)
             if (is_used[id] && metrics->texts[id] && *metrics->texts[id] &&
@@ -194,7 +194,7 @@ static bool is_same_function(const struct code_sample *a, const struct code_samp
     return a->cubin_crc == b->cubin_crc && a->function_id == b->function_id;
 }
 
-/* One walk over the sorted rows: instructions and functions are runs of them. */
+/* One scan over the sorted rows: instructions and functions are runs of rows. */
 static bool places_make(struct stalls *stalls)
 {
     size_t functions = 0, pcs = 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PC samples of a session: what the sampled warps were doing, in all, per
- * function, per scope and per instruction. Made once, read only afterwards;
- * borrows the model's strings.
+/* PC samples of a session: the states of the sampled warps, in total, per function, per scope and per instruction. Made
+ * once, then read-only; borrows the model's strings.
  *
- * CUPTI counts each sample under its reason, and those that were taken while the
- * scheduler issued nothing a second time under REASON_not_issued: the second
- * number is a part of the first, not more samples. */
+ * CUPTI counts each sample under its reason, and those taken while the scheduler issued nothing a second time under
+ * REASON_not_issued: the second number is a part of the first, not additional samples. */
 #ifndef GPUFL_ANALYSIS_STALLS_H
 #define GPUFL_ANALYSIS_STALLS_H
 
@@ -13,7 +11,7 @@
 
 enum stall_family {
     STALL_ISSUED, /* the warp issued an instruction: no stall */
-    STALL_READY,  /* it could have: another warp was chosen */
+    STALL_READY,  /* it was ready, but another warp was chosen */
     STALL_MEMORY,
     STALL_PIPE,
     STALL_SYNC,
@@ -24,8 +22,8 @@ enum stall_family {
 struct stall_kind {
     const char *name; /* long_scoreboard */
     enum stall_family family;
-    const char *words;  /* what the warp did, for people; "" for reasons of GPUs that this table does not know */
-    const char *advice; /* what to try when it dominates; "" when there is nothing to say */
+    const char *words;  /* what the warp did, for people; "" for reasons that this table does not contain */
+    const char *advice; /* what to try when it dominates; "" if there is no advice */
 };
 
 enum { STALL_KINDS_MAX = 64 };
@@ -41,7 +39,7 @@ struct function_stalls {
 };
 
 struct scope_stalls {
-    uint32_t path_id; /* 0: no scope, or none is known */
+    uint32_t path_id; /* 0: no scope, or unknown */
     uint64_t certain;
     struct stall_profile profile;
 };
@@ -51,17 +49,17 @@ struct hot_pc {
     uint64_t cubin_crc, samples, not_issued, stall_samples;
     uint32_t function_id, pc_offset;
     uint32_t source_file_id, source_line; /* v1; 0 unknown */
-    uint32_t row_first, row_count;        /* in struct stalls' rows */
-    uint8_t stall;                        /* the kind with most samples; STALL_ISSUED only when there is no other */
+    uint32_t row_first, row_count;        /* in the rows of struct stalls */
+    uint8_t stall;                        /* the kind with the most samples; STALL_ISSUED only if there is no other */
 };
 
 struct stalls {
-    struct stall_kind kinds[STALL_KINDS_MAX]; /* names that the table lacks come last */
+    struct stall_kind kinds[STALL_KINDS_MAX]; /* names missing from the table come last */
     unsigned kind_count;
     struct stall_profile total;
-    uint64_t certain, undecided; /* samples whose execution is certain; that have none, or no confidence in the log */
-    double weighted;             /* sum of confidences */
-    struct function_stalls *functions; /* most samples first, as the others */
+    uint64_t certain, undecided;       /* with a certain execution; without execution or confidence in the log */
+    double weighted;                   /* sum of confidences */
+    struct function_stalls *functions; /* most samples first, like the others */
     struct scope_stalls *scopes;
     struct hot_pc *pcs;
     struct code_sample *rows; /* by cubin, function, pc */
@@ -77,7 +75,7 @@ void stalls_free(struct stalls *stalls);
 uint8_t stalls_metric_kind(const struct stalls *stalls, uint32_t metric_id);
 void stall_profile_add(const struct stalls *stalls, struct stall_profile *profile, uint32_t metric_id,
                        uint64_t samples);
-/* The kind that cost most, issuing and being ready left aside while there is another; samples of it in *count. */
+/* The most frequent kind, ignoring issued and ready ones if there is another; its number of samples in *count. */
 unsigned stall_profile_top(const struct stalls *stalls, const struct stall_profile *profile, uint64_t *count);
 
 /* The sampled function: demangled for people, mangled for the cubin. NULL: not in the log. */

@@ -32,7 +32,7 @@ void values_sort(int64_t *values, int64_t *scratch, size_t count)
             histogram[digit][(uint64_t)values[i] >> (8 * digit) & 0xff]++;
     int64_t *from = values, *to = scratch;
     for (unsigned digit = 0; digit < digit_count; digit++) {
-        /* Durations are small: most high digits are the same for all. */
+        /* Durations are small: most high digits are equal in all values. */
         size_t *bucket = histogram[digit];
         if (bucket[(uint64_t)from[0] >> (8 * digit) & 0xff] == count)
             continue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of GPUs and host, summed up. */
+/* Statistics of GPU and host samples. */
 #include "analysis/analysis.h"
 
 #include <stdlib.h>
 
-/* NVML's clocks-event bits, from bit 0, and what only AMD has. */
+/* NVML's clocks-event bits, from bit 0, then those that only AMD has. */
 const struct throttle_reason throttle_reasons[throttle_bits] = {
     {"gpu_idle", "idle", false},
     {"applications_clocks", "clocks set by an administrator", false},
@@ -20,7 +20,7 @@ const struct throttle_reason throttle_reasons[throttle_bits] = {
 
 static void summary_add(struct metric_summary *summary, int64_t value)
 {
-    if (value < 0) /* unknown, or no value that any of these can have */
+    if (value < 0) /* unknown, or impossible for all of these metrics */
         return;
     if (!summary->count++) {
         summary->first = summary->min = summary->max = value;
@@ -63,7 +63,7 @@ static int device_compare(const void *left, const void *right)
     return a->device < b->device ? -1 : a->device > b->device;
 }
 
-/* More processes than fit are left out; the sessions of one program see a handful. */
+/* Processes beyond the limit are ignored; sessions of one program see only a few. */
 static struct process_use *process_of(struct analysis *analysis, int64_t device, int64_t pid)
 {
     for (size_t i = 0; i < analysis->process_count; i++)

@@ -10,7 +10,7 @@
 struct interval {
     int64_t start_ns, end_ns;
 };
-/* In order, none touches the next. */
+/* In order and not adjacent. */
 struct intervals {
     struct interval *items;
     size_t count;
@@ -29,22 +29,22 @@ struct path_wait {
     int64_t wait_ns;
 };
 
-/* The run of short kernels that a device is in, and what its earlier ones add up to. */
+/* The series of short kernels that a device is in, and the totals of its earlier ones. */
 struct launch_run {
     uint64_t kernel_count;
     int64_t wait_ns;
-    struct path_wait *waits; /* kept_count of earlier runs first */
+    struct path_wait *waits; /* the first kept_count are of earlier series */
     size_t wait_count, wait_capacity, kept_count;
     struct launch_bound ended; /* without wait_by_path */
 };
 
 struct sweep {
     struct analysis *analysis;
-    struct intervals host_waits; /* the program sat in a synchronizing call */
-    struct intervals pauses;     /* kernel tracing was off: what the GPU did is not known */
+    struct intervals host_waits; /* the program was in a synchronizing call */
+    struct intervals pauses;     /* kernel tracing was off: the GPU's work is unknown */
     uint16_t *device_index;      /* device id -> index */
     int64_t *busy_end_ns, *kernel_end_ns, *compute_end_ns, *last_api_ns; /* by device index */
-    size_t last_bin; /* time goes on: the next stretch is mostly in the same one */
+    size_t last_bin; /* time advances: the next part is mostly in the same bin */
     struct launch_run *runs;
     struct launch_heat *heat;
     uint32_t path_count;
@@ -53,7 +53,7 @@ struct sweep {
 
 static bool is_host_wait(const struct sync_wait *wait)
 {
-    return wait->sync_type != 2; /* "stream wait event" holds up the stream, not the caller */
+    return wait->sync_type != 2; /* "stream wait event" blocks the stream, not the caller */
 }
 
 static int interval_compare(const void *left, const void *right)
@@ -93,7 +93,7 @@ static bool host_waits_find(struct sweep *sweep)
     return true;
 }
 
-/* Counters of instructions and of ranges are to be had only while kernels are not traced. */
+/* Instruction and range counters are available only while kernels are not traced. */
 static bool is_pause(const struct deep_window *window)
 {
     return window->source && (!strcmp(window->source, "sass_metrics") || !strcmp(window->source, "range_profiler"));
@@ -110,14 +110,14 @@ static bool pauses_find(struct sweep *sweep)
     for (size_t i = 0; i < deep->window_count; i++)
         if (is_pause(&deep->windows[i]))
             pauses->items[pauses->count++] = (struct interval){deep->windows[i].start_ns, deep->windows[i].end_ns};
-    if (deep->untimed_count && !analysis->model->kernels.count) /* throughout, whatever the windows say */
+    if (deep->untimed_count && !analysis->model->kernels.count) /* throughout, whatever the windows contain */
         pauses->items[pauses->count++] = (struct interval){analysis->start_ns, analysis->end_ns};
     intervals_merge(pauses);
     sweep->analysis->has_pauses = pauses->count > 0;
     return true;
 }
 
-/* The first one that ends after that moment. */
+/* The first interval that ends after that time. */
 static size_t interval_after(const struct intervals *intervals, int64_t from_ns)
 {
     size_t low = 0, high = intervals->count;
@@ -131,7 +131,7 @@ static size_t interval_after(const struct intervals *intervals, int64_t from_ns)
     return low;
 }
 
-/* Parts are named by their place in struct time_use. */
+/* Parts are identified by their offset in struct time_use. */
 #define PART(name) offsetof(struct time_use, name)
 
 static int64_t *part_of(struct time_use *use, size_t part)
@@ -139,7 +139,7 @@ static int64_t *part_of(struct time_use *use, size_t part)
     return (int64_t *)(void *)((char *)use + part);
 }
 
-/* Adds a stretch of time to the device's part, in all and in the bins that it touches. */
+/* Adds a time span to a part of the device's time, in total and in the bins that it overlaps. */
 static void part_add(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns)
 {
     struct analysis *analysis = sweep->analysis;
@@ -161,7 +161,7 @@ static void part_add(struct sweep *sweep, size_t at, size_t part, int64_t from_n
 
 typedef void idle_fn(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns);
 
-/* What of the stretch lies in the intervals is `inside`, the other part is `outside`. */
+/* Divides a time span: its overlap with the intervals goes to part `inside`, the rest to `outside`. */
 static void stretch_cut(struct sweep *sweep, const struct intervals *intervals, idle_fn *add, size_t at, size_t inside,
                         size_t outside, int64_t from_ns, int64_t to_ns)
 {
@@ -177,19 +177,19 @@ static void stretch_cut(struct sweep *sweep, const struct intervals *intervals, 
     add(sweep, at, outside, from_ns, to_ns);
 }
 
-/* A stretch without recorded work: idle, where kernels were traced. */
+/* A time span without recorded work: idle if kernels were traced. */
 static void idle_add(struct sweep *sweep, size_t at, size_t part, int64_t from_ns, int64_t to_ns)
 {
     stretch_cut(sweep, &sweep->pauses, part_add, at, PART(unknown_ns), part, from_ns, to_ns);
 }
 
-/* The same; what of it the program sat in a synchronizing call is wait_sync. */
+/* The same, except that time in a synchronizing call goes to wait_sync. */
 static void host_wait_split(struct sweep *sweep, size_t at, int64_t from_ns, int64_t to_ns, size_t other)
 {
     stretch_cut(sweep, &sweep->host_waits, idle_add, at, PART(wait_sync_ns), other, from_ns, to_ns);
 }
 
-/* Splits an idle gap; returns what of it was waiting for launches. */
+/* Divides an idle gap; returns the part spent waiting for launches. */
 static int64_t gap_split(struct sweep *sweep, size_t at, int64_t gap_ns, const struct work *next)
 {
     const struct time_use *use = &sweep->analysis->devices[at];
@@ -267,7 +267,7 @@ static void run_add_wait(struct sweep *sweep, struct launch_run *run, uint32_t s
     run->waits[run->wait_count++] = (struct path_wait){path_id, wait_ns};
 }
 
-/* busy_end_ns: of the GPU's earlier work. last_api_ns: when the kernel before was launched. */
+/* busy_end_ns: of the GPU's earlier work. last_api_ns: launch time of the previous kernel. */
 static void start_count(struct kernel_starts *starts, struct launch_heat *heat, const struct work *work,
                         int64_t busy_end_ns, int64_t *last_api_ns)
 {
@@ -286,7 +286,7 @@ static void start_count(struct kernel_starts *starts, struct launch_heat *heat, 
     *last_api_ns = is_known ? work->api_start_ns : *last_api_ns;
 }
 
-/* Adds what of the work lies behind the end of all earlier work of its part. */
+/* Adds the part of the work after the end of all earlier work of its kind. */
 static void union_add(struct sweep *sweep, size_t at, size_t part, int64_t *end_ns, const struct work *work)
 {
     if (work->end_ns <= *end_ns)
@@ -389,7 +389,7 @@ static void sweep_all(struct sweep *sweep)
     launch_bound_choose(sweep);
 }
 
-/* Devices that had work, in order of id. */
+/* Devices with work, in order of id. */
 static bool devices_find(struct analysis *analysis)
 {
     const struct session_model *model = analysis->model;

@@ -12,8 +12,8 @@ struct track_chunk {
     int64_t start_ns;      /* of its first event */
     int64_t end_before_ns; /* latest end of all events before it */
     int64_t end_ns;        /* latest end of all events up to its last */
-    int64_t busy_ns;       /* what its events add to the time covered before */
-    uint32_t name;         /* with most of that */
+    int64_t busy_ns;       /* time that its events add to the time covered before */
+    uint32_t name;         /* the name with the most of that */
     uint32_t count;
 };
 
@@ -89,7 +89,7 @@ static struct track_event event_at(const struct session_model *model, enum track
         break;
     case TRACK_SCOPES: {
         const struct scope_instance *scope = &model->scopes[row];
-        /* One that was never closed lasted at least until the end of the log. */
+        /* A scope that was never closed lasted at least until the end of the log. */
         int64_t end_ns = scope->end_ns != TIME_UNKNOWN ? scope->end_ns : model->last_ns;
         event.start_ns = scope->begin_ns;
         event.duration_ns = end_ns > scope->begin_ns ? end_ns - scope->begin_ns : 0;
@@ -108,7 +108,7 @@ static struct track_event event_at(const struct session_model *model, enum track
     return event;
 }
 
-/* False: the event has no place in time. */
+/* False: the event has no time. */
 static bool key_of(const struct session_model *model, enum track_kind kind, uint32_t row, struct track_key *key)
 {
     *key = (struct track_key){.kind = (uint8_t)kind,
@@ -156,7 +156,7 @@ static int track_compare(const void *left, const void *right)
     return 0;
 }
 
-/* Track numbers while the rows are dealt out: by order of first appearance. */
+/* State while rows are assigned to tracks, which are numbered in order of first appearance. */
 struct dealer {
     struct track_set *set;
     struct intern keys;
@@ -212,15 +212,15 @@ static bool tracks_count(struct dealer *dealer)
             *next++ = (uint16_t)id;
             if (id)
                 set->tracks[id - 1].count++;
-            else if (kind != TRACK_LAUNCHES) /* their kernels are there */
+            else if (kind != TRACK_LAUNCHES) /* their kernels are in the set */
                 set->left_out++;
         }
     }
     return !dealer->has_failed;
 }
 
-/* The model keeps scopes in the order of their rows and launches in that of their kernels; everything else is in order
- * of start already. */
+/* The model stores scopes in the order of their rows and launches in that of their kernels; everything else is already
+ * in order of start. */
 static bool track_sort(const struct track_set *set, struct track *track, uint32_t *rows)
 {
     if ((track->key.kind != TRACK_SCOPES && track->key.kind != TRACK_LAUNCHES) || track->count < 2)
@@ -345,7 +345,7 @@ size_t track_set_bytes(const struct track_set *set)
     return rows * sizeof *set->rows + set->chunk_total * sizeof *set->chunks + set->track_count * sizeof *set->tracks;
 }
 
-/* The first chunk with an event that ends after the time, or at it when it has no length. */
+/* The first chunk with an event that ends after the time, or at it if it has no duration. */
 static size_t chunk_at(const struct track *track, int64_t time_ns)
 {
     size_t low = 0, high = chunk_count(track);
@@ -382,7 +382,7 @@ int64_t track_pixel_start(int64_t from_ns, int64_t to_ns, uint32_t pixel_count, 
     return from_ns + whole * pixel + rest * pixel / pixel_count;
 }
 
-/* A pixel while it is being filled; time goes on from call to call. */
+/* The pixel being filled; time advances from call to call. */
 struct brush {
     int64_t from_ns, to_ns, pixel_end_ns;
     uint32_t pixel_count, pixel;
@@ -403,7 +403,7 @@ static void brush_flush(struct brush *brush)
     brush->weights = (struct name_weights){0};
 }
 
-/* To the pixel that holds the time, which is inside of the tile. */
+/* Moves to the pixel that contains the time, which is inside the tile. */
 static void brush_move(struct brush *brush, int64_t time_ns)
 {
     if (time_ns < brush->pixel_end_ns)

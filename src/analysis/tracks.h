@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as tracks: one per stream of GPU work and per thread of scopes, waits
- * and launches. A tile of a track is either every event in a stretch of time, or what
- * fell into each of its pixels. Made once, read only afterwards by any thread;
- * borrows the model, which must outlive it.
+/* A session as tracks: one per stream of GPU work and per thread of scopes, waits and launches. A tile of a track
+ * contains either every event in a time span, or a summary of each of its pixels. Made once, then read-only and thread-
+ * safe; borrows the model, which must outlive it.
  *
- * Busy time counts once where events of a track overlap, so the pixels of any
- * tiling add up to the track's busy time. */
+ * Busy time counts once where events of a track overlap, so the pixels of any tiling add up to the track's busy
+ * time. */
 #ifndef GPUFL_ANALYSIS_TRACKS_H
 #define GPUFL_ANALYSIS_TRACKS_H
 
@@ -18,7 +17,7 @@ enum track_kind {
     TRACK_GRAPHS,
     TRACK_SCOPES,
     TRACK_SYNCS,
-    TRACK_LAUNCHES, /* API calls that launched kernels; what a graph launched is not among them */
+    TRACK_LAUNCHES, /* API calls that launched kernels, but not those that launched graphs */
     TRACK_KIND_COUNT
 };
 
@@ -35,22 +34,22 @@ struct track {
     const uint32_t *rows; /* indexes of its events in the model's array, by start */
     size_t count;
     int64_t first_ns, last_ns, busy_ns;
-    struct track_chunk *chunks; /* sums of every so many events */
+    struct track_chunk *chunks; /* sums over a fixed number of events each */
 };
 
-/* One event as every kind has it. */
+/* The fields common to events of every kind. */
 struct track_event {
     int64_t start_ns, duration_ns;
     uint32_t row;  /* in the model's array of the track's kind */
     uint32_t name; /* kernel_dict, scope_name_dict, or the schema's word for the kind of copy or wait; 0 none */
 };
 
-/* What fell into one pixel. */
+/* The events in one pixel. */
 struct track_pixel {
     uint32_t pixel;
-    uint32_t count; /* events that began to be seen in it */
+    uint32_t count; /* events whose first visible part is in it */
     int64_t busy_ns;
-    uint32_t name; /* of what took most of it, as in an event */
+    uint32_t name; /* name of what took most of it, as in an event */
 };
 
 struct track_set {
@@ -69,13 +68,13 @@ NODISCARD gpufl_status track_set_make(struct track_set *set, const struct sessio
 void track_set_free(struct track_set *set);
 size_t track_set_bytes(const struct track_set *set);
 
-/* Events that touch [from, to), by start. SIZE_MAX: there are more than max, and events is undefined. */
+/* Events that overlap [from, to), by start. SIZE_MAX: more than max, and events is undefined. */
 size_t track_events(const struct track_set *set, const struct track *track, int64_t from_ns, int64_t to_ns,
                     struct track_event *events, size_t max);
-/* Pixels of [from, to) in which something was; out has room for pixel_count, which is at most TRACK_PIXELS_MAX. */
+/* Non-empty pixels of [from, to); out must have room for pixel_count entries, which is at most TRACK_PIXELS_MAX. */
 size_t track_pixels(const struct track_set *set, const struct track *track, int64_t from_ns, int64_t to_ns,
                     uint32_t pixel_count, struct track_pixel *out);
-/* Where a pixel begins; pixel_count: the end. */
+/* The start of a pixel; for pixel_count: the end. */
 int64_t track_pixel_start(int64_t from_ns, int64_t to_ns, uint32_t pixel_count, uint32_t pixel);
 
 const char *track_kind_name(enum track_kind kind); /* "kernels", ... */
