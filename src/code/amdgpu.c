@@ -9,7 +9,7 @@
 
 enum {
     FLAGS_MACHINE = 0xff,
-    ABI_VERSION_3 = 1, /* of code objects; the features' bits have one meaning in it and another one later */
+    ABI_VERSION_3 = 1, /* of code objects; the bits of the features have another meaning in later versions */
     ABI_VERSION_4 = 2,
     FLAGS_V3_XNACK = 0x100,
     FLAGS_V3_SRAMECC = 0x200,
@@ -19,7 +19,7 @@ enum {
     FEATURE_ON = 3,
 };
 
-/* By the number in the ELF header, from 0x20 on; NULL: not given to a target. */
+/* Indexed by the machine number in the ELF header, from 0x20 on; NULL: not assigned. */
 static const char *const target_names[] = {
     "gfx600",
     "gfx601",
@@ -140,7 +140,8 @@ bool amdgpu_target_parse(const char *name, struct amdgpu_target *target)
         int fields = sscanf(text, "%2" SCNu32 "-%1" SCNu32, &target->major, &target->minor);
         return fields >= 1;
     }
-    /* One hexadecimal digit each for minor and stepping, the rest in decimal before them. */
+    /* The last two characters are hexadecimal digits for minor and stepping; the digits before them are the decimal
+     * major. */
     size_t size = strlen(text);
     if (size < 3 || size > 4)
         return false;
@@ -182,7 +183,7 @@ static struct descriptor descriptor_read(const struct code_image *image, const s
     return descriptor;
 }
 
-/* Registers as the hardware counts them: in blocks whose size depends on the target. */
+/* Registers as allocated by the hardware: in blocks whose size depends on the target. */
 static void registers_read(const struct amdgpu_target *target, const struct descriptor *descriptor,
                            struct amdgpu_kernel *kernel)
 {
@@ -197,7 +198,7 @@ static void registers_read(const struct amdgpu_target *target, const struct desc
         kernel->agpr_count = 0;
     if (is_unified && kernel->vgpr_count > ((descriptor->resources_3 & 0x3f) + 1) * 4)
         kernel->agpr_count = kernel->vgpr_count - ((descriptor->resources_3 & 0x3f) + 1) * 4;
-    /* From gfx10 on every wave has all of them, and the field is not used. */
+    /* From gfx10 on every wave has all SGPRs, and the field is not used. */
     if (target->major == 9)
         kernel->sgpr_count = (sgpr_blocks / 2 + 1) * 16;
     else if (target->major < 9)
@@ -221,7 +222,7 @@ bool amdgpu_kernel_read(const struct code_image *image, const struct image_funct
         registers_read(&target, &descriptor, kernel);
     struct amdgpu_kernel exact = *kernel;
     exact.vgpr_count = exact.sgpr_count = AMDGPU_UNKNOWN;
-    if (exact.agpr_count) /* the descriptor counts in blocks: only that there are none is sure */
+    if (exact.agpr_count) /* the descriptor counts blocks: only a count of 0 is exact */
         exact.agpr_count = AMDGPU_UNKNOWN;
     if (amdgpu_metadata_read(image, function->name, &exact) && exact.vgpr_count != AMDGPU_UNKNOWN &&
         exact.sgpr_count != AMDGPU_UNKNOWN) {

@@ -6,10 +6,10 @@
 enum { SECTION_NOTE = 7, NOTE_METADATA = 32 };
 enum value_kind { VALUE_OTHER, VALUE_NUMBER, VALUE_TEXT, VALUE_ARRAY, VALUE_MAP };
 
-/* The head of a value; what a text, an array or a map holds is still to be read. */
+/* The head of a value; the contents of a string, array or map are still unread. */
 struct value {
     enum value_kind kind;
-    uint64_t number; /* or how many bytes, elements, pairs */
+    uint64_t number; /* or the number of bytes, elements or pairs */
 };
 
 static uint64_t wide_number(struct byte_reader *reader, unsigned power)
@@ -40,7 +40,7 @@ static struct value value_read(struct byte_reader *reader)
         return (struct value){VALUE_ARRAY, wide_number(reader, tag - 0xdcu + 1)};
     if (tag == 0xde || tag == 0xdf)
         return (struct value){VALUE_MAP, wide_number(reader, tag - 0xdeu + 1)};
-    /* Binary, floating point, signed numbers and extensions: no kernel's number is one. */
+    /* Binary data, floating point, signed numbers and extensions: never used for a kernel's numbers. */
     if (tag >= 0xc4 && tag <= 0xc6)
         byte_reader_skip(reader, wide_number(reader, tag - 0xc4u));
     else if (tag >= 0xc7 && tag <= 0xc9)
@@ -54,7 +54,7 @@ static struct value value_read(struct byte_reader *reader)
     return (struct value){VALUE_OTHER, 0};
 }
 
-/* What is inside a value whose head was read. */
+/* Skips the contents of a value whose head was read. */
 static void inside_skip(struct byte_reader *reader, struct value value)
 {
     uint64_t waiting = 0;
@@ -63,7 +63,7 @@ static void inside_skip(struct byte_reader *reader, struct value value)
             byte_reader_skip(reader, value.number);
         else if (value.kind == VALUE_ARRAY || value.kind == VALUE_MAP)
             waiting += value.kind == VALUE_MAP ? value.number * 2 : value.number;
-        /* Each value takes a byte at least. */
+        /* Each value takes at least one byte. */
         if (waiting > byte_reader_left(reader))
             reader->failed = true;
         if (!waiting || reader->failed)
@@ -110,7 +110,7 @@ static void group_size_read(struct byte_reader *reader, struct value value, uint
         memcpy(group_size, sizes, sizeof sizes);
 }
 
-/* One member of a kernel's map; true when it names the kernel that is looked for. */
+/* Reads one member of a kernel's map; true if it contains the name of the wanted kernel. */
 static bool member_read(struct byte_reader *reader, const char *kernel_name, struct amdgpu_kernel *kernel)
 {
     const struct {

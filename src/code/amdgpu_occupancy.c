@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "code/amdgpu_occupancy.h"
 
-/* What a SIMD and the CU around it have. */
+/* The resources of a SIMD and its CU. */
 struct rules {
     uint32_t waves_max;
-    uint32_t vgprs, vgpr_unit; /* of a work-item of the demanded wave size */
-    uint32_t sgprs, sgpr_unit; /* 0: every wave has all it can name */
+    uint32_t vgprs, vgpr_unit; /* per work-item of the demanded wave size */
+    uint32_t sgprs, sgpr_unit; /* 0: every wave has all of them */
     uint32_t simds;
     uint32_t groups_max; /* with more than one wave each */
     uint32_t lds_bytes, lds_unit;
@@ -27,7 +27,7 @@ static bool rules_gfx9(const struct amdgpu_target *target, struct rules *rules)
         .sgpr_unit = 16,
         .simds = 4,
         .groups_max = 16,
-        .lds_bytes = target->minor == 5 ? 0 : 64 << 10, /* gfx950: 160 KiB, in units that are not documented */
+        .lds_bytes = target->minor == 5 ? 0 : 64 << 10, /* gfx950: 160 KiB, in undocumented units */
         .lds_unit = 512,
     };
     return true;
@@ -36,7 +36,7 @@ static bool rules_gfx9(const struct amdgpu_target *target, struct rules *rules)
 static bool rules_rdna(const struct amdgpu_target *target, const struct amdgpu_demand *demand, struct rules *rules)
 {
     bool is_first = target->major == 10 && target->minor == 1;
-    /* These have half as many vector registers again as their siblings. */
+    /* These targets have 1.5 times the vector registers of related ones. */
     bool is_large = target->major == 11 &&
                     ((target->minor == 0 && target->stepping <= 1) || (target->minor == 5 && target->stepping == 1));
     uint32_t items_share = demand->wave_size / 32; /* twice the work-items, half the registers for each */
@@ -70,7 +70,7 @@ uint32_t amdgpu_vgpr_total(const struct amdgpu_target *target, uint32_t vector_c
     return vector_count > accumulation_count ? vector_count : accumulation_count;
 }
 
-/* Waves of one SIMD. */
+/* Waves per SIMD. */
 static uint32_t waves_by_registers(uint32_t total, uint32_t unit, uint32_t count, uint32_t waves_max)
 {
     uint32_t waves = total / round_up(count ? count : 1, unit);
@@ -80,14 +80,14 @@ static uint32_t waves_by_registers(uint32_t total, uint32_t unit, uint32_t count
 static void limit(struct amdgpu_occupancy *result, enum amdgpu_limiter limiter, uint32_t waves, uint32_t *by)
 {
     *by = waves;
-    /* On a tie the earlier one is named: what the hardware fixes comes before what the program can change. */
+    /* On a tie the earlier limiter is kept: fixed hardware limits come before those that the program can change. */
     if (waves < result->waves) {
         result->waves = waves;
         result->limiter = limiter;
     }
 }
 
-/* Waves in whole work-groups. */
+/* Limits waves to whole work-groups. */
 static void groups_limit(struct amdgpu_occupancy *result, const struct rules *rules, const struct amdgpu_demand *demand)
 {
     uint32_t waves_per_group = (demand->group_size + demand->wave_size - 1) / demand->wave_size;

@@ -14,7 +14,7 @@ uint64_t byte_reader_number(struct byte_reader *reader, unsigned width)
     return value;
 }
 
-/* The bits of a LEB128 number, how many there are, and its last byte. */
+/* The bits of a LEB128 number, their count, and the number's last byte. */
 static uint64_t leb_bits(struct byte_reader *reader, unsigned *bit_count, uint8_t *last)
 {
     uint64_t value = 0;

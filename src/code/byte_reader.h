@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads little-endian values from untrusted bytes. A read beyond the end gives 0
- * and sets `failed`; the owner checks once at the end of what it reads. */
+/* Reads little-endian values from untrusted bytes. A read beyond the end returns 0 and sets `failed`; the owner checks
+ * once after reading. */
 #ifndef GPUFL_CODE_BYTE_READER_H
 #define GPUFL_CODE_BYTE_READER_H
 

@@ -8,7 +8,7 @@
 
 enum {
     SECTION_NOTE = 7,
-    ABI_VERSION_SM_HIGH = 8, /* since CUDA 13: the SM number in bits 8 to 15 of the flags */
+    ABI_VERSION_SM_HIGH = 8, /* since CUDA 13: the SM number is in bits 8 to 15 of the flags */
     NOTE_TOOLKIT = 2000,
 };
 

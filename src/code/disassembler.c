@@ -17,15 +17,15 @@
 
 /* The running tool. */
 struct tool_run {
-    char directory[64], file[80]; /* of the code given to it; "": not made */
+    char directory[64], file[80]; /* of the code passed to it; "": not created */
     pid_t pid;                    /* 0: not running */
     int output_fd, message_fd;
     int stop_fd;       /* borrowed; -1: none */
-    bool is_stopped;   /* it became readable */
-    char message[256]; /* the begin of what it wrote to stderr */
+    bool is_stopped;   /* stop_fd became readable */
+    char message[256]; /* the beginning of its standard error */
     size_t message_size;
     int64_t deadline_ns;
-    int exit_code; /* -1: by a signal */
+    int exit_code; /* -1: ended by a signal */
 };
 
 static gpufl_status code_give(struct tool_run *run, const struct code_image *image, struct problem *problem)
@@ -101,7 +101,7 @@ static gpufl_status tool_start(struct tool_run *run, const struct disassembler_c
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output[1], 1);
     posix_spawn_file_actions_adddup2(&actions, message[1], 2);
-    /* A group of its own, so that what a wrapper script starts ends with it. */
+    /* A separate process group, so that children of a wrapper script are stopped too. */
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_init(&attributes);
@@ -129,7 +129,7 @@ static int milliseconds_left(const struct tool_run *run)
     return left_ns <= 0 ? 0 : (int)(left_ns / 1000000) + 1;
 }
 
-/* Reads what is there; closes the descriptor at its end. */
+/* Reads available data; closes the descriptor at the end. */
 static void stream_read(int *fd, struct bytes *out, struct tool_run *run)
 {
     char buffer[16384];
@@ -155,13 +155,13 @@ static bool has_ended(struct tool_run *run)
     pid_t ended = waitpid(run->pid, &status, WNOHANG);
     if (ended == 0 || (ended < 0 && errno == EINTR))
         return false;
-    /* Where children are not waited for (SIGCHLD ignored), its output has to speak for itself. */
+    /* If the program ignores SIGCHLD, there is no exit status and only the output can be checked. */
     run->exit_code = ended < 0 ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     run->pid = 0;
     return true;
 }
 
-/* True when it ended by itself and nothing is left to read. */
+/* True when the tool has ended by itself and all its output is read. */
 static bool tool_follow(struct tool_run *run, struct bytes *out)
 {
     while ((run->output_fd >= 0 || run->message_fd >= 0) && !out->failed) {
@@ -205,7 +205,7 @@ static void tool_end(struct tool_run *run)
         rmdir(run->directory);
 }
 
-/* The first line that the tool complained with, fit for a terminal. */
+/* The first line of the tool's error output, safe for a terminal. */
 static const char *message_text(struct tool_run *run)
 {
     run->message[run->message_size] = '\0';
@@ -229,22 +229,22 @@ gpufl_status disassembler_run(const struct disassembler_call *call, struct bytes
         status = tool_start(&run, call, problem);
     if (!status && !tool_follow(&run, out)) {
         if (out->failed)
-            status = problem_set(problem, GPUFL_E_LIMIT, "%s printed more than can be kept", call->tool);
+            status = problem_set(problem, GPUFL_E_LIMIT, "the output of %s is too large", call->tool);
         else if (run.is_stopped)
             status = problem_set(problem, GPUFL_E_LIMIT, "%s was stopped", call->tool);
         else
-            status = problem_set(problem, GPUFL_E_LIMIT, "%s took longer than %u ms and was ended", call->tool,
+            status = problem_set(problem, GPUFL_E_LIMIT, "%s took longer than %u ms and was stopped", call->tool,
                                  call->time_limit_ms);
     } else if (!status && run.exit_code) {
         status = problem_set(problem, GPUFL_E_IO, "%s failed (%s %d): %s", call->tool,
                              run.exit_code < 0 ? "signal, status" : "exit code", run.exit_code, message_text(&run));
     }
-    /* Then it goes on, as if the code were another target's, or crashes. */
+    /* The tool then continues with another target, or crashes. */
     if (run.message_size && call->image->vendor == IMAGE_AMD &&
         strstr(message_text(&run), "is not a recognized processor"))
         status = problem_set(problem, GPUFL_E_UNSUPPORTED,
-                             "%s does not know %s: name a newer one, such as ROCm's, in GPUFL_LLVM_OBJDUMP", call->tool,
-                             call->image->arch);
+                             "%s does not support %s: set GPUFL_LLVM_OBJDUMP to a newer one, such as ROCm's",
+                             call->tool, call->image->arch);
     tool_end(&run);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where nvdisasm and llvm-objdump are. */
+/* Finds nvdisasm and llvm-objdump. */
 #include "code/disassembler.h"
 
 #include <glob.h>
@@ -40,7 +40,7 @@ static bool try_directory(char path[PATH_MAX], const char *directory, const char
     return size > 0 && size < PATH_MAX && is_program(path);
 }
 
-/* The nvdisasm that Triton brings along. */
+/* The nvdisasm in Triton's Python package. */
 static bool try_pattern(char path[PATH_MAX], const char *prefix)
 {
     if (!prefix || !*prefix)
@@ -62,7 +62,7 @@ static bool try_pattern(char path[PATH_MAX], const char *prefix)
     return false;
 }
 
-/* Every directory of PATH: the tool itself, or (name NULL) a Python with Triton. */
+/* Checks every directory of PATH for the tool, or (name NULL) for a Python with Triton. */
 static bool try_search_path(char path[PATH_MAX], const char *name)
 {
     const char *rest = getenv("PATH");
@@ -94,7 +94,7 @@ static gpufl_status nvdisasm_find(char path[PATH_MAX], struct problem *problem)
                        "toolkit's nvdisasm or set GPUFL_NVDISASM");
 }
 
-/* ROCm's knows AMD's newest targets; of the others the newest knows most. */
+/* ROCm's llvm-objdump supports AMD's newest targets; of the others the newest is best. */
 static gpufl_status llvm_objdump_find(char path[PATH_MAX], struct problem *problem)
 {
     enum { VERSION_FIRST = 11, VERSION_LAST = 40 };

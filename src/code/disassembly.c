@@ -10,14 +10,14 @@
 
 enum { TIME_LIMIT_MS = 20000, OUTPUT_MAX = 64 << 20 };
 
-/* Instructions of the smallest size, of which nothing is known. */
+/* Adds instructions of the smallest size, without text. */
 static void gap_fill(struct disassembly *disassembly, uint64_t *at, uint64_t end, unsigned unit)
 {
     for (; *at < end && end - *at >= unit; *at += unit)
         disassembly->instructions[disassembly->count++] = (struct instruction){.pc = *at, .size = unit};
 }
 
-/* Gives texts of the tool's output, which is changed on the way, to the instructions. */
+/* Assigns the tool's output, which is modified, to the instructions. */
 static void output_parse(struct disassembly *disassembly, const struct code_image *image,
                          const struct image_function *function)
 {
@@ -29,7 +29,7 @@ static void output_parse(struct disassembly *disassembly, const struct code_imag
     while (listing_text_next(&listing, &instruction)) {
         uint64_t left = function->size >= instruction.pc ? function->size - instruction.pc : 0;
         if (instruction.pc < at || left < instruction.size || instruction.pc % unit)
-            continue; /* twice, backwards or outside */
+            continue; /* a duplicate, out of order, or outside the function */
         gap_fill(disassembly, &at, instruction.pc, unit);
         disassembly->instructions[disassembly->count++] = instruction;
         disassembly->text_count++;
@@ -51,7 +51,7 @@ static gpufl_status instructions_make(struct disassembly *disassembly, const str
     return GPUFL_OK;
 }
 
-/* The tool's text from the cache, or from the tool and then into the cache. */
+/* Reads the tool's text from the cache; otherwise runs the tool and stores its output there. */
 static gpufl_status output_get(const struct code_image *image, const struct image_function *function,
                                const struct disassembly_options *options, struct bytes *out, struct problem *problem)
 {
@@ -76,7 +76,7 @@ static gpufl_status output_get(const struct code_image *image, const struct imag
         .stop_fd = options->stop_fd,
     };
     gpufl_status status = disassembler_run(&call, out, problem);
-    /* Kept only when it can be of use next time. */
+    /* Store the output only if it looks like a listing. */
     const char *mark = image->vendor == IMAGE_AMD ? "// 0" : "/*0000*/";
     bool is_listing = !status && out->size && memmem(out->data, out->size, mark, strlen(mark));
     if (is_listing && *cache)

@@ -29,14 +29,14 @@ enum {
 struct abbreviation {
     uint32_t tag;
     bool is_there, has_children;
-    size_t attributes; /* where they begin in .debug_abbrev */
+    size_t attributes; /* offset in .debug_abbrev */
 };
 
 struct entry_reading {
     struct byte_reader info, abbreviations, addresses, ranges, range_lists; /* sections */
     struct abbreviation *table;                                             /* owned; by code */
     size_t table_size;
-    uint64_t table_offset; /* which one it is */
+    uint64_t table_offset; /* offset of the current table */
     bool has_table;
     struct dwarf_unit unit;
     struct dwarf_budget *budget;
@@ -107,7 +107,7 @@ static bool abbreviations_read(struct entry_reading *reading, uint64_t offset)
     return reading->has_table;
 }
 
-/* Bytes of forms with a fixed size; 0xff: one of the others. */
+/* Sizes of fixed-size forms in bytes; 0xff: other forms. */
 static uint8_t form_size(uint64_t form, unsigned offset_size)
 {
     static const uint8_t sizes[] = {
@@ -140,7 +140,7 @@ static uint8_t form_size(uint64_t form, unsigned offset_size)
     return form < sizeof sizes && sizes[form] ? sizes[form] : 0xff;
 }
 
-/* False for a form that is not known: then nothing behind it can be read. */
+/* False for an unknown form: the data after it cannot be parsed. */
 static bool form_read(struct byte_reader *reader, uint64_t form, unsigned offset_size, uint64_t *number)
 {
     uint8_t size = form_size(form, offset_size);
@@ -224,7 +224,7 @@ static bool entry_read(struct entry_reading *reading, struct byte_reader *info, 
     }
 }
 
-/* The address that a value stands for; false: there is none. */
+/* Resolves a value to an address; false: it has none. */
 static bool address_of(const struct dwarf_unit *unit, const struct dwarf_value *value, uint64_t *address)
 {
     *address = value->number;
@@ -273,7 +273,7 @@ static bool unit_visit(struct entry_reading *reading, struct byte_reader info)
     return !info.failed;
 }
 
-/* The unit at info->at, which is left behind it. */
+/* Visits the unit at info->at and advances past it. */
 static bool next_unit_visit(struct entry_reading *reading, struct byte_reader *info)
 {
     uint64_t size = byte_reader_u32(info);
@@ -288,7 +288,7 @@ static bool next_unit_visit(struct entry_reading *reading, struct byte_reader *i
     unsigned offset_size = reading->unit.is_64bit ? 8 : 4;
     reading->unit.version = byte_reader_u16(&content);
     if (reading->unit.version != 4 && reading->unit.version != 5)
-        return true; /* others are left out */
+        return true; /* skip other units */
     reading->unit.range_lists = reading->unit.version == 5 ? reading->range_lists : reading->ranges;
     uint8_t kind = reading->unit.version == 5 ? byte_reader_u8(&content) : UNIT_COMPILE;
     uint64_t abbreviations = 0;
@@ -325,7 +325,7 @@ bool dwarf_entries_visit(const struct code_image *image, struct dwarf_budget *bu
     return is_done;
 }
 
-/* DWARF 4: pairs of addresses up to a pair of zeros; one with all bits set in front changes what they count from. */
+/* DWARF 4: pairs of addresses up to a pair of zeros; a pair that starts with all bits set changes the base address. */
 static bool old_ranges_visit(const struct dwarf_unit *unit, struct byte_reader reader, struct dwarf_budget *budget,
                              dwarf_range_fn on_range, void *user)
 {
@@ -390,7 +390,7 @@ bool dwarf_ranges_visit(const struct dwarf_unit *unit, const struct dwarf_entry 
         return true;
     uint64_t offset = entry->ranges.number;
     struct byte_reader reader = unit->range_lists;
-    if (entry->ranges.is_index) { /* in a table of offsets, at which the unit's base points */
+    if (entry->ranges.is_index) { /* in a table of offsets at the unit's base */
         unsigned width = unit->is_64bit ? 8 : 4;
         byte_reader_skip(&reader, unit->range_base);
         if (offset > byte_reader_left(&reader) / width)

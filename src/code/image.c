@@ -21,7 +21,7 @@ enum {
     SECTION_NOBITS = 8,
     SECTION_DYNSYM = 11,
     SECTION_SYMTAB_SHNDX = 18,
-    SECTION_INDEX_ESCAPE = 0xffff, /* the real index is elsewhere */
+    SECTION_INDEX_ESCAPE = 0xffff, /* the real index is in another section */
     SECTION_INDEX_RESERVED = 0xff00,
     SECTION_FLAG_CODE = 4,
     SYMBOL_OBJECT = 1,
@@ -36,14 +36,14 @@ struct elf_header {
     uint32_t section_entry_size, section_count, name_section;
 };
 
-/* What it is instead, for those who handed us the file around the code. */
+/* Describes a file that only contains code, for the error message. */
 static const char *bundle_words(const struct code_image *image)
 {
     static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__", compressed[] = "CCOB";
     if (image->size >= sizeof bundle - 1 && !memcmp(image->bytes, bundle, sizeof bundle - 1))
-        return ": it is a bundle of code for several GPUs (clang-offload-bundler --unbundle takes one out)";
+        return ": it is a bundle of code for several GPUs (extract one with clang-offload-bundler --unbundle)";
     if (image->size >= sizeof compressed - 1 && !memcmp(image->bytes, compressed, sizeof compressed - 1))
-        return ": it is a compressed bundle of code (clang-offload-bundler --unbundle takes one out)";
+        return ": it is a compressed bundle of code (extract it with clang-offload-bundler --unbundle)";
     return "";
 }
 
@@ -81,7 +81,7 @@ static gpufl_status elf_header_read(const struct code_image *image, struct elf_h
     if (header->section_entry_size < SECTION_HEADER_SIZE || header->section_offset > image->size ||
         image->size - header->section_offset < header->section_entry_size)
         return problem_set(problem, GPUFL_E_INVALID, "no section headers at offset %" PRIu64, header->section_offset);
-    /* Counts that do not fit 16 bits stand in the first, otherwise empty section. */
+    /* If a count does not fit into 16 bits, it is stored in the first section header, which is otherwise empty. */
     reader.at = (size_t)header->section_offset + 32;
     uint64_t long_count = byte_reader_u64(&reader);
     uint32_t long_name_section = byte_reader_u32(&reader);
@@ -96,8 +96,8 @@ static gpufl_status elf_header_read(const struct code_image *image, struct elf_h
     return GPUFL_OK;
 }
 
-/* The last byte must be NUL, which spares the search for each string's end: in a hostile file they could all share one
- * far away. */
+/* The last byte must be NUL, so that every string ends inside the table. (In a hostile file all strings could share one
+ * distant end; searching for each end would be slow.) */
 static struct image_strings strings_of(const struct code_image *image, const struct image_section *section)
 {
     struct image_strings strings = {(const char *)image->bytes + section->offset, section->size};
@@ -112,7 +112,7 @@ struct image_strings image_strings(const struct code_image *image, const char *s
     return index ? strings_of(image, &image->sections[index]) : (struct image_strings){0};
 }
 
-/* A stripped AMD code object has only the symbols that its loader needs, among them its kernels. */
+/* A stripped AMD code object has only the symbols that its loader needs, which include its kernels. */
 static void symbol_table_choose(struct code_image *image)
 {
     uint32_t dynamic = 0;
@@ -180,7 +180,7 @@ static uint64_t symbol_count(const struct code_image *image)
     return image->symbol_table ? image->sections[image->symbol_table].size / SYMBOL_SIZE : 0;
 }
 
-/* The section of a symbol whose index did not fit 16 bits. */
+/* The section of a symbol whose index does not fit into 16 bits. */
 static uint32_t long_section_index(const struct code_image *image, uint32_t symbol_index)
 {
     const struct image_section *table = &image->sections[image->long_index_table];
@@ -268,7 +268,7 @@ static int address_order(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* A kernel is what a descriptor points to: 64 bytes of data that say where its code begins, relative to themselves. */
+/* A kernel's descriptor is 64 bytes of data with the relative address of its code. */
 static void descriptor_use(struct code_image *image, const struct code_address *addresses,
                            const struct image_symbol *symbol)
 {
@@ -389,7 +389,7 @@ uint32_t image_section_find(const struct code_image *image, const char *name, ui
 
 uint32_t image_section_at(const struct code_image *image, uint64_t address)
 {
-    /* Linkers leave a few dozen; a hostile file could make each question expensive. */
+    /* Linkers produce a few dozen; the limit keeps look-ups in hostile files fast. */
     enum { sections_max = 4096 };
     for (uint32_t i = 1; i < image->section_count && i < sections_max; i++) {
         const struct image_section *section = &image->sections[i];

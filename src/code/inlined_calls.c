@@ -12,7 +12,7 @@ struct call_reading {
     struct inlined_calls *calls;
     struct line_table *table;
     struct dwarf_budget budget;
-    struct line_unit lines; /* of the unit being read, for its files */
+    struct line_unit lines; /* of the current unit, for its file names */
     struct inlined_call call;
     bool is_without_memory;
 };
@@ -22,7 +22,7 @@ static bool call_add(void *user, uint64_t low, uint64_t high)
     struct call_reading *reading = user;
     struct inlined_calls *calls = reading->calls;
     if (low >= high)
-        return true; /* the linker dropped it */
+        return true; /* removed by the linker */
     if (calls->count == calls->capacity) {
         size_t capacity = calls->capacity ? calls->capacity * 2 : 64;
         struct inlined_call *grown =
@@ -41,7 +41,7 @@ static bool call_add(void *user, uint64_t low, uint64_t high)
     return true;
 }
 
-/* The names of files stand in the header of the unit's line program. */
+/* The file names are in the header of the unit's line program. */
 static bool unit_begin(struct call_reading *reading, const struct dwarf_entry *entry)
 {
     line_unit_free(&reading->lines);
@@ -58,7 +58,7 @@ static bool unit_begin(struct call_reading *reading, const struct dwarf_entry *e
     reading->is_without_memory = status == GPUFL_E_NO_MEMORY;
     if (status)
         return false;
-    /* Many units may share one header in a hostile file, and each reads it. */
+    /* In a hostile file many units may share one header, which is then read for each of them. */
     uint64_t cost = reading->lines.program_begin - begin;
     bool is_enough = reading->budget.left >= cost;
     reading->budget.left -= is_enough ? cost : 0;
@@ -115,7 +115,7 @@ void inlined_calls_free(struct inlined_calls *calls)
 size_t inlined_calls_find(const struct inlined_calls *calls, uint64_t address, const struct inlined_call **found,
                           size_t max)
 {
-    enum { steps_max = 1 << 14 }; /* a hostile file could make each question expensive */
+    enum { steps_max = 1 << 14 }; /* limits look-ups in hostile files */
     size_t low = 0, high = calls->count, count = 0, steps = 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

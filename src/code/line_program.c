@@ -45,14 +45,14 @@ static bool directory_add(struct directory_list *list, const char *name)
 static size_t path_append(char *path, size_t size, const char *part)
 {
     if (part[0] == '/')
-        size = 0; /* an absolute part forgets what was before it */
-    /* With a precision: the end of a hostile name may be far away. */
+        size = 0; /* an absolute path discards the part before it */
+    /* The precision limits the read: the end of a hostile name may be far away. */
     int added = snprintf(path + size, PATH_SIZE_MAX - size, "%s%.*s", size && path[size - 1] != '/' ? "/" : "",
                          PATH_SIZE_MAX, part);
     return added < 0 || size + (size_t)added >= PATH_SIZE_MAX ? PATH_SIZE_MAX : size + (size_t)added;
 }
 
-/* The id of the joined path; 0 when it is too long or there is no memory: then it is not known. */
+/* The id of the joined path; 0 (unknown) if it is too long or memory is out. */
 static uint32_t path_id(struct line_table *table, const struct directory_list *directories, uint16_t version,
                         uint64_t directory, const char *name)
 {
@@ -61,7 +61,7 @@ static uint32_t path_id(struct line_table *table, const struct directory_list *d
     path[0] = '\0';
     if (version >= 5 && directory && directories->count)
         size = path_append(path, size, directories->names[0]);
-    /* Before version 5, directory 0 is where the compiler ran, which only .debug_info says. */
+    /* Before version 5, directory 0 is the compilation directory, which only .debug_info contains. */
     uint64_t index = version >= 5 ? directory : directory - 1;
     if (size < PATH_SIZE_MAX && index < directories->count)
         size = path_append(path, size, directories->names[index]);
@@ -114,7 +114,7 @@ struct form_value {
     uint64_t number;
 };
 
-/* False for a form that a line table cannot have. */
+/* False for a form that a line table cannot contain. */
 static bool form_read(const struct line_unit *unit, struct byte_reader *header, const struct line_table *table,
                       uint64_t form, struct form_value *value)
 {
@@ -158,7 +158,7 @@ static bool form_read(const struct line_unit *unit, struct byte_reader *header, 
     }
 }
 
-/* One table of version 5, of directories (into the list) or of files (into the unit). */
+/* Reads a table of version 5: directories (into the list) or files (into the unit). */
 static bool entries_read(struct line_unit *unit, struct byte_reader *header, struct line_table *table,
                          struct directory_list *directories, bool is_files)
 {
@@ -174,7 +174,7 @@ static bool entries_read(struct line_unit *unit, struct byte_reader *header, str
     }
     uint64_t count = byte_reader_uleb(header);
     if (count && !format_count)
-        header->failed = true; /* entries of no bytes: there could be any number */
+        header->failed = true; /* entries without bytes: there could be any number of them */
     for (uint64_t entry = 0; entry < count && !header->failed; entry++) {
         const char *name = "";
         uint64_t directory = 0;
@@ -198,7 +198,7 @@ static bool entries_read(struct line_unit *unit, struct byte_reader *header, str
     return true;
 }
 
-/* What stands before the tables; false when it cannot be right. */
+/* Reads the fields before the tables; false if they are invalid. */
 static bool fixed_part_read(struct line_unit *unit, struct byte_reader *header)
 {
     unit->version = byte_reader_u16(header);
@@ -212,7 +212,7 @@ static bool fixed_part_read(struct line_unit *unit, struct byte_reader *header)
     unit->program_begin = header->at + (size_t)header_size;
     header->size = unit->program_begin;
     unit->min_instruction_bytes = byte_reader_u8(header);
-    /* Operations per instruction (1: there are no bundles), and the default of is_stmt. */
+    /* Operations per instruction (1: no bundles), and the default of is_stmt. */
     byte_reader_skip(header, unit->version >= 4 ? 2 : 1);
     unit->line_base = (int8_t)byte_reader_u8(header);
     unit->line_range = byte_reader_u8(header);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of DWARF line programs: what line_table.c needs to know of one unit
- * before it runs the unit's program. */
+/* Headers of DWARF line programs, which line_table.c needs before it runs a unit's program. */
 #ifndef GPUFL_CODE_LINE_PROGRAM_H
 #define GPUFL_CODE_LINE_PROGRAM_H
 
@@ -18,11 +17,11 @@ struct line_unit {
     size_t program_begin, program_end; /* in the section */
 };
 
-/* Reads the header of the unit at section->at, and leaves section->at behind the unit. */
+/* Reads the header of the unit at section->at, and advances section->at past the unit. */
 NODISCARD gpufl_status line_unit_read(struct line_unit *unit, struct byte_reader *section, struct line_table *table,
                                       const char *section_name, struct problem *problem);
 void line_unit_free(struct line_unit *unit);
-/* The path as DW_LNE_define_file gives it: name, directory, time, size. */
+/* Adds the file of DW_LNE_define_file: name, directory, time, size. */
 bool line_unit_define(struct line_unit *unit, struct byte_reader *operands, struct line_table *table);
 
 #endif

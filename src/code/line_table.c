@@ -22,17 +22,17 @@ enum {
     EXTENDED_SET_ADDRESS = 0x02,
     EXTENDED_DEFINE_FILE = 0x03,
     EXTENDED_INLINED_CALL = 0x90,  /* NVIDIA: row of the call in this sequence, name of the function in .debug_str */
-    EXTENDED_FUNCTION_NAME = 0x91, /* NVIDIA: name alone */
+    EXTENDED_FUNCTION_NAME = 0x91, /* NVIDIA: only the name */
 };
 
 struct relocation {
     uint64_t offset;
     uint32_t symbol;
-    bool has_addend; /* else what stands in the place is it */
+    bool has_addend; /* otherwise the addend is the value at the relocated place */
     uint64_t addend;
 };
 
-/* A section being read. */
+/* The section being read. */
 struct line_reading {
     struct line_table *table;
     const char *section_name;
@@ -42,12 +42,12 @@ struct line_reading {
     struct problem *problem;
 };
 
-/* The registers of the line machine, and the sequence that its rows go to. */
+/* The registers of the line-number state machine, and the sequence that its rows belong to. */
 struct line_state {
     uint64_t address;
     uint32_t line, file, caller, function;
     uint32_t section; /* 0: no address yet */
-    bool is_unusable; /* the sequence has no place in the code, or goes backwards */
+    bool is_unusable; /* the sequence has no code, or goes backwards */
     size_t first_row;
 };
 
@@ -90,7 +90,7 @@ static gpufl_status relocations_read(struct line_reading *reading, uint32_t sect
         bool *has_it = table->type == SECTION_RELA ? &has_rela : table->type == SECTION_REL ? &has_rel : NULL;
         if (!has_it || *has_it || table->info != section)
             continue;
-        *has_it = true; /* one of each: a hostile file could list the same bytes a thousand times */
+        *has_it = true; /* one of each kind: a hostile file could list the same bytes a thousand times */
         gpufl_status status = relocations_add(reading, table);
         if (status)
             return status;
@@ -100,8 +100,8 @@ static gpufl_status relocations_read(struct line_reading *reading, uint32_t sect
     return GPUFL_OK;
 }
 
-/* In linked code the operand of set_address is the address. Else it is a place holder: the relocation at its offset
- * names the code. */
+/* In linked code the operand of set_address is the address. Otherwise it is a placeholder, and the relocation at its
+ * offset refers to the code. */
 static void address_set(struct line_reading *reading, struct line_state *state, size_t operand_offset, uint64_t operand)
 {
     const struct code_image *image = reading->table->image;
@@ -139,14 +139,14 @@ static gpufl_status row_add(struct line_reading *reading, struct line_state *sta
         table->rows = rows;
         table->row_capacity = capacity;
     }
-    size_t number = table->row_count - state->first_row; /* rows before this one */
+    size_t number = table->row_count - state->first_row; /* number of rows before this one */
     if (number && table->rows[table->row_count - 1].address > state->address)
         state->is_unusable = true;
     table->rows[table->row_count++] = (struct line_row){
         .address = state->address,
         .line = state->line,
         .path = state->file < unit->path_count ? unit->paths[state->file] : 0,
-        /* A call stands before what was inlined into it; anything else could run in circles. */
+        /* A call precedes the rows inlined into it; any other reference could form a loop. */
         .caller = state->caller <= number ? state->caller : 0,
         .function = state->function,
     };
@@ -193,7 +193,7 @@ static gpufl_status extended_run(struct line_reading *reading, struct line_state
 {
     uint64_t size = byte_reader_uleb(program);
     if (!size || program->failed)
-        return GPUFL_OK; /* ptxas pads with empty ones */
+        return GPUFL_OK; /* ptxas pads with empty opcodes */
     struct byte_reader operands = *program;
     byte_reader_skip(program, size);
     if (program->failed)
@@ -259,7 +259,7 @@ static gpufl_status standard_run(struct line_reading *reading, struct line_state
     case OP_FIXED_ADVANCE_PC:
         state->address += byte_reader_u16(program);
         break;
-    default: /* columns, flags and what is unknown, by the header's operand counts */
+    default: /* columns, flags and unknown opcodes, with the header's operand counts */
         for (unsigned i = 0; i < unit->operand_counts[opcode]; i++)
             byte_reader_uleb(program);
         break;
@@ -355,8 +355,8 @@ void line_table_close(struct line_table *table)
     *table = (struct line_table){0};
 }
 
-/* The linker joins the string sections of its objects without correcting the offsets in their line programs: only in a
- * cubin of one unit do they lead to the right name. */
+/* The linker joins the string sections of its objects without adjusting the offsets in their line programs: the offsets
+ * are valid only in a cubin of one unit. */
 static const char *function_name(const struct line_table *table, const struct line_row *row)
 {
     if (!row->function || !row->caller || table->unit_count != 1)
@@ -366,14 +366,14 @@ static const char *function_name(const struct line_table *table, const struct li
     return name && *name && (!offset || !name[-1]) ? name : NULL;
 }
 
-/* The last row at or before the address; NULL when the sequence does not cover it. */
+/* The last row at or before the address; NULL if the sequence does not cover it. */
 static const struct line_row *row_find(const struct line_table *table, const struct line_sequence *sequence,
                                        uint64_t address)
 {
     const struct line_row *rows = table->rows + sequence->first_row;
     if (address >= sequence->end || address < rows[0].address)
         return NULL;
-    size_t low = 0, high = sequence->row_count; /* rows[low] is at or before it, rows[high] behind it */
+    size_t low = 0, high = sequence->row_count; /* rows[low] is at or before the address, rows[high] after it */
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (rows[middle].address <= address)
@@ -384,7 +384,7 @@ static const struct line_row *row_find(const struct line_table *table, const str
     return &rows[low];
 }
 
-/* Behind the first frame, the calls that led there. */
+/* Adds the calls that lead to the first frame. */
 static size_t callers_add(const struct line_table *table, uint32_t section, uint64_t address, struct line_frame *frames,
                           size_t max)
 {

@@ -12,19 +12,19 @@ static const char *spaces_skip(const char *at)
     return at + strspn(at, " \t");
 }
 
-/* Ends the text there, before spaces and semicolons. */
+/* Truncates the text and removes trailing spaces and semicolons. */
 static void text_end(char *text, size_t size)
 {
     while (size && strchr(" \t\r;", text[size - 1]))
         size--;
     text[size] = '\0';
-    /* It goes to terminals; nothing in it may steer them. */
+    /* Terminals must not interpret the text. */
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = ' ';
 }
 
-/* nvdisasm: the offset in a comment, then the text, and behind it the encoding that some versions print. */
+/* nvdisasm: the offset in a comment, then the text, then, in some versions, the encoding. */
 static bool nvidia_line(char *line, uint64_t *pc, char **text)
 {
     const char *at = spaces_skip(line);
@@ -41,7 +41,7 @@ static bool nvidia_line(char *line, uint64_t *pc, char **text)
     return (*text)[0] != '\0';
 }
 
-/* `.section .text.name,"ax",@progbits`: whether it is the function's; *is_header says whether it is such a line. */
+/* `.section .text.name,"ax",@progbits`: true if it is the function's; *is_header: it is such a line. */
 static bool section_line(const char *line, const char *name, bool *is_header)
 {
     const char *at = spaces_skip(line);
@@ -69,7 +69,7 @@ static bool nvidia_read(struct listing_text *listing, char *line, struct instruc
     return instruction->pc % instruction->size == 0;
 }
 
-/* The words behind the address, which must be those of the code; 0 when they are not. */
+/* Compares the words after the address with the code and returns their size; 0 if they differ. */
 static unsigned encoding_check(const struct listing_text *listing, uint64_t pc, const char **at)
 {
     enum { WORD_DIGITS = 8, WORD_BYTES = 4 };
@@ -119,7 +119,7 @@ static bool amd_read(struct listing_text *listing, char *line, struct instructio
 
 struct listing_text listing_text_over(const struct code_image *image, const struct image_function *function, char *text)
 {
-    /* An nvdisasm that names no section prints the one that it was asked for. */
+    /* An nvdisasm that prints no section names prints only the requested section. */
     return (struct listing_text){.image = image, .function = function, .rest = text, .is_inside = true};
 }
 

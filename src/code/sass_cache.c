@@ -78,7 +78,7 @@ bool sass_cache_read(const char *directory, const struct sass_cache_key *key, st
         return false;
     size_t before = out->size;
     struct stat status;
-    /* Somebody else's file could say anything. */
+    /* A file of another user could contain anything. */
     bool is_good = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
                    status.st_size > 0 && bytes_reserve(out, (size_t)status.st_size);
     while (is_good && out->size - before < (size_t)status.st_size) {

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A cubin may name any file; what is not program text stays out of logs. */
+/* A cubin may refer to any file; only names of source files are accepted, so that other files are never copied into
+ * logs. */
 bool source_text_is_name(const char *path)
 {
     static const char *const endings[] = {".cu",  ".cuh", ".c",   ".h",   ".cc",  ".cpp", ".cxx",  ".hh",  ".hpp",
@@ -21,7 +22,7 @@ bool source_text_is_name(const char *path)
     name = name ? name + 1 : path;
     const char *ending = strrchr(name, '.');
     if (!ending)
-        return strstr(path, "/include/") != NULL; /* headers of C++ libraries have none */
+        return strstr(path, "/include/") != NULL; /* headers of C++ libraries have no extension */
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (!strcasecmp(ending, endings[i]))
             return true;
@@ -38,7 +39,7 @@ static gpufl_status open_problem(struct problem *problem, const char *path, int 
 
 static gpufl_status file_open(const char *path, int *out, size_t *size, struct problem *problem)
 {
-    /* Not blocking: the name may lead to a pipe, or to a device that opening would start. */
+    /* Non-blocking: the name may refer to a pipe, or to a device that opening would start. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return open_problem(problem, path, errno);
@@ -72,7 +73,7 @@ static gpufl_status bytes_read(struct source_text *source, int fd, size_t size, 
         if (count < 0)
             return open_problem(problem, path, errno);
         if (count == 0)
-            break; /* it became shorter */
+            break; /* it was truncated meanwhile */
         source->size += (size_t)count;
     }
     if (memchr(source->bytes, 0, source->size))

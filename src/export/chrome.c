@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trace Event JSON, as chrome://tracing and Perfetto read it. Times are microseconds since the session's start, with
- * three decimals; otherData says when that was. A GPU is a process, its streams are threads. */
+/* Trace Event JSON for chrome://tracing and Perfetto. Times are microseconds since the session's start, with three
+ * decimals; otherData contains the start time. A GPU is a process, its streams are threads. */
 #include "export/timeline.h"
 #include "export/writers.h"
 
@@ -14,7 +14,7 @@ struct chrome {
     struct export_sink *sink;
     const struct export_filter *filter;
     bool has_events;
-    uint64_t processes_named[(DEVICE_UNKNOWN + 1) / 64]; /* a bit per device, the last one the host's */
+    uint64_t processes_named[(DEVICE_UNKNOWN + 1) / 64]; /* one bit per device, the last one for the host */
 };
 
 static int64_t lane_pid(const struct chrome *chrome, uint16_t device)
@@ -188,7 +188,7 @@ static bool sample_write(void *user, const struct counter_series *series, const 
     return sink_step(chrome->sink);
 }
 
-/* The session and what is missing in it. */
+/* The session and its losses. */
 static void other_data_write(struct export_sink *sink, const struct export_filter *filter)
 {
     struct bytes *out = &sink->buffer;

@@ -11,15 +11,15 @@ struct counters {
     bool is_stopped, is_out_of_memory;
 };
 
-static void series_tell(struct counters *counters, const struct counter_series *series)
+static void series_report(struct counters *counters, const struct counter_series *series)
 {
     const struct counter_visitor *visitor = counters->visitor;
     if (visitor->series && !visitor->series(visitor->user, series))
         counters->is_stopped = true;
 }
 
-static void sample_tell(struct counters *counters, const struct counter_series *series,
-                        const struct counter_sample *sample)
+static void sample_report(struct counters *counters, const struct counter_series *series,
+                          const struct counter_sample *sample)
 {
     if (!counters->is_stopped && !counters->visitor->sample(counters->visitor->user, series, sample))
         counters->is_stopped = true;
@@ -30,8 +30,8 @@ static bool counters_go_on(const struct counters *counters)
     return !counters->is_stopped && !counters->is_out_of_memory;
 }
 
-static void cell_tell(struct counters *counters, const struct metric_table *table, unsigned column, uint16_t device,
-                      size_t row)
+static void cell_report(struct counters *counters, const struct metric_table *table, unsigned column, uint16_t device,
+                        size_t row)
 {
     const uint32_t key[] = {(uint32_t)table->type, column, device};
     bool is_new = false;
@@ -43,9 +43,9 @@ static void cell_tell(struct counters *counters, const struct metric_table *tabl
         return;
     }
     if (is_new)
-        series_tell(counters, &series);
+        series_report(counters, &series);
     struct counter_sample sample = {.time_ns = table->columns[0][row], .integer = table->columns[column][row]};
-    sample_tell(counters, &series, &sample);
+    sample_report(counters, &series, &sample);
 }
 
 /* device_column 0: the table is the host's. */
@@ -62,7 +62,7 @@ static void table_walk(struct counters *counters, const struct export_filter *fi
             continue;
         for (unsigned column = 1; column < record_catalogue[table->type].column_count; column++) {
             if (column != device_column && table->columns[column] && table->columns[column][row] != CELL_UNKNOWN)
-                cell_tell(counters, table, column, (uint16_t)device, row);
+                cell_report(counters, table, column, (uint16_t)device, row);
             if (!counters_go_on(counters))
                 return;
         }
@@ -78,16 +78,16 @@ static void pm_walk(struct counters *counters, const struct export_filter *filte
                                         .name = column->metric,
                                         .id = counters->keys.count + (uint32_t)i + 1,
                                         .is_pm = true};
-        bool is_told = false;
+        bool is_reported = false;
         for (size_t row = 0; row < column->count && counters_go_on(counters); row++) {
             if (!filter_takes_time(filter, column->times_ns[row], 0))
                 continue;
-            if (!is_told)
-                series_tell(counters, &series);
-            is_told = true;
+            if (!is_reported)
+                series_report(counters, &series);
+            is_reported = true;
             struct counter_sample sample = {
                 .time_ns = column->times_ns[row], .is_real = true, .real = column->values[row]};
-            sample_tell(counters, &series, &sample);
+            sample_report(counters, &series, &sample);
         }
     }
 }

@@ -8,7 +8,7 @@
 
 static void csv_text(struct bytes *out, const char *text)
 {
-    /* What a spreadsheet would run as a formula is kept from it, as spreadsheets themselves do it. */
+    /* Text that a spreadsheet would run as a formula is prefixed with an apostrophe, as spreadsheets do. */
     bool is_formula = *text && strchr("=+-@\t\r", *text);
     if (!is_formula && !text[strcspn(text, "\",\r\n")]) {
         text_append_utf8(out, text, strlen(text));
@@ -29,7 +29,7 @@ static void csv_value(struct bytes *out, const struct table_value *value, bool i
         csv_text(out, value->text);
     else if (value->kind == VALUE_TEXT)
         csv_text(out, value->text);
-    else if (value->kind == VALUE_INTEGER && !is_name) /* the id of a name that was not recorded says nothing here */
+    else if (value->kind == VALUE_INTEGER && !is_name) /* the id of a name that was not recorded is meaningless here */
         json_int(out, value->integer);
     else if (value->kind == VALUE_REAL)
         bytes_append_double(out, value->real);

@@ -16,7 +16,7 @@ const char *const export_format_names[] = {[EXPORT_CHROME] = "chrome",       [EX
                                            [EXPORT_COLLAPSED] = "collapsed", [EXPORT_OTLP] = "otlp",
                                            [EXPORT_FORMAT_COUNT] = NULL};
 
-/* Longer endings first where one ends with another. */
+/* A longer extension precedes one that is its suffix. */
 static const struct {
     const char *ending;
     enum export_format format;
@@ -67,7 +67,8 @@ const char *const *export_table_names(void)
     return names;
 }
 
-/* How many rows a sink will about count: of a kernel that is itself, its call, and in Perfetto the ends of both. */
+/* The approximate number of rows that a sink will count: each kernel counts itself and its call, and in Perfetto the
+ * ends of both. */
 static struct sink_progress progress_of(const struct session_model *model, const struct export_options *options)
 {
     uint64_t factor = options->format == EXPORT_PERFETTO                                   ? 4
@@ -139,15 +140,14 @@ static gpufl_status sqlite_export(const struct export_filter *filter, const stru
 {
     struct output_file file;
     if (strcmp(options->output, "-") == 0)
-        return problem_set(problem, GPUFL_E_INVALID,
-                           "a database cannot be written to standard output; -o FILE names a file");
+        return problem_set(problem, GPUFL_E_INVALID, "a database cannot be written to standard output; use -o FILE");
     gpufl_status status = output_open(&file, options->output, options->may_replace, options->on_temporary, problem);
     if (status != GPUFL_OK)
         return status;
     struct sink_progress progress = progress_of(filter->model, options);
-    status = file.is_stream
-                 ? problem_set(problem, GPUFL_E_INVALID, "a database is a plain file; %.400s is none", options->output)
-                 : sqlite_write(file.temporary, filter, &progress, &result->rows, problem);
+    status = file.is_stream ? problem_set(problem, GPUFL_E_INVALID,
+                                          "%.400s is not a regular file, so it cannot hold a database", options->output)
+                            : sqlite_write(file.temporary, filter, &progress, &result->rows, problem);
     struct stat info;
     if (status == GPUFL_OK && fstat(file.fd, &info) == 0)
         result->bytes = (uint64_t)info.st_size;
@@ -157,13 +157,14 @@ static gpufl_status sqlite_export(const struct export_filter *filter, const stru
     return status;
 }
 
-/* A file for each table that has rows. */
+/* Writes one file for each table with rows. */
 static gpufl_status directory_export(const struct export_filter *filter, const struct export_options *options,
                                      struct export_result *result, struct problem *problem)
 {
     if (strcmp(options->output, "-") == 0)
-        return problem_set(problem, GPUFL_E_INVALID,
-                           "standard output holds one table; --table NAME chooses it, -o DIR takes all");
+        return problem_set(
+            problem, GPUFL_E_INVALID,
+            "standard output can have only one table; select it with --table NAME, or use -o DIR for all");
     struct stat info;
     if (stat(options->output, &info) == 0 && !S_ISDIR(info.st_mode))
         return problem_set(problem, GPUFL_E_INVALID,
@@ -193,8 +194,7 @@ gpufl_status export_session(const struct session_model *model, const struct expo
     *result = (struct export_result){0};
     const struct export_table *table = options->table ? export_table_find(options->table) : NULL;
     if (options->table && (!table || options->format != EXPORT_CSV))
-        return problem_set(problem, GPUFL_E_INVALID,
-                           table ? "--table goes with --format csv only" : "there is no table of that name");
+        return problem_set(problem, GPUFL_E_INVALID, table ? "--table requires --format csv" : "no such table");
     gpufl_status status = filter_make(&filter, model, options->scope, options->from_ms, options->to_ms, problem);
     if (status != GPUFL_OK)
         return status;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions in the formats of other tools. Everything is made from the session
- * model in one pass and leaves through a buffered sink, so that the model is the
- * only thing whose size follows the session's. No state; any thread. */
+/* Exports sessions to the formats of other tools. Everything is made from the session model in one pass and written
+ * through a buffered sink, so only the model's memory depends on the session's size. Stateless; thread-safe. */
 #ifndef GPUFL_EXPORT_EXPORT_H
 #define GPUFL_EXPORT_EXPORT_H
 
@@ -19,20 +18,20 @@ enum export_format {
     EXPORT_FORMAT_COUNT
 };
 
-/* What flame graphs put above a kernel. */
-enum export_grouping { EXPORT_BY_WHAT_IS_THERE, EXPORT_BY_SCOPE, EXPORT_BY_STACK };
+/* How flame graphs group kernels. */
+enum export_grouping { EXPORT_BY_DEFAULT, EXPORT_BY_SCOPE, EXPORT_BY_STACK };
 
 struct export_options {
     enum export_format format;
     const char *output;                         /* a path, or "-" for standard output */
-    bool may_replace;                           /* an output that is there already */
-    const char *table;                          /* of CSV: this one only; NULL: all, into a directory */
-    const char *scope;                          /* only what was launched in scopes of this name or path; NULL: all */
-    double from_ms, to_ms;                      /* since the session's start; NAN: not bounded */
+    bool may_replace;                           /* replace an existing output */
+    const char *table;                          /* of CSV: only this one; NULL: all, into a directory */
+    const char *scope;                          /* only work launched in scopes of this name or path; NULL: all */
+    double from_ms, to_ms;                      /* since the session's start; NAN: no limit */
     enum export_grouping group;                 /* of pprof, speedscope and collapsed */
-    void (*on_share)(void *user, double share); /* how far it is, from 0 to 1, about; may be NULL */
+    void (*on_share)(void *user, double share); /* approximate progress, from 0 to 1; may be NULL */
     void *user;
-    /* Told the file that must go when the program is ended, NULL when there is none; may be NULL. */
+    /* Reports the temporary file to delete when the program is killed, NULL when there is none; may be NULL. */
     void (*on_temporary)(const char *path);
 };
 
@@ -43,12 +42,12 @@ struct export_result {
 
 /* NULL-terminated; index is enum export_format. */
 extern const char *const export_format_names[];
-/* By the name's end, .gz disregarded; false: none is known by it. */
+/* From the file name extension, ignoring .gz; false: unknown. */
 bool export_format_guess(const char *output, enum export_format *format);
-/* NULL-terminated names of what --table takes. */
+/* The table names for --table, NULL-terminated. */
 const char *const *export_table_names(void);
 
-/* The output appears when it is whole, or not at all. */
+/* The output appears atomically: the complete file or nothing. */
 NODISCARD gpufl_status export_session(const struct session_model *model, const struct export_options *options,
                                       struct export_result *result, struct problem *problem);
 

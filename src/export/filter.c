@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether `wanted` is a run of whole parts of the path. */
+/* True if `wanted` is a sequence of complete parts of the path. */
 static bool path_holds(const char *path, const char *separator, const char *wanted)
 {
     size_t wanted_size = strlen(wanted), separator_size = strlen(separator);
@@ -19,7 +19,7 @@ static bool path_holds(const char *path, const char *separator, const char *want
     return false;
 }
 
-/* wanted: as the log has paths, or as reports show them. */
+/* wanted: as paths are written in the log, or as reports print them. */
 static bool path_matches(const char *path, const char *wanted, struct bytes *shown)
 {
     if (path_holds(path, "|", wanted))
@@ -64,8 +64,7 @@ gpufl_status filter_make(struct export_filter *filter, const struct session_mode
     if (is_found)
         return GPUFL_OK;
     filter_free(filter);
-    return problem_set(problem, GPUFL_E_NOT_FOUND, "no scope is called '%.200s'; `gpufl report --wide` lists them",
-                       scope);
+    return problem_set(problem, GPUFL_E_NOT_FOUND, "no scope '%.200s'; `gpufl report --wide` lists all scopes", scope);
 }
 
 void filter_free(struct export_filter *filter)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a session is exported: a stretch of time and a scope. What
- * touches the stretch is taken whole. Made once, read only afterwards; borrows
- * the model. */
+/* Selects the exported part of a session: a time span and a scope. Events that overlap the time span are exported
+ * completely. Made once, then read-only; borrows the model. */
 #ifndef GPUFL_EXPORT_FILTER_H
 #define GPUFL_EXPORT_FILTER_H
 
@@ -9,14 +8,14 @@
 
 struct export_filter {
     const struct session_model *model;
-    int64_t start_ns;       /* the session's; TIME_UNKNOWN: nothing has a time */
-    int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: not bounded */
-    bool *is_path_in;       /* owned; [path_count] by id in scope_name_dict; NULL: every scope, and what is in none */
+    int64_t start_ns;       /* the session's; TIME_UNKNOWN: no record has a time */
+    int64_t from_ns, to_ns; /* INT64_MIN and INT64_MAX: no limit */
+    bool *is_path_in; /* owned; [path_count] by id in scope_name_dict; NULL: everything, inside and outside scopes */
     uint32_t path_count;
 };
 
-/* scope: a scope's name, or names joined by '|', found anywhere in a path; NULL: all. GPUFL_E_NOT_FOUND: no scope is
- * called so. from_ms, to_ms: since the session's start; NAN: not bounded. */
+/* scope: a scope's name, or names joined by '|', found anywhere in a path; NULL: all. GPUFL_E_NOT_FOUND: no such scope.
+ * from_ms, to_ms: since the session's start; NAN: no limit. */
 NODISCARD gpufl_status filter_make(struct export_filter *filter, const struct session_model *model, const char *scope,
                                    double from_ms, double to_ms, struct problem *problem);
 void filter_free(struct export_filter *filter);
@@ -38,7 +37,7 @@ static inline bool filter_takes(const struct export_filter *filter, uint32_t sco
 {
     return filter_takes_time(filter, start_ns, duration_ns) && filter_takes_scope(filter, scope);
 }
-/* A scope's entry; one without a known begin or end touches every time. */
+/* A scope's entry; an entry without a known begin or end overlaps every time span. */
 bool filter_takes_entry(const struct export_filter *filter, uint32_t scope);
 
 #endif

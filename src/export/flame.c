@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU time as stacks: collapsed lines (one stack a line, for flamegraph.pl and its kin) and speedscope's JSON. */
+/* GPU time as stacks: collapsed lines (one stack per line, for flamegraph.pl and similar tools) and speedscope's
+ * JSON. */
 #include "export/stacks.h"
 #include "export/writers.h"
 

@@ -9,7 +9,7 @@ struct lane {
     struct timeline_lane self;
     struct lane *next;
     unsigned depth;
-    int64_t ends_ns[LANE_DEPTH_MAX]; /* of what is open, innermost last */
+    int64_t ends_ns[LANE_DEPTH_MAX]; /* ends of the open events, innermost last */
 };
 
 static struct lane *lane_add(struct lane_set *set, const struct timeline_lane *key, struct lane **place)
@@ -70,7 +70,7 @@ const struct timeline_lane *lane_for(struct lane_set *set, enum lane_group group
         return NULL;
     }
     for (; *place; place = &(*place)->next, key.number++) {
-        /* A log that makes thousands of lanes is not made for being looked at: the last one takes what is left. */
+        /* Nobody looks at thousands of lanes: the last one collects the rest. */
         if (lane_takes(*place, start_ns, end_ns, rule) || key.number == LANES_MAX - 1)
             return &(*place)->self;
     }

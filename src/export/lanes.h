@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a lane for each event; inside of timeline.c. Lanes live until
- * lane_set_free. One thread. */
+/* Assigns a lane to each event; internal to timeline.c. Lanes live until lane_set_free. One thread. */
 #ifndef GPUFL_EXPORT_LANES_H
 #define GPUFL_EXPORT_LANES_H
 
@@ -17,8 +16,8 @@ struct lane_set {
 
 enum lane_rule { LANE_FLAT, LANE_NESTED, LANE_SINGLE };
 
-/* The lane that is free from start to end; NULL: stopped, or out of memory. LANE_SINGLE: the owner's one lane,
- * whatever is on it. Events of an owner come by start. */
+/* A lane that is free from start to end; NULL: stopped, or out of memory. LANE_SINGLE: the owner's only lane, even if
+ * it is occupied. Events of an owner must come in order of start. */
 const struct timeline_lane *lane_for(struct lane_set *set, enum lane_group group, uint16_t device, uint32_t owner,
                                      int64_t start_ns, int64_t end_ns, enum lane_rule rule);
 void lane_set_free(struct lane_set *set);

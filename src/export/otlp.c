@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTelemetry's file format: each line is a whole message of spans or metrics in OTLP's JSON. The session is a
- * trace; scopes, calls, waits and work on GPUs are its spans, below the scope that they belong to. */
+/* OpenTelemetry's file format: each line is a complete message of spans or metrics in OTLP's JSON. The session is a
+ * trace; scopes, calls, waits and GPU work are its spans, nested in their scopes. */
 #include "export/timeline.h"
 #include "export/writers.h"
 
@@ -17,8 +17,8 @@ struct otlp {
     struct export_sink *sink;
     const struct export_filter *filter;
     char trace_id[33];
-    unsigned items;  /* in the line that is being written */
-    uint32_t series; /* whose points are being written; 0 none */
+    unsigned items;  /* in the current line */
+    uint32_t series; /* series of the current points; 0 none */
     bool has_point;
 };
 
@@ -28,7 +28,7 @@ static bool is_first(const struct bytes *out)
     return !out->size || out->data[out->size - 1] == '[';
 }
 
-/* An integer of 64 bits is a string in protobuf's JSON. */
+/* protobuf's JSON writes 64-bit integers as strings. */
 static void integer_append(struct bytes *out, const char *before, int64_t value)
 {
     bytes_append_text(out, before);
@@ -84,7 +84,7 @@ static void resource_write(struct otlp *otlp)
     bytes_append_text(out, "]}");
 }
 
-/* Opens a line when none is open: resource and scope come with each. */
+/* Opens a line unless one is open: each contains resource and scope. */
 static void line_begin(struct otlp *otlp, const char *resource_list, const char *scope_list, const char *list)
 {
     if (otlp->items)
@@ -183,7 +183,8 @@ static bool span_write(void *user, const struct timeline_event *event)
     }
     json_key(out, "name");
     json_text(out, event->name);
-    /* The format wants an end: of what has none, the last moment that was seen, and an attribute says so. */
+    /* The format requires an end: if it is unknown, use the latest time in the session and mark it with an
+     * attribute. */
     int64_t end_ns = event->end_ns != TIME_UNKNOWN ? event->end_ns : model->last_ns;
     end_ns = end_ns < event->start_ns ? event->start_ns : end_ns;
     bytes_append_text(out, ",\"kind\":1"); /* internal */
@@ -203,7 +204,7 @@ static void metric_end(struct otlp *otlp)
     otlp->series = 0;
 }
 
-/* Points of one series stand together as long as they come together. */
+/* Consecutive points of one series are grouped. */
 static bool point_write(void *user, const struct counter_series *series, const struct counter_sample *sample)
 {
     struct otlp *otlp = user;
@@ -245,7 +246,7 @@ static bool point_write(void *user, const struct counter_series *series, const s
     return sink_step(otlp->sink);
 }
 
-/* Each loss is a log record: a warning, with what is known about it. */
+/* Each loss is a log record: a warning with its details. */
 static void losses_write(struct otlp *otlp)
 {
     struct bytes *out = &otlp->sink->buffer;
@@ -272,7 +273,7 @@ static void losses_write(struct otlp *otlp)
     line_end(otlp);
 }
 
-/* The session's id without its dashes is 16 bytes, as a trace's; any other name is spread over them. */
+/* The session's id without dashes has 16 bytes, like a trace id; any other id is hashed. */
 static void trace_id_make(struct otlp *otlp)
 {
     const char *id = otlp->filter->model->job.session_id;

@@ -16,13 +16,14 @@ static gpufl_status exists_problem(const char *path, struct problem *problem)
     return problem_set(problem, GPUFL_E_BUSY, "%.400s already exists; --force replaces it", path);
 }
 
-static void temporary_tell(const struct output_file *file, const char *path)
+static void temporary_report(const struct output_file *file, const char *path)
 {
     if (file->on_temporary)
         file->on_temporary(path);
 }
 
-/* A signal between making or moving the file and telling of it would find the wrong name. */
+/* Signals are blocked, because a signal between creating or renaming the file and reporting it would use the wrong
+ * name. */
 static sigset_t signals_hold(void)
 {
     sigset_t all, before;
@@ -69,7 +70,7 @@ gpufl_status output_open(struct output_file *file, const char *path, bool may_re
     file->fd = mkostemp(file->temporary, O_CLOEXEC);
     int error = errno;
     if (file->fd >= 0)
-        temporary_tell(file, file->temporary);
+        temporary_report(file, file->temporary);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (file->fd < 0) {
         file->temporary[0] = '\0';
@@ -89,7 +90,7 @@ static int output_move(const struct output_file *file)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    /* Some file systems cannot refuse by themselves; a link never replaces anything. */
+    /* Some file systems do not support a rename without replacement; a link never replaces anything. */
     return link(file->temporary, file->path) == 0 ? unlink(file->temporary) : -1;
 }
 
@@ -108,7 +109,7 @@ gpufl_status output_commit(struct output_file *file, struct problem *problem)
     error = is_written ? errno : error;
     if (is_moved) {
         file->temporary[0] = '\0';
-        temporary_tell(file, NULL);
+        temporary_report(file, NULL);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (is_moved)
@@ -129,5 +130,5 @@ void output_discard(struct output_file *file)
         return;
     unlink(file->temporary);
     file->temporary[0] = '\0';
-    temporary_tell(file, NULL);
+    temporary_report(file, NULL);
 }

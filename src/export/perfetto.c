@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Perfetto's own format: TracePackets with TrackEvents. The trace clock is CLOCK_REALTIME, as in the log. Names,
- * argument names and argument texts are interned. Numbers of fields are those of perfetto/trace/trace_packet.proto and
- * what it includes. */
+ * argument names and argument texts are interned. Field numbers are those of perfetto/trace/trace_packet.proto and the
+ * files it includes. */
 #include "export/protobuf.h"
 #include "export/timeline.h"
 #include "export/writers.h"
@@ -55,7 +55,7 @@ enum descriptor_field {
 };
 enum { INTERNED_BYTES_MAX = 64 << 20, INTERNED_TEXT_MAX = 4096 };
 
-/* Where the ids of tracks begin; 0 and 1 are the trace's and the program's. */
+/* The first ids of tracks; 0 is the trace's and 1 the program's. */
 #define TRACK_PROGRAM 1ull
 #define TRACK_SESSION 2ull
 #define TRACK_THREADS (1ull << 33)
@@ -66,7 +66,7 @@ enum { INTERNED_BYTES_MAX = 64 << 20, INTERNED_TEXT_MAX = 4096 };
 struct perfetto {
     struct export_sink *sink;
     const struct export_filter *filter;
-    struct bytes interned;                 /* of the packet that is being written */
+    struct bytes interned;                 /* of the current packet */
     uint32_t *name_iids[DICTIONARY_COUNT]; /* by dictionary id; of kernels and scopes */
     uint32_t name_count;
     struct intern words, keys, texts, parents; /* parents: tracks that were described */
@@ -104,7 +104,7 @@ static void interned_add(struct perfetto *perfetto, unsigned field, uint64_t iid
     protobuf_end(&perfetto->interned, entry);
 }
 
-/* 0: the text is better written in place. */
+/* 0: write the text in place. */
 static uint64_t interned_id(struct perfetto *perfetto, struct intern *table, unsigned field, const char *text)
 {
     size_t size = strlen(text);
@@ -119,7 +119,7 @@ static void name_append(struct perfetto *perfetto, const struct timeline_event *
 {
     struct bytes *out = &perfetto->sink->buffer;
     uint32_t *iids = event->name_id ? perfetto->name_iids[event->dictionary] : NULL;
-    if (!iids) { /* words stand below, names of dictionaries above */
+    if (!iids) { /* ids of words are below, ids of dictionary names above */
         uint64_t iid = interned_id(perfetto, &perfetto->words, INTERNED_NAME, event->name);
         if (iid)
             protobuf_uint(out, EVENT_NAME_IID, iid);
@@ -163,7 +163,7 @@ static size_t event_begin(struct perfetto *perfetto, unsigned type, uint64_t tra
     return begin;
 }
 
-/* process or thread: the field that makes the track one, with pid and, of a thread, tid; 0: a plain track. */
+/* process or thread: the field that determines the kind of track, with pid and, for a thread, tid; 0: a plain track. */
 static bool track_write(struct perfetto *perfetto, uint64_t uuid, uint64_t parent, const char *name, unsigned field,
                         uint32_t thread)
 {
@@ -284,7 +284,7 @@ static void clock_append(struct bytes *out, unsigned clock, int64_t time_ns)
     protobuf_end(out, begin);
 }
 
-/* Clocks, categories, the program's track: what later packets lean on. */
+/* Clocks, categories, and the program's track, which later packets refer to. */
 static void preamble_write(struct perfetto *perfetto)
 {
     const struct session_model *model = perfetto->filter->model;
@@ -312,7 +312,7 @@ static void preamble_write(struct perfetto *perfetto)
     track_write(perfetto, TRACK_SESSION, TRACK_PROGRAM, "gpufl session", 0, 0);
 }
 
-/* An instant at the session's start, whose annotations are the rows' or one row's values. */
+/* An instant event at the session's start, whose annotations are the values of the rows or of one row. */
 static size_t note_begin(struct perfetto *perfetto, const char *name, size_t *event)
 {
     size_t packet = packet_begin(perfetto, perfetto->filter->start_ns);

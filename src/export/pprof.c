@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile for pprof: GPU time and executions, by scopes or by call stack. Numbers of fields are those of pprof's
+/* A profile for pprof: GPU time and executions, by scopes or by call stack. Field numbers are those of pprof's
  * profile.proto. The sink compresses. */
 #include "export/protobuf.h"
 
@@ -29,8 +29,8 @@ enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
 
 struct pprof {
     struct export_sink *sink;
-    struct intern strings; /* id = index in the profile's string table, whose first is "" */
-    struct intern frames;  /* id = that of its location and function */
+    struct intern strings; /* id = index in the profile's string table, whose first entry is "" */
+    struct intern frames;  /* id = id of its location and function */
     uint32_t *locations;   /* of the sample, outermost first */
     size_t location_count, location_capacity;
     bool is_out_of_memory;
@@ -113,7 +113,7 @@ static void frames_write(struct pprof *pprof, bool has_places)
     struct bytes *out = &pprof->sink->buffer;
     for (uint32_t id = 1; id <= pprof->frames.count; id++) {
         const struct intern_entry *frame = &pprof->frames.entries[id - 1];
-        struct stack_frame parts = {.function_size = frame->size}; /* scopes and kernels are names alone */
+        struct stack_frame parts = {.function_size = frame->size}; /* scopes and kernels have only a name */
         if (has_places)
             parts = stack_frame_split(frame->text, frame->size);
         size_t begin = protobuf_begin(out, PROFILE_LOCATION);
@@ -138,7 +138,7 @@ static void frames_write(struct pprof *pprof, bool has_places)
     }
 }
 
-/* The program, whose names are all here: pprof need not look for symbols. */
+/* The program's mapping, with has_functions set so that pprof does not look for symbols. */
 static void mapping_write(struct pprof *pprof, const char *app)
 {
     struct bytes *out = &pprof->sink->buffer;

@@ -63,7 +63,7 @@ void protobuf_end(struct bytes *out, size_t begin)
     if (out->failed || begin > out->size)
         return;
     size_t size = out->size - begin;
-    unsigned extra = 0; /* one byte is there for the length */
+    unsigned extra = 0; /* one byte is reserved for the length */
     for (size_t rest = size >> 7; rest; rest >>= 7)
         extra++;
     if (extra && !bytes_reserve(out, extra))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an export's bytes go: a buffer that is written out when it is large,
- * compressed when asked. Writers append to `buffer` and call sink_step after
- * each event; the first failure is kept and ends the walk. One thread. */
+/* The output of an export: a buffer that is written when it is large, and optionally compressed. Writers append to
+ * `buffer` and call sink_step after each event; the first failure is kept and ends the export. One thread. */
 #ifndef GPUFL_EXPORT_SINK_H
 #define GPUFL_EXPORT_SINK_H
 
@@ -10,11 +9,11 @@
 
 enum { SINK_BUFFER_BYTES = 256 << 10 };
 
-/* Tells how far an export is; on_share NULL: nobody wants to know. */
+/* Reports the progress of an export; on_share NULL: no reports. */
 struct sink_progress {
     void (*on_share)(void *user, double share);
     void *user;
-    uint64_t rows_before, rows_expected; /* of other files, and of all, about */
+    uint64_t rows_before, rows_expected; /* of previous files, and approximately of all files */
 };
 void progress_share(const struct sink_progress *progress, uint64_t rows);
 
@@ -23,24 +22,24 @@ struct export_sink {
     struct sink_gzip *gzip; /* owned; NULL: plain */
     int fd;                 /* borrowed */
     int error;              /* errno of the first failure, 0 none */
-    uint64_t written;       /* bytes that left */
+    uint64_t written;       /* bytes written */
     uint64_t rows;          /* counted by sink_step */
     struct sink_progress progress;
 };
 
 NODISCARD gpufl_status sink_open(struct export_sink *sink, int fd, bool is_gzip);
-/* Writes the buffer out now; false: failed, now or before. */
+/* Writes the buffer now; false: this or an earlier write failed. */
 bool sink_flush(struct export_sink *sink);
-/* Counts a row, and writes the buffer out when it is large. */
+/* Counts a row, and writes the buffer if it is large. */
 static inline bool sink_step(struct export_sink *sink)
 {
     sink->rows++;
     return sink->buffer.size < SINK_BUFFER_BYTES && !sink->buffer.failed ? !sink->error : sink_flush(sink);
 }
-/* Writes what is left and releases everything; what: the output in messages. */
+/* Writes the rest and releases everything; what: name of the output in messages. */
 NODISCARD gpufl_status sink_close(struct export_sink *sink, const char *what, struct problem *problem);
 
-/* Appends the text as well-formed UTF-8: what is none becomes U+FFFD. */
+/* Appends the text as valid UTF-8: invalid bytes become U+FFFD. */
 void text_append_utf8(struct bytes *out, const char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables as an SQLite database. Names are ids into the table names, and each table with names has a view
- * TABLE_named that shows them; NULL is unknown. */
+/* The tables as an SQLite database. Names are ids in the table `names`, and each table with names has a view
+ * TABLE_named that shows them; NULL means unknown. */
 #include "export/sqlite_library.h"
 #include "export/writers.h"
 
@@ -66,7 +66,7 @@ static gpufl_status table_create(struct database *database, const struct export_
     return database_run_built(database);
 }
 
-/* text: until the next step. */
+/* text: valid until the next step. */
 static int bind_text(struct database *database, struct sqlite3_stmt *statement, int index, const char *text)
 {
     size_t from = database->text.size;
@@ -74,7 +74,7 @@ static int bind_text(struct database *database, struct sqlite3_stmt *statement, 
     size_t size = database->text.size - from;
     if (database->text.failed || size > TEXT_BYTES_MAX)
         return database->sqlite.bind_null(statement, index);
-    /* The buffer moves while it grows, so SQLite copies (its SQLITE_TRANSIENT, which is -1). */
+    /* The buffer moves when it grows, so SQLite must copy (SQLITE_TRANSIENT, which is -1). */
     void (*const transient)(void *) = (void (*)(void *))(intptr_t)-1;
     return database->sqlite.bind_text(statement, index, database->text.data ? database->text.data + from : "",
                                       (int)size, transient);
@@ -163,7 +163,7 @@ static const char views[] =
     "CREATE VIEW kernel_summary AS SELECT (SELECT text FROM names WHERE dictionary='kernel_dict' AND id=kernel_id) AS "
     "kernel, COUNT(*) AS calls, SUM(duration_ns) AS total_ns, AVG(duration_ns) AS mean_ns, MIN(duration_ns) AS min_ns, "
     "MAX(duration_ns) AS max_ns FROM kernels GROUP BY kernel_id ORDER BY total_ns DESC;"
-    /* What is below a path begins with it and '|'; '}' is the character after that. */
+    /* The paths below a path begin with it and '|'; '}' is the next character after '|'. */
     "CREATE INDEX scopes_by_path ON names(dictionary, text) WHERE dictionary='scope_name_dict';"
     "CREATE VIEW scope_summary AS WITH own AS (SELECT scope_id, COUNT(*) AS kernels, SUM(duration_ns) AS ns FROM "
     "kernels GROUP BY scope_id), entered AS (SELECT path_id, (SELECT text FROM names WHERE "
@@ -179,7 +179,7 @@ static const char views[] =
 
 static gpufl_status database_fill(struct database *database, const struct export_filter *filter)
 {
-    /* The file is new and appears when it is whole: there is nothing that a journal could bring back. */
+    /* The file is new and appears only when complete: a journal is not needed. */
     gpufl_status status =
         database_run(database, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF;PRAGMA locking_mode=EXCLUSIVE;BEGIN;"
                                "CREATE TABLE names(dictionary TEXT, id INTEGER, text TEXT, "

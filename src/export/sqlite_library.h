@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few functions of libsqlite3 that an export needs, looked up when one is
- * made: the program starts without it. Declarations are our own, of an
- * interface that its authors promise never to change. */
+/* The few functions of libsqlite3 that an export needs, loaded when needed: the program starts without the library. Our
+ * own declarations of SQLite's interface, which is stable. */
 #ifndef GPUFL_EXPORT_SQLITE_LIBRARY_H
 #define GPUFL_EXPORT_SQLITE_LIBRARY_H
 

@@ -63,8 +63,8 @@ gpufl_status stack_set_make(struct stack_set *set, const struct export_filter *f
 {
     const struct session_model *model = filter->model;
     bool has_stacks = model->kernels.stack_id != NULL;
-    *set = (struct stack_set){
-        .model = model, .is_by_stack = group == EXPORT_BY_STACK || (group == EXPORT_BY_WHAT_IS_THERE && has_stacks)};
+    *set = (struct stack_set){.model = model,
+                              .is_by_stack = group == EXPORT_BY_STACK || (group == EXPORT_BY_DEFAULT && has_stacks)};
     bool is_done = kernels_add(set, filter);
     for (size_t i = 0; i < model->copy_count && is_done; i++)
         is_done = span_add(set, filter, &model->copies[i].span, LEAF_COPY + model->copies[i].copy_kind);
@@ -83,7 +83,7 @@ void stack_set_free(struct stack_set *set)
     intern_free(&set->keys);
 }
 
-/* A frame without a name is one all the same. */
+/* Frames without a name are kept. */
 static const char nameless[] = "(no name)";
 
 static bool parts_take(const char *text, stack_frame_fn take, void *user)

@@ -47,7 +47,7 @@ struct table_column table_column(const struct export_table *table, unsigned inde
     if (!table->record)
         return table->columns[index];
     const struct column_info *info = &record_catalogue[table->record].columns[index];
-    /* The model holds absolute times where the log has them relative to a batch. */
+    /* The model has absolute times where the log has times relative to a batch. */
     return (struct table_column){.name = index ? info->name : "time_ns", .kind = COLUMN_INTEGER};
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as tables of rows: what CSV and SQLite hold. One description of
- * each table; who writes them asks for a row at a time, in order. One thread
- * per source. */
+/* A session as tables of rows, for CSV and SQLite. Each table is described once; writers request its rows in order. One
+ * thread per source. */
 #ifndef GPUFL_EXPORT_TABLES_H
 #define GPUFL_EXPORT_TABLES_H
 
@@ -11,7 +10,7 @@ enum value_kind { VALUE_NONE, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT };
 
 struct table_value {
     enum value_kind kind;
-    int64_t integer; /* of a name: its id, where `text` is its text or NULL */
+    int64_t integer; /* of a name: its id; `text` is its text or NULL */
     double real;
     const char *text;
 };
@@ -23,7 +22,7 @@ struct table_column {
     enum dictionary dictionary; /* of COLUMN_NAME */
 };
 
-/* For the tables' own files. */
+/* For the files that define tables. */
 #define COLUMNS(array) .columns = (array), .column_count = sizeof(array) / sizeof *(array)
 #define TEXT(column)           \
     {                          \
@@ -44,12 +43,12 @@ struct table_column {
 
 enum { TABLE_COLUMNS_MAX = 64 };
 
-/* Where rows come from. Rows are asked for in order, so that a table of tables needs no search. */
+/* A source of rows. Rows are requested in order, so that nested tables need no search. */
 struct table_source {
     const struct session_model *model;
     const struct export_filter *filter;
-    size_t group, group_first; /* the series or event that the latest row was in, and its first row */
-    char text[64];             /* of a value that has no text of its own, until the next row */
+    size_t group, group_first; /* the series or event of the latest row, and its first row */
+    char text[64];             /* buffer for a generated text, valid until the next row */
 };
 
 struct export_table {
@@ -58,7 +57,7 @@ struct export_table {
     const struct table_column *columns;
     unsigned column_count;
     size_t (*count)(const struct session_model *model);
-    /* Fills a value for each column, which is VALUE_NONE before; false: the row is filtered out. */
+    /* Fills a value for each column, initially VALUE_NONE; false: the row is filtered out. */
     bool (*row)(struct table_source *source, size_t row, struct table_value *values);
 };
 
@@ -69,13 +68,13 @@ extern const struct export_table table_of_session, table_of_devices, table_of_la
     table_of_capabilities, table_of_issues, table_of_windows;
 extern const struct export_table table_of_device_metrics, table_of_host_metrics, table_of_process_metrics,
     table_of_pm_samples, table_of_range_metrics, table_of_stalls, table_of_code_samples;
-/* All of them; NULL-terminated. */
+/* All tables; NULL-terminated. */
 extern const struct export_table *const export_tables[];
 const struct export_table *export_table_find(const char *name); /* NULL: none */
 
 unsigned table_column_count(const struct export_table *table);
 struct table_column table_column(const struct export_table *table, unsigned index);
-/* Goes to the first row; then row after row. */
+/* Goes back to before the first row. */
 void table_source_reset(struct table_source *source);
 
 static inline void value_integer(struct table_value *value, int64_t integer)
@@ -83,7 +82,7 @@ static inline void value_integer(struct table_value *value, int64_t integer)
     value->kind = VALUE_INTEGER;
     value->integer = integer;
 }
-/* What is beyond a signed number's range is a damaged log's. */
+/* Numbers beyond the signed range come from a damaged log. */
 static inline void value_unsigned(struct table_value *value, uint64_t number)
 {
     if (number <= INT64_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was sampled: GPUs, host and processes over time, hardware counters, instructions. */
+/* Samples: GPUs, host and processes over time, hardware counters, instructions. */
 #include "export/tables.h"
 
 #include <inttypes.h>

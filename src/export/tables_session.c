@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session itself: what ran, on which GPUs, with which launch configurations, and what is missing. */
+/* The session: program, GPUs, launch configurations, and losses. */
 #include "export/tables.h"
 
 #include <gpufl/gpufl.h>
@@ -116,7 +116,7 @@ static bool session_row(struct table_source *source, size_t row, struct table_va
                                                 "has_crashed",    "lost_records", "is_lost_exact"};
     value_text(&values[0], keys[row]);
     value_text(&values[1], session_value(source, row));
-    return values[1].kind != VALUE_NONE; /* what is not known is not there */
+    return values[1].kind != VALUE_NONE; /* unknown values are left out */
 }
 const struct export_table table_of_session = {
     .name = "session", COLUMNS(session_columns), .count = session_count, .row = session_row};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the GPU and the host did: kernels, copies, waits, scopes. */
+/* Work of GPU and host: kernels, copies, waits, scopes. */
 #include "export/tables.h"
 #include "export/work_span.h"
 
@@ -17,7 +17,7 @@ void value_scope(struct table_value *path, struct table_value *instance, const s
         value_integer(instance, (int64_t)entry->id);
 }
 
-/* start to api_duration_ns: what kernels, copies, memsets and graph launches share. */
+/* start to api_duration_ns: the columns that kernels, copies, memsets and graph launches share. */
 #define SPAN_COLUMNS                                                                                               \
     INTEGER("start_ns"), INTEGER("duration_ns"), INTEGER("device_id"), INTEGER("stream_id"), INTEGER("thread_id"), \
         INTEGER("correlation_id"), INTEGER("api_start_ns"), INTEGER("api_duration_ns"),                            \
@@ -169,7 +169,7 @@ static bool allocations_row(struct table_source *source, size_t row, struct tabl
     value_time(&values[1], event->duration_ns);
     value_word(&values[2], "memory_op", event->memory_op);
     value_word(&values[3], "memory_kind", event->memory_kind);
-    /* A number of 64 bits without a sign, which neither SQL nor a spreadsheet has. */
+    /* An unsigned 64-bit number, which neither SQL nor spreadsheets support. */
     snprintf(source->text, sizeof source->text, "0x%" PRIx64, event->address);
     value_text(&values[4], event->address ? source->text : NULL);
     value_unsigned(&values[5], event->bytes);

@@ -12,11 +12,11 @@ struct timeline {
     const struct session_model *model;
     const struct timeline_visitor *visitor;
     struct lane_set lanes;
-    uint64_t *flows; /* of the call that is being gathered */
+    uint64_t *flows; /* of the current call */
     size_t flow_count, flow_capacity;
 };
 
-/* Bits above the row tell the flows of the four kinds apart. */
+/* Bits above the row distinguish the flows of the four kinds. */
 enum { FLOW_KIND_SHIFT = 40 };
 
 static bool timeline_goes_on(const struct timeline *timeline)
@@ -78,7 +78,7 @@ static void work_name(const struct session_model *model, struct timeline_event *
     event->name = event->work == EVENT_COPY ? (word ? word : "copy") : timeline_kind_name(event->work);
 }
 
-/* Whether the call that asked for the work is drawn. Work in a graph was asked for by the graph's launch. */
+/* True if the call that requested the work is drawn. Work in a graph was requested by the graph's launch. */
 static bool work_has_call(const struct session_model *model, enum event_kind kind, const struct gpu_span *span)
 {
     return span->api_start_ns != TIME_UNKNOWN && span->thread_id != ID_UNKNOWN &&
@@ -130,7 +130,7 @@ static void call_send(struct timeline *timeline, enum event_kind kind, size_t ro
     timeline->flow_count = 0;
 }
 
-/* One event for each call, however many pieces of work it asked for; order: rows by the call's start. */
+/* One event per call, however much work it requested; order: rows by the call's start. */
 static void calls_send(struct timeline *timeline, enum event_kind kind, const uint32_t *order, size_t count)
 {
     const struct session_model *model = timeline->model;
@@ -201,7 +201,7 @@ static void work_send(struct timeline *timeline, enum event_kind kind, size_t ro
         event_send(timeline, &event);
 }
 
-/* Kernels, copies and memsets share streams, so they come merged by start. */
+/* Kernels, copies and memsets share streams, so they are merged by start. */
 static void work_walk(struct timeline *timeline)
 {
     static const enum event_kind kinds[] = {EVENT_KERNEL, EVENT_COPY, EVENT_MEMSET};

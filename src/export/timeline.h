@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as events on lanes, for the formats that viewers of traces read. A
- * lane holds what can be drawn in one row: events that follow each other, or lie
- * within each other where nesting means something. What overlaps otherwise gets
- * a lane more. Work on GPUs comes in the order of its start; no other order is
- * promised. One thread. */
+/* A session as events on lanes, for the formats of trace viewers. A lane contains events that can be drawn in one row:
+ * consecutive events, or nested ones where nesting has a meaning. Other overlapping events get further lanes. GPU work
+ * comes in order of start; no other order is guaranteed. One thread. */
 #ifndef GPUFL_EXPORT_TIMELINE_H
 #define GPUFL_EXPORT_TIMELINE_H
 
@@ -13,7 +11,7 @@
 enum lane_group { LANE_SCOPES, LANE_CALLS, LANE_WAITS, LANE_WINDOWS, LANE_STREAM, LANE_GRAPHS };
 enum event_kind {
     EVENT_SCOPE,
-    EVENT_CALL, /* of the host, that asked for work on a GPU */
+    EVENT_CALL, /* on the host, requests GPU work */
     EVENT_WAIT,
     EVENT_WINDOW,
     EVENT_KERNEL,
@@ -24,22 +22,22 @@ enum event_kind {
 
 struct timeline_lane {
     enum lane_group group;
-    uint16_t device; /* DEVICE_UNKNOWN of the host's lanes */
+    uint16_t device; /* DEVICE_UNKNOWN for the host's lanes */
     uint32_t owner;  /* stream or thread; ID_UNKNOWN */
     uint32_t number; /* from 0: further lanes of the same owner */
-    uint32_t id;     /* from 1, of all lanes */
+    uint32_t id;     /* from 1, over all lanes */
 };
 
 struct timeline_event {
     enum event_kind kind;
-    enum event_kind work; /* of a call: what it asked for; else kind */
+    enum event_kind work; /* of a call: what it requested; else kind */
     size_t row;           /* in the model's array of `work` */
     const struct timeline_lane *lane;
-    int64_t start_ns, end_ns; /* end TIME_UNKNOWN: not seen */
+    int64_t start_ns, end_ns; /* end TIME_UNKNOWN: not recorded */
     enum dictionary dictionary;
     uint32_t name_id;         /* in the dictionary; 0: name is a word */
     const char *name;         /* never NULL */
-    uint64_t flow_id;         /* of work with a call: the arrow between them; 0 none */
+    uint64_t flow_id;         /* of work with a call: connects both; 0 none */
     const uint64_t *flow_ids; /* of a call */
     size_t flow_count;
     const struct timeline_lane *call_lane; /* of work with a flow */
@@ -52,7 +50,7 @@ struct timeline_visitor {
     bool (*event)(void *user, const struct timeline_event *event);
 };
 
-/* GPUFL_OK also when the visitor stopped. */
+/* GPUFL_OK also if the visitor stopped. */
 NODISCARD gpufl_status timeline_walk(const struct export_filter *filter, const struct timeline_visitor *visitor);
 
 /* "stream 7", "thread 100 scopes", "stream 7 (2)" */
@@ -61,7 +59,7 @@ void timeline_gpu_name(const struct session_model *model, uint16_t device, char 
                        size_t size);                  /* "GPU 0 NVIDIA H200" */
 const char *timeline_kind_name(enum event_kind kind); /* "kernel", ... */
 
-/* What is known about an event beyond its name and times. Texts live as long as this and the model. */
+/* Further details of an event. Texts live as long as this struct and the model. */
 enum { EVENT_ARGUMENTS_MAX = 24 };
 struct event_argument {
     const char *key;
@@ -75,7 +73,7 @@ struct event_arguments {
 void timeline_arguments(const struct session_model *model, const struct timeline_event *event,
                         struct event_arguments *out);
 
-/* Values over time: what GPUs, host and hardware counters were sampled at. */
+/* Sampled values over time of GPUs, host and hardware counters. */
 struct counter_series {
     uint16_t device;  /* DEVICE_UNKNOWN: the host's */
     const char *name; /* with its unit */

@@ -48,7 +48,7 @@ void timeline_gpu_name(const struct session_model *model, uint16_t device, char 
         snprintf(out, size, "GPU %u%s%.200s", device, has_name ? " " : "", has_name ? info->name : "");
 }
 
-/* The value to fill; one that stays empty is dropped by the next. */
+/* The next value to fill; one that stays empty is overwritten by the next. */
 static struct table_value *argument_next(struct event_arguments *out, const char *key)
 {
     if (out->count && out->items[out->count - 1].value.kind == VALUE_NONE)
@@ -64,7 +64,7 @@ static void argument_size(struct event_arguments *out, unsigned place, const cha
         return;
     char *text = out->texts[place];
     char *end = text;
-    for (unsigned i = 0; i < 3; i++) { /* of every kernel: printf would be a fifth of the export */
+    for (unsigned i = 0; i < 3; i++) { /* for every kernel: printf would take a fifth of the export's time */
         if (i)
             end = mempcpy(end, " x ", 3);
         end = digits_u64(end, size[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel's row as the span that copies, memsets and graph launches have. */
+/* A kernel's row as the span type that copies, memsets and graph launches have. */
 #ifndef GPUFL_EXPORT_WORK_SPAN_H
 #define GPUFL_EXPORT_WORK_SPAN_H
 

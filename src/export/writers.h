@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each format's writer. A writer appends to the sink and returns early when that
- * fails; the sink's owner tells why. GPUFL_E_NO_MEMORY is a writer's own failure. */
+/* The writer of each format. A writer appends to the sink and returns early if that fails; the sink's owner reports
+ * why. GPUFL_E_NO_MEMORY is a failure of the writer itself. */
 #ifndef GPUFL_EXPORT_WRITERS_H
 #define GPUFL_EXPORT_WRITERS_H
 
@@ -19,7 +19,7 @@ NODISCARD gpufl_status speedscope_write(struct export_sink *sink, const struct e
                                         enum export_grouping group);
 NODISCARD gpufl_status collapsed_write(struct export_sink *sink, const struct export_filter *filter,
                                        enum export_grouping group);
-/* Fills an empty file; SQLite itself writes there. rows: how many. */
+/* Fills an empty file; SQLite writes it. rows: number of rows written. */
 NODISCARD gpufl_status sqlite_write(const char *path, const struct export_filter *filter,
                                     const struct sink_progress *progress, uint64_t *rows, struct problem *problem);
 

@@ -32,7 +32,7 @@ static bool is_ending(void)
     return !sigisemptyset(&pending);
 }
 
-static void import_tell(const struct session_import *import)
+static void import_report(const struct session_import *import)
 {
     const char *plural_lines = import->rejected_lines == 1 ? "" : "s";
     const char *plural_files = import->unread_files == 1 ? "" : "s";
@@ -60,7 +60,7 @@ static gpufl_status view_show(struct server *server, const struct server_command
     char url[64 + STORE_SESSION_ID_MAX];
     snprintf(url, sizeof url, "http://127.0.0.1:%u/sessions/%s", http_server_port(server->http), import.session_id);
     command->on_ready(command->user, url);
-    import_tell(&import);
+    import_report(&import);
     while (sigtimedwait(&signals, NULL, &tick) < 0)
         server_tick(server);
     return GPUFL_OK;

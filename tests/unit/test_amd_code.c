@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's instructions: from llvm-objdump's words to the report of a session. After a wanted change of the report:
+/* AMD's instructions, from llvm-objdump's output to the report of a session. After an intended change of the report:
  * GPUFL_UPDATE_GOLDEN=1 test_amd_code, then read the diff. */
 #include "golden_session.h"
 #include "session_fixture.h"
@@ -15,7 +15,7 @@ static void objdump_install(const char *dir, const char *code)
     tool_install_as(dir, "llvm-objdump", "GPUFL_LLVM_OBJDUMP", code);
 }
 
-/* One that says what the real one said when the listing was recorded. */
+/* A tool that prints what the real one printed when the listing was recorded. */
 static void recorded_tool_install(const char *dir, const char *target)
 {
     char code[700];
@@ -92,8 +92,8 @@ static void the_tool_is_asked_for_one_function_of_the_right_target(void **state)
     fixture_object_close(&fixture);
 }
 
-/* A line without the right address or the right encoding is nobody's instruction. */
-static void words_that_are_not_those_of_the_code_are_not_believed(void **state)
+/* A line with a wrong address or a wrong encoding is not used for any instruction. */
+static void output_that_does_not_match_the_code_is_ignored(void **state)
 {
     const char *dir = *state;
     struct fixture_object fixture;
@@ -102,7 +102,7 @@ static void words_that_are_not_those_of_the_code_are_not_believed(void **state)
     static const char *const lines[] = {
         "\\ts_nop 0 // 000000001900: C0020003 00000018", /* another encoding */
         "\\ts_nop 0 // 000000001904: 00000018 00000000", /* of two instructions */
-        "\\ts_nop 0 // 000000001990: BF800000",          /* behind the function */
+        "\\ts_nop 0 // 000000001990: BF800000",          /* after the function */
         "\\ts_nop 0 // 0000000018FC: BF800000",          /* before it */
         "\\ts_nop 0 // 1900 C0020002 00000018",
         "\\ts_nop 0 // 000000001900:",
@@ -121,8 +121,8 @@ static void words_that_are_not_those_of_the_code_are_not_believed(void **state)
         assert_int_equal(disassembly.count, 0x90 / 4);
         disassembly_free(&disassembly);
     }
-    /* Known ones stand among unknown ones of the smallest size; a second word about the same place is not heard; and
-     * nothing steers a terminal. */
+    /* Known instructions are listed among unknown ones of the smallest size; a second line for the same address is
+     * ignored; and no text controls the terminal. */
     objdump_install(dir, "printf '\\tone\\033[31m // 000000001908: D2000000 04011006 <x\\033>\\n"
                          "\\ttwo // 000000001908: D2000000 04011006\\n\\tlate // 000000001900: C0020002 00000018\\n'");
     read_function(&fixture, "vector_add", &disassembly);
@@ -134,7 +134,7 @@ static void words_that_are_not_those_of_the_code_are_not_believed(void **state)
     fixture_object_close(&fixture);
 }
 
-static void a_tool_that_does_not_know_the_target_is_told_apart(void **state)
+static void a_tool_that_does_not_support_the_target_is_reported(void **state)
 {
     const char *dir = *state;
     struct fixture_object fixture;
@@ -149,7 +149,7 @@ static void a_tool_that_does_not_know_the_target_is_told_apart(void **state)
         objdump_install(dir, code);
         struct problem problem = read_function(&fixture, "vector_add", &disassembly);
         assert_int_equal(disassembly.text_count, 0);
-        if (!strstr(problem.text, "does not know gfx1100") || !strstr(problem.text, "GPUFL_LLVM_OBJDUMP"))
+        if (!strstr(problem.text, "does not support gfx1100") || !strstr(problem.text, "GPUFL_LLVM_OBJDUMP"))
             fail_msg("%s", problem.text);
         disassembly_free(&disassembly);
     }
@@ -228,7 +228,7 @@ static void both_kernels_are_reported_as_isa_with_their_registers(void **state)
         assert_golden(file, &report);
         bytes_free(&report);
     }
-    /* Without a tool the encoding stands there, and everything else. */
+    /* Without a tool the report shows the encodings, and everything else. */
     struct bytes report = code_report(golden.model, "vector_add", false);
     assert_non_null(strstr(bytes_text(&report), " 6 VGPRs · 9 SGPRs "));
     assert_non_null(strstr(bytes_text(&report), "\n       4  0x00000018\n"));
@@ -237,7 +237,7 @@ static void both_kernels_are_reported_as_isa_with_their_registers(void **state)
     golden_unload(&golden);
 }
 
-static void kernels_that_ran_are_there_without_samples_the_longest_first(void **state)
+static void kernels_that_ran_are_listed_without_samples_longest_first(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("amd_code");
@@ -274,7 +274,7 @@ static void a_session_gets_the_text_of_the_kernels_that_ran(void **state)
     assert_int_equal(result.present, 2);
     assert_int_equal(tool_runs(dir), 2);
 
-    /* Now nobody needs the tool, and the report is the same. */
+    /* Now the tool is not needed, and the report is the same. */
     struct session_model *model;
     assert_int_equal(session_load(&model, session, &problem), GPUFL_OK);
     struct bytes report = code_report(model, "block_sum", false);
@@ -294,8 +294,8 @@ static void a_session_gets_the_text_of_the_kernels_that_ran(void **state)
     session_free(model);
 }
 
-/* A server runs on what others sent only what its operator named, and for that vendor's code alone. */
-static void a_tool_for_nvidias_code_allows_none_for_amds(void **state)
+/* A server processes uploaded code only with a tool that its operator configured, and only for that vendor's code. */
+static void a_tool_for_nvidias_code_does_not_allow_one_for_amds(void **state)
 {
     const char *dir = *state;
     char *search_path = strdup(getenv("PATH"));
@@ -306,7 +306,7 @@ static void a_tool_for_nvidias_code_allows_none_for_amds(void **state)
         char tool[512];
         fixture_path(tool, dir, "llvm-objdump");
         setenv("GPUFL_LLVM_OBJDUMP", is_named ? tool : "", 1);
-        setenv("PATH", is_named ? search_path : dir, 1); /* there it would be found */
+        setenv("PATH", is_named ? search_path : dir, 1); /* it would be found there */
         struct code_lookup lookup;
         struct code_text text;
         assert_int_equal(code_lookup_open(&lookup, golden.model, CODE_NAMED_TOOLS), GPUFL_OK);
@@ -352,13 +352,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(instructions_of_every_size_follow_each_other),
         TEST(the_tool_is_asked_for_one_function_of_the_right_target),
-        TEST(words_that_are_not_those_of_the_code_are_not_believed),
-        TEST(a_tool_that_does_not_know_the_target_is_told_apart),
+        TEST(output_that_does_not_match_the_code_is_ignored),
+        TEST(a_tool_that_does_not_support_the_target_is_reported),
         TEST(the_tool_is_found_in_the_documented_places),
         TEST(both_kernels_are_reported_as_isa_with_their_registers),
-        TEST(kernels_that_ran_are_there_without_samples_the_longest_first),
+        TEST(kernels_that_ran_are_listed_without_samples_longest_first),
         TEST(a_session_gets_the_text_of_the_kernels_that_ran),
-        TEST(a_tool_for_nvidias_code_allows_none_for_amds),
+        TEST(a_tool_for_nvidias_code_does_not_allow_one_for_amds),
         TEST(a_missing_tool_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waves per SIMD, against AMD's published tables (CDNA 2 and GCN register pressure) and the allocation granularities of
- * LLVM's AMDGPU backend. */
+/* Waves per SIMD, compared with AMD's published tables (CDNA 2 and GCN register pressure) and the allocation
+ * granularities in LLVM's AMDGPU backend. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static struct amdgpu_occupancy occupancy_of(const char *name, struct amdgpu_dema
     return amdgpu_occupancy(&target, &demand);
 }
 
-/* By registers alone. */
+/* Limited by registers only. */
 static uint32_t waves_of(const char *name, uint32_t wave_size, uint32_t vgprs, uint32_t sgprs)
 {
     struct amdgpu_occupancy occupancy =
@@ -33,7 +33,7 @@ static uint32_t waves_of(const char *name, uint32_t wave_size, uint32_t vgprs, u
     return occupancy.waves / occupancy.simd_count;
 }
 
-static void vector_registers_limit_waves_as_the_tables_say(void **state)
+static void vector_registers_limit_waves_as_in_the_tables(void **state)
 {
     (void)state;
     static const struct {
@@ -74,7 +74,7 @@ static void scalar_registers_limit_waves_of_gfx9_only(void **state)
 static void launches_are_counted_in_whole_work_groups(void **state)
 {
     (void)state;
-    /* VGPRs, SGPRs, wave size, work-items, LDS, WGP mode; work-groups, waves, what limits them */
+    /* VGPRs, SGPRs, wave size, work-items, LDS, WGP mode; work-groups, waves, limiter */
     static const struct {
         const char *target;
         struct amdgpu_demand demand;
@@ -88,7 +88,7 @@ static void launches_are_counted_in_whole_work_groups(void **state)
         {"gfx90a", {32, 16, 64, 64, 0, false}, 32, 32, AMDGPU_LIMITER_NONE},
         /* 13 waves of 832 work-items: two work-groups of 32 waves leave six slots empty. */
         {"gfx90a", {32, 16, 64, 832, 0, false}, 2, 26, AMDGPU_LIMITER_GROUPS},
-        /* Two waves each, but slots for 16 work-groups only. */
+        /* Two waves each, but only 16 slots for work-groups. */
         {"gfx906", {16, 16, 64, 128, 0, false}, 16, 32, AMDGPU_LIMITER_GROUPS},
         {"gfx906", {16, 16, 64, 64, 0, false}, 40, 40, AMDGPU_LIMITER_NONE},
         {"gfx1030", {32, AMDGPU_UNKNOWN, 32, 256, 32 << 10, true}, 4, 32, AMDGPU_LIMITER_LDS},
@@ -105,7 +105,7 @@ static void launches_are_counted_in_whole_work_groups(void **state)
     }
 }
 
-static void what_is_not_known_is_said_and_not_guessed(void **state)
+static void unknown_occupancy_has_a_reason_and_no_number(void **state)
 {
     (void)state;
     static const struct {
@@ -165,7 +165,7 @@ static void launches_on_gfx9_have_their_occupancy_in_the_log(void **state)
     occupancy = amd_occupancy_compute(&input);
     assert_int_equal(occupancy.total_bp, 8000);
     assert_int_equal(occupancy.limiter, LIMITER_BLOCKS);
-    /* Its waves may have 32 or 64 work-items: the launch does not tell. */
+    /* Its waves may have 32 or 64 work-items: the launch does not contain the size. */
     input.gfx_version = 100300;
     assert_false(amd_occupancy_compute(&input).is_known);
     input = (struct amd_occupancy_input){90010, 0, 128, 0, 16, 0};
@@ -175,10 +175,10 @@ static void launches_on_gfx9_have_their_occupancy_in_the_log(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vector_registers_limit_waves_as_the_tables_say),
+        cmocka_unit_test(vector_registers_limit_waves_as_in_the_tables),
         cmocka_unit_test(scalar_registers_limit_waves_of_gfx9_only),
         cmocka_unit_test(launches_are_counted_in_whole_work_groups),
-        cmocka_unit_test(what_is_not_known_is_said_and_not_guessed),
+        cmocka_unit_test(unknown_occupancy_has_a_reason_and_no_number),
         cmocka_unit_test(accumulation_registers_count_where_they_share_a_file),
         cmocka_unit_test(launches_on_gfx9_have_their_occupancy_in_the_log),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each rule about code speaks where it should, and only there. */
+/* Each rule about code reports where it should, and only there. */
 #include "analysis/report_page.h"
 #include "golden_session.h"
 
@@ -68,8 +68,8 @@ static void sessions_without_deep_data_have_no_insight_about_code(void **state)
     golden_unload(&golden);
 }
 
-/* A session of one line with the given counts; NULL when the rule keeps quiet. */
-static bool rule_speaks(const char *rule, const struct instruction_counts *counts)
+/* True if the rule reports a session of one line with these counts. */
+static bool rule_reports(const char *rule, const struct instruction_counts *counts)
 {
     struct hot_function function = {.name = "kernel", .problem = "", .counts = *counts, .has_counts = true};
     struct code_place place = {.sass = "", .file = "", .called_from = "", .counts = *counts, .has_counts = true};
@@ -97,7 +97,7 @@ static bool rule_speaks(const char *rule, const struct instruction_counts *count
     return is_there;
 }
 
-static void rules_keep_quiet_on_good_code(void **state)
+static void rules_report_nothing_on_good_code(void **state)
 {
     (void)state;
     struct instruction_counts good = {
@@ -115,35 +115,35 @@ static void rules_keep_quiet_on_good_code(void **state)
     };
     const char *const rules[] = {"uncoalesced_access", "bank_conflicts", "divergence", "local_traffic", "idle_threads"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        assert_false(rule_speaks(rules[i], &good));
+        assert_false(rule_reports(rules[i], &good));
     struct instruction_counts bad = good;
     bad.sectors_global = 8000 + 1;
-    assert_true(rule_speaks("uncoalesced_access", &bad));
+    assert_true(rule_reports("uncoalesced_access", &bad));
     bad = good;
     bad.wavefronts_shared = 2000;
-    assert_true(rule_speaks("bank_conflicts", &bad));
+    assert_true(rule_reports("bank_conflicts", &bad));
     bad = good;
     bad.branch_divergent = 250;
-    assert_true(rule_speaks("divergence", &bad));
+    assert_true(rule_reports("divergence", &bad));
     bad = good;
     bad.thread_inst_pred_on = 15000;
-    assert_true(rule_speaks("idle_threads", &bad));
+    assert_true(rule_reports("idle_threads", &bad));
     bad = good;
     bad.sectors_local = 1000;
-    assert_true(rule_speaks("local_traffic", &bad));
+    assert_true(rule_reports("local_traffic", &bad));
 }
 
-static void what_was_not_measured_is_no_insight(void **state)
+static void unmeasured_values_give_no_insight(void **state)
 {
     (void)state;
     struct instruction_counts none = instruction_counts_none();
     none.inst_executed = 1000;
     const char *const rules[] = {"uncoalesced_access", "bank_conflicts", "divergence", "local_traffic", "idle_threads"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        assert_false(rule_speaks(rules[i], &none));
+        assert_false(rule_reports(rules[i], &none));
 }
 
-static void the_text_shows_the_first_eight_and_says_how_many_more(void **state)
+static void the_text_shows_the_first_eight_and_counts_the_rest(void **state)
 {
     (void)state;
     struct insight insights[11];
@@ -174,9 +174,9 @@ int main(void)
         cmocka_unit_test(counters_name_the_line_and_the_fix),
         cmocka_unit_test(accesses_without_instruction_text_are_not_called_loads),
         cmocka_unit_test(sessions_without_deep_data_have_no_insight_about_code),
-        cmocka_unit_test(rules_keep_quiet_on_good_code),
-        cmocka_unit_test(what_was_not_measured_is_no_insight),
-        cmocka_unit_test(the_text_shows_the_first_eight_and_says_how_many_more),
+        cmocka_unit_test(rules_report_nothing_on_good_code),
+        cmocka_unit_test(unmeasured_values_give_no_insight),
+        cmocka_unit_test(the_text_shows_the_first_eight_and_counts_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

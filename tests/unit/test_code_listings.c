@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of instructions is added to ended sessions, and to nothing else. */
+/* Disassembly is added to ended sessions, and to no other. */
 #include "golden_session.h"
 #include "session_fixture.h"
 #include "tool_fixture.h"
@@ -39,7 +39,7 @@ static void code_write(struct log_writer *writer, unsigned crc, const char *arch
     bytes_free(&line);
 }
 
-/* An ended session in which vector_add was counted, whose cubin is in the log. */
+/* An ended session with counters of vector_add, whose cubin is in the log. */
 static void session_write(const char *base, char dir[512], const char *cubin, bool has_shutdown,
                           void (*more_write)(struct log_writer *writer))
 {
@@ -123,7 +123,7 @@ static void counted_functions_get_their_text_and_only_once(void **state)
     session_free(model);
 }
 
-/* The same session with AMD's code beside NVIDIA's, and a kernel of it that ran. */
+/* The same session with AMD code besides NVIDIA's, and an AMD kernel that ran. */
 static void amd_part_write(struct log_writer *writer)
 {
     size_t size;
@@ -141,7 +141,7 @@ static void amd_part_write(struct log_writer *writer)
                      GPUFL_OK);
 }
 
-static void each_vendors_code_has_its_own_tool_and_its_own_excuse(void **state)
+static void each_vendors_code_has_its_own_tool_and_reason(void **state)
 {
     const char *base = *state;
     char dir[512], code[700];
@@ -163,7 +163,7 @@ static void each_vendors_code_has_its_own_tool_and_its_own_excuse(void **state)
     unsetenv("GPUFL_LLVM_OBJDUMP");
 }
 
-static void code_without_lines_still_says_so_when_it_has_text(void **state)
+static void code_without_lines_reports_so_even_with_text(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -197,7 +197,7 @@ static void a_sealed_session_stays_sealed(void **state)
     assert_complete(dir);
 }
 
-static void a_session_with_a_writer_is_refused(void **state)
+static void a_session_with_a_writer_is_rejected(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -211,7 +211,7 @@ static void a_session_with_a_writer_is_refused(void **state)
     assert_int_equal(add(dir, &usual, GPUFL_OK).added, 1);
 }
 
-static void the_end_is_not_marked_behind_added_text(void **state)
+static void no_end_is_marked_after_added_text(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -253,7 +253,7 @@ static void a_tool_without_an_answer_leaves_the_session_as_it_is(void **state)
     assert_complete(dir);
 }
 
-/* Three more functions, sampled; the second and the third are in one print. */
+/* Three more functions with samples; the second and the third are printed together. */
 static void sampled_part_write(struct log_writer *writer)
 {
     size_t size;
@@ -306,30 +306,30 @@ static void assert_listings(const char *dir, const char *const *functions, size_
 
 static void progress_keep(void *user, size_t done, size_t total)
 {
-    size_t *told = user;
-    told[0] = done;
-    told[1] = total;
+    size_t *progress = user;
+    progress[0] = done;
+    progress[1] = total;
 }
 
-static void texts_stand_in_the_order_of_samples_whoever_was_ready_first(void **state)
+static void texts_are_in_the_order_of_samples_whichever_is_ready_first(void **state)
 {
     const char *base = *state;
     char dir[512];
-    size_t told[2] = {0, 0};
+    size_t progress[2] = {0, 0};
     const struct code_listings_options two_at_once = {
-        .time_limit_ms = 120000, .threads = 2, .on_progress = progress_keep, .user = told};
-    /* The hottest one is only ready after another one. */
+        .time_limit_ms = 120000, .threads = 2, .on_progress = progress_keep, .user = progress};
+    /* The hottest function is finished only after another one. */
     sampled_tool_install(base, "[ $3 = 15 ] || : > other\n"
                                "for i in $(seq 6000); do [ -e other ] && exec cat listing; sleep 0.01; done");
     session_write(base, dir, "vector_add.sm_90", true, sampled_part_write);
     assert_int_equal(add(dir, &two_at_once, GPUFL_OK).added, 4);
     assert_listings(dir, hottest_first, 4);
     assert_int_equal(tool_runs(base), 3);
-    assert_int_equal(told[0], 4);
-    assert_int_equal(told[1], 4);
+    assert_int_equal(progress[0], 4);
+    assert_int_equal(progress[1], 4);
 }
 
-static void a_stop_leaves_a_whole_session_that_can_be_gone_on_with(void **state)
+static void a_stopped_run_leaves_a_valid_session_that_can_be_continued(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -364,7 +364,7 @@ static void a_session_without_code_needs_nothing(void **state)
     add(base, &usual, GPUFL_E_NOT_FOUND);
 }
 
-static void lines_go_on_in_the_numbers_of_their_channel(void **state)
+static void added_lines_continue_the_numbering_of_their_channel(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -393,7 +393,7 @@ static void lines_go_on_in_the_numbers_of_their_channel(void **state)
     assert_int_equal(session_append_close(&append, dir, &problem), GPUFL_OK);
 }
 
-static void a_file_size_limit_costs_the_line_and_not_the_program(void **state)
+static void a_file_size_limit_loses_the_line_but_does_not_kill_the_program(void **state)
 {
     const char *base = *state;
     char dir[512];
@@ -431,18 +431,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LISTING_TEST(counted_functions_get_their_text_and_only_once),
-        LISTING_TEST(each_vendors_code_has_its_own_tool_and_its_own_excuse),
-        LISTING_TEST(code_without_lines_still_says_so_when_it_has_text),
+        LISTING_TEST(each_vendors_code_has_its_own_tool_and_reason),
+        LISTING_TEST(code_without_lines_reports_so_even_with_text),
         LISTING_TEST(a_sealed_session_stays_sealed),
-        LISTING_TEST(a_session_with_a_writer_is_refused),
-        LISTING_TEST(the_end_is_not_marked_behind_added_text),
+        LISTING_TEST(a_session_with_a_writer_is_rejected),
+        LISTING_TEST(no_end_is_marked_after_added_text),
         LISTING_TEST(without_time_no_tool_is_run),
         LISTING_TEST(a_tool_without_an_answer_leaves_the_session_as_it_is),
-        LISTING_TEST(texts_stand_in_the_order_of_samples_whoever_was_ready_first),
-        LISTING_TEST(a_stop_leaves_a_whole_session_that_can_be_gone_on_with),
+        LISTING_TEST(texts_are_in_the_order_of_samples_whichever_is_ready_first),
+        LISTING_TEST(a_stopped_run_leaves_a_valid_session_that_can_be_continued),
         LISTING_TEST(a_session_without_code_needs_nothing),
-        LISTING_TEST(lines_go_on_in_the_numbers_of_their_channel),
-        LISTING_TEST(a_file_size_limit_costs_the_line_and_not_the_program),
+        LISTING_TEST(added_lines_continue_the_numbering_of_their_channel),
+        LISTING_TEST(a_file_size_limit_loses_the_line_but_does_not_kill_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* A session of kernels made by the test: name, duration, spread, count. */
+/* A kernel of a handmade session: name, duration, spread, count. */
 struct made_kernel {
     const char *name;
     int64_t duration_ns, spread_ns;
@@ -131,7 +131,7 @@ static void totals_of_a_comparison_are_those_of_the_report(void **state)
     golden_unload(&fresh);
 }
 
-static void what_ran_once_must_differ_by_a_factor_of_two(void **state)
+static void a_kernel_that_ran_once_must_differ_by_a_factor_of_two(void **state)
 {
     (void)state;
     const struct made_kernel before[] = {{"same", 10000, 0, 1}, {"double", 10000, 0, 1}, {"half", 10000, 0, 3}};
@@ -147,7 +147,7 @@ static void what_ran_once_must_differ_by_a_factor_of_two(void **state)
     session_drop(&fresh);
 }
 
-static void slower_new_and_vanished_kernels_are_told_apart(void **state)
+static void slower_new_and_vanished_kernels_are_distinguished(void **state)
 {
     (void)state;
     const struct made_kernel before[] = {{"gemm", 10000, 100, 200}, {"axpy", 2000, 20, 300}, {"gone", 5000, 0, 10}};
@@ -167,7 +167,7 @@ static void slower_new_and_vanished_kernels_are_told_apart(void **state)
     session_drop(&fresh);
 }
 
-static void a_difference_within_the_noise_is_none(void **state)
+static void a_difference_within_the_noise_is_ignored(void **state)
 {
     (void)state;
     /* The medians differ by 8 %, the durations of each side by more than a factor of two. */
@@ -184,7 +184,7 @@ static void a_difference_within_the_noise_is_none(void **state)
     session_drop(&fresh);
 }
 
-static void a_small_kernel_is_no_regression_however_slow(void **state)
+static void a_small_kernel_is_never_a_regression(void **state)
 {
     (void)state;
     const struct made_kernel before[] = {{"large", 1000000, 0, 100}, {"small", 1000, 0, 100}};
@@ -284,7 +284,7 @@ static void a_scope_without_a_name_has_the_path_null(void **state)
     }
 }
 
-static void no_kernel_is_told_from_kernels_that_were_not_recorded(void **state)
+static void no_kernels_and_kernels_that_were_not_recorded_are_distinguished(void **state)
 {
     (void)state;
     struct made_session session = session_make(NULL, 0);
@@ -333,7 +333,7 @@ static void the_text_fits_into_100_columns_whatever_is_missing(void **state)
     }
 }
 
-static void a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side(void **state)
+static void a_slower_scope_gives_no_verdict_if_kernels_were_timed_on_one_side(void **state)
 {
     (void)state;
     struct made_session base = scoped_session_make("step"), fresh = scoped_session_make("step");
@@ -351,7 +351,7 @@ static void a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side(vo
     assert_int_equal(comparison.scopes[0].verdict, CHANGE_SLOWER);
     assert_true(comparison.scopes[0].fresh.gpu_ns == TIME_UNKNOWN);
     compare_free(&comparison);
-    /* Neither timed kernels: what scopes say counts. */
+    /* Neither session timed kernels: the scopes decide. */
     assert_int_equal(compare(&comparison, &fresh.analysis, &fresh.analysis, 0.05), GPUFL_OK);
     assert_true(comparison.verdict == COMPARE_JUDGED && !comparison.has_kernel_times);
     compare_free(&comparison);
@@ -389,10 +389,10 @@ static void sessions_with_few_kernels_in_common_are_not_comparable(void **state)
                            "20 % of new";
     assert_int_equal(verdict_of_made(before, other, 2, &strict, refusal), COMPARE_UNRELATED);
     assert_int_equal(verdict_of_made(before, other, 2, &lax, ""), COMPARE_JUDGED);
-    /* A kernel that replaced the heaviest one: what is left of the program is still the same. */
+    /* A kernel replaced the heaviest one: the rest of the program is unchanged. */
     const struct made_kernel fused[] = {{"fused", 1000, 0, 100}, {"fill", 1000, 0, 100}};
     assert_int_equal(verdict_of_made(before, fused, 2, &strict, ""), COMPARE_JUDGED);
-    /* Kernels whose names were not recorded are not known to be the same. */
+    /* Kernels whose names were not recorded cannot be assumed to be the same. */
     const struct made_kernel nameless[] = {{NULL, 9000, 0, 100}};
     assert_int_equal(verdict_of_made(nameless, nameless, 1, &strict,
                                      "the sessions are not comparable: kernels of both take 0 % of the kernel time of "
@@ -400,7 +400,7 @@ static void sessions_with_few_kernels_in_common_are_not_comparable(void **state)
                      COMPARE_UNRELATED);
 }
 
-static void an_incomplete_session_has_no_verdict_unless_it_is_asked_for(void **state)
+static void an_incomplete_session_has_no_verdict_unless_allowed(void **state)
 {
     (void)state;
     struct golden_session whole = golden_load("trace"), killed = golden_load("killed");
@@ -434,18 +434,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_compared_with_itself_has_no_change),
         cmocka_unit_test(sessions_with_few_kernels_in_common_are_not_comparable),
-        cmocka_unit_test(an_incomplete_session_has_no_verdict_unless_it_is_asked_for),
+        cmocka_unit_test(an_incomplete_session_has_no_verdict_unless_allowed),
         cmocka_unit_test(totals_of_a_comparison_are_those_of_the_report),
-        cmocka_unit_test(what_ran_once_must_differ_by_a_factor_of_two),
-        cmocka_unit_test(slower_new_and_vanished_kernels_are_told_apart),
-        cmocka_unit_test(a_difference_within_the_noise_is_none),
-        cmocka_unit_test(a_small_kernel_is_no_regression_however_slow),
+        cmocka_unit_test(a_kernel_that_ran_once_must_differ_by_a_factor_of_two),
+        cmocka_unit_test(slower_new_and_vanished_kernels_are_distinguished),
+        cmocka_unit_test(a_difference_within_the_noise_is_ignored),
+        cmocka_unit_test(a_small_kernel_is_never_a_regression),
         cmocka_unit_test(more_calls_of_the_same_speed_are_a_regression_of_the_total),
         cmocka_unit_test(text_and_json_of_hostile_names_are_harmless),
         cmocka_unit_test(a_scope_without_a_name_has_the_path_null),
-        cmocka_unit_test(no_kernel_is_told_from_kernels_that_were_not_recorded),
+        cmocka_unit_test(no_kernels_and_kernels_that_were_not_recorded_are_distinguished),
         cmocka_unit_test(the_text_fits_into_100_columns_whatever_is_missing),
-        cmocka_unit_test(a_slower_scope_is_no_verdict_where_kernels_were_timed_on_one_side),
+        cmocka_unit_test(a_slower_scope_gives_no_verdict_if_kernels_were_timed_on_one_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static void instructions_are_read_up_to_the_functions_end(void **state)
     fixture_cubin_close(&fixture);
 }
 
-static void ptx_and_toolkit_are_told_when_they_are_there(void **state)
+static void ptx_and_toolkit_are_returned_if_present(void **state)
 {
     (void)state;
     struct fixture_cubin fixture;
@@ -147,7 +147,7 @@ static void ptx_and_toolkit_are_told_when_they_are_there(void **state)
     fixture_cubin_close(&fixture);
 }
 
-static void what_is_no_cubin_is_refused_with_its_place(void **state)
+static void a_file_that_is_not_a_cubin_is_rejected_with_the_offset(void **state)
 {
     (void)state;
     size_t size;
@@ -168,7 +168,7 @@ static void what_is_no_cubin_is_refused_with_its_place(void **state)
     free(bytes);
 }
 
-static void damaged_sections_and_symbols_are_refused_with_their_place(void **state)
+static void damaged_sections_and_symbols_are_rejected_with_the_offset(void **state)
 {
     (void)state;
     size_t size;
@@ -206,7 +206,7 @@ static void damaged_sections_and_symbols_are_refused_with_their_place(void **sta
     free(bytes);
 }
 
-static void a_count_of_sections_beyond_16_bits_stands_in_the_first_section(void **state)
+static void a_count_of_sections_beyond_16_bits_is_read_from_the_first_section(void **state)
 {
     (void)state;
     size_t size;
@@ -243,7 +243,7 @@ static void every_truncation_is_survived(void **state)
         }
         free(exact);
     }
-    /* Program headers stand last, and nothing here needs them. */
+    /* Program headers are at the end, and nothing here needs them. */
     assert_true(accepted < 512);
     free(bytes);
 }
@@ -255,10 +255,10 @@ int main(void)
         cmocka_unit_test(older_toolkits_keep_the_architecture_in_the_low_byte),
         cmocka_unit_test(kernels_and_device_functions_are_found),
         cmocka_unit_test(instructions_are_read_up_to_the_functions_end),
-        cmocka_unit_test(ptx_and_toolkit_are_told_when_they_are_there),
-        cmocka_unit_test(what_is_no_cubin_is_refused_with_its_place),
-        cmocka_unit_test(damaged_sections_and_symbols_are_refused_with_their_place),
-        cmocka_unit_test(a_count_of_sections_beyond_16_bits_stands_in_the_first_section),
+        cmocka_unit_test(ptx_and_toolkit_are_returned_if_present),
+        cmocka_unit_test(a_file_that_is_not_a_cubin_is_rejected_with_the_offset),
+        cmocka_unit_test(damaged_sections_and_symbols_are_rejected_with_the_offset),
+        cmocka_unit_test(a_count_of_sections_beyond_16_bits_is_read_from_the_first_section),
         cmocka_unit_test(every_truncation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

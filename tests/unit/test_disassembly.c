@@ -8,7 +8,8 @@
 static const char kernel_name[] = "_Z9distancesPKfS0_Pfi";
 static const char inner_name[] = "$_Z9distancesPKfS0_Pfi$_Z8slow_sumPKfi";
 
-/* The shape of `nvdisasm -c`, of one section before ours, ours, and one behind it; with and without encodings. */
+/* Output in the form of `nvdisasm -c`: a section before the function's, the function's, and one after it; with and
+ * without encodings. */
 static const char listing[] =
     "\\t.headerflags\\t@\\\"EF_CUDA_SM90\\\"\\n"
     "//--------------------- .text._Z7squaresPKfPf     --------------------------\\n"
@@ -59,7 +60,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A look-alike nvdisasm with that shell code in it. It notes how often it ran. */
+/* Writes a look-alike nvdisasm with this shell code, which records each run. */
 static void tool_write(const struct bench *bench, const char *code)
 {
     char script[4096];
@@ -109,7 +110,7 @@ static void assert_words_only(const struct bench *bench, const char *reason, uns
     disassembly_free(&disassembly);
 }
 
-static void instructions_get_the_text_of_their_own_section(void **state)
+static void instructions_get_the_text_of_their_section(void **state)
 {
     struct bench *bench = *state;
     tool_write_listing(bench);
@@ -159,7 +160,7 @@ static void the_tool_is_given_the_cubin_and_the_functions_index(void **state)
     free(given);
 }
 
-static void a_text_is_asked_for_once_and_again_when_the_tool_changes(void **state)
+static void the_tool_runs_once_and_again_after_it_changes(void **state)
 {
     struct bench *bench = *state;
     tool_write_listing(bench);
@@ -176,7 +177,7 @@ static void a_text_is_asked_for_once_and_again_when_the_tool_changes(void **stat
     read_with(bench, &disassembly, bench->kernel, bench->cache, 0);
     disassembly_free(&disassembly);
     assert_int_equal(tool_runs(bench), 2);
-    /* Nothing half-written is left, and nobody else may read it. */
+    /* No partial file is left, and no other user may read the files. */
     DIR *dir = opendir(bench->cache);
     assert_non_null(dir);
     unsigned files = 0;
@@ -193,7 +194,7 @@ static void a_text_is_asked_for_once_and_again_when_the_tool_changes(void **stat
     assert_int_equal(files, 2);
 }
 
-static void a_tool_that_fails_leaves_the_words_and_its_complaint(void **state)
+static void a_failing_tool_leaves_raw_words_and_its_error(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "echo 'nvdisasm fatal : unsupported' >&2; exit 3");
@@ -203,17 +204,17 @@ static void a_tool_that_fails_leaves_the_words_and_its_complaint(void **state)
     assert_int_equal(tool_runs(bench), 2);
 }
 
-static void a_tool_that_hangs_is_ended(void **state)
+static void a_tool_that_hangs_is_stopped(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "echo '        /*0000*/ NOP ;'; sleep 1000");
     assert_words_only(bench, "took longer than 200 ms", 200);
-    /* One that goes quiet but does not go away. */
+    /* A tool that closes its output but does not exit. */
     tool_write(bench, "exec >&- 2>&-; sleep 1000");
     assert_words_only(bench, "took longer than 200 ms", 200);
 }
 
-static void a_tool_that_prints_garbage_is_not_believed(void **state)
+static void garbage_printed_by_the_tool_is_ignored(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "head -c 100000 /dev/zero");
@@ -225,7 +226,7 @@ static void a_tool_that_prints_garbage_is_not_believed(void **state)
     assert_int_equal(tool_runs(bench), 3);
 }
 
-static void a_missing_tool_leaves_the_words(void **state)
+static void a_missing_tool_leaves_raw_words(void **state)
 {
     struct bench *bench = *state;
     assert_words_only(bench, "cannot run", 0);
@@ -275,14 +276,14 @@ static void the_tool_is_found_in_the_documented_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(instructions_get_the_text_of_their_own_section, setup, teardown),
+        cmocka_unit_test_setup_teardown(instructions_get_the_text_of_their_section, setup, teardown),
         cmocka_unit_test_setup_teardown(a_device_function_is_read_from_its_kernels_listing, setup, teardown),
         cmocka_unit_test_setup_teardown(the_tool_is_given_the_cubin_and_the_functions_index, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_text_is_asked_for_once_and_again_when_the_tool_changes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_tool_that_fails_leaves_the_words_and_its_complaint, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_tool_that_hangs_is_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_tool_that_prints_garbage_is_not_believed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_missing_tool_leaves_the_words, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_tool_runs_once_and_again_after_it_changes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failing_tool_leaves_raw_words_and_its_error, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_tool_that_hangs_is_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(garbage_printed_by_the_tool_is_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_missing_tool_leaves_raw_words, setup, teardown),
         cmocka_unit_test_setup_teardown(the_tool_is_found_in_the_documented_places, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports of the handmade sessions in tests/golden: text formats byte for byte, and what every format owes. After a
- * wanted change: GPUFL_UPDATE_GOLDEN=1 test_export, then read the diff. */
+/* Exports of the handmade sessions in tests/golden: text formats byte for byte, and requirements of every format. After
+ * an intended change: GPUFL_UPDATE_GOLDEN=1 test_export, then read the diff. */
 #include "session_fixture.h"
 
 #include "export/export.h"
@@ -58,7 +58,7 @@ struct golden {
     const char *session, *file;
     enum export_format format;
     const char *table, *scope;
-    double from_ms, to_ms; /* 0 and 0: not bounded */
+    double from_ms, to_ms; /* 0 and 0: no limit */
 };
 
 static const struct golden goldens[] = {
@@ -112,7 +112,7 @@ static void the_export_is_as_expected(void **state)
     }
 }
 
-static void a_scope_is_called_as_the_log_or_as_the_report_calls_it(void **state)
+static void a_scope_is_selected_by_its_name_in_the_log_or_in_the_report(void **state)
 {
     char *dir = *state;
     struct session_model *model = model_load("trace");
@@ -155,7 +155,7 @@ static void every_session_can_be_exported_in_every_format(void **state)
     }
 }
 
-/* NVML calls the GPU that ran 1 and CUDA calls it 0: its samples stand beside its kernels. */
+/* NVML numbers the used GPU 1 and CUDA 0: its samples must be grouped with its kernels. */
 static void the_samples_of_a_gpu_are_in_the_process_of_its_kernels(void **state)
 {
     char *dir = *state;
@@ -185,7 +185,7 @@ static void the_samples_of_a_gpu_are_in_the_process_of_its_kernels(void **state)
     session_free(model);
 }
 
-static void an_export_replaces_a_file_only_when_told_to(void **state)
+static void an_export_replaces_a_file_only_with_force(void **state)
 {
     char *dir = *state, path[512];
     struct session_model *model = model_load("two_gpus");
@@ -231,7 +231,7 @@ static void a_failed_export_leaves_nothing_behind(void **state)
     session_free(model);
 }
 
-static void the_format_is_guessed_from_the_end_of_the_name(void **state)
+static void the_format_is_guessed_from_the_extension(void **state)
 {
     (void)state;
     static const struct {
@@ -251,7 +251,7 @@ static void the_format_is_guessed_from_the_end_of_the_name(void **state)
     assert_false(export_format_guess(".gz", &format));
 }
 
-static void lengths_of_nested_messages_are_as_long_as_they_need(void **state)
+static void lengths_of_nested_messages_use_the_bytes_they_need(void **state)
 {
     (void)state;
     struct bytes out = {0};
@@ -274,7 +274,7 @@ static void lengths_of_nested_messages_are_as_long_as_they_need(void **state)
     bytes_free(&out);
 }
 
-static void what_overlaps_gets_a_lane_of_its_own(void **state)
+static void overlapping_events_get_separate_lanes(void **state)
 {
     (void)state;
     struct timeline_visitor visitor = {0};
@@ -306,16 +306,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_export_is_as_expected, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_scope_is_called_as_the_log_or_as_the_report_calls_it, fixture_setup,
+        cmocka_unit_test_setup_teardown(a_scope_is_selected_by_its_name_in_the_log_or_in_the_report, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(every_session_can_be_exported_in_every_format, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(the_samples_of_a_gpu_are_in_the_process_of_its_kernels, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(an_export_replaces_a_file_only_when_told_to, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_export_replaces_a_file_only_with_force, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_failed_export_leaves_nothing_behind, fixture_setup, fixture_teardown),
-        cmocka_unit_test(the_format_is_guessed_from_the_end_of_the_name),
-        cmocka_unit_test(lengths_of_nested_messages_are_as_long_as_they_need),
-        cmocka_unit_test(what_overlaps_gets_a_lane_of_its_own),
+        cmocka_unit_test(the_format_is_guessed_from_the_extension),
+        cmocka_unit_test(lengths_of_nested_messages_use_the_bytes_they_need),
+        cmocka_unit_test(overlapping_events_get_separate_lanes),
         cmocka_unit_test(no_table_has_more_columns_than_its_writers_have_room_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

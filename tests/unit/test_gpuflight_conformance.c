@@ -214,7 +214,7 @@ static void a_truncated_window_gives_what_decodes(void **state)
     assert_true(seen.kernels > 0);
 }
 
-static void losses_and_missing_windows_are_told_apart(void **state)
+static void losses_and_missing_windows_are_distinguished(void **state)
 {
     char dir[512];
     session_path(dir, state);
@@ -404,7 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_window_that_differs_from_its_sidecar_is_reported_and_still_read, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_truncated_window_gives_what_decodes, setup, teardown),
-        cmocka_unit_test_setup_teardown(losses_and_missing_windows_are_told_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(losses_and_missing_windows_are_distinguished, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_that_is_published_twice_is_read_once, setup, teardown),
         cmocka_unit_test_setup_teardown(device_metrics_with_9_and_18_columns_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(scope_batches_of_versions_1_to_3_are_read, setup, teardown),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples and counters meet instructions and source lines of real cubins. */
+/* Samples and counters are assigned to instructions and source lines of real cubins. */
 #include "golden_session.h"
 #include "session_fixture.h"
 #include "tool_fixture.h"
@@ -167,7 +167,7 @@ static void code_that_was_not_stored_is_named_with_its_reason(void **state)
     golden_unload(&golden);
 }
 
-static void unread_code_leaves_the_rows_as_they_are(void **state)
+static void without_reading_code_the_rows_are_unchanged(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("pc_sampling");
@@ -180,7 +180,7 @@ static void unread_code_leaves_the_rows_as_they_are(void **state)
     golden_unload(&golden);
 }
 
-static void nvdisasm_gives_text_where_the_caller_lets_it_run(void **state)
+static void nvdisasm_provides_text_if_the_caller_allows_running_it(void **state)
 {
     const char *dir = *state;
     tool_install(dir, "printf '\\t.section\\t.text.vector_add,\"ax\",@progbits\\n"
@@ -194,7 +194,7 @@ static void nvdisasm_gives_text_where_the_caller_lets_it_run(void **state)
     assert_int_equal(place->pc_offset, 0xe0);
     assert_string_equal(place->sass, "IMAD.WIDE R4, R9, 0x4, R4");
     assert_false(place->is_raw);
-    /* The log's own listing needs no tool. */
+    /* The log's listing needs no tool. */
     assert_int_equal(tool_runs(dir), 1);
     analysis_free(&analysis);
     golden_unload(&golden);
@@ -228,7 +228,7 @@ static void assert_code(const struct session_model *model, const char *function,
     bytes_free(&out);
 }
 
-static void a_function_is_listed_by_its_name_or_a_part_of_it(void **state)
+static void a_function_is_listed_by_its_name_or_part_of_it(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("deep");
@@ -258,11 +258,11 @@ int main(void)
         cmocka_unit_test(v1_lines_come_from_the_rows_and_the_line_map),
         cmocka_unit_test(code_that_cannot_be_read_is_named_with_its_reason),
         cmocka_unit_test(code_that_was_not_stored_is_named_with_its_reason),
-        cmocka_unit_test(unread_code_leaves_the_rows_as_they_are),
-        cmocka_unit_test_setup_teardown(nvdisasm_gives_text_where_the_caller_lets_it_run, fixture_setup,
+        cmocka_unit_test(without_reading_code_the_rows_are_unchanged),
+        cmocka_unit_test_setup_teardown(nvdisasm_provides_text_if_the_caller_allows_running_it, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_tool_that_fails_is_not_run_again, fixture_setup, fixture_teardown),
-        cmocka_unit_test(a_function_is_listed_by_its_name_or_a_part_of_it),
+        cmocka_unit_test(a_function_is_listed_by_its_name_or_part_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Insights of sessions with several GPUs: a share of the run is one GPU's, so never more than all of it. */
+/* Insights of sessions with several GPUs: a share of the run refers to one GPU and never exceeds 100 %. */
 #include "golden_session.h"
 
 enum { us = 1000, ms = 1000000 };
@@ -12,7 +12,7 @@ static const struct insight *insight_find(const struct analysis *analysis, const
     return NULL;
 }
 
-/* A column whose values stand `copies` times each, one after the other. */
+/* A column in which each value is repeated `copies` times. */
 static void *column_repeated(void *column, size_t count, size_t size, size_t copies)
 {
     if (!column)
@@ -25,7 +25,7 @@ static void *column_repeated(void *column, size_t count, size_t size, size_t cop
     return repeated;
 }
 
-/* Every kernel on each of so many GPUs at the same time. */
+/* Every kernel on each of `gpus` GPUs at the same time. */
 static void kernels_spread(struct session_model *model, size_t gpus)
 {
     struct kernel_columns *kernels = &model->kernels;
@@ -55,7 +55,7 @@ static void analyse_again(struct golden_session *golden)
     assert_int_equal(analysis_make(&golden->analysis, golden->model), GPUFL_OK);
 }
 
-static void gpus_that_wait_for_launches_side_by_side_wait_as_long_as_one(void **state)
+static void gpus_that_wait_for_launches_in_parallel_wait_as_long_as_one(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("launch_bound");
@@ -105,7 +105,7 @@ static void many_gpus_with_a_small_wait_each_are_not_launch_bound(void **state)
     golden_unload(&golden);
 }
 
-/* Pageable copies to the device, `gpus` at a time on as many GPUs and `streams` at a time on each of them. */
+/* Pageable copies to the device, on `gpus` GPUs in parallel and `streams` streams on each. */
 static void copies_make(struct session_model *model, size_t gpus, size_t streams, int64_t start_ns)
 {
     enum { h2d = 1, pageable = 1, rounds = 3 };
@@ -127,7 +127,7 @@ static void copies_make(struct session_model *model, size_t gpus, size_t streams
     }
 }
 
-static void pageable_copies_side_by_side_take_the_time_of_one(void **state)
+static void parallel_pageable_copies_take_the_time_of_one(void **state)
 {
     (void)state;
     static const struct {
@@ -161,10 +161,10 @@ static void many_gpus_with_a_short_pageable_copy_each_are_no_insight(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpus_that_wait_for_launches_side_by_side_wait_as_long_as_one),
+        cmocka_unit_test(gpus_that_wait_for_launches_in_parallel_wait_as_long_as_one),
         cmocka_unit_test(the_gpu_that_waits_longest_for_launches_is_named),
         cmocka_unit_test(many_gpus_with_a_small_wait_each_are_not_launch_bound),
-        cmocka_unit_test(pageable_copies_side_by_side_take_the_time_of_one),
+        cmocka_unit_test(parallel_pageable_copies_take_the_time_of_one),
         cmocka_unit_test(many_gpus_with_a_short_pageable_copy_each_are_no_insight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

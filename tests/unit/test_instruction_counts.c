@@ -20,7 +20,7 @@ static void set(struct instruction_counts *counts, const char *metric, uint64_t 
     assert_true(instruction_counts_set(counts, name, value));
 }
 
-/* A load of which three in four bytes are not used: 10 warps, 16 sectors each where 4 would do. */
+/* A load that uses one byte in four: 10 warps, 16 sectors each where 4 would suffice. */
 static struct instruction_counts strided_load(void)
 {
     struct instruction_counts counts = instruction_counts_none();
@@ -32,7 +32,7 @@ static struct instruction_counts strided_load(void)
     return counts;
 }
 
-static void nothing_measured_gives_no_figures(void **state)
+static void without_measurements_there_are_no_figures(void **state)
 {
     (void)state;
     struct instruction_counts counts = instruction_counts_none();
@@ -44,7 +44,7 @@ static void nothing_measured_gives_no_figures(void **state)
     assert_true(isnan(instruction_bank_conflicts(&counts)));
 }
 
-static void a_metric_that_has_no_place_is_told(void **state)
+static void an_unknown_metric_is_reported(void **state)
 {
     (void)state;
     struct instruction_counts counts = instruction_counts_none();
@@ -64,7 +64,7 @@ static void a_strided_load_is_a_quarter_efficient(void **state)
     assert_true(isnan(instruction_branch_efficiency(&counts)));
 }
 
-static void half_a_ratio_is_no_ratio(void **state)
+static void a_ratio_needs_both_counts(void **state)
 {
     (void)state;
     struct instruction_counts counts = instruction_counts_none();
@@ -117,10 +117,10 @@ static void a_line_counts_only_its_memory_instructions_as_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_measured_gives_no_figures),
-        cmocka_unit_test(a_metric_that_has_no_place_is_told),
+        cmocka_unit_test(without_measurements_there_are_no_figures),
+        cmocka_unit_test(an_unknown_metric_is_reported),
         cmocka_unit_test(a_strided_load_is_a_quarter_efficient),
-        cmocka_unit_test(half_a_ratio_is_no_ratio),
+        cmocka_unit_test(a_ratio_needs_both_counts),
         cmocka_unit_test(a_measured_zero_is_not_a_ratio_but_stays_a_count),
         cmocka_unit_test(values_of_one_metric_add_up),
         cmocka_unit_test(a_line_counts_only_its_memory_instructions_as_requests),

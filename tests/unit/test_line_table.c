@@ -85,11 +85,11 @@ static void inlined_calls_keep_every_frame(void **state)
     assert_frame(&frames[0], SOURCES "inlined.cuh", 4, "_Z6squaref");
     assert_frame(&frames[1], SOURCES "inlined.cuh", 9, "_Z8distanceff");
     assert_frame(&frames[2], SOURCES "inlined.cu", 17, NULL);
-    /* Room for fewer frames keeps the innermost. */
+    /* With less room the innermost frames are kept. */
     const struct image_function *function = image_function_find(&opened.fixture.cubin, kernel);
     assert_int_equal(line_table_find(&opened.table, function->section, 0x100, frames, 1), 1);
     assert_frame(&frames[0], SOURCES "inlined.cuh", 4, "_Z6squaref");
-    /* Rows are counted from each function's own first one. */
+    /* Rows are relative to each function's first row. */
     assert_int_equal(frames_at(&opened, "_Z7squaresPKfPf", 0x80, frames), 2);
     assert_frame(&frames[0], SOURCES "inlined.cuh", 4, "_Z6squaref");
     assert_frame(&frames[1], SOURCES "inlined.cu", 24, NULL);
@@ -153,7 +153,7 @@ static void an_instruction_leads_to_its_line_of_ptx(void **state)
     lines_close(&opened);
 }
 
-static void a_cubin_without_line_information_says_how_to_get_it(void **state)
+static void a_cubin_without_line_information_reports_how_to_get_it(void **state)
 {
     (void)state;
     struct fixture_cubin fixture;
@@ -177,7 +177,7 @@ struct correlation {
 };
 typedef int (*correlate_fn)(struct correlation *);
 
-/* CUPTI keeps what it allocates; only in a build with a leak checker are these defined. */
+/* CUPTI never frees its allocations; these functions exist only in builds with a leak checker. */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
@@ -221,7 +221,7 @@ static void compare_function(correlate_fn correlate, const struct opened *opened
     }
 }
 
-static void every_instruction_has_the_line_that_cupti_gives(void **state)
+static void every_instruction_has_the_same_line_as_in_cupti(void **state)
 {
     (void)state;
     correlate_fn correlate = correlate_load();
@@ -235,7 +235,7 @@ static void every_instruction_has_the_line_that_cupti_gives(void **state)
         for (uint32_t k = 0; k < opened.fixture.cubin.function_count; k++) {
             const struct image_function *function = &opened.fixture.cubin.functions[k];
             if (function->name[0] == '$')
-                continue; /* part of its kernel's section; CUPTI does not know the name */
+                continue; /* part of its kernel's section; CUPTI does not have the name */
             compare_function(correlate, &opened, function);
             functions++;
         }
@@ -244,7 +244,7 @@ static void every_instruction_has_the_line_that_cupti_gives(void **state)
     assert_int_equal(functions, 23);
 }
 
-/* A cubin put together by hand around one line program. */
+/* A handmade cubin with one line program. */
 struct made_cubin {
     uint8_t bytes[4096];
     struct image_section sections[7];
@@ -259,7 +259,7 @@ static void made_section(struct made_cubin *made, int index, const char *name, u
     made->sections[index] = (struct image_section){.name = name, .type = type, .offset = offset, .size = size};
 }
 
-/* program: the whole .debug_line; address_at: offset in it of set_address's operand. */
+/* program: the whole .debug_line; address_at: offset of set_address's operand in it. */
 static void make(struct made_cubin *made, const uint8_t *program, size_t size, size_t address_at)
 {
     memset(made, 0, sizeof *made);
@@ -338,10 +338,10 @@ static gpufl_status made_open(struct made_lines *lines, const uint8_t *program, 
 #define SET_ADDRESS 0, 9, 2, 0, 0, 0, 0, 0, 0, 0, 0
 #define END_SEQUENCE 0, 1, 1
 
-static void a_caller_that_does_not_stand_before_is_no_caller(void **state)
+static void a_caller_that_does_not_precede_its_row_is_ignored(void **state)
 {
     (void)state;
-    /* Row 1 says it was inlined into row 2, row 2 into itself, row 3 into row 1. */
+    /* Row 1 claims to be inlined into row 2, row 2 into itself, row 3 into row 1. */
     static const uint8_t program[] = {SET_ADDRESS, 0, 3, 0x90, 2, 0,    1, 0, 3, 0x90, 2, 0, 2,  16,
                                       3,           1, 1, 0,    3, 0x90, 1, 2, 2, 16,   1, 2, 16, END_SEQUENCE};
     struct made_lines lines;
@@ -381,7 +381,7 @@ static void a_sequence_without_a_function_or_that_goes_backwards_is_skipped(void
     line_table_close(&lines.table);
 }
 
-static void a_program_that_breaks_off_is_refused_with_its_place(void **state)
+static void a_truncated_program_is_rejected_with_the_offset(void **state)
 {
     (void)state;
     struct made_lines lines;
@@ -430,12 +430,12 @@ int main(void)
         cmocka_unit_test(a_device_function_in_a_kernels_section_has_lines),
         cmocka_unit_test(a_linked_cubin_keeps_lines_but_not_the_names_of_inlined_functions),
         cmocka_unit_test(an_instruction_leads_to_its_line_of_ptx),
-        cmocka_unit_test(a_cubin_without_line_information_says_how_to_get_it),
-        cmocka_unit_test(every_instruction_has_the_line_that_cupti_gives),
+        cmocka_unit_test(a_cubin_without_line_information_reports_how_to_get_it),
+        cmocka_unit_test(every_instruction_has_the_same_line_as_in_cupti),
         cmocka_unit_test(version_5_tables_are_read),
-        cmocka_unit_test(a_caller_that_does_not_stand_before_is_no_caller),
+        cmocka_unit_test(a_caller_that_does_not_precede_its_row_is_ignored),
         cmocka_unit_test(a_sequence_without_a_function_or_that_goes_backwards_is_skipped),
-        cmocka_unit_test(a_program_that_breaks_off_is_refused_with_its_place),
+        cmocka_unit_test(a_truncated_program_is_rejected_with_the_offset),
         cmocka_unit_test(every_damaged_byte_of_a_line_table_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

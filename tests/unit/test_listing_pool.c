@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several disassemblers run at once, share what they print, and end when they have to. */
+/* Several disassemblers run in parallel, share their output, and stop when they must. */
 #include "session_fixture.h"
 #include "tool_fixture.h"
 
@@ -27,11 +27,11 @@ static const char listing[] = "\t.section\t.text._Z7squaresPKfPf,\"ax\",@progbit
 
 struct bench {
     char *dir, tool[512];
-    int alive_fd; /* of a pipe that a tool may write to: at its end when all who opened it are gone */
+    int alive_fd; /* of a pipe that a tool may write to: at its end when all processes that opened it are gone */
     struct fixture_cubin fixture;
     struct listing_request requests[REQUESTS];
     struct listing_pool_options options;
-    size_t done, total; /* as told */
+    size_t done, total; /* as reported */
 };
 
 static void on_progress(void *user, size_t done, size_t total)
@@ -85,7 +85,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A look-alike whose working directory is the test's; it has no cache, unless told so later. */
+/* Writes a look-alike that runs in the test's directory; without a cache unless the test sets one. */
 static void tool_write(const struct bench *bench, const char *code)
 {
     char script[900];
@@ -118,7 +118,7 @@ static void assert_left(struct listing_pool *pool, size_t index, const char *rea
     assert_string_equal(outcome->reason, reason);
 }
 
-/* Waits until a tool wrote a byte to the pipe, or (is_end) until nobody has it open. */
+/* Waits until a tool wrote a byte to the pipe, or (is_end) until no process has it open. */
 static void alive_wait(const struct bench *bench, bool is_end)
 {
     struct pollfd ready = {.fd = bench->alive_fd, .events = POLLIN};
@@ -131,7 +131,7 @@ static void alive_wait(const struct bench *bench, bool is_end)
     assert_int_equal(size, is_end ? 0 : 1);
 }
 
-static void tools_run_at_the_same_time_and_not_more_than_allowed(void **state)
+static void tools_run_in_parallel_up_to_the_limit(void **state)
 {
     struct bench *bench = *state;
     /* Each waits for the other. */
@@ -155,7 +155,7 @@ static void tools_run_at_the_same_time_and_not_more_than_allowed(void **state)
     listing_pool_end(pool);
 }
 
-static void functions_of_one_print_share_it(void **state)
+static void functions_printed_together_share_one_run(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "cat listing");
@@ -167,7 +167,7 @@ static void functions_of_one_print_share_it(void **state)
     assert_int_equal(tool_runs(bench->dir), 2);
 }
 
-static void a_tool_that_fails_fails_once_for_all_of_its_print(void **state)
+static void a_failing_tool_fails_once_for_all_functions_of_its_run(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "[ $3 = 15 ] && exec cat listing; echo broken >&2; exit 3");
@@ -180,10 +180,10 @@ static void a_tool_that_fails_fails_once_for_all_of_its_print(void **state)
     assert_int_equal(tool_runs(bench->dir), 2);
 }
 
-static void a_tool_that_hangs_is_ended_with_all_it_started_and_costs_no_other_text(void **state)
+static void a_hanging_tool_is_killed_with_its_children_and_costs_no_other_text(void **state)
 {
     struct bench *bench = *state;
-    /* What the other one says is in the cache, so that no slow machine can be too slow for it. */
+    /* The other output is in the cache, so that a slow machine cannot make it time out. */
     tool_write(bench, "[ $3 = 15 ] && exec cat listing; exec > alive; sleep 1000 & echo; wait");
     assert_int_equal(setenv("XDG_CACHE_HOME", bench->dir, 1), 0);
     struct listing_request *squares = &bench->requests[SQUARES];
@@ -203,7 +203,7 @@ static void a_tool_that_hangs_is_ended_with_all_it_started_and_costs_no_other_te
     alive_wait(bench, true);
 }
 
-static void a_stop_ends_what_runs_and_begins_nothing(void **state)
+static void stopping_kills_running_tools_and_starts_no_others(void **state)
 {
     struct bench *bench = *state;
     int stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -229,7 +229,7 @@ static void a_stop_ends_what_runs_and_begins_nothing(void **state)
     close(stop_fd);
 }
 
-static void a_pool_that_is_ended_early_waits_for_no_tool(void **state)
+static void a_pool_that_is_closed_early_waits_for_no_tool(void **state)
 {
     struct bench *bench = *state;
     tool_write(bench, "exec > alive; sleep 1000 & echo; wait");
@@ -271,12 +271,12 @@ static void no_file_of_a_tool_is_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        POOL_TEST(tools_run_at_the_same_time_and_not_more_than_allowed),
-        POOL_TEST(functions_of_one_print_share_it),
-        POOL_TEST(a_tool_that_fails_fails_once_for_all_of_its_print),
-        POOL_TEST(a_tool_that_hangs_is_ended_with_all_it_started_and_costs_no_other_text),
-        POOL_TEST(a_stop_ends_what_runs_and_begins_nothing),
-        POOL_TEST(a_pool_that_is_ended_early_waits_for_no_tool),
+        POOL_TEST(tools_run_in_parallel_up_to_the_limit),
+        POOL_TEST(functions_printed_together_share_one_run),
+        POOL_TEST(a_failing_tool_fails_once_for_all_functions_of_its_run),
+        POOL_TEST(a_hanging_tool_is_killed_with_its_children_and_costs_no_other_text),
+        POOL_TEST(stopping_kills_running_tools_and_starts_no_others),
+        POOL_TEST(a_pool_that_is_closed_early_waits_for_no_tool),
         POOL_TEST(no_file_of_a_tool_is_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of the analysis on the golden sessions, checked against figures worked
- * out by hand; the wording is test_golden_reports' matter. */
+/* Results of the analysis on the golden sessions, compared with figures worked out by hand; test_golden_reports checks
+ * the text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void time_in_which_kernels_were_not_traced_is_not_called_idle(void **stat
     (void)state;
     struct loaded loaded = load("deep");
     const struct time_use *use = &loaded.analysis.devices[0];
-    /* Two windows of 5 ms in which instructions were counted, without a kernel record between. */
+    /* Two windows of 5 ms in which instructions were counted, without a kernel record in between. */
     assert_int_equal(use->unknown_ns, 10 * ms);
     assert_int_equal(use->no_work_ns, loaded.analysis.wall_ns - use->busy_ns - use->wait_launch_ns - 10 * ms);
     unload(&loaded);
@@ -87,7 +87,7 @@ static void idle_time_goes_to_what_the_gpu_waited_for(void **state)
     unload(&loaded);
 }
 
-static void waits_of_the_host_are_told_from_launches(void **state)
+static void waits_of_the_host_are_distinguished_from_launches(void **state)
 {
     (void)state;
     struct loaded loaded = load("sync_loop");
@@ -108,7 +108,7 @@ static void queued_work_is_not_blamed_on_the_program(void **state)
     const struct time_use *first = &loaded.analysis.devices[0], *second = &loaded.analysis.devices[1];
     assert_int_equal(first->device, 0);
     assert_int_equal(first->queued_ns, 7 * 10 * us);
-    /* Gaps of 1 ms whose call began 50 us after the GPU ran dry. */
+    /* Gaps of 1 ms whose call began 50 us after the GPU became idle. */
     assert_int_equal(second->wait_launch_ns, 4 * 1 * ms);
     assert_int_equal(second->wait_sync_ns, 490 * us);
     assert_int_equal(loaded.analysis.host_wait_ns, 490 * us); /* stream wait event blocks no host thread */
@@ -200,7 +200,7 @@ static void assert_headline(const char *name, const char *expected)
     bytes_free(&out);
 }
 
-static void the_headline_says_what_was_recorded(void **state)
+static void the_headline_summarizes_the_recording(void **state)
 {
     (void)state;
     assert_headline("trace", "62 kernels, 41.5 ms GPU busy of 100 ms, 0 lost");
@@ -212,20 +212,19 @@ static void the_headline_says_what_was_recorded(void **state)
     assert_headline("two_gpus", "12 kernels, 11.9 ms GPU busy of 2 x 10.0 ms, 0 lost");
 }
 
-static void assert_losses_say(const struct session_model *model, bool is_exact, const char *words,
-                              const char *not_words)
+static void assert_losses(const struct session_model *model, bool is_exact, const char *words, const char *not_words)
 {
-    bool is_told_exact;
-    assert_int_equal(session_lost(model, &is_told_exact), 0);
-    assert_int_equal(is_told_exact, is_exact);
+    bool is_reported_exact;
+    assert_int_equal(session_lost(model, &is_reported_exact), 0);
+    assert_int_equal(is_reported_exact, is_exact);
     struct bytes out = {0};
     assert_int_equal(report_text(model, &(struct report_options){0}, &out), GPUFL_OK);
     if (!strstr(bytes_text(&out), words) || (*not_words && strstr(bytes_text(&out), not_words)))
-        fail_msg("\"%s\" and not \"%s\" is not in %s", words, not_words, bytes_text(&out));
+        fail_msg("expected \"%s\" and not \"%s\" in %s", words, not_words, bytes_text(&out));
     bytes_free(&out);
 }
 
-static void what_a_hole_took_is_not_called_nothing(void **state)
+static void missing_lines_are_never_reported_as_no_loss(void **state)
 {
     (void)state;
     const char *const end = "how much of the end is missing is not known";
@@ -233,28 +232,28 @@ static void what_a_hole_took_is_not_called_nothing(void **state)
     struct loaded loaded = load("trace");
     struct session_model *model = loaded.model;
     const struct log_summary whole = model->summary;
-    assert_losses_say(model, true, "nothing lost\n", "not known");
+    assert_losses(model, true, "nothing lost\n", "not known");
     model->summary.has_shutdown = false;
-    assert_losses_say(model, false, end, "nothing lost");
+    assert_losses(model, false, end, "nothing lost");
     model->summary.is_live = true;
-    assert_losses_say(model, true, "nothing lost so far", "not known");
+    assert_losses(model, true, "nothing lost so far", "not known");
     model->summary = whole;
     model->summary.is_synthetic_shutdown = true;
-    assert_losses_say(model, false, end, "nothing lost");
+    assert_losses(model, false, end, "nothing lost");
     model->summary = whole;
     model->summary.has_torn_tail = true;
-    assert_losses_say(model, false, end, "nothing lost");
+    assert_losses(model, false, end, "nothing lost");
     model->summary = whole;
     model->summary.damaged_lines = 1;
-    assert_losses_say(model, false, middle, "nothing lost");
+    assert_losses(model, false, middle, "nothing lost");
     model->summary = whole;
     model->summary.missing_lines = 1;
     model->summary.is_live = true;
-    assert_losses_say(model, false, middle, "nothing lost");
+    assert_losses(model, false, middle, "nothing lost");
     model->summary = whole;
     model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] = 1;
-    assert_losses_say(model, false, middle, "nothing lost");
-    assert_losses_say(model, false, "an unknown number lost", "0 lost");
+    assert_losses(model, false, middle, "nothing lost");
+    assert_losses(model, false, "an unknown number lost", "0 lost");
     unload(&loaded);
 }
 
@@ -289,7 +288,7 @@ static void assert_fits(const char *dir, int columns)
         const char *last_blank = line + size;
         while (last_blank > line && last_blank[-1] != ' ')
             last_blank--;
-        /* A single word has no place to break; nothing else may stand beside it. */
+        /* A single word cannot be broken, but must be alone on its line. */
         bool is_one_word = strspn(line, " ") >= (size_t)(last_blank - line);
         if (text_columns(line, size) > (size_t)columns && !is_one_word)
             fail_msg("%s at %d columns: %.*s", dir, columns, (int)size, line);
@@ -299,7 +298,7 @@ static void assert_fits(const char *dir, int columns)
     session_free(model);
 }
 
-static void the_text_fits_into_the_columns_it_is_given(void **state)
+static void the_text_fits_the_requested_columns(void **state)
 {
     (void)state;
     static const char *const dirs[] = {"tests/golden/trace",
@@ -341,17 +340,17 @@ int main(void)
         cmocka_unit_test(the_parts_of_the_time_add_up_to_the_wall_time),
         cmocka_unit_test(time_in_which_kernels_were_not_traced_is_not_called_idle),
         cmocka_unit_test(idle_time_goes_to_what_the_gpu_waited_for),
-        cmocka_unit_test(waits_of_the_host_are_told_from_launches),
+        cmocka_unit_test(waits_of_the_host_are_distinguished_from_launches),
         cmocka_unit_test(queued_work_is_not_blamed_on_the_program),
         cmocka_unit_test(kernels_are_counted_in_their_scope_and_in_every_scope_around),
         cmocka_unit_test(hotspots_have_exact_percentiles_and_the_limiter),
         cmocka_unit_test(benchmarks_average_over_their_iterations),
         cmocka_unit_test(v1_details_give_occupancy_and_scope_without_inventing_times),
         cmocka_unit_test(memory_is_followed_from_allocation_to_release),
-        cmocka_unit_test(the_headline_says_what_was_recorded),
-        cmocka_unit_test(what_a_hole_took_is_not_called_nothing),
+        cmocka_unit_test(the_headline_summarizes_the_recording),
+        cmocka_unit_test(missing_lines_are_never_reported_as_no_loss),
         cmocka_unit_test(no_report_holds_a_raw_control_character),
-        cmocka_unit_test(the_text_fits_into_the_columns_it_is_given),
+        cmocka_unit_test(the_text_fits_the_requested_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

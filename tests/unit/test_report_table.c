@@ -42,14 +42,14 @@ static void kernels_that_differ_in_what_would_be_cut_are_shown_whole(void **stat
                  "    1 ms      5\n"
                  "      copy_kernel<float, Reit<float,\n"
                  "      float>, Loader<1>, 4>\n");
-    /* With one of them, the middle goes. */
+    /* With only one of them, the middle of the name is removed. */
     assert_table(cells, 2, kernel_table, 40,
                  "   total  calls  name\n"
                  "    2 ms      3\n"
                  "      copy_kernel<float…>, Loader<1>, 4>\n");
 }
 
-static void parameters_go_before_the_name_gets_a_line_unless_only_they_differ(void **state)
+static void parameters_are_dropped_first_unless_only_they_differ(void **state)
 {
     (void)state;
     static const char *const cells[] = {
@@ -92,7 +92,7 @@ static void assert_metric(const char *name, double value, const char *expected)
     assert_string_equal(metric_quantity(name, value).text, expected);
 }
 
-static void metrics_have_the_unit_that_their_name_tells(void **state)
+static void metrics_have_the_unit_in_their_name(void **state)
 {
     (void)state;
     assert_metric("sm__throughput.avg.pct_of_peak_sustained_elapsed", 69.56, "69.6 %");
@@ -153,10 +153,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_that_differ_in_what_would_be_cut_are_shown_whole),
-        cmocka_unit_test(parameters_go_before_the_name_gets_a_line_unless_only_they_differ),
+        cmocka_unit_test(parameters_are_dropped_first_unless_only_they_differ),
         cmocka_unit_test(narrow_pages_lack_the_least_important_columns),
         cmocka_unit_test(places_keep_their_line_when_the_file_is_cut),
-        cmocka_unit_test(metrics_have_the_unit_that_their_name_tells),
+        cmocka_unit_test(metrics_have_the_unit_in_their_name),
         cmocka_unit_test(operations_per_second_need_operations_and_a_time),
         cmocka_unit_test(metric_names_lose_what_they_share_first),
     };

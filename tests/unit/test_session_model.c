@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: what is in a log is in the model, in order, and unknown stays unknown. */
+/* Loading: everything in a log is in the model, in order, and unknown values stay unknown. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void kernels_are_sorted_with_all_their_columns(void **state)
     session_free(model);
 }
 
-static void a_kernel_whose_scope_was_lost_is_not_outside_of_scopes(void **state)
+static void a_kernel_whose_scope_was_lost_is_not_outside_all_scopes(void **state)
 {
     channel_write(*state, "device",
                   JOB KERNELS("\"dt_ns\",\"kernel_id\",\"stream_id\",\"duration_ns\",\"scope_id\"",
@@ -119,7 +119,7 @@ static void a_kernel_whose_scope_was_lost_is_not_outside_of_scopes(void **state)
     assert_int_equal(analysis.scopes[1].calls, 0);
     assert_memory_equal(analysis.scopes[1].name, "(unknown)", analysis.scopes[1].name_size);
     assert_int_equal(session_lost(model, &is_exact), 5);
-    assert_int_equal(session_lost_details(model), 5); /* no kernel is */
+    assert_int_equal(session_lost_details(model), 5); /* no kernels among them */
     analysis_free(&analysis);
     session_free(model);
 }
@@ -187,14 +187,14 @@ static void losses_add_up_by_reason_and_unknown_counts_are_not_zero(void **state
     assert_false(is_exact);
     assert_int_equal(model->loss_count, 4);
     assert_int_equal(model->losses[0].count, 11);
-    /* What only the end knows of may have been of any type. */
+    /* Losses known only from the shutdown record may be of any type. */
     assert_string_equal(model->losses[2].reason, "full");
     assert_string_equal(model->losses[2].record_type, "");
     assert_int_equal(model->losses[2].count, 2);
     session_free(model);
 }
 
-static void a_scope_whose_begin_was_lost_starts_where_its_end_says(void **state)
+static void a_scope_whose_begin_was_lost_starts_at_the_time_in_its_end(void **state)
 {
     channel_write(
         *state, "scope",
@@ -222,8 +222,8 @@ static void a_scope_whose_begin_was_lost_starts_where_its_end_says(void **state)
     session_free(model);
 }
 
-/* The recorder forgets names and configurations that it has not seen for long, and writes them again under new ids. */
-static void what_was_written_again_under_a_new_id_is_one(void **state)
+/* The recorder forgets names and configurations that it has not used for long, and writes them again under new ids. */
+static void a_name_written_again_under_a_new_id_is_merged(void **state)
 {
     channel_write(
         *state, "device",
@@ -276,12 +276,12 @@ static void a_kernel_takes_at_most_64_bytes(void **state)
     assert_int_equal(model->kernels.count, 40 * 2048);
     size_t bytes_per_slot = 3 * sizeof(int64_t) + 9 * sizeof(uint32_t) + sizeof(uint16_t);
     assert_true(bytes_per_slot <= 64);
-    /* The slack of growing must not eat what the narrow columns save. */
+    /* Unused capacity must not cost more than the narrow columns save. */
     assert_true(model->kernels.capacity * (bytes_per_slot - 8) <= model->kernels.count * 64 + 4096 * 64);
     session_free(model);
 }
 
-static void rows_that_only_the_shutdown_record_knows_are_an_issue(void **state)
+static void rows_counted_only_by_the_shutdown_record_are_an_issue(void **state)
 {
     channel_write(
         *state, "device",
@@ -303,17 +303,17 @@ static void rows_that_only_the_shutdown_record_knows_are_an_issue(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_kernel_whose_scope_was_lost_is_not_outside_of_scopes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_kernel_whose_scope_was_lost_is_not_outside_all_scopes, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_are_sorted_with_all_their_columns, setup, teardown),
         cmocka_unit_test_setup_teardown(optional_columns_that_appear_late_leave_earlier_rows_without, setup, teardown),
         cmocka_unit_test_setup_teardown(impossible_rows_are_left_out_and_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_add_up_by_reason_and_unknown_counts_are_not_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_cause_of_a_loss_is_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_scope_whose_begin_was_lost_starts_where_its_end_says, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_written_again_under_a_new_id_is_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_scope_whose_begin_was_lost_starts_at_the_time_in_its_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_name_written_again_under_a_new_id_is_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_missing_directory_is_an_error_that_names_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_kernel_takes_at_most_64_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(rows_that_only_the_shutdown_record_knows_are_an_issue, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_counted_only_by_the_shutdown_record_are_an_issue, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The estimate of how much longer a program took because it was recorded, and what that estimate is made of. */
+/* The estimate of how much longer a program took because it was recorded, and its parts. */
 #include "golden_session.h"
 
 enum { us = 1000, ms = 1000000 };
 
-/* A run of 100 ms whose recording cost the program nothing, until a test says otherwise. */
+/* A run of 100 ms whose recording cost nothing, until a test changes that. */
 static struct golden_session session_with(const char *name)
 {
     struct golden_session golden = golden_load(name);
@@ -38,18 +38,18 @@ static void launches_that_the_gpu_waits_for_cost_their_host_time(void **state)
     golden_unload(&golden);
 }
 
-static void launches_that_wait_for_the_gpu_cost_what_their_record_costs_it(void **state)
+static void launches_that_wait_for_the_gpu_cost_their_records_gpu_time(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
     struct kernel_columns *kernels = &golden.model->kernels;
-    for (size_t i = 0; i < kernels->count; i++) /* all launched at once, long before they ran, and by a call each */
+    for (size_t i = 0; i < kernels->count; i++) /* all launched at once, long before they ran, by one call each */
         kernels->api_start_ns[i] = kernels->start_ns[0] - 10 * ms + (int64_t)i;
     golden.model->overhead.user_ns[USER_TIME_CALLBACKS] = 4 * ms;
     golden.model->overhead.user_ns[USER_TIME_GATE] = 3 * ms;
     const struct slowdown *slowdown = estimate(&golden);
     assert_true(slowdown->parts_ns[SLOWDOWN_CUPTI] < 801 * us);
-    assert_true(slowdown->parts_ns[SLOWDOWN_CALLBACKS] < 4 * ms / 100); /* beside the GPU's work */
+    assert_true(slowdown->parts_ns[SLOWDOWN_CALLBACKS] < 4 * ms / 100); /* while the GPU was busy */
     assert_int_equal(slowdown->parts_ns[SLOWDOWN_GATE], 3 * ms);
     golden_unload(&golden);
 }
@@ -66,7 +66,7 @@ static void kernels_of_one_call_are_a_graph_and_cost_less(void **state)
     golden_unload(&golden);
 }
 
-static void replays_are_told_as_a_factor(void **state)
+static void replays_are_reported_as_a_factor(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
@@ -82,7 +82,7 @@ static void replays_are_told_as_a_factor(void **state)
     golden_unload(&golden);
 }
 
-static void what_was_not_measured_makes_it_a_least(void **state)
+static void unmeasured_parts_make_it_a_lower_bound(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
@@ -95,12 +95,12 @@ static void what_was_not_measured_makes_it_a_least(void **state)
     assert_int_equal(report_text(golden.model, &(struct report_options){.columns = 200}, &text), GPUFL_OK);
     assert_non_null(strstr(bytes_text(&text), "slowed down by at least 1.6 % (CUPTI 1.6; not calibrated)"));
     bytes_free(&text);
-    golden.model->overhead.wall_ns = INT64_C(100000) * ms; /* at least nothing is no answer */
+    golden.model->overhead.wall_ns = INT64_C(100000) * ms; /* "at least 0" is not an answer */
     assert_false(estimate(&golden)->is_known);
     golden_unload(&golden);
 }
 
-/* One thread launches every 11 us, which takes 2 us; the GPU is done and waits before the next one. */
+/* One thread launches every 11 us, which takes 2 us; the GPU finishes and waits before the next launch. */
 static void launches_arrange(struct kernel_columns *kernels)
 {
     for (size_t i = 0; i < kernels->count; i++) {
@@ -112,7 +112,7 @@ static void launches_arrange(struct kernel_columns *kernels)
     }
 }
 
-static void launches_after_other_work_cost_what_they_cost_with_cold_caches(void **state)
+static void launches_after_other_work_cost_as_with_cold_caches(void **state)
 {
     (void)state;
     struct golden_session golden = session_with("launch_bound");
@@ -121,11 +121,11 @@ static void launches_after_other_work_cost_what_they_cost_with_cold_caches(void 
     cost_ns[RECORD_COST_HOST_COLD] = 5 * us;
     launches_arrange(kernels);
     assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 800 * 5 * us);
-    cost_ns[RECORD_COST_CALL] = us; /* the calls are a quarter as cold as the calibration's */
+    cost_ns[RECORD_COST_CALL] = us; /* the calls are a quarter as cold as in the calibration */
     cost_ns[RECORD_COST_CALL_COLD] = 5 * us;
     assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 800 * (2 * us + 3 * us / 4));
     for (size_t i = 0; i < kernels->count; i++)
-        kernels->api_duration_ns[i] = 10 * us; /* the next one follows at once */
+        kernels->api_duration_ns[i] = 10 * us; /* the next one follows immediately */
     assert_int_equal(estimate(&golden)->parts_ns[SLOWDOWN_CUPTI], 799 * 2 * us + 5 * us);
     golden_unload(&golden);
 }
@@ -152,10 +152,10 @@ static void counting_costs_what_its_calls_take_longer(void **state)
     overhead->calls[CALLS_PLAIN].typical_ns = CELL_UNKNOWN;
     overhead->user_ns[USER_TIME_GATE] = 4 * ms; /* within those calls */
     const struct slowdown *slowdown = estimate(&golden);
-    /* A counted launch has no record of CUPTI's: without counting it would have taken 8 us. */
+    /* A counted launch has no CUPTI record: without counting it would have taken 8 us. */
     assert_int_equal(slowdown->parts_ns[SLOWDOWN_COUNTING], 100 * (300 - 8) * us - 4 * ms);
     assert_int_equal(slowdown->parts_ns[SLOWDOWN_GATE], 4 * ms);
-    assert_true(slowdown->is_least); /* what sampling costs is not known without launches beside it */
+    assert_true(slowdown->is_least); /* the cost of sampling is unknown without launches while it is off */
     overhead->calls[CALLS_PLAIN] = (struct call_state_use){800, 800 * 7 * us, 7 * us};
     slowdown = estimate(&golden);
     assert_int_equal(slowdown->parts_ns[SLOWDOWN_COUNTING], 100 * (300 - 5) * us - 4 * ms);
@@ -187,11 +187,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_that_the_gpu_waits_for_cost_their_host_time),
-        cmocka_unit_test(launches_that_wait_for_the_gpu_cost_what_their_record_costs_it),
+        cmocka_unit_test(launches_that_wait_for_the_gpu_cost_their_records_gpu_time),
         cmocka_unit_test(kernels_of_one_call_are_a_graph_and_cost_less),
-        cmocka_unit_test(replays_are_told_as_a_factor),
-        cmocka_unit_test(what_was_not_measured_makes_it_a_least),
-        cmocka_unit_test(launches_after_other_work_cost_what_they_cost_with_cold_caches),
+        cmocka_unit_test(replays_are_reported_as_a_factor),
+        cmocka_unit_test(unmeasured_parts_make_it_a_lower_bound),
+        cmocka_unit_test(launches_after_other_work_cost_as_with_cold_caches),
         cmocka_unit_test(stack_walks_before_launches_do_not_make_them_cold),
         cmocka_unit_test(counting_costs_what_its_calls_take_longer),
         cmocka_unit_test(a_replayed_kernel_would_have_run_once),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that are simulated twice, alone and recorded, with known costs: the slowdown that the analysis estimates from
- * what the recorder sees must be within a third of the difference. No clock is read. The cases are those of
+/* Simulates programs with and without recording, with known costs: the slowdown that the analysis estimates from the
+ * recorded data must be within a third of the difference. No clock is read. The cases are those of
  * tests/device/slowdown_check.py. */
 #include "golden_session.h"
 
@@ -19,13 +19,13 @@ struct program {
 struct costs {
     int64_t callback_ns, stack_ns, record_host_ns, record_gpu_ns;
     int sampled_from, sampled_to; /* launches: PC sampling */
-    int64_t sampled_ns;           /* makes calls longer by */
+    int64_t sampled_ns;           /* is added to each call */
     int counted_from, counted_to; /* SASS counters */
-    int64_t counted_ns;           /* make calls longer by */
-    int kernel_factor;            /* and kernels so many times */
-    int64_t patch_ns;             /* first launches of a window, eight of them */
+    int64_t counted_ns;           /* is added to each call */
+    int kernel_factor;            /* and the factor for the duration of kernels */
+    int64_t patch_ns;             /* for each of the first eight launches of a window */
     int64_t gate_ns;              /* at the end of either */
-    int64_t replay_ns;            /* each launch, instead of its kernel's run */
+    int64_t replay_ns;            /* for each launch, instead of its kernel's run */
 };
 
 struct simulation {
@@ -41,7 +41,7 @@ static enum call_state state_at(const struct costs *costs, int launch)
                                                                          : CALLS_PLAIN;
 }
 
-/* One launch at host_ns, into the row of kernels where the recorder sees it; the host's time after it. */
+/* One launch at host_ns, added to the row of kernels if the recorder sees it; returns the host's time after it. */
 static int64_t launch(const struct program *program, const struct costs *costs, int number, int64_t host_ns,
                       int64_t *gpu_ns, struct simulation *simulation, struct kernel_columns *kernels)
 {
@@ -82,7 +82,7 @@ static int64_t launch(const struct program *program, const struct costs *costs, 
     return host_ns;
 }
 
-/* kernels: NULL where nobody records. */
+/* kernels: NULL: not recorded. */
 static void simulate(const struct program *program, const struct costs *costs, int64_t from_ns,
                      struct kernel_columns *kernels, struct simulation *simulation)
 {
@@ -201,7 +201,7 @@ static void launch_bound_steps_with_deep(void **state)
                                 .sampled_to = launches,
                                 .sampled_ns = 2 * us,
                                 .gate_ns = 80 * ms};
-    check(&launch_bound, &costs, true); /* nothing tells what sampling costs */
+    check(&launch_bound, &costs, true); /* the cost of sampling is unknown */
 }
 
 static void few_kernels_with_range_profiler(void **state)

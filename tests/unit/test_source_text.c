@@ -22,7 +22,7 @@ static void assert_line(const struct source_text *source, uint32_t number, const
     assert_memory_equal(line->text, text, line->size);
 }
 
-static void lines_count_from_one_and_lose_their_ends(void **state)
+static void lines_count_from_one_and_exclude_their_ends(void **state)
 {
     static const char text[] = "int a;\r\n\n    b();\nlast";
     fixture_write(*state, "a.cu", text, sizeof text - 1);
@@ -59,7 +59,7 @@ static void an_empty_file_has_no_lines(void **state)
     source_text_free(&source);
 }
 
-static void what_is_no_source_file_is_refused_with_the_reason(void **state)
+static void files_other_than_source_files_are_rejected_with_the_reason(void **state)
 {
     char path[512];
     assert_refused("missing.cu", *state, GPUFL_E_NOT_FOUND, "missing.cu");
@@ -82,7 +82,7 @@ static void what_is_no_source_file_is_refused_with_the_reason(void **state)
     assert_refused(path, NULL, GPUFL_E_LIMIT, "2 MiB");
 }
 
-static void headers_without_an_ending_are_read_below_an_include_directory(void **state)
+static void headers_without_an_extension_are_read_in_include_directories(void **state)
 {
     char path[512];
     fixture_path(path, *state, "include");
@@ -98,12 +98,12 @@ static void headers_without_an_ending_are_read_below_an_include_directory(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lines_count_from_one_and_lose_their_ends, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(lines_count_from_one_and_exclude_their_ends, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_relative_path_starts_at_the_given_directory, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(an_empty_file_has_no_lines, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_source_file_is_refused_with_the_reason, fixture_setup,
+        cmocka_unit_test_setup_teardown(files_other_than_source_files_are_rejected_with_the_reason, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(headers_without_an_ending_are_read_below_an_include_directory, fixture_setup,
+        cmocka_unit_test_setup_teardown(headers_without_an_extension_are_read_in_include_directories, fixture_setup,
                                         fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of PC samples against figures worked out by hand from tests/golden/make_deep_sessions.py. */
+/* Sums of PC samples compared with figures worked out by hand from tests/golden/make_deep_sessions.py. */
 #include "golden_session.h"
 
 static const struct stall_profile *function_profile(const struct stalls *stalls, uint32_t function_id)
@@ -44,7 +44,7 @@ static void samples_add_up_to_the_total_by_function_scope_and_instruction(void *
     }
 }
 
-static void samples_without_an_issue_are_a_part_and_not_more(void **state)
+static void samples_without_an_issue_are_a_part_of_the_others(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("pc_sampling");
@@ -106,7 +106,7 @@ static void scopes_are_found_by_instance_and_by_name(void **state)
     golden_unload(&golden);
 }
 
-static void a_reason_that_the_table_lacks_keeps_its_name(void **state)
+static void an_unknown_reason_keeps_its_name(void **state)
 {
     (void)state;
     struct golden_session golden = golden_load("pc_sampling");
@@ -132,7 +132,7 @@ static void issuing_is_the_top_reason_only_where_there_is_no_other(void **state)
     golden_unload(&golden);
 }
 
-static void more_reasons_than_there_is_room_for_are_counted_together(void **state)
+static void reasons_beyond_the_limit_are_counted_together(void **state)
 {
     (void)state;
     enum { reasons = 200 };
@@ -171,14 +171,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_add_up_to_the_total_by_function_scope_and_instruction),
-        cmocka_unit_test(samples_without_an_issue_are_a_part_and_not_more),
+        cmocka_unit_test(samples_without_an_issue_are_a_part_of_the_others),
         cmocka_unit_test(the_hottest_instruction_comes_first_with_its_reason),
         cmocka_unit_test(certainty_counts_only_samples_with_one_possible_execution),
         cmocka_unit_test(without_confidences_no_sample_is_certain),
         cmocka_unit_test(scopes_are_found_by_instance_and_by_name),
-        cmocka_unit_test(a_reason_that_the_table_lacks_keeps_its_name),
+        cmocka_unit_test(an_unknown_reason_keeps_its_name),
         cmocka_unit_test(issuing_is_the_top_reason_only_where_there_is_no_other),
-        cmocka_unit_test(more_reasons_than_there_is_room_for_are_counted_together),
+        cmocka_unit_test(reasons_beyond_the_limit_are_counted_together),
         cmocka_unit_test(a_session_without_samples_has_no_stalls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void distribution_holds_every_figure(void **state)
     assert_int_equal(result.count, 0);
 }
 
-static void sums_stop_at_the_largest_number(void **state)
+static void sums_saturate(void **state)
 {
     (void)state;
     assert_true(sum_saturated(INT64_MAX, 1) == INT64_MAX);
@@ -143,7 +143,7 @@ static void assert_kernel_name(const char *name, size_t columns, const char *exp
     bytes_free(&out);
 }
 
-static void kernel_names_keep_what_tells_them_apart(void **state)
+static void kernel_names_keep_what_distinguishes_them(void **state)
 {
     (void)state;
     static const char name[] = "void ns::add<float, (int)4>(float*, void (*)(int))";
@@ -158,7 +158,7 @@ static void kernel_names_keep_what_tells_them_apart(void **state)
                        "layer_norm<float, 32u>");
     assert_kernel_name("nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT", 11, "nvjet…z_NNT");
     assert_kernel_name("", 5, "(unnamed)");
-    /* Names that are no names must neither crash nor vanish. */
+    /* Invalid names must neither crash nor disappear. */
     assert_kernel_name(")))((((", 3, ")))");
     assert_kernel_name("((((((((", 3, "(…(");
     assert_kernel_name("::::::::", 3, ":…:");
@@ -194,10 +194,10 @@ int main(void)
         cmocka_unit_test(keys_order_is_stable_and_takes_negative_keys),
         cmocka_unit_test(percentiles_are_nearest_rank),
         cmocka_unit_test(distribution_holds_every_figure),
-        cmocka_unit_test(sums_stop_at_the_largest_number),
+        cmocka_unit_test(sums_saturate),
         cmocka_unit_test(quantities_have_three_digits_and_a_unit),
         cmocka_unit_test(names_are_cut_in_the_middle),
-        cmocka_unit_test(kernel_names_keep_what_tells_them_apart),
+        cmocka_unit_test(kernel_names_keep_what_distinguishes_them),
         cmocka_unit_test(control_characters_and_bad_utf8_are_escaped),
         cmocka_unit_test(bars_have_eighths),
     };

@@ -26,7 +26,7 @@ static int64_t pixels_busy(const struct track_set *set, const struct track *trac
     return busy_ns;
 }
 
-/* Whatever the number of pixels and wherever the borders of the tiles are. */
+/* For any number of pixels and any borders between tiles. */
 static void check_zooms(const struct track_set *set, const struct track *track)
 {
     static const uint32_t zooms[] = {1, 2, 7, 100, 1000, TRACK_PIXELS_MAX};
@@ -63,7 +63,7 @@ static void tiles_of_golden_sessions_add_up_at_every_zoom(void **state)
     assert_true(tracks > 10);
 }
 
-/* Kernels of one stream, many more than a chunk holds, some overlapping, some of no length. */
+/* Kernels of one stream, many more than a chunk holds, some overlapping, some without a duration. */
 static struct session_model *busy_model(size_t count)
 {
     struct session_model *model = calloc(1, sizeof *model);
@@ -96,7 +96,7 @@ static void overlapping_kernels_count_once_and_tiles_add_up(void **state)
     struct track_set set;
     assert_int_equal(track_set_make(&set, model), GPUFL_OK);
     assert_int_equal(set.track_count, 1);
-    /* The union of all intervals, by a plain sweep. */
+    /* The union of all intervals, by a simple sweep. */
     int64_t busy_ns = 0, end_ns = 0, sum_ns = 0;
     for (size_t i = 0; i < model->kernels.count; i++) {
         int64_t start_ns = model->kernels.start_ns[i], stop_ns = start_ns + model->kernels.duration_ns[i];
@@ -112,7 +112,7 @@ static void overlapping_kernels_count_once_and_tiles_add_up(void **state)
     session_free(model);
 }
 
-static void a_tile_that_is_zoomed_in_holds_every_event_that_touches_it(void **state)
+static void a_zoomed_tile_contains_every_event_that_overlaps_it(void **state)
 {
     (void)state;
     struct session_model *model = busy_model(20000);
@@ -158,7 +158,7 @@ static void the_kernel_with_most_of_a_pixel_names_it(void **state)
     session_free(model);
 }
 
-static void a_stretch_without_events_is_empty(void **state)
+static void a_time_span_without_events_is_empty(void **state)
 {
     (void)state;
     struct session_model *model = busy_model(1000);
@@ -180,9 +180,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_of_golden_sessions_add_up_at_every_zoom),
         cmocka_unit_test(overlapping_kernels_count_once_and_tiles_add_up),
-        cmocka_unit_test(a_tile_that_is_zoomed_in_holds_every_event_that_touches_it),
+        cmocka_unit_test(a_zoomed_tile_contains_every_event_that_overlaps_it),
         cmocka_unit_test(the_kernel_with_most_of_a_pixel_names_it),
-        cmocka_unit_test(a_stretch_without_events_is_empty),
+        cmocka_unit_test(a_time_span_without_events_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

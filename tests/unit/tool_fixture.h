@@ -5,7 +5,7 @@
 
 #include "session_fixture.h"
 
-/* A look-alike that notes how often it ran, and a cache of its own. */
+/* A look-alike that records its runs, with a separate cache. */
 static inline void tool_install_as(const char *dir, const char *name, const char *variable, const char *code)
 {
     char script[1024], tool[512];
