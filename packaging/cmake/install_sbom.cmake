@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of cmake --install: what is inside of the build, and the licences of what others wrote.
+# Part of cmake --install: the bill of materials, and the licences of third-party code.
 find_program(PYTHON3 NAMES python3 PATHS /usr/bin)
 if(NOT PYTHON3)
   message(STATUS "no bill of materials: there is no python3")

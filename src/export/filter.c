@@ -64,7 +64,8 @@ gpufl_status filter_make(struct export_filter *filter, const struct session_mode
     if (is_found)
         return GPUFL_OK;
     filter_free(filter);
-    return problem_set(problem, GPUFL_E_NOT_FOUND, "no scope '%.200s'; `gpufl report --wide` lists all scopes", scope);
+    return problem_set(problem, GPUFL_E_NOT_FOUND, "no scope is called '%.200s'; `gpufl report --wide` lists them",
+                       scope);
 }
 
 void filter_free(struct export_filter *filter)

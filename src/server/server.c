@@ -210,9 +210,9 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
     size_t active = 0;
     if (!status && !server->is_loopback && (!key_ring_count(server->keys, &active) || !active))
         status = problem_set(problem, GPUFL_E_PERMISSION,
-                             "%.100s can be reached from other machines, but there is no API key\n"
-                             "  create one first: gpufl serve keys create --scope admin --data %.200s\n"
-                             "  or listen on this machine only: --listen " SERVER_LISTEN_DEFAULT,
+                             "%.100s can be reached from other machines, and there is no API key\n"
+                             "  make one first: gpufl serve keys create --scope admin --data %.200s\n"
+                             "  or listen on this machine alone: --listen " SERVER_LISTEN_DEFAULT,
                              config->listen, config->data);
     return status;
 }

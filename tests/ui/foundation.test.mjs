@@ -91,7 +91,7 @@ pageTest(
 
 pageTest(server, "an address of nothing says so", {}, async (page) => {
     await page.open(`/sessions/${server.ids.trace}/nonsense`);
-    await page.getByText("There is no such page.").waitFor();
+    await page.getByText("No such page.").waitFor();
 });
 
 pageTest(server, "a session that does not exist says so", { isNoisy: true }, async (page) => {

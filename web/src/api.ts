@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the server: one place for keys, errors, the state of the connection and live events.
+// Requests to the server: keys, errors, the connection state and live events are handled here.
 import { signal } from "@preact/signals";
 import type { Params } from "./route";
 
 export interface Problem {
-    status: number; // 0: no answer came
+    status: number; // 0: no answer
     code: string;
     message: string;
     hint: string; // what to do next; may be ""
@@ -20,7 +20,7 @@ export class ApiError extends Error implements Problem {
         super(message);
         this.name = "ApiError";
     }
-    // The same question may be answered later.
+    // Repeating the request may succeed.
     get isTemporary(): boolean {
         return this.status === 0 || this.status === 429 || this.status >= 500;
     }
@@ -32,7 +32,7 @@ export interface Connection {
     message: string;
 }
 export const connection = signal<Connection>({ state: "unknown", since: Date.now(), message: "" });
-// True after the server asked for a key that we do not have.
+// True after the server required a key that the dashboard does not have.
 export const isKeyNeeded = signal(false);
 
 function connectionSet(state: "up" | "down", message = ""): void {
@@ -55,7 +55,7 @@ export function keyRead(): string {
     return storageOf("session")?.getItem(KEY_NAME) ?? storageOf("local")?.getItem(KEY_NAME) ?? "";
 }
 
-// isKept: beyond this tab.
+// isKept: also for later visits.
 export function keyWrite(key: string, isKept: boolean): void {
     for (const kind of ["session", "local"] as const) storageOf(kind)?.removeItem(KEY_NAME);
     if (key !== "") storageOf(isKept ? "local" : "session")?.setItem(KEY_NAME, key);
@@ -73,12 +73,12 @@ export function address(path: string, params: Params = {}): string {
 }
 
 const hints: Record<number, string> = {
-    0: "Is `gpufl serve` running? This page tries again by itself.",
+    0: "Is `gpufl serve` running? This page retries automatically.",
     401: "Give this dashboard a key on the Settings page: `gpufl serve keys create --scope read`.",
-    403: "The key is not for this: `gpufl serve keys create --scope read` makes one that may read.",
-    404: "It may have been deleted; the Sessions page lists what is there.",
-    422: "`gpufl report` reads it from its files, whatever its size.",
-    429: "Too many questions with this key; this page tries again by itself.",
+    403: "The key does not allow this: `gpufl serve keys create --scope read` creates one for reading.",
+    404: "It may have been deleted; the Sessions page lists all sessions.",
+    422: "`gpufl report` can read sessions of any size from their files.",
+    429: "Too many requests with this key; this page retries automatically.",
 };
 
 async function errorOf(response: Response): Promise<ApiError> {
@@ -89,9 +89,9 @@ async function errorOf(response: Response): Promise<ApiError> {
         code = body.error?.code ?? "";
         message = body.error?.message ?? message;
     } catch {
-        // not ours: a proxy's page
+        // not the server's: a proxy's page
     }
-    const hint = hints[response.status] ?? (response.status >= 500 ? "This page tries again by itself." : "");
+    const hint = hints[response.status] ?? (response.status >= 500 ? "This page retries automatically." : "");
     return new ApiError(response.status, code, message, hint);
 }
 
@@ -102,7 +102,7 @@ export interface Ask {
     headers?: Record<string, string>;
 }
 
-// The answer, when it is a good one; throws ApiError, or AbortError when the signal says so.
+// Returns the answer if it is valid; throws ApiError, or AbortError if the signal aborts.
 export async function ask(path: string, params: Params = {}, options: Ask = {}): Promise<Response> {
     const headers: Record<string, string> = { ...options.headers };
     const key = keyRead();
@@ -140,23 +140,23 @@ async function bodyOf<T>(response: Response, signal: AbortSignal | undefined, re
         if (signal?.aborted) throw error;
         if (error instanceof SyntaxError)
             throw new ApiError(response.status, "damaged", "The server's answer cannot be read.", "");
-        connectionSet("down", "the connection broke off");
-        throw new ApiError(0, "broken_off", "The connection broke off in the middle of an answer.", hints[0] ?? "");
+        connectionSet("down", "the connection was lost");
+        throw new ApiError(0, "broken_off", "The connection was lost in the middle of an answer.", hints[0] ?? "");
     }
 }
 
-// Integers beyond 2^53 (points in time) lose their last digits; see getExactJson.
+// Integers beyond 2^53 (times) lose their last digits; see getExactJson.
 export async function getJson<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return (await getJsonWith<T>(path, params, signal))[0];
 }
 
-// The same with the response, for its headers.
+// The same, with the response for its headers.
 export async function getJsonWith<T>(path: string, params: Params, signal?: AbortSignal): Promise<[T, Response]> {
     const response = await ask(path, params, { signal });
     return [await bodyOf(response, signal, () => response.json() as Promise<T>), response];
 }
 
-// Integers beyond 2^53 come as bigint.
+// Integers beyond 2^53 become bigint.
 export async function getExactJson<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     const response = await ask(path, params, { signal });
     return bodyOf(response, signal, async () => parseExact(await response.text()) as T);
@@ -164,7 +164,7 @@ export async function getExactJson<T>(path: string, params: Params = {}, signal?
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const WHOLE = /^-?\d{16,}$/;
-// No text of the server's begins with it, whatever programs call their kernels.
+// No text from the server begins with it, whatever the names of kernels.
 const mark = `${Math.random()} ${Math.random()} `;
 
 export function parseExact(text: string): unknown {

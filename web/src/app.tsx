@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame around every page: top bar, side list, what is wrong with the connection, keyboard help.
+// The frame around every page: top bar, side list, connection problems, keyboard help.
 import { signal } from "@preact/signals";
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -69,7 +69,7 @@ function PageView({ page }: { page: Page }): JSX.Element {
     if (problem)
         return (
             <Page_>
-                <Failed problem={{ status: 0, code: "page", message: problem, hint: "It is tried again by itself." }} />
+                <Failed problem={{ status: 0, code: "page", message: problem, hint: "The page retries automatically." }} />
             </Page_>
         );
     return (
@@ -130,7 +130,7 @@ function LiveDot(): JSX.Element | null {
         <div
             class={`live${isLost ? " is-lost" : live.state === "live" ? " is-live" : ""}`}
             role="status"
-            title={words || "nothing here changes by itself"}
+            title={words || "no live updates"}
         >
             <i class="dot" />
             <span class="words">{words}</span>
@@ -305,7 +305,7 @@ export function App(): JSX.Element {
                     </Guard>
                 ) : (
                     <Page_>
-                        <Empty title="There is no such page.">
+                        <Empty title="No such page.">
                             <a href="/sessions">All sessions</a>
                         </Empty>
                     </Page_>

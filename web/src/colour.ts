@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours that mean something. Kernels: hue from a hash of the name, equal lightness and chroma, so that all are equally
-// loud and one kernel looks the same on every page. The canvas needs numbers, CSS needs text: both are here.
+// Colours with a meaning. Kernels: hue from a hash of the name, with equal lightness and chroma, so that no kernel
+// stands out and each looks the same on every page. The canvas needs numbers, CSS needs text: both are here.
 import { isDark } from "./theme";
 
 export interface Oklch {
@@ -16,7 +16,7 @@ export function hash(text: string): number {
         value ^= text.charCodeAt(i);
         value = Math.imul(value, 0x01000193);
     }
-    // The last bytes of similar names differ little; mix them into the rest.
+    // The last bytes of similar names differ little: mix them into the others.
     value ^= value >>> 15;
     value = Math.imul(value, 0x2c1b3c6d);
     value ^= value >>> 12;
@@ -39,7 +39,7 @@ export function scopeOklch(name: string, dark = isDark.value): Oklch {
 }
 
 const copyHues: Record<string, number> = { h2d: 200, d2h: 320, d2d: 160, p2p: 160 };
-// direction: the log's word, "HtoD", "DtoH", "DtoD", "PtoP" and the like.
+// direction: as in the log, "HtoD", "DtoH", "DtoD", "PtoP" and so on.
 export function copyOklch(direction: string, dark = isDark.value): Oklch {
     const word = direction
         .toLowerCase()
@@ -55,7 +55,7 @@ export const copyColour = (direction: string): string => css(copyOklch(direction
 
 export type StallFamily = "memory" | "execution" | "synchronization" | "control" | "issued" | "other";
 
-// By the words in CUPTI's names, so that a reason of a later GPU falls into its family too.
+// Matched by words in CUPTI's names, so that reasons of future GPUs also get a family.
 const families: readonly (readonly [RegExp, StallFamily])[] = [
     [/selected|issued|^active$/, "issued"],
     [/barrier|membar|sync|sleep/, "synchronization"],
@@ -78,7 +78,7 @@ const familyHues: Record<StallFamily, number> = {
     issued: 250,
     other: 20,
 };
-// Members of a family differ in lightness, which every eye sees.
+// Members of a family differ in lightness, which everybody can see.
 export function stallOklch(reason: string, dark = isDark.value): Oklch {
     const family = stallFamily(reason);
     const step = (hash(reason) % 5) * 0.045;
@@ -90,7 +90,7 @@ export function stallOklch(reason: string, dark = isDark.value): Oklch {
 }
 export const stallColour = (reason: string): string => css(stallOklch(reason));
 
-// sRGB, 0 to 255 each, for ImageData; out of gamut is clipped.
+// sRGB, 0 to 255 each, for ImageData; colours out of gamut are clipped.
 export function rgb(colour: Oklch): [number, number, number] {
     const angle = (colour.h * Math.PI) / 180;
     const a = colour.c * Math.cos(angle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command lines that fill an empty page. Each runs as it is, beside a program called ./program, and sends what it records
-// to the server that the page came from (tests/ui/commands.test.mjs runs them all).
+// Commands shown on empty pages. Each runs as shown, next to a program called ./program, and sends its recording to the
+// server of the page (tests/ui/commands.test.mjs runs all of them).
 const server = (): string => window.location.origin;
 
 // options: of gpufl trace, "" for none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them: three significant digits with their unit. What is not known is said, never 0.
+// Formats numbers for people: three significant digits and a unit. Unknown values are shown as such, never as 0.
 
 export const UNAVAILABLE = "unavailable";
 export type Unknown = null | undefined;
@@ -16,7 +16,7 @@ export function digits(value: number, significant = 3): string {
     if (size >= significant - 1) return Math.round(value).toLocaleString("en-US");
     if (size < -6) return value.toExponential(significant - 1);
     const text = value.toFixed(Math.min(20, significant - 1 - size));
-    // 9.999 rounds to one digit more.
+    // 9.999 rounds to one more digit.
     return Math.abs(Number(text)) >= 10 ** (size + 1) ? digits(Number(text), significant) : text;
 }
 
@@ -24,7 +24,7 @@ function scaled(value: number, units: readonly (readonly [number, string])[]): s
     const size = Math.abs(value);
     for (let i = 0; i < units.length; i++) {
         const [scale, unit] = units[i]!;
-        // What rounds up to the next unit is written in it: 999.9 us is 1.00 ms.
+        // A value that rounds up to the next unit uses it: 999.9 us becomes 1.00 ms.
         const above = units[i - 1];
         if (size >= scale || i === units.length - 1) {
             const text = `${digits(value / scale)} ${unit}`;
@@ -85,7 +85,7 @@ export function rate(bytesPerSecond: Number_, unknown = UNAVAILABLE): string {
     ]);
 }
 
-// Whole, with separators: counts are exact.
+// An integer with separators: counts are exact.
 export function count(value: Number_, unknown = UNAVAILABLE): string {
     return isKnown(value) ? value.toLocaleString("en-US") : unknown;
 }
@@ -95,7 +95,7 @@ export function plural(value: number, word: string, many = `${word}s`): string {
     return `${count(value)} ${value === 1 ? word : many}`;
 }
 
-// Short, where space is scarce: 1.23 M.
+// Short, for narrow places: 1.23 M.
 export function countShort(value: Number_, unknown = UNAVAILABLE): string {
     if (!isKnown(value)) return unknown;
     const number = Number(value);
@@ -130,12 +130,12 @@ export function share(part: Number_, whole: Number_, unknown = UNAVAILABLE): str
     return percent(Number(part) / Number(whole));
 }
 
-// A number with a unit of its own: 612 W, 1,980 MHz.
+// A number with a given unit: 612 W, 1,980 MHz.
 export function quantity(value: Number_, unit: string, unknown = UNAVAILABLE): string {
     return isKnown(value) ? `${digits(Number(value))}${unit === "" ? "" : ` ${unit}`}` : unknown;
 }
 
-// Point in time, local, to the second; "2026-11-15 10:03:22".
+// Local date and time to the second: "2026-11-15 10:03:22".
 export function instant(ns: Number_, unknown = UNAVAILABLE): string {
     if (!isKnown(ns)) return unknown;
     const date = new Date(Number(ns) / 1e6);
@@ -158,7 +158,7 @@ export function ago(ns: Number_, nowMs = Date.now(), unknown = UNAVAILABLE): str
     return `${Math.floor(seconds / 86_400)} d ago`;
 }
 
-// Cut in the middle: both ends of a mangled or templated name tell it from its siblings.
+// Shortened in the middle: both ends distinguish mangled or templated names.
 export function middleCut(text: string, most: number): string {
     const letters = [...text];
     if (letters.length <= most) return text;
@@ -167,7 +167,7 @@ export function middleCut(text: string, most: number): string {
     return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
 }
 
-// The words of a name alone: "void at::native::foo<float, int>(float*)" -> "at::native::foo".
+// The name alone: "void at::native::foo<float, int>(float*)" -> "at::native::foo".
 export function shortName(name: string): string {
     let depth = 0;
     let out = "";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyboard. Pages bind keys while they are shown; what was bound last wins.
+// Keyboard shortcuts. Pages bind keys while they are shown; the latest binding wins.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Key {
-    keys: string; // "g f": one after the other; "Shift+A"; "Escape"; letters as they are typed
+    keys: string; // "g f": one after the other; "Shift+A"; "Escape"; letters as typed
     about: string;
     run: (event: KeyboardEvent) => void;
     group?: string;
@@ -64,7 +64,7 @@ export function keysStart(): void {
     window.addEventListener("keydown", onKey);
 }
 
-// Bound as long as the component is shown.
+// Bound while the component is shown.
 export function useKeys(keys: Key[]): void {
     const latest = useRef(keys);
     latest.current = keys;

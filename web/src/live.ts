@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes on the server, as it happens: /api/v1/live. EventSource cannot send a key, so the stream is read here.
+// Live updates from the server: /api/v1/live. EventSource cannot send a key, so the stream is read here.
 import { signal } from "@preact/signals";
 import { ApiError, ask, connection, keyChanges } from "./api";
 
 export interface LiveState {
     state: "off" | "connecting" | "live" | "lost";
-    since: number; // ms since 1970: of this state
+    since: number; // ms since 1970: start of this state
 }
 export const liveState = signal<LiveState>({ state: "off", since: Date.now() });
 
@@ -19,7 +19,7 @@ export interface LiveSession {
     bytes_received: number;
     changed_ns: number;
 }
-// A row of the log's device metrics: what is unknown is missing.
+// A row of the log's device metrics: unknown values are missing.
 export interface LiveGpu {
     host: string;
     session_id: string;
@@ -32,7 +32,7 @@ export interface LiveEvents {
     gpu: LiveGpu;
 }
 
-// Takes a stream's text apart, however it was cut into chunks. Lines of more than the limit are given up.
+// Parses a stream of text received in chunks of any size. Lines beyond the limit are discarded.
 export class EventParser {
     private rest = "";
     private name = "";
@@ -64,12 +64,12 @@ export class EventParser {
 
 type Listener = (value: never) => void;
 const listeners = { session: new Set<Listener>(), gpu: new Set<Listener>() };
-// The latest of each, for those who begin to listen later.
+// The latest event of each kind, for later subscribers.
 const latest = { session: new Map<string, unknown>(), gpu: new Map<string, unknown>() };
 const LATEST_MAX = 4096;
 let stop: AbortController | null = null;
 
-const QUIET_MS = 40_000; // the server says something at least every 15 s
+const QUIET_MS = 40_000; // the server sends something at least every 15 s
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
 function stateSet(state: LiveState["state"]): void {
@@ -129,7 +129,7 @@ async function run(control: AbortController): Promise<void> {
         } catch (error) {
             if (error instanceof ApiError && !error.isTemporary) {
                 stateSet("lost");
-                return; // a key is missing: keyChanges starts anew
+                return; // a key is missing: keyChanges starts again
             }
         }
         if (control.signal.aborted) break;
@@ -138,7 +138,7 @@ async function run(control: AbortController): Promise<void> {
     }
 }
 
-// Ends early when the signal says so or the server was heard of elsewhere.
+// Ends early when the signal aborts or another request reached the server.
 function pause(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
         const wasUp = connection.peek().state === "up";
@@ -171,7 +171,7 @@ function restart(): void {
 
 let isWatchingKeys = false;
 
-// Begins with the present state of everything, for the listener alone. Returns the function that ends it.
+// Begins with the current state of everything, for this listener only. Returns the function that unsubscribes.
 export function liveSubscribe<Name extends keyof LiveEvents>(
     name: Name,
     listener: (value: LiveEvents[Name]) => void,

@@ -75,7 +75,7 @@ describe("the fleet", () => {
         });
         expect(utilOf([{ ...event, ts_ns: 5 }], [session("s2", "GPU-0")])).toBe(10);
         expect(utilOf([{ ...event, host: "b" }], [session("s2", "GPU-0")])).toBe(10);
-        // Number 0 of that session is another GPU, is not known, or has no UUID.
+        // Number 0 of that session is another GPU, is unknown, or has no UUID.
         expect(utilOf([event], [session("s2", "GPU-7")])).toBe(10);
         expect(utilOf([event], [])).toBe(10);
         expect(utilOf([event], [session("s2", null)])).toBe(10);
@@ -123,7 +123,7 @@ describe("the fleet", () => {
         expect(stepsOf(points, 0, 240, 120, 1)).toEqual([1, 5]);
         expect(stepsOf(points, 0, 240, 60, 3)).toEqual([3, 6, null, 5]);
     });
-    it("shows the last of what is no more", () => {
+    it("shows the last samples of a GPU that is gone", () => {
         const old = gpu(0, {}).metrics;
         expect(stretchOf(old, 3600, NOW_MS + 1000).isPast).toBe(false);
         const past = stretchOf(old, 3600, NOW_MS + 86_400_000);
@@ -191,7 +191,7 @@ describe("where the time went", () => {
         no_work_ns: 20,
         unknown_ns: 0,
     };
-    it("is told by parts that were", () => {
+    it("is divided into the parts that occurred", () => {
         expect(partsOf(time).map((part) => [part.name, part.value])).toEqual([
             ["kernels", 45],
             ["memsets alone", 5],

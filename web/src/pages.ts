@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every page by its name in the address. A page is loaded when it is first shown.
+// Every page by its name in the URL. A page is loaded when it is first shown.
 import type { ComponentType } from "preact";
 
 export interface Page {
     name: string;
     title: string;
-    short: string; // where the side list is folded
+    short: string; // for the folded side list
     isOfSession: boolean;
-    isListed: boolean; // in the side list; others are reached from a page
+    isListed: boolean; // in the side list; other pages are reached by links
     load: () => Promise<{ default: ComponentType }>;
     keys?: string; // "g f"
 }

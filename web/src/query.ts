@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer of the server as the state of a component: asked anew when the question changes, tried again by itself
-// while the server is away, and kept on the screen meanwhile.
+// A server's answer as the state of a component: requested again when the request changes, retried automatically while
+// the server is unreachable, and kept on the screen meanwhile.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, connection, getJson, getJsonWith, keyChanges, type Problem } from "./api";
 import type { Params } from "./route";
 
 export interface Answer<T> {
-    data: T | null; // the latest good answer to this question
-    problem: Problem | null; // why there is no newer one
+    data: T | null; // the latest valid answer to this request
+    problem: Problem | null; // why there is no newer answer
     isLoading: boolean;
     reload: () => void;
 }
@@ -15,9 +15,9 @@ export interface Answer<T> {
 export type Fetch<T> = (path: string, params: Params, signal: AbortSignal) => Promise<T>;
 
 export interface AnswerOptions<T> {
-    everyMs?: number | ((data: T) => number); // ask again so long after an answer; 0: only when something changes
+    everyMs?: number | ((data: T) => number); // repeat the request this long after an answer; 0: only when something changes
     fetch?: Fetch<T>; // getJson when absent
-    version?: number | string; // another value asks again and keeps what is shown until the answer comes
+    version?: number | string; // another value repeats the request and keeps the old answer until the new one arrives
 }
 
 const RETRY_MS = [1000, 2000, 4000, 8000, 10_000];
@@ -28,7 +28,7 @@ export function problemOf(error: unknown): Problem {
     return { status: -1, code: "broken", message: error instanceof Error ? error.message : String(error), hint: "" };
 }
 
-// path null: nothing is asked.
+// path null: no request.
 export function useAnswer<T>(path: string | null, params: Params = {}, options: AnswerOptions<T> = {}): Answer<T> {
     const question =
         path === null ? "" : `${path}?${JSON.stringify(params, (_k, v) => (typeof v === "bigint" ? `${v}` : v))}`;
@@ -56,7 +56,7 @@ export function useAnswer<T>(path: string | null, params: Params = {}, options: 
         let timer = 0;
         let failures = 0;
         let isUnderWay = false;
-        let isStale = false; // something changed while the question was under way
+        let isStale = false; // something changed while the request was in progress
         let release = (): void => {};
         const again = (ms: number): void => {
             window.clearTimeout(timer);
@@ -80,7 +80,7 @@ export function useAnswer<T>(path: string | null, params: Params = {}, options: 
             }));
             if (!(error instanceof ApiError) || !error.isTemporary) return;
             again(RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)] ?? 1000);
-            // Whoever hears of the server first tells the others.
+            // The first component that reaches the server notifies the others.
             let isFirst = true;
             release = connection.subscribe((now) => {
                 if (!isFirst && now.state === "up") again(0);
@@ -106,7 +106,7 @@ export function useAnswer<T>(path: string | null, params: Params = {}, options: 
                 if (!control.signal.aborted) fail(error);
             }
         };
-        // An answer that is under way is not given up for a newer one: changes that never end must not starve it.
+        // A request in progress is not aborted for a newer one: continuous changes must not starve it.
         poke.current = () => {
             if (isUnderWay) isStale = true;
             else void load();
@@ -140,7 +140,8 @@ export function sessionPath(session: string, rest = ""): string {
     return `sessions/${encodeURIComponent(session)}${rest === "" ? "" : `/${rest}`}`;
 }
 
-// The revision of the session that an answer was computed from; a growing session is answered from a while ago.
+// The revision of the session that an answer was computed from; for a growing session it may be older than the latest
+// one.
 const answeredFrom = new WeakMap<object, number>();
 const BEHIND_MS = 500;
 
@@ -151,8 +152,8 @@ async function sessionFetch<T>(path: string, params: Params, signal: AbortSignal
     return data;
 }
 
-// An answer about one session: useSession(id, "kernels", {limit: 20}). With `version`, the revision that the catalog has,
-// an answer that is behind it is asked for again.
+// An answer about one session: useSession(id, "kernels", {limit: 20}). With `version`, the catalog's revision, an
+// outdated answer is requested again.
 export function useSession<T>(
     session: string | null,
     rest: string,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where we are. Everything that a view shows is in the address: /fleet, /sessions, /sessions/{id}/{page}, /compare,
-// /settings, and what the page adds as parameters.
+// The current location. The URL contains everything that determines a view: /fleet, /sessions, /sessions/{id}/{page},
+// /compare, /settings, and the page's parameters.
 import { computed, signal } from "@preact/signals";
 
 export interface Route {
@@ -36,7 +36,7 @@ function queryText(params: Params): string {
     return text === "" ? "" : `?${text}`;
 }
 
-// The address of a page; session pages need a session.
+// The URL of a page; session pages need a session.
 export function href(page: string, params: Params = {}, session: string | null = null): string {
     const path = session === null ? `/${page}` : `/sessions/${encodeURIComponent(session)}/${page}`;
     return path + queryText(params);
@@ -60,18 +60,18 @@ export function navigateTo(address: string, isReplacing = false): void {
 
 const topPages = new Set(["fleet", "sessions", "compare", "settings"]);
 
-// Goes to a page; pages of a session stay in the present one unless another is given.
+// Goes to a page; pages of a session stay in the current session unless another one is given.
 export function navigate(page: string, params: Params = {}, session: string | null = route.value.session): void {
     navigateTo(href(page, params, topPages.has(page) ? null : session));
 }
 
-// Changes parameters of the present address and keeps the others; null or "" removes one.
+// Changes parameters of the current URL and keeps the others; null or "" removes one.
 export function setParams(changes: Params, isReplacing = true): void {
     const now = route.peek();
     navigateTo(window.location.pathname + queryText({ ...now.params, ...changes }), isReplacing);
 }
 
-// A parameter of the address as [value, set]; the default is not written into the address.
+// A URL parameter as [value, set]; the default is not written to the URL.
 export function useParam(name: string, fallback = ""): [string, (value: string) => void] {
     const value = route.value.params[name] ?? fallback;
     return [value, (next) => setParams({ [name]: next === fallback ? null : next })];
@@ -79,7 +79,7 @@ export function useParam(name: string, fallback = ""): [string, (value: string) 
 
 export const sessionId = computed(() => route.value.session);
 
-// Links work as links (new tab, copy), and without a reload where a plain click follows them.
+// Links behave as links (new tab, copy), but a plain click does not reload the page.
 export function onLinkClick(event: MouseEvent): void {
     if (
         event.defaultPrevented ||

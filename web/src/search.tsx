@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search of the top bar: sessions by anything, kernels of all sessions by a part of their name.
+// The search in the top bar: sessions by any text, kernels of all sessions by part of their name.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { kernelColour } from "./colour";

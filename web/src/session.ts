@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server says about a session, and the one that the present page is about.
+// The server's data about a session, and the session of the current page.
 import { useEffect, useState } from "preact/hooks";
 import { liveSubscribe } from "./live";
 import { type Answer, useSession } from "./query";
@@ -100,9 +100,9 @@ export interface SessionSummary {
     time: DeviceTime[] | null;
 }
 
-const LIVE_MS = 3000; // events are quicker; this is for those that get lost
+const LIVE_MS = 3000; // events are faster; this is a fallback for lost ones
 
-// The session of the address; while it is live, as it grows.
+// The session in the URL; updated while it is live.
 export function useSummary(): Answer<SessionSummary> {
     const session = sessionId.value;
     const [changes, setChanges] = useState(0);
@@ -122,8 +122,8 @@ export function useSummary(): Answer<SessionSummary> {
     return answer;
 }
 
-// Not one of those that the server loads only when asked to.
+// False for sessions that the server loads only on request.
 export const isLoaded = (summary: SessionSummary | null): boolean => summary !== null && !summary.is_partial;
 export const isLive = (summary: SessionSummary | null): boolean => summary?.catalog.state === "live";
-// Changes when the server holds more of the session: for useSession's `version`.
+// Changes when the server has more data of the session: for useSession's `version`.
 export const revisionOf = (summary: SessionSummary | null): number => summary?.catalog.revision ?? 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: the system's choice until the user makes one.
+// Light or dark: the system's setting until the user chooses one.
 import { computed, effect, signal } from "@preact/signals";
 
 export type Choice = "system" | "light" | "dark";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server answers about code.
+// The server's answers about code.
 
 export interface Counters {
     inst_executed: number | null;
@@ -19,7 +19,7 @@ export interface Counters {
     bank_conflicts: number | null;
 }
 
-// What a kernel of AMD's takes; null: not known.
+// Resources of an AMD kernel; null: unknown.
 export interface KernelResources {
     arch: string;
     vgprs: number | null;
@@ -39,7 +39,7 @@ export interface KernelResources {
 
 export interface CodeFunctionEntry {
     name: string | null;
-    function_id: number | null; // null: AMD's, which are asked for by their symbol
+    function_id: number | null; // null: AMD kernels, which are requested by their symbol
     symbol: string | null;
     language: "SASS" | "ISA";
     cubin_crc: string | null;
@@ -90,7 +90,7 @@ export interface CodeFunction {
 
 export interface Source {
     file: string;
-    lines: string[] | null; // null: the session holds no text of it
+    lines: string[] | null; // null: the session does not contain its text
 }
 
 export interface Ptx {
@@ -100,7 +100,7 @@ export interface Ptx {
     problem: string | null;
 }
 
-// What the server finds a function by.
+// The identification of a function in requests.
 export const functionKey = (entry: { function_id: number | null; symbol: string | null }): string =>
     entry.function_id === null ? (entry.symbol ?? "") : String(entry.function_id);
 

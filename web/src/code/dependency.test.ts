@@ -66,7 +66,7 @@ describe("what a stalled instruction waits for", () => {
         const raw = (...lines: string[]): CodeInstruction[] =>
             lines.map((sass, index) => ({ pc: index * 16, sass, is_raw: true }));
         expect(targets(raw(words[0] as string, add), 1)).toEqual([0]);
-        // A constant's load sets a scoreboard too, but nobody waits long for it.
+        // A load of a constant also sets a scoreboard, but nothing waits long for it.
         const constant = "0x000ee200000a0000 0x00008600ff047b82";
         expect(targets(raw(constant, add), 1)).toEqual([]);
         expect(targets(raw(constant, add), 1, "short_scoreboard")).toEqual([0]);

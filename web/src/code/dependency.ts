@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which earlier instruction a stalled one waits for. Two sources, the better first: the scoreboards that the encoding
-// itself names, else registers in the text, searched backwards along the paths that lead to the instruction. Where
-// neither is certain there is no answer.
+// Finds the earlier instruction that a stalled one waits for. There are two sources: preferably the scoreboards in the
+// encoding, otherwise registers in the text, searched backwards along the paths that lead to the instruction. If
+// neither is certain, there is no result.
 import { branchTarget, sassParse, type SassInstruction } from "./sass";
 
 export interface CodeWord {
@@ -11,8 +11,8 @@ export interface CodeWord {
 
 // Scheduling bits of a 128-bit instruction (compute capability 7.0 and later).
 export interface ControlBits {
-    sets: number | null; // scoreboard that its result will clear
-    setsOnRead: number | null; // scoreboard that is cleared once its sources were read
+    sets: number | null; // scoreboard that its result clears
+    setsOnRead: number | null; // scoreboard that is cleared when its sources have been read
     waits: number[]; // scoreboards that it waits for
 }
 
@@ -31,7 +31,7 @@ export function controlBits(word: CodeWord): ControlBits {
     };
 }
 
-// "0xHIGH 0xLOW", as listings without a disassembler have it.
+// "0xHIGH 0xLOW", as in listings without a disassembler.
 export function wordParse(text: string): CodeWord | null {
     const match = /^0x([0-9a-f]{16}) 0x([0-9a-f]{16})$/i.exec(text.trim());
     return match ? { high: BigInt(`0x${match[1]}`), low: BigInt(`0x${match[2]}`) } : null;
@@ -69,12 +69,12 @@ const opcodes: Readonly<Record<number, string>> = {
     0xc0c: "ISETP",
 };
 
-// The operation of a word without a disassembler; "" where its code is not known.
+// The operation of a raw word; "" if its code is unknown.
 export function opcodeOf(word: CodeWord): string {
     return opcodes[Number(word.low & 0xfffn)] ?? "";
 }
 
-// A guard that is always true: nothing falls through such a jump.
+// A guard that is always true: such a jump never falls through.
 function isEndOfPath(word: CodeWord): boolean {
     return /^(BRA|BRX|EXIT|RET)$/.test(opcodeOf(word)) && ((word.low >> 12n) & 0xfn) === 7n;
 }
@@ -87,8 +87,8 @@ export interface CodeInstruction {
 }
 
 export interface Dependency {
-    from: number; // index of the instruction that waits
-    to: number; // index of the one it waits for
+    from: number; // index of the waiting instruction
+    to: number; // index of the instruction it waits for
     through: string; // "R4" or "scoreboard 2"
 }
 
@@ -96,7 +96,7 @@ const longProducers = /^(LD|LDG|LDL|ATOM|ATOMG|TEX|TLD|TLD4|TXQ|TMML|TXD|SULD|SU
 const shortProducers =
     /^(LDSM?|ATOMS|SHFL|MUFU|S2R|S2UR|I2F|F2I|F2F|FRND|POPC|FLO|BREV|R2UR|REDUX|LDC|MOVM|MATCH|D(FMA|ADD|MUL|SETP))$/;
 
-// Reasons whose culprit is an earlier instruction, and which instructions can be it.
+// Stall reasons caused by an earlier instruction, and which instructions can cause them.
 export function producersOf(stall: string): RegExp | null {
     if (/long_scoreboard|memory_dependency|lg_scoreboard/.test(stall)) return longProducers;
     if (/short_scoreboard/.test(stall)) return shortProducers;
@@ -114,7 +114,7 @@ export class DependencyFinder {
         this.predecessors = this.predecessorsMake();
     }
 
-    // Where control may come from; null: from places that the text does not tell.
+    // Possible predecessors; null: the text does not determine them.
     private predecessorsMake(): (number[] | null)[] {
         const byPc = new Map(this.code.map((step, index) => [step.pc, index]));
         const result: (number[] | null)[] = this.code.map(() => []);
@@ -129,7 +129,7 @@ export class DependencyFinder {
             if (at === undefined) hasUnknownTarget = true;
             else result[at]?.push(index);
         });
-        // With a target unknown any place behind a jump may be it; the fall-through path is all that is left to follow.
+        // An unknown jump target could be anywhere after a jump; only the fall-through path can be followed.
         return hasUnknownTarget ? result.map((list) => (list && list.length ? list : null)) : result;
     }
 
@@ -165,7 +165,8 @@ export class DependencyFinder {
         return [...found].map(([to, through]) => ({ from: index, to, through }));
     }
 
-    // Backwards to the instructions that set a scoreboard this one waits for; it was cleared where another waited.
+    // Searches backwards for the instructions that set a scoreboard this one waits for; it was cleared where another
+    // instruction waited for it.
     private byScoreboards(index: number, producers: RegExp): Dependency[] | null {
         const word = this.words[index];
         if (!word) return null;
@@ -186,7 +187,7 @@ export class DependencyFinder {
         return result;
     }
 
-    // What the instruction waits for when it stalls for that reason; empty: unknown, or nothing of the kind.
+    // The instructions that this one waits for when it stalls for that reason; empty: unknown, or not applicable.
     find(index: number, stall: string): Dependency[] {
         const producers = producersOf(stall);
         if (!producers || !this.code[index]) return [];

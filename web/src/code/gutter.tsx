@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands left of an instruction or a line: how often warps were seen there, and why they waited.
+// The gutter of an instruction or a line: number of samples and stall reasons.
 import type { JSX } from "preact";
 import { stallColour } from "../colour";
 import * as format from "../format";
 import { Facts, tip } from "../ui/tooltip";
 import { stallsOf } from "./view";
 
-// A cell whose background is as strong as its share of the hottest.
+// A cell whose background shows its share of the hottest one.
 export function Heat({
     value,
     most,
@@ -30,7 +30,7 @@ export function Heat({
     );
 }
 
-// Reasons as parts of a bar that is as long as the samples are many.
+// Reasons as parts of a bar, whose length is the number of samples.
 export function StallBar({
     stalls,
     samples,

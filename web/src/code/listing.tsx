@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pane of SASS or ISA: instructions with their gutter, the chosen one's dependencies as arrows, and its facts below.
+// The pane of SASS or ISA: instructions with their gutter, the selected one's dependencies as arrows, and its details
+// below.
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -16,10 +17,10 @@ export interface ListingProps {
     language: "SASS" | "ISA";
     view: CodeView;
     samples: number; // of the function
-    order: readonly number[]; // which instruction stands in which row
+    order: readonly number[]; // the instruction of each row
     isByAddress: boolean;
     chosen: number | null;
-    lit: ReadonlySet<number>; // instructions of the line that is pointed at
+    lit: ReadonlySet<number>; // instructions of the line under the pointer
     onChoose: (index: number) => void;
     onPoint: (index: number | null) => void;
 }
@@ -49,7 +50,7 @@ export function SassText({ step }: { step: Instruction }): JSX.Element {
     );
 }
 
-// Threads of a warp that did the work, on average; null: not counted.
+// Average number of active threads per warp; null: not counted.
 export function threadsActive(step: Instruction): number | null {
     const efficiency = step.counters?.thread_efficiency ?? null;
     return efficiency === null ? null : efficiency * 32;
@@ -174,7 +175,7 @@ interface RowProps {
     isTarget: boolean;
 }
 
-// Drawn again only when it looks different: scrolling and pointing pass by thousands of them.
+// Rendered again only if its appearance changes: scrolling and pointing affect thousands of rows.
 class InstructionRow extends Component<RowProps> {
     override shouldComponentUpdate(next: RowProps): boolean {
         const now = this.props;
@@ -307,7 +308,7 @@ export function Listing(props: ListingProps): JSX.Element {
     );
 }
 
-// Instructions of every line that an instruction stands for.
+// The line of each instruction, for highlighting.
 export function linesOf(step: Instruction): string[] {
     return placesOf(step).map((place) => placeKey(place.file, place.line));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code: functions by samples, the instructions of one, and the source they come from.
+// Code: functions by samples, the instructions of one function, and its source.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import "./code.css";
@@ -117,7 +117,7 @@ function Ratios({ code }: { code: CodeFunction }): JSX.Element | null {
     );
 }
 
-// AMD's kernels say it themselves; NVIDIA's launches do.
+// AMD kernels contain this themselves; for NVIDIA it is in the launches.
 function Resources({ code }: { code: CodeFunction }): JSX.Element | null {
     return code.resources ? <span class="dim small">{resourcesText(code.resources)}</span> : null;
 }
@@ -283,7 +283,7 @@ function NoCode({ stalls, summary }: { stalls: StallsAnswer | null; summary: Ses
                     {entry.feature}: {entry.message ?? entry.status}
                 </p>
             ))}
-            <p class="dim">Deep takes samples and counters by turns; these take one of them:</p>
+            <p class="dim">Deep alternates between samples and counters; these engines record only one of them:</p>
             <Command text={traceCommand("--engine PcSampling")} />
             <Command text={traceCommand("--engine SassMetrics")} />
         </Empty>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of equal height, of which only those in sight exist.
+// Rows of equal height, of which only the visible ones exist.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -9,14 +9,14 @@ const SPARE = 12;
 export interface RowsProps {
     count: number;
     label: string;
-    at: number | null; // a row to bring into sight when it changes
+    at: number | null; // a row to scroll into view when it changes
     overlay?: ComponentChildren; // drawn over the rows, in their coordinates
     children: (index: number) => ComponentChildren;
-    onPoint?: (index: number | null) => void; // a row that is pointed at; null: none
+    onPoint?: (index: number | null) => void; // the row under the pointer; null: none
     onChoose?: (index: number) => void;
 }
 
-// Rows say which they are in data-row: one listener for all of them.
+// Rows have their index in data-row: one listener serves all of them.
 function rowOf(event: { target: EventTarget | null }): number | null {
     const row = (event.target as Element | null)?.closest<HTMLElement>("[data-row]")?.dataset.row;
     return row === undefined ? null : Number(row);

@@ -30,7 +30,7 @@ describe("an instruction's text", () => {
         expect(parsed.reads).toEqual(reads);
     });
 
-    test("what is no instruction names nothing", () => {
+    test("text that is not an instruction has no registers", () => {
         for (const text of ["", "0x000ee2000c1e1900 0x0000000402037981", "\u001b[2J", "<b>R1</b>", "x"])
             expect(sassParse(text)).toMatchObject({ opcode: "", writes: [], reads: [] });
     });

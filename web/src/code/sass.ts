@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instruction's text says: its opcode, and the registers that it reads and writes. Only what the text states or
-// the opcode implies beyond doubt; operands that are not understood name no register.
+// Parses an instruction's text: its opcode, and the registers that it reads and writes. Only what the text or the
+// opcode implies with certainty; operands that are not understood contribute no register.
 
 export interface SassInstruction {
-    opcode: string; // without modifiers; "" when the text is no instruction
+    opcode: string; // without modifiers; "" if the text is not an instruction
     modifiers: string[];
     guard: string | null; // "P0" of @!P0
     operands: string[];
@@ -21,7 +21,7 @@ const jumps = /^(BRA|JMP|BRX|JMX|BRXU|JMXU)$/;
 const ends = /^(EXIT|RET|KILL|BPT)$/;
 const wide64 = /^(DADD|DMUL|DFMA|DMNMX|DSETP)$/;
 
-// `LDG.E.64 R2, desc[UR4][R2.64+0x8]` to its parts; brackets and parentheses keep their commas.
+// Splits `LDG.E.64 R2, desc[UR4][R2.64+0x8]` into parts; commas inside brackets and parentheses are kept.
 export function operandsSplit(text: string): string[] {
     const operands: string[] = [];
     let depth = 0;
@@ -48,7 +48,7 @@ function registerRun(name: string, count: number): string[] {
 
 const registerPattern = /\b(UR\d+|R\d+|UP\d|P\d|B\d+|SB\d)\b(\.64)?/g;
 
-// Registers that an operand names; RZ, PT and their uniform likes are constants and no registers.
+// Registers in an operand; RZ, PT and their uniform equivalents are constants, not registers.
 function operandRegisters(operand: string, count: number): string[] {
     const isAddress = operand.includes("[");
     const found: string[] = [];
@@ -74,7 +74,7 @@ function destinationWidth(opcode: string, modifiers: string[]): number {
     return widthOf(opcode, modifiers);
 }
 
-// Width of each source in turn.
+// Width of each source, in order.
 function sourceWidth(opcode: string, modifiers: string[], source: number): number {
     if (/^(HMMA|IMMA|QMMA|BMMA)$/.test(opcode)) {
         const [a, b] = modifiers[0] === "1688" ? [2, 1] : [4, 2];
@@ -85,7 +85,7 @@ function sourceWidth(opcode: string, modifiers: string[], source: number): numbe
     return 1;
 }
 
-// How many leading operands are results: a register, and predicates beside it.
+// Number of leading operands that are results: a register and adjacent predicates.
 function destinationCount(opcode: string, operands: string[]): number {
     if (withoutDestination.test(opcode)) return 0;
     let count = 0;
@@ -96,7 +96,7 @@ function destinationCount(opcode: string, operands: string[]): number {
     }
     if (/^U?R(\d+|Z)/.test(operands[count] ?? "")) {
         count++;
-        // IADD3 R2, P0, P1, R2, ...: results too. A negated or last predicate is a source.
+        // IADD3 R2, P0, P1, R2, ...: also results. A negated or last predicate is a source.
         const hasCarry = /^U?(IADD3|LEA|IMAD|ISCADD)$/.test(opcode);
         while (hasCarry && isPredicate(operands[count]) && count < operands.length - 2) count++;
     }
@@ -143,7 +143,7 @@ export function branchTarget(instruction: SassInstruction): number | null {
 
 export type SassToken = { kind: "opcode" | "register" | "number" | "label" | "plain"; text: string };
 
-// For colouring: every character of the text, in order.
+// For syntax colouring: all characters of the text, in order.
 export function sassTokens(text: string): SassToken[] {
     const pattern = new RegExp(
         [

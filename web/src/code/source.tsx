@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source pane: a file's lines with the sums of their instructions, or the PTX between.
+// The source pane: a file's lines with the sums of their instructions, or the PTX.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -16,7 +16,7 @@ export interface SourceProps {
     code: CodeFunction;
     view: CodeView;
     lit: ReadonlySet<number>; // lines of the shown file
-    at: number | null; // a line to bring into sight
+    at: number | null; // a line to scroll into view
     file: FileUse | null;
     onFile: (file: string) => void;
     onPoint: (line: LineUse | null) => void;
@@ -98,7 +98,7 @@ function FileLines(props: SourceProps & { file: FileUse }): JSX.Element {
     );
 }
 
-// The lines of the function itself; the module may hold others.
+// The lines of the function itself; the module may contain others.
 export function ptxEntry(lines: readonly string[], symbol: string | null): number {
     if (symbol === null) return -1;
     return lines.findIndex((line) => /\.(entry|func)\b/.test(line) && line.includes(`${symbol}(`));
@@ -130,7 +130,7 @@ function PtxLines({ session, code }: { session: string; code: CodeFunction }): J
 
 export function SourcePane(props: SourceProps): JSX.Element {
     const [asked, setPane] = useParam("pane", "source");
-    const pane = props.code.language === "SASS" ? asked : "source"; // AMD's code keeps no PTX
+    const pane = props.code.language === "SASS" ? asked : "source"; // AMD code contains no PTX
     const lineOption = props.code.language === "ISA" ? "hipcc -gline-tables-only" : "nvcc -lineinfo";
     const { files } = props.view;
     return (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function's instructions put together: by source line, by heat, and in words.
+// A function's instructions, grouped by source line, sorted by heat, and described in words.
 import * as format from "../format";
 import type { Instruction, KernelResources, Place } from "./answers";
 
@@ -7,7 +7,7 @@ export interface LineUse {
     line: number;
     samples: number;
     stalls: Record<string, number>;
-    executed: number | null; // the most of its instructions
+    executed: number | null; // the maximum of its instructions
     instructions: number[]; // indexes, by address
     source: string | null;
 }
@@ -27,7 +27,7 @@ export interface CodeView {
     hasMemoryCounters: boolean;
     stalls: Record<string, number>; // of all instructions
     rawCount: number; // instructions without text
-    hottest: number[]; // indexes: most samples, then most executed
+    hottest: number[]; // indexes: by samples, then by executions
 }
 
 function lineOf(files: Map<string, FileUse>, file: string, line: number): LineUse {
@@ -74,7 +74,7 @@ export function codeView(instructions: readonly Instruction[]): CodeView {
         if (executed !== null) use.executed = Math.max(use.executed ?? 0, executed);
         use.source ??= step.source;
         use.instructions.push(index);
-        // The calls it was inlined through have it too, but not its samples: those are counted once.
+        // The calls it was inlined through include it too, but not its samples, which count once.
         for (const place of step.inlined_at) {
             const outer = lineOf(files, place.file, place.line);
             if (outer.instructions[outer.instructions.length - 1] !== index) outer.instructions.push(index);
@@ -100,7 +100,7 @@ export function codeView(instructions: readonly Instruction[]): CodeView {
     return view;
 }
 
-// Where an instruction comes from, innermost first.
+// The source position of an instruction, innermost first.
 export function placesOf(step: Instruction): Place[] {
     return step.file !== null && step.line !== null ? [{ file: step.file, line: step.line }, ...step.inlined_at] : [];
 }
@@ -111,7 +111,7 @@ export function fileName(path: string): string {
     return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
-// Reasons a warp did not issue, most first: those that issued or were ready waited for nothing.
+// Reasons why a warp did not issue, most frequent first; without those that issued or were ready, which did not wait.
 export function stallsOf(stalls: Readonly<Record<string, number>>): [string, number][] {
     return Object.entries(stalls).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
 }
@@ -134,8 +134,7 @@ function periodText(cycles: number | null): string {
     return Number.isInteger(power) ? `, period 2^${power}` : `, period ${format.count(cycles)} cycles`;
 }
 
-// What the page is made from:
-// "412,908 samples in 14.9 s (continuous, period 2^18) · counters from 40 of 184,320 launches".
+// The data that the page is based on:
 export function dataText(data: DataStatement): string {
     const parts: string[] = [];
     const sampled = data.windows.find((window) => /pc_sampling/.test(window.source));
@@ -150,7 +149,7 @@ export function dataText(data: DataStatement): string {
     }
     if (counted) {
         const launches = data.kernels === null ? 0 : data.kernels + data.untimed;
-        // A session that timed no kernels cannot tell how many there were.
+        // A session without kernel times does not have their number.
         const all = launches >= counted.launches ? ` of ${format.count(launches)}` : "";
         parts.push(
             `counters from ${counted.launches_are_exact ? "" : "at least "}${format.count(counted.launches)}${all} launches`,

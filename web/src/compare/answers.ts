@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server answers about two sessions.
+// The server's answers about two sessions.
 import * as format from "../format";
 
 export interface Side {
@@ -43,7 +43,7 @@ export interface ComparedSession {
     lost: number;
     lost_is_exact: boolean;
     is_complete: boolean;
-    common_share: number | null; // of its kernel time in kernels that both have
+    common_share: number | null; // fraction of its kernel time in kernels that both sessions have
 }
 
 export interface Comparison {
@@ -59,7 +59,7 @@ export interface Comparison {
 
 export const rowName = (row: ComparedRow): string => row.path ?? row.name ?? "(name not recorded)";
 
-// null: one of them has no kernel times. fraction null: nothing to divide by.
+// null: a session has no kernel times. fraction null: nothing to divide by.
 export function kernelChange(
     before: ComparedSession,
     after: ComparedSession,
@@ -72,7 +72,7 @@ export function kernelChange(
 const missingTime = (session: ComparedSession): string | null =>
     session.kernel_times_missing ?? (session.kernels === 0 ? "no kernel ran" : null);
 
-// "": both have kernels with their times.
+// "": both have kernels with times.
 export function missingTimes(before: ComparedSession, after: ComparedSession): string {
     return [["before", missingTime(before)] as const, ["after", missingTime(after)] as const]
         .filter(([, why]) => why !== null)
@@ -80,7 +80,7 @@ export function missingTimes(before: ComparedSession, after: ComparedSession): s
         .join(", ");
 }
 
-// Why there is no verdict; "" where there is one.
+// Why there is no verdict; "" if there is one.
 export function refusalOf({ no_verdict, base, new: after }: Comparison): string {
     const share = (session: ComparedSession): string => format.percent(session.common_share);
     if (no_verdict === "times missing") return `without kernel times; ${missingTimes(base, after)}`;
@@ -91,7 +91,8 @@ export function refusalOf({ no_verdict, base, new: after }: Comparison): string 
     return "";
 }
 
-// Interquartile range by the median: how much the middle half of the executions differ. null: nothing to divide by.
+// Interquartile range divided by the median: the spread of the middle half of the executions. null: nothing to divide
+// by.
 export function spreadOf(side: Side | null): number | null {
     return side && side.median_ns > 0 ? (side.p75_ns - side.p25_ns) / side.median_ns : null;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compared kernel or scope: both distributions on one axis, and what changed in its code.
+// One compared kernel or scope: both distributions on one axis, and the changes of its code.
 import type { JSX } from "preact";
 import { kernelColour } from "../colour";
 import * as format from "../format";
@@ -9,7 +9,7 @@ import { href } from "../route";
 import { type ComparedRow, rowName, type Side } from "./answers";
 import { SassDiff } from "./sass-diff";
 
-// Least to largest as a line, the middle half as a box, the median as a mark.
+// Minimum to maximum as a line, the middle half as a box, the median as a mark.
 function Boxes({ row, colour }: { row: ComparedRow; colour: string }): JSX.Element {
     const sides = (
         [

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { diffBlocks, diffPairs, listingDiff, sassKey, shownRows } from "./diff";
 
-// Any script must turn one listing into the other.
+// Every script must turn one listing into the other.
 function check(base: string[], fresh: string[]): number {
     const rows = listingDiff(base, fresh);
     expect(rows.filter((row) => row.base !== null).map((row) => row.base)).toEqual(base.map((_, i) => i));
@@ -13,7 +13,7 @@ function check(base: string[], fresh: string[]): number {
     return rows.filter((row) => row.base === null || row.fresh === null).length;
 }
 
-// The length of the longest common subsequence, the slow and obvious way.
+// The length of the longest common subsequence, by the slow and obvious algorithm.
 function commonLength(a: string[], b: string[]): number {
     const table = Array.from({ length: a.length + 1 }, () => new Array<number>(b.length + 1).fill(0));
     for (let i = 1; i <= a.length; i++)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two listings beside each other: the shortest edit script (Myers, linear space), on lines that count as equal when
-// they differ only in where things are.
+// Compares two listings: the shortest edit script (Myers, linear space). Lines are equal if they differ only in
+// addresses.
 
 export interface DiffRow {
     base: number | null; // index into the base listing; null: added
     fresh: number | null; // index into the new one; null: removed
 }
 
-// Addresses move when anything before them changes: targets and constant-bank offsets of code say nothing of their own.
+// Addresses move when earlier code changes: branch targets and constant-bank offsets are therefore ignored.
 export function sassKey(text: string): string {
     return text
         .replace(/\s*;?\s*$/, "")
@@ -123,7 +123,7 @@ export function listingDiff(base: readonly string[], fresh: readonly string[]): 
 
 export type DiffBlock = { isEqual: boolean; rows: DiffRow[] };
 
-// Runs of equal and of changed rows; equal runs longer than the context on both sides are cut by who shows them.
+// Runs of equal and of changed rows; the caller shortens equal runs that exceed the context.
 export function diffBlocks(rows: readonly DiffRow[]): DiffBlock[] {
     const blocks: DiffBlock[] = [];
     for (const row of rows) {
@@ -135,7 +135,7 @@ export function diffBlocks(rows: readonly DiffRow[]): DiffBlock[] {
     return blocks;
 }
 
-// Removed and added rows of a changed block side by side.
+// Pairs the removed and added rows of a changed block.
 export function diffPairs(block: DiffBlock): [number | null, number | null][] {
     if (block.isEqual) return block.rows.map((row) => [row.base, row.fresh]);
     const removed = block.rows.filter((row) => row.base !== null).map((row) => row.base);
@@ -155,7 +155,7 @@ export interface ShownRow {
 }
 export type Shown = ShownRow | { hidden: number; block: number };
 
-// Equal stretches keep a few rows at their ends; others can be opened.
+// Equal runs keep a few rows at their ends; the others can be expanded.
 export function shownRows(blocks: readonly DiffBlock[], opened: ReadonlySet<number>): Shown[] {
     const shown: Shown[] = [];
     blocks.forEach((block, index) => {

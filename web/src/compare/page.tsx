@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sessions beside each other: what got slower or faster, came or went, and by how much of the change.
+// Compares two sessions: kernels and scopes that became slower or faster, appeared or disappeared, with their share of
+// the change.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import "../kernels/kernels.css";
@@ -34,7 +35,7 @@ function verdictClass(row: ComparedRow): string {
     return row.is_regression ? "red" : row.verdict === "slower" ? "amber" : row.verdict === "same" ? "dim" : "";
 }
 
-// To the right: slower. Its length is the row's part of all changes.
+// To the right: slower. Its length is the row's share of all changes.
 function ChangeBar({ share, isRegression }: { share: number | null; isRegression: boolean }): JSX.Element {
     const size = Math.min(1, Math.abs(share ?? 0)) * 50;
     const style = (share ?? 0) < 0 ? { right: "50%", width: `${size}%` } : { left: "50%", width: `${size}%` };
@@ -336,7 +337,7 @@ export default function ComparePage(): JSX.Element {
                     swap
                 </button>
                 <label class="row">
-                    <span class="dim">changes up to</span>
+                    <span class="dim">ignore changes below</span>
                     <input
                         class="threshold"
                         type="number"
@@ -351,7 +352,7 @@ export default function ComparePage(): JSX.Element {
                             )
                         }
                     />
-                    <span class="dim">% are none</span>
+                    <span class="dim">%</span>
                 </label>
             </div>
             {hasBoth ? (

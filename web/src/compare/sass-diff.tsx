@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changed in a kernel's instructions, where both sessions hold its code.
+// The changes of a kernel's instructions, if both sessions contain its code.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import * as format from "../format";

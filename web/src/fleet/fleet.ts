@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hosts and GPUs: their latest state, what is wrong with them, and who uses them.
+// Hosts and GPUs: their latest state, problems, and users.
 import * as format from "../format";
 import type { LiveGpu } from "../live";
 import type { SessionEntry } from "../session";
@@ -29,11 +29,11 @@ export interface Hosts {
 export interface Problem {
     host: string;
     gpu: Gpu | null;
-    severity: 2 | 1; // 2: an error, 1: caution
+    severity: 2 | 1; // 2: an error, 1: a warning
     text: string;
 }
 
-export const FRESH_MS = 120_000; // older than that is not the present
+export const FRESH_MS = 120_000; // older samples are not current
 const BUSY_PERCENT = 5;
 
 export function isFresh(sample: Sample | null, nowMs: number): boolean {
@@ -48,11 +48,11 @@ export function lastSampleNs(host: Host): number | null {
     return times.length > 0 ? Math.max(...times) : null;
 }
 
-export function isHeard(host: Host, nowMs: number): boolean {
+export function hasFreshSample(host: Host, nowMs: number): boolean {
     return isFresh({ sample_ns: lastSampleNs(host) }, nowMs);
 }
 
-// The others of the log's reasons say that nobody asked for more.
+// The log's other reasons mean that no higher clock was requested.
 const throttles: readonly (readonly [number, string, 1 | 2])[] = [
     [0x4, "power", 1],
     [0x8, "a hardware slowdown", 2],
@@ -62,7 +62,7 @@ const throttles: readonly (readonly [number, string, 1 | 2])[] = [
     [0x200, "a current limit", 1],
 ];
 const HOT_C = 87;
-const HOT_JUNCTION_C = 100; // the hottest spot, which is what a GPU without an edge sensor shows
+const HOT_JUNCTION_C = 100; // the hottest spot, shown for GPUs without an edge sensor
 const FULL = 0.97;
 
 export function gpuProblems(host: string, gpu: Gpu): Problem[] {
@@ -94,11 +94,11 @@ export function isBusy(gpu: Gpu, nowMs: number): boolean {
     return isFresh(gpu.metrics, nowMs) && (gpu.metrics?.["gpu_util"] ?? 0) >= BUSY_PERCENT;
 }
 
-// Hosts with problems first, then the freshest, then by name.
+// Hosts with problems first, then the most recently sampled, then by name.
 export function hostsInOrder(hosts: readonly Host[], problems: readonly Problem[], nowMs: number): Host[] {
     const rank = (host: Host): number =>
         problems.reduce((most, problem) => (problem.host === host.host ? Math.max(most, problem.severity) : most), 0);
-    const fresh = (host: Host): number => Number(isHeard(host, nowMs));
+    const fresh = (host: Host): number => Number(hasFreshSample(host, nowMs));
     return [...hosts].sort(
         (a, b) => rank(b) - rank(a) || fresh(b) - fresh(a) || a.host.localeCompare(b.host, "en", { numeric: true }),
     );
@@ -106,15 +106,15 @@ export function hostsInOrder(hosts: readonly Host[], problems: readonly Problem[
 
 const gpuKey = (host: string, uuid: string): string => `${host}/${uuid}`;
 
-// The newest event of each GPU. An event names the GPU by its number in a session, and two sessions may number the GPUs
-// of a host differently: only the session knows which GPU is meant. Of sessions that are not known yet, nothing is taken.
+// The newest event of each GPU. An event has the GPU's number in a session, and sessions may number the GPUs of a host
+// differently: only the session determines which GPU it is. Events of sessions that are not loaded yet are ignored.
 function liveByGpu(live: Iterable<LiveGpu>, sessions: readonly SessionEntry[]): Map<string, LiveGpu> {
     const known = new Map(sessions.map((session) => [session.id, session]));
     const newest = new Map<string, LiveGpu>();
     for (const event of live) {
         const session = known.get(event.session_id);
         if (!session) continue;
-        // "device-N": what the server calls a GPU whose UUID the log does not tell.
+        // "device-N": the server's name of a GPU whose UUID is not in the log.
         const uuid = session.gpus.find((gpu) => gpu.device === event.device_id)?.uuid ?? `device-${event.device_id}`;
         const key = gpuKey(session.host ?? event.host, uuid);
         if ((event.ts_ns ?? 0) >= (newest.get(key)?.ts_ns ?? 0)) newest.set(key, event);
@@ -122,7 +122,7 @@ function liveByGpu(live: Iterable<LiveGpu>, sessions: readonly SessionEntry[]): 
     return newest;
 }
 
-// The hosts with each GPU's live sample put into its place.
+// The hosts with each GPU's live sample merged in.
 export function withLive(
     hosts: readonly Host[],
     live: Iterable<LiveGpu>,
@@ -144,7 +144,7 @@ export function withLive(
     }));
 }
 
-// Over the GPUs that were sampled lately: what one drew last week is not part of what the host draws now. Null: none.
+// Sums over recently sampled GPUs: old samples are not part of the host's current power. Null: none.
 export function sumOf(host: Host, metric: string, nowMs: number): number | null {
     const values = host.gpus
         .filter((gpu) => isFresh(gpu.metrics, nowMs))
@@ -153,13 +153,13 @@ export function sumOf(host: Host, metric: string, nowMs: number): number | null 
     return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) : null;
 }
 
-// "GPU0"; where GPUs of the host share a number, with the end of the UUID.
+// "GPU0"; with the end of the UUID if several GPUs of the host have the number.
 export function gpuLabel(host: Host, gpu: Gpu): string {
     const isShared = host.gpus.some((other) => other !== gpu && other.device === gpu.device);
     return isShared ? `GPU${gpu.device} …${gpu.uuid.slice(-4)}` : `GPU${gpu.device}`;
 }
 
-// Live sessions of a GPU, or the latest that it was seen in.
+// Live sessions of a GPU, or the latest one that used it.
 export function usersOf(host: string, gpu: Gpu, sessions: readonly SessionEntry[]): SessionEntry[] {
     const mine = sessions.filter(
         (session) => session.host === host && session.gpus.some((each) => each.uuid === gpu.uuid),
@@ -168,7 +168,7 @@ export function usersOf(host: string, gpu: Gpu, sessions: readonly SessionEntry[
     return live.length > 0 ? live : mine.filter((session) => session.id === gpu.session_id);
 }
 
-// Null where the name cannot be part of an address.
+// Null if the name cannot be part of a URL.
 export function metricsPath(host: string): string | null {
     return /[/\\]|^\.{1,2}$/.test(host) ? null : `hosts/${encodeURIComponent(host)}/metrics`;
 }
@@ -184,7 +184,7 @@ export interface HostMetrics {
     series: MinuteSeries[];
 }
 
-// One value a step from the points, null where a step has none; figure: 1 least, 2 mean, 3 largest.
+// One value per step, null if a step has none; figure: 1 minimum, 2 mean, 3 maximum.
 export function stepsOf(
     points: MinuteSeries["points"],
     fromNs: number,
@@ -228,7 +228,8 @@ export interface Stretch {
     toNs: bigint;
     isPast: boolean; // ends with the last sample, not now
 }
-// The range up to now; of a GPU that was last heard of before, up to then. Whole minutes, so that answers can be kept.
+// The range up to now; for a GPU without current samples, up to its last one. Whole minutes, so that answers can be
+// cached.
 export function stretchOf(sample: Sample | null, seconds: number, nowMs: number): Stretch {
     const lastMs = sample?.sample_ns == null ? nowMs : sample.sample_ns / 1e6;
     const isPast = nowMs - lastMs > seconds * 1000;

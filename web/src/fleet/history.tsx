@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of one GPU: dragging over a chart chooses a stretch.
+// The history of one GPU: dragging over a chart selects a time range.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -141,7 +141,7 @@ export function History({ host, gpu }: { host: string; gpu: Gpu }): JSX.Element 
                 answer={answer}
                 what="history"
                 isEmpty={(data) => data.series.length === 0}
-                empty={<p class="dim">Nothing was sampled in this stretch.</p>}
+                empty={<p class="dim">No samples in this time range.</p>}
             >
                 {(data) => (
                     <div class="history">

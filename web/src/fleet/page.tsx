@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet: every GPU's present and last hour, problems first, and who uses what.
+// The fleet: the current state and the last hour of every GPU, problems first, and the sessions that use them.
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { watchCommand } from "../commands";
@@ -17,7 +17,7 @@ import {
     hostsInOrder,
     isBusy,
     isFresh,
-    isHeard,
+    hasFreshSample,
     lastSampleNs,
     metricsPath,
     problemsOf,
@@ -41,7 +41,7 @@ import "./fleet.css";
 const EVERY_MS = 10_000;
 const SPARK_STEPS = 60;
 
-// The latest event of each GPU of each session, as far as they are of the present.
+// The latest current event of each GPU of each session.
 function useLiveGpus(): readonly LiveGpu[] {
     const [live, setLive] = useState<readonly LiveGpu[]>([]);
     useEffect(() => {
@@ -67,7 +67,7 @@ function useLiveGpus(): readonly LiveGpu[] {
 function GpuTip({ gpu, problems }: { gpu: Gpu; problems: readonly Problem[] }): JSX.Element {
     const now = gpu.metrics;
     const value = (name: string): number | null => now?.[name] ?? null;
-    // What only some vendors tell has a line only where it is told.
+    // Metrics that only some vendors provide have a line only if they are present.
     const where = (name: string, words: string, unit: string): [string, string][] =>
         value(name) === null ? [] : [[words, format.quantity(value(name), unit)]];
     return (
@@ -152,7 +152,7 @@ function GpuCell({
     );
 }
 
-// The machine's own CPU and memory, where a monitor samples it.
+// The machine's CPU and memory, if a monitor samples them.
 function HostLoad({ metrics }: { metrics: Sample | null }): JSX.Element | null {
     if (!isFresh(metrics, Date.now())) return null;
     const [cpu, used, total] = ["cpu_pct_x100", "ram_used_mib", "ram_total_mib"].map((name) => metrics?.[name] ?? null);
@@ -187,7 +187,7 @@ function HostRow({
             host.gpus.flatMap((gpu) => usersOf(host.host, gpu, sessions)).map((session) => [session.id, session]),
         ).values(),
     ];
-    const isLive = isHeard(host, nowMs);
+    const isLive = hasFreshSample(host, nowMs);
     return (
         <div class="host" role="group" aria-label={host.host}>
             <div class="host-name">
@@ -264,7 +264,7 @@ function Fleet({
                             {format.count(new Set(problems.map((problem) => problem.gpu?.uuid)).size)} need a look
                         </span>
                     ) : (
-                        "none needs a look"
+                        "no problems"
                     )}
                 </span>
                 <select

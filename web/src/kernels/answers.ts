@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server answers about kernels.
+// The server's answers about kernels.
 import type { DeviceLimits } from "./occupancy";
 
 export interface Launch {
@@ -55,7 +55,7 @@ export interface Kernels {
     next_cursor: string | null;
 }
 
-// Kernels that were launched while nothing timed them.
+// Kernels that were launched but not timed.
 export interface LaunchedKernel {
     name: string | null;
     kernel_id: number;
@@ -201,7 +201,7 @@ export interface StallsAnswer {
 
 export const kernelName = (name: string | null): string => name ?? "(name not recorded)";
 
-// 4 × 64 × 1 as 4×64: ones at the end say nothing.
+// 4 × 64 × 1 as 4×64: ones at the end are omitted.
 export function dimensionsShort(size: readonly number[] | null): string {
     if (!size) return "unavailable";
     const used = size.reduce((last, part, index) => (part !== 1 ? index + 1 : last), 1);
@@ -215,7 +215,7 @@ export function dimensions(size: readonly number[] | null): string {
 export const threadsOf = (launch: Launch): number | null =>
     launch.block ? launch.block[0] * launch.block[1] * launch.block[2] : null;
 
-// Sums of what is known; null where either part is not.
+// Sums of known values; null if either part is unknown.
 export function sharedBytes(launch: Launch): number | null {
     return launch.static_shared_bytes === null || launch.dyn_shared_bytes === null
         ? null

@@ -12,7 +12,7 @@ describe("an axis", () => {
         expect(logTicks(3, 4, 5)).toEqual([3, 3.2, 3.4, 3.6, 3.8, 4]);
     });
 
-    test("does not break on ranges that are none", () => {
+    test("handles empty and invalid ranges", () => {
         expect(linearTicks(5, 5, 4)).toEqual([5]);
         expect(logTicks(0, 10, 4)).toEqual([0]);
         expect(scaleOf(5, 5, 0, 100, false, 3)(5)).toBe(0);

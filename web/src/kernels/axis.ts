@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ticks of an axis: round numbers, few of them.
+// Axis ticks: few, round numbers.
 
 export function linearTicks(least: number, most: number, count: number): number[] {
     if (!(most > least) || count < 1) return [least];
@@ -12,7 +12,7 @@ export function linearTicks(least: number, most: number, count: number): number[
     return ticks;
 }
 
-// Powers of ten, with 2 and 5 between where there is room.
+// Powers of ten, with 2 and 5 in between if there is room.
 export function logTicks(least: number, most: number, count: number): number[] {
     if (!(least > 0) || !(most > least)) return [least];
     const decades = Math.log10(most / least);

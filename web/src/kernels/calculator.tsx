@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Occupancy of a launch, resource by resource, and what other numbers would make of it.
+// Occupancy of a launch by resource, and a calculator for other values.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -65,7 +65,7 @@ function NumberField(props: {
     );
 }
 
-// The parameter's number, else what was recorded.
+// The number in the URL parameter, otherwise the recorded one.
 function useNumber(name: string, recorded: number | null, fallback: number): [number, (value: number) => void] {
     const [text, setText] = useParam(name, String(recorded ?? fallback));
     const value = Number(text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts of one kernel, as SVG: durations by size and over time, and how occupancy answers to one input.
+// Charts of one kernel, as SVG: distribution of durations, durations over time, and occupancy as a function of one
+// input.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as format from "../format";
@@ -8,7 +9,7 @@ import type { Durations, Histogram } from "./answers";
 import { scaleOf } from "./axis";
 import type { OccupancyPoint } from "./occupancy";
 
-// The width that an element has, and has later.
+// The width of an element, updated when it changes.
 export function useWidth(fallback = 640): [{ current: HTMLDivElement | null }, number] {
     const box = useRef<HTMLDivElement>(null);
     const [width, setWidth] = useState(fallback);
@@ -111,7 +112,7 @@ export function DurationHistogram({ histogram, colour }: { histogram: Histogram;
     const { bins } = histogram;
     const first = bins[0];
     const last = bins[bins.length - 1];
-    if (!first || !last) return <p class="dim">No execution in this stretch.</p>;
+    if (!first || !last) return <p class="dim">No execution in this time range.</p>;
     const isLog = histogram.scale === "logarithmic";
     const most = Math.max(...bins.map((bin) => bin.count));
     const marks = (
@@ -203,7 +204,7 @@ export function DurationsOverTime(props: {
     const { durations, colour, startNs } = props;
     const { steps, from_ns: fromNs, to_ns: toNs, step_ns: stepNs } = durations;
     if (!steps.length || fromNs === null || toNs === null || stepNs === null)
-        return <p class="dim">No execution in this stretch.</p>;
+        return <p class="dim">No execution in this time range.</p>;
     const most = Math.max(...steps.map((step) => step.max_ns));
     const least = Math.min(...steps.map((step) => step.min_ns));
     const isLog = least > 0 && most / least >= 16;
@@ -279,13 +280,13 @@ export function DurationsOverTime(props: {
     );
 }
 
-// Occupancy against one input, a step function; gaps where the launch fails.
+// Occupancy as a step function of one input; gaps where the launch fails.
 export function SweepChart(props: {
     points: OccupancyPoint[];
     value: number;
     name: string;
     text: (value: number) => string;
-    ticks?: number[]; // where round decimals are not round
+    ticks?: number[]; // for axes without round decimals
     onValue: (value: number) => void;
 }): JSX.Element {
     const first = props.points[0]?.value ?? 0;

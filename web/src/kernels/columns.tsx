@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a short list of kernels shows of each, wherever it stands.
+// Columns of short lists of kernels, on several pages.
 import * as format from "../format";
 import { href } from "../route";
 import type { Column } from "../ui/table";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel: how long it takes and when, how it is launched, what limits it.
+// One kernel: durations, launch configurations, and what limits it.
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import "./kernels.css";
@@ -200,7 +200,7 @@ function Figures({ figures }: { figures: readonly (readonly [string, string])[] 
 
 const FIGURES_MOST = 7;
 
-// What is known of a kernel that was launched, not timed.
+// Data of a kernel that was launched but not timed.
 function launchedFigures(launched: LaunchedKernel, groups: readonly MetricGroup[]): [string, string][] {
     const measures = [...measuresOf(groups).values()];
     const [first] = measures;

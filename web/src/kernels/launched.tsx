@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that were launched while nothing timed them, with what counters measured of each.
+// Kernels that were launched but not timed, with the counters measured for each.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -15,7 +15,7 @@ const METRICS_MOST = 7;
 const METRICS_BARE_MOST = 5;
 const SHORT = 8; // letters of a narrow column's title
 
-// session null: nothing is asked.
+// session null: no request.
 export function useLaunches(
     session: string | null,
     version: number,
@@ -89,7 +89,7 @@ function columnsOf(session: string, rows: readonly Row[], metricsMost: number): 
 export function LaunchedTable(props: {
     session: string;
     launches: Launches;
-    ranges: Ranges | null; // null: without what was measured
+    ranges: Ranges | null; // null: without measurements
     isBare?: boolean;
     heightMax?: number | string;
 }): JSX.Element {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range metrics as figures: in their unit, and in one mean per kernel.
+// Range metrics as numbers: with their unit, and one mean per kernel.
 import * as format from "../format";
 import type { MetricGroup } from "./answers";
 
-// A metric's value in its unit, which its name tells.
+// A metric's value with its unit, which is part of its name.
 export function metricText(name: string, value: number | null): string {
     if (value === null) return format.UNAVAILABLE;
     if (/pct/.test(name)) return `${format.digits(value)} %`;
@@ -18,7 +18,7 @@ export interface KernelMeasures {
     means: Map<string, number>;
 }
 
-// By kernel: of several devices and sets of metrics, the mean over all executions.
+// By kernel: the mean over all executions, of all devices and sets of metrics.
 export function measuresOf(groups: readonly MetricGroup[]): Map<string, KernelMeasures> {
     const sums = new Map<string, { executions: number; values: Map<string, { sum: number; count: number }> }>();
     for (const group of groups) {
@@ -52,7 +52,7 @@ export interface MetricTitle {
 }
 
 const DURATION = "gpu__time_duration.sum";
-// Those that say most of a kernel, with words that fit above a column.
+// The most important metrics, with titles short enough for a column.
 const known: readonly (readonly [string, string])[] = [
     [DURATION, "duration"],
     ["sm__throughput.avg.pct_of_peak_sustained_elapsed", "SM"],
@@ -64,7 +64,7 @@ const known: readonly (readonly [string, string])[] = [
 ];
 const TITLE_MOST = 24;
 
-// At most so many of the metrics that some kernel has, the known ones first.
+// At most `most` of the metrics that any kernel has, known ones first.
 export function metricColumns(kernels: readonly KernelMeasures[], most: number): MetricTitle[] {
     const present = new Set(kernels.flatMap((kernel) => [...kernel.means.keys()]));
     const first = known.filter(([name]) => present.has(name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A name cut in the middle, to whatever width there is: its end stays, its beginning gives way.
+// A name shortened in the middle to the available width: its end is kept, its beginning is cut.
 import type { JSX } from "preact";
 import { kernelColour } from "../colour";
 import * as format from "../format";
@@ -7,7 +7,7 @@ import * as format from "../format";
 const TAIL = 16;
 const MARK = 32;
 
-// mark: what tells it from others that look the same, kept whole.
+// mark: distinguishes it from similar names; never shortened.
 export function NameCell({
     name,
     shown,

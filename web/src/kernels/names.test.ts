@@ -10,7 +10,7 @@ describe("short names", () => {
         expect(texts(["void saxpy<float>(int, float*)", "reduce(float*)"])).toEqual(["saxpy|", "reduce|"]);
     });
 
-    test("are told apart by the first words that differ", () => {
+    test("are distinguished by the first words that differ", () => {
         expect(
             texts([
                 "void k<4, at::AddFunctor<float>, Array<2> >(int)",
@@ -20,7 +20,7 @@ describe("short names", () => {
         ).toEqual(["k|AddFunctor", "k|MulFunctor<float", "k|MulFunctor<int"]);
     });
 
-    test("are not told apart by a namespace alone", () => {
+    test("are not distinguished by a namespace alone", () => {
         expect(
             texts([
                 "void k<4, at::native::(anonymous namespace)::where_kernel<float> >()",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short names that still tell kernels apart: instances of one template differ somewhere inside of their arguments.
+// Short names that still distinguish kernels: instances of one template differ somewhere in their arguments.
 import { shortName } from "../format";
 
 function commonStart(texts: readonly string[]): number {
@@ -13,7 +13,7 @@ function commonStart(texts: readonly string[]): number {
     return size;
 }
 
-// Back to the beginning of a word, so that none is cut.
+// Moves back to the beginning of a word, so that no word is cut.
 function wordStart(text: string, at: number): number {
     let start = at;
     while (start > 0 && /[\w:]/.test(text[start - 1] as string)) start--;
@@ -25,8 +25,8 @@ function plain(text: string): string {
     return text.replace(/(?:\w+::|\(anonymous namespace\)::)+/g, "").trim();
 }
 
-// For each text the fewest of its first words that no other text begins with and that end in a name; all of them where
-// one is another's beginning.
+// For each text the fewest leading words that no other text begins with and that end in a name; all words if one text
+// is the beginning of another.
 function shortestMarks(texts: readonly string[]): string[] {
     const words = texts.map((text) => text.match(/\(anonymous namespace\)::|[\w:]+|[^\w:(]+|\(/gu) ?? []);
     const marks = texts.map(() => "");
@@ -49,7 +49,7 @@ function shortestMarks(texts: readonly string[]): string[] {
 
 export interface ShownName {
     short: string;
-    mark: string; // what tells it from others of the same short name; ""
+    mark: string; // distinguishes it from others with the same short name; ""
 }
 
 // By full name.

@@ -26,7 +26,7 @@ describe("the calculator", () => {
         [33, 32, 0, 32, 10000, 10000, 10000, 10000, 10000, "warps"],
         [768, 32, 0, 2, 7500, 7500, 10000, 7500, 10000, "warps"],
         [1024, 0, 0, 2, 10000, 10000, 10000, 10000, 10000, "warps"],
-        // What was recorded of PyTorch's, cuBLAS's and cuDNN's kernels in examples/recorded/h200-training.
+        // As recorded for kernels of PyTorch, cuBLAS and cuDNN in examples/recorded/h200-training.
         [1, 16, 0, 32, 5000, 10000, 10000, 10000, 5000, "blocks"],
         [32, 16, 0, 32, 5000, 10000, 10000, 10000, 5000, "blocks"],
         [32, 26, 0, 32, 5000, 10000, 10000, 10000, 5000, "blocks"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Theoretical occupancy from a launch configuration and the device's limits: the same rules as the recorder's, so that
-// the calculator starts at exactly what was recorded.
+// Theoretical occupancy from a launch configuration and the device's limits: the same rules as in the recorder, so that
+// the calculator starts with exactly the recorded value.
 
 export interface DeviceLimits {
     compute_major: number | null;
@@ -86,7 +86,7 @@ function basisPoints(blocks: number, warps: number, warpsMax: number): number {
     return active >= warpsMax ? 10000 : Math.floor((active * 10000 + Math.floor(warpsMax / 2)) / warpsMax);
 }
 
-// A text instead of an answer says why there is none.
+// Returns a text with the reason if there is no result.
 export function occupancyOf(deviceLimits: DeviceLimits, input: OccupancyInput): Occupancy | string {
     const limits = limitsKnown(deviceLimits);
     if (typeof limits === "string") return limits;
@@ -96,7 +96,7 @@ export function occupancyOf(deviceLimits: DeviceLimits, input: OccupancyInput): 
     if (!isCount(regs) || regs > regsPerThreadMax) return `a thread has at most ${regsPerThreadMax} registers`;
     if (!isCount(shared)) return "shared memory is a number of bytes";
     const warps = Math.ceil(threads / limits.warp_size);
-    // On a tie the earlier one is named: where a fixed ceiling binds, using less of the others would gain nothing.
+    // On a tie the earlier limiter is kept: if a fixed limit applies, using less of another resource gains nothing.
     const blocksBy: [Limiter, number][] = [
         ["warps", Math.floor(limits.warps_per_sm_max / warps)],
         ["blocks", limits.blocks_per_sm_max],
@@ -125,7 +125,7 @@ export interface OccupancyPoint {
     occupancy_bp: number | null; // null: such a launch fails
 }
 
-// How occupancy answers to one of the three inputs, the others as they are.
+// Occupancy as a function of one of the three inputs, with the others fixed.
 export function occupancySweep(
     limits: DeviceLimits,
     input: OccupancyInput,

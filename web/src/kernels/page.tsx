@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hotspots: every kernel of a session by name, where its time went and what its launches look like.
+// Hotspots: every kernel of a session by name, with its time and its launch configurations.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import "./kernels.css";
@@ -184,11 +184,11 @@ function columnsOf(session: string): Column<Row>[] {
     ];
 }
 
-// Which executions the list is about, as the address says.
+// The filter of the list, from the URL.
 function Filters(): JSX.Element | null {
     const params = route.value.params;
     const chips: [string[], string][] = [];
-    if (params.from_ns || params.to_ns) chips.push([["from_ns", "to_ns"], "a stretch of the timeline"]);
+    if (params.from_ns || params.to_ns) chips.push([["from_ns", "to_ns"], "a part of the timeline"]);
     if (params.scope) chips.push([["scope"], `scope ${format.middleCut(params.scope, 60)}`]);
     if (params.device) chips.push([["device"], `GPU ${params.device}`]);
     if (params.stream) chips.push([["stream"], `stream ${params.stream}`]);
@@ -200,7 +200,7 @@ function Filters(): JSX.Element | null {
                 <button
                     type="button"
                     key={words}
-                    title="show all again"
+                    title="remove this filter"
                     onClick={() => setParams(Object.fromEntries(names.map((name) => [name, null])))}
                 >
                     {words} ✕
@@ -275,7 +275,7 @@ export default function KernelsPage(): JSX.Element {
                         <Empty
                             title={
                                 from_ns || to_ns || scope || device || stream
-                                    ? "No kernel began there."
+                                    ? "No kernel started in this time range."
                                     : `No kernel times were recorded${engine ? ` (engine ${engine})` : ""}.`
                             }
                             command={traceCommand()}

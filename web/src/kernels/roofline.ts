@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A roofline from range metrics: operations per byte of DRAM traffic against operations per second. Where operations
-// were not counted, warp instructions take their place. Roofs are the device's at its highest clock.
+// A roofline from range metrics: operations per byte of DRAM traffic against operations per second. If operations were
+// not counted, warp instructions are used. The roofs assume the device's highest clock.
 import type { Device, MetricColumn } from "./answers";
 
 export interface Roof {
@@ -17,15 +17,15 @@ export interface Roofline {
     perSecond: number;
     parts: { name: string; work: number }[];
     roofs: Roof[];
-    bytesPerSecond: number | null; // the slope; null: not known
+    bytesPerSecond: number | null; // the slope; null: unknown
     missing: string[]; // what could not be drawn, and why
 }
 
 type Metrics = Readonly<Record<string, MetricColumn>>;
 
-// Fused multiply-adds of a multiprocessor in a clock, by compute capability: CUDA programming guide, arithmetic
-// instruction throughput; tensor: dense 16-bit inputs, from the architecture's white paper. What they do not list is
-// not known.
+// Fused multiply-adds per multiprocessor and clock, by compute capability: CUDA programming guide, arithmetic
+// instruction throughput; tensor: dense 16-bit inputs, from the architecture's white paper. Values not listed there are
+// unknown.
 const lanes: Record<string, { fp32: number; fp64: number; tensor?: number }> = {
     "7.0": { fp32: 64, fp64: 32, tensor: 512 },
     "7.5": { fp32: 64, fp64: 2, tensor: 512 },
@@ -36,7 +36,7 @@ const lanes: Record<string, { fp32: number; fp64: number; tensor?: number }> = {
     "10.0": { fp32: 128, fp64: 64 },
     "12.0": { fp32: 128, fp64: 2 },
 };
-const instructionsPerClock = 4; // one of each sub-partition of a multiprocessor
+const instructionsPerClock = 4; // one per sub-partition of a multiprocessor
 
 function mean(metrics: Metrics, ...names: string[]): number | null {
     for (const name of names) {
@@ -54,7 +54,7 @@ function opMetric(metrics: Metrics, op: string): number | null {
     );
 }
 
-// Adds, multiplies and two for a fused one; null: none of the three was counted.
+// Adds, multiplies, and two for a fused one; null: none of the three was counted.
 function operations(metrics: Metrics, letter: string): number | null {
     const counts = [
         opMetric(metrics, `${letter}add`),
@@ -65,7 +65,7 @@ function operations(metrics: Metrics, letter: string): number | null {
     return (counts[0] ?? 0) + (counts[1] ?? 0) + 2 * (counts[2] ?? 0);
 }
 
-// Kinds of input of the tensor cores, and their speed against 16-bit ones; 0: no fixed factor.
+// Kinds of input of the tensor cores, and their speed relative to 16-bit ones; 0: no fixed factor.
 const tensorKinds: readonly (readonly [string, number, string])[] = [
     ["fp8", 2, "8 bit"],
     ["bf16_dst_fp32", 1, "16 bit"],
@@ -100,7 +100,7 @@ function workOf(metrics: Metrics): Pick<Roofline, "unit" | "work" | "parts"> | n
     return instructions ? { unit: "instruction", work: instructions, parts: [] } : null;
 }
 
-// The roof of the fastest kind that the kernel used; none where it used no tensor core.
+// The roof of the fastest kind that the kernel used; none if it used no tensor core.
 function tensorRoof(metrics: Metrics, fmaPerClock: number | undefined, clocks: number, missing: string[]): Roof[] {
     const used = tensorKinds.find(([kind]) => (tensorWork(metrics, kind) ?? 0) > 0);
     if (!used) return [];
@@ -133,7 +133,7 @@ function roofsOf(metrics: Metrics, device: Device | null, unit: Roofline["unit"]
     ];
 }
 
-// A text instead of an answer says what was not measured. medianNs: of the kernel, where its time was not counted.
+// Returns a text if something was not measured. medianNs: of the kernel, used if its time was not counted.
 export function rooflineOf(metrics: Metrics, device: Device | null, medianNs: number | null): Roofline | string {
     const read = mean(metrics, "dram_read_bytes", "dram__bytes_read.sum");
     const written = mean(metrics, "dram_write_bytes", "dram__bytes_write.sum");
@@ -159,7 +159,7 @@ export function rooflineOf(metrics: Metrics, device: Device | null, medianNs: nu
     };
 }
 
-// What bounds a kernel of that intensity, and how much of it was reached.
+// The limit for a kernel of that intensity, and how much of it was reached.
 export function roofAt(roofline: Roofline): { name: string; perSecond: number; reached: number } | null {
     const slope = roofline.bytesPerSecond;
     const compute = roofline.roofs.reduce<Roof | null>(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sampled warps of a function waited for.
+// Stall reasons of a function's sampled warps.
 import type { JSX } from "preact";
 import { stallColour } from "../colour";
 import * as format from "../format";
@@ -21,7 +21,7 @@ export function StallList({
     return (
         <div class="stall-list">
             {entries.map(([name, count]) => [
-                <span key={`${name}.name`} {...tip(words.get(name) ?? "a reason that gpufl has no words for")}>
+                <span key={`${name}.name`} {...tip(words.get(name) ?? "a reason without a description")}>
                     <i class="swatch" style={{ background: stallColour(name) }} />
                     {name}
                 </span>,
@@ -39,7 +39,7 @@ export function StallList({
     );
 }
 
-// The functions of a kernel's name; names come from different tables, so spaces may differ.
+// The functions with a kernel's name; names come from different tables, so spaces may differ.
 export function functionsOf<T extends { name: string | null }>(name: string | null, functions: readonly T[]): T[] {
     if (name === null) return [];
     const plain = (text: string): string => text.replace(/^void\s+/, "").replace(/\s+/g, "");

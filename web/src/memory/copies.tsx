@@ -6,7 +6,7 @@ import * as format from "../format";
 import { Table, type Column } from "../ui/table";
 
 export interface CopyGroup {
-    kind: string | null; // null: a kind that the log does not name
+    kind: string | null; // null: a kind that the log does not contain
     host_memory: string | null;
     calls: number;
     bytes: number;

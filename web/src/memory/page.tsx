@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies by direction and throughput, allocations over time with what was never given back, where the host waited.
+// Copies by direction and throughput, allocations over time with memory never freed, and waits of the host.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { css } from "../colour";
@@ -60,7 +60,7 @@ const groupColumns: Column<MemoryGroup>[] = [
     { id: "kind", title: "memory", isKept: true, value: (row) => row.kind ?? "unknown" },
     {
         id: "peak_bytes",
-        title: "most held",
+        title: "peak",
         width: 104,
         isKept: true,
         value: (row) => row.peak_bytes,
@@ -160,8 +160,8 @@ function MemorySection({ session, version }: { session: string; version: number 
                 isEmpty={(data) => data.memory.length === 0}
                 empty={
                     <p class="dim">
-                        No allocation was recorded. Frameworks with a pool of their own allocate before recording
-                        starts, or once.
+                        No allocation was recorded. Frameworks with their own memory pool allocate before recording
+                        starts, or only once.
                     </p>
                 }
             >
@@ -199,7 +199,7 @@ function Held({ data, session }: { data: Allocations; session: string }): JSX.El
                 steps="binary"
                 text={(value) => format.bytes(value)}
                 xText={(value) => format.time(value * 1e9)}
-                label="memory held over time, most of each step"
+                label="memory held over time, maximum of each step"
             />
             <Table
                 id="g"
@@ -218,7 +218,7 @@ function Held({ data, session }: { data: Allocations; session: string }): JSX.El
                 ) : null}
             </div>
             {data.kept.length === 0 ? (
-                <p class="dim">Everything that was allocated was given back.</p>
+                <p class="dim">All allocated memory was freed.</p>
             ) : (
                 <Table
                     id="l"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session at a glance, in the report's order: what is missing, where the time went, kernels, scopes, copies, system.
+// Overview of one session, in the report's order: losses, use of time, kernels, scopes, copies, system.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { kernelColour } from "../colour";
@@ -38,7 +38,7 @@ const KERNELS = 15;
 interface PartProps {
     session: string;
     summary: SessionSummary;
-    launches: Answer<Launches>; // those that nothing timed
+    launches: Answer<Launches>; // launches that were not timed
 }
 
 function NoTime({ launches }: { launches: Answer<Launches> }): JSX.Element {
@@ -85,7 +85,7 @@ function Time({ session, summary, launches }: PartProps): JSX.Element {
                             </div>
                         ))}
                         <details class="small dim">
-                            <summary>What these mean</summary>
+                            <summary>Explanation</summary>
                             <ul>
                                 {timeParts.map((part) => (
                                     <li key={part.id}>

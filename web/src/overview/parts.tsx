@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smaller parts of a session's overview: what it is, what is missing, what to try, its system metrics.
+// The smaller parts of a session's overview: identity, losses, insights, system metrics.
 import type { JSX } from "preact";
 import * as format from "../format";
 import { useSession } from "../query";
@@ -79,7 +79,7 @@ export function slowdownText(overhead: SessionSummary["overhead"]): string {
         : `the program was slowed down by a factor of ${about} ${(slowdown.fraction + 1).toFixed(slowdown.fraction < 9 ? 1 : 0)}`;
 }
 
-// Complete or not, and what recording cost: always one line.
+// Completeness and recording overhead: always one line.
 export function Completeness({ summary, untimed }: { summary: SessionSummary; untimed: number }): JSX.Element {
     const { completeness, overhead } = summary;
     const missing = completenessText(completeness);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time went as a stacked bar over time: a hundred bins, each a door to its place in the timeline.
+// Use of time as a stacked bar chart over time: a hundred bins, each linked to its part of the timeline.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";

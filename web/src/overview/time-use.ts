@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a GPU's wall time went, in all and over time.
+// The parts of a GPU's wall time, in total and over time.
 import * as format from "../format";
 import type { DeviceTime } from "../session";
 import type { Part } from "../ui/charts";
@@ -102,7 +102,7 @@ export function binsOf(bins: TimeBins, binNs: number, wallNs: number): Bin[] {
 
 export const timelineRange = (fromNs: number, toNs: number): string => `${Math.round(fromNs)}~${Math.round(toNs)}`;
 
-// Where an insight can be looked at; null: nowhere better than here.
+// The page that shows an insight's data; null: none better than this one.
 export function insightPlace(rule: string): { page: string; words: string } {
     const places: Record<string, { page: string; words: string }> = {
         no_work_queued: { page: "timeline", words: "show the gaps" },

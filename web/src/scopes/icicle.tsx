@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scopes as an icicle, wide by wall or GPU time.
+// Scopes as an icicle chart, with wall or GPU time as width.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { scopeColour } from "../colour";
@@ -38,7 +38,7 @@ export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
     );
 }
 
-// isLink: a click goes to the page of scopes; else it zooms, which is in the address.
+// isLink: a click opens the page of scopes; otherwise it zooms, which is part of the URL.
 export function ScopeIcicle({
     session,
     scopes,

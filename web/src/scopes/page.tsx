@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scopes: icicle, tree with self, total and GPU time, iterations of benchmark scopes, and the kernels inside of one.
+// Scopes: icicle chart, tree with self, total and GPU time, iterations of benchmark scopes, and the kernels in one
+// scope.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { scopeColour } from "../colour";
@@ -29,7 +30,7 @@ function foldToggle(folded: ReadonlySet<string>, path: string): string {
 const gpuShare = (row: ScopeRow, wholeNs: number | null): number | null =>
     row.gpu_ns !== null && wholeNs !== null && wholeNs > 0 ? row.gpu_ns / wholeNs : null;
 
-// wholeNs null: GPU time is not known, and has no columns.
+// wholeNs null: GPU time is unknown and has no columns.
 function treeColumns(
     rows: readonly ScopeRow[],
     wholeNs: number | null,
@@ -75,7 +76,7 @@ function treeColumns(
             id: "self_ns",
             title: "self",
             width: 80,
-            about: "wall time outside of the scopes below",
+            about: "wall time outside nested scopes",
             value: (row) => row.self_ns,
             text: (row) => format.time(row.self_ns),
         },
@@ -182,7 +183,7 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
                 what="kernels"
                 isEmpty={(data) => data.kernels.length === 0}
                 empty={
-                    launches.isLoading || untimed ? null : <p class="dim">No kernel was launched inside of it.</p>
+                    launches.isLoading || untimed ? null : <p class="dim">No kernel was launched in this scope.</p>
                 }
             >
                 {(data) => (
@@ -204,7 +205,7 @@ function KernelsInside({ session, scope, version }: { session: string; scope: st
     );
 }
 
-// What counters measured of a scope, or why they did not; nothing where no scope was measured.
+// Counters measured for a scope, or why there are none; nothing if no scope was measured.
 function ScopeMetrics({ session, scope, version }: { session: string; scope: string; version: number }): JSX.Element {
     const answer = useSession<Ranges>(session, "ranges", {}, { version });
     const all = (answer.data?.metrics ?? []).filter((group) => typeof group.scope === "string");
@@ -307,7 +308,7 @@ function Tree({ session, data, version }: { session: string; data: Scopes; versi
                 />
             )}
             {scope === "" ? (
-                <p class="dim">Click a scope for the kernels inside of it.</p>
+                <p class="dim">Click a scope to see its kernels.</p>
             ) : (
                 <>
                     <ScopeMetrics session={session} scope={scope} version={version} />

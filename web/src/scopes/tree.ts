@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of scopes as the server lists it, depth first.
+// The tree of scopes as listed by the server, depth first.
 import type { IcicleNode } from "../ui/icicle";
 
 export interface Scope {
@@ -12,7 +12,7 @@ export interface Scope {
     gpu_self_ns: number | null;
     kernels: number;
     kernels_self: number;
-    untimed_launches: number; // of kernels, beside those that were timed
+    untimed_launches: number; // number of launches that were not timed
     untimed_launches_self: number;
     sync_ns: number;
     repeat: number;
@@ -27,7 +27,7 @@ export interface Scopes {
 }
 export interface ScopeRow extends Scope {
     name: string; // the last part of the path
-    self_ns: number; // wall time outside of the scopes below
+    self_ns: number; // wall time outside nested scopes
     index: number;
 }
 export type Measure = "wall" | "gpu";
@@ -37,7 +37,7 @@ export function nameOf(scope: Scope): string {
     return parts.slice(scope.depth).join(" > ") || scope.path;
 }
 
-// Children of one thread cannot outlast their parent; where they run on several threads, self is 0.
+// Children on one thread cannot outlast their parent; if they run on several threads, self is 0.
 export function rowsOf(scopes: readonly Scope[]): ScopeRow[] {
     const rows = scopes.map((scope, index) => ({ ...scope, name: nameOf(scope), self_ns: scope.wall_ns, index }));
     const open: ScopeRow[] = [];
@@ -64,14 +64,14 @@ export function nodesOf(rows: readonly ScopeRow[], measure: Measure): ScopeNode[
     }));
 }
 
-// GPU time only where some was recorded.
+// GPU time only if it was recorded.
 export const measureOf = (scopes: Scopes, wanted: string): Measure =>
     wanted === "gpu" && scopes.outside_scopes.gpu_ns !== null ? "gpu" : "wall";
 
-// A scope's path in the log, as the tree shows it.
+// A scope's path in the log, as shown in the tree.
 export const pathShown = (path: string): string => path.split("|").join(" > ");
 
-// Rows that are seen when some paths are folded.
+// Visible rows when some paths are folded.
 export function unfolded(rows: readonly ScopeRow[], folded: ReadonlySet<string>): ScopeRow[] {
     let hiddenBelow = Infinity;
     return rows.filter((row) => {

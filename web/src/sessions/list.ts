@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of sessions: what is asked, how it grows, what it says about itself.
+// The list of sessions: filters, paging and summary.
 import { getJson } from "../api";
 import type { Params } from "../route";
 import type { SessionEntry } from "../session";
@@ -10,7 +10,7 @@ export type Filters = Record<FilterName, string>;
 
 export interface SessionList {
     sessions: SessionEntry[];
-    isCut: boolean; // there are more than were asked for
+    isCut: boolean; // the list has more sessions than requested
 }
 
 const PAGE = 500;
@@ -28,14 +28,14 @@ export function sinceMs(word: string): number | null {
     return match ? Number(match[1]) * (match[2] === "h" ? 3_600_000 : 86_400_000) : null;
 }
 
-// Rounded to a minute, so that the same question stays the same.
+// Rounded to a minute, so that the request can be cached.
 export function listParams(filters: Filters, nowMs: number): Params {
     const { since, ...rest } = filters;
     const ms = sinceMs(since);
     return { ...rest, from_ns: ms === null ? null : BigInt(Math.floor((nowMs - ms) / 60_000) * 60_000) * 1_000_000n };
 }
 
-// Pages until there are no more, or enough.
+// Loads pages until there are no more, or enough.
 export async function listFetch(path: string, params: Params, signal: AbortSignal): Promise<SessionList> {
     const sessions: SessionEntry[] = [];
     let cursor: string | null = null;
@@ -71,12 +71,13 @@ export function gpuNames(session: SessionEntry): string {
     return [...counts].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name)).join(", ");
 }
 
-// Two at most; a third takes the place of the older of them.
+// At most two; a third replaces the older one.
 export function pickToggle(picked: readonly string[], id: string): string[] {
     return picked.includes(id) ? picked.filter((other) => other !== id) : [...picked.slice(-1), id];
 }
 
-/** Whether kernels were launched and not timed, as counters exclude kernel records: none is not zero there. */
+/** Whether kernels were launched but not timed, because counters exclude kernel records: a count of 0 would then be
+ * wrong. */
 export function isUntimed(session: { kernels: number; engine: string | null }): boolean {
     return session.kernels === 0 && /\.(range_profiler|sass_metrics)$/.test(session.engine ?? "");
 }

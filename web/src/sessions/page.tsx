@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All sessions: find one, compare two, see how an app changes over weeks.
+// All sessions: find one, compare two, see how an application changes over weeks.
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { traceCommand } from "../commands";
@@ -27,7 +27,7 @@ import {
 import { RunPicture } from "./picture";
 import { Trend } from "./trend";
 
-// Counts up when the server tells of sessions, at most once a second.
+// Increments when the server reports changed sessions, at most once per second.
 function useSessionChanges(): number {
     const [version, setVersion] = useState(0);
     useEffect(() => {
@@ -343,7 +343,7 @@ export default function SessionsPage(): JSX.Element {
                 isEmpty={(data) => data.sessions.length === 0}
                 empty={
                     hasFilter ? (
-                        <Empty title="No session is like that." />
+                        <Empty title="No session matches." />
                     ) : (
                         <Empty
                             title="No session has been sent here yet. Record a program and send it:"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small picture of a run in the list of sessions, asked for when its row is seen.
+// The activity chart of a run in the list of sessions, requested when its row is visible.
 import type { JSX } from "preact";
 import * as format from "../format";
 import { useSession } from "../query";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One number of an app, a scope or a kernel over its sessions.
+// One value of an application, a scope or a kernel over its sessions.
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -29,7 +29,7 @@ const measures: readonly Measure[] = [
     { id: "lost", title: "lost events", read: (session) => session.lost, text: (value) => format.count(value) },
 ];
 
-const SESSIONS_MAX = 60; // of a scope's or kernel's trend: each is asked for
+const SESSIONS_MAX = 60; // of a scope's or kernel's trend: each needs a request
 
 export function pointsOf(
     sessions: readonly SessionEntry[],
@@ -49,7 +49,7 @@ export function pointsOf(
 
 type ByName = Record<string, number | null>;
 
-// GPU time per call of a scope, or median of a kernel, of each session by its id.
+// GPU time per call of a scope, or median of a kernel, for each session by its id.
 async function partFetch(
     sessions: readonly SessionEntry[],
     kind: string,
@@ -112,7 +112,7 @@ function PartTrend({
     );
 }
 
-// app "": the sessions of all apps would be compared with each other, so one is asked for.
+// app "": comparing sessions of different applications is meaningless, so the user must choose one.
 export function Trend({ sessions, app }: { sessions: readonly SessionEntry[]; app: string }): JSX.Element {
     const [kind] = useParam("trend", "wall");
     const [name, setName] = useParam("of");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: this browser's key and colours, the server's keys, retention, named configurations, and what runs here.
+// Settings: this browser's key and colours, the server's keys, retention, named configurations, and the server's
+// version.
 import type { JSX } from "preact";
 import { keyRead, keyWrite } from "../api";
 import * as format from "../format";
@@ -110,7 +111,7 @@ function Keys(): JSX.Element {
                     isEmpty={(data) => data.keys.length === 0}
                     empty={
                         <p class="dim">
-                            There is no key: everybody on this machine may do everything, and nobody else may connect.
+                            There is no key: every user of this machine has full access, and other machines have none.
                         </p>
                     }
                 >
@@ -148,7 +149,7 @@ function ThisBrowser(): JSX.Element {
                         value={themeChoice.value}
                         onChange={(event) => themeSet(event.currentTarget.value as Choice)}
                     >
-                        <option value="system">as the system</option>
+                        <option value="system">system</option>
                         <option value="dark">dark</option>
                         <option value="light">light</option>
                     </select>
@@ -177,12 +178,12 @@ function About({ info }: { info: ServerInfo }): JSX.Element {
                 <p>
                     {info.retention_days === null
                         ? "Sessions are kept for ever"
-                        : `Sessions are deleted ${format.plural(info.retention_days, "day")} after their last line came`}
+                        : `Sessions are deleted ${format.plural(info.retention_days, "day")} after their last line arrived`}
                     {info.retention_bytes === null
                         ? ""
-                        : `, and the oldest complete ones when all together take more than ${format.bytes(info.retention_bytes)}`}
-                    . {format.plural(info.sessions_retired, "session")} deleted since the start. A session can have a
-                    rule of its own.
+                        : `, and the oldest complete ones when all sessions exceed ${format.bytes(info.retention_bytes)}`}
+                    . {format.plural(info.sessions_retired, "session")} deleted since the start. A session can have its
+                    own retention.
                 </p>
                 <Command text="gpufl serve --retention-days 30 --retention-bytes 500000000000" />
             </section>
@@ -191,18 +192,18 @@ function About({ info }: { info: ServerInfo }): JSX.Element {
                 <Facts
                     facts={[
                         ["gpufl", info.version],
-                        ["runs for", format.time(info.uptime_s * 1e9)],
+                        ["uptime", format.time(info.uptime_s * 1e9)],
                         [
                             "store",
                             `${info.store ?? format.UNAVAILABLE}, schema ${info.schema_version ?? format.UNAVAILABLE}`,
                         ],
                         ["sessions", format.count(info.sessions)],
                         ["rows", format.count(info.rows)],
-                        ["on the disk", format.bytes(info.bytes)],
-                        ["of it free for reuse", format.bytes(info.free_bytes)],
+                        ["size on disk", format.bytes(info.bytes)],
+                        ["free for reuse", format.bytes(info.free_bytes)],
                         [
                             "keys",
-                            `${format.count(info.active_keys)} active of ${format.count(info.keys)}; ${info.is_key_needed ? "a key is needed" : "no key is needed on this machine"}`,
+                            `${format.count(info.active_keys)} active of ${format.count(info.keys)}; ${info.is_key_needed ? "a key is required" : "no key is required on this machine"}`,
                         ],
                         ["interface", <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>],
                     ]}
@@ -229,7 +230,7 @@ export default function SettingsPage(): JSX.Element {
                     what="configurations"
                     isEmpty={(data) => data.configs.length === 0}
                     empty={
-                        <p class="dim">There is none. Agents and programs can take their options from here by name.</p>
+                        <p class="dim">There is none. Agents and programs can fetch their options from the server by name.</p>
                     }
                 >
                     {(data) => (

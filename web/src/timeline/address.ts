@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view in the address: what is seen, selected, marked, folded and searched for.
+// The view in the URL: time range, selection, mark, folded groups and search.
 import type { TimeBase, View } from "./time";
 
 export interface Place {
@@ -22,7 +22,7 @@ function viewParse(text: string | undefined): View | null {
 
 const viewText = (view: View | null): string | null => view && `${number(view.from)}~${number(view.to)}`;
 
-/** from and to: wall clock times, as other pages know them. */
+/** from and to: wall clock times, as on other pages. */
 function wallParse(params: Readonly<Record<string, string>>, base: TimeBase): View | null {
     const [from, to] = [params["from"] ?? "", params["to"] ?? ""];
     if (!/^\d{1,19}$/.test(from) || !/^\d{1,19}$/.test(to)) return null;
@@ -41,7 +41,7 @@ export function placeParse(params: Readonly<Record<string, string>>, base: TimeB
     };
 }
 
-/** Parameters of the place; null removes one. Whole: the view when nothing is zoomed, which is not written. */
+/** The view's URL parameters; null removes one. Without zoom the view is not written. */
 export function placeParams(place: Place, whole: View): Record<string, string | null> {
     const isWhole = place.view !== null && place.view.from === whole.from && place.view.to === whole.to;
     return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canvases and the labels beside them. Whatever changes asks for one drawing in the next frame.
+// The canvases and the labels beside them. Changes schedule one drawing in the next frame.
 import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -12,7 +12,7 @@ import { laneRange } from "./lanes";
 import { rowAt, rowsBetween, type Lane, type Row } from "./layout";
 import type { TimelineModel } from "./model";
 import { Overlay, rulerDraw, stripDraw, type LaunchCall } from "./overlay";
-import { Painter, WishList } from "./painter";
+import { Painter, TileRequests } from "./painter";
 import { tickLabel } from "./time";
 
 const STRIP_PX = 32,
@@ -43,7 +43,7 @@ export function callOf(model: TimelineModel): LaunchCall | null {
     };
 }
 
-/** Draws into four canvases: rows and strip when something in them changes, the rest also with the pointer. */
+/** Draws into four canvases: rows and strip when their contents change, the others also when the pointer moves. */
 class Drawing {
     input: Input | null = null;
     private isRowsDue = true;
@@ -90,16 +90,16 @@ class Drawing {
             height = model.height.peek();
         if (this.isRowsDue) {
             performance.mark("timeline-frame-begin");
-            const wishes = new WishList();
+            const requests = new TileRequests();
             resize(canvases.strip, width, STRIP_PX, ratio);
             resize(canvases.ruler, width, RULER_PX, ratio);
             resize(canvases.body, width, height, ratio);
             resize(canvases.over, width, height, ratio);
-            this.painter.body(width, height, ratio, wishes);
-            this.painter.overview(contexts.strip, width, STRIP_PX, ratio, wishes);
+            this.painter.body(width, height, ratio, requests);
+            this.painter.overview(contexts.strip, width, STRIP_PX, ratio, requests);
             stripDraw(contexts.strip, model, width, STRIP_PX, ratio, dark);
             rulerDraw(contexts.ruler, model, width, RULER_PX, ratio, dark);
-            model.want(wishes.list());
+            model.want(requests.list());
             this.isRowsDue = false;
             performance.measure("timeline-frame", "timeline-frame-begin");
             performance.clearMarks("timeline-frame-begin");

@@ -46,7 +46,7 @@ function launchFacts(launch: Launch | null | undefined): Fact[] {
     ];
 }
 
-/** From the end of the API call to the start on the GPU; it may start before the call returns. */
+/** From the end of the API call to the start on the GPU; work may start before the call returns. */
 export function queueDelay(event: EventText, offset: (wall: number | bigint) => number): number | null {
     if (event.api_start_ns == null || event.api_duration_ns == null) return null;
     return offset(event.start_ns) - offset(event.api_start_ns) - event.api_duration_ns;
@@ -97,7 +97,7 @@ function otherFacts(event: EventText): Fact[] {
     return facts;
 }
 
-/** Outermost first; below a frame the line of source that it is at. */
+/** Outermost first; below each frame its source line. */
 function Stack({ frames, source }: { frames: string[]; source: readonly (string | null)[] }): JSX.Element {
     return (
         <ol class="stack">
@@ -147,7 +147,7 @@ function EventFacts({ model, answer }: { model: TimelineModel; answer: EventAnsw
                         </a>
                     ) : (
                         <span class="dim">
-                            {model.isExact.value ? "outside of every scope" : "known once the whole session is loaded"}
+                            {model.isExact.value ? "outside all scopes" : "known once the whole session is loaded"}
                         </span>
                     )}
                 </section>
@@ -263,7 +263,7 @@ export function RangePanel({ model, range }: { model: TimelineModel; range: View
         <aside class="tl-panel" aria-label="marked range">
             <div class="tl-panel-head">
                 <h2 class="grow">Range of {format.time(length)}</h2>
-                <button type="button" title="show it whole (f)" onClick={() => model.fit()}>
+                <button type="button" title="zoom to the range (f)" onClick={() => model.fit()}>
                     fit
                 </button>
                 <button type="button" title="remove the mark (Esc)" onClick={() => (model.range.value = null)}>
@@ -284,7 +284,7 @@ export function RangePanel({ model, range }: { model: TimelineModel; range: View
             ) : null}
             {kernels.data ? (
                 <section class="section">
-                    <h3>Kernels that begin here</h3>
+                    <h3>Kernels that start here</h3>
                     <div class="dim small">
                         {format.count(kernels.data.count)} executions, {format.time(kernels.data.total_ns)}
                     </div>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server knows of one event, of where its kernel ran, and of a stretch of time.
+// The server's data about one event, its kernel's executions, and a time range.
 import { getExactJson } from "../api";
 import type { Exact, TimeBase, View } from "./time";
 import type { TrackKind } from "./tile";
@@ -18,7 +18,7 @@ export interface Launch {
     limiter: string | null;
 }
 
-/** Members by kind; what a kind does not have is missing, what is not known is null. */
+/** Members by kind; those that a kind does not have are missing, unknown ones are null. */
 export interface EventText {
     start_ns: Exact;
     duration_ns: number | null;
@@ -118,7 +118,7 @@ export const rangeParams = (base: TimeBase, range: View): { from_ns: bigint; to_
     to_ns: base.wall(Math.max(range.to, range.from + 1)),
 });
 
-/** The execution of a kernel before or after a time on any stream; null: there is none. */
+/** The execution of a kernel before or after a time on any stream; null: none. */
 export async function instanceNear(
     path: string,
     base: TimeBase,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search within the session: what matches keeps its colour, everything else is dimmed; a kernel of the list is gone to.
+// Search within the session: matches keep their colour, everything else is dimmed; choosing a kernel in the list
+// scrolls to it.
 import type { JSX, RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { getExactJson } from "../api";
@@ -26,7 +27,7 @@ export function Find({ model, input }: { model: TimelineModel; input: RefObject<
         limit: listed,
     });
     const kernels = answer.data?.kernels ?? [];
-    /** To its first execution in view or after it. */
+    /** Goes to its first execution in view or after it. */
     const go = async (kernel: number): Promise<void> => {
         setOpen(false);
         try {
@@ -75,7 +76,7 @@ export function Find({ model, input }: { model: TimelineModel; input: RefObject<
             {isListShown ? (
                 <div class="search-list" id="tl-found" role="listbox" aria-label="kernels found">
                     {kernels.length === 0 ? (
-                        <div class="group">no kernel has this in its name; scopes are highlighted</div>
+                        <div class="group">no kernel name matches; scopes are highlighted</div>
                     ) : null}
                     {kernels.map((kernel, index) => (
                         <a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands on the canvas: wheel zooms, drag pans, drag on the ruler or with Shift marks a range, drag on the strip moves
-// the view, click selects. Held keys move evenly, whatever the keyboard's repeat rate is.
+// Canvas input: the wheel zooms, dragging pans, dragging on the ruler or with Shift marks a range, dragging on the
+// strip moves the view, a click selects. Held keys move at a constant speed, independent of the keyboard's repeat rate.
 import { rowAt } from "./layout";
 import type { TimelineModel } from "./model";
 import type { Pointer } from "./overlay";
@@ -22,7 +22,7 @@ export function timeAt(model: TimelineModel, x: number): number {
     return view.from + (x / model.width.value) * spanOf(view);
 }
 
-/** What is drawn at a place of the rows; of a folded group, whatever its tracks have there. */
+/** The event drawn at a position of the rows; in a folded group, an event of any of its tracks. */
 export function eventAt(model: TimelineModel, pointer: Pointer): Found | null {
     const row = rowAt(model.layout.value, pointer.y + model.scroll.value);
     const tracks = row?.type === "track" ? [row.track] : row?.type === "group" && row.isFolded ? row.group.tracks : [];
@@ -205,7 +205,7 @@ export class Input {
         else if (mode === "mark") this.model.range.value = null;
     }
 
-    /** A held key: w and s zoom, a and d pan. One press moves a little even when it is let go at once. */
+    /** A held key: w and s zoom, a and d pan. A single press moves a little even if the key is released immediately. */
     hold(key: string): void {
         if (this.held.has(key)) return;
         this.held.add(key);

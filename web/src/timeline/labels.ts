@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names as they fit into a box: whole, or cut in the middle, as names of kernels differ at their ends.
+// Fits names into boxes: in full, or shortened in the middle, because names of kernels differ at their ends.
 import { middleCut, shortName } from "../format";
 import type { TrackKind } from "./tile";
 
 const ellipsis = "…";
 const textMax = 400;
 
-/** One line, at most so long: control and bidirectional marks would reorder or break what is beside the name. */
+/** One line of limited length: control characters and bidirectional marks would reorder or break adjacent text. */
 export function plainText(text: string): string {
     const cut = text.length > textMax ? `${text.slice(0, textMax / 2)}${ellipsis}${text.slice(-textMax / 2)}` : text;
     return cut.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, " ");
 }
 
-/** A scope's path with its parts apart; every other name as it is. */
+/** A scope's path with separated parts; other names are unchanged. */
 export const shownName = (kind: TrackKind, text: string): string =>
     kind === "scopes" ? plainText(text).split("|").join(" > ") : plainText(text);
 
-/** What a box is labelled with, longest first: a kernel without types, then without namespaces; a scope's own name. */
+/** Labels for a box, longest first: a kernel without types, then without namespaces; a scope's last part. */
 export function labelTexts(kind: TrackKind, text: string): readonly string[] {
     if (kind === "scopes") return [plainText(text.slice(text.lastIndexOf("|") + 1))];
     if (kind !== "kernels" && kind !== "launches") return [plainText(text)];
@@ -25,7 +25,7 @@ export function labelTexts(kind: TrackKind, text: string): readonly string[] {
     return short.includes("::") && tail !== "" ? [short, tail] : [short];
 }
 
-/** Fits names into widths; measuring is the slow part, so widths are remembered. */
+/** Fits names into widths; measuring is slow, so widths are cached. */
 export class LabelFitter {
     private readonly widths = new Map<string, number>();
 
@@ -40,12 +40,12 @@ export class LabelFitter {
         return width;
     }
 
-    /** The first that fits, or else as much of the last as fits. */
+    /** The first text that fits, or as much of the last one as fits. */
     fitAny(texts: readonly string[], widthMax: number): string {
         return texts.find((text) => this.width(text) <= widthMax) ?? this.fit(texts.at(-1) ?? "", widthMax);
     }
 
-    /** "" when nothing useful fits. */
+    /** "" if nothing useful fits. */
     fit(text: string, widthMax: number): string {
         const width = this.width(text);
         if (width <= widthMax) return text;

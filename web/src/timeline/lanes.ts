@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics over time: which lanes there are, and their values in the steps of the latest answer.
+// Metrics over time: the lanes, and their values in the steps of the latest answer.
 import { getExactJson } from "../api";
 import { bytes, digits, rate } from "../format";
 import type { Lane } from "./layout";
@@ -27,14 +27,14 @@ export interface LaneValues {
     readonly min: readonly (number | null)[];
     readonly mean: readonly (number | null)[];
     readonly max: readonly (number | null)[];
-    /** Over what is held. */
+    /** Over the loaded values. */
     readonly low: number;
     readonly high: number;
-    /** Samples further apart than this have a gap between them. */
+    /** Samples further apart than this have a gap in between. */
     readonly pause: number;
 }
 
-/** How a metric is shown: its words, its unit and what one step of it is worth in that unit. */
+/** How a metric is displayed: label, unit and scale. */
 interface Look {
     readonly label: string;
     readonly unit: string;
@@ -67,7 +67,7 @@ const lookOf = (lane: Lane): Look =>
         scale: 1,
     };
 
-/** A value as people read it. */
+/** A value for display. */
 export function laneText(lane: Lane, value: number): string {
     const look = lookOf(lane);
     return look.unit === "B/s"
@@ -77,7 +77,7 @@ export function laneText(lane: Lane, value: number): string {
           : `${digits(value * look.scale)} ${look.unit}`.trim();
 }
 
-/** Least to largest, the unit once where both have it. */
+/** Minimum to maximum, with the unit once if both have the same. */
 export function laneRange(lane: Lane, values: LaneValues): string {
     const low = laneText(lane, values.low),
         high = laneText(lane, values.high);
@@ -127,7 +127,7 @@ export function valuesOf(series: SeriesText, from: number, step: number): LaneVa
     };
 }
 
-/** Steps of the view and the nearest known ones beside it: a line goes on beyond the edge. */
+/** Steps of the view and the nearest known ones outside it: a line continues beyond the edge. */
 export function knownAround(values: LaneValues, view: View): { first: number; last: number } {
     const { mean } = values;
     let first = Math.min(mean.length - 1, Math.max(0, Math.floor((view.from - values.from) / values.step)));
@@ -161,8 +161,8 @@ const nearNs = 2e9,
     nearSteps = 1000,
     fewSamples = 40;
 
-/** Values of both kinds; ids as lanesOf makes them. Samples are rare beside kernels, so a narrow view may hold none:
- * then what is around it is shown, and else the whole session. */
+/** Values of both kinds, with ids from lanesOf. Samples are rare compared with kernels, so a narrow view may contain
+ * none: the surroundings are then loaded, or else the whole session. */
 export class LaneStore {
     lanes: readonly Lane[] = [];
     private whole: Stretch | null = null;
@@ -211,7 +211,7 @@ export class LaneStore {
         return { stretch: { from, to, values }, lanes };
     }
 
-    /** What the view needs and is not there; isGrown: the session has more than before. */
+    /** Loads what the view needs and is missing; isGrown: the session has new data. */
     async load(view: View, endNs: number, steps: number, isGrown: boolean): Promise<void> {
         const from = Math.max(0, Math.floor(view.from)),
             to = Math.min(endNs, Math.ceil(view.to)) + 1;

@@ -5,7 +5,7 @@ import { energyText, queueDelay } from "./detail";
 import { LabelFitter, labelTexts, plainText, shownName } from "./labels";
 import { knownAround, lanesOf, valueAt, valuesOf } from "./lanes";
 import { groupsOf, layoutOf, rowAt, rowOfTrack, rowsBetween, type Track } from "./layout";
-import { WishList } from "./painter";
+import { TileRequests } from "./painter";
 import { HATCHED, mixColour, packColour, Raster } from "./raster";
 import { TimeBase } from "./time";
 
@@ -82,8 +82,8 @@ describe("layout", () => {
         expect(rowOfTrack(layout, "kernels-1-7")).toMatchObject({ type: "track" });
     });
 
-    it("wishes of many tracks for one tile become one, the coarsest first", () => {
-        const list = new WishList();
+    it("requests of many tracks for one tile are merged, the coarsest first", () => {
+        const list = new TileRequests();
         list.add("a", [{ level: 3, index: 5 }]);
         list.add("b", [
             { level: 3, index: 5 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows there are and where: groups that fold, for host threads, devices and metrics.
+// The rows and their positions: foldable groups for host threads, devices and metrics.
 import type { TrackKind } from "./tile";
 
 export interface Track {
@@ -168,7 +168,7 @@ export function rowsBetween(layout: Layout, top: number, bottom: number): readon
     return layout.rows.slice(first, last);
 }
 
-/** Where a track is drawn: its row, or its group's when that is folded. */
+/** The row where a track is drawn: its own, or its group's if that is folded. */
 export function rowOfTrack(layout: Layout, trackId: string): Row | null {
     return (
         layout.rows.find((row) =>

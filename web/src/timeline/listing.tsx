@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in view as a table, for those who cannot see the canvas or want the numbers.
+// A table of what is in view, as a text alternative to the canvas.
 import type { JSX } from "preact";
 import * as format from "../format";
 import { Table, type Column } from "../ui/table";
@@ -24,7 +24,7 @@ export interface Listed {
 
 const rowsMax = 2000;
 
-/** Events of the view, or sums where there are too many; at most so many rows. */
+/** Events of the view, or sums if there are too many; at most rowsMax rows. */
 export function listView(model: TimelineModel, view: View): { rows: Listed[]; isCut: boolean } {
     const rows: Listed[] = [];
     let isCut = false;

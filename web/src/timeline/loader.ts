@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches tiles: what is seen and not there yet, few requests at a time, and none for what is out of view again.
+// Fetches missing visible tiles, with few concurrent requests, and cancels those that are out of view again.
 import { ApiError, getBytes } from "../api";
 import type { TileKey } from "./pyramid";
 import { tileView, TILE_PARTS, type Pyramid } from "./pyramid";
@@ -15,8 +15,8 @@ export type FetchTile = (
     signal: AbortSignal,
 ) => Promise<ArrayBuffer>;
 
-/** Tiles of one level wanted of some tracks, most wanted first. */
-export interface Wish {
+/** Tiles of one level needed for some tracks, most important first. */
+export interface TileRequest {
     readonly key: TileKey;
     readonly tracks: readonly string[];
 }
@@ -30,7 +30,7 @@ interface Flight {
 const isSame = (a: TileKey, b: TileKey): boolean => a.level === b.level && a.index === b.index;
 
 export class TileLoader {
-    private wishes: readonly Wish[] = [];
+    private requests: readonly TileRequest[] = [];
     private readonly flights = new Set<Flight>();
     private failures = 0;
     private timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,7 +41,7 @@ export class TileLoader {
         private readonly pyramid: Pyramid,
         private readonly names: Names,
         private readonly fetchTile: FetchTile,
-        /** Something arrived, or stopped arriving: the reason, or null. */
+        /** Called when tiles have arrived (null), or with the reason why not. */
         private readonly onChange: (error: unknown) => void,
     ) {}
 
@@ -49,11 +49,11 @@ export class TileLoader {
         return this.flights.size > 0;
     }
 
-    /** Replaces what was wanted before. */
-    want(wishes: readonly Wish[]): void {
-        this.wishes = wishes;
+    /** Replaces the previous requests. */
+    want(requests: readonly TileRequest[]): void {
+        this.requests = requests;
         for (const flight of this.flights)
-            if (!wishes.some((wish) => isSame(wish.key, flight.key))) flight.control.abort();
+            if (!requests.some((request) => isSame(request.key, flight.key))) flight.control.abort();
         if (this.timer === undefined) this.start();
     }
 
@@ -64,14 +64,14 @@ export class TileLoader {
     }
 
     private start(): void {
-        for (const wish of this.wishes) {
+        for (const request of this.requests) {
             if (this.isClosed || this.flights.size >= requestsMax) return;
             const isUnderWay = (track: string): boolean =>
-                [...this.flights].some((flight) => isSame(flight.key, wish.key) && flight.tracks.has(track));
-            const tracks = wish.tracks.filter(
-                (track) => !isUnderWay(track) && !this.pyramid.find(track, wish.key)?.isFinal,
+                [...this.flights].some((flight) => isSame(flight.key, request.key) && flight.tracks.has(track));
+            const tracks = request.tracks.filter(
+                (track) => !isUnderWay(track) && !this.pyramid.find(track, request.key)?.isFinal,
             );
-            if (tracks.length > 0) void this.load(wish.key, tracks.slice(0, tracksMax));
+            if (tracks.length > 0) void this.load(request.key, tracks.slice(0, tracksMax));
         }
     }
 
@@ -103,7 +103,7 @@ export class TileLoader {
 
     private failAndWait(error: unknown): void {
         if (error instanceof ApiError && !error.isTemporary) {
-            this.wishes = [];
+            this.requests = [];
             return;
         }
         clearTimeout(this.timer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline's state: what is known of the session, what is looked at, what is selected. The canvas draws it, the
-// panels show it, the address holds it.
+// The timeline's state: the session's data, the view, the selection. The canvas draws it, the panels show it, the URL
+// stores it.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { getExactJson, type Problem } from "../api";
 import { isDark } from "../theme";
@@ -8,7 +8,7 @@ import { problemOf, sessionPath } from "../query";
 import { eventLoad, instanceNear, marksLoad, type EventAnswer, type EventText, type Marks } from "./event";
 import { LaneStore } from "./lanes";
 import { groupsOf, layoutOf, rowOfTrack, type Lane, type Row, type Track } from "./layout";
-import { TileLoader, tileFetcher, type Wish } from "./loader";
+import { TileLoader, tileFetcher, type TileRequest } from "./loader";
 import { Palette } from "./palette";
 import { Pyramid } from "./pyramid";
 import { coverageOf, type Coverage } from "./segments";
@@ -18,7 +18,7 @@ import { clampView, fitView, revealView, TimeBase, type Exact, type View } from 
 const cacheBytes = 64 << 20;
 const laneSteps = 700;
 const lateNs = 10e9;
-/** What the server takes longer than this to load is shown from its sums meanwhile. */
+/** A session that the server loads more slowly than this is first shown from its sums. */
 const earlyMs = 150;
 
 interface TrackText {
@@ -43,7 +43,7 @@ interface SessionText {
     gpus?: { device: number; name: string | null }[];
 }
 
-/** One event: where it is and when it began tells it from all others. */
+/** One event, identified by its position and start. */
 export interface Selection {
     readonly track: string;
     readonly kind: TrackKind;
@@ -73,7 +73,7 @@ export class TimelineModel {
     private readonly control = new AbortController();
     private lanesEnd = 0;
     private eventCount = 0;
-    /** Tiles of a session that was listed whole: they wait, or its scopes would seem to be gone. */
+    /** Tiles of a session that was listed completely: they wait, otherwise its scopes would seem to disappear. */
     private isWhole = false;
     private laneTimer: ReturnType<typeof setTimeout> | undefined;
     private readonly stops: (() => void)[] = [];
@@ -81,7 +81,7 @@ export class TimelineModel {
     readonly state = signal<"loading" | "empty" | "ready">("loading");
     readonly problem = signal<Problem | null>(null);
     readonly isExact = signal(true);
-    /** GPU work alone, until the rest is there. */
+    /** Only GPU work, until the rest is loaded. */
     readonly isEarly = signal(false);
     readonly isLive = signal(false);
     readonly isFollowing = signal(false);
@@ -97,15 +97,15 @@ export class TimelineModel {
     readonly height = signal(400);
     readonly selection = signal<Selection | null>(null);
     readonly range = signal<View | null>(null);
-    /** The range is under way: its panel would move what is under the pointer. */
+    /** The range is being dragged: its panel would move what is under the pointer. */
     readonly isMarking = signal(false);
-    /** What the server knows of the selection, and where its kernel ran. */
+    /** The server's data about the selection, and its kernel's executions. */
     readonly detail = signal<EventAnswer | null>(null);
     readonly detailProblem = signal<Problem | null>(null);
     readonly marks = signal<Marks | null>(null);
     readonly isStepping = signal(false);
     readonly search = signal("");
-    /** Counts up when tiles or metrics came: the picture changed though no state did. */
+    /** Increments when tiles or metrics arrive: the picture changes although no state did. */
     readonly arrivals = signal(0);
     readonly isLoadingTiles = signal(false);
 
@@ -155,7 +155,7 @@ export class TimelineModel {
         for (const stop of this.stops) stop();
     }
 
-    /** The session's tracks; again when it has grown. */
+    /** Loads the session's tracks; again when the session has grown. */
     async load(): Promise<void> {
         const timer = this.state.value === "loading" ? setTimeout(() => void this.loadEarly(), earlyMs) : undefined;
         try {
@@ -174,7 +174,7 @@ export class TimelineModel {
         clearTimeout(timer);
     }
 
-    /** The question that it stands in for says what goes wrong. */
+    /** The request that it replaces reports errors. */
     private async loadEarly(): Promise<void> {
         const text = await this.askTracks({ exact: "false" }).catch(() => null);
         if (text && text.tracks.length > 0 && this.state.value === "loading" && !this.isClosed) this.take(text, true);
@@ -230,14 +230,15 @@ export class TimelineModel {
         this.loader = new TileLoader(this.base, this.pyramid, this.names, fetcher, (error) => this.arrived(error));
     }
 
-    /** What came early is shown until the same is there from the whole session. */
+    /** Early data is shown until the same data of the whole session arrives. */
     private complete(): void {
         this.openLoader();
         this.pyramid.expireAfter(-Infinity, this.base.align);
         this.arrivals.value++;
     }
 
-    /** Work that comes late began before the end that was known: tiles of some seconds before it are asked for again. */
+    /** Work that arrives late may have started before the previous end: tiles of the last seconds before it are
+     * requested again. */
     private grow(end: number, events: number): void {
         const before = this.endNs.value,
             view = this.view.value;
@@ -260,7 +261,8 @@ export class TimelineModel {
         this.arrivals.value++;
     }
 
-    /** Metrics follow the view when it comes to rest. A session too large to load unasked is not loaded for them. */
+    /** Metrics are loaded when the view stops moving. A session that is too large to load automatically is not loaded
+     * for them. */
     private askLanes(): void {
         const view = this.view.value,
             end = this.endNs.value;
@@ -307,7 +309,7 @@ export class TimelineModel {
         return () => control.abort();
     }
 
-    /** A selection from the address has no length and no name until the server says them. */
+    /** A selection from the URL has no duration and no name until the server's answer. */
     private completeSelection(selection: Selection, detail: EventAnswer): void {
         const length = detail.event.duration_ns ?? selection.length;
         if (selection.name === detail.name_id && selection.length === length) return;
@@ -340,7 +342,7 @@ export class TimelineModel {
         return () => control.abort();
     }
 
-    /** To the execution of the selected kernel before or after this one. */
+    /** Goes to the execution of the selected kernel before or after this one. */
     async step(isNext: boolean): Promise<void> {
         const selection = this.selection.value;
         if (!selection || selection.kind !== "kernels" || this.isStepping.value) return;
@@ -373,8 +375,8 @@ export class TimelineModel {
         return coverageOf(this.pyramid, track, view, this.width.value, this.base.align, this.endNs.value);
     }
 
-    want(wishes: readonly Wish[]): void {
-        this.loader?.want(wishes);
+    want(requests: readonly TileRequest[]): void {
+        this.loader?.want(requests);
         this.isLoadingTiles.value = this.loader?.isBusy ?? false;
     }
 
@@ -383,7 +385,7 @@ export class TimelineModel {
         this.view.value = clampView(view, this.endNs.value);
     }
 
-    /** The end of a growing session, at the present width but no more than half a minute. */
+    /** Shows the end of a growing session, with the current width but at most half a minute. */
     follow(): void {
         const end = this.endNs.value,
             span = Math.min(this.view.value.to - this.view.value.from, 30e9);
@@ -400,7 +402,7 @@ export class TimelineModel {
         else this.setView({ from: 0, to: this.endNs.value });
     }
 
-    /** Selects and brings into view, row included. */
+    /** Selects an event and scrolls it into view. */
     select(selection: Selection | null, isRevealed = false): void {
         batch(() => {
             this.selection.value = selection;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies over the rows and changes with the pointer: ruler, viewport box, selection, launch arrow, marked range.
+// Drawn over the rows and updated with the pointer: ruler, viewport box, selection, launch arrow, marked range.
 import { rowOfTrack, type Layout } from "./layout";
 import type { TimelineModel } from "./model";
 import { FONT, inkOf, type Ink } from "./painter";
@@ -10,7 +10,7 @@ export interface Pointer {
     readonly y: number;
 }
 
-/** The API call that launched what is selected. */
+/** The API call that launched the selected work. */
 export interface LaunchCall {
     readonly threadId: number | null;
     readonly start: number;
@@ -66,7 +66,7 @@ function bandDraw(
     context.fillRect(right - 1, top, 1, height);
 }
 
-/** Over the strip: where the selected kernel ran, the marked range, and the box of what is seen. */
+/** Over the strip: executions of the selected kernel, the marked range, and the box of the view. */
 export function stripDraw(
     context: CanvasRenderingContext2D,
     model: TimelineModel,
@@ -189,7 +189,7 @@ export class Overlay {
     }
 }
 
-/** The row in which the call is: the thread's launches, or else its outermost scopes or waits. */
+/** The row that contains the call: the thread's launches, or otherwise its outermost scopes or waits. */
 function callTrack(model: TimelineModel, call: LaunchCall): string | null {
     for (const kind of ["launches", "scopes", "syncs"]) {
         const track = model.tracks.value.find(

@@ -23,7 +23,7 @@ import "./timeline.css";
 const ADDRESS_MS = 300,
     LIVE_MS = 1000;
 
-/** Writes the state into the address when it rests, and takes up an address that someone else wrote. */
+/** Writes the state to the URL when it settles, and applies URL changes from elsewhere. */
 function useAddress(model: TimelineModel): void {
     useEffect(() => {
         let written = "",
@@ -76,8 +76,8 @@ function useAddress(model: TimelineModel): void {
     }, [model]);
 }
 
-/** A session that grows is asked for its tracks every second: the server may answer from a state that is a little old,
- * so one question per event would miss the last of them. */
+/** The tracks of a growing session are requested every second: the server may answer with a slightly old state, so one
+ * request per event would miss the last ones. */
 function useGrowth(model: TimelineModel): void {
     useEffect(() => {
         let timer = 0;
@@ -106,7 +106,7 @@ function useGrowth(model: TimelineModel): void {
     }, [model]);
 }
 
-/** Asks again while the first answer is missing. */
+/** Repeats the request while the first answer is missing. */
 function useRetry(model: TimelineModel): void {
     const problem = model.problem.value,
         isWaiting = model.state.value === "loading" && problem !== null;
@@ -167,7 +167,7 @@ function keysOf(model: TimelineModel, handle: BoardHandle, find: { current: HTML
             isRepeatable: true,
             run: () => model.setScroll(model.scroll.value - 40),
         },
-        /* Only where there is something to leave: otherwise the key is the frame's. */
+        /* Only if there is something to close: otherwise the frame handles the key. */
         ...(model.search.value !== "" || model.range.value || model.selection.value
             ? [
                   {

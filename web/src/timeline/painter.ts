@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the rows of the view into the raster, then names and metrics on top of it. Only what is visible is looked at.
+// Draws the rows of the view into the raster, then names and metrics over it. Processes only what is visible.
 import { LabelFitter, labelTexts } from "./labels";
 import { knownAround, laneText, valueAt, type LaneValues } from "./lanes";
 import { rowsBetween, type Lane, type Row, type Track } from "./layout";
-import type { Wish } from "./loader";
+import type { TileRequest } from "./loader";
 import type { TimelineModel } from "./model";
 import type { Palette } from "./palette";
 import { tileSpan, type TileKey } from "./pyramid";
@@ -16,7 +16,7 @@ const labelWidthMin = 28,
     labelPadding = 4,
     overviewTracksMax = 64;
 
-/** The log's memory kind of what the driver has to copy once more: drawn hatched. */
+/** The log's memory kind that the driver must copy an additional time: drawn hatched. */
 const pageable = 1;
 
 export interface Ink {
@@ -52,22 +52,22 @@ interface Label {
     readonly isDimmed: boolean;
 }
 
-/** Wishes of many tracks for the same tiles as one each, in the order of first appearance. */
-export class WishList {
-    private readonly wishes = new Map<string, { key: TileKey; tracks: string[] }>();
+/** Requests of many tracks for the same tiles, merged, in the order of first appearance. */
+export class TileRequests {
+    private readonly requests = new Map<string, { key: TileKey; tracks: string[] }>();
 
     add(track: string, keys: readonly TileKey[]): void {
         for (const key of keys) {
             const id = `${key.level}/${key.index}`,
-                wish = this.wishes.get(id);
-            if (wish) wish.tracks.push(track);
-            else this.wishes.set(id, { key, tracks: [track] });
+                request = this.requests.get(id);
+            if (request) request.tracks.push(track);
+            else this.requests.set(id, { key, tracks: [track] });
         }
     }
 
-    /** Coarse tiles first: they show something of everything. */
-    list(): Wish[] {
-        return [...this.wishes.values()].sort((a, b) => tileSpan(b.key.level) - tileSpan(a.key.level));
+    /** Coarse tiles first: they show something for the whole view. */
+    list(): TileRequest[] {
+        return [...this.requests.values()].sort((a, b) => tileSpan(b.key.level) - tileSpan(a.key.level));
     }
 }
 
@@ -90,8 +90,8 @@ export class Painter {
         });
     }
 
-    /** Sizes in CSS pixels; ratio: of device pixels to them. */
-    body(width: number, height: number, ratio: number, wishes: WishList): void {
+    /** Sizes in CSS pixels; ratio: device pixels per CSS pixel. */
+    body(width: number, height: number, ratio: number, requests: TileRequests): void {
         const { model, context } = this;
         const columns = Math.round(width * ratio),
             lines = Math.round(height * ratio);
@@ -101,7 +101,7 @@ export class Painter {
         const rows = rowsBetween(model.layout.value, scroll, scroll + height);
         this.labels = [];
         this.raster.clear(palette.chrome.ground);
-        for (const row of rows) this.row(row, row.y - scroll, width, ratio, palette, wishes);
+        for (const row of rows) this.row(row, row.y - scroll, width, ratio, palette, requests);
         context.setTransform(1, 0, 0, 1, 0, 0);
         context.putImageData(this.raster.image(), 0, 0);
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -110,7 +110,7 @@ export class Painter {
             if (row.type === "lane") this.lane(row.lane, row.y - scroll, row.height, width, palette.isDark);
     }
 
-    private row(row: Row, y: number, width: number, ratio: number, palette: Palette, wishes: WishList): void {
+    private row(row: Row, y: number, width: number, ratio: number, palette: Palette, requests: TileRequests): void {
         const top = Math.round(y * ratio),
             bottom = Math.round((y + row.height) * ratio);
         const { raster, model } = this;
@@ -119,14 +119,14 @@ export class Painter {
             if (row.isFolded) {
                 raster.mergeBegin();
                 for (const track of row.group.tracks) {
-                    wishes.add(track.id, this.track(raster, track, model.view.value, width, ratio, null, palette));
+                    requests.add(track.id, this.track(raster, track, model.view.value, width, ratio, null, palette));
                     raster.mergeRow();
                 }
                 raster.mergeEnd();
                 raster.rowDraw(top + Math.round(4 * ratio), bottom - Math.round(2 * ratio));
             }
         } else if (row.type === "track") {
-            wishes.add(
+            requests.add(
                 row.track.id,
                 this.track(raster, row.track, model.view.value, width, ratio, y + row.height / 2, palette),
             );
@@ -135,7 +135,8 @@ export class Painter {
         raster.fillRows(bottom - 1, bottom, palette.chrome.line);
     }
 
-    /** Sums the track's columns into the raster and notes labels; labelY null: none. Returns what would show more. */
+    /** Sums the track's columns into the raster and collects labels; labelY null: no labels. Returns the tiles that
+     * would show more. */
     private track(
         raster: Raster,
         track: Track,
@@ -167,7 +168,7 @@ export class Painter {
                     1,
                     colour,
                     hatch,
-                ); /* no length at all still shows a line */
+                ); /* an event without a duration is still drawn as a line */
                 return;
             }
             left = Math.round(left);
@@ -245,7 +246,7 @@ export class Painter {
         );
     }
 
-    /** Least to largest as a band, the mean as a line; gaps stay gaps. */
+    /** Minimum to maximum as a band, the mean as a line; gaps are not connected. */
     private laneBand(
         values: LaneValues,
         y: number,
@@ -285,8 +286,8 @@ export class Painter {
         context.stroke();
     }
 
-    /** All work of the devices over the whole session; the view does not change it, so it is kept. */
-    overview(context: CanvasRenderingContext2D, width: number, height: number, ratio: number, wishes: WishList): void {
+    /** All work of the devices over the whole session; cached, because it does not depend on the view. */
+    overview(context: CanvasRenderingContext2D, width: number, height: number, ratio: number, requests: TileRequests): void {
         const { model } = this;
         const state = [
             model.palette.value,
@@ -301,7 +302,7 @@ export class Painter {
             this.stripState = state;
             this.stripDraw(width, height, ratio);
         }
-        for (const { track, missing } of this.stripMissing) wishes.add(track, missing);
+        for (const { track, missing } of this.stripMissing) requests.add(track, missing);
         context.setTransform(1, 0, 0, 1, 0, 0);
         context.putImageData(this.strip.image(), 0, 0);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours of events as numbers for the raster, looked up by name id: hashing names in every frame would take too long.
+// Colours of events as numbers for the raster, cached by name id: hashing names in every frame would be too slow.
 import { copyOklch, kernelOklch, rgb, scopeOklch } from "../colour";
 import { mixColour, packColour } from "./raster";
 import type { Names, TrackKind } from "./tile";
 
 const grey = (l: number, c: number): number => packColour(rgb({ l, c, h: 250 }));
 
-/** The page's own greys, as in style.css. */
+/** The page's greys, as in style.css. */
 export interface Chrome {
     readonly ground: number;
     readonly stripe: number;
@@ -24,7 +24,7 @@ export class Palette {
     private tables = new Map<TrackKind, Uint32Array>();
     readonly chrome: Chrome;
 
-    /** isLit: whether a name stands out; the others are dimmed. Null: all are equal. */
+    /** isLit: true for names that stand out; the others are dimmed. Null: all are equal. */
     constructor(
         private readonly names: Names,
         readonly isDark: boolean,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles by zoom level, kept within a number of bytes. Level k cuts time into parts of 2^k ns, and TILE_PARTS of them
-// are a tile; the whole of it is aligned to the wall clock, not to the session, as the store's sums are.
+// Tiles by zoom level, in a cache limited by bytes. Level k divides time into parts of 2^k ns, and TILE_PARTS of them
+// form a tile. Tiles are aligned to the wall clock, not to the session, like the store's sums.
 import type { TrackTile } from "./tile";
 import type { View } from "./time";
 
@@ -14,7 +14,7 @@ export interface TileKey {
 
 export const tileSpan = (level: number): number => TILE_PARTS * 2 ** level;
 
-/** The level whose parts are at most as wide as a pixel. */
+/** The level whose parts are at most one pixel wide. */
 export function levelOf(nsPerPixel: number): number {
     return Math.min(levelMax, Math.max(0, Math.floor(Math.log2(Math.max(nsPerPixel, 1)))));
 }
@@ -25,7 +25,7 @@ export function tileView(key: TileKey, align: number): View {
     return { from, to: from + span };
 }
 
-/** Tiles of a level that the view touches and in which there is session. */
+/** Tiles of a level that overlap both the view and the session. */
 export function tilesOf(view: View, level: number, align: number, endNs: number): TileKey[] {
     const span = tileSpan(level);
     const first = Math.floor((Math.max(view.from, 0) + align) / span);
@@ -39,15 +39,15 @@ interface Entry {
     tile: TrackTile;
     readonly key: TileKey;
     usedAt: number;
-    /** The session has grown since: shown until the new one is there. */
+    /** The session has grown since: shown until the new tile arrives. */
     isStale: boolean;
 }
 
-/** The best tile there is for a wanted one. */
+/** The best available tile for a requested one. */
 export interface Found {
     readonly tile: TrackTile;
     readonly key: TileKey;
-    /** Nothing better can be had for the wanted tile. */
+    /** No better tile exists. */
     readonly isFinal: boolean;
 }
 
@@ -73,7 +73,7 @@ export class Pyramid {
         if (this.bytes > this.bytesMax) this.shrink();
     }
 
-    /** The least recently used go until a tenth is free: one sort for many removals. */
+    /** Removes the least recently used tiles until a tenth is free: one sort for many removals. */
     private shrink(): void {
         const all: { entries: Map<number, Entry>; id: number; entry: Entry }[] = [];
         for (const entries of this.tracks.values()) for (const [id, entry] of entries) all.push({ entries, id, entry });
@@ -86,7 +86,7 @@ export class Pyramid {
         }
     }
 
-    /** The tile itself, one above it that is exact, or else the nearest one above. */
+    /** The tile itself, or an exact one above it, or otherwise the nearest one above. */
     find(track: string, wanted: TileKey): Found | null {
         const entries = this.tracks.get(track);
         let nearest: Entry | null = null;
@@ -107,7 +107,7 @@ export class Pyramid {
         return nearest && { tile: nearest.tile, key: nearest.key, isFinal: false };
     }
 
-    /** Tiles that reach beyond the time are to be asked for again: a session that grows has more there now. */
+    /** Marks tiles after the time for reloading: a growing session has more data there now. */
     expireAfter(timeNs: number, align: number): void {
         for (const entries of this.tracks.values())
             for (const entry of entries.values()) entry.isStale ||= tileView(entry.key, align).to > timeNs;

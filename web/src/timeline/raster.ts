@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows as pixels. Tens of thousands of rectangles take a canvas longer than a frame; summing them by column and writing
-// the pixels ourselves takes a few milliseconds, whatever the row holds.
+// Draws rows as pixels. A canvas takes longer than a frame for tens of thousands of rectangles; summing them by column
+// and writing the pixels directly takes a few milliseconds for any number of events.
 
 export const HATCHED = -1;
 
@@ -8,11 +8,11 @@ export class Raster {
     readonly width: number;
     readonly height: number;
     readonly pixels: Uint32Array;
-    /** Share of each column that was busy; may exceed 1 where events overlap. */
+    /** Busy share of each column; may exceed 1 where events overlap. */
     readonly busy: Float32Array;
     private readonly best: Float32Array;
     private readonly colour: Uint32Array;
-    /** By column: all bits where it is hatched. */
+    /** By column: all bits set where it is hatched. */
     private readonly hatch: Int32Array;
     private readonly keptBusy: Float32Array;
     private readonly keptColour: Uint32Array;
@@ -54,7 +54,7 @@ export class Raster {
         this.best.fill(0);
     }
 
-    /** From column left to column right, fractions included; density: share that was busy; hatch: HATCHED or 0. */
+    /** From column left to column right, including fractions; density: busy share; hatch: HATCHED or 0. */
     add(left: number, right: number, density: number, colour: number, hatch = 0): void {
         const from = left < 0 ? 0 : left,
             to = right > this.width ? this.width : right;
@@ -79,7 +79,8 @@ export class Raster {
         }
     }
 
-    /** Several tracks in one row: mergeBegin, for each rowBegin, add and mergeRow, then mergeEnd. Shows the busiest. */
+    /** Several tracks in one row: mergeBegin, for each track rowBegin, add and mergeRow, then mergeEnd. Shows the
+     * busiest one. */
     mergeBegin(): void {
         this.keptBusy.fill(0);
     }
@@ -99,7 +100,7 @@ export class Raster {
         this.hatch.set(this.keptHatch);
     }
 
-    /** Columns as high as they were busy, standing on the row's lower edge; whatever was there shows a line. */
+    /** Columns whose height is their busy share, at the row's lower edge; any work is at least one pixel high. */
     rowDraw(top: number, bottom: number): void {
         const height = bottom - top;
         let isEmpty = true;
@@ -109,7 +110,7 @@ export class Raster {
             isEmpty &&= share <= 0;
         }
         if (isEmpty) return;
-        /* No branch on the heights: they are as good as random, and a wrong guess costs more than the pixel. */
+        /* No branch on the heights: they are unpredictable, and a misprediction costs more than the pixel. */
         const { pixels, colour, hatch, top: tops, width } = this,
             last = Math.min(bottom, this.height);
         for (let y = Math.max(0, top); y < last; y++) {
@@ -124,12 +125,12 @@ export class Raster {
     }
 }
 
-/** As ImageData has it in memory on little-endian machines, which is every one with a browser. */
+/** Byte order of ImageData on little-endian machines, which all machines with a browser are. */
 export function packColour([red, green, blue]: readonly [number, number, number]): number {
     return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** Part of the way from one colour to the other. */
+/** A colour between two others. */
 export function mixColour(from: number, to: number, share: number): number {
     let mixed = 0;
     for (let shift = 0; shift < 32; shift += 8) {

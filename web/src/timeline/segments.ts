@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a track over a view: pieces of tiles, each with the stretch it is good for.
+// The data of a track in a view: parts of tiles, each with the time range it is valid for.
 import { firstRow, type TrackTile } from "./tile";
 import { levelOf, tilesOf, tileView, type Pyramid, type TileKey } from "./pyramid";
 import { spanOf, type View } from "./time";
@@ -8,13 +8,13 @@ export interface Segment {
     readonly tile: TrackTile;
     readonly from: number;
     to: number;
-    /** The segment before has every event up to here: what began before belongs to it. */
+    /** The previous segment has every event up to here: events that began earlier belong to it. */
     readonly isContinued: boolean;
 }
 
 export interface Coverage {
     readonly segments: readonly Segment[];
-    /** Tiles that would show more than what there is. */
+    /** Tiles that would show more detail than the loaded ones. */
     readonly missing: readonly TileKey[];
 }
 
@@ -47,7 +47,7 @@ export function coverageOf(
     return { segments, missing };
 }
 
-/** Rows of the segments that touch the view. An event comes once, whole; a part of a sum may come cut. */
+/** Rows of the segments that overlap the view. An event is visited once, in full; a part of a sum may be truncated. */
 export function eachRow(
     segments: readonly Segment[],
     view: View,
@@ -77,7 +77,7 @@ export interface Hit {
     readonly isExact: boolean;
 }
 
-/** What is at a time: the event that began last of those that run, or else the nearest within reach. */
+/** The event at a time: of those running, the one that began last; otherwise the nearest one within reach. */
 export function hitAt(segments: readonly Segment[], time: number, reachNs: number): Hit | null {
     let best: Hit | null = null,
         bestDistance = Infinity;

@@ -7,7 +7,7 @@ import { TimeBase } from "./time";
 
 const start = 1794720054622423212n;
 
-/** A tile as the server writes it. */
+/** A tile in the server's format. */
 function tileBytes(
     tracks: { id: string; isExact: boolean; columns: Record<string, (bigint | number)[]> }[],
     names: unknown[] = [],
@@ -141,7 +141,7 @@ describe("the pyramid", () => {
         expect(TILE_PARTS * 2 ** 10).toBe(tileSpan(10));
     });
 
-    it("an exact tile above makes those below unnecessary, a sum only stands in", () => {
+    it("an exact tile above replaces those below, a sum only until they arrive", () => {
         const pyramid = new Pyramid(1e6);
         pyramid.put("a", { level: 5, index: 10 }, events([], false));
         expect(pyramid.find("a", { level: 3, index: 40 })).toMatchObject({ isFinal: false });
@@ -176,7 +176,7 @@ describe("segments", () => {
 
     function filled(): Pyramid {
         const pyramid = new Pyramid(1e6);
-        /* One event reaches over the border of the tiles and is in both. */
+        /* One event crosses the border between the tiles and is in both. */
         pyramid.put(
             "a",
             { level: 0, index: 0 },

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile as it comes from the server (docs/http-api.md, "The timeline"): little-endian columns behind a JSON text.
-// Times become doubles since the session's start without a bigint per cell.
+// Parses a tile from the server (docs/http-api.md, "The timeline"): a JSON description followed by little-endian
+// columns. Times become doubles relative to the session's start, without a bigint per cell.
 import type { TimeBase } from "./time";
 
 export type TrackKind = "kernels" | "copies" | "memsets" | "graphs" | "scopes" | "syncs" | "launches";
 
-/** What one track has in one tile. Exact: every event that touches it; otherwise sums of parts. By start. */
+/** One track's data in one tile. Exact: every event that overlaps it; otherwise sums of parts. By start. */
 export interface TrackTile {
     readonly isExact: boolean;
     readonly rows: number;
     readonly start: Float64Array;
     /** Of the event or of the part. */
     readonly length: Float64Array;
-    /** Of a part; an event is busy all its length. */
+    /** Of a part; an event is busy for its whole duration. */
     readonly busy: Float64Array | null;
-    /** Events that begin in a part. */
+    /** Events that start in a part. */
     readonly count: Uint32Array | null;
     readonly name: Uint32Array;
-    /** Of copies: the kind of the host's memory; null where it is not known. */
+    /** Of copies: the kind of the host's memory; null if unknown. */
     readonly hostMemory: Uint32Array | null;
-    /** The largest end of all rows up to each, as ends are not in order where events overlap. */
+    /** The latest end of all rows up to each one, because ends are not in order where events overlap. */
     readonly endMax: Float64Array;
     readonly bytes: number;
 }
 
-/** Of a track about which the server said nothing. */
+/** Of a track that is missing in the answer. */
 export const EMPTY_TRACK: TrackTile = {
     isExact: false,
     rows: 0,
@@ -89,7 +89,7 @@ class Columns {
         return at;
     }
 
-    /** 64-bit cells less the base, exact while the difference has 53 bits. */
+    /** 64-bit cells minus the base; exact while the difference has 53 bits. */
     long(name: string, base: bigint): Float64Array | null {
         const at = this.find(name, "i64");
         if (at === null) return null;
@@ -172,7 +172,7 @@ export function firstRow(tile: TrackTile, time: number): number {
     return low;
 }
 
-/** Texts of names, by kind of track. They are untrusted: only ever drawn or set as text. */
+/** Texts of names, by kind of track. They are untrusted: only drawn or set as text. */
 export class Names {
     private readonly texts = new Map<string, string | null>();
 

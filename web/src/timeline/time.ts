@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time on the page. Wall clock times in nanoseconds do not fit into doubles, so the session's start is kept as a bigint
-// and everything else is a double: nanoseconds since that start. Up to 104 days of it are exact.
+// Time on the page. Wall clock times in nanoseconds do not fit into doubles, so the session's start is stored as a
+// bigint and everything else as a double: nanoseconds since that start, exact up to 104 days.
 
-/** A stretch of time, nanoseconds since the session's start. */
+/** A time range in nanoseconds since the session's start. */
 export interface View {
     readonly from: number;
     readonly to: number;
@@ -10,11 +10,11 @@ export interface View {
 
 export const SPAN_MIN_NS = 20;
 
-/** An integer as getExactJson reads it: a bigint where a double does not hold it. */
+/** An integer from getExactJson: a bigint if a double cannot represent it. */
 export type Exact = number | bigint;
 
 export class TimeBase {
-    /** What to add to a time to count from a multiple of 2^50 ns: tiles are cut there, as the store's sums are. */
+    /** The offset to a multiple of 2^50 ns: tiles are aligned to it, like the store's sums. */
     readonly align: number;
 
     constructor(readonly startNs: bigint) {
@@ -32,7 +32,7 @@ export class TimeBase {
 
 export const spanOf = (view: View): number => view.to - view.from;
 
-/** The view within what there is, with a little air around it, and never narrower than some nanoseconds. */
+/** Limits the view to the session plus a small margin, and to a minimum of some nanoseconds. */
 export function clampView(view: View, endNs: number): View {
     const most = endNs * 1.1 + 2 * SPAN_MIN_NS;
     const span = Math.min(Math.max(spanOf(view), SPAN_MIN_NS), most),
@@ -41,7 +41,7 @@ export function clampView(view: View, endNs: number): View {
     return { from, to: from + span };
 }
 
-/** factor < 1 zooms in; the time under the pointer stays where it is. */
+/** factor < 1 zooms in; the time under the pointer stays fixed. */
 export function zoomView(view: View, atNs: number, factor: number, endNs: number): View {
     const span = Math.max(spanOf(view) * factor, SPAN_MIN_NS);
     const share = (atNs - view.from) / spanOf(view);
@@ -52,13 +52,13 @@ export function panView(view: View, deltaNs: number, endNs: number): View {
     return clampView({ from: view.from + deltaNs, to: view.to + deltaNs }, endNs);
 }
 
-/** A view in which the stretch fills most of the width. */
+/** A view in which the range fills most of the width. */
 export function fitView(from: number, to: number, endNs: number): View {
     const air = Math.max((to - from) * 0.1, SPAN_MIN_NS / 2);
     return clampView({ from: from - air, to: to + air }, endNs);
 }
 
-/** Moves the view as little as possible to show the stretch; its width stays unless the stretch is invisible. */
+/** Moves the view as little as possible to show the range; its width changes only if the range would be invisible. */
 export function revealView(view: View, from: number, to: number, endNs: number): View {
     const length = to - from;
     if (length > spanOf(view) || length < spanOf(view) / 4000)
@@ -94,7 +94,7 @@ const units: readonly [number, string][] = [
     [1, "ns"],
 ];
 
-/** A time since the start as the ruler writes it: as many digits as the step needs, no more. */
+/** A time since the start for the ruler, with as many digits as the step requires. */
 export function tickLabel(atNs: number, stepNs: number): string {
     const sign = atNs < 0 ? "-" : "";
     const at = Math.abs(Math.round(atNs));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Series over time with axes (uPlot): hover reads values, dragging chooses a stretch.
+// Series over time with axes (uPlot): hovering shows values, dragging selects a range.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -21,19 +21,19 @@ const tickSteps = {
 };
 const DAY_S = 86_400;
 
-// Seconds since 1970 as the hour, with the day where several are shown.
+// Seconds since 1970 as the hour, with the day if several days are shown.
 function clockText(seconds: number, spanSeconds: number): string {
     const text = format.instant(seconds * 1e9);
     return spanSeconds > DAY_S ? text.slice(5, 16) : text.slice(11, 16);
 }
 
-// The canvas does not know our variables.
+// The canvas cannot use CSS variables.
 function resolved(name: string): string {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
 export function AreaChart(props: {
-    xs: readonly number[]; // seconds; with isClock since 1970, else since the start
+    xs: readonly number[]; // seconds; with isClock since 1970, otherwise since the start
     series: readonly AreaSeries[];
     text: (value: number) => string;
     label: string;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small pictures of numbers. Each has its numbers as text too: in the label, the tooltip or the table beside it.
+// Small charts. Each also has its numbers as text: in the label, the tooltip or the adjacent table.
 import type { JSX } from "preact";
 import { tip } from "./tooltip";
 
 export interface Part {
     name: string;
     value: number;
-    colour?: string; // absent: a grey hatch (waiting, idle)
-    text?: string; // the value as people read it
+    colour?: string; // default: a grey hatch (waiting, idle)
+    text?: string; // the value for display
 }
 
 // One value of 0 to 1.
@@ -28,7 +28,7 @@ export function Bar({
     );
 }
 
-// Parts of a whole, beside each other.
+// Parts of a whole, next to each other.
 export function Stack({ parts, label }: { parts: readonly Part[]; label: string }): JSX.Element {
     const whole = parts.reduce((sum, part) => sum + part.value, 0);
     return (
@@ -70,7 +70,7 @@ export function Legend({ parts }: { parts: readonly Part[] }): JSX.Element {
     );
 }
 
-// Counts, evenly spaced; the tallest fills the height. Any count above 0 is seen.
+// Counts, evenly spaced; the tallest fills the height. Every count above 0 is visible.
 export function Histogram({
     counts,
     width = 60,
@@ -114,7 +114,7 @@ export interface SparkPath {
     area: string;
 }
 
-// Gaps where a value is not known.
+// Unknown values become gaps.
 export function sparkPath(
     values: readonly (number | null)[],
     width: number,
@@ -128,7 +128,7 @@ export function sparkPath(
     let area = "";
     let start = -1;
     const close = (end: number): void => {
-        if (start >= 0 && start === end) line += "h1.5"; // a point alone is seen too
+        if (start >= 0 && start === end) line += "h1.5"; // make a single point visible
         if (start >= 0) area += `L${(end * step).toFixed(1)} ${height}L${(start * step).toFixed(1)} ${height}Z`;
         start = -1;
     };
@@ -148,7 +148,7 @@ export function sparkPath(
     return { line, area };
 }
 
-// A sample holds until the next one: gaps of up to `most` steps are its own, longer ones are gaps.
+// A sample is valid until the next one: gaps of up to `most` steps are filled, longer ones are not.
 export function held(values: readonly (number | null)[], most: number): (number | null)[] {
     const out = [...values];
     let last = -1;

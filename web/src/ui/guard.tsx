@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps an error inside the part of the page that threw it: without one, nothing is drawn any more until a reload.
+// Confines an error to the part of the page that threw it: otherwise nothing would be rendered until a reload.
 import { Component, type ComponentChildren, type JSX } from "preact";
 
 interface Props {
     what: string; // "this part", "the page"
-    of?: unknown; // another value is drawn anew: the data that a part shows
+    of?: unknown; // another value renders again: the data shown by the part
     children: ComponentChildren;
 }
 interface State {
@@ -42,7 +42,7 @@ export class Guard extends Component<Props, State> {
     }
 }
 
-// Calls the function while it is drawn itself, so that a guard around it catches what the function throws.
+// Calls the function while rendering, so that a surrounding guard catches its errors.
 export function Drawn({ draw }: { draw: () => ComponentChildren }): JSX.Element {
     return <>{draw()}</>;
 }

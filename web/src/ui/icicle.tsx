@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tree as rows of widths: children below their parents. A click zooms in, a click on an ancestor zooms out.
+// A tree as rows of boxes: children below their parents. A click zooms in, a click on an ancestor zooms out.
 import type { ComponentChildren, JSX } from "preact";
 import { tip } from "./tooltip";
 
 export interface IcicleNode {
     key: string;
     name: string;
-    depth: number; // the list is depth first: a node is followed by what is below it
+    depth: number; // the list is depth first: a node is followed by its descendants
     value: number; // its width
 }
 export interface Placed<Node extends IcicleNode> {
@@ -18,11 +18,11 @@ export interface Placed<Node extends IcicleNode> {
 }
 
 const ROW_PX = 20;
-const WIDTH_MIN = 0.0008; // narrower is not seen
+const WIDTH_MIN = 0.0008; // narrower boxes are not drawn
 const NODES_MAX = 2000;
 
-// Places the nodes below `zoom` (null: all) and its ancestors. Where children are wider than their parent in sum (they
-// overlap on several threads), they share its width.
+// Positions the nodes below `zoom` (null: all) and its ancestors. If children together are wider than their parent
+// (they overlap on several threads), they share its width.
 export function placeNodes<Node extends IcicleNode>(nodes: readonly Node[], zoom: string | null): Placed<Node>[] {
     const children = new Map<number, number[]>();
     const parents: number[] = [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values at points in time, few enough to be met one by one: a dot is a link.
+// Values at points in time, few enough to hover each: a dot is a link.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as format from "../format";
@@ -8,7 +8,7 @@ import { tip } from "./tooltip";
 export interface Point {
     key: string;
     x: number; // ms since 1970
-    y: number | null; // null: not known there
+    y: number | null; // null: unknown
     label: string;
 }
 
@@ -54,7 +54,7 @@ export function Points(props: {
     return (
         <div ref={box} class="chart">
             {known.length === 0 ? (
-                <p class="dim">No session has this.</p>
+                <p class="dim">No session has this value.</p>
             ) : width > 0 ? (
                 <svg width={width} height={HEIGHT} role="group" aria-label={props.label} class="spark">
                     <text x={0} y={14}>

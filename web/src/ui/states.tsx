@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a page shows when it has nothing to show yet, nothing at all, not everything, or a problem.
+// What a page shows while loading, when it is empty or incomplete, or when a request failed.
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { isKeyNeeded, keyWrite, type Problem } from "../api";
@@ -34,7 +34,7 @@ export function CopyButton({
     const [said, setSaid] = useState("");
     const copy = async (): Promise<void> => {
         setSaid(
-            (await copyText(typeof text === "string" ? text : text())) ? "copied" : "the browser does not allow it",
+            (await copyText(typeof text === "string" ? text : text())) ? "copied" : "not allowed by the browser",
         );
         window.setTimeout(() => setSaid(""), 1500);
     };
@@ -54,7 +54,7 @@ export function Command({ text }: { text: string }): JSX.Element {
     );
 }
 
-// Nothing is there: what would fill it.
+// Empty, with a command that would fill the page.
 export function Empty({
     title,
     command,
@@ -128,12 +128,12 @@ export interface Completeness {
     invalid_rows: number;
     kernels: number;
     lost: number;
-    lost_details?: number; // of those: records that are there, without their call, scope, stack or name
+    lost_details?: number; // part of `lost`: records that lack their call, scope, stack or name
     lost_is_exact: boolean;
     losses: { reason: string; what?: string; count: number; [more: string]: unknown }[];
 }
 
-// The one line that says what is missing; "" when nothing is.
+// One line that describes what is missing; "" if nothing is.
 export function completenessText(state: Completeness): string {
     const parts: string[] = [];
     const details = state.lost_details ?? 0;
@@ -145,9 +145,9 @@ export function completenessText(state: Completeness): string {
     if (state.missing_lines > 0) parts.push(`${format.count(state.missing_lines)} lines are missing`);
     if (state.missing_rows > 0) parts.push(`${format.count(state.missing_rows)} rows are missing`);
     if (state.damaged_lines > 0) parts.push(`${format.count(state.damaged_lines)} lines are damaged`);
-    if (state.invalid_rows > 0) parts.push(`${format.count(state.invalid_rows)} rows make no sense`);
+    if (state.invalid_rows > 0) parts.push(`${format.count(state.invalid_rows)} rows are invalid`);
     if (state.has_torn_tail) parts.push("the last line is torn");
-    if (state.signal !== null) parts.push(`the program was ended by signal ${state.signal}`);
+    if (state.signal !== null) parts.push(`the program was killed by signal ${state.signal}`);
     else if (!state.has_shutdown && !state.is_live) parts.push("the recording was never closed");
     return parts.join("; ");
 }
@@ -160,7 +160,7 @@ export function Partial({ completeness }: { completeness: Completeness | null | 
     return <div class={completeness.lost > 0 ? "notice is-red" : "notice"}>Not complete: {text}.</div>;
 }
 
-// Loading, failed, empty, or the page; a stale answer stays with a note.
+// Loading, failed, empty, or the page; an outdated answer is kept, with a note.
 export function Answered<T>(props: {
     answer: Answer<T>;
     what?: string;

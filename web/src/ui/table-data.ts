@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting, filtering and writing of table rows, without a screen.
+// Sorting, filtering and exporting of table rows, without a DOM.
 import type { ComponentChildren } from "preact";
 import { UNAVAILABLE } from "../format";
 
@@ -8,14 +8,14 @@ export type Cell = string | number | bigint | boolean | null | undefined;
 export interface Column<Row> {
     id: string;
     title: string;
-    about?: string; // what the number means; shown at the heading
-    value: (row: Row) => Cell; // for sorting, filtering, downloads; null: not known
-    text?: (row: Row) => string; // on the screen; the value itself when absent
+    about?: string; // explanation of the column, shown at the heading
+    value: (row: Row) => Cell; // for sorting, filtering, downloads; null: unknown
+    text?: (row: Row) => string; // on the screen; default: the value
     cell?: (row: Row) => ComponentChildren; // instead of the text
-    width?: number; // pixels; absent: takes what is left
+    width?: number; // pixels; default: the remaining width
     isKept?: boolean; // stays on narrow screens: the name and two more
     isUnsorted?: boolean; // cannot be sorted by
-    isRight?: boolean; // numbers are by themselves
+    isRight?: boolean; // default for numbers
 }
 
 export interface Sort {
@@ -42,7 +42,7 @@ export function compareCells(a: Cell, b: Cell): number {
 
 const isUnknown = (cell: Cell): boolean => cell === null || cell === undefined || Number.isNaN(cell);
 
-// Stable; what is not known comes last in either direction.
+// Stable; unknown values are last in both directions.
 export function sortRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sort: Sort | null): Row[] {
     const column = sort ? columns.find((candidate) => candidate.id === sort.id) : undefined;
     if (!column || !sort) return [...rows];
@@ -62,7 +62,7 @@ export function cellText<Row>(column: Column<Row>, row: Row): string {
     return isUnknown(value) ? UNAVAILABLE : String(value);
 }
 
-// Every word of the filter in some column, whatever its case.
+// Every word of the filter must be in some column, case-insensitive.
 export function filterRows<Row>(rows: readonly Row[], columns: readonly Column<Row>[], filter: string): Row[] {
     const words = filter
         .toLowerCase()
@@ -78,7 +78,7 @@ export function filterRows<Row>(rows: readonly Row[], columns: readonly Column<R
     });
 }
 
-// A spreadsheet must not take a kernel's name for a formula.
+// Spreadsheets must not interpret a kernel's name as a formula.
 function csvCell(cell: Cell): string {
     if (isUnknown(cell)) return "";
     if (typeof cell !== "string") return String(cell);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table: sorted and filtered by what the address says, drawn only where it is seen, and to be taken along.
+// A table: sorting and filter are in the URL, only visible rows are rendered, and the rows can be copied or downloaded.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useParam, navigateTo } from "../route";
@@ -21,7 +21,7 @@ export type { Column, Sort } from "./table-data";
 
 const ROW_PX = 24;
 const SPARE_ROWS = 8;
-const FLEXIBLE_PX = 160; // least width of a column without one
+const FLEXIBLE_PX = 160; // minimum width of a column without a given width
 
 export function download(name: string, type: string, text: string): void {
     const url = URL.createObjectURL(new Blob([text], { type }));
@@ -33,13 +33,13 @@ export function download(name: string, type: string, text: string): void {
 }
 
 export interface TableProps<Row> {
-    id: string; // of its parameters in the address: {id}.sort, {id}.q
-    label: string; // for those who cannot see it, and the download's name
+    id: string; // prefix of its URL parameters: {id}.sort, {id}.q
+    label: string; // for screen readers, and the name of downloads
     rows: readonly Row[];
     columns: readonly Column<Row>[];
     rowKey: (row: Row) => string | number;
     sort?: Sort; // before the user chose one
-    heightMax?: number | string; // scrolls within; absent: 60 % of the window
+    heightMax?: number | string; // scrolls inside; default: 60 % of the window
     href?: (row: Row) => string | null; // a click on the row goes there; the name's cell should be a link too
     onRow?: (row: Row) => void;
     isOn?: (row: Row) => boolean;

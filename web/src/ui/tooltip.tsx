@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tooltip for all: hover or focus shows it, a click pins it, Escape unpins. It stands beside what it describes.
+// One tooltip for the page: hover or focus shows it, a click pins it, Escape unpins it. It is placed next to the
+// element it describes.
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -17,7 +18,7 @@ interface Shown {
 }
 const shown = signal<Shown | null>(null);
 
-// For canvases; those with elements use tip().
+// For canvases; elements use tip().
 export function tipShow(anchor: Anchor, content: ComponentChildren, isPinned = false): void {
     if (shown.peek()?.isPinned && !isPinned) return;
     shown.value = { anchor, content, isPinned };
@@ -94,7 +95,7 @@ export function TooltipLayer(): JSX.Element | null {
     );
 }
 
-// Names and values, one a line.
+// Names and values, one per line.
 export function Facts({ facts }: { facts: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
     return (
         <dl class="facts">
