@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that CI runs, in sections; stops at the first that fails and shows the end of its log.
-# usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda asan tsan fuzz lint
+# usage: run_tests.sh [SECTION...]    check headers gcc python web packages symbols no-cuda arm64 asan tsan fuzz lint
 # Environment: FUZZ_SECONDS (30; for the readers of code twice as long) per fuzzer, JOBS (number of cores).
 # shellcheck disable=SC2317 # sections are called by name
 set -u
@@ -156,6 +156,12 @@ section_no-cuda() {
     step "build without a CUDA toolkit" build_preset no-cuda gpufl gpufl_inject gpufl_cli
 }
 
+# 64-bit Arm, cross-built and under qemu.
+section_arm64() {
+    step "arm64: libraries" tools/cross_arm64.sh sysroot && step "arm64: build" tools/cross_arm64.sh build &&
+        step "arm64: unit tests, and sessions across architectures" tools/cross_arm64.sh test
+}
+
 # sanitized_step NAME OPTIONS: the tests of build/NAME; a report of any of their processes counts, also of one whose
 # exit status nobody looked at
 sanitized_step() {
@@ -246,7 +252,7 @@ section_lint() {
 }
 
 sections=("$@")
-[ $# -gt 0 ] || sections=(check headers gcc python web packages symbols no-cuda asan tsan fuzz lint)
+[ $# -gt 0 ] || sections=(check headers gcc python web packages symbols no-cuda arm64 asan tsan fuzz lint)
 for section in "${sections[@]}"; do
     if ! declare -F "section_$section" >/dev/null; then
         echo "run_tests: no section '$section'; sections are check headers gcc python web packages symbols no-cuda asan tsan fuzz lint" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a job needs and that are missing. Does nothing, quickly, when all are there.
-# usage: setup.sh build|test|check|docs|format|web|npm|packages|deb ...
+# usage: setup.sh build|test|check|docs|format|web|npm|packages|deb|arm64 ...
 set -eu
 
 packages=""
@@ -20,8 +20,9 @@ for job in "$@"; do
         packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools debootstrap"
         ;;
     deb) packages="$packages dpkg-dev lintian xz-utils" ;;
+    arm64) packages="$packages gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static" ;;
     *)
-        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, npm, packages, deb" >&2
+        echo "setup: no job '$job'; jobs are build, test, check, docs, format, web, npm, packages, deb, arm64" >&2
         exit 2
         ;;
     esac
