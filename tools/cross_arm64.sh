@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 build=$PWD/build/arm64
 sysroot=$build/sysroot
 packages=(libc6-dev libstdc++-12-dev linux-libc-dev libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev libcmocka-dev)
-# Left out: what starts or stops programs of its own architecture, which qemu cannot do; what needs NVIDIA's libraries for
+# Left out: what starts or stops Arm programs, which qemu cannot do; what needs NVIDIA's libraries for
 # this machine; and engines whose tests run on the real clock, which emulation is too slow for.
 left_out='^test_(code_listings|disassembly|fake_machine|host_program|stuck_cupti|(deep|pc|pm|range|sass|quiet|gpu|launch)_.*|.*sampler.*|.*fork.*)$'
 
@@ -22,7 +22,7 @@ arm() { # VARIABLE=VALUE... -- PROGRAM ARGUMENT...: under qemu
     qemu-aarch64-static -L "$sysroot" "${variables[@]}" "$@"
 }
 
-# apt with a package database of its own: this machine's stays as it is.
+# apt with a separate package database: this machine's stays as it is.
 make_sysroot() {
     [ ! -f "$sysroot/.complete" ] || return 0
     local state=$build/apt options

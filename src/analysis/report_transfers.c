@@ -121,7 +121,7 @@ void section_syncs(struct page *page)
     struct table table = {.columns = 5, .stretch = 0, .left = 1};
     table_heads(&table, texts);
     int64_t weights[sync_types];
-    unsigned order[sync_types];
+    unsigned order[sync_types] = {0};
     for (unsigned type = 0; type < sync_types; type++)
         weights[type] = analysis->syncs[type].total_ns;
     order_make(order, weights, sync_types);
@@ -151,7 +151,7 @@ void section_memory(struct page *page)
     struct table table = {.columns = 6, .stretch = 0, .left = 1, .drop = {2, 4, 3}};
     table_heads(&table, texts);
     int64_t weights[MEMORY_KIND_COUNT];
-    unsigned order[MEMORY_KIND_COUNT];
+    unsigned order[MEMORY_KIND_COUNT] = {0};
     for (unsigned kind = 0; kind < MEMORY_KIND_COUNT; kind++)
         weights[kind] = (int64_t)(analysis->memory[kind].peak_bytes / 2); /* cannot overflow */
     order_make(order, weights, MEMORY_KIND_COUNT);

@@ -42,7 +42,7 @@ class AgentTest(UploadTest):
 
     def once(self, server, *options, roots=None, key=KEY, **variables):
         result = subprocess.run(self.command(server, "--once", "--json", *options, roots=roots), text=True,
-                                capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+                                capture_output=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
                                 env=environment(GPUFL_API_KEY=key, **variables))
         return result, json.loads(result.stdout) if result.stdout else None
 
@@ -63,7 +63,7 @@ class AgentTest(UploadTest):
     def stop(self, agent):
         """Returns what the agent printed; its exit status must be 0."""
         agent.send_signal(signal.SIGTERM)
-        text, _ = agent.communicate(timeout=20)
+        text, _ = agent.communicate(timeout=600)
         self.assertEqual(agent.returncode, 0, text)
         return text
 

@@ -47,7 +47,7 @@ class TlsServe(Serve):
         self.context = ssl.create_default_context(cafile=str(authority.file))
 
     def connect(self):
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=600, context=self.context)
 
 
 def summed(cells):

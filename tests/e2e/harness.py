@@ -18,7 +18,7 @@ FAKE_APP = FAKES / "fake_app"
 RECORDER = BUILD / "lib" / "libgpufl_inject.so"
 SESSION_ID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 SANITIZERS = os.environ.get("GPUFL_SANITIZE", "").split(",")
-TIMEOUT_S = 60
+TIMEOUT_S = 600  # against hangs alone: a busy machine may be slow, and no test may depend on speed
 
 
 def environment(library_path=FAKES, **variables):

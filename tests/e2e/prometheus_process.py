@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 
 PROMTOOL, PROMETHEUS = shutil.which("promtool"), shutil.which("prometheus")
-DEADLINE_S = 60
+DEADLINE_S = 600
 
 
 class Prometheus:

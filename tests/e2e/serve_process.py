@@ -16,7 +16,7 @@ import zlib
 from harness import GPUFL, Session, TestCase, environment, gpufl
 
 Answer = collections.namedtuple("Answer", "status headers body")
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 600
 STREAM = "/api/v1/events/stream"
 COMPLETE = "/api/v1/events/session-complete"
 
@@ -86,7 +86,7 @@ class Serve:
         return code
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
 
     def ask(self, path, method="GET", body=None, headers=(), key=None):
         connection = self.connect()

@@ -347,14 +347,14 @@ class Pages(AgentTest):
             self.assertTrue(address.startswith("http://127.0.0.1:"), address)
 
             def page():
-                with urllib.request.urlopen(address, timeout=10) as answer:
+                with urllib.request.urlopen(address, timeout=600) as answer:
                     return answer.read().decode()
             wanted = ["gpufl_agent_sessions 1", "gpufl_agent_sessions_waiting 0", "gpufl_agent_backlog_bytes 0",
                       "gpufl_agent_sessions_completed_total 1",
                       f"gpufl_agent_windows_sent_total {len(server.windows)}",
                       f"gpufl_agent_lines_sent_total {len(server.lines())}"]
             wait_for(lambda: all(f"\n{line}\n" in page() for line in wanted), "the counts")
-            with urllib.request.urlopen(address.replace("/metrics", "/healthz"), timeout=10) as answer:
+            with urllib.request.urlopen(address.replace("/metrics", "/healthz"), timeout=600) as answer:
                 self.assertEqual(json.loads(answer.read())["status"], "ok")
             self.stop(agent)
 

@@ -288,7 +288,7 @@ class Moved(AgentTest):
             shutil.copytree(session, copy)
 
             def page():
-                with urllib.request.urlopen(address, timeout=10) as answer:
+                with urllib.request.urlopen(address, timeout=600) as answer:
                     return answer.read().decode()
             wait_for(lambda: "\ngpufl_agent_sessions_waiting 2\n" in page(), "the copy, which waits too")
             shutil.rmtree(session)

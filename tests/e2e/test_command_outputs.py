@@ -30,7 +30,7 @@ COPIED = ("deep", "pc_sampling", "sass_metrics", "range_metrics", "two_gpus", "m
           "amd_code", "killed")
 HOST_CHECKS = ("recorder", "other tools", "container", "virtualization", "clock", "log directory", "counter permission", "variables",
                "CUPTI copies", "AMD driver")
-DEADLINE_S = 60
+DEADLINE_S = 600
 
 
 class Machine:

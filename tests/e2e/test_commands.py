@@ -89,7 +89,7 @@ class WrongUse(TestCase):
                         ["export", session, "-o", "-", "--table", "kernels"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run([GPUFL, *command], stdout=full, stderr=subprocess.PIPE, env=environment(),
-                                        text=True, check=False, timeout=20)
+                                        text=True, check=False, timeout=600)
             self.assertEqual(result.returncode, 3, command)
             self.assertRegex(result.stderr, r"^gpufl[ \w]*: cannot write to standard output: No space left on device\n$",
                              command)
@@ -100,7 +100,7 @@ class WrongUse(TestCase):
             reading, writing = os.pipe()
             os.close(reading)
             result = subprocess.run([GPUFL, *command], stdout=writing, stderr=subprocess.PIPE, env=environment(),
-                                    text=True, check=False, timeout=20)
+                                    text=True, check=False, timeout=600)
             os.close(writing)
             self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, ""), command)
 
@@ -205,7 +205,7 @@ class Terminal(TestCase):
         """What a command prints on a terminal."""
         primary, secondary = pty.openpty()
         result = subprocess.run([GPUFL, *arguments], stdin=subprocess.DEVNULL, stdout=secondary,
-                                env=environment(**variables), check=False, timeout=20)
+                                env=environment(**variables), check=False, timeout=600)
         os.close(secondary)
         text = b""
         try:
@@ -243,7 +243,7 @@ class Terminal(TestCase):
 
     def test_help_on_a_terminal_has_no_colour(self):
         primary, secondary = pty.openpty()
-        result = subprocess.run([GPUFL], stdout=secondary, env=environment(), check=False, timeout=20)
+        result = subprocess.run([GPUFL], stdout=secondary, env=environment(), check=False, timeout=600)
         os.close(secondary)
         text = os.read(primary, 65536)
         os.close(primary)

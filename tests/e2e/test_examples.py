@@ -15,7 +15,7 @@ from harness import BUILD, FAKE_APP, GPUFL, SANITIZERS, SOURCE, TestCase, enviro
 EXAMPLES = SOURCE / "examples"
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 BUILD_TIMEOUT_S = 500
-DEADLINE_S = 60
+DEADLINE_S = 600
 
 
 def build(directory, *options):

@@ -82,7 +82,7 @@ class Traced(ExportCase):
         plain = self.export(self.path, "trace.json").read_bytes()
         self.assertEqual(gzip.decompress(self.export(self.path, "trace.json.gz").read_bytes()), plain)
         piped = subprocess.run([GPUFL, "export", self.path, "-f", "chrome", "-o", "-"], stdout=subprocess.PIPE,
-                               env=environment(), check=True, timeout=60)
+                               env=environment(), check=True, timeout=600)
         self.assertEqual(piped.stdout, plain)
 
     def perfetto(self, session):
@@ -343,7 +343,7 @@ class WrongUse(ExportCase):
     def test_a_full_disk_is_reported_and_leaves_no_file(self):
         with open("/dev/full", "wb") as full:
             result = subprocess.run([GPUFL, "export", GOLDEN / "trace", "-f", "chrome", "-o", "-"], stdout=full,
-                                    stderr=subprocess.PIPE, env=environment(), check=False, timeout=60)
+                                    stderr=subprocess.PIPE, env=environment(), check=False, timeout=600)
         self.assertEqual(result.returncode, 3)
         self.assertIn(b"No space left on device", result.stderr)
 
@@ -352,7 +352,7 @@ class WrongUse(ExportCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
         for name in ("a.json", "a.pftrace", "a.sqlite", "a.jsonl"):
             result = subprocess.run([GPUFL, "export", GOLDEN / "launch_bound", "-o", self.directory / name],
-                                    stderr=subprocess.PIPE, env=environment(), check=False, timeout=60, preexec_fn=limit)
+                                    stderr=subprocess.PIPE, env=environment(), check=False, timeout=600, preexec_fn=limit)
             self.assertEqual(result.returncode, 3, name)
             self.assertRegex(result.stderr, b"too large|disk", name)
         self.assertEqual(list(self.directory.iterdir()), [])
@@ -363,7 +363,7 @@ class WrongUse(ExportCase):
         with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
             try:
                 result = gpufl("export", GOLDEN / "trace", "-o", pipe, "--force")
-                text, _ = reader.communicate(timeout=60)
+                text, _ = reader.communicate(timeout=600)
             finally:
                 reader.kill()  # if nothing was ever written
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -379,7 +379,7 @@ class WrongUse(ExportCase):
                 while process.poll() is None and not list(self.directory.glob(f".{number}.json.*")):
                     pass
                 process.send_signal(number)
-                process.communicate(timeout=60)
+                process.communicate(timeout=600)
             self.assertIn(process.returncode, (0, 128 + number))
             self.assertEqual(list(self.directory.glob(".*")), [])
             if target.exists():

@@ -17,7 +17,7 @@ import urllib.request
 import harness
 from prometheus_process import PROMETHEUS, PROMTOOL, Prometheus, check_page
 
-DEADLINE_S = 30
+DEADLINE_S = 600
 METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 SAMPLE = re.compile(rf"^({METRIC})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (NaN|[+-]Inf|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$")

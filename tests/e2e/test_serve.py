@@ -134,7 +134,7 @@ class Delivery(ServeTest):
 
     def status_of_size(self, server, size, headers):
         """The status for a request that announces a body size without sending the body."""
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=600) as connection:
             head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{head}\r\n".encode())
             return int(connection.recv(4096).split()[1])

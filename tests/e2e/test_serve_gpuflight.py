@@ -190,11 +190,11 @@ class WrongBodies(ServeTest):
         with Serve(self.data) as server:
             _, headers = self.start(server)
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items() if name != "Content-Encoding")
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=600) as connection:
                 connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {65 << 20}\r\n{lines}\r\n".encode())
                 self.assertIn(b" 413 ", connection.recv(4096).split(b"\r\n")[0])
             # With chunks the size is not known in advance.
-            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=600) as connection:
                 connection.sendall(f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n{lines}\r\n".encode())
                 line = b'{"type":"x","more":"' + b"x" * 1001 + b'"}\n'
                 chunk = b"100000\r\n" + line * 1024 + b"\r\n"

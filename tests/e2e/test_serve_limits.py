@@ -78,7 +78,7 @@ class Limits(ServeTest):
 
     def test_more_connections_than_allowed_wait_their_turn(self):
         with Serve(self.data, *self.config(connections_max=8)) as server:
-            held = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(20)]
+            held = [socket.create_connection(("127.0.0.1", server.port), timeout=600) for _ in range(20)]
             for connection in held:
                 connection.close()
 

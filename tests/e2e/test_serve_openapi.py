@@ -182,7 +182,7 @@ class OpenApi(ServeTest):
                     self.assertEqual(list(document.differences(json.loads(answer.body), schema)), [], target)
             self.assertEqual({(method, path) for method, path, _, _, _ in asked},
                              {(method, path) for method, path, _ in document.operations() if method != "get"})
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
             connection.request("GET", "/api/v1/live")
             response = connection.getresponse()
             kind, _ = document.schema_of(document.root["paths"]["/api/v1/live"]["get"])

@@ -48,7 +48,7 @@ class Tls(ServeTest):
 
     def test_plain_text_gets_no_answer_there(self):
         with TlsServe(self.data, self.authority) as server:
-            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=600) as connection:
                 connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 received = b""
                 try:

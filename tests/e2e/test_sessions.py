@@ -21,7 +21,7 @@ def on_terminal(columns, *arguments, cwd):
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     result = subprocess.run([GPUFL, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=secondary, cwd=cwd,
-                            env=environment(), check=True, timeout=60)
+                            env=environment(), check=True, timeout=600)
     assert result.returncode == 0
     os.close(secondary)
     text = b""
@@ -254,7 +254,7 @@ class List(Here):
             while not any(row["state"] == "running" for row in self.rows()):
                 self.assertIsNone(holder.poll())
         finally:
-            holder.communicate(timeout=60)
+            holder.communicate(timeout=600)
 
     def test_the_table_fits_the_terminal_and_a_pipe_gets_whole_names(self):
         long = "a_program_with_a_very_long_name_indeed"

@@ -29,7 +29,7 @@ class Ended(TestCase):
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "at work\n")
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=600)
         return process.returncode, output, errors
 
     def assert_complete(self, kernels):
@@ -77,7 +77,7 @@ while True:""").replace('print("at work", flush=True)\n\n', "", 1)
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "at work\n")
         process.terminate()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
 
 

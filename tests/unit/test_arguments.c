@@ -127,7 +127,7 @@ static void choices_ignore_case_and_name_the_nearest(void **state)
     assert_int_equal(PARSE(false, "--engine", "Trce"), GPUFL_E_INVALID);
     assert_string_equal(problem.text, "no engine 'Trce'; did you mean 'Trace'?");
     assert_int_equal(PARSE(false, "--engine", "quantum"), GPUFL_E_INVALID);
-    assert_string_equal(problem.text, "no engine 'quantum'; there are Monitor, Trace, PcSampling");
+    assert_string_equal(problem.text, "no engine 'quantum'; choose Monitor, Trace or PcSampling");
     assert_int_equal(PARSE(false, "--engine", ""), GPUFL_E_INVALID);
 }
 
