@@ -139,7 +139,7 @@ class Counts(AmdCase):
         for part in GOLDEN_REPORT.strip("\n").split("\n\n"):
             self.assertIn(part, text)
         verified = gpufl("verify", traced.session.path)
-        self.assertRegex(verified.stdout, r"^complete: 30 kernels, 60 copies, 1 waits, \d+ lines in 4 files, 0 lost$")
+        self.assertRegex(verified.stdout, r"^complete: 30 kernels, 60 copies, 1 wait, \d+ lines in 4 files, 0 lost$")
 
 
 class Engines(AmdCase):

@@ -224,7 +224,8 @@ class NothingRecorded(TestCase):
     def test_a_program_without_cuda_gets_a_different_message(self):
         traced = self.trace(app="true")
         self.assertEqual((traced.returncode, traced.stderr),
-                         (0, "gpufl: no GPU work was recorded: the program never initialized CUDA\n"))
+                         (0, "gpufl: no GPU work was recorded: the program never initialized CUDA; "
+                          "if it should have, see `gpufl doctor`\n"))
         self.assertFalse(traced.directory.exists())
 
     def test_quiet_prints_nothing(self):
