@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command of gpufl that runs beside this one, in a process group of its own: Ctrl-C does not reach it, and it ends when
- * this process does. Single-threaded. */
+/* A gpufl command that runs in the background, in its own process group: Ctrl-C does not reach it, and it ends when this
+ * process ends. Single-threaded. */
 #ifndef GPUFL_CLI_BACKGROUND_H
 #define GPUFL_CLI_BACKGROUND_H
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* K, M, G and T are powers of 1024; B or iB may follow. False: it is none, or too large. */
+/* K, M, G and T are powers of 1024; B or iB may follow. False: the text is not a size, or the size is too large. */
 bool byte_size_parse(const char *text, int64_t *bytes);
 
 #endif

@@ -109,7 +109,7 @@ static int64_t cost_of(double ns)
     return ns < 0 ? 0 : ns > RECORD_COST_NS_MAX ? RECORD_COST_NS_MAX : (int64_t)(ns + 0.5);
 }
 
-/* Bare and traced by turns, since the speed of a machine changes. */
+/* Runs alternate between bare and traced, because the speed of a machine drifts. */
 static gpufl_status measure(const char *recorder, const char *base, struct cupti_cost *cost, struct cupti_cost_key *key,
                             struct problem *problem)
 {

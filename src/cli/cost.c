@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `gpufl cost`: runs a program with and without recording, by turns, and compares. */
+/* `gpufl cost`: runs a program alternately without and with recording, and compares the run times. */
 #include "analysis/analysis.h"
 #include "analysis/report.h"
 #include "analysis/message.h"

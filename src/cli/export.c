@@ -30,7 +30,7 @@ static void temporary_note(const char *path)
 
 static void share_tell(void *user, double share)
 {
-    progress_tell(user, share);
+    progress_set(user, share);
 }
 
 static void on_end(int signal_number)

@@ -27,7 +27,7 @@ struct host_watch *host_watch_open(unsigned vendors)
     return watch;
 }
 
-void host_watch_beat(struct host_watch *watch)
+void host_watch_tick(struct host_watch *watch)
 {
     bool is_gone = !gpu_telemetry_is_open(&watch->gpu);
     for (uint32_t i = 0; i < watch->gpu.device_count; i++)

@@ -22,8 +22,8 @@ struct host_watch {
 
 /* vendors: a bit per enum gpu_vendor. NULL: out of memory. Without a GPU there is still the host. */
 struct host_watch *host_watch_open(unsigned vendors);
-/* Renews the view. A driver that is not there is looked for again every few seconds. */
-void host_watch_beat(struct host_watch *watch);
+/* Updates the view. A missing driver is looked for again every few seconds. */
+void host_watch_tick(struct host_watch *watch);
 void host_watch_close(struct host_watch *watch); /* NULL is a no-op */
 
 /* The view as the members of a JSON object, without its braces. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define LOOK_AGAIN_NS INT64_C(5000000000)
-enum { BEAT_BYTES_MAX = 32 << 20, DESCRIPTORS_MAX = 4096, KERNELS_MAX = 1 << 20 };
+enum { TICK_BYTES_MAX = 32 << 20, DESCRIPTORS_MAX = 4096, KERNELS_MAX = 1 << 20 };
 
 void live_kernels_init(struct live_kernels *live, const char *root)
 {
@@ -179,14 +179,14 @@ static bool text_read(struct live_kernels *live, const struct live_program *prog
     return live->text.size > 0;
 }
 
-/* What was written since the last time; false: so much that it is passed over. */
+/* Reads what was written since the last tick. False: more than TICK_BYTES_MAX was written, and it is skipped. */
 static bool program_drain(struct live_kernels *live, struct live_program *program, uint64_t *kernels)
 {
     struct stat status;
     if (fstat(program->fd, &status) != 0 || status.st_size <= program->offset)
         return true;
-    if (status.st_size - program->offset > BEAT_BYTES_MAX) {
-        program->offset = status.st_size; /* in the middle of a line maybe, whose end is then no line */
+    if (status.st_size - program->offset > TICK_BYTES_MAX) {
+        program->offset = status.st_size; /* perhaps inside a line; its rest is not a valid line and is ignored */
         return false;
     }
     size_t used = 0;
@@ -219,7 +219,7 @@ static void window_tell(struct live_program *program, int64_t now_ns)
     window_begin(program, now_ns);
 }
 
-static void program_beat(struct live_kernels *live, struct live_program *program)
+static void program_tick(struct live_kernels *live, struct live_program *program)
 {
     uint64_t kernels = 0;
     bool is_whole = true, is_first = program->read_ns == 0;
@@ -276,7 +276,7 @@ const struct live_program *live_kernels_ask(struct live_kernels *live, uint32_t 
     if (!program)
         return NULL;
     if (!program->is_asked) /* a process may be on several GPUs */
-        program_beat(live, program);
+        program_tick(live, program);
     program->is_asked = true;
     return program->fd >= 0 ? program : NULL;
 }

@@ -2,7 +2,7 @@
 /* What programs that gpufl traces run on the GPU right now, read from the log
  * that they are writing: the recorder keeps its file open, so the file is found
  * through the process. Nothing is asked of the program. Bounded: a fixed number
- * of processes, and of bytes each beat. Main thread. */
+ * of processes, and of bytes per tick. Main thread. */
 #ifndef GPUFL_CLI_LIVE_KERNELS_H
 #define GPUFL_CLI_LIVE_KERNELS_H
 
@@ -28,7 +28,7 @@ struct live_program {
     bool has_rate; /* false: the first look, or the log grew faster than it is read */
     double kernels_per_s;
     uint32_t top_kernel; /* most time in the last window; 0: none */
-    bool is_asked;       /* in this beat */
+    bool is_asked;       /* during this tick */
     char **names;        /* owned; by id in kernel_dict */
     int64_t *durations_ns;
     uint32_t name_count;
@@ -44,12 +44,12 @@ struct live_kernels {
 
 void live_kernels_init(struct live_kernels *live, const char *root);
 void live_kernels_free(struct live_kernels *live);
-/* A beat: begin, then each process once, then end, which forgets those that were not asked for. */
+/* One tick: begin, ask for each process, end. The end forgets the processes that were not asked for. */
 void live_kernels_begin(struct live_kernels *live);
 /* NULL: gpufl does not trace it, or its log may not be read. */
 const struct live_program *live_kernels_ask(struct live_kernels *live, uint32_t pid);
 void live_kernels_end(struct live_kernels *live);
-/* What was learnt of the process in the latest beat; NULL: nothing. */
+/* The process as of the latest tick; NULL: not found. */
 const struct live_program *live_kernels_find(const struct live_kernels *live, uint32_t pid);
 /* NULL: not known, because its definition was written before this program looked. */
 const char *live_kernel_name(const struct live_program *program, uint32_t id);

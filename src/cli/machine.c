@@ -78,7 +78,7 @@ static void cuda_gpus_add(struct machine *machine)
     }
 }
 
-/* cuInit loads what CUDA_INJECTION64_PATH names into this process, which is nobody's wish here. */
+/* Hides CUDA_INJECTION64_PATH: cuInit would load that library into this process, which must not be recorded. */
 static gpufl_status cuda_initialize_alone(struct machine *machine)
 {
     const char *injection = getenv("CUDA_INJECTION64_PATH");

@@ -63,7 +63,7 @@ gpufl_status metrics_show(const struct metrics_query *query, struct bytes *out, 
     gpufl_status status = profiler_host_properties(query->host, name, &properties, problem);
     if (status == GPUFL_OK)
         status = profiler_host_sub_metrics(query->host, name, properties.type, &suffixes, problem);
-    /* A name without suffix cannot be planned, and that is no error here. */
+    /* The passes of a name without suffix cannot be planned; they are left out. */
     struct problem ignored;
     if (status == GPUFL_OK && profiler_host_check(query->host, name, &ignored) == GPUFL_OK)
         status = profiler_host_plan(query->host, &name, 1, &plan, problem);

@@ -42,7 +42,7 @@ struct daemon {
     char otlp_server[512], otlp_path[160];
 };
 
-enum wish { WISH_NONE, WISH_STOP, WISH_REOPEN };
+enum request { REQUEST_NONE, REQUEST_STOP, REQUEST_REOPEN };
 
 static const char *environment_text(const char *name, const char *fallback)
 {
@@ -117,7 +117,7 @@ static gpufl_status shipping_open(struct daemon *daemon, const struct arguments 
     return shipping_start(&daemon->shipping, &options, problem);
 }
 
-/* An address that was asked for must work; the usual one may be another monitor's, which is told in usual_problem. */
+/* A given address must work. The default one may be in use by another monitor, which is reported in usual_problem. */
 static gpufl_status page_open(struct daemon *daemon, const char *address, struct problem *usual_problem,
                               struct problem *problem)
 {
@@ -141,52 +141,52 @@ static int signals_open(void)
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static enum wish signals_read(const struct daemon *daemon)
+static enum request signals_read(const struct daemon *daemon)
 {
     struct signalfd_siginfo info;
-    enum wish wish = WISH_NONE;
+    enum request request = REQUEST_NONE;
     while (read(daemon->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        if (wish != WISH_STOP)
-            wish = info.ssi_signo == SIGHUP ? WISH_REOPEN : WISH_STOP;
-    return wish;
+        if (request != REQUEST_STOP)
+            request = info.ssi_signo == SIGHUP ? REQUEST_REOPEN : REQUEST_STOP;
+    return request;
 }
 
-/* Until the time has come (monotonic) or a signal has. */
-static enum wish wait_until(const struct daemon *daemon, int64_t until_ns)
+/* Waits for the monotonic time or a signal. */
+static enum request wait_until(const struct daemon *daemon, int64_t until_ns)
 {
     for (;;) {
         int64_t left_ns = until_ns - clock_mono_ns();
         struct timespec left = {left_ns > 0 ? left_ns / 1000000000 : 0, left_ns > 0 ? left_ns % 1000000000 : 0};
         struct pollfd fd = {daemon->signal_fd, POLLIN, 0};
-        enum wish wish = ppoll(&fd, 1, &left, NULL) > 0 ? signals_read(daemon) : WISH_NONE;
-        if (wish != WISH_NONE || clock_mono_ns() >= until_ns)
-            return wish;
+        enum request request = ppoll(&fd, 1, &left, NULL) > 0 ? signals_read(daemon) : REQUEST_NONE;
+        if (request != REQUEST_NONE || clock_mono_ns() >= until_ns)
+            return request;
     }
 }
 
-/* Samples until a signal ends it; the first sample was taken at the start. */
-static void beats(struct daemon *daemon)
+/* Samples until a signal asks to stop or a restart is needed; the first sample was taken at the start. */
+static void sample_until_stopped(struct daemon *daemon)
 {
     int64_t interval_ns = (int64_t)daemon->interval_ms * 1000000;
-    int64_t beat_ns = clock_mono_ns() + interval_ns, watchdog_ns = daemon->watchdog_ns ? 0 : INT64_MAX;
-    enum wish wish = WISH_NONE;
-    while (wish != WISH_STOP && !monitor_needs_restart(daemon->monitor)) {
+    int64_t tick_ns = clock_mono_ns() + interval_ns, watchdog_ns = daemon->watchdog_ns ? 0 : INT64_MAX;
+    enum request request = REQUEST_NONE;
+    while (request != REQUEST_STOP && !monitor_needs_restart(daemon->monitor)) {
         int64_t now_ns = clock_mono_ns();
-        if (wish == WISH_REOPEN) {
+        if (request == REQUEST_REOPEN) {
             notify_send("RELOADING=1");
             monitor_reopen(daemon->monitor);
             notify_send("READY=1");
         }
-        if (now_ns >= beat_ns) {
+        if (now_ns >= tick_ns) {
             monitor_tick(daemon->monitor);
-            /* Beats that a slow driver made us miss are not made up for. */
-            beat_ns += ((clock_mono_ns() - beat_ns) / interval_ns + 1) * interval_ns;
+            /* Ticks missed because of a slow driver are skipped. */
+            tick_ns += ((clock_mono_ns() - tick_ns) / interval_ns + 1) * interval_ns;
         }
         if (now_ns >= watchdog_ns) {
             notify_send("WATCHDOG=1");
             watchdog_ns = now_ns + daemon->watchdog_ns / 2;
         }
-        wish = wait_until(daemon, beat_ns < watchdog_ns ? beat_ns : watchdog_ns);
+        request = wait_until(daemon, tick_ns < watchdog_ns ? tick_ns : watchdog_ns);
     }
 }
 
@@ -274,7 +274,7 @@ static bool vendors_take(struct daemon *daemon, const struct arguments *argument
     return false;
 }
 
-/* Where values and sessions go: what is no address will not become one by trying again. */
+/* Checks where metrics and sessions are sent: an invalid address is refused at the start, since retrying cannot help. */
 static bool addresses_take(struct daemon *daemon, const struct arguments *arguments)
 {
     struct problem problem = {""};
@@ -314,7 +314,7 @@ int command_monitor(int argc, char **argv)
     bool needs_restart = false;
     if (status == GPUFL_OK) {
         notify_send("READY=1");
-        beats(&daemon);
+        sample_until_stopped(&daemon);
         needs_restart = monitor_needs_restart(daemon.monitor);
         notify_send(needs_restart ? "RELOADING=1" : "STOPPING=1");
     } else {

@@ -192,9 +192,9 @@ int monitor_once(bool is_json, unsigned vendors)
         command_error("monitor", "out of memory");
         return EXIT_ENVIRONMENT;
     }
-    host_watch_beat(watch);
+    host_watch_tick(watch);
     nanosleep(&(struct timespec){.tv_nsec = HOST_WATCH_PAUSE_MS * 1000000L}, NULL);
-    host_watch_beat(watch);
+    host_watch_tick(watch);
     if (is_json) {
         bytes_append_char(&out, '{');
         host_watch_json(&out, watch);

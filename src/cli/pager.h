@@ -13,7 +13,7 @@ struct pager {
 
 /* Starts the program and gives it what is printed from now on. argv: NULL-terminated. false: it cannot be executed. */
 bool pager_start(struct pager *pager, const char *const *argv);
-/* Waits for its end. A reader who leaves early is no error. */
+/* Waits for the pager to end. A pager that is closed early is not an error. */
 void pager_finish(struct pager *pager);
 
 #endif

@@ -38,10 +38,10 @@ bool preloading_set(struct child_options *child, const char *recorder, bool is_e
         return true;
     const char *slash = strrchr(recorder, '/');
     int length = snprintf(path, sizeof path, "%.*s/%s", (int)(slash ? slash - recorder : 0), recorder, file);
-    /* LD_PRELOAD is separated by blanks and colons. Without the library the program is recorded all the same. */
+    /* LD_PRELOAD is separated by blanks and colons. Without the library the program is still recorded. */
     if (length <= 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0 || strpbrk(path, " :"))
         return true;
-    /* A program with the address sanitizer refuses to run behind another library, unless it is told. */
+    /* The address sanitizer refuses to start behind another library, unless this option allows it. */
     return set_joined(child, "LD_PRELOAD", path, true) &&
            set_joined(child, "ASAN_OPTIONS", "verify_asan_link_order=0", false);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library that the program loads before all others, so that profilers of
- * its own get CUPTI while they need it. */
+/* The library that the program loads before all others, so that profilers inside
+ * the program get CUPTI while they need it. */
 #ifndef GPUFL_CLI_PRELOADING_H
 #define GPUFL_CLI_PRELOADING_H
 

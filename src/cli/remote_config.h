@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Does nothing unless GPUFL_REMOTE_CONFIG and GPUFL_BACKEND_URL are set. A failure is told in one line, unless quiet;
- * the copy from before, if there is one, is used then. */
+/* Does nothing unless GPUFL_REMOTE_CONFIG and GPUFL_BACKEND_URL are set. A failure is reported in one line,
+ * unless quiet, and the previous copy, if any, stays in use. */
 void remote_config_refresh(const char *command, bool is_quiet);
 /* Whether the local copy sets the option: then the launcher's own default must not hide it. */
 bool remote_config_sets(const char *option);

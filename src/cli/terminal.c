@@ -32,7 +32,7 @@ struct progress {
     char what[128];
     uint64_t total_bytes, bytes_before;
     int64_t start_ns;
-    _Atomic double told_share; /* negative: nobody told */
+    _Atomic double given_share; /* negative: not given */
 };
 
 /* What this process has read so far, as the kernel counts it. */
@@ -48,7 +48,7 @@ static uint64_t bytes_read(void)
     return bytes;
 }
 
-/* How many bytes of UTF-8 fit into so many columns. */
+/* The number of bytes of UTF-8 text that fit into the columns. */
 static size_t text_fit(const char *text, size_t columns)
 {
     size_t size = 0;
@@ -64,8 +64,8 @@ static void progress_show(const struct progress *progress)
 {
     double elapsed = (double)(clock_mono_ns() - progress->start_ns) / 1e9;
     uint64_t done = bytes_read() - progress->bytes_before;
-    double told = progress->told_share;
-    double share = told >= 0 ? told : progress->total_bytes ? (double)done / (double)progress->total_bytes : 0;
+    double given = progress->given_share;
+    double share = given >= 0 ? given : progress->total_bytes ? (double)done / (double)progress->total_bytes : 0;
     char time[96];
     if (share > 0.02 && share < 1)
         snprintf(time, sizeof time, " · %.0f %% · %.0f s, about %.0f s left", 100 * share, elapsed,
@@ -112,7 +112,7 @@ struct progress *progress_start(const char *what, uint64_t total_bytes)
         return NULL;
     snprintf(progress->what, sizeof progress->what, "%s", what);
     progress->total_bytes = total_bytes;
-    progress->told_share = -1;
+    progress->given_share = -1;
     progress->bytes_before = bytes_read();
     progress->start_ns = clock_mono_ns();
     pthread_condattr_t attributes;
@@ -130,10 +130,10 @@ struct progress *progress_start(const char *what, uint64_t total_bytes)
     return progress;
 }
 
-void progress_tell(struct progress *progress, double share)
+void progress_set(struct progress *progress, double share)
 {
     if (progress)
-        progress->told_share = share;
+        progress->given_share = share;
 }
 
 void progress_say(struct progress *progress, const char *what, double share)
@@ -143,7 +143,7 @@ void progress_say(struct progress *progress, const char *what, double share)
     pthread_mutex_lock(&progress->mutex);
     snprintf(progress->what, sizeof progress->what, "%s", what);
     pthread_mutex_unlock(&progress->mutex);
-    progress_tell(progress, share);
+    progress_set(progress, share);
 }
 
 void progress_finish(struct progress *progress)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the terminal allows (colour, width), and a progress line for work that takes long. The progress line runs on a
- * thread of its own; everything else is single-threaded. */
+/* What the terminal allows (colour, width), and a progress line for work that takes long. The progress line
+ * runs on a separate thread; everything else is single-threaded. */
 #ifndef GPUFL_CLI_TERMINAL_H
 #define GPUFL_CLI_TERMINAL_H
 
@@ -14,10 +14,10 @@ bool terminal_use_color(int fd, const char *mode);
 
 struct progress; /* opaque */
 /* After one second shows "gpufl: <what> · 42 % · 3 s, about 4 s left" on stderr, on a terminal only. total_bytes: how
- * much this process will read; 0: unknown, then only the time is shown. NULL when it is not to be shown. */
+ * much this process will read; 0: unknown, then only the time is shown. NULL if no progress is shown. */
 struct progress *progress_start(const char *what, uint64_t total_bytes);
-/* How far the work is, from 0 to 1, where the bytes that are read do not tell it. Any thread; NULL is a no-op. */
-void progress_tell(struct progress *progress, double share);
+/* Sets how far the work is, from 0 to 1, for work that is not measured by bytes read. Any thread; NULL is a no-op. */
+void progress_set(struct progress *progress, double share);
 /* The same, and what is shown from now on in place of `what`. */
 void progress_say(struct progress *progress, const char *what, double share);
 void progress_finish(struct progress *progress); /* erases the line; NULL is a no-op */

@@ -37,9 +37,9 @@ static void on_signal(int number)
         end_signal = number;
 }
 
-static void top_beat(struct top *top)
+static void top_tick(struct top *top)
 {
-    host_watch_beat(top->watch);
+    host_watch_tick(top->watch);
     live_kernels_begin(&top->live);
     const struct monitor_view *view = &top->watch->view;
     for (uint32_t i = 0; i < view->gpu_count; i++)
@@ -140,7 +140,7 @@ static void screen_suspend(struct top *top)
     wants_stop = 0;
 }
 
-/* Until a key, a signal or the next beat. False: it is over. */
+/* Waits for a key, a signal or the next tick. False: end the program. */
 static bool top_wait(struct top *top, int64_t until_ns, const sigset_t *waiting_mask)
 {
     int64_t left_ns = until_ns - clock_mono_ns();
@@ -189,7 +189,7 @@ static int top_run(struct top *top, int64_t interval_ns)
     bool goes_on = true;
     while (goes_on) {
         if (clock_mono_ns() >= next_ns) {
-            top_beat(top);
+            top_tick(top);
             next_ns = clock_mono_ns() + interval_ns;
         }
         goes_on = screen_draw(top) && top_wait(top, next_ns, &waiting_mask);
@@ -200,12 +200,12 @@ static int top_run(struct top *top, int64_t interval_ns)
 
 static int top_once(struct top *top, bool is_json)
 {
-    top_beat(top);
+    top_tick(top);
     int pause_ms = HOST_WATCH_PAUSE_MS;
     for (uint32_t i = 0; i < top->live.count; i++)
         pause_ms = top->live.programs[i].fd >= 0 ? TRACED_PAUSE_MS : pause_ms;
     nanosleep(&(struct timespec){.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000L}, NULL);
-    top_beat(top);
+    top_tick(top);
     top->page.rows = 0;
     top->page.columns = terminal_columns(STDOUT_FILENO, 100);
     if (is_json)

@@ -88,7 +88,7 @@ static bool has_amd_driver(void)
     return access("/dev/kfd", F_OK) == 0;
 }
 
-/* A flag of the command line beats the environment; without it the environment decides. */
+/* A flag on the command line overrides the environment; without the flag, the environment decides. */
 static bool set_switch(struct child_options *child, const char *variable, bool is_given, const char *value)
 {
     return !is_given || child_set(child, variable, value, false);
@@ -124,7 +124,7 @@ static bool set_rocprofiler_tools(struct child_options *child, const struct trac
     return length > 0 && (size_t)length < sizeof list && child_set(child, "ROCP_TOOL_LIBRARIES", list, false);
 }
 
-/* Names what the command line says, for a program that starts a session of its own: its code would win otherwise. */
+/* Lists the settings given on the command line: they override those in the code of a program that starts its own session. */
 static bool set_given(struct child_options *child, const struct trace_request *request)
 {
     char names[64];

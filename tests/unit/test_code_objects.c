@@ -311,7 +311,7 @@ static void every_truncation_is_refused_or_read_within_its_bytes(void **state)
         size_t size;
         uint8_t *bytes = fixture_object_read(names[i], ".co", &size);
         for (size_t kept = 0; kept < size; kept++) {
-            /* A copy of its own, so that a look behind its end is noticed. */
+            /* A separate copy, so that a read past the end is detected. */
             uint8_t *copy = malloc(kept ? kept : 1);
             assert_non_null(copy);
             memcpy(copy, bytes, kept);
