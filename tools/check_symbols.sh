@@ -49,11 +49,15 @@ if [ -e "$server" ]; then
     [ "$(exported "$server" | tr '\n' ' ')" = "gpufl_server_main " ] ||
         fail "libgpufl-server.so must export gpufl_server_main only: $(exported "$server" | tr '\n' ' ')"
 fi
-for header in "$(dirname "$0")"/../include/gpufl/*.h; do
+include=$(dirname "$0")/../include/gpufl
+for header in "$include/gpufl.h" "$include/profiler_host.h"; do
     declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$header")
     [ -n "$declared" ] || fail "$(basename "$header") declares nothing that could be looked for"
     for name in $declared; do
         exported "$library" | grep -qx "$name" || fail "$(basename "$header") declares $name, libgpufl.so does not export it"
     done
+done
+for name in $(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$include/gpufl.h"); do
+    grep -q "[ (]$name," "$include/client.h" || fail "client.h has no body for $name"
 done
 exit $status

@@ -42,12 +42,13 @@ int main(int argc, char **argv)
     const struct fake_dim3 grid = {64, 1, 1}, block = {128, 1, 1};
     if (argc != 4)
         return 2;
+    const long engine = strtol(argv[2], NULL, 10), count = strtol(argv[3], NULL, 10);
     void **handle = __cudaRegisterFatBinary((void *)&image);
     __cudaRegisterFunction(handle, (const char *)&kernels[0], NULL, kernels[0].name, -1, NULL, NULL, NULL, NULL, NULL);
-    for (int i = 1; i <= atoi(argv[3]); i++) {
+    for (int i = 1; i <= count; i++) {
         gpufl_options options = GPUFL_OPTIONS_INIT;
         options.log_path = argv[1];
-        options.profiling_engine = (gpufl_engine)atoi(argv[2]);
+        options.profiling_engine = (gpufl_engine)engine;
         if (gpufl_init(&options) != GPUFL_OK)
             return 1;
         for (int j = 0; j < LAUNCHES; j++)
