@@ -57,7 +57,8 @@ for header in "$include/gpufl.h" "$include/profiler_host.h"; do
         exported "$library" | grep -qx "$name" || fail "$(basename "$header") declares $name, libgpufl.so does not export it"
     done
 done
-for name in $(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$include/gpufl.h"); do
+declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$include/gpufl.h")
+for name in $declared; do
     grep -q "[ (]$name," "$include/client.h" || fail "client.h has no body for $name"
 done
 exit $status
