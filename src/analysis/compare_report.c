@@ -96,10 +96,11 @@ void compare_refusal(const struct comparison *comparison, struct bytes *out)
         bytes_append_char(out, ')');
         break;
     case COMPARE_UNRELATED:
-        bytes_append_format(out,
-                            "the sessions are not comparable: kernels of both take %.0f %% of the kernel time of base "
-                            "and %.0f %% of new",
-                            comparison->base_common * 100, comparison->fresh_common * 100);
+        bytes_append_format(
+            out,
+            "the sessions are not comparable: the kernels in both take %.0f %% of the kernel time of base "
+            "and %.0f %% of new",
+            comparison->base_common * 100, comparison->fresh_common * 100);
         break;
     case COMPARE_INCOMPLETE:
         bytes_append_format(out, "%s not complete",
@@ -353,20 +354,24 @@ static void rows_print(struct page *page, const char *title, const struct compar
         bytes_append_format(page->out, "   %zu in all, largest change first\n", count);
 }
 
-static void verdict_print(struct page *page, const struct comparison *comparison)
+/* Before the numbers, which must not be read as a result. */
+static void refusal_print(struct page *page, enum compare_verdict verdict)
 {
     static const char *const refusals[] = {"", " no verdict: kernel times are missing",
                                            " no verdict: the sessions are not comparable",
                                            " no verdict: a session is not complete"};
-    bool is_judged = comparison->verdict == COMPARE_JUDGED;
+    page_styled(page, STYLE_ALARM, refusals[verdict]);
+    bytes_append_text(page->out, "\n\n");
+}
+
+static void verdict_print(struct page *page, const struct comparison *comparison)
+{
     char line[96];
-    snprintf(line, sizeof line, "%s", refusals[comparison->verdict]);
-    if (is_judged)
-        snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
-                 (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
-                 comparison->threshold * 100);
+    snprintf(line, sizeof line, " %llu regression%s (slower by more than %g %% and more than noise)",
+             (unsigned long long)comparison->regressions, comparison->regressions == 1 ? "" : "s",
+             comparison->threshold * 100);
     bytes_append_char(page->out, '\n');
-    if (comparison->regressions || !is_judged)
+    if (comparison->regressions)
         page_styled(page, STYLE_ALARM, line);
     else
         bytes_append_text(page->out, line);
@@ -382,6 +387,9 @@ static void side_print(struct page *page, const struct analysis *analysis, const
 void compare_text(const struct comparison *comparison, const struct report_options *options, struct bytes *out)
 {
     struct page page = page_make(comparison->fresh, options, out);
+    bool is_judged = comparison->verdict == COMPARE_JUDGED;
+    if (!is_judged)
+        refusal_print(&page, comparison->verdict);
     side_print(&page, comparison->base, "base: ");
     side_print(&page, comparison->fresh, "new: ");
     bytes_append_char(out, '\n');
@@ -392,5 +400,6 @@ void compare_text(const struct comparison *comparison, const struct report_optio
     }
     rows_print(&page, "KERNELS", comparison->kernels, comparison->kernel_count, true);
     rows_print(&page, "SCOPES", comparison->scopes, comparison->scope_count, false);
-    verdict_print(&page, comparison);
+    if (is_judged)
+        verdict_print(&page, comparison);
 }

@@ -68,9 +68,8 @@ static gpufl_status function_choose(const struct analysis *analysis, const char 
         status = problem_set(problem, GPUFL_E_INVALID, "'%.100s' matches %zu functions:%s", wanted, matches,
                              bytes_text(&names));
     else if (code->function_count)
-        status =
-            problem_set(problem, GPUFL_E_NOT_FOUND, "no sampled or counted function is called '%.100s'; there are:%s",
-                        wanted, bytes_text(&names));
+        status = problem_set(problem, GPUFL_E_NOT_FOUND, "no sampled or counted function is named '%.100s'; choose:%s",
+                             wanted, bytes_text(&names));
     else
         status = problem_set(problem, GPUFL_E_NOT_FOUND,
                              "the session has no samples and no counters (engines PcSampling, SassMetrics and Deep "

@@ -130,7 +130,7 @@ void section_losses(struct page *page);
 /* Whether the session is complete, for header and JSON. */
 bool session_is_complete(const struct session_model *model);
 struct lost_words {
-    char text[48]; /* "0", "at least 12", "an unknown number" */
+    char text[64]; /* "0", "at least 12 records", "an unknown number of records" */
 };
 struct lost_words lost_text(const struct session_model *model);
 /* False if kernels ran but none was timed, because counters need tracing paused. */

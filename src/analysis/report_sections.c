@@ -287,5 +287,5 @@ void section_scopes(struct page *page)
         page_line(page, "without the kernels that were counted, not timed: ",
                   quantity_count(analysis->model->deep.untimed_count).text);
     if (analysis->kernel_ns > kernel_run_ns(analysis))
-        page_note(page, "GPU adds up kernel durations; kernels that ran side by side count each");
+        page_note(page, "GPU is the sum of kernel durations, also of kernels that ran side by side");
 }

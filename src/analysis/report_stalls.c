@@ -448,7 +448,7 @@ static void code_problems(struct page *page, size_t shown)
     }
     if (has_raw)
         page_line(page, "instructions are raw words: ",
-                  code->lookup.effort == CODE_TOOLS ? "nvdisasm was not found; GPUFL_NVDISASM can name it"
+                  code->lookup.effort == CODE_TOOLS ? "nvdisasm was not found; install it or set GPUFL_NVDISASM"
                                                     : "`gpufl report` shows their text where nvdisasm is installed");
 }
 

@@ -234,7 +234,7 @@ static void loss_lines(struct page *page)
         page_note(page, bytes_text(&line));
     }
     if (session_lacks_end(model))
-        bytes_append_text(page->out, "   how much of the end is missing is not known\n");
+        bytes_append_text(page->out, "   an unknown amount is missing at the end\n");
     if (session_has_gap(model))
         bytes_append_text(page->out, "   how much the damaged or missing lines held is not known\n");
     bool is_exact;
@@ -328,7 +328,7 @@ static void engine_line(struct page *page)
     struct bytes line = {0};
     bytes_append_text(&line, "engine ");
     text_escape(&line, job->requested_engine, strlen(job->requested_engine));
-    bytes_append_text(&line, " was asked for, ");
+    bytes_append_text(&line, " was requested, ");
     text_escape(&line, job->engine, strlen(job->engine));
     bytes_append_text(&line, " ran");
     const struct session_capability *refused = refused_feature(model);

@@ -14,9 +14,12 @@ struct lost_words lost_text(const struct session_model *model)
 {
     bool is_exact;
     uint64_t lost = session_lost(model, &is_exact) - session_lost_details(model);
-    struct lost_words words = {"an unknown number"};
-    if (is_exact || lost)
-        snprintf(words.text, sizeof words.text, "%s%s", is_exact ? "" : "at least ", quantity_count(lost).text);
+    struct lost_words words = {"an unknown number of records"};
+    if (is_exact && !lost)
+        snprintf(words.text, sizeof words.text, "0");
+    else if (lost)
+        snprintf(words.text, sizeof words.text, "%s%s record%s", is_exact ? "" : "at least ", quantity_count(lost).text,
+                 lost == 1 ? "" : "s");
     return words;
 }
 

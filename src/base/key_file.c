@@ -14,10 +14,10 @@ gpufl_status key_file_read(const char *path, char *key, size_t size, struct prob
     if (fd >= 0)
         close(fd);
     if (got < 0)
-        return problem_set(problem, GPUFL_E_IO, "key file %.300s: %s", path, strerror(error));
+        return problem_set(problem, GPUFL_E_IO, "cannot read the key file '%.300s': %s", path, strerror(error));
     key[got] = '\0';
     key[strcspn(key, "\r\n")] = '\0';
     if (!*key)
-        return problem_set(problem, GPUFL_E_INVALID, "key file %.300s: the first line is empty", path);
+        return problem_set(problem, GPUFL_E_INVALID, "the key file '%.300s' has no key: its first line is empty", path);
     return GPUFL_OK;
 }

@@ -57,10 +57,10 @@ static int diff_print(const struct analysis *base, const struct analysis *fresh,
     if (text.failed) {
         command_error("diff", "out of memory");
         code = EXIT_ENVIRONMENT;
-    } else if (fwrite(text.data, 1, text.size, stdout) != text.size) {
-        code = EXIT_ENVIRONMENT;
-    } else if (!is_judged) {
+    } else {
         verdict_refuse(&comparison);
+        if (fwrite(text.data, 1, text.size, stdout) != text.size)
+            code = EXIT_ENVIRONMENT;
     }
     compare_free(&comparison);
     bytes_free(&text);

@@ -89,14 +89,13 @@ static gpufl_status listings_add(const char *dir, struct code_listings_options o
 static void print_result(const char *dir, const struct code_listings *result)
 {
     struct bytes line = {0};
-    bytes_append_format(&line, "disassembled: %s, ", dir);
     if (result->added)
-        bytes_append_format(&line, "%zu %s, %.1f kB", result->added, functions(result->added),
+        bytes_append_format(&line, "disassembled: %s, %zu %s, %.1f kB", dir, result->added, functions(result->added),
                             (double)result->bytes / 1e3);
     else
-        bytes_append_text(&line, "nothing to add");
+        bytes_append_format(&line, "nothing to disassemble: %s", dir);
     if (result->present)
-        bytes_append_format(&line, ", %zu were disassembled before", result->present);
+        bytes_append_format(&line, ", %zu already disassembled", result->present);
     if (result->without_code)
         bytes_append_format(&line, ", %zu without code in the log", result->without_code);
     message_print(stdout, "%s", bytes_text(&line));
@@ -167,7 +166,7 @@ int command_disassemble(int argc, char **argv)
     interrupts_give_back(&before);
     if (!is_interrupted)
         return code;
-    command_error("disassemble", "interrupted; the session is whole, run it again to go on");
+    command_error("disassemble", "interrupted; the session is intact; run the command again to continue");
     return EXIT_SIGNAL_BASE + SIGINT;
 }
 

@@ -18,8 +18,11 @@ static int seal_one(const char *dir)
         command_error("seal", "%s", problem.text);
         return status == GPUFL_E_DAMAGED ? EXIT_ANSWER_NO : EXIT_ENVIRONMENT;
     }
-    message_print(stdout, "sealed: %s, %.1f kB, before %.1f kB", dir, (double)directory_bytes(dir) / 1e3,
-                  (double)before / 1e3);
+    uint64_t after = directory_bytes(dir);
+    if (after == before)
+        message_print(stdout, "already sealed: %s, %.1f kB", dir, (double)after / 1e3);
+    else
+        message_print(stdout, "sealed: %s, %.1f kB (was %.1f kB)", dir, (double)after / 1e3, (double)before / 1e3);
     return EXIT_GOOD;
 }
 
@@ -33,7 +36,7 @@ int command_seal(int argc, char **argv)
     const char *dir = session_operand_directory("seal", arguments.operands[0], &choice);
     if (!dir)
         return EXIT_ENVIRONMENT;
-    terminal_on_interrupt("\ngpufl seal: interrupted; the session is whole, run it again to go on\n");
+    terminal_on_interrupt("\ngpufl seal: interrupted; the session is intact; run the command again to continue\n");
     struct session_list list;
     if (session_list_find(&list, dir, NULL) != GPUFL_OK)
         memset(&list, 0, sizeof list);

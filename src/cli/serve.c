@@ -35,17 +35,17 @@ static int action_find(struct server_command *command, const struct arguments *a
             continue;
         int wanted = used + (action->operand != NULL);
         if (arguments->operand_count < wanted)
-            command_error("serve", "%s is missing after '%s%s%s'", action->operand, action->first, used == 2 ? " " : "",
-                          action->second);
+            command_error("serve", "%s is missing\n  usage: gpufl serve [OPTION...] %s%s%s %s", action->operand,
+                          action->first, used == 2 ? " " : "", action->second, action->operand);
         else if (arguments->operand_count > wanted)
-            command_error("serve", "'%s' is one word too many", arguments->operands[wanted]);
+            command_error("serve", "'%s' is one too many", arguments->operands[wanted]);
         command->action = action->action;
         command->operand = action->operand ? words[used] : NULL;
         return arguments->operand_count == wanted ? 0 : -1;
     }
     command_error("serve",
-                  "no action '%s%s%s'; there are keys create, keys list, keys rotate KEY, keys revoke KEY, "
-                  "backup FILE, check and audit",
+                  "no action '%s%s%s'; choose keys create, keys list, keys rotate KEY, keys revoke KEY, "
+                  "backup FILE, check or audit",
                   words[0], *words[1] ? " " : "", words[1]);
     return -1;
 }

@@ -86,11 +86,6 @@ static void append_text(struct bytes *out, const struct verify_report *report)
             bytes_append_format(out, ":%" PRIu64, issue->line);
         bytes_append_format(out, "%s%s: ", issue->file[0] ? ": " : "", issue_words[issue->kind]);
         text_escape(out, issue->text, strlen(issue->text));
-        if (issue->count > 1) {
-            bytes_append_text(out, " (");
-            append_grouped(out, issue->count);
-            bytes_append_char(out, ')');
-        }
         bytes_append_char(out, '\n');
     }
     if (report->issue_count > issues_kept(report))

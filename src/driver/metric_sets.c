@@ -136,7 +136,7 @@ const struct metric_set metric_sets[] = {
     {"overview", "how busy SMs, caches, memory and tensor cores were", PROFILER_RANGE, range_overview},
     {"memory", "hit rates, bytes, sectors and bank conflicts", PROFILER_RANGE, range_memory},
     {"compute", "instructions and how busy each pipe was", PROFILER_RANGE, range_compute},
-    {"occupancy", "warps that were there, ready and issued", PROFILER_RANGE, range_occupancy},
+    {"occupancy", "active, ready and issued warps", PROFILER_RANGE, range_occupancy},
     {"tensor", "tensor cores and the memory that feeds them", PROFILER_RANGE, range_tensor},
     {"roofline", "operations by kind, DRAM bytes and time", PROFILER_RANGE, range_roofline},
     {"overview", "SMs, tensor cores, DRAM, NVLink and PCIe over time", PROFILER_PM_SAMPLING, pm_overview},

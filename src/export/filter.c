@@ -64,8 +64,8 @@ gpufl_status filter_make(struct export_filter *filter, const struct session_mode
     if (is_found)
         return GPUFL_OK;
     filter_free(filter);
-    return problem_set(problem, GPUFL_E_NOT_FOUND, "no scope is called '%.200s'; `gpufl report --wide` lists them",
-                       scope);
+    return problem_set(problem, GPUFL_E_NOT_FOUND,
+                       "no scope is named '%.200s'; for all scopes, run 'gpufl report --wide'", scope);
 }
 
 void filter_free(struct export_filter *filter)

@@ -60,7 +60,7 @@ gpufl_status http_address_parse(struct http_address *address, const char *text, 
     }
     if (!is_good)
         return problem_set(problem, GPUFL_E_INVALID,
-                           "'%.100s' is not an address to listen on; it looks like 127.0.0.1:8080, [::1]:8080 or :8080",
+                           "invalid address '%.100s': use HOST:PORT, for example 127.0.0.1:8080, [::1]:8080 or :8080",
                            text);
     return GPUFL_OK;
 }

@@ -77,7 +77,7 @@ static gpufl_status refuse_several(const struct session_scan *scan, const char *
     if (count > listed)
         bytes_append_format(&list, " and %zu more", count - listed);
     gpufl_status status =
-        problem_set(problem, GPUFL_E_INVALID, "cannot open session '%s': ambiguous, it can be %s. " SEE_LIST, word,
+        problem_set(problem, GPUFL_E_INVALID, "cannot open session '%s': ambiguous: it matches %s. " SEE_LIST, word,
                     bytes_text(&list));
     bytes_free(&list);
     return status;
@@ -110,9 +110,8 @@ gpufl_status session_scan_choose(struct session_scan *scan, const char *where, c
     size_t back = 0;
     bool is_latest = !word || read_latest(word, &back);
     if (!scan->count && where && word)
-        return problem_set(problem, GPUFL_E_NOT_FOUND,
-                           "cannot open session '%s/%s': there is no session in '%s'. Record one: gpufl trace -- CMD",
-                           where, word, where);
+        return problem_set(problem, GPUFL_E_NOT_FOUND, "cannot open session '%s%s%s': no such session. " SEE_LIST,
+                           where, strcmp(where, "/") == 0 ? "" : "/", word);
     if (!scan->count)
         return where ? problem_set(problem, GPUFL_E_NOT_FOUND,
                                    "there is no session in '%s'. Record one: gpufl trace -- CMD", where)
@@ -123,8 +122,9 @@ gpufl_status session_scan_choose(struct session_scan *scan, const char *where, c
     if (!is_latest)
         return choose_by_name(scan, word, choice, problem);
     if (back >= scan->count)
-        return problem_set(problem, GPUFL_E_NOT_FOUND, "cannot open session '%s': there %s only %zu. " SEE_LIST, word,
-                           scan->count == 1 ? "is" : "are", scan->count);
+        return problem_set(problem, GPUFL_E_NOT_FOUND,
+                           "cannot open session '%s': there %s only %zu session%s. " SEE_LIST, word,
+                           scan->count == 1 ? "is" : "are", scan->count, scan->count == 1 ? "" : "s");
     session_scan_name(scan);
     return choose(scan, back, word ? 1 : scan->count, choice);
 }

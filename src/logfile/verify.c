@@ -188,8 +188,8 @@ static void check_space(struct verifier *verifier, int space, const char *name)
         const struct id_use *use = id_set_undefined(set, i);
         if (use)
             add_issue(verifier, kind, use->file, use->line, use->rows,
-                      "%s %" PRIu64 " is used by %" PRIu64 " rows but %s", name, use->id, use->rows,
-                      is_ahead ? "was not yet written" : "never defined");
+                      "%s %" PRIu64 " is used by %" PRIu64 " row%s but %s", name, use->id, use->rows,
+                      use->rows == 1 ? "" : "s", is_ahead ? "was not yet written" : "never defined");
     }
     if (set->unlisted_rows)
         add_issue(verifier, kind, "", 0, set->unlisted_rows,

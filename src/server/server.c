@@ -211,8 +211,8 @@ static gpufl_status keys_open(struct server *server, struct problem *problem)
     if (!status && !server->is_loopback && (!key_ring_count(server->keys, &active) || !active))
         status = problem_set(problem, GPUFL_E_PERMISSION,
                              "%.100s can be reached from other machines, and there is no API key\n"
-                             "  make one first: gpufl serve keys create --scope admin --data %.200s\n"
-                             "  or listen on this machine alone: --listen " SERVER_LISTEN_DEFAULT,
+                             "  create one first: gpufl serve keys create --scope admin --data %.200s\n"
+                             "  or accept connections from this machine only: --listen " SERVER_LISTEN_DEFAULT,
                              config->listen, config->data);
     return status;
 }

@@ -67,7 +67,7 @@ static int run(const struct server_config *config)
              host_size ? config->listen : "*", http_server_port(server->http));
     snprintf(state, sizeof state, "READY=1\nSTATUS=%s", url);
     server_log("%s, data in %s%s", url, config->data,
-               atomic_load(&server->is_key_needed) ? "" : "; no API key exists, so none is needed on this machine");
+               atomic_load(&server->is_key_needed) ? "" : "; without an API key, only this machine has access");
     notify_send(state);
     int64_t watchdog_ns = 0;
     const struct timespec tick = {.tv_nsec = LIVE_TICK_MS * 1000000L};
@@ -79,7 +79,7 @@ static int run(const struct server_config *config)
         watchdog_notify(server, &watchdog_ns);
     }
     notify_send("STOPPING=1");
-    server_log("stopping: finishing what is under way");
+    server_log("stopping: finishing requests in progress");
     server_stop(server);
     free(server);
     return EXIT_GOOD;
@@ -121,7 +121,7 @@ static void print_keys(const struct json_value *keys)
     char created[24], expires[24], used[24];
     int64_t now_ns = clock_wall_ns();
     if (!keys->count)
-        printf("no keys; `gpufl serve keys create --scope ingest` makes one\n");
+        printf("no keys. Create one: gpufl serve keys create --scope ingest\n");
     else
         printf("%4s  %-8s  %-6s  %-7s  %-16s  %-16s  %-16s  %s\n", "id", "prefix", "scope", "state", "created",
                "expires", "last used", "name");
@@ -141,6 +141,8 @@ static void print_keys(const struct json_value *keys)
 static void print_audit(const struct json_value *entries)
 {
     char when[24];
+    if (!entries->count)
+        printf("the audit log is empty\n");
     for (const struct json_value *entry = entries->child; entry; entry = entry->next)
         printf("%-16s  %-24s  %-14s  %s%s%s\n", time_text(entry, "ts_ns", when), json_get_text(entry, "actor", ""),
                json_get_text(entry, "action", ""), json_get_text(entry, "subject", ""),
@@ -157,7 +159,7 @@ static void print_answer(enum server_action action, const struct json_value *ans
         /* Standard output has only the key, so that it can be piped into a file. */
         printf("%s\n", json_get_text(answer, "key", ""));
         message_print(stderr,
-                      "gpufl serve: key %" PRId64 ", scope %s; it is shown this once: keep it in a file or in "
+                      "gpufl serve: key %" PRId64 ", scope %s; it is shown only once: save it in a file or in "
                       "GPUFL_API_KEY",
                       json_get_int(answer, "id", 0), json_get_text(answer, "scope", ""));
     } else if (action == SERVER_KEYS_REVOKE) {

@@ -32,18 +32,18 @@ static bool is_ending(void)
     return !sigisemptyset(&pending);
 }
 
-static void import_report(const struct session_import *import)
+static void import_report(const struct session_import *import, const char *session)
 {
     const char *plural_lines = import->rejected_lines == 1 ? "" : "s";
     const char *plural_files = import->unread_files == 1 ? "" : "s";
     if (import->rejected_lines)
         server_log("the session is damaged: %" PRIu64
-                   " line%s cannot be read; `gpufl verify` lists what is missing here",
-                   import->rejected_lines, plural_lines);
+                   " line%s cannot be read; for what is missing, run 'gpufl verify %s'",
+                   import->rejected_lines, plural_lines, session);
     if (import->unread_files)
         server_log("the session is damaged: %" PRIu64
-                   " file%s cannot be read; `gpufl verify` lists what is missing here",
-                   import->unread_files, plural_files);
+                   " file%s cannot be read; for what is missing, run 'gpufl verify %s'",
+                   import->unread_files, plural_files, session);
 }
 
 /* Reads the session, reports the URL, and waits for a signal. */
@@ -60,7 +60,7 @@ static gpufl_status view_show(struct server *server, const struct server_command
     char url[64 + STORE_SESSION_ID_MAX];
     snprintf(url, sizeof url, "http://127.0.0.1:%u/sessions/%s", http_server_port(server->http), import.session_id);
     command->on_ready(command->user, url);
-    import_report(&import);
+    import_report(&import, command->operand);
     while (sigtimedwait(&signals, NULL, &tick) < 0)
         server_tick(server);
     return GPUFL_OK;

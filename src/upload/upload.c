@@ -114,25 +114,32 @@ static void append_page(struct bytes *out, const struct upload_count *count, con
                         has_page ? count->session_id : "");
 }
 
+/* What was sent and what was not; nothing if there is neither. */
+static void append_files(struct bytes *out, const struct upload_count *count, const char *lead)
+{
+    if (count->files_uploaded) {
+        bytes_append_text(out, lead);
+        append_count(out, count->files_uploaded, "file");
+        bytes_append_text(out, " sent, ");
+        append_count(out, count->events, "event");
+        bytes_append_text(out, ", ");
+        append_bytes(out, count->bytes);
+        lead = ", ";
+    }
+    if (count->files_skipped) {
+        bytes_append_text(out, lead);
+        append_count(out, count->files_skipped, "file");
+        bytes_append_text(out, " not sent");
+    }
+}
+
 static void message_write(char *out, size_t size, const struct upload_count *count, const char *failure,
                           uint64_t running, const char *address)
 {
     struct bytes text = {0};
-    if (*failure) {
-        bytes_append_text(&text, failure);
-        bytes_append_text(&text, "; ");
-    }
+    bytes_append_text(&text, failure);
     if (count->files_uploaded || *failure) {
-        append_count(&text, count->files_uploaded, "file");
-        bytes_append_text(&text, " sent, ");
-        append_count(&text, count->events, "event");
-        bytes_append_text(&text, ", ");
-        append_bytes(&text, count->bytes);
-        if (count->files_skipped) {
-            bytes_append_text(&text, ", ");
-            append_count(&text, count->files_skipped, "file");
-            bytes_append_text(&text, " not sent");
-        }
+        append_files(&text, count, *failure ? "; " : "");
     } else {
         bytes_append_text(&text, "nothing to send: ");
         if (!count->unconfirmed)

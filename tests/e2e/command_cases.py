@@ -61,8 +61,8 @@ CASES = {
             "", "../deep", "../pc_sampling", "../sass_metrics", "../range_metrics", "../two_gpus", "../monitor",
             "../degraded", "../refused", "../hostile", "../amd_code")
     ] + of_sessions("report") + [
-        Case("report train", NARROW), Case("report latest~7", NARROW), Case("report tr", NARROW),
-        Case("report ../train/train-1 --top 2", ONCE), Case("report --html a.html", ONCE),
+        Case("report train", NARROW), Case("report /nonexistent", NARROW), Case("report latest~7", NARROW),
+        Case("report tr", NARROW), Case("report ../train/train-1 --top 2", ONCE), Case("report --html a.html", ONCE),
         Case("report --html a.html --json", NARROW), Case("report --code nothing", NARROW),
         Case("report ../deep --code gemm", NARROW), Case("report -o /nonexistent/x", NARROW), Case("report --top 0", ONCE),
         Case("report --color often", NARROW), Case("report --json ../no_kernels", ("piped",), is_exempt=True)],

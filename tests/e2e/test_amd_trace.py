@@ -263,7 +263,7 @@ class Engines(AmdCase):
     def test_the_report_says_what_ran_instead(self):
         traced = self.hip("--launches", 2, options=["--engine", "PcSampling", "--no-disassemble"])
         text = " ".join(gpufl("report", traced.session.path).stdout.split())
-        self.assertIn("engine PcSampling was asked for, Trace ran: for NVIDIA GPUs only; on AMD GPUs dispatches are counted",
+        self.assertIn("engine PcSampling was requested, Trace ran: for NVIDIA GPUs only; on AMD GPUs dispatches are counted",
                       text)
         self.assertIn("SQ_WAVES", text)
 

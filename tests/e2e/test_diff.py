@@ -113,7 +113,7 @@ class Diff(TestCase):
         result = gpufl("diff", *sessions)
         self.assertEqual(result.returncode, 3, result.stdout)
         self.assertIn("no verdict: the sessions are not comparable", result.stdout)
-        self.assertIn("no verdict: the sessions are not comparable: kernels of both take 0 % of the kernel time of base",
+        self.assertIn("no verdict: the sessions are not comparable: the kernels in both take 0 % of the kernel time of base",
                       result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         answer = json.loads(gpufl("diff", *sessions, "--json").stdout)

@@ -74,7 +74,7 @@ class Command(CodeTest):
     def test_the_second_time_adds_nothing(self):
         self.assertIn("1 function,", self.disassemble().stdout)
         before = {path.name: path.read_bytes() for path in self.session.iterdir()}
-        self.assertIn("nothing to add, 1 were disassembled before", self.disassemble().stdout)
+        self.assertRegex(self.disassemble().stdout, "^nothing to disassemble: .*, 1 already disassembled\n$")
         self.assertEqual({path.name: path.read_bytes() for path in self.session.iterdir()}, before)
         self.assertEqual(len(listings(self.session)), 1)
         self.assertEqual(self.tool_runs, 1)
@@ -89,7 +89,7 @@ class Command(CodeTest):
         self.assertEqual({name: after[name] for name in before}, before)
         self.assertEqual(list(self.session.glob("*.log")), [])
         self.assert_complete()
-        self.assertIn("nothing to add", self.disassemble().stdout)
+        self.assertIn("nothing to disassemble", self.disassemble().stdout)
 
     def test_it_can_be_sealed_afterwards(self):
         self.disassemble()
@@ -130,7 +130,7 @@ class Command(CodeTest):
         self.disassemble()
         self.assertEqual(len(listings(self.session)), 1)
         self.assertFalse(self.verify(self.session)["is_complete"])
-        self.assertIn("nothing to add", self.disassemble().stdout)
+        self.assertIn("nothing to disassemble", self.disassemble().stdout)
 
 
 class Terminal(CodeTest):
@@ -197,7 +197,7 @@ class Terminal(CodeTest):
         self.start("disassemble", session, env=self.environment(self.tool("sleep 600")))
         self.read_until(self.LINE)
         self.assertEqual(self.press_interrupt(), 130, self.shown)
-        self.assertIn("interrupted; the session is whole, run it again to go on", self.shown)
+        self.assertIn("interrupted; the session is intact; run the command again to continue", self.shown)
         self.assertTrue(self.verify(session)["is_complete"])
 
 

@@ -324,7 +324,7 @@ class WrongUse(ExportCase):
         self.check([session, "-o", "a.json", "--table", "kernels", "-f", "chrome"], 2, "--table goes with --format csv")
         self.check([session, "-o", "a.json", "--by", "scope"], 2, "--by goes with")
         self.check([session, "-o", "a.json", "--from", "soon"], 2, "takes milliseconds")
-        self.check([session, "-o", "a.json", "--scope", "nothing"], 3, "no scope is called 'nothing'")
+        self.check([session, "-o", "a.json", "--scope", "nothing"], 3, "no scope is named 'nothing'")
         self.check([self.directory / "nowhere", "-o", "a.json"], 3, "nowhere")
         for option in ("--from", "--to"):
             for time in ("-5", "1e300", "nan"):

@@ -186,7 +186,7 @@ class Boundaries(TestCase):
                    for arguments in ({}, {"session": "latest"}, {"session": "inside"}, {"session": "insi"},
                                      {"session": "inside/"}, {"session": str(self.root / "inside")})}
             self.assertEqual(len(ids), 1)
-            self.assertIn("there is only 1", client.refusal("summary", session="latest~1"))
+            self.assertIn("there is only 1 session", client.refusal("summary", session="latest~1"))
 
     def test_a_link_inside_of_a_session_is_not_followed(self):
         log = next((self.root / "inside").glob("device*"))

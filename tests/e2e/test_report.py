@@ -103,7 +103,7 @@ class MissingData(TestCase):
                          (False, False, kernels))
         self.assertGreaterEqual(completeness["missing_rows"], 6000 - kernels)
         text = gpufl("report", self.path).stdout
-        self.assertIn(f"incomplete: {kernels:,} kernels recorded, an unknown number lost", text)
+        self.assertIn(f"incomplete: {kernels:,} kernels recorded, an unknown number of records lost", text)
         self.assertIn(f"kernel_event_batch: the shutdown record counts 6000 rows, but there are {kernels}",
                       " ".join(text.split()))
         self.assertNotIn("nothing lost", text)

@@ -165,7 +165,7 @@ class Words(Here):
                     self.assertEqual(result.returncode, 0, result.stderr)
                     said = "" if word else f"gpufl {command[0]}: 5 sessions here; taking the newest, fake_app-4\n"
                     self.assertEqual(result.stderr, said)
-        self.assertIn("disassembled: fake_app/", self.gpufl("disassemble", "fake_app-2").stdout)
+        self.assertIn("nothing to disassemble: fake_app/", self.gpufl("disassemble", "fake_app-2").stdout)
         refused = self.gpufl("upload", "fake_app-9", "--server", "http://127.0.0.1:9")
         self.assertEqual((refused.returncode, refused.stderr), (
             3, "gpufl upload: cannot open session 'fake_app-9': no such session. Recent sessions: run 'gpufl ls'.\n"))
@@ -179,13 +179,13 @@ class Words(Here):
     def test_a_word_that_means_none_or_several_is_refused_and_says_what_to_do(self):
         self.check_refused("train", "no such session.")
         self.check_refused("fake_app-9", "no such session.")
-        self.check_refused("latest~7", "there are only 5.")
+        self.check_refused("latest~7", "there are only 5 sessions.")
         self.check_refused("latest~x", "no such session.")
         self.check_refused("./nowhere/x", "no such directory.")
-        self.check_refused("fake", "ambiguous, it can be fake_app-4, fake_app-3, fake_app-2, fake_app-1.")
+        self.check_refused("fake", "ambiguous: it matches fake_app-4, fake_app-3, fake_app-2, fake_app-1.")
         shutil.copytree(self.directory / "fake_app", self.directory / "copy")
         paths = [row["path"] for row in self.rows() if row["name"] == "fake_app-2"]
-        self.check_refused("fake_app-2", f"ambiguous, it can be {paths[0]}, {paths[1]}.")
+        self.check_refused("fake_app-2", f"ambiguous: it matches {paths[0]}, {paths[1]}.")
         self.assertEqual(self.kernels_of("copy/fake_app-2"), 20)
 
     def test_where_nothing_was_recorded_the_first_step_is_named(self):

@@ -248,11 +248,11 @@ class Processes(TestCase):
             traced = self.trace("--run-ms", 300, "--pause-us", 500, "--crash", number,
                                 directory=self.directory / str(number))
             closing = traced.stderr.splitlines()[-1]
-            self.assertIn(f"an unknown number lost, killed by signal {number}: the end is missing", closing)
+            self.assertIn(f"an unknown number of records lost, killed by signal {number}: the end is missing", closing)
             completeness = self.report(traced.sessions[0])["completeness"]
             self.assertFalse(completeness["lost_is_exact"])
             text = gpufl("report", traced.sessions[0]).stdout
-            self.assertIn("how much of the end is missing is not known", text)
+            self.assertIn("an unknown amount is missing at the end", text)
             self.assertNotIn("nothing lost", text)
 
     def test_a_crash_is_recorded_with_its_signal(self):

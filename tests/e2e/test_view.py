@@ -153,7 +153,7 @@ class View(TestCase):
         process, _ = self.start("--no-browser", session)
         code, errors = self.end(process)
         self.assertEqual(code, 0)
-        self.assertIn("the session is damaged: 1 line cannot be read; `gpufl verify` lists what is missing here", errors)
+        self.assertIn("the session is damaged: 1 line cannot be read; for what is missing, run 'gpufl verify ", errors)
         self.assertNotIn("file", errors)
 
     def test_a_path_without_a_session_is_refused(self):

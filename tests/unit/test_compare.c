@@ -385,8 +385,9 @@ static void sessions_with_few_kernels_in_common_are_not_comparable(void **state)
     const struct compare_options strict = {.threshold = 0.05}, lax = {.threshold = 0.05, .allow_unrelated = true};
     const struct made_kernel before[] = {{"gemm", 9000, 0, 100}, {"fill", 1000, 0, 100}};
     const struct made_kernel other[] = {{"sort", 8000, 0, 10}, {"fill", 1000, 0, 20}};
-    const char refusal[] = "the sessions are not comparable: kernels of both take 10 % of the kernel time of base and "
-                           "20 % of new";
+    const char refusal[] =
+        "the sessions are not comparable: the kernels in both take 10 % of the kernel time of base and "
+        "20 % of new";
     assert_int_equal(verdict_of_made(before, other, 2, &strict, refusal), COMPARE_UNRELATED);
     assert_int_equal(verdict_of_made(before, other, 2, &lax, ""), COMPARE_JUDGED);
     /* A kernel replaced the heaviest one: the rest of the program is unchanged. */
@@ -394,10 +395,11 @@ static void sessions_with_few_kernels_in_common_are_not_comparable(void **state)
     assert_int_equal(verdict_of_made(before, fused, 2, &strict, ""), COMPARE_JUDGED);
     /* Kernels whose names were not recorded cannot be assumed to be the same. */
     const struct made_kernel nameless[] = {{NULL, 9000, 0, 100}};
-    assert_int_equal(verdict_of_made(nameless, nameless, 1, &strict,
-                                     "the sessions are not comparable: kernels of both take 0 % of the kernel time of "
-                                     "base and 0 % of new"),
-                     COMPARE_UNRELATED);
+    assert_int_equal(
+        verdict_of_made(nameless, nameless, 1, &strict,
+                        "the sessions are not comparable: the kernels in both take 0 % of the kernel time of "
+                        "base and 0 % of new"),
+        COMPARE_UNRELATED);
 }
 
 static void an_incomplete_session_has_no_verdict_unless_allowed(void **state)

@@ -204,10 +204,11 @@ static void the_headline_summarizes_the_recording(void **state)
 {
     (void)state;
     assert_headline("trace", "62 kernels, 41.5 ms GPU busy of 100 ms, 0 lost");
-    assert_headline("killed",
-                    "20 kernels, 3.00 ms GPU busy of 5.95 ms, at least 600 lost, not closed: the end is missing");
-    assert_headline("degraded",
-                    "1 GPU samples in 2.00 ms, an unknown number lost, killed by signal 9: the end is missing");
+    assert_headline(
+        "killed", "20 kernels, 3.00 ms GPU busy of 5.95 ms, at least 600 records lost, not closed: the end is missing");
+    assert_headline(
+        "degraded",
+        "1 GPU samples in 2.00 ms, an unknown number of records lost, killed by signal 9: the end is missing");
     assert_headline("monitor", "60 GPU samples in 60.0 s, 0 lost");
     assert_headline("two_gpus", "12 kernels, 11.9 ms GPU busy of 2 x 10.0 ms, 0 lost");
 }
@@ -227,7 +228,7 @@ static void assert_losses(const struct session_model *model, bool is_exact, cons
 static void missing_lines_are_never_reported_as_no_loss(void **state)
 {
     (void)state;
-    const char *const end = "how much of the end is missing is not known";
+    const char *const end = "an unknown amount is missing at the end";
     const char *const middle = "how much the damaged or missing lines held is not known";
     struct loaded loaded = load("trace");
     struct session_model *model = loaded.model;
@@ -253,7 +254,7 @@ static void missing_lines_are_never_reported_as_no_loss(void **state)
     model->summary = whole;
     model->issues_by_kind[LOG_ISSUE_BAD_SEGMENT] = 1;
     assert_losses(model, false, middle, "nothing lost");
-    assert_losses(model, false, "an unknown number lost", "0 lost");
+    assert_losses(model, false, "an unknown number of records lost", "0 lost");
     unload(&loaded);
 }
 
