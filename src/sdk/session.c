@@ -212,8 +212,8 @@ void session_end_with_process(void)
 /* Exit handlers and destructors of libraries run in reverse order of registration: ours must run before theirs. */
 static void attend_exit(void)
 {
-    atexit(session_end_with_process);
-    at_quick_exit(session_end_with_process);
+    (void)atexit(session_end_with_process);
+    (void)at_quick_exit(session_end_with_process); /* full tables: the session ends as unfinished */
 }
 
 /* The child forgets the session: it has none of its threads, and the files are the parent's. It may start its own. */
