@@ -241,11 +241,11 @@ static enum compare_verdict verdict_find(const struct comparison *comparison, co
     if (kernel_times_missing(base, NULL) != kernel_times_missing(fresh, NULL) || has_base != has_fresh ||
         (!has_base && !has_shared_scope(comparison)))
         return COMPARE_TIMES_MISSING;
-    if (!options->allow_unrelated && comparison->base_common < COMPARE_COMMON_MIN &&
-        comparison->fresh_common < COMPARE_COMMON_MIN)
-        return COMPARE_UNRELATED;
-    bool is_complete = session_is_complete(base->model) && session_is_complete(fresh->model);
-    return is_complete || options->allow_incomplete ? COMPARE_JUDGED : COMPARE_INCOMPLETE;
+    /* Before the kernels in common: a damaged session may have lost the names of its kernels. */
+    if (!options->allow_incomplete && !(session_is_complete(base->model) && session_is_complete(fresh->model)))
+        return COMPARE_INCOMPLETE;
+    bool is_unrelated = comparison->base_common < COMPARE_COMMON_MIN && comparison->fresh_common < COMPARE_COMMON_MIN;
+    return is_unrelated && !options->allow_unrelated ? COMPARE_UNRELATED : COMPARE_JUDGED;
 }
 
 gpufl_status compare_make(struct comparison *comparison, const struct analysis *base, const struct analysis *fresh,

@@ -22,7 +22,7 @@ static void verdict_refuse(const struct comparison *comparison)
         advice = "compare two runs of one program, or give --allow-unrelated";
         break;
     case COMPARE_INCOMPLETE:
-        advice = "`gpufl verify DIR` lists what is missing; record it again, or give --allow-incomplete";
+        advice = "for what is missing, run 'gpufl verify SESSION'; record it again, or give --allow-incomplete";
         break;
     }
     struct bytes why = {0};
