@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 bool pager_start(struct pager *pager, const char *const *argv)
 {
     int fds[2];

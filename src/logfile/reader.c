@@ -38,6 +38,8 @@ struct reader {
     bool is_stopped;
     bool has_no_memory; /* a line could not be checked, so reading stopped */
     int64_t newer;      /* the version of a record that only a newer gpufl can read; stopped at that line. 0: none */
+    const char *newer_file;
+    uint64_t newer_line;
     /* of the channel being read */
     uint64_t next_seq;
     uint64_t damaged_since; /* damaged lines since the last valid seq, which explain a gap */
@@ -158,7 +160,8 @@ static bool is_of_newer_format(struct reader *reader, const struct log_line *lin
     if (line->type == RECORD_UNKNOWN || version <= record_catalogue[line->type].version)
         return false;
     reader->newer = version;
-    reader->line = line->line;
+    reader->newer_file = line->file;
+    reader->newer_line = line->line;
     reader->is_stopped = true;
     return true;
 }
@@ -474,7 +477,7 @@ gpufl_status log_read(const char *path, log_line_fn on_line, log_issue_fn on_iss
                                  "cannot read '%.300s': %s:%" PRIu64 " has log format %" PRIi64
                                  ", and gpufl " GPUFL_VERSION_STRING " reads format " WIRE_VERSION
                                  ". Install a newer gpufl.",
-                                 path, reader.file->name, reader.line, reader.newer);
+                                 path, reader.newer_file, reader.newer_line, reader.newer);
         else
             report_end(&reader);
     }

@@ -139,7 +139,7 @@ static bool slice_read(struct tool_call *call, struct slice *slice)
 
 bool tool_timeline(struct tool_call *call)
 {
-    struct slice slice;
+    struct slice slice = {0};
     struct answer_page page;
     if (!answer_session(call) || !slice_read(call, &slice) || !answer_page_open(call, &page))
         return false;

@@ -302,6 +302,19 @@ static bool stop_at_once(void *user, const struct log_line *line)
     return false;
 }
 
+static void a_record_of_a_newer_format_is_refused_with_its_place(void **state)
+{
+    struct log_writer *writer = fixture_open(*state, 0, false);
+    fixture_line(writer, CHANNEL_DEVICE, RECORD_JOB_START, fixture_job_start);
+    fixture_line(writer, CHANNEL_SYSTEM, RECORD_LOSS, "{\"type\":\"loss\"");
+    fixture_line(writer, CHANNEL_SYSTEM, RECORD_LOSS, "{\"type\":\"loss\",\"version\":99");
+    struct log_summary summary;
+    struct problem problem = {""};
+    assert_int_equal(log_read(*state, NULL, NULL, NULL, &summary, &problem), GPUFL_E_UNSUPPORTED);
+    assert_non_null(strstr(problem.text, "system.log:2 has log format 99"));
+    log_writer_close(writer, 1000);
+}
+
 static void reading_stops_on_request(void **state)
 {
     char dir[512];
@@ -429,6 +442,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sessions_are_ordered_by_the_time_in_their_ids, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(of_several_sessions_the_newest_is_read, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_directory_without_sessions_is_not_found, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_record_of_a_newer_format_is_refused_with_its_place, fixture_setup,
+                                        fixture_teardown),
         cmocka_unit_test_setup_teardown(reading_stops_on_request, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(unknown_types_are_delivered_as_such_and_counted, fixture_setup,
                                         fixture_teardown),
