@@ -7,7 +7,16 @@
 
 #include "base/status.h"
 
-enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_CHOICE };
+enum option_kind {
+    OPTION_FLAG,
+    OPTION_TEXT,
+    OPTION_NUMBER,
+    OPTION_CHOICE,
+    /* Text that completion can look up on this machine. */
+    OPTION_CHIP,
+    OPTION_METRICS, /* names of sets and metrics of the range profiler, separated by commas */
+    OPTION_PM_METRICS
+};
 
 struct option_info {
     const char *name; /* without dashes; NULL ends the table */

@@ -34,11 +34,11 @@ static const struct option_info trace_options[] = {
      0},
     {"pc-share", 0, OPTION_NUMBER, "PCT", "sample during PCT % of the run (default 10)", NULL, 1, 100},
     {"sass-metrics", 0, OPTION_TEXT, "LIST", "count per instruction: default, all-memory or metric names", NULL, 0, 0},
-    {"range-metrics", 0, OPTION_TEXT, "LIST", "measure sets or metrics per scope or kernel (default overview)", NULL, 0,
-     0},
+    {"range-metrics", 0, OPTION_METRICS, "LIST", "measure sets or metrics per scope or kernel (default overview)", NULL,
+     0, 0},
     {"range-mode", 0, OPTION_CHOICE, "MODE", "measure per scope or per kernel (default auto)", range_modes, 0, 0},
     {"range-scopes", 0, OPTION_TEXT, "LIST", "measure these scopes (default: the outermost)", NULL, 0, 0},
-    {"pm", 0, OPTION_TEXT, "LIST", "also sample these sets or metrics over time (engine Trace)", NULL, 0, 0},
+    {"pm", 0, OPTION_PM_METRICS, "LIST", "also sample these sets or metrics over time (engine Trace)", NULL, 0, 0},
     {"pm-interval", 0, OPTION_NUMBER, "US", "take a PM sample every US microseconds (default 1000)", NULL, 1, 1000000},
     {"upload", 0, OPTION_TEXT, "URL", "then send the session to a server (key: GPUFL_API_KEY)", NULL, 0, 0},
     {"view", 0, OPTION_FLAG, NULL, "then show the session in a browser, as `gpufl view` does", NULL, 0, 0},
@@ -159,7 +159,7 @@ static const struct option_info top_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "print one page as JSON and exit", NULL, 0, 0},
     {0}};
 static const struct option_info metrics_options[] = {
-    {"chip", 0, OPTION_TEXT, "CHIP", "show metrics of CHIP, such as GH100 (default: the first GPU)", NULL, 0, 0},
+    {"chip", 0, OPTION_CHIP, "CHIP", "show metrics of CHIP, such as GH100 (default: the first GPU)", NULL, 0, 0},
     {"type", 0, OPTION_CHOICE, "TYPE", "list only metrics of this type", metric_types, 0, 0},
     {"pm", 0, OPTION_FLAG, NULL, "show metrics for PM sampling, not for the range profiler", NULL, 0, 0},
     {"json", 0, OPTION_FLAG, NULL, "print as JSON", NULL, 0, 0},
@@ -479,7 +479,8 @@ const struct command command_table[] = {
      .summary = "print a completion script for a shell",
      .usage = "bash|zsh|fish",
      .example = "source <(gpufl completion bash)",
-     .about = "Prints a script that completes commands and options, for bash, zsh or fish.",
+     .about =
+         "Prints a script that completes commands, options, engines, sessions, metrics and chips, for bash, zsh or fish.",
      .options = no_options,
      .operand = "SHELL",
      .operand_min = 1,

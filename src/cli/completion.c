@@ -2,6 +2,7 @@
 /* Completion scripts, from the command table. */
 #include "base/environment.h"
 #include "cli/command.h"
+#include "cli/completion_words.h"
 
 #include <string.h>
 
@@ -32,6 +33,10 @@ static bool takes_directory(const struct option_info *option)
 static void print_bash(void)
 {
     fputs("# bash completion for gpufl: source <(gpufl completion bash)\n"
+          "_gpufl_words() {\n"
+          "    mapfile -t COMPREPLY < <(command gpufl completion words \"$1\" \"${COMP_WORDS[COMP_CWORD]}\" "
+          "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\n"
+          "}\n"
           "_gpufl() {\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
           "    COMPREPLY=()\n"
@@ -48,6 +53,9 @@ static void print_bash(void)
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
         for (const struct option_info *option = command->options; option->name; option++) {
+            if (completion_words_of_option(option))
+                printf("    '%s --%s')\n        _gpufl_words %s\n        return ;;\n", command->name, option->name,
+                       completion_words_of_option(option));
             if (option->kind != OPTION_CHOICE)
                 continue;
             printf("    '%s --%s')\n        COMPREPLY=($(compgen -W \"", command->name, option->name);
@@ -63,10 +71,17 @@ static void print_bash(void)
             printf(" --%s", option->name);
         fputs(strcmp(command->name, "completion") == 0 ? " bash zsh fish\" ;;\n" : "\" ;;\n", stdout);
     }
+    fputs("    esac\n    local kind= directory\n    case \"${COMP_WORDS[1]}\" in\n", stdout);
+    for (const struct command *command = command_table; command->name; command++)
+        if (completion_words_of_operand(command))
+            printf("    %s) kind=%s ;;\n", command->name, completion_words_of_operand(command));
     fputs("    esac\n"
           "    if [[ $word == -* || ${COMP_WORDS[1]} == completion ]]; then\n"
           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-          "    else\n        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n"
+          "    elif [[ $kind && $before != -* ]]; then\n        _gpufl_words $kind\n"
+          "        [ \"$kind\" != sessions ] || while IFS= read -r directory; do\n"
+          "            COMPREPLY+=(\"$directory\")\n        done < <(compgen -d -- \"$word\")\n"
+          "    else\n        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n    fi\n"
           "}\n"
           "complete -o filenames -F _gpufl gpufl\n",
           stdout);
@@ -95,6 +110,8 @@ static void put_zsh_option(const struct option_info *option)
         for (const char *const *choice = option->choices; *choice; choice++)
             printf("%s%s", choice == option->choices ? "" : " ", *choice);
         putchar(')');
+    } else if (completion_words_of_option(option)) {
+        printf(":%s:_gpufl_words %s", option->value_name, completion_words_of_option(option));
     } else if (takes_directory(option)) {
         fputs(":directory:_files -/", stdout);
     } else if (option->kind == OPTION_TEXT && strcmp(option->value_name, "FILE") == 0) {
@@ -108,6 +125,10 @@ static void put_zsh_option(const struct option_info *option)
 static void print_zsh(void)
 {
     fputs("#compdef gpufl\n# zsh completion for gpufl: gpufl completion zsh > a directory of $fpath/_gpufl\n"
+          "_gpufl_words() {\n    local -a found\n"
+          "    found=(${(f)\"$(command gpufl completion words $1 \"$PREFIX\" \"${(@)words}\" 2>/dev/null)\"})\n"
+          "    compadd -a found\n"
+          "    [[ $1 != sessions ]] || _files -/\n}\n"
           "_gpufl() {\n    local -a commands\n    commands=(\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
@@ -126,11 +147,18 @@ static void print_zsh(void)
             fputs(" \\\n        '*::command:_normal'", stdout);
         else if (strcmp(command->name, "completion") == 0)
             fputs(" \\\n        '1:shell:(bash zsh fish)'", stdout);
+        else if (completion_words_of_operand(command))
+            printf(" \\\n        '*:%s:_gpufl_words %s'", command->operand, completion_words_of_operand(command));
         else if (command->operand && strcmp(command->operand, "DIR") == 0)
-            fputs(" \\\n        '1:session:_files -/'", stdout);
+            fputs(" \\\n        '1:directory:_files -/'", stdout);
         fputs(" ;;\n", stdout);
     }
     fputs("    esac\n}\ncompdef _gpufl gpufl\n", stdout);
+}
+
+static void put_fish_words(const char *kind)
+{
+    printf("'(command gpufl completion words %s (commandline -ct) (commandline -opc)[2..-1] 2>/dev/null)'", kind);
 }
 
 static void print_fish(void)
@@ -149,11 +177,19 @@ static void print_fish(void)
                 for (const char *const *choice = option->choices; *choice; choice++)
                     printf("%s%s", choice == option->choices ? "" : " ", *choice);
                 putchar('\'');
+            } else if (completion_words_of_option(option)) {
+                fputs(" -x -a ", stdout);
+                put_fish_words(completion_words_of_option(option));
             } else if (option->kind != OPTION_FLAG) {
                 fputs(" -r", stdout);
             }
             fputs(" -d ", stdout);
             put_quoted(option->summary);
+            putchar('\n');
+        }
+        if (completion_words_of_operand(command)) {
+            printf("complete -c gpufl -n '__fish_seen_subcommand_from %s' -a ", command->name);
+            put_fish_words(completion_words_of_operand(command));
             putchar('\n');
         }
     }
@@ -165,6 +201,8 @@ int command_completion(int argc, char **argv)
     static const char *const shells[] = {"bash", "zsh", "fish", NULL};
     static void (*const print[])(void) = {print_bash, print_zsh, print_fish};
     struct arguments arguments;
+    if (argc > 1 && strcmp(argv[1], "words") == 0)
+        return completion_words(argc - 2, argv + 2);
     int code = command_parse("completion", argc, argv, &arguments);
     if (code >= 0)
         return code;

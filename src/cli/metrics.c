@@ -8,7 +8,6 @@
 #include "cli/machine.h"
 #include "cli/terminal.h"
 #include "driver/metric_sets.h"
-#include "driver/profiler_target.h"
 #include "format/json.h"
 
 #include <fnmatch.h>
@@ -150,8 +149,7 @@ static const struct action *action_find(const char *word)
     return NULL;
 }
 
-/* The chip of this machine's first GPU into `chip`. */
-static gpufl_status own_chip(char chip[PROFILER_CHIP_NAME_BYTES], struct problem *problem)
+gpufl_status metrics_own_chip(char chip[PROFILER_CHIP_NAME_BYTES], struct problem *problem)
 {
     struct machine machine;
     struct problem cause = {""};
@@ -175,7 +173,7 @@ static gpufl_status query_prepare(struct metrics_query *query, const struct acti
     if (action->needs_cupti || query->chip)
         status = cupti_load(&query->cupti, problem);
     if (status == GPUFL_OK && action->needs_host && !query->chip) {
-        status = own_chip(chip, problem);
+        status = metrics_own_chip(chip, problem);
         query->chip = chip;
     }
     if (status == GPUFL_OK && query->chip)

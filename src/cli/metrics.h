@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "cli/arguments.h"
 #include "driver/profiler_host.h"
+#include "driver/profiler_target.h"
 
 struct metrics_query {
     struct cupti *cupti;         /* NULL for an action that needs none */
@@ -22,6 +23,8 @@ struct metrics_query {
 extern const char *const metric_type_words[]; /* by enum metric_type, then NULL */
 const char *profiler_kind_word(enum profiler_kind kind);
 
+/* The chip of this machine's first GPU. */
+gpufl_status metrics_own_chip(char chip[PROFILER_CHIP_NAME_BYTES], struct problem *problem);
 gpufl_status metrics_chips(const struct metrics_query *query, struct bytes *out, struct problem *problem);
 gpufl_status metrics_list(const struct metrics_query *query, struct bytes *out, struct problem *problem);
 gpufl_status metrics_show(const struct metrics_query *query, struct bytes *out, struct problem *problem);

@@ -115,14 +115,15 @@ class Version(TestCase):
 
 
 class Completion(TestCase):
-    def complete(self, *words):
+    def complete(self, *words, cwd=None, **variables):
         script = self.directory / "complete.bash"
         script.write_text(gpufl("completion", "bash").stdout)
         line = " ".join(f"'{word}'" for word in words)
         result = run("bash", "-c", f'source "{script}"; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _gpufl; '
-                     'printf "%s\\n" "${COMPREPLY[@]}"')
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout.split()
+                     'printf "%s\\n" "${COMPREPLY[@]}"', cwd=cwd,
+                     env=environment(PATH=f"{GPUFL.parent}:{os.environ['PATH']}", **variables))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout.splitlines() if result.stdout.strip() else []
 
     def test_bash_completes_commands_options_and_engines(self):
         self.assertEqual(self.complete("gpufl", "tr"), ["trace"])
@@ -130,6 +131,34 @@ class Completion(TestCase):
         self.assertEqual(self.complete("gpufl", "trace", "--eng"), ["--engine"])
         self.assertEqual(self.complete("gpufl", "trace", "--engine", "Pc"), ["PcSampling"])
         self.assertEqual(self.complete("gpufl", "completion", "z"), ["zsh"])
+
+    def test_bash_completes_chips_and_metrics_of_this_machine(self):
+        self.assertEqual(self.complete("gpufl", "metrics", "--chip", "GH"), ["GH100"])
+        self.assertEqual(self.complete("gpufl", "metrics", "pa"), ["passes"])
+        self.assertEqual(self.complete("gpufl", "metrics", "show", "sm__warps"), ["sm__warps_active"])
+        self.assertIn("sm__warps_active.avg", self.complete("gpufl", "metrics", "show", "sm__warps_active"))
+        self.assertEqual(self.complete("gpufl", "metrics", "--chip", "AD102", "list", "dram__bytes"), ["dram__bytes_read"])
+        self.assertEqual(self.complete("gpufl", "trace", "--range-metrics", "memory,over"), ["memory,overview"])
+        self.assertIn("links", self.complete("gpufl", "trace", "--pm", ""))
+
+    def test_without_cupti_there_are_no_names_and_no_message(self):
+        nothing = {name: "/nonexistent" for name in ("GPUFL_CUPTI_PATH", "LD_LIBRARY_PATH")}
+        self.assertEqual(self.complete("gpufl", "metrics", "--chip", "GH", **nothing), [])
+        for words in ([], ["nonsense"], ["chips"], ["metrics", "sm"], ["sessions"], ["sessions", "'"]):
+            result = gpufl("completion", "words", *words, env=environment(**nothing), cwd=self.directory)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""), words)
+
+    def test_bash_completes_sessions_and_takes_their_names_literally(self):
+        golden = SOURCE / "tests" / "golden"
+        hostile = "we ird'$(touch ran)`touch ran`"
+        for name in ("good", hostile):
+            shutil.copytree(golden / "trace", self.directory / "here" / name)
+        here = self.directory / "here"
+        names = self.complete("gpufl", "report", "", cwd=here)
+        self.assertEqual(sorted(set(names)), sorted(["latest", "latest~1", "good", hostile]))
+        self.assertEqual(set(self.complete("gpufl", "diff", "good", "we", cwd=here)), {hostile})
+        self.assertEqual(self.complete("gpufl", "view", "late", cwd=here), ["latest", "latest~1"])
+        self.assertFalse((here / "ran").exists())
 
     def test_each_shell_accepts_its_script(self):
         for shell, check in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"])):
