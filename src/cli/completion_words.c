@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/completion_words.h"
 
+#include "base/server_library.h"
 #include "cli/metrics.h"
 #include "driver/metric_sets.h"
+#include "format/json.h"
 #include "logfile/session_scan.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { TIME_LIMIT_S = 3 }; /* a driver that does not answer must not block the shell */
@@ -31,6 +34,7 @@ const char *completion_words_of_option(const struct option_info *option)
 const char *completion_words_of_operand(const struct command *command)
 {
     return command->run == command_metrics                                ? "metric-operands"
+           : command->run == command_serve                                ? "serve-operands"
            : command->operand && strcmp(command->operand, "SESSION") == 0 ? "sessions"
                                                                           : NULL;
 }
@@ -41,6 +45,15 @@ static bool line_has(const struct request *request, const char *word)
         if (strcmp(request->line[i], word) == 0)
             return true;
     return false;
+}
+
+static const char *value_of(const struct request *request, const char *option)
+{
+    const char *value = NULL;
+    for (int i = 0; i + 1 < request->line_count; i++)
+        if (strcmp(request->line[i], option) == 0)
+            value = request->line[i + 1];
+    return value;
 }
 
 /* bash passes the word as it was typed. */
@@ -139,13 +152,10 @@ static void offer_metrics(const struct request *request, enum profiler_kind kind
     struct profiler_host *host = NULL;
     struct problem ignored;
     char own[PROFILER_CHIP_NAME_BYTES];
-    const char *chip = NULL;
+    const char *chip = value_of(request, "--chip");
     for (size_t i = 0; takes_sets && i < metric_set_count; i++)
         if (metric_sets[i].kind == kind)
             offer(request, metric_sets[i].name);
-    for (int i = 0; i + 1 < request->line_count; i++)
-        if (strcmp(request->line[i], "--chip") == 0)
-            chip = request->line[i + 1];
     if (cupti_load(&cupti, &ignored) != GPUFL_OK)
         return;
     if (!chip && metrics_own_chip(own, &ignored) == GPUFL_OK)
@@ -164,6 +174,76 @@ static void offer_metric_operands(const struct request *request)
         offer_metrics(request, kind, has_passes);
     else if (!line_has(request, "chips") && !line_has(request, "sets"))
         for (const char *const *action = actions; *action; action++)
+            offer(request, *action);
+}
+
+/* A server's library creates the data directory that it is given, so it is only asked about one that is there. */
+static bool has_server_data(const char *data)
+{
+    struct bytes path = {0};
+    const char *home = getenv("HOME");
+    if (data)
+        bytes_append_format(&path, "%s/gpufl.db", data);
+    else if (home)
+        bytes_append_format(&path, "%s/.local/share/gpufl/server/gpufl.db", home);
+    bool is_there = path.size && access(bytes_text(&path), R_OK) == 0;
+    bytes_free(&path);
+    return is_there;
+}
+
+static void offer_keys_of(const struct request *request, const char *text, size_t size)
+{
+    struct json_document document = {0};
+    if (json_parse(&document, text, size, NULL) != GPUFL_OK)
+        return;
+    for (const struct json_value *key = document.root->child; key; key = key->next) {
+        char id[24];
+        if (json_get_int(key, "revoked_ns", 0))
+            continue;
+        snprintf(id, sizeof id, "%lld", (long long)json_get_int(key, "id", 0));
+        offer(request, id);
+        offer(request, json_get_text(key, "name", ""));
+    }
+    json_free(&document);
+}
+
+/* `serve keys list --json` prints to the standard output, which is a file in memory meanwhile. */
+static void offer_keys(const struct request *request)
+{
+    static const char module_mark[] = "an address in this program";
+    struct server_command command = {.action = SERVER_KEYS_LIST,
+                                     .data = value_of(request, "--data"),
+                                     .is_json = true,
+                                     .retention_days = -1,
+                                     .retention_bytes = -1,
+                                     .expires_days = -1,
+                                     .grace_hours = -1,
+                                     .rate_per_s = -1,
+                                     .quota_bytes = -1,
+                                     .limit = -1};
+    struct problem ignored;
+    server_main_fn run = has_server_data(command.data) ? server_library_find(module_mark, &ignored) : NULL;
+    int memory = run ? memfd_create("keys", MFD_CLOEXEC) : -1, output = memory >= 0 ? dup(STDOUT_FILENO) : -1;
+    if (output >= 0 && dup2(memory, STDOUT_FILENO) >= 0) {
+        int code = run(&command);
+        fflush(stdout);
+        off_t size = lseek(memory, 0, SEEK_END);
+        void *text = size > 0 ? mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, memory, 0) : MAP_FAILED;
+        dup2(output, STDOUT_FILENO);
+        if (code == EXIT_GOOD && text != MAP_FAILED)
+            offer_keys_of(request, text, (size_t)size);
+    }
+}
+
+static void offer_serve_operands(const struct request *request)
+{
+    static const char *const actions[] = {"keys", "backup", "check", "audit", NULL};
+    static const char *const key_actions[] = {"create", "list", "rotate", "revoke", NULL};
+    bool is_key = line_has(request, "keys");
+    if (is_key && (line_has(request, "rotate") || line_has(request, "revoke")))
+        offer_keys(request);
+    else if (!line_has(request, "create") && !line_has(request, "list"))
+        for (const char *const *action = is_key ? key_actions : actions; *action; action++)
             offer(request, *action);
 }
 
@@ -193,7 +273,8 @@ int completion_words(int argc, char **argv)
                  {"chips", offer_chips, false},
                  {"metrics", offer_range_metrics, true},
                  {"pm-metrics", offer_pm_metrics, true},
-                 {"metric-operands", offer_metric_operands, false}};
+                 {"metric-operands", offer_metric_operands, false},
+                 {"serve-operands", offer_serve_operands, false}};
     struct bytes word = {0};
     struct request request = {.line = argv + 2, .line_count = argc > 2 ? argc - 2 : 0};
     int silence = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words that completion scripts ask for when Tab is pressed: sessions, chips and metrics of this machine.
+/* The words that completion scripts ask for when Tab is pressed: sessions, chips and metrics of this machine,
+ * keys of a server.
  * Single-threaded. */
 #ifndef GPUFL_CLI_COMPLETION_WORDS_H
 #define GPUFL_CLI_COMPLETION_WORDS_H

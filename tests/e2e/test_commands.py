@@ -160,6 +160,21 @@ class Completion(TestCase):
         self.assertEqual(self.complete("gpufl", "view", "late", cwd=here), ["latest", "latest~1"])
         self.assertFalse((here / "ran").exists())
 
+    @needs((GPUFL.parent.parent / "lib" / "libgpufl-server.so").exists(), "the server")
+    def test_bash_completes_keys_of_a_server_that_are_not_revoked(self):
+        data = self.directory / "data"
+        self.assertEqual(self.complete("gpufl", "serve", "ke"), ["keys"])
+        self.assertEqual(self.complete("gpufl", "serve", "--data", data, "keys", "r"), ["rotate", "revoke"])
+        self.assertEqual(self.complete("gpufl", "serve", "--data", data, "keys", "revoke", ""), [])
+        self.assertFalse(data.exists(), "completion must not create a server's data")
+        for name in ("dashboard", "night job", "gone"):
+            created = gpufl("serve", "keys", "create", "--scope", "read", "--name", name, "--data", data)
+            self.assertEqual(created.returncode, 0, created.stderr)
+        self.assertEqual(gpufl("serve", "keys", "revoke", "gone", "--data", data).returncode, 0)
+        self.assertEqual(self.complete("gpufl", "serve", "--data", data, "keys", "revoke", ""),
+                         ["1", "dashboard", "2", "night job"])
+        self.assertEqual(self.complete("gpufl", "serve", "keys", "rotate", "--data", data, "ni"), ["night job"])
+
     def test_each_shell_accepts_its_script(self):
         for shell, check in (("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "-n"])):
             script = self.directory / f"gpufl.{shell}"
