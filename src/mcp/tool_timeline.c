@@ -115,17 +115,20 @@ static bool tracks_write(const struct slice *slice, struct answer_page *page)
 static bool slice_read(struct tool_call *call, struct slice *slice)
 {
     const struct analysis *analysis = &call->session->analysis;
-    if (analysis->start_ns == TIME_UNKNOWN)
-        return tool_fail(call, "nothing in session '%.200s' has a time", call->session_name);
+    if (analysis->start_ns == TIME_UNKNOWN) {
+        tool_fail(call, "nothing in session '%.200s' has a time", call->session_name);
+        return false; /* where the analyzer sees it */
+    }
     int64_t from_ns = argument_int(call, "from_ns"), to_ns = argument_int(call, "to_ns");
     int64_t end_ns = analysis->end_ns - analysis->start_ns + 1;
     if (to_ns == CELL_UNKNOWN || to_ns > end_ns)
         to_ns = end_ns;
-    if (from_ns >= to_ns)
-        return tool_fail(call,
-                         "the slice is empty: from_ns must be before to_ns, and the session ends %lld ns after its "
-                         "start",
-                         (long long)end_ns);
+    if (from_ns >= to_ns) {
+        tool_fail(call,
+                  "the slice is empty: from_ns must be before to_ns, and the session ends %lld ns after its start",
+                  (long long)end_ns);
+        return false;
+    }
     *slice = (struct slice){.call = call,
                             .set = open_session_tracks(call->session),
                             .start_ns = analysis->start_ns,
@@ -139,7 +142,7 @@ static bool slice_read(struct tool_call *call, struct slice *slice)
 
 bool tool_timeline(struct tool_call *call)
 {
-    struct slice slice = {0};
+    struct slice slice;
     struct answer_page page;
     if (!answer_session(call) || !slice_read(call, &slice) || !answer_page_open(call, &page))
         return false;
