@@ -236,7 +236,7 @@ static void a_function_is_listed_by_its_name_or_part_of_it(void **state)
     assert_code(golden.model, "dist", GPUFL_OK, "inlined.cuh:4  inlined at inlined.cuh:9 < inlined.cu:17");
     assert_code(golden.model, "_Z6reduceILi256EEvPKfPfi", GPUFL_OK, "its code was not stored");
     assert_code(golden.model, "float", GPUFL_E_INVALID, "matches 2 functions");
-    assert_code(golden.model, "gemm", GPUFL_E_NOT_FOUND, "there are: vector_add");
+    assert_code(golden.model, "gemm", GPUFL_E_NOT_FOUND, "choose: vector_add");
     golden_unload(&golden);
     golden = golden_load("deep_hostile");
     assert_code(golden.model, "vector_add", GPUFL_OK, "beyond the end of the function");
