@@ -8,9 +8,9 @@ cd "$(dirname "$0")/.."
 build=$PWD/build/arm64
 sysroot=$build/sysroot
 packages=(libc6-dev libstdc++-12-dev linux-libc-dev libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev libcmocka-dev)
-# Left out: what starts or stops Arm programs, which qemu cannot do; what needs NVIDIA's libraries for
+# Left out: what starts or stops Arm programs, which qemu cannot do; what needs NVIDIA's libraries or tools for
 # this machine; and engines whose tests run on the real clock, which emulation is too slow for.
-left_out='^test_(code_listings|disassembly|fake_machine|host_program|stuck_cupti|(deep|pc|pm|range|sass|quiet|gpu|launch)_.*|.*sampler.*|.*fork.*)$'
+left_out='^test_(code_listings|disassembly|fake_machine|host_program|line_table|metric_sets|profiler_host|stuck_cupti|(deep|pc|pm|range|sass|quiet|gpu|launch)_.*|.*sampler.*|.*fork.*)$'
 
 arm() { # VARIABLE=VALUE... -- PROGRAM ARGUMENT...: under qemu
     local variables=()
