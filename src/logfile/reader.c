@@ -38,7 +38,7 @@ struct reader {
     bool is_stopped;
     bool has_no_memory; /* a line could not be checked, so reading stopped */
     int64_t newer;      /* the version of a record that only a newer gpufl can read; stopped at that line. 0: none */
-    const char *newer_file;
+    char newer_file[64]; /* a copy: files that appear while reading are listed on the stack */
     uint64_t newer_line;
     /* of the channel being read */
     uint64_t next_seq;
@@ -160,7 +160,7 @@ static bool is_of_newer_format(struct reader *reader, const struct log_line *lin
     if (line->type == RECORD_UNKNOWN || version <= record_catalogue[line->type].version)
         return false;
     reader->newer = version;
-    reader->newer_file = line->file;
+    snprintf(reader->newer_file, sizeof reader->newer_file, "%s", line->file);
     reader->newer_line = line->line;
     reader->is_stopped = true;
     return true;
