@@ -36,8 +36,8 @@ struct reader {
     const struct session_file *file;
     uint64_t line;
     bool is_stopped;
-    bool has_no_memory; /* a line could not be checked, so reading stopped */
-    int64_t newer;      /* the version of a record that only a newer gpufl can read; stopped at that line. 0: none */
+    bool has_no_memory;  /* a line could not be checked, so reading stopped */
+    int64_t newer;       /* the version of a record that only a newer gpufl can read; stopped at that line. 0: none */
     char newer_file[64]; /* a copy: files that appear while reading are listed on the stack */
     uint64_t newer_line;
     /* of the channel being read */
