@@ -17,9 +17,20 @@ exported() { # names without version, without the version's own absolute symbol
 library=$directory/libgpufl.so
 inject=$directory/libgpufl_inject.so
 
-strange=$(exported "$library" | grep -v '^gpufl_' || true)
-[ -z "$strange" ] || fail "libgpufl.so exports more than gpufl_*: $(echo "$strange" | tr '\n' ' ')"
-[ -n "$(exported "$library")" ] || fail "libgpufl.so exports nothing"
+include=$(dirname "$0")/../include/gpufl
+# Functions that a header declares or defines inline; those that end in _ are the macros'.
+declared() { # HEADER KIND: GPUFL_API, or "static inline"
+    sed -n "s/^\\($2\\) [^(]*[ *]\\(gpufl_[a-z_]*[a-z]\\)(.*/\\2/p" "$1" | sort -u
+}
+api=$({
+    declared "$include/gpufl.h" "GPUFL_API\|static inline"
+    declared "$include/profiler_host.h" GPUFL_API
+    echo gpufl_recording # data; gpufl_is_recording reads it
+    echo gpufl_private   # for libgpufl_inject: src/sdk/injected.h
+} | sort -u)
+different=$(printf '%s\n%s\n' "$api" "$(exported "$library")" | sort | uniq -u)
+[ -z "$different" ] || fail "either declared by an installed header or exported by libgpufl.so, and not both: $(echo "$different" | tr '\n' ' ')"
+[ "$(echo "$api" | wc -l)" -gt 40 ] || fail "the installed headers declare too few functions: $(echo "$api" | tr '\n' ' ')"
 
 [ "$(exported "$inject" | tr '\n' ' ')" = "InitializeInjection InitializeInjectionNvtx2 rocprofiler_configure " ] ||
     fail "libgpufl_inject.so must export InitializeInjection, InitializeInjectionNvtx2 and rocprofiler_configure only: $(exported "$inject" | tr '\n' ' ')"
@@ -49,16 +60,7 @@ if [ -e "$server" ]; then
     [ "$(exported "$server" | tr '\n' ' ')" = "gpufl_server_main " ] ||
         fail "libgpufl-server.so must export gpufl_server_main only: $(exported "$server" | tr '\n' ' ')"
 fi
-include=$(dirname "$0")/../include/gpufl
-for header in "$include/gpufl.h" "$include/profiler_host.h"; do
-    declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$header")
-    [ -n "$declared" ] || fail "$(basename "$header") declares nothing that could be looked for"
-    for name in $declared; do
-        exported "$library" | grep -qx "$name" || fail "$(basename "$header") declares $name, libgpufl.so does not export it"
-    done
-done
-declared=$(sed -n 's/^GPUFL_API [^(]*[ *]\(gpufl_[a-z_]*\)(.*/\1/p' "$include/gpufl.h")
-for name in $declared; do
+for name in $(declared "$include/gpufl.h" GPUFL_API); do
     grep -q "[ (]$name," "$include/client.h" || fail "client.h has no body for $name"
 done
 exit $status

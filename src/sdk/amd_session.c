@@ -3,8 +3,6 @@
 
 #include "base/log.h"
 #include "driver/cuda.h"
-#include "sdk/nvtx.h"
-#include "sdk/session.h"
 
 /* The number under which telemetry lists the GPU. GPUs that telemetry does not list follow all others, in
  * rocprofiler's order. */
@@ -62,9 +60,4 @@ void amd_warn(gpufl_engine engine, const struct amd_grant *grant)
                 has_counters ? "" : grant->trace.counters_problem.text,
                 has_counters && left_out[0] ? "; unavailable on this GPU, or in a single pass: " : "",
                 has_counters ? left_out : "");
-}
-
-void *gpufl_rocprofiler_configure(uint32_t version, void *client_id)
-{
-    return options_are_disabled(NULL) ? NULL : rocprofiler_register(version, client_id, session_join_hip);
 }

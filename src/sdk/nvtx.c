@@ -378,7 +378,7 @@ static const struct hook hooks[] = {
     HOOK(nvtx_module_core2, core2_domain_create_w, on_domain_create_w),
 };
 
-int gpufl_nvtx_attach(nvtx_get_table get_table)
+int nvtx_attach(nvtx_get_table get_table)
 {
     const struct nvtx_callbacks *callbacks = get_table ? get_table(nvtx_table_callbacks) : NULL;
     if (!callbacks || callbacks->struct_size < sizeof *callbacks || !callbacks->module_table)
@@ -393,11 +393,6 @@ int gpufl_nvtx_attach(nvtx_get_table get_table)
         memcpy(table[hooks[i].index], &hooks[i].function, sizeof hooks[i].function);
     }
     return 1;
-}
-
-int gpufl_injected_start(void)
-{
-    return session_start(NULL, true) == GPUFL_OK;
 }
 
 void nvtx_abandon(void)

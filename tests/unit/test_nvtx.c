@@ -89,7 +89,7 @@ static int open_session(void **state)
         core_table[i] = &core[i];
         core2_table[i] = &core2[i];
     }
-    assert_int_equal(gpufl_nvtx_attach(get_table), 1);
+    assert_int_equal(nvtx_attach(get_table), 1);
     gpufl_options given = GPUFL_OPTIONS_INIT;
     given.app_name = "test";
     given.log_path = dir;
