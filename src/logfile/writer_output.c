@@ -44,17 +44,29 @@ static const char *advice(int error)
     }
 }
 
-static void trouble_begin(struct log_writer *writer, struct channel_output *output, int error, uint64_t rows,
-                          struct notice *notice)
+/* Nothing is wrong with the disk, and the program may close a file at any moment. */
+static bool is_out_of_descriptors(int error)
+{
+    return error == EMFILE || error == ENFILE;
+}
+
+/* Whether a line that cannot be written now stays in memory, within the memory for lines of its kind. */
+static bool can_be_kept(const struct channel_output *output, const struct queued_line *line)
+{
+    return record_catalogue[line->type].is_kept || is_out_of_descriptors(output->error);
+}
+
+static void trouble_begin(struct log_writer *writer, struct channel_output *output, int error,
+                          const struct queued_line *line, struct notice *notice)
 {
     int64_t now_ns = clock_mono_ns();
     output->retry_ns = now_ns + RETRY_NS;
     pthread_mutex_lock(&writer->mutex);
     bool is_over = writer->failing_channels == 0 && now_ns - writer->last_failure_ns > EPISODE_QUIET_NS;
     bool is_new = is_over || writer->stats.last_errno != error;
-    if (!output->is_failing)
+    if (!output->error)
         writer->failing_channels++;
-    output->is_failing = true;
+    output->error = error;
     writer->stats.last_errno = error;
     writer->last_failure_ns = now_ns;
     pthread_mutex_unlock(&writer->mutex);
@@ -64,12 +76,12 @@ static void trouble_begin(struct log_writer *writer, struct channel_output *outp
     notice->level = GPUFL_LOG_ERROR;
     snprintf(notice->text, sizeof notice->text, "cannot write %s/%s.log: %s; %s; %llu records lost so far",
              writer->session.dir, channel_names[output->file.channel], strerror(error), advice(error),
-             (unsigned long long)rows);
+             (unsigned long long)(can_be_kept(output, line) ? 0 : line->rows));
 }
 
 static void trouble_end(struct log_writer *writer, struct channel_output *output, struct notice *notice)
 {
-    output->is_failing = false;
+    output->error = 0;
     pthread_mutex_lock(&writer->mutex);
     bool is_last = --writer->failing_channels == 0;
     pthread_mutex_unlock(&writer->mutex);
@@ -108,10 +120,10 @@ static int write_one(struct log_writer *writer, struct channel_output *output, s
     uint64_t bytes = 0;
     int error = channel_file_write(&output->file, line, &bytes);
     if (error) {
-        trouble_begin(writer, output, error, line->rows, notice);
+        trouble_begin(writer, output, error, line, notice);
         return error;
     }
-    if (output->is_failing)
+    if (output->error)
         trouble_end(writer, output, notice);
     pthread_mutex_lock(&writer->mutex);
     line_room_release(&writer->room, line);
@@ -125,7 +137,7 @@ static int write_one(struct log_writer *writer, struct channel_output *output, s
 /* Writes what must precede the next line of the channel; false: that is not possible now. */
 static bool write_kept(struct log_writer *writer, struct channel_output *output, struct notice *notice)
 {
-    if (output->is_failing && clock_mono_ns() < output->retry_ns)
+    if (output->error && clock_mono_ns() < output->retry_ns)
         return false;
     while (output->kept.first) {
         struct queued_line *next = output->kept.first->next;
@@ -217,7 +229,7 @@ gpufl_status writer_write(struct log_writer *writer, struct queued_line *line, s
     }
     if (write_kept(writer, output, notice) && !write_one(writer, output, line, notice))
         return GPUFL_OK;
-    if (record_catalogue[line->type].is_kept) {
+    if (can_be_kept(output, line)) {
         line_queue_push(&output->kept, line);
         return GPUFL_OK;
     }

@@ -19,8 +19,8 @@
 struct channel_output {
     struct channel_file file;
     struct line_queue kept; /* could not be written, and must precede anything else */
-    bool is_failing;
-    uint64_t refused; /* lines that were refused: their numbers are used by the following lines */
+    int error;              /* errno of the last attempt to write; 0: it succeeded */
+    uint64_t refused;       /* lines that were refused: their numbers are used by the following lines */
     int64_t retry_ns;
 };
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -204,6 +205,33 @@ static void records_that_later_lines_refer_to_are_written_when_a_full_disk_has_s
     assert_int_equal(seen.issues[LOG_ISSUE_DUPLICATE_LINE], 0);
 }
 
+static void rows_wait_for_a_descriptor_and_are_written_in_order(void **state)
+{
+    struct log_writer *writer = open_writer(*state, 4096);
+    struct log_writer_stats stats;
+    struct rlimit usual, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t accepted = 0, refused = 0;
+    for (int i = 0; i < 500; i++)
+        *(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows) ? &refused : &accepted) += 1;
+    assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_DICTIONARY_UPDATE, names), GPUFL_OK);
+    settle(writer);
+    log_writer_stats(writer, &stats);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_true(stats.is_in_trouble && stats.queue_bytes > 0);
+    assert_true(accepted > 10 && refused > 10); /* the memory for them has a limit */
+    assert_int_equal(stats.lost_rows[LOG_LOSS_QUEUE][RECORD_OVERHEAD], refused);
+    assert_int_equal(stats.lost_rows[LOG_LOSS_DISK][RECORD_OVERHEAD], 0);
+    log_writer_close(writer, 60000);
+    struct fixture_seen seen = fixture_see(*state);
+    assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], accepted);
+    assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
+    assert_int_equal(seen.summary.missing_lines, refused);
+}
+
 static void the_end_of_a_session_is_written_when_only_short_lines_still_fit(void **state)
 {
     struct log_writer *writer = open_writer(*state, 0);
@@ -226,6 +254,7 @@ int main(void)
         TEST(the_time_span_of_losses_restarts_once_they_are_reported),
         TEST(closing_does_not_wait_for_a_stuck_disk_and_nothing_is_lost_if_it_recovers),
         TEST(records_that_later_lines_refer_to_are_written_when_a_full_disk_has_space),
+        TEST(rows_wait_for_a_descriptor_and_are_written_in_order),
         TEST(the_end_of_a_session_is_written_when_only_short_lines_still_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
