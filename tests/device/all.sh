@@ -18,7 +18,7 @@ limit=${LIMIT_S:-570}
 steps=(
     "deep-neighbours 130 60" "sampling-cost 400 250" "sampling-windows 150 130" "deep-launches 110 70" "deep-step 180 120"
     "deep-streams 80 40" "deep-cosine 80 40" "deep-sass 90 50" "deep-deep 200 120" "deep-range 150 60" "deep-pm 130 60"
-    "deep-records 90 40" "step-cost 200 100" "monitor 140 100" "python 200 90" "cupti-python 200 60" "examples 180 60"
+    "deep-records 90 40" "step-cost 200 100" "monitor 140 100" "python 200 90" "scope-owner 400 120" "cupti-python 200 60" "examples 180 60"
     "gemm-story 370 150" "record-demo 420 150" "memory 640 120" "matrix 560 300" "slowdown 500 300"
 )
 if [ "${1:-}" = list ]; then
@@ -47,6 +47,7 @@ step_command() { # NAME SECONDS: runs it
     monitor) "$here/run.sh" "$build" "$work" "$mine" monitor_check.py ;;
     coexist) python3 "$here/coexist_check.py" "$build" "$work/coexist" ;;
     python) PYTHONPATH=$build/python python3 "$here/python_check.py" "$mine" ;;
+    scope-owner) PYTHONPATH=$build/python python3 "$here/scope_owner_check.py" "$mine" ;;
     cupti-python) PYTHONPATH=$build/python python3 "$here/cupti_python_check.py" ;;
     examples) python3 "$here/examples_check.py" "$build" "$work/examples" "$mine" ;;
     gemm-story) python3 "$here/gemm_story.py" "$build" "$work/examples" "$mine" ;;

@@ -9,9 +9,11 @@ CHECK = fixture.SOURCE / "tests" / "device"
 # The check with programs for the look-alikes.
 RUN = f"""
 sys.path[:0] = [{str(CHECK)!r}]
-import python_programs
+import python_programs, scope_owner_check
 for name, (_, text) in python_programs.PROGRAMS.items():
     compile(text, name, "exec")
+for name, text in {{**scope_owner_check.PROGRAMS, **scope_owner_check.TRACED}}.items():
+    compile(scope_owner_check.INIT + scope_owner_check.START + text, name, "exec")
 PLACES = f"import sys\\nsys.path[:0] = {{sys.path[:4]!r}} + [{str(fixture.SOURCE / "tests/python/lookalike")!r}]\\n"
 STEPS = '''
 import torch
