@@ -8,8 +8,9 @@ nvcc=$1 source=$2 include=$3 libraries=$4 output=$5
 # shellcheck disable=SC2016 # $ORIGIN is for the loader
 for arch in -arch=all-major -arch=native ''; do
     # shellcheck disable=SC2086 # an empty arch is no argument
-    if "$nvcc" -O2 -std=c++17 $arch -I"$include" "$source" -o "$output" -L"$libraries" -lgpufl -Xlinker \
-        '-rpath,$ORIGIN/../lib' 2>"$output.log"; then
+    if "$nvcc" -O2 -std=c++17 $arch -I"$include" "$source" -o "$output" -L"$libraries" -lgpufl \
+        -Xcompiler=-fPIE,-fstack-protector-strong,-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=2 \
+        -Xlinker '-rpath,$ORIGIN/../lib,-z,relro,-z,now' 2>"$output.log"; then
         rm -f "$output.log"
         exit 0
     fi

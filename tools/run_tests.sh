@@ -83,6 +83,7 @@ section_check() {
         step "every vendor function is watched" tools/gen_watched_calls.py --check &&
         step "the book" tools/build_book.py --check &&
         step "tests of the checks" /usr/bin/python3 -B tests/tools/test_checks.py &&
+        step "test of the hardening check" /usr/bin/python3 -B tests/tools/test_hardening.py &&
         step "test of the language check" /usr/bin/python3 -B tests/tools/test_wording.py &&
         step "formatting" tools/format.sh --check &&
         step "shellcheck" shellcheck tools/*.sh tests/packaging/*.sh packaging/debian/*.p* .ci/run
@@ -93,7 +94,8 @@ section_headers() {
 }
 
 section_gcc() {
-    step "gcc build" build_preset default && ctest_step gcc build -LE '^python$'
+    step "gcc build" build_preset default &&
+        step "hardening" tools/check_hardening.py build/compile_commands.json build/bin build/lib build/python && ctest_step gcc build -LE '^python$'
 }
 
 section_python() {
@@ -143,7 +145,8 @@ package_step() {
 section_packages() {
     step "packages: build" build_preset default && package_step install && package_step outside && package_step units &&
         package_step images && package_step cluster && package_step abi && package_step abi_growth || return 1
-    step "packages: Debian packages" tools/build_deb.sh build/deb && package_step deb && package_step sbom && package_step reproducible &&
+    step "packages: Debian packages" tools/build_deb.sh build/deb &&
+        step "packages: hardening" tools/check_hardening.py build/deb/stage && package_step deb && package_step sbom && package_step reproducible &&
         step "packages: documentation" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B tests/docs/test_packaged_blocks.py &&
         step "packages: README and quick starts in a fresh Debian" env GPUFL_BUILD_DIR="$PWD/build" /usr/bin/python3 -B tests/docs/test_fresh_root.py
 }
@@ -159,6 +162,7 @@ section_no-cuda() {
 # 64-bit Arm, cross-built and under qemu.
 section_arm64() {
     step "arm64: libraries" tools/cross_arm64.sh sysroot && step "arm64: build" tools/cross_arm64.sh build &&
+        step "arm64: hardening" tools/check_hardening.py build/arm64/compile_commands.json build/arm64/bin build/arm64/lib &&
         step "arm64: unit tests, and sessions across architectures" tools/cross_arm64.sh test
 }
 
