@@ -203,14 +203,16 @@ void analysis_free(struct analysis *analysis);
 int64_t analysis_busy_ns(const struct analysis *analysis); /* over all GPUs */
 
 /* The steps, one file each; GPUFL_E_NO_MEMORY or GPUFL_OK. */
-gpufl_status time_use_make(struct analysis *analysis);   /* time_use.c */
-gpufl_status hotspots_make(struct analysis *analysis);   /* hotspots.c */
-gpufl_status scope_tree_make(struct analysis *analysis); /* scope_tree.c; after time_use */
-gpufl_status transfers_make(struct analysis *analysis);  /* transfers.c */
-gpufl_status memory_use_make(struct analysis *analysis); /* memory_use.c */
-gpufl_status system_use_make(struct analysis *analysis); /* system_use.c */
-gpufl_status insights_make(struct analysis *analysis);   /* insights.c; last */
-void code_insights_add(struct analysis *analysis);       /* code_insights.c; called by insights_make */
+gpufl_status time_use_make(struct analysis *analysis); /* time_use.c */
+gpufl_status hotspots_make(struct analysis *analysis); /* hotspots.c */
+/* The name as a page shows it, cut to that many columns (0: whole); one that was not recorded has its number instead. */
+void hotspot_name(struct bytes *out, const struct hotspot *hotspot, size_t columns); /* hotspots.c */
+gpufl_status scope_tree_make(struct analysis *analysis);                             /* scope_tree.c; after time_use */
+gpufl_status transfers_make(struct analysis *analysis);                              /* transfers.c */
+gpufl_status memory_use_make(struct analysis *analysis);                             /* memory_use.c */
+gpufl_status system_use_make(struct analysis *analysis);                             /* system_use.c */
+gpufl_status insights_make(struct analysis *analysis);                               /* insights.c; last */
+void code_insights_add(struct analysis *analysis); /* code_insights.c; called by insights_make */
 /* Adds to the list while there is room. */
 void insight_add(struct analysis *analysis, const char *rule, enum insight_severity severity, int64_t impact_ns,
                  const char *format, ...) PRINTF_LIKE(5, 6);

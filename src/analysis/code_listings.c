@@ -7,6 +7,7 @@
 #include "analysis/stalls.h"
 #include "base/clock.h"
 #include "code/disassembler.h"
+#include "logfile/recovery.h"
 #include "logfile/session_append.h"
 
 #include <stdlib.h>
@@ -230,8 +231,11 @@ gpufl_status code_listings_add(const char *dir, const struct code_listings_optio
     struct listing_run run = {.result = result,
                               .deadline_ns = clock_mono_ns() + (int64_t)options->time_limit_ms * 1000000};
     gpufl_status status = session_append_open(&run.append, dir, CHANNEL_SASS, problem);
-    if (status == GPUFL_E_NOT_FOUND && run.append.is_without_channel)
-        return GPUFL_OK;
+    if (status == GPUFL_E_NOT_FOUND && run.append.is_without_channel) {
+        /* A log of a newer format may hold code in files that this version does not know. */
+        struct session_identity identity;
+        return session_identity_read(dir, &identity, problem) == GPUFL_E_UNSUPPORTED ? GPUFL_E_UNSUPPORTED : GPUFL_OK;
+    }
     if (status)
         return status;
     status = session_load(&run.model, dir, problem);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels by name: one counting sort into slices, each slice sorted for exact percentiles. */
 #include "analysis/analysis.h"
+#include "analysis/quantity.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int hotspot_compare(const void *left, const void *right)
 {
@@ -92,4 +94,14 @@ cleanup:
     free(values);
     free(scratch);
     return status;
+}
+
+void hotspot_name(struct bytes *out, const struct hotspot *hotspot, size_t columns)
+{
+    if (hotspot->name)
+        text_kernel_name(out, hotspot->name, strlen(hotspot->name), columns);
+    else if (hotspot->kernel_id)
+        bytes_append_format(out, "kernel %u, name not recorded", hotspot->kernel_id);
+    else
+        bytes_append_text(out, "(name not recorded)");
 }

@@ -30,14 +30,11 @@ static double of_wall(const struct analysis *analysis, int64_t ns)
     return analysis->wall_ns > 0 ? (double)ns / (double)analysis->wall_ns : 0;
 }
 
-static const char *name_text(struct bytes *out, const char *name)
+static const char *name_text(struct bytes *out, const struct hotspot *hotspot)
 {
     enum { name_columns = 48 };
     bytes_clear(out);
-    if (name)
-        text_kernel_name(out, name, strlen(name), name_columns);
-    else
-        bytes_append_text(out, "(name not recorded)");
+    hotspot_name(out, hotspot, name_columns);
     return bytes_text(out);
 }
 
@@ -120,7 +117,7 @@ static void occupancy_rule(struct analysis *analysis, const struct hotspot *hots
     const char *word = schema_word("limiter", (long)limiter);
     insight_add(analysis, "low_occupancy", hotspot->share > 0.3 ? INSIGHT_MEDIUM : INSIGHT_LOW, hotspot->duration.total,
                 "%s (%s of kernel time) can fill only %.0f %% of the SM's warps, limited by %s: %s.",
-                name_text(scratch, hotspot->name), quantity_percent(hotspot->share).text, launch->occupancy_bp / 100.0,
+                name_text(scratch, hotspot), quantity_percent(hotspot->share).text, launch->occupancy_bp / 100.0,
                 word && limiter ? word : "an unknown resource", advice[limiter]);
 }
 
@@ -135,7 +132,7 @@ static void spill_rule(struct analysis *analysis, const struct hotspot *hotspot,
     insight_add(analysis, "local_memory", INSIGHT_LOW, hotspot->duration.total,
                 "%s uses %s bytes of local memory per thread (spilled registers or local arrays), which lives in DRAM: "
                 "compile with %s to see which.",
-                name_text(scratch, hotspot->name), quantity_count(launch->local_per_thread).text,
+                name_text(scratch, hotspot), quantity_count(launch->local_per_thread).text,
                 is_amd ? "-Rpass-analysis=kernel-resource-usage" : "-Xptxas -v");
 }
 
@@ -152,7 +149,7 @@ static void tiny_grid_rule(struct analysis *analysis, const struct hotspot *hots
     insight_add(analysis, "tiny_grid", INSIGHT_MEDIUM, hotspot->duration.total,
                 "%s (%s of kernel time) launches %s block%s on a GPU with %u multiprocessors: "
                 "the rest idles unless other streams fill it.",
-                name_text(scratch, hotspot->name), quantity_percent(hotspot->share).text, quantity_count(blocks).text,
+                name_text(scratch, hotspot), quantity_percent(hotspot->share).text, quantity_count(blocks).text,
                 blocks == 1 ? "" : "s", device->multiprocessors);
 }
 

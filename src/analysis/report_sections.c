@@ -107,13 +107,7 @@ static void occupancy_cell(struct table *table, const struct launch_config *laun
 static void name_cell(struct table *table, const struct hotspot *hotspot)
 {
     struct bytes name = {0};
-    if (hotspot->name) {
-        text_kernel_name(&name, hotspot->name, strlen(hotspot->name), 0);
-    } else if (hotspot->kernel_id) {
-        bytes_append_format(&name, "kernel %u, name not recorded", hotspot->kernel_id);
-    } else {
-        bytes_append_text(&name, "(name not recorded)");
-    }
+    hotspot_name(&name, hotspot, 0);
     table->text.failed = table->text.failed || name.failed;
     table_cell_bytes(table, name.data, name.size);
     bytes_free(&name);

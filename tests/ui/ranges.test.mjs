@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions of the range profiler: kernels were launched, not timed, and counters tell what is known of them.
+// Sessions of the range profiler: kernels were counted, not timed, and counters tell what is known of them.
 import assert from "node:assert/strict";
 import { axeCheck, eventually, pageTest, tableRows, useServer } from "./harness.mjs";
 
@@ -18,7 +18,7 @@ pageTest(server, "the overview says what was launched, and that nothing timed it
     const { count, total, kernels } = await server.get(`sessions/${id}/launches`);
     assert.equal(count, 16);
     await page.open(`/sessions/${id}`);
-    await page.getByText(`Complete: ${count} kernels launched, not timed, nothing lost`).waitFor();
+    await page.getByText(`Complete: ${count} kernels counted, not timed, nothing lost`).waitFor();
     const words = `${count} launches of ${total} kernels, not timed`;
     await page.getByRole("region", { name: "where the time went" }).getByText(`Not known: ${words}`).waitFor();
     await page.getByRole("region", { name: "kernels", exact: true }).getByText(words).waitFor();
@@ -99,7 +99,7 @@ pageTest(server, "a scope that counters measured shows its metrics, and its laun
         (await tableRows(page, "scopes")).map((row) => row[column]),
         scopes.map((scope) => withCommas(scope.untimed_launches)),
     );
-    await page.getByText(`outside of scopes: ${outside.untimed_launches} kernels, launched, not timed`).waitFor();
+    await page.getByText(`outside of scopes: ${outside.untimed_launches} kernels, counted, not timed`).waitFor();
     assert.ok(await page.getByRole("button", { name: "GPU time" }).isDisabled());
     await page.getByRole("cell", { name: "coalesced" }).click();
     const own = metrics.find((group) => group.scope === "coalesced");
@@ -132,7 +132,7 @@ pageTest(server, "launches beside timed kernels are counted, not mixed with them
     const launches = await server.get(`sessions/${id}/launches`);
     assert.ok(count > 0 && launches.count > 0);
     await page.open(`/sessions/${id}`);
-    await page.getByText(`; ${launches.count} more launched, not timed`).waitFor();
+    await page.getByText(`; ${launches.count} more counted, not timed`).waitFor();
     await page.open(`/sessions/${id}/kernels`);
     await page.getByText(`${count} executions of`).waitFor();
     await eventually(async () => (await tableRows(page, "launched kernels")).length === launches.total);

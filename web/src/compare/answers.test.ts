@@ -58,7 +58,7 @@ describe("sessions of a comparison", () => {
         );
         const other = { ...timed, common_share: 0.1 };
         expect(refusalOf({ ...data, no_verdict: "not comparable", base: other, new: other })).toBe(
-            "the sessions are not comparable: kernels of both take 10.0 % of the kernel time before and 10.0 % after",
+            "the sessions are not comparable: the kernels in both take 10.0 % of the kernel time before and 10.0 % after",
         );
     });
     it("have a change of kernel time where both recorded it", () => {

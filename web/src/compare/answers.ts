@@ -85,7 +85,7 @@ export function refusalOf({ no_verdict, base, new: after }: Comparison): string 
     const share = (session: ComparedSession): string => format.percent(session.common_share);
     if (no_verdict === "times missing") return `without kernel times; ${missingTimes(base, after)}`;
     if (no_verdict === "not comparable")
-        return `the sessions are not comparable: kernels of both take ${share(base)} of the kernel time before and ${share(after)} after`;
+        return `the sessions are not comparable: the kernels in both take ${share(base)} of the kernel time before and ${share(after)} after`;
     if (no_verdict === "incomplete")
         return `not complete: ${[...(base.is_complete ? [] : ["before"]), ...(after.is_complete ? [] : ["after"])].join(", ")}`;
     return "";

@@ -297,8 +297,8 @@ export default function KernelsPage(): JSX.Element {
                 )}
             </Answered>
             {untimed ? (
-                <section class="section" aria-label="launched, not timed">
-                    {kernels.data?.count ? <h2>Launched, not timed</h2> : null}
+                <section class="section" aria-label="counted, not timed">
+                    {kernels.data?.count ? <h2>Counted, not timed</h2> : null}
                     <LaunchedTable
                         session={session}
                         launches={untimed}

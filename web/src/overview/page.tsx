@@ -155,7 +155,7 @@ function TopKernels({ session, summary, launches }: PartProps): JSX.Element {
                     <span class="dim small">
                         {format.count(answer.data.count)} executions of {format.count(answer.data.total)} kernels,{" "}
                         {format.time(answer.data.total_ns)} added up
-                        {launches.data?.count ? `; ${format.count(launches.data.count)} more launched, not timed` : ""}
+                        {launches.data?.count ? `; ${format.count(launches.data.count)} more counted, not timed` : ""}
                     </span>
                 ) : null}
                 <a class="small" href={href("kernels", {}, session)}>

@@ -64,8 +64,8 @@ export function Identity({ summary }: { summary: SessionSummary }): JSX.Element 
 
 function recordedWords(kernels: number, untimed: number): string {
     if (untimed === 0) return `${format.count(kernels)} kernels`;
-    if (kernels === 0) return `${format.plural(untimed, "kernel")} launched, not timed`;
-    return `${format.count(kernels)} kernels, ${format.count(untimed)} more launched, not timed`;
+    if (kernels === 0) return `${format.plural(untimed, "kernel")} counted, not timed`;
+    return `${format.count(kernels)} kernels, ${format.count(untimed)} more counted, not timed`;
 }
 
 // How much longer the program took because it was recorded.

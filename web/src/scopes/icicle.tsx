@@ -28,7 +28,7 @@ export function ScopeTip({ scope }: { scope: ScopeRow }): JSX.Element {
                         `${format.count(scope.kernels + scope.untimed_launches)}, ` +
                             `self ${format.count(scope.kernels_self + scope.untimed_launches_self)}` +
                             (scope.untimed_launches > 0
-                                ? ` (${format.count(scope.untimed_launches)} launched, not timed)`
+                                ? ` (${format.count(scope.untimed_launches)} counted, not timed)`
                                 : ""),
                     ],
                     ["waiting for the GPU", format.time(scope.sync_ns)],

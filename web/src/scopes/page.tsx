@@ -291,7 +291,7 @@ function Tree({ session, data, version }: { session: string; data: Scopes; versi
                     {format.plural(data.outside_scopes.kernels + data.outside_scopes.untimed_launches, "kernel")},{" "}
                     {hasGpuTime
                         ? `${format.time(data.outside_scopes.gpu_ns)} of GPU time`
-                        : "launched, not timed: GPU time is not known"}
+                        : "counted, not timed: GPU time is not known"}
                 </span>
             </div>
             <ScopeIcicle session={session} scopes={data} />
