@@ -164,14 +164,16 @@ static uint64_t used_bytes(struct log_writer *writer)
     return used + sealed.rotated_bytes;
 }
 
-/* Files waiting to be sealed are many times larger than when sealed, so give the sealer a moment. */
+/* Whether rows or code of that size would take the space that names and the session's end need below the limit. Files
+ * waiting to be sealed are many times larger than when sealed, so give the sealer a moment. */
 static bool is_over_limit(struct log_writer *writer, size_t bytes)
 {
+    const uint64_t limit = writer->max_bytes - writer->max_bytes / 16;
     if (!writer->max_bytes)
         return false;
     for (int attempt = 0;; attempt++) {
         uint64_t used = used_bytes(writer);
-        if (used + bytes <= writer->max_bytes)
+        if (used + bytes <= limit)
             return false;
         pthread_mutex_lock(&writer->mutex);
         bool can_wait = !attempt && writer->sealer && !writer->is_hurried;
