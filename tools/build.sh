@@ -10,7 +10,7 @@ shift
 tests=OFF
 if [ "$what" = all ]; then
     tests=ON
-elif [ -f build/CMakeCache.txt ] && grep -q '^GPUFL_TESTS:BOOL=ON' build/CMakeCache.txt; then
+elif [ -f build/CMakeCache.txt ] && grep -q '^GPUFL_TESTS:.*=ON' build/CMakeCache.txt; then
     tests=ON # an earlier build of everything stays one
 fi
 

@@ -32,7 +32,7 @@ build() {
     local flags link
     flags="$(dpkg-buildflags --get CPPFLAGS) $(dpkg-buildflags --get CFLAGS)"
     link=$(dpkg-buildflags --get LDFLAGS)
-    cmake -S . -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_PREFIX=/usr \
+    cmake -S . -B "$directory" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR=lib \
         -DCMAKE_SKIP_RPATH=ON -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_SHARED_LINKER_FLAGS="$link" \
         -DCMAKE_MODULE_LINKER_FLAGS="$link" -DCMAKE_EXE_LINKER_FLAGS="$link" -DGPUFL_TESTS=OFF \
         -DGPUFL_DEMO_APP=OFF -DGPUFL_UPLOAD=ON -DGPUFL_SERVER=ON -DGPUFL_PYTHON=ON &&
@@ -57,6 +57,7 @@ install_all() {
     rm "$root/usr/share/doc/gpufl/LICENSE"
     find "$root/usr/share/gpufl" -name README.md -delete
     find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
+    strip --strip-debug --enable-deterministic-archives "$root/usr/lib/libgpufl.a"
     find "$root/usr/bin" "$root/usr/lib" -type f | while read -r file; do
         case $(head -c 4 "$file" | tr -d '\0') in
         ?ELF) strip --strip-unneeded --remove-section=.comment --remove-section=.note "$file" ;;

@@ -11,4 +11,4 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "tools/sbom.py: ${status}")
 endif()
 file(INSTALL ${output_dir}/sbom/gpufl.cdx.json ${output_dir}/sbom/third-party-licenses.txt
-  DESTINATION ${CMAKE_INSTALL_PREFIX}/share/doc/gpufl)
+  DESTINATION ${CMAKE_INSTALL_PREFIX}/${datadir}/doc/gpufl)

@@ -9,7 +9,7 @@
 
 static void *open_near(const char *name, const void *address)
 {
-    static const char *const places[] = {"", "../lib/", "gpufl/", "../lib/gpufl/"};
+    static const char *const places[] = {"", GPUFL_LIBRARY_DIR "/", "../lib/", "gpufl/", "../lib/gpufl/"};
     char module[PATH_MAX];
     Dl_info self;
     if (!dladdr(address, &self) || !self.dli_fname)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /* Returns the symbol of the library, e.g. "libgpufl-upload.so.1". Searches next to the module that contains `address`,
- * in ../lib relative to it, in gpufl/ below both, then in the loader's path. The library stays loaded. NULL: `reason`
- * is the loader's message. */
+ * where libraries are installed relative to programs (such as ../lib64), in ../lib, in gpufl/ below the first and the
+ * last, then in the loader's path. The library stays loaded. NULL: `reason` is the loader's message. */
 void *sibling_library_symbol(const char *library, const char *symbol, const void *address, char *reason,
                              size_t reason_size);
 

@@ -28,7 +28,8 @@ bool installation_find(char out[PATH_MAX], const char *const *candidates)
 
 bool installation_find_recorder(char out[PATH_MAX])
 {
-    static const char *const installed[] = {"../lib/libgpufl_inject.so", "../lib/gpufl/libgpufl_inject.so", NULL};
+    static const char *const installed[] = {"../lib/libgpufl_inject.so", GPUFL_LIBRARY_DIR "/libgpufl_inject.so",
+                                            "../lib/gpufl/libgpufl_inject.so", NULL};
     static const char *const beside[] = {"libgpufl_inject.so", NULL};
     if (installation_find(out, installed))
         return true;

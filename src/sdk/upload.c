@@ -51,6 +51,9 @@ static gpufl_status options_from(struct options *options, const gpufl_upload_opt
     return options_resolve(options, &as_given, problem);
 }
 
+/* Of this library; an address of the interface may be one of the program's, which has copies of the library's data. */
+static const char here;
+
 static gpufl_status run_upload(const gpufl_upload_options *given, gpufl_upload_result *result, struct problem *problem)
 {
     if (options_are_disabled(NULL) || session_is_disabled())
@@ -76,7 +79,7 @@ static gpufl_status run_upload(const gpufl_upload_options *given, gpufl_upload_r
         status = problem_set(problem, GPUFL_E_NOT_FOUND, "there was no session to upload; name one in log_path");
         goto done;
     }
-    run = upload_library_find(&gpufl_recording, problem);
+    run = upload_library_find(&here, problem);
     if (!run) {
         status = GPUFL_E_UNSUPPORTED;
         goto done;

@@ -32,7 +32,8 @@ class Prefix(unittest.TestCase):
     def test_only_the_product_is_installed(self):
         roots = {name.split("/")[0] for name in stage.FILES}
         self.assertEqual(roots, {"bin", "include", "lib", "share"})
-        self.assertEqual([name for name in stage.FILES if re.search(r"\.a$|test|fake|\.py$", name)], [])
+        self.assertEqual([name for name in stage.FILES if re.search(r"test|fake|\.py$", name)], [])
+        self.assertEqual([name for name in stage.FILES if name.endswith(".a")], ["lib/libgpufl.a"])
 
     def test_libraries_have_a_soname_of_the_major_version(self):
         for name in LIBRARIES:
@@ -74,12 +75,6 @@ class Prefix(unittest.TestCase):
             text = (stage.PREFIX / name).read_text()
             for command in ("trace", "report", "monitor", "agent", "serve"):
                 self.assertIn(command, text, name)
-
-    def test_another_library_directory_is_refused(self):
-        result = run("cmake", "-S", stage.SOURCE, "-B", stage.DIRECTORY / "refused", "-DGPUFL_TESTS=OFF",
-                     "-DCMAKE_INSTALL_LIBDIR=lib/elsewhere", env=dict(os.environ))
-        self.assertNotEqual(result.returncode, 0)
-        self.assertIn("PREFIX/lib", result.stderr)
 
     def test_without_the_server_component_the_rest_works(self):
         prefix = stage.DIRECTORY / "runtime"
