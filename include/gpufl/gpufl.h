@@ -179,6 +179,15 @@ GPUFL_API void gpufl_scope_push_sized(const char *name, size_t name_size, const 
 GPUFL_API void gpufl_scope_pop(void);
 GPUFL_API void gpufl_scope_pop_counted(uint32_t iterations);
 
+/* Work that other threads do for a scope, for example in a thread pool. A token identifies one entry into a scope: it
+ * stays valid when the scope has ended, until the session ends, and may be adopted by any number of threads. Each
+ * adopt needs one release on the same thread. In between, the thread's work and scopes belong to the token's scope.
+ * A token of 0, or of an earlier session, changes nothing. Costs as much as a scope. */
+typedef uint64_t gpufl_scope_token;
+GPUFL_API gpufl_scope_token gpufl_scope_current(void); /* of the calling thread's innermost scope; 0: there is none */
+GPUFL_API void gpufl_scope_adopt(gpufl_scope_token token);
+GPUFL_API void gpufl_scope_release(void);
+
 #if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
 static inline int gpufl_is_recording(void);
 #else

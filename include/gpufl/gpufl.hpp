@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 /// The inline namespace is renamed whenever the layout of a type below changes, so that parts of a program that were
@@ -257,6 +259,46 @@ template <typename Function> decltype(auto) monitor(std::string_view name, std::
 {
     ScopedMonitor scope(name, tag);
     return std::forward<Function>(function)();
+}
+
+/// Identifies one entry into a scope; 0: none. Other threads may adopt it, also when the scope has ended.
+using ScopeToken = gpufl_scope_token;
+
+/// Of the calling thread's innermost scope.
+inline ScopeToken currentScope()
+{
+    return gpufl_scope_current();
+}
+
+/// As long as it lives, its thread's work and scopes belong to the token's scope. Must end on the thread that made it.
+class [[nodiscard]] Adoption {
+public:
+    explicit Adoption(ScopeToken token)
+    {
+        gpufl_scope_adopt(token);
+    }
+    ~Adoption()
+    {
+        gpufl_scope_release();
+    }
+    Adoption(const Adoption &) = delete;
+    Adoption &operator=(const Adoption &) = delete;
+};
+
+/// auto work = gpufl::adopt(token);
+[[nodiscard]] inline Adoption adopt(ScopeToken token)
+{
+    return Adoption(token);
+}
+
+/// The function, running for the scope in which bind was called, on whatever thread it is called.
+template <typename Function> auto bind(Function &&function)
+{
+    return [token = currentScope(), bound = std::decay_t<Function>(std::forward<Function>(function))](
+               auto &&...arguments) mutable -> decltype(auto) {
+        Adoption adoption(token);
+        return std::invoke(bound, std::forward<decltype(arguments)>(arguments)...);
+    };
 }
 
 /// A span that does not nest, may move to another thread and ends there, such as a request.

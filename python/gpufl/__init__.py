@@ -29,6 +29,7 @@ from ._recording import (
     system_stop,
     upload_logs,
 )
+from ._threads import adopt, bind, carry, current_scope, executor, propagate, to_thread
 
 __version__ = _native.version()
 __all__ = [
@@ -38,14 +39,21 @@ __all__ = [
     "Session",
     "UploadResult",
     "active_engine",
+    "adopt",
+    "bind",
+    "carry",
+    "current_scope",
+    "executor",
     "generate_report",
     "init",
+    "propagate",
     "scope",
     "session",
     "session_dir",
     "shutdown",
     "system_start",
     "system_stop",
+    "to_thread",
     "upload_logs",
 ]
 

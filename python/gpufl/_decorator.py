@@ -8,7 +8,7 @@ that launched it, however tasks interleave, and each resumption counts as a call
 
 import functools
 import inspect
-from typing import Any, Callable, Generator, Optional, TypeVar, Union, overload
+from typing import Any, Callable, ContextManager, Generator, Optional, TypeVar, Union, overload
 
 from ._native import Scope
 
@@ -20,7 +20,7 @@ class _Steps(Generator[Any, Any, Any]):
 
     __slots__ = ("_scope", "_inner")
 
-    def __init__(self, scope: Scope, inner: Any):
+    def __init__(self, scope: "ContextManager[Any]", inner: Any):
         self._scope = scope
         self._inner = inner
 
@@ -40,7 +40,7 @@ class _Steps(Generator[Any, Any, Any]):
             self._inner.close()
 
 
-def _wrap_async_generator(scope: Scope, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_async_generator(scope: "ContextManager[Any]", function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
@@ -71,6 +71,11 @@ def wrap(scope: Scope, function: Any) -> Any:
         raise TypeError(f"Scope: expected a function to decorate, not {function!r}")
     if scope.repeat or scope.warmup:
         raise TypeError("Scope: repeat and warmup are for loops, not for decorated functions")
+    return run_in(scope, function)
+
+
+def run_in(scope: "ContextManager[Any]", function: Any) -> Any:
+    """A wrapper that enters the context manager, which must be reusable, whenever the function's code runs."""
     if inspect.iscoroutinefunction(function):
         @functools.wraps(function)
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
@@ -86,12 +91,11 @@ def wrap(scope: Scope, function: Any) -> Any:
 
         return generator
 
-    @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with scope:
             return function(*args, **kwargs)
 
-    return wrapper
+    return functools.update_wrapper(wrapper, function)
 
 
 @overload

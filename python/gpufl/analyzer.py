@@ -139,6 +139,11 @@ class GpuFlightSession:
         return self._frame("scope_events")
 
     @functools.cached_property
+    def adoptions(self) -> "pandas.DataFrame":
+        """Times in which a thread worked for a scope of another thread."""
+        return self._frame("adoptions")
+
+    @functools.cached_property
     def device_metrics(self) -> "pandas.DataFrame":
         """Samples of GPU utilization, temperature, power, clocks and more."""
         return self._frame("device_metrics")

@@ -48,6 +48,7 @@ GRAPH_LAUNCH_BATCH = 'graph_launch_batch'
 SYNCHRONIZATION_EVENT_BATCH = 'synchronization_event_batch'
 MEMORY_ALLOC_EVENT_BATCH = 'memory_alloc_event_batch'
 SCOPE_EVENT_BATCH = 'scope_event_batch'
+SCOPE_ADOPTION_BATCH = 'scope_adoption_batch'
 PROFILE_SAMPLE_BATCH = 'profile_sample_batch'
 PM_SAMPLE_BATCH = 'pm_sample_batch'
 DEVICE_METRIC_BATCH = 'device_metric_batch'
@@ -278,6 +279,16 @@ BATCHES: Dict[str, Batch] = {
             Column('payload_int', 'i64', True, True, 'the payload when it is an integer; a u64 of 2^63 or more is written minus 2^64'),
             Column('payload_real', 'f64', True, True, 'the payload when it is a floating-point number'),
         )),
+    SCOPE_ADOPTION_BATCH: Batch(
+        SCOPE_ADOPTION_BATCH, 1, 'scope',
+        "one row per time in which a thread worked for a scope of another thread: what it launched then has that scope's id, and scopes that it began have that scope as their parent",
+        (
+            Column('dt_ns', 'i64', False, False, 'host time'),
+            Column('duration_ns', 'i64', False, False, ''),
+            Column('thread_id', 'u32', False, False, 'the thread that worked for the scope'),
+            Column('scope_id', 'u64', False, False, 'scope_instance_id'),
+            Column('adoption_origin', 'u8', False, False, 'enum adoption_origin'),
+        )),
     PROFILE_SAMPLE_BATCH: Batch(
         PROFILE_SAMPLE_BATCH, 1, 'scope',
         'PC samples (one row per interval, function, scope, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several',
@@ -447,6 +458,7 @@ ENUMS: Dict[str, Dict[int, str]] = {
     'memory_kind': {0: 'unknown', 1: 'pageable', 2: 'pinned', 3: 'device', 4: 'array', 5: 'managed', 6: 'device static', 7: 'managed static'},
     'sync_type': {1: 'event synchronize', 2: 'stream wait event', 3: 'stream synchronize', 4: 'context synchronize'},
     'memory_op': {1: 'alloc', 2: 'free'},
+    'adoption_origin': {1: 'token', 2: 'autograd'},
     'scope_event': {0: 'begin', 1: 'end', 2: 'continuation open', 3: 'continuation close'},
     'scope_source': {0: 'user', 1: 'nvtx push/pop', 2: 'nvtx start/end', 3: 'roctx push/pop', 4: 'roctx start/stop', 5: 'roctx mark', 6: 'nvtx mark', 7: 'range', 8: 'mark', 9: 'counter'},
     'payload_type': {0: 'none', 1: 'u64', 2: 'i64', 3: 'double', 4: 'u32', 5: 'i32', 6: 'float'},

@@ -346,6 +346,29 @@ static PyObject *sdk_version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(gpufl_version());
 }
 
+static PyObject *sdk_scope_current(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyLong_FromUnsignedLongLong(gpufl_scope_current());
+}
+
+static PyObject *sdk_scope_adopt(PyObject *self, PyObject *token)
+{
+    (void)self;
+    unsigned long long value = PyLong_AsUnsignedLongLong(token);
+    if (value == (unsigned long long)-1 && PyErr_Occurred())
+        return NULL;
+    gpufl_scope_adopt(value);
+    Py_RETURN_NONE;
+}
+
+static PyObject *sdk_scope_release(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    gpufl_scope_release();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"init", sdk_init, METH_O, "init(options: dict) -> (status, message)"},
     {"take_warnings", sdk_take_warnings, METH_NOARGS, "The library's warnings since the last call."},
@@ -359,6 +382,9 @@ static PyMethodDef functions[] = {
     {"active_engine", sdk_active_engine, METH_NOARGS, "The engine that runs; 0 without a session."},
     {"session_dir", sdk_session_dir, METH_NOARGS, "Directory of the running or the last session."},
     {"is_recording", sdk_is_recording, METH_NOARGS, "Whether a session records."},
+    {"scope_current", sdk_scope_current, METH_NOARGS, "A token of this thread's innermost scope; 0: none."},
+    {"scope_adopt", sdk_scope_adopt, METH_O, "This thread works for the token's scope until scope_release()."},
+    {"scope_release", sdk_scope_release, METH_NOARGS, "Ends what the last scope_adopt() began on this thread."},
     {"version", sdk_version, METH_NOARGS, "Version of libgpufl."},
     {NULL, NULL, 0, NULL},
 };

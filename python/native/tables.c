@@ -329,6 +329,20 @@ static struct column_table *table_scope_events(struct session_share *share)
     return table;
 }
 
+static struct column_table *table_adoptions(struct session_share *share)
+{
+    const struct scope_adoption *adoptions = share->model->adoptions;
+    struct column_table *table = table_make(share, share->model->adoption_count);
+    if (!table)
+        return NULL;
+    table_add_scope(table, FIELD(adoptions, scope));
+    table_add(table, "start_ns", COLUMN_I64, FIELD(adoptions, start_ns));
+    table_add(table, "duration_ns", COLUMN_I64, FIELD(adoptions, duration_ns));
+    table_add_nullable(table, "thread_id", COLUMN_U32, FIELD(adoptions, thread_id), ID_UNKNOWN);
+    table_add_words(table, "origin", FIELD(adoptions, origin), "adoption_origin");
+    return table;
+}
+
 /* All columns of the catalogue, whether or not this run has values for them, so that programs can rely on them. */
 static struct column_table *table_metrics(struct session_share *share, const struct metric_table *metrics)
 {
@@ -415,6 +429,7 @@ const struct table_info table_infos[] = {
     {"scopes", table_code_samples},
     {"scope_samples", table_scope_samples},
     {"scope_events", table_scope_events},
+    {"adoptions", table_adoptions},
     {"device_metrics", table_device_metrics},
     {"host_metrics", table_host_metrics},
     {"process_metrics", table_process_metrics},

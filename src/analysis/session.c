@@ -208,6 +208,7 @@ size_t session_bytes(const struct session_model *model)
     bytes += model->copy_count * sizeof *model->copies + model->memset_count * sizeof *model->memsets;
     bytes += model->graph_count * sizeof *model->graphs + model->sync_count * sizeof *model->syncs;
     bytes += model->memory_event_count * sizeof *model->memory_events + model->issue_count * sizeof *model->issues;
+    bytes += model->adoption_count * sizeof *model->adoptions;
     bytes += metric_table_bytes(&model->device_metrics) + metric_table_bytes(&model->host_metrics) +
              metric_table_bytes(&model->process_metrics);
     bytes += deep->sample_count * sizeof *deep->samples + deep->scope_sample_count * sizeof *deep->scope_samples;
@@ -241,7 +242,7 @@ void session_free(struct session_model *model)
         kernels->stack_id,  model->launches,      model->scopes,         model->copies,
         model->memsets,     model->graphs,        model->syncs,          model->memory_events,
         model->devices,     model->losses,        model->capabilities,   model->clock_syncs,
-        model->issues,
+        model->issues,      model->adoptions,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);

@@ -60,6 +60,13 @@ struct scope_instance {
     bool is_attribution_only; /* v1: a path that kernels refer to, without an entry */
 };
 
+/* A time in which a thread worked for another thread's scope. */
+struct scope_adoption {
+    int64_t start_ns, duration_ns;
+    uint32_t thread_id, scope; /* index into model->scopes */
+    uint8_t origin;            /* enum adoption_origin */
+};
+
 /* The fields that copies, memsets and graph launches share with kernels. */
 struct gpu_span {
     int64_t start_ns, duration_ns;
@@ -179,13 +186,14 @@ struct session_model {
     struct graph_launch *graphs;
     struct sync_wait *syncs;
     struct memory_event *memory_events;
+    struct scope_adoption *adoptions;
     struct device_info *devices;
     struct session_loss *losses;
     struct session_capability *capabilities;
     struct clock_reading_record *clock_syncs;
     struct log_issue *issues; /* at most 1000 */
     size_t launch_count, scope_count, copy_count, memset_count, graph_count, sync_count, memory_event_count,
-        device_count, loss_count, capability_count, clock_sync_count, issue_count;
+        adoption_count, device_count, loss_count, capability_count, clock_sync_count, issue_count;
     struct metric_table device_metrics, host_metrics, process_metrics;
     struct session_deep deep;
     struct session_overhead overhead;

@@ -49,7 +49,8 @@ struct session_loader {
     struct intern detail_contents; /* struct launch_config without kernel_id */
     struct intern paths;           /* scope paths that v1 records contain as text */
     size_t launch_capacity, scope_capacity, copy_capacity, memset_capacity, graph_capacity, sync_capacity,
-        memory_event_capacity, loss_capacity, capability_capacity, clock_sync_capacity, issue_capacity;
+        memory_event_capacity, adoption_capacity, loss_capacity, capability_capacity, clock_sync_capacity,
+        issue_capacity;
     struct device_list listed, visible; /* of job_start, by NVML's numbers; of device_limits, by CUDA's */
     struct mig_place *migs;
     size_t mig_count, mig_capacity;
@@ -106,6 +107,7 @@ NODISCARD bool loader_merge(struct session_loader *loader); /* session_merge.c; 
 gpufl_status loader_finish(struct session_loader *loader);  /* session_join.c */
 /* Scopes and their events. */
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */
+void loader_adoption_rows(struct session_loader *loader, const struct batch_view *view);
 /* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */
 void loader_v1_record(struct session_loader *loader, enum record_type type,
                       const struct json_value *object); /* session_v1.c */

@@ -425,6 +425,9 @@ void loader_batch(struct session_loader *loader, const struct batch_view *view)
     case RECORD_SCOPE_EVENT_BATCH:
         loader_scope_rows(loader, view);
         break;
+    case RECORD_SCOPE_ADOPTION_BATCH:
+        loader_adoption_rows(loader, view);
+        break;
     case RECORD_DEVICE_METRIC_BATCH:
         metric_rows(loader, &model->device_metrics, view);
         break;

@@ -133,3 +133,21 @@ void loader_scope_rows(struct session_loader *loader, const struct batch_view *v
         }
     }
 }
+
+void loader_adoption_rows(struct session_loader *loader, const struct batch_view *view)
+{
+    struct session_model *model = loader->model;
+    for (uint32_t row = 0; row < view->row_count; row++) {
+        struct scope_adoption adoption = {.duration_ns = cell(view, SCOPE_ADOPTION_DURATION_NS, row),
+                                          .thread_id = cell_u32(view, SCOPE_ADOPTION_THREAD_ID, row, ID_UNKNOWN),
+                                          .scope = loader_row_scope(loader, view, SCOPE_ADOPTION_SCOPE_ID, row),
+                                          .origin = cell_u8(view, SCOPE_ADOPTION_ADOPTION_ORIGIN, row)};
+        if (!loader_times_ok(loader, view->base_time_ns, cell(view, SCOPE_ADOPTION_DT_NS, row), adoption.duration_ns,
+                             &adoption.start_ns) ||
+            adoption.scope == ID_UNKNOWN)
+            continue;
+        if (!loader_grow(loader, &model->adoptions, &loader->adoption_capacity, model->adoption_count, sizeof adoption))
+            return;
+        model->adoptions[model->adoption_count++] = adoption;
+    }
+}

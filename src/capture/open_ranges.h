@@ -14,6 +14,8 @@ struct open_scope {
     uint32_t tag_id, repeat, warmup, source;
     uint32_t depth, stack;
     struct scope_details details;
+    int64_t adopted_ns; /* of another thread's scope: when this thread began to work for it */
+    uint8_t adoption;   /* schema enum adoption_origin; 0: this thread's own scope, or an adoption of none */
 };
 
 struct open_range {

@@ -41,6 +41,8 @@
     X(LOSS_SCOPE_RING, "scope_ring_full", "scope_event_batch", "a thread's scope ring was full")                     \
     X(LOSS_SCOPE_DEPTH, "scope_too_deep", "scope_event_batch",                                                       \
       "scopes nested in 8192 others of their thread; their work is attributed to the innermost recorded scope")      \
+    X(LOSS_SCOPE_TOKENS, "scope_tokens", "scope_adoption_batch",                                                     \
+      "work for scopes of other threads that were forgotten: 65536 later ones were handed over, or memory ran out")  \
     X(LOSS_OPEN_RANGES, "open_ranges", "scope_event_batch",                                                          \
       "ends of ranges that were open at the same time as 16384 others, or when memory was exhausted")                \
     X(LOSS_NVTX_STRINGS, "nvtx_strings_full", "scope_name_dict",                                                     \

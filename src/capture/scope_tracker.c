@@ -4,8 +4,9 @@
 #include "capture/given_names.h"
 #include "capture/nvtx_handles.h"
 #include "capture/open_ranges.h"
+#include "capture/scope_rows.h"
+#include "capture/scope_tokens.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct thread_scopes { /* the collector's copy of one thread's open scopes, in t
     uint32_t thread_id;
     struct open_scope *open;
     uint32_t depth, capacity;
+    bool is_being_read;
     uint16_t dropped[SCOPE_STACK_COUNT]; /* open scopes that were too deep, by stack: their ends are still to arrive.
                                           * At most as many as have room for their ends in a ring, so the count fits. */
 };
@@ -31,6 +33,7 @@ struct scope_tracker {
     struct thread_scopes threads[THREAD_LOG_COUNT_MAX];
     uint32_t thread_count;
     struct open_ranges ranges;
+    struct scope_tokens tokens;
     uint64_t names_written; /* of given_names */
     uint64_t nvtx_losses_seen[NVTX_LOSS_COUNT];
 };
@@ -77,6 +80,7 @@ void scope_tracker_free(struct scope_tracker *tracker)
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         free(tracker->threads[i].open);
     open_ranges_free(&tracker->ranges);
+    scope_tokens_free(&tracker->tokens);
     scope_paths_close(&tracker->paths);
     scope_history_free(tracker->history);
     free(tracker);
@@ -98,42 +102,13 @@ size_t scope_tracker_bytes(const struct scope_tracker *tracker)
     for (uint32_t i = 0; i < tracker->thread_count; i++)
         open += tracker->threads[i].capacity;
     return sizeof *tracker + scope_paths_bytes(&tracker->paths) + open * sizeof(struct open_scope) +
-           scope_history_bytes(tracker->history) + open_ranges_bytes(&tracker->ranges) + given_names_bytes() +
-           nvtx_handles_bytes();
+           scope_history_bytes(tracker->history) + open_ranges_bytes(&tracker->ranges) +
+           scope_tokens_bytes(&tracker->tokens) + given_names_bytes() + nvtx_handles_bytes();
 }
 
 uint64_t scope_tracker_count(const struct scope_tracker *tracker)
 {
     return tracker->next_id - 1;
-}
-
-static void write_details(int64_t *row, const struct scope_details *details)
-{
-    bool is_real = details->payload_type == NVTX_PAYLOAD_DOUBLE || details->payload_type == NVTX_PAYLOAD_FLOAT;
-    double none = NAN;
-    row[SCOPE_CATEGORY] = details->category;
-    row[SCOPE_COLOR] = details->has_color ? details->color : CELL_UNKNOWN;
-    row[SCOPE_PAYLOAD_TYPE] = details->payload_type;
-    row[SCOPE_PAYLOAD_INT] = details->payload_type && !is_real ? (int64_t)details->payload : CELL_UNKNOWN;
-    memcpy(&row[SCOPE_PAYLOAD_REAL], is_real ? (const void *)&details->payload : &none, sizeof none);
-}
-
-static void write_row(struct scope_tracker *tracker, const struct open_scope *scope, uint32_t thread_id,
-                      int64_t time_ns, int event_type)
-{
-    int64_t *row = recorder_row(tracker->recorder, RECORD_SCOPE_EVENT_BATCH, time_ns);
-    row[SCOPE_SCOPE_INSTANCE_ID] = (int64_t)scope->id;
-    row[SCOPE_NAME_ID] = scope->place.path_id;
-    row[SCOPE_EVENT_TYPE] = event_type;
-    row[SCOPE_DEPTH] = scope->depth;
-    row[SCOPE_REPEAT] = scope->repeat;
-    row[SCOPE_WARMUP] = scope->warmup;
-    row[SCOPE_ORIGINAL_START_NS] = scope->start_ns;
-    row[SCOPE_THREAD_ID] = thread_id;
-    row[SCOPE_PARENT_ID] = (int64_t)scope->parent_id;
-    row[SCOPE_TAG_ID] = scope->tag_id;
-    row[SCOPE_SOURCE] = scope->source;
-    write_details(row, &scope->details);
 }
 
 static struct thread_scopes *thread_of(struct scope_tracker *tracker, const struct thread_log *log)
@@ -216,7 +191,7 @@ static void on_begin(struct scope_tracker *tracker, struct thread_scopes *thread
         return;
     }
     struct open_scope scope = scope_open(tracker, record, innermost(thread));
-    write_row(tracker, &scope, thread->thread_id, scope.start_ns, 0);
+    scope_row_write(tracker->recorder, &scope, thread->thread_id, scope.start_ns, 0);
     thread->open[thread->depth++] = scope;
     scope_history_name(tracker->history, scope.id, scope.place.path_id);
     scope_history_step(tracker->history, key_of(tracker, thread), scope.start_ns, scope.id);
@@ -236,9 +211,9 @@ static void end_scope(struct scope_tracker *tracker, struct thread_scopes *threa
                       uint64_t ticks)
 {
     int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
-    if (time_ns < open->start_ns)
+    if (time_ns < open->start_ns && open->stack != SCOPE_STACK_ADOPTED)
         time_ns = open->start_ns; /* the tick conversion was renewed between the two stamps */
-    write_row(tracker, open, thread->thread_id, time_ns, 1);
+    scope_end_row_write(tracker->recorder, open, thread->thread_id, time_ns, 1);
     size_t later = (size_t)(thread->open + thread->depth - (open + 1));
     memmove(open, open + 1, later * sizeof *open);
     thread->depth--;
@@ -267,6 +242,67 @@ static void on_exit_of_thread(struct scope_tracker *tracker, struct thread_scope
         end_scope(tracker, thread, &thread->open[thread->depth - 1], ticks);
 }
 
+static void on_token(struct scope_tracker *tracker, struct thread_scopes *thread, const struct token_event *event)
+{
+    struct token_scope scope = {.token = event->token};
+    const struct open_scope *open = innermost(thread);
+    if (open) {
+        scope.id = open->id;
+        scope.parent_id = open->parent_id;
+        scope.start_ns = open->start_ns;
+        scope.place = open->place;
+        scope.depth = open->depth;
+    }
+    if (!scope_tokens_add(&tracker->tokens, &scope))
+        recorder_lose(tracker->recorder, LOSS_SCOPE_TOKENS, 1);
+}
+
+static void read_rings(struct scope_tracker *tracker, struct thread_scopes *thread, struct thread_log *log,
+                       uint64_t token);
+
+/* Whoever adopts a token got it after it was taken, so it is in the ring of the scope's thread at least. */
+static const struct token_scope *scope_of_token(struct scope_tracker *tracker, uint64_t token)
+{
+    const struct token_scope *scope = scope_tokens_find(&tracker->tokens, token);
+    if (scope || !thread_logs_is_token(token))
+        return scope;
+    struct thread_log *log = thread_logs_find(token_ring(token));
+    struct thread_scopes *owner = log ? thread_of(tracker, log) : NULL;
+    if (owner && !owner->is_being_read)
+        read_rings(tracker, owner, log, token);
+    scope = scope_tokens_find(&tracker->tokens, token);
+    if (!scope)
+        recorder_lose(tracker->recorder, LOSS_SCOPE_TOKENS, 1);
+    return scope;
+}
+
+/* The thread works for the token's scope, or goes on with its own if there is none. */
+static void on_adopt(struct scope_tracker *tracker, struct thread_scopes *thread, const struct token_event *event)
+{
+    const struct token_scope *scope = scope_of_token(tracker, event->token);
+    if (thread->dropped[SCOPE_STACK_ADOPTED] || !has_room_inside(thread)) {
+        thread->dropped[SCOPE_STACK_ADOPTED]++;
+        recorder_lose(tracker->recorder, LOSS_SCOPE_DEPTH, 1);
+        return;
+    }
+    struct open_scope adopted = {0};
+    if (scope && scope->id) {
+        adopted = (struct open_scope){.id = scope->id,
+                                      .parent_id = scope->parent_id,
+                                      .start_ns = scope->start_ns,
+                                      .place = scope->place,
+                                      .depth = scope->depth,
+                                      .adoption = (uint8_t)event->origin};
+    } else if (innermost(thread)) {
+        adopted = *innermost(thread);
+        adopted.adoption = 0;
+    }
+    adopted.stack = SCOPE_STACK_ADOPTED;
+    adopted.adopted_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
+    thread->open[thread->depth++] = adopted;
+    scope_history_step(tracker->history, key_of(tracker, thread), adopted.adopted_ns, adopted.id);
+}
+
 static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, const struct ring_record *record)
 {
     const struct open_range range = {((const struct scope_meta_event *)record)->range_id, thread_id,
@@ -274,7 +310,7 @@ static void on_range_start(struct scope_tracker *tracker, uint32_t thread_id, co
     if (open_ranges_add(&tracker->ranges, &range) != OPEN_RANGE_ADDED)
         recorder_lose(tracker->recorder, LOSS_OPEN_RANGES, 1); /* its end will be lost, or that of the range it
                                                                 * displaced */
-    write_row(tracker, &range.scope, thread_id, range.scope.start_ns, 0);
+    scope_row_write(tracker->recorder, &range.scope, thread_id, range.scope.start_ns, 0);
 }
 
 static void on_range_end(struct scope_tracker *tracker, const struct range_end_event *event)
@@ -285,15 +321,15 @@ static void on_range_end(struct scope_tracker *tracker, const struct range_end_e
     int64_t time_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
     if (time_ns < range.scope.start_ns)
         time_ns = range.scope.start_ns;
-    write_row(tracker, &range.scope, range.thread_id, time_ns, 1);
+    scope_row_write(tracker->recorder, &range.scope, range.thread_id, time_ns, 1);
 }
 
 /* A scope of zero length that contains nothing. */
 static void on_mark(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
 {
     struct open_scope mark = scope_open(tracker, record, innermost(thread));
-    write_row(tracker, &mark, thread->thread_id, mark.start_ns, 0);
-    write_row(tracker, &mark, thread->thread_id, mark.start_ns, 1);
+    scope_row_write(tracker->recorder, &mark, thread->thread_id, mark.start_ns, 0);
+    scope_row_write(tracker->recorder, &mark, thread->thread_id, mark.start_ns, 1);
 }
 
 static void on_call(struct scope_tracker *tracker, const struct thread_scopes *thread, const struct ring_record *record)
@@ -319,6 +355,12 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     case THREAD_SCOPE_END:
     case THREAD_SCOPE_END_COUNTED:
         on_end(tracker, thread, (const struct scope_end_event *)record);
+        break;
+    case THREAD_SCOPE_TOKEN:
+        on_token(tracker, thread, (const struct token_event *)record);
+        break;
+    case THREAD_SCOPE_ADOPT:
+        on_adopt(tracker, thread, (const struct token_event *)record);
         break;
     case THREAD_EXIT:
         on_exit_of_thread(tracker, thread, ((const struct thread_event *)record)->ticks);
@@ -350,26 +392,40 @@ static void on_record(struct scope_tracker *tracker, struct thread_scopes *threa
     }
 }
 
-/* thread: NULL to discard the records. */
-static void drain(struct scope_tracker *tracker, struct thread_scopes *thread, struct ring *ring, uint64_t until)
+/* thread: NULL to discard the records. token: where to stop, unless 0. */
+static void drain(struct scope_tracker *tracker, struct thread_scopes *thread, struct ring *ring, uint64_t until,
+                  uint64_t token)
 {
     const struct ring_record *record;
-    while (atomic_load_explicit(&ring->tail, memory_order_relaxed) != until && (record = ring_peek(ring))) {
+    bool is_found = false;
+    while (!is_found && atomic_load_explicit(&ring->tail, memory_order_relaxed) != until &&
+           (record = ring_peek(ring))) {
         if (thread)
             on_record(tracker, thread, record);
+        is_found = token && record->kind == THREAD_SCOPE_TOKEN && ((const struct token_event *)record)->token == token;
         ring_release(ring, record);
     }
+}
+
+static void read_rings(struct scope_tracker *tracker, struct thread_scopes *thread, struct thread_log *log,
+                       uint64_t token)
+{
+    /* Stop here: a thread may open scopes faster than they are read. */
+    uint64_t until = atomic_load_explicit(&log->ring.head, memory_order_acquire);
+    if (thread)
+        thread->is_being_read = true;
+    /* Stacks first: waits in the other ring refer to them. */
+    drain(tracker, thread, &log->stacks, atomic_load_explicit(&log->stacks.head, memory_order_acquire), 0);
+    drain(tracker, thread, &log->ring, until, token);
+    if (thread)
+        thread->is_being_read = false;
 }
 
 static void visit(void *user, struct thread_log *log)
 {
     struct scope_tracker *tracker = user;
     struct thread_scopes *thread = tracker->is_discarding ? NULL : thread_of(tracker, log);
-    /* Stop here: a thread may open scopes faster than they are read. */
-    uint64_t until = atomic_load_explicit(&log->ring.head, memory_order_acquire);
-    /* Stacks first: waits in the other ring refer to them. */
-    drain(tracker, thread, &log->stacks, atomic_load_explicit(&log->stacks.head, memory_order_acquire));
-    drain(tracker, thread, &log->ring, until);
+    read_rings(tracker, thread, log, 0);
     uint64_t lost_scopes = atomic_load(&log->lost_scopes), lost_stacks = atomic_load(&log->lost_stacks);
     uint64_t lost_launches = atomic_load(&log->lost_launches), lost_calls = atomic_load(&log->lost_calls);
     if (thread) {
@@ -416,9 +472,9 @@ void scope_tracker_close_open(struct scope_tracker *tracker, int64_t now_ns)
     for (uint32_t i = 0; i < tracker->thread_count; i++) {
         struct thread_scopes *thread = &tracker->threads[i];
         while (thread->depth)
-            write_row(tracker, &thread->open[--thread->depth], thread->thread_id, now_ns, 3);
+            scope_end_row_write(tracker->recorder, &thread->open[--thread->depth], thread->thread_id, now_ns, 3);
     }
     for (struct open_range *range = NULL; (range = open_ranges_next(&tracker->ranges, range));)
-        write_row(tracker, &range->scope, range->thread_id, now_ns, 3);
+        scope_row_write(tracker->recorder, &range->scope, range->thread_id, now_ns, 3);
     open_ranges_free(&tracker->ranges);
 }

@@ -276,6 +276,22 @@ void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *use
     }
 }
 
+struct thread_log *thread_logs_find(uint32_t number)
+{
+    struct thread_log *found = NULL;
+    pthread_mutex_lock(&registry.mutex);
+    for (uint32_t i = 0; i < registry.log_count && !found; i++)
+        if (registry.logs[i]->number == number)
+            found = registry.logs[i];
+    pthread_mutex_unlock(&registry.mutex);
+    return found;
+}
+
+bool thread_logs_is_token(uint64_t token)
+{
+    return token && token_epoch(token) == token_epoch_now();
+}
+
 uint64_t thread_logs_refused(enum thread_loss loss)
 {
     return atomic_load(&thread_log_state.refused[loss]);

@@ -14,6 +14,8 @@ enum thread_event_kind {
     THREAD_SCOPE_BEGIN_META, /* with tag, counts or details: struct scope_meta_event */
     THREAD_SCOPE_END,
     THREAD_SCOPE_END_COUNTED,
+    THREAD_SCOPE_TOKEN, /* the innermost scope got this token: struct token_event */
+    THREAD_SCOPE_ADOPT, /* the thread works for the token's scope, until SCOPE_END of SCOPE_STACK_ADOPTED */
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
     THREAD_MARK, /* an instant: struct scope_meta_event */
@@ -29,8 +31,9 @@ enum scope_stack {
     SCOPE_STACK_API,  /* gpufl_scope_begin and the like */
     SCOPE_STACK_NVTX, /* NVTX's default domain */
     SCOPE_STACK_ROCTX,
+    SCOPE_STACK_ADOPTED, /* scopes of other threads */
     SCOPE_STACK_DOMAINS, /* from here on: NVTX's named domains */
-    SCOPE_STACK_COUNT = 128
+    SCOPE_STACK_COUNT = 129
 };
 
 /* The optional attributes of an NVTX range or mark; all zero: none. */
@@ -66,6 +69,11 @@ struct scope_end_event {
     struct thread_event event;
     uint32_t stack;
     uint32_t iterations; /* of a benchmark that may have ended early, how many began: SCOPE_END_COUNTED */
+};
+struct token_event {
+    struct thread_event event;
+    uint64_t token;
+    uint32_t origin; /* ADOPT: schema enum adoption_origin */
 };
 struct range_end_event {
     struct thread_event event;
@@ -122,6 +130,8 @@ struct thread_log {
     struct {
         uint32_t kept, dropped;
     } stacks_open[SCOPE_STACK_COUNT]; /* the same for each stack */
+    uint64_t token;                   /* of the innermost scope, 0: none was taken since a scope began or ended */
+    uint64_t token_count;             /* tokens taken of this ring, by all its threads */
     _Atomic uint64_t lost_scopes, lost_stacks, lost_launches, lost_calls;
     uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
     uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
@@ -138,6 +148,14 @@ struct scope_text {
     struct scope_details details;
 };
 
+/* Identifies a scope that is open, or was: the session, the ring of its thread, and a number that counts in that ring. */
+enum { TOKEN_NUMBER_BITS = 10, TOKEN_COUNT_BITS = 38 };
+_Static_assert(1 << TOKEN_NUMBER_BITS >= THREAD_LOG_COUNT_MAX, "numbers of rings");
+static inline uint32_t token_ring(uint64_t token)
+{
+    return (uint32_t)(token >> TOKEN_COUNT_BITS) & ((1u << TOKEN_NUMBER_BITS) - 1);
+}
+
 struct scope_edge {
     int level;         /* of the scope in its stack, 0 the outermost; -1: no such scope, or the thread has no ring */
     bool is_outermost; /* the thread entered its outermost scope, or left it */
@@ -149,6 +167,11 @@ struct scope_edge thread_log_scope_begin(const struct scope_text *text);
 struct scope_edge thread_log_scope_end(uint32_t stack);
 /* For a benchmark: iterations is how many began, whatever its begin event said. */
 struct scope_edge thread_log_scope_end_counted(uint32_t stack, uint32_t iterations);
+/* A token of the thread's innermost scope, which other threads may adopt; 0: it is in none, or the ring is full. */
+uint64_t thread_log_token(void);
+/* The thread works for the token's scope from now on, until thread_log_scope_end(SCOPE_STACK_ADOPTED). Changes nothing
+ * but that this end is due where the token is 0 or of an earlier session. origin: schema enum adoption_origin. */
+struct scope_edge thread_log_adopt(uint64_t token, uint32_t origin);
 void thread_log_mark(const struct scope_text *text);
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);
@@ -169,6 +192,10 @@ void thread_logs_visit(void (*fn)(void *user, struct thread_log *log), void *use
 /* Events of threads that got no ring. */
 enum thread_loss { THREAD_LOSS_SCOPE, THREAD_LOSS_STACK, THREAD_LOSS_LAUNCH, THREAD_LOSS_CALL, THREAD_LOSS_COUNT };
 uint64_t thread_logs_refused(enum thread_loss loss);
+/* The log of the ring with that number; NULL: no thread has it. */
+struct thread_log *thread_logs_find(uint32_t number);
+/* Whether the token is of the running session. */
+bool thread_logs_is_token(uint64_t token);
 void thread_logs_forget(void); /* in a forked child */
 size_t thread_logs_bytes(void);
 

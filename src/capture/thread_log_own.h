@@ -25,6 +25,15 @@ enum { SCOPE_END_BYTES = sizeof(struct scope_end_event) };
 /* Allocates a ring for a thread that has none; NULL: none is left. */
 struct thread_log *thread_log_register(void);
 
+static inline uint32_t token_epoch(uint64_t token)
+{
+    return (uint32_t)(token >> (TOKEN_COUNT_BITS + TOKEN_NUMBER_BITS));
+}
+static inline uint32_t token_epoch_now(void)
+{
+    return atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire) & 0xffff;
+}
+
 static inline struct thread_log *log_of_thread(enum thread_loss loss)
 {
     struct thread_log *log = thread_log_own;
@@ -37,6 +46,7 @@ static inline struct thread_log *log_of_thread(enum thread_loss loss)
     if (__builtin_expect(log->epoch != epoch, 0)) {
         log->epoch = epoch;
         log->depth = log->dropped_depth = 0;
+        log->token = 0;
         memset(log->stacks_open, 0, sizeof log->stacks_open);
     }
     return log;

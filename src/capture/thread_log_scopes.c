@@ -68,6 +68,62 @@ struct scope_edge thread_log_scope_begin(const struct scope_text *text)
     else
         fill_meta(record, THREAD_SCOPE_BEGIN_META, text, 0);
     log->depth++;
+    log->token = 0;
+    ++*kept;
+    log_commit(log, record);
+    return edge;
+}
+
+uint64_t thread_log_token(void)
+{
+    struct thread_log *log = thread_log_own;
+    if (!log || log->epoch != atomic_load_explicit(&thread_log_state.epoch, memory_order_acquire) || !log->depth ||
+        log->dropped_depth)
+        return 0;
+    if (log->token)
+        return log->token;
+    struct ring_record *record =
+        ring_reserve(&log->ring, sizeof(struct token_event), (size_t)(log->depth + 2) * SCOPE_END_BYTES);
+    if (!record) {
+        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
+        return 0;
+    }
+    struct token_event *event = (struct token_event *)record;
+    record->kind = THREAD_SCOPE_TOKEN;
+    log->token_count++;
+    event->token = (uint64_t)token_epoch_now() << (TOKEN_COUNT_BITS + TOKEN_NUMBER_BITS) |
+                   (uint64_t)log->number << TOKEN_COUNT_BITS |
+                   (log->token_count & ((UINT64_C(1) << TOKEN_COUNT_BITS) - 1));
+    event->event.ticks = clock_ticks();
+    log->token = event->token;
+    log_commit(log, record);
+    return log->token;
+}
+
+struct scope_edge thread_log_adopt(uint64_t token, uint32_t origin)
+{
+    struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
+    if (!log)
+        return (struct scope_edge){.level = -1};
+    uint32_t *kept = &log->stacks_open[SCOPE_STACK_ADOPTED].kept;
+    uint32_t *dropped = &log->stacks_open[SCOPE_STACK_ADOPTED].dropped;
+    struct scope_edge edge = {(int)(*kept + *dropped), log->depth + log->dropped_depth == 0};
+    struct ring_record *record = NULL;
+    if (!*dropped)
+        record = ring_reserve(&log->ring, sizeof(struct token_event), (size_t)(log->depth + 3) * SCOPE_END_BYTES);
+    if (__builtin_expect(!record, 0)) {
+        log->dropped_depth++;
+        ++*dropped;
+        atomic_fetch_add_explicit(&log->lost_scopes, 1, memory_order_relaxed);
+        return edge;
+    }
+    struct token_event *event = (struct token_event *)record;
+    record->kind = THREAD_SCOPE_ADOPT;
+    event->token = token;
+    event->origin = origin;
+    event->event.ticks = clock_ticks();
+    log->depth++;
+    log->token = thread_logs_is_token(token) ? token : 0;
     ++*kept;
     log_commit(log, record);
     return edge;
@@ -97,6 +153,7 @@ static struct scope_edge scope_end(uint32_t stack, const uint32_t *iterations)
             log_commit(log, record);
         }
         log->depth--;
+        log->token = 0;
         --*kept;
     }
     return (struct scope_edge){level, log->depth + log->dropped_depth == 0};

@@ -166,6 +166,13 @@ static const struct column_info scope_event_batch_columns[] = {
     {"payload_int", CELL_I64, true, true},
     {"payload_real", CELL_F64, true, true},
 };
+static const struct column_info scope_adoption_batch_columns[] = {
+    {"dt_ns", CELL_I64, false, false},
+    {"duration_ns", CELL_I64, false, false},
+    {"thread_id", CELL_U32, false, false},
+    {"scope_id", CELL_U64, false, false},
+    {"adoption_origin", CELL_U8, false, false},
+};
 static const struct column_info profile_sample_batch_columns[] = {
     {"dt_ns", CELL_I64, false, false},
     {"corr_id", CELL_U32, false, false},
@@ -282,6 +289,8 @@ const struct record_info record_catalogue[RECORD_TYPE_COUNT] = {
                      memory_alloc_event_batch_columns, MEMORY_ALLOC_COLUMN_COUNT},
     [RECORD_SCOPE_EVENT_BATCH] = {"scope_event_batch", RECORD_SCOPE_EVENT_BATCH, 3, CHANNEL_SCOPE, true, false,
                      scope_event_batch_columns, SCOPE_COLUMN_COUNT},
+    [RECORD_SCOPE_ADOPTION_BATCH] = {"scope_adoption_batch", RECORD_SCOPE_ADOPTION_BATCH, 1, CHANNEL_SCOPE, true, false,
+                     scope_adoption_batch_columns, SCOPE_ADOPTION_COLUMN_COUNT},
     [RECORD_PROFILE_SAMPLE_BATCH] = {"profile_sample_batch", RECORD_PROFILE_SAMPLE_BATCH, 1, CHANNEL_SCOPE, true, false,
                      profile_sample_batch_columns, PROFILE_SAMPLE_COLUMN_COUNT},
     [RECORD_PM_SAMPLE_BATCH] = {"pm_sample_batch", RECORD_PM_SAMPLE_BATCH, 1, CHANNEL_SCOPE, true, false,
@@ -379,6 +388,8 @@ static const struct {
     {"sync_type", 4, "context synchronize"},
     {"memory_op", 1, "alloc"},
     {"memory_op", 2, "free"},
+    {"adoption_origin", 1, "token"},
+    {"adoption_origin", 2, "autograd"},
     {"scope_event", 0, "begin"},
     {"scope_event", 1, "end"},
     {"scope_event", 2, "continuation open"},

@@ -33,6 +33,24 @@ int scope_end(uint32_t stack)
     return end_and_notify(thread_log_scope_end(stack));
 }
 
+gpufl_scope_token gpufl_scope_current(void)
+{
+    return gpufl_is_recording() ? thread_log_token() : 0;
+}
+
+void gpufl_scope_adopt(gpufl_scope_token token)
+{
+    enum { origin_token = 1 }; /* schema enum adoption_origin */
+    if (gpufl_is_recording() && thread_log_adopt(token, origin_token).is_outermost)
+        scope_listeners_hold(true);
+}
+
+void gpufl_scope_release(void)
+{
+    if (gpufl_is_recording())
+        (void)end_and_notify(thread_log_scope_end(SCOPE_STACK_ADOPTED));
+}
+
 void gpufl_scope_push_sized(const char *name, size_t name_size, const char *tag, size_t tag_size, uint32_t repeat,
                             uint32_t warmup)
 {

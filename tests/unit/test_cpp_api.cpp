@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 static int failures;
 
@@ -76,6 +77,21 @@ GFL_SCOPE_TAGGED("backward_pass", "batch_42")
 {
     gpufl::ScopedMonitor scope("data_loading");
 }
+{
+    gpufl::ScopedMonitor scope("handing_out");
+    auto job = gpufl::bind([](int value) {
+        GFL_BLOCK("handed_out");
+        return value + 1;
+    });
+    int sum = 0;
+    std::thread([&] { sum = job(41); }).join();
+    check(sum == 42, "a bound function takes arguments and returns what the function returns");
+    const gpufl::ScopeToken token = gpufl::currentScope();
+    std::thread([token] {
+        auto adoption = gpufl::adopt(token);
+        GFL_BLOCK("adopted");
+    }).join();
+}
 int result = gpufl::monitor("inference", [&]() { return 42; });
 check(result == 42, "monitor returns what the function returns");
 int measured = 0;
@@ -118,8 +134,9 @@ check(!uploaded.message.empty() && !has(uploaded.message, "gpfl_secret"), "its m
 
 std::string log = scope_log();
 check(runs == 2, "scope bodies run once");
-for (const char *path : {"\"training\"", "\"training|forward_pass\"", "\"training|backward_pass\"", "\"batch_42\"",
-                         "\"data_loading\"", "\"inference\"", "\"matmul\"", "\"throwing\""})
+for (const char *path :
+     {"\"training\"", "\"training|forward_pass\"", "\"training|backward_pass\"", "\"batch_42\"", "\"data_loading\"",
+      "\"inference\"", "\"handing_out|handed_out\"", "\"handing_out|adopted\"", "\"matmul\"", "\"throwing\""})
     check(has(log, path), path);
 
 std::string report = std::string(dir) + "/report.txt";

@@ -186,6 +186,15 @@ export interface ScopeRow {
   payload_real?: number | null; // the payload when it is a floating-point number
 }
 
+/** scope_adoption_batch: one row per time in which a thread worked for a scope of another thread: what it launched then has that scope's id, and scopes that it began have that scope as their parent */
+export interface ScopeAdoptionRow {
+  dt_ns: number; // host time
+  duration_ns: number;
+  thread_id: number; // the thread that worked for the scope
+  scope_id: number; // scope_instance_id
+  adoption_origin: number; // enum adoption_origin
+}
+
 /** profile_sample_batch: PC samples (one row per interval, function, scope, pc and stall reason) and SASS counters (one row per window, function, pc and metric); function_id is the sampled function in function_dict and func_symbol_dict, corr_id the only execution it can belong to, 0 when there were several */
 export interface ProfileSampleRow {
   dt_ns: number;
@@ -303,6 +312,7 @@ export interface RowTypes {
   synchronization_event_batch: SynchronizationRow;
   memory_alloc_event_batch: MemoryAllocRow;
   scope_event_batch: ScopeRow;
+  scope_adoption_batch: ScopeAdoptionRow;
   profile_sample_batch: ProfileSampleRow;
   pm_sample_batch: PmSampleRow;
   device_metric_batch: DeviceMetricRow;
@@ -323,6 +333,7 @@ export const COLUMNS: { readonly [T in BatchType]: readonly (keyof RowTypes[T])[
   synchronization_event_batch: ["dt_ns", "duration_ns", "sync_type", "stream_id", "event_id", "context_id", "corr_id", "function_id", "thread_id", "scope_id"],
   memory_alloc_event_batch: ["dt_ns", "duration_ns", "memory_op", "memory_kind", "address", "bytes", "device_id", "stream_id", "corr_id", "context_id", "is_async", "thread_id", "scope_id"],
   scope_event_batch: ["dt_ns", "scope_instance_id", "name_id", "event_type", "depth", "repeat", "warmup", "original_start_ns", "thread_id", "parent_id", "tag_id", "source", "category", "color", "payload_type", "payload_int", "payload_real"],
+  scope_adoption_batch: ["dt_ns", "duration_ns", "thread_id", "scope_id", "adoption_origin"],
   profile_sample_batch: ["dt_ns", "corr_id", "device_id", "function_id", "pc_offset", "metric_id", "metric_value", "stall_reason", "sample_kind", "scope_name_id", "source_file_id", "source_line", "cubin_crc", "context_id", "interval_ns", "instances", "confidence_bp", "scope_id", "window_id"],
   pm_sample_batch: ["sample_index", "dt_ns", "device_id", "metric_id", "value", "scope_name_id"],
   device_metric_batch: ["dt_ns", "device_id", "gpu_util", "mem_util", "temp_c", "power_mw", "used_mib", "total_mib", "clock_sm", "fan_speed_pct", "temp_mem_c", "temp_junction_c", "voltage_mv", "energy_uj", "clock_mem", "pcie_bw_bps", "ecc_corrected", "ecc_uncorrected", "clock_gfx", "power_limit_mw", "throttle_reasons", "perf_state", "pcie_rx_bps", "pcie_tx_bps", "nvlink_rx_bps", "nvlink_tx_bps", "sm_active_bp", "sm_occupancy_bp", "tensor_active_bp", "dram_active_bp", "fp64_active_bp", "fp32_active_bp", "fp16_active_bp", "temp_edge_c", "fan_rpm", "xgmi_read_bps", "xgmi_write_bps"],
@@ -373,6 +384,7 @@ export const ENUMS = {
   memory_kind: { 0: "unknown", 1: "pageable", 2: "pinned", 3: "device", 4: "array", 5: "managed", 6: "device static", 7: "managed static" },
   sync_type: { 1: "event synchronize", 2: "stream wait event", 3: "stream synchronize", 4: "context synchronize" },
   memory_op: { 1: "alloc", 2: "free" },
+  adoption_origin: { 1: "token", 2: "autograd" },
   scope_event: { 0: "begin", 1: "end", 2: "continuation open", 3: "continuation close" },
   scope_source: { 0: "user", 1: "nvtx push/pop", 2: "nvtx start/end", 3: "roctx push/pop", 4: "roctx start/stop", 5: "roctx mark", 6: "nvtx mark", 7: "range", 8: "mark", 9: "counter" },
   payload_type: { 0: "none", 1: "u64", 2: "i64", 3: "double", 4: "u32", 5: "i32", 6: "float" },
