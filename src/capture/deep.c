@@ -21,9 +21,9 @@ struct deep_grants *deep_grants(struct deep *deep)
     return &deep->grants;
 }
 
-gpufl_engine deep_engine(struct deep *deep)
+gpufl_engine deep_engine(struct deep *deep, struct problem *why)
 {
-    return deep_grants_engine(&deep->grants, deep->options.settings.engine);
+    return deep_grants_engine(&deep->grants, deep->options.settings.engine, why);
 }
 
 bool deep_times_kernels(struct deep *deep)

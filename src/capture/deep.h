@@ -44,7 +44,8 @@ NODISCARD gpufl_status deep_make(struct deep **out, const struct deep_options *o
 /* Call after the trace has started: listens for contexts and takes on existing ones. */
 void deep_start(struct deep *deep);
 struct deep_grants *deep_grants(struct deep *deep);
-gpufl_engine deep_engine(struct deep *deep); /* the engine that the grants amount to */
+/* The engine that the grants amount to; why (NULL: not asked for): set if that is not the one asked for. */
+gpufl_engine deep_engine(struct deep *deep, struct problem *why);
 /* False: kernel tracing is paused for the whole run, and launches are recorded without times. */
 bool deep_times_kernels(struct deep *deep);
 /* Whether scope edges are needed; if so, every edge of every scope must be passed, on its thread. stack: enum

@@ -50,8 +50,9 @@ void deep_grants_answer(struct deep_grants *grants, enum deep_part part, gpufl_s
     if (is_news)
         change(grants, part, status, problem);
     pthread_mutex_unlock(&grants->mutex);
-    if (status != GPUFL_OK && is_news)
-        log_message(GPUFL_LOG_WARNING, "no %s: %s", part_names[part], problem->text);
+    if (status != GPUFL_OK && is_news) /* what decides the engine is reported with the engine */
+        log_message(part <= DEEP_RANGE_COUNTERS ? GPUFL_LOG_INFO : GPUFL_LOG_WARNING, "no %s: %s", part_names[part],
+                    problem->text);
 }
 
 void deep_grants_revoke(struct deep_grants *grants, enum deep_part part, gpufl_status status,
@@ -87,22 +88,30 @@ bool deep_grants_take_news(struct deep_grants *grants)
     return atomic_exchange(&grants->has_news, false);
 }
 
-bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part)
+static bool is_refused(struct deep_grants *grants, enum deep_part part, struct problem *why)
 {
     struct deep_grant grant;
     deep_grants_get(grants, part, &grant);
-    return grant.state == DEEP_REFUSED;
+    bool is_refused = grant.state == DEEP_REFUSED;
+    if (is_refused && why)
+        *why = grant.problem;
+    return is_refused;
 }
 
-gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted)
+bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part)
+{
+    return is_refused(grants, part, NULL);
+}
+
+gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted, struct problem *why)
 {
     if (wanted == GPUFL_ENGINE_RANGE_PROFILER)
-        return deep_grants_is_refused(grants, DEEP_RANGE_COUNTERS) ? GPUFL_ENGINE_TRACE : wanted;
+        return is_refused(grants, DEEP_RANGE_COUNTERS, why) ? GPUFL_ENGINE_TRACE : wanted;
     if (wanted == GPUFL_ENGINE_SASS_METRICS)
-        return deep_grants_is_refused(grants, DEEP_SASS_METRICS) ? GPUFL_ENGINE_TRACE : wanted;
-    if (wanted == GPUFL_ENGINE_DEEP && deep_grants_is_refused(grants, DEEP_SASS_METRICS))
+        return is_refused(grants, DEEP_SASS_METRICS, why) ? GPUFL_ENGINE_TRACE : wanted;
+    if (wanted == GPUFL_ENGINE_DEEP && is_refused(grants, DEEP_SASS_METRICS, why))
         wanted = GPUFL_ENGINE_PC_SAMPLING;
-    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && deep_grants_is_refused(grants, DEEP_PC_SAMPLING))
+    if (wanted >= GPUFL_ENGINE_PC_SAMPLING && is_refused(grants, DEEP_PC_SAMPLING, why))
         return GPUFL_ENGINE_TRACE;
     return wanted;
 }

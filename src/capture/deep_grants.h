@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* the first three decide the engine */
 enum deep_part {
     DEEP_PC_SAMPLING,
     DEEP_SASS_METRICS,
@@ -50,7 +51,8 @@ void deep_grants_close(struct deep_grants *grants);
 void deep_grants_get(struct deep_grants *grants, enum deep_part part, struct deep_grant *grant);
 bool deep_grants_is_refused(struct deep_grants *grants, enum deep_part part);
 bool deep_grants_take_news(struct deep_grants *grants); /* true once after every change */
-/* The engine that the grants amount to when `wanted` was requested. */
-gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted);
+/* The engine that the grants amount to when `wanted` was requested. why (NULL: not asked for): set if that is a lower
+ * one. */
+gpufl_engine deep_grants_engine(struct deep_grants *grants, gpufl_engine wanted, struct problem *why);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { SCRATCH_BYTES = 4 << 20 };
 
-void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
+void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem, gpufl_log_level level)
 {
     pthread_mutex_lock(&sampler->lock);
     bool is_first = !sampler->trouble.text[0];
@@ -18,7 +18,7 @@ void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem)
     pthread_mutex_unlock(&sampler->lock);
     recorder_lose_because(sampler->options.attribution.recorder, LOSS_PC_FAILED, 1, problem->text);
     if (is_first)
-        log_message(GPUFL_LOG_WARNING, "PC sampling: %s", problem->text);
+        log_message(level, "PC sampling: %s", problem->text);
 }
 
 struct taking {
@@ -72,7 +72,7 @@ gpufl_status pc_context_take(struct pc_sampler *sampler, struct pc_context *cont
     int64_t since_ns = asked_ns - round_ns;
     context->since_ns = since_ns > context->begun_ns ? since_ns : context->begun_ns;
     if (status != GPUFL_OK) {
-        pc_sampler_note(sampler, problem);
+        pc_sampler_note(sampler, problem, GPUFL_LOG_WARNING);
         cupti_trace_damaged(CUPTI_FAILED);
         atomic_fetch_add(&sampler->failed_count, 1);
         atomic_store(&context->state, PC_CONTEXT_FAILED);
@@ -151,8 +151,8 @@ gpufl_status pc_context_take_on(struct pc_sampler *sampler, struct pc_context *c
         return GPUFL_OK;
     gpufl_status status = context_open(sampler, context, problem);
     atomic_fetch_add(status == GPUFL_OK ? &sampler->context_count : &sampler->failed_count, 1);
-    if (status != GPUFL_OK)
-        pc_sampler_note(sampler, problem);
+    if (status != GPUFL_OK) /* without any context the engine is a lower one, which is reported with this reason */
+        pc_sampler_note(sampler, problem, atomic_load(&sampler->context_count) ? GPUFL_LOG_WARNING : GPUFL_LOG_INFO);
     atomic_store(&context->state, status == GPUFL_OK ? PC_CONTEXT_OPEN : PC_CONTEXT_FAILED);
     return status;
 }

@@ -77,6 +77,6 @@ uint32_t pc_sampler_exponent(const struct pc_sampler *sampler, uint32_t clock_kh
 bool pc_sampler_is_sampling(struct pc_sampler *sampler);                            /* a context is sampled, or will
                                                                                      * be */
 /* Keeps and logs the first failure, and counts it as a loss. */
-void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem);
+void pc_sampler_note(struct pc_sampler *sampler, const struct problem *problem, gpufl_log_level level);
 
 #endif

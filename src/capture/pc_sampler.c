@@ -359,7 +359,7 @@ gpufl_status pc_sampler_resume(struct pc_sampler *sampler, uint32_t window_id, s
             gpufl_status started = pc_sampling_start(context->sampling, is_resting, problem);
             pc_context_begin(context);
             if (started != GPUFL_OK && !is_resting) {
-                pc_sampler_note(sampler, problem);
+                pc_sampler_note(sampler, problem, GPUFL_LOG_WARNING);
                 atomic_fetch_add(&sampler->failed_count, 1);
                 atomic_store(&context->state, PC_CONTEXT_FAILED);
             }
@@ -394,7 +394,7 @@ static void sampler_leave_thread(struct pc_sampler *sampler, const char *call)
                       atomic_load(&sampler->activity), call ? call : "call unknown");
     atomic_store(&sampler->is_stuck, true);
     launch_gate_force_open(&sampler->breaks.quiet.gate); /* it may have closed the gate */
-    pc_sampler_note(sampler, &problem);
+    pc_sampler_note(sampler, &problem, GPUFL_LOG_WARNING);
     pc_breaks_stop(sampler);
     cupti_trace_damaged(CUPTI_STUCK);
 }

@@ -84,10 +84,10 @@ static void update_engine(struct trace_grant *grant)
     pthread_mutex_lock(&session.grant_mutex);
     *grant = session.grant;
     pthread_mutex_unlock(&session.grant_mutex);
-    session.engine = engine_granted(&session.options, grant, collector_deep(session.collector));
+    struct problem why = {""};
+    session.engine = engine_granted(&session.options, grant, collector_deep(session.collector), &why);
     if (session.engine < atomic_exchange(&session.reported_engine, session.engine))
-        log_message(GPUFL_LOG_WARNING, "asked for %s, running %s", engine_name(session.options.profiling_engine),
-                    engine_name(session.engine));
+        engine_warn(session.options.profiling_engine, session.engine, &why);
 }
 
 /* On the collector's thread: a context showed what its GPU grants, or HIP started. */

@@ -208,6 +208,15 @@ class Degrading(Deep):
         self.assertEqual(capabilities["pc_sampling"]["status"], "collected", capabilities["pc_sampling"])
         self.assertIn("cuptiSassMetricsSetConfig", capabilities["sass_metrics"]["message"])
 
+    def test_a_refusal_is_reported_once_with_the_engine_that_runs_instead(self):
+        for engine in ("PcSampling", "SassMetrics", "RangeProfiler", "Deep"):
+            with self.subTest(engine):
+                traced = self.trace("--launches", 20, options=["--engine", engine], directory=self.directory / engine,
+                                    env=environment(FAKE_FAULTS="unsupported=vgpu"))
+                lines = [line for line in traced.stderr.splitlines() if "virtual GPU" in line]
+                self.assertEqual(len(lines), 1, traced.stderr)
+                self.assertRegex(lines[0], f"asked for {engine}, running Trace: GPU 0 has no")
+
 
 class Switching(Deep):
     """A call fails while Deep switches from one data source to the other."""

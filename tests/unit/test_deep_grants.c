@@ -65,10 +65,10 @@ static void what_gave_nothing_is_taken_back(void **state)
     (void)state;
     deep_grants_request(&grants, DEEP_RANGE_COUNTERS);
     deep_grants_answer(&grants, DEEP_RANGE_COUNTERS, GPUFL_OK, &none);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER), GPUFL_ENGINE_RANGE_PROFILER);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER, NULL), GPUFL_ENGINE_RANGE_PROFILER);
     deep_grants_revoke(&grants, DEEP_RANGE_COUNTERS, GPUFL_E_UNSUPPORTED, &second);
     assert_grant(DEEP_RANGE_COUNTERS, DEEP_REFUSED, "no memory");
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER), GPUFL_ENGINE_TRACE);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_RANGE_PROFILER, NULL), GPUFL_ENGINE_TRACE);
 }
 
 static void deep_becomes_pc_sampling_becomes_trace(void **state)
@@ -76,13 +76,13 @@ static void deep_becomes_pc_sampling_becomes_trace(void **state)
     (void)state;
     deep_grants_request(&grants, DEEP_PC_SAMPLING);
     deep_grants_request(&grants, DEEP_SASS_METRICS);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP), GPUFL_ENGINE_DEEP);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP, NULL), GPUFL_ENGINE_DEEP);
     deep_grants_answer(&grants, DEEP_SASS_METRICS, GPUFL_E_PERMISSION, &first);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP), GPUFL_ENGINE_PC_SAMPLING);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_SASS_METRICS), GPUFL_ENGINE_TRACE);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP, NULL), GPUFL_ENGINE_PC_SAMPLING);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_SASS_METRICS, NULL), GPUFL_ENGINE_TRACE);
     deep_grants_answer(&grants, DEEP_PC_SAMPLING, GPUFL_E_PERMISSION, &first);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP), GPUFL_ENGINE_TRACE);
-    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_TRACE), GPUFL_ENGINE_TRACE);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_DEEP, NULL), GPUFL_ENGINE_TRACE);
+    assert_int_equal(deep_grants_engine(&grants, GPUFL_ENGINE_TRACE, NULL), GPUFL_ENGINE_TRACE);
 }
 
 #define test_of(body) cmocka_unit_test_setup_teardown(body, open_grants, close_grants)
