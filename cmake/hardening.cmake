@@ -3,8 +3,11 @@
 # Flags that this compiler does not know are left out and named in the summary.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
-include(CheckPIESupported)
-check_pie_supported(LANGUAGES C CXX)
+if(GPUFL_IS_TOP_LEVEL) # how another project's programs are linked is its own decision
+  include(CheckPIESupported)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  check_pie_supported(LANGUAGES ${languages})
+endif()
 
 set(hardening_flags -fstack-protector-strong -fstack-clash-protection)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs a port as vcpkg does, for a triplet with static libraries: each function does what the real one does to CMake, or
+# fails when it cannot. usage: cmake -DPORT_DIR=DIR -DBUILD_DIR=DIR -DPACKAGES_DIR=DIR -P vcpkg.cmake
+cmake_minimum_required(VERSION 3.22)
+set(CURRENT_PACKAGES_DIR ${PACKAGES_DIR})
+set(CMAKE_CURRENT_LIST_DIR ${PORT_DIR})
+set(PORT gpufl)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET ERROR_VARIABLE said)
+  if(NOT said STREQUAL "") # such as options that the project does not know
+    message(FATAL_ERROR "${said}")
+  endif()
+endfunction()
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(arg "" SOURCE_PATH OPTIONS ${ARGN})
+  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD_DIR} -G Ninja -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF
+    -DCMAKE_INSTALL_PREFIX=${PACKAGES_DIR} -DCMAKE_INSTALL_LIBDIR=lib ${arg_OPTIONS})
+endfunction()
+function(vcpkg_cmake_install)
+  run(${CMAKE_COMMAND} --build ${BUILD_DIR} --target install)
+endfunction()
+function(vcpkg_cmake_config_fixup)
+  cmake_parse_arguments(arg "" CONFIG_PATH "" ${ARGN})
+  if(NOT EXISTS ${PACKAGES_DIR}/${arg_CONFIG_PATH}/${PORT}Config.cmake)
+    message(FATAL_ERROR "no ${PORT}Config.cmake in ${arg_CONFIG_PATH}")
+  endif()
+endfunction()
+function(vcpkg_fixup_pkgconfig)
+  if(NOT EXISTS ${PACKAGES_DIR}/lib/pkgconfig/${PORT}.pc)
+    message(FATAL_ERROR "no ${PORT}.pc")
+  endif()
+endfunction()
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(arg "" "" FILE_LIST ${ARGN})
+  file(COPY ${arg_FILE_LIST} DESTINATION ${PACKAGES_DIR}/share/${PORT})
+endfunction()
+include(${PORT_DIR}/portfile.cmake)
