@@ -47,6 +47,7 @@ schema: ## regenerate what is derived from schema/ and the table of options
 	@/usr/bin/python3 tools/gen_schema.py
 	@/usr/bin/python3 tools/gen_options.py
 	@/usr/bin/python3 tools/gen_watched_calls.py
+	@/usr/bin/python3 tools/gen_kernel_kinds.py
 
 deb: ## build the Debian packages into build/deb/packages
 	@tools/setup.sh build deb

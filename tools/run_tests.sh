@@ -81,6 +81,7 @@ section_check() {
         step "generated files are fresh" tools/gen_schema.py --check &&
         step "the page of options is fresh" tools/gen_options.py --check &&
         step "every vendor function is watched" tools/gen_watched_calls.py --check &&
+        step "the kinds of kernels are fresh" tools/gen_kernel_kinds.py --check &&
         step "the book" tools/build_book.py --check &&
         step "tests of the checks" /usr/bin/python3 -B tests/tools/test_checks.py &&
         step "test of the hardening check" /usr/bin/python3 -B tests/tools/test_hardening.py &&

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Parts of the text report, as bits: enum report_section of src/analysis/report.h.
 _SECTIONS = {name: 1 << bit for bit, name in enumerate((
-    "header", "time", "kernels", "scopes", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
+    "header", "time", "kernels", "kinds", "scopes", "stalls", "code", "counters", "metrics", "pm", "sources", "copies", "syncs",
     "memory", "graphs", "system", "insights", "losses"))}
 
 
@@ -202,6 +202,14 @@ class GpuFlightSession:
     def capabilities(self) -> "pandas.DataFrame":
         """The capabilities that were requested, and whether they were available."""
         return self._frame("capabilities")
+
+    @functools.cached_property
+    def work_by_kind(self) -> "pandas.DataFrame":
+        """GPU time of kernels by what they compute, most time first: kind, total_ns, share, count, kernels."""
+        import pandas
+
+        return pandas.DataFrame(self.analysis["work_by_kind"],
+                                columns=["kind", "total_ns", "share", "count", "kernels"])
 
     def report_text(self, *sections: str, top_n: int = 10, is_wide: bool = False) -> str:
         """The text report, or the given sections of it."""

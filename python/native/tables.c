@@ -114,6 +114,20 @@ static void add_launch_values(struct column_table *table)
     free(values);
 }
 
+/* What each kernel computes, by its name. */
+static void add_kinds(struct column_table *table, struct rows kernel_ids)
+{
+    const struct session_model *model = table->share->model;
+    const uint32_t count = model->dictionaries[DICTIONARY_KERNEL].count;
+    const char **texts = malloc(((size_t)count + 1) * sizeof *texts);
+    table->has_failed |= !texts;
+    for (uint32_t id = 0; texts && id < count; id++)
+        texts[id] = kernel_kind_name(session_kernel_kind(model, id));
+    if (texts)
+        table_add_ids(table, "kind", kernel_ids, texts, count);
+    free(texts);
+}
+
 static struct column_table *table_kernels(struct session_share *share)
 {
     const struct session_model *model = share->model;
@@ -137,6 +151,7 @@ static struct column_table *table_kernels(struct session_share *share)
     add_limiter(table, DENSE(kernels->launch_id));
     table_add_nullable(table, "graph_id", COLUMN_U32, DENSE(kernels->graph_id), 0);
     table_add_dictionary(table, "call_stack", DENSE(kernels->stack_id), DICTIONARY_FUNCTION);
+    add_kinds(table, DENSE(kernels->kernel_id));
     return table;
 }
 

@@ -61,6 +61,13 @@ struct hotspot {
     uint32_t launch_variants;
 };
 
+/* All kernels of a kind. */
+struct kind_total {
+    enum kernel_kind kind;
+    uint64_t count, kernels; /* executions; different kernels */
+    int64_t total_ns;
+};
+
 /* One path of the scope tree. self: in this scope but in none of its children. */
 struct scope_node {
     const char *name;                                             /* last part of the path; not NUL-terminated */
@@ -168,6 +175,8 @@ struct analysis {
     struct slowdown slowdown;
     struct hotspot *hotspots; /* longest time first */
     size_t hotspot_count;
+    struct kind_total kinds[KERNEL_KIND_COUNT]; /* those that ran, longest time first */
+    size_t kind_count;
     int64_t kernel_ns;         /* sum of durations; more than the GPUs' compute time where kernels overlap */
     struct scope_node *scopes; /* [0] is the root: everything; its self = outside all scopes */
     size_t scope_count;
@@ -203,8 +212,9 @@ void analysis_free(struct analysis *analysis);
 int64_t analysis_busy_ns(const struct analysis *analysis); /* over all GPUs */
 
 /* The steps, one file each; GPUFL_E_NO_MEMORY or GPUFL_OK. */
-gpufl_status time_use_make(struct analysis *analysis); /* time_use.c */
-gpufl_status hotspots_make(struct analysis *analysis); /* hotspots.c */
+gpufl_status time_use_make(struct analysis *analysis);    /* time_use.c */
+gpufl_status hotspots_make(struct analysis *analysis);    /* hotspots.c */
+gpufl_status kind_totals_make(struct analysis *analysis); /* kind_totals.c; after hotspots */
 /* The name as a page shows it, cut to that many columns (0: whole); one that was not recorded has its number instead. */
 void hotspot_name(struct bytes *out, const struct hotspot *hotspot, size_t columns); /* hotspots.c */
 gpufl_status scope_tree_make(struct analysis *analysis);                             /* scope_tree.c; after time_use */

@@ -12,8 +12,9 @@
  *   overhead        cupti_fraction gpufl_fraction (of wall_ns), the raw sums, and slowdown: how much longer the program took
  *   time            [{device busy_ns kernel_ns memsets_only_ns compute_ns copies_only_ns wait_launch_ns wait_sync_ns
  *                   queued_ns no_work_ns unknown_ns}] as analysis.h defines them; the parts add up to wall_ns
- *   kernels         every kernel, most time first: [{name kernel_id count total_ns mean_ns median_ns p90_ns p99_ns
+ *   kernels         every kernel, most time first: [{name kernel_id kind count total_ns mean_ns median_ns p90_ns p99_ns
  *                   min_ns max_ns share launch {..} launch_variants}]
+ *   work_by_kind    [{kind total_ns share count kernels}] of kernels, most time first; docs/kernel-kinds.md
  *   scopes          [{path depth calls open_calls wall_ns gpu_ns gpu_self_ns kernels kernels_self untimed_launches
  *                   untimed_launches_self sync_ns repeat warmup per_iteration_ns gpu_per_iteration_ns tag}] depth first
  *   outside_scopes  {gpu_ns kernels untimed_launches}
@@ -205,6 +206,7 @@ void json_hotspot(const struct hotspot *hotspot, struct bytes *out)
     element(out, '{');
     member_text(out, "name", hotspot->name);
     member_uint(out, "kernel_id", hotspot->kernel_id);
+    member_text(out, "kind", kernel_kind_name(kernel_kind_of(hotspot->name)));
     member_uint(out, "count", hotspot->duration.count);
     member_int(out, "total_ns", hotspot->duration.total);
     member_double(out, "mean_ns", hotspot->duration.mean);
@@ -229,6 +231,23 @@ static void kernels_part(const struct analysis *analysis, struct bytes *out)
     list_open(out, "kernels");
     for (size_t i = 0; i < analysis->hotspot_count; i++)
         json_hotspot(&analysis->hotspots[i], out);
+    bytes_append_char(out, ']');
+}
+
+void json_kinds(const struct analysis *analysis, struct bytes *out)
+{
+    list_open(out, "work_by_kind");
+    for (size_t i = 0; i < analysis->kind_count; i++) {
+        const struct kind_total *total = &analysis->kinds[i];
+        element(out, '{');
+        member_text(out, "kind", kernel_kind_name(total->kind));
+        member_int(out, "total_ns", total->total_ns);
+        json_key(out, "share");
+        json_double(out, analysis->kernel_ns > 0 ? (double)total->total_ns / (double)analysis->kernel_ns : (double)NAN);
+        member_uint(out, "count", total->count);
+        member_uint(out, "kernels", total->kernels);
+        bytes_append_char(out, '}');
+    }
     bytes_append_char(out, ']');
 }
 
@@ -447,7 +466,7 @@ void json_insights(const struct analysis *analysis, struct bytes *out)
 gpufl_status report_json(const struct session_model *model, const struct report_options *options, struct bytes *out)
 {
     static void (*const parts[])(const struct analysis *, struct bytes *) = {
-        json_session, completeness_part, json_time,   kernels_part, json_scopes,   json_copies,
+        json_session, completeness_part, json_time,   kernels_part, json_kinds,    json_scopes, json_copies,
         json_syncs,   json_memory,       json_graphs, json_system,  json_insights, deep_part,
     };
     struct analysis analysis;

@@ -73,6 +73,7 @@ void json_session_as(const char *key, const struct analysis *analysis, struct by
 void json_completeness(const struct analysis *analysis, int64_t kernels, struct bytes *out);
 void json_time(const struct analysis *analysis, struct bytes *out);
 void json_hotspot(const struct hotspot *hotspot, struct bytes *out);
+void json_kinds(const struct analysis *analysis, struct bytes *out); /* work_by_kind */
 void json_launch(const struct launch_config *launch, struct bytes *out);
 void json_scopes(const struct analysis *analysis, struct bytes *out); /* scopes, outside_scopes */
 void json_scope(const struct analysis *analysis, uint32_t node, struct bytes *out);

@@ -106,6 +106,7 @@ void page_completeness(struct page *page, const struct analysis *analysis, size_
 void section_header(struct page *page);
 void section_time(struct page *page);
 void section_kernels(struct page *page);
+void section_kinds(struct page *page); /* report_work.c; prints nothing if no kernel was timed */
 void section_scopes(struct page *page);
 /* report_stalls.c: pieces of text, escaped. */
 void page_path(struct bytes *out, const char *path); /* scope parts joined by " > " */

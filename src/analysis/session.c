@@ -242,7 +242,7 @@ void session_free(struct session_model *model)
         kernels->stack_id,  model->launches,      model->scopes,         model->copies,
         model->memsets,     model->graphs,        model->syncs,          model->memory_events,
         model->devices,     model->losses,        model->capabilities,   model->clock_syncs,
-        model->issues,      model->adoptions,
+        model->issues,      model->adoptions,     model->kernel_kinds,
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
@@ -260,6 +260,12 @@ const char *session_text(const struct session_model *model, enum dictionary dict
 {
     const struct dictionary_table *table = &model->dictionaries[dictionary];
     return id < table->count ? table->texts[id] : NULL;
+}
+
+enum kernel_kind session_kernel_kind(const struct session_model *model, uint32_t kernel_id)
+{
+    bool is_known = model->kernel_kinds && kernel_id < model->dictionaries[DICTIONARY_KERNEL].count;
+    return is_known ? (enum kernel_kind)model->kernel_kinds[kernel_id] : KIND_UNKNOWN;
 }
 
 const struct device_info *session_device(const struct session_model *model, uint16_t device)

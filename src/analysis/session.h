@@ -11,6 +11,7 @@
 #ifndef GPUFL_ANALYSIS_SESSION_H
 #define GPUFL_ANALYSIS_SESSION_H
 
+#include "analysis/kernel_kind.h"
 #include "analysis/session_deep.h"
 #include "base/intern.h"
 #include "base/record_cost.h"
@@ -198,6 +199,7 @@ struct session_model {
     struct session_deep deep;
     struct session_overhead overhead;
     struct dictionary_table dictionaries[DICTIONARY_COUNT];
+    uint8_t *kernel_kinds; /* enum kernel_kind, by id of kernel_dict */
     struct log_summary summary;
     uint64_t issues_by_kind[LOG_ISSUE_UNFINISHED + 1];
     uint64_t invalid_rows;    /* impossible times or durations: skipped */
@@ -220,6 +222,7 @@ void session_free(struct session_model *model);
 
 /* NULL if the id was never defined. */
 const char *session_text(const struct session_model *model, enum dictionary dictionary, uint32_t id);
+enum kernel_kind session_kernel_kind(const struct session_model *model, uint32_t kernel_id); /* by its name */
 const struct device_info *session_device(const struct session_model *model, uint16_t device);
 /* The end is missing: the program was killed, or exited without closing its session. False for a session that is still
  * being written. */

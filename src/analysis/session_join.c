@@ -214,6 +214,16 @@ _Static_assert(offsetof(struct gpu_copy, span.start_ns) == 0 && offsetof(struct 
                    offsetof(struct memory_event, time_ns) == 0,
                "rows_sort reads the start time from the front");
 
+/* Each name once, so that millions of kernels need a look-up only. */
+static bool kinds_make(struct session_model *model)
+{
+    const struct dictionary_table *names = &model->dictionaries[DICTIONARY_KERNEL];
+    model->kernel_kinds = malloc((size_t)names->count + 1);
+    for (uint32_t id = 0; model->kernel_kinds && id < names->count; id++)
+        model->kernel_kinds[id] = (uint8_t)kernel_kind_of(names->texts[id]);
+    return model->kernel_kinds;
+}
+
 gpufl_status loader_finish(struct session_loader *loader)
 {
     struct session_model *model = loader->model;
@@ -227,7 +237,7 @@ gpufl_status loader_finish(struct session_loader *loader)
             model->kernels.launch_id[i] = 0;
     if (!loader_merge(loader))
         return GPUFL_E_NO_MEMORY;
-    bool is_done = kernels_sort(&model->kernels) &&
+    bool is_done = kinds_make(model) && kernels_sort(&model->kernels) &&
                    rows_sort(model->copies, sizeof *model->copies, model->copy_count) &&
                    rows_sort(model->memsets, sizeof *model->memsets, model->memset_count) &&
                    rows_sort(model->graphs, sizeof *model->graphs, model->graph_count) &&

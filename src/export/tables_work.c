@@ -48,7 +48,8 @@ static bool span_row(struct table_source *source, const struct gpu_span *span, s
 }
 
 static const struct table_column kernel_columns[] = {SPAN_COLUMNS, NAME("kernel", DICTIONARY_KERNEL),
-                                                     INTEGER("launch_id"), NAME("stack", DICTIONARY_FUNCTION)};
+                                                     INTEGER("launch_id"), NAME("stack", DICTIONARY_FUNCTION),
+                                                     TEXT("kind")};
 static size_t kernels_count(const struct session_model *model)
 {
     return model->kernels.count;
@@ -64,6 +65,8 @@ static bool kernels_row(struct table_source *source, size_t row, struct table_va
         value_integer(&values[SPAN_COLUMN_COUNT + 1], kernels->launch_id[row]);
     value_name(&values[SPAN_COLUMN_COUNT + 2], source->model, DICTIONARY_FUNCTION,
                kernels->stack_id ? kernels->stack_id[row] : 0);
+    value_text(&values[SPAN_COLUMN_COUNT + 3],
+               kernel_kind_name(session_kernel_kind(source->model, kernels->kernel_id[row])));
     return true;
 }
 

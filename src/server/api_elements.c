@@ -38,11 +38,12 @@ const struct api_schema api_elements[] = {
      "how much longer the program took because it was recorded: an estimate, with its parts of the wall time",
      "fraction:n is_least:b is_default_cost:b cupti_ns:i callbacks_ns:i stacks_ns:i gate_ns:i replay_ns:i switches_ns:i "
      "start_ns:i counting_ns:i sampling_ns:i"},
+    {"WorkOfKind", "kernels by what their names say they compute", "kind:s total_ns:i share:n? count:i kernels:i"},
     {"DeviceTime", "parts of one GPU's wall time",
      "device:i? busy_ns:i? kernel_ns:i? memsets_only_ns:i? compute_ns:i? copies_only_ns:i? wait_launch_ns:i? "
      "wait_sync_ns:i? queued_ns:i? no_work_ns:i? unknown_ns:i?"},
     {"Kernel", "a kernel by name; launch: the configuration with the most time",
-     "name:s? kernel_id:i count:i total_ns:i mean_ns:n? median_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
+     "name:s? kernel_id:i kind:s count:i total_ns:i mean_ns:n? median_ns:i? p90_ns:i? p99_ns:i? " KERNEL_DURATIONS
      " share:n? launch:o?=Launch launch_variants:i?"},
     {"Launch", "a launch configuration with its occupancy, in basis points, and what limits it",
      "grid:a=i block:a=i cluster:a? num_regs:i? sgprs:i? accum_vgprs:i? static_shared_bytes:i? dyn_shared_bytes:i? "

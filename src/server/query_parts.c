@@ -49,6 +49,7 @@ static void time_part(const struct analysis *analysis, struct bytes *out)
     member_int(out, "end_ns", analysis->end_ns);
     member_int(out, "wall_ns", analysis->start_ns == TIME_UNKNOWN ? CELL_UNKNOWN : analysis->wall_ns);
     json_time(analysis, out);
+    json_kinds(analysis, out);
     member_int(out, "bin_ns", analysis->time_bin_ns);
     list_open(out, "bins");
     for (size_t i = 0; i < analysis->device_count; i++)

@@ -99,6 +99,15 @@ class Frames(fixture.TestCase):
         self.assertEqual(session.memcpy.copy_kind.tolist(), ["H2D", "D2H"])
         self.assertEqual(session.syncs.call_stack.tolist()[0], "main@train.py:10|step@train.py:88")
 
+    def test_work_by_kind_is_the_sum_of_the_kernels_of_each_kind(self):
+        session = golden("trace")
+        frame = session.work_by_kind
+        self.assertEqual(frame.kind.tolist(), ["matmul", "reduction", "elementwise"])
+        sums = session.kernels.groupby("kind", observed=True).duration_ns.agg(["sum", "count"])
+        self.assertEqual(frame.total_ns.tolist(), sums.loc[frame.kind, "sum"].tolist())
+        self.assertEqual(frame["count"].tolist(), sums.loc[frame.kind, "count"].tolist())
+        self.assertAlmostEqual(frame.share.sum(), 1)
+
     def test_launches_have_the_registers_that_amd_counts_apart(self):
         line = {"version": 1, "session_id": "0192f300-0000-7000-8000-00000000a3d0"}
         rows = [[1, 1, 256, 64, 48, 16], [2, 1, 256, 64, 0, None], [3, 2, 128, 32, None, None]]

@@ -67,6 +67,7 @@ static const struct {
     {"/scopes", "scopes", false},
     {"/scopes", "outside_scopes", false},
     {"/time", "time", false},
+    {"/time", "work_by_kind", false},
     {"/copies", "copies", false},
     {"/copies", "memsets", false},
     {"/syncs", "syncs", false},
