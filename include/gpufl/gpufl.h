@@ -188,6 +188,12 @@ GPUFL_API gpufl_scope_token gpufl_scope_current(void); /* of the calling thread'
 GPUFL_API void gpufl_scope_adopt(gpufl_scope_token token);
 GPUFL_API void gpufl_scope_release(void);
 
+/* For frameworks that run numbered tasks on their own threads, as PyTorch's autograd does with backward passes. current
+ * returns the number of the calling thread's task, negative for none; it is called before launches of threads without
+ * scopes, and must be quick. NULL: no more. Work for a task belongs to the scope that the task is bound to. */
+GPUFL_API void gpufl_tasks_follow(int (*current)(void));
+GPUFL_API void gpufl_task_bind(int task, gpufl_scope_token token);
+
 #if defined(GPUFL_DISABLE) || defined(GPUFL_CLIENT)
 static inline int gpufl_is_recording(void);
 #else

@@ -96,8 +96,8 @@ def watch_when_traced() -> None:
     is_traced = os.path.basename(os.environ.get("CUDA_INJECTION64_PATH", "")) == nvtx.RECORDER
     is_off = _options.is_disabled() or \
         os.environ.get("GPUFL_PROFILING_ENGINE", "").lower() == "monitor"
-    if is_traced and not is_off and _options.is_wanted("enable_external_correlation", {}):
-        watch.start()
+    if is_traced and not is_off:
+        watch.start(_options.is_wanted("enable_external_correlation", {}))
 
 
 def _end_with_child() -> None:
@@ -128,8 +128,7 @@ def _start(function: str, given: Dict[str, Any], stacklevel: int) -> bool:
     _end_with_child()
     if _native.active_engine() >= ProfilingEngine.Trace:
         profilers.attend()
-    if _native.active_engine() >= ProfilingEngine.Trace and _options.is_wanted("enable_external_correlation", options):
-        watch.start()
+        watch.start(_options.is_wanted("enable_external_correlation", options))
     _destination.clear()
     _destination.update({name: options[name] for name in ("backend_url", "api_key", "api_path", "config_file")
                          if options.get(name)})

@@ -369,6 +369,29 @@ static PyObject *sdk_scope_release(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *sdk_tasks_follow(PyObject *self, PyObject *address)
+{
+    (void)self;
+    void *pointer = PyLong_AsVoidPtr(address);
+    if (!pointer && PyErr_Occurred())
+        return NULL;
+    int (*current)(void);
+    memcpy(&current, &pointer, sizeof current);
+    gpufl_tasks_follow(current);
+    Py_RETURN_NONE;
+}
+
+static PyObject *sdk_task_bind(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int task;
+    unsigned long long token;
+    if (!PyArg_ParseTuple(args, "iK", &task, &token))
+        return NULL;
+    gpufl_task_bind(task, token);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"init", sdk_init, METH_O, "init(options: dict) -> (status, message)"},
     {"take_warnings", sdk_take_warnings, METH_NOARGS, "The library's warnings since the last call."},
@@ -385,6 +408,8 @@ static PyMethodDef functions[] = {
     {"scope_current", sdk_scope_current, METH_NOARGS, "A token of this thread's innermost scope; 0: none."},
     {"scope_adopt", sdk_scope_adopt, METH_O, "This thread works for the token's scope until scope_release()."},
     {"scope_release", sdk_scope_release, METH_NOARGS, "Ends what the last scope_adopt() began on this thread."},
+    {"tasks_follow", sdk_tasks_follow, METH_O, "Address of the function that returns a thread's task; 0: no more."},
+    {"task_bind", sdk_task_bind, METH_VARARGS, "task_bind(task, token): the task works for the token's scope."},
     {"version", sdk_version, METH_NOARGS, "Version of libgpufl."},
     {NULL, NULL, 0, NULL},
 };

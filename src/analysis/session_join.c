@@ -237,6 +237,7 @@ gpufl_status loader_finish(struct session_loader *loader)
             model->kernels.launch_id[i] = 0;
     if (!loader_merge(loader))
         return GPUFL_E_NO_MEMORY;
+    loader_adoptions_finish(loader);
     bool is_done = kinds_make(model) && kernels_sort(&model->kernels) &&
                    rows_sort(model->copies, sizeof *model->copies, model->copy_count) &&
                    rows_sort(model->memsets, sizeof *model->memsets, model->memset_count) &&

@@ -108,6 +108,7 @@ gpufl_status loader_finish(struct session_loader *loader);  /* session_join.c */
 /* Scopes and their events. */
 void loader_scope_rows(struct session_loader *loader, const struct batch_view *view); /* session_scopes.c */
 void loader_adoption_rows(struct session_loader *loader, const struct batch_view *view);
+void loader_adoptions_finish(struct session_loader *loader); /* when all scopes are known */
 /* kernel_detail, memset_event, nvtx_marker_event and graph_launch_event of v1. */
 void loader_v1_record(struct session_loader *loader, enum record_type type,
                       const struct json_value *object); /* session_v1.c */

@@ -134,6 +134,19 @@ void loader_scope_rows(struct session_loader *loader, const struct batch_view *v
     }
 }
 
+/* A framework's thread goes on working for the last task until it gets another one, but not after the scope. */
+void loader_adoptions_finish(struct session_loader *loader)
+{
+    enum { origin_autograd = 2 };
+    for (size_t i = 0; i < loader->model->adoption_count; i++) {
+        struct scope_adoption *adoption = &loader->model->adoptions[i];
+        int64_t end_ns = loader->model->scopes[adoption->scope].end_ns;
+        if (adoption->origin == origin_autograd && end_ns != TIME_UNKNOWN && end_ns >= adoption->start_ns &&
+            end_ns - adoption->start_ns < adoption->duration_ns)
+            adoption->duration_ns = end_ns - adoption->start_ns;
+    }
+}
+
 void loader_adoption_rows(struct session_loader *loader, const struct batch_view *view)
 {
     struct session_model *model = loader->model;

@@ -7,6 +7,8 @@
 #include "capture/scope_paths.h"
 #include "capture/thread_log.h"
 
+enum adoption { ADOPTION_NONE, ADOPTION_BY_TOKEN, ADOPTION_OF_TASK }; /* schema enum adoption_origin */
+
 struct open_scope {
     uint64_t id, parent_id;
     int64_t start_ns;
@@ -14,8 +16,8 @@ struct open_scope {
     uint32_t tag_id, repeat, warmup, source;
     uint32_t depth, stack;
     struct scope_details details;
-    int64_t adopted_ns; /* of another thread's scope: when this thread began to work for it */
-    uint8_t adoption;   /* schema enum adoption_origin; 0: this thread's own scope, or an adoption of none */
+    int64_t adopted_ns;     /* of another thread's scope: when this thread began to work for it */
+    enum adoption adoption; /* NONE: this thread's own scope, or nothing was adopted */
 };
 
 struct open_range {

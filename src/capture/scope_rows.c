@@ -38,11 +38,11 @@ void scope_row_write(struct recorder *recorder, const struct open_scope *scope, 
 void scope_end_row_write(struct recorder *recorder, const struct open_scope *scope, uint32_t thread_id, int64_t time_ns,
                          int event_type)
 {
-    if (scope->stack != SCOPE_STACK_ADOPTED) {
+    if (!scope_stack_is_adopted(scope->stack)) {
         scope_row_write(recorder, scope, thread_id, time_ns, event_type);
         return;
     }
-    if (!scope->adoption)
+    if (scope->adoption == ADOPTION_NONE)
         return;
     int64_t *row = recorder_row(recorder, RECORD_SCOPE_ADOPTION_BATCH, scope->adopted_ns);
     row[SCOPE_ADOPTION_DURATION_NS] = time_ns > scope->adopted_ns ? time_ns - scope->adopted_ns : 0;

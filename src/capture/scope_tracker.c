@@ -211,7 +211,7 @@ static void end_scope(struct scope_tracker *tracker, struct thread_scopes *threa
                       uint64_t ticks)
 {
     int64_t time_ns = tick_scale_log_ns(tracker->scale, ticks);
-    if (time_ns < open->start_ns && open->stack != SCOPE_STACK_ADOPTED)
+    if (time_ns < open->start_ns && !scope_stack_is_adopted(open->stack))
         time_ns = open->start_ns; /* the tick conversion was renewed between the two stamps */
     scope_end_row_write(tracker->recorder, open, thread->thread_id, time_ns, 1);
     size_t later = (size_t)(thread->open + thread->depth - (open + 1));
@@ -280,24 +280,25 @@ static const struct token_scope *scope_of_token(struct scope_tracker *tracker, u
 static void on_adopt(struct scope_tracker *tracker, struct thread_scopes *thread, const struct token_event *event)
 {
     const struct token_scope *scope = scope_of_token(tracker, event->token);
-    if (thread->dropped[SCOPE_STACK_ADOPTED] || !has_room_inside(thread)) {
-        thread->dropped[SCOPE_STACK_ADOPTED]++;
+    if (thread->dropped[event->stack] || !has_room_inside(thread)) {
+        thread->dropped[event->stack]++;
         recorder_lose(tracker->recorder, LOSS_SCOPE_DEPTH, 1);
         return;
     }
     struct open_scope adopted = {0};
     if (scope && scope->id) {
-        adopted = (struct open_scope){.id = scope->id,
-                                      .parent_id = scope->parent_id,
-                                      .start_ns = scope->start_ns,
-                                      .place = scope->place,
-                                      .depth = scope->depth,
-                                      .adoption = (uint8_t)event->origin};
+        adopted =
+            (struct open_scope){.id = scope->id,
+                                .parent_id = scope->parent_id,
+                                .start_ns = scope->start_ns,
+                                .place = scope->place,
+                                .depth = scope->depth,
+                                .adoption = event->stack == SCOPE_STACK_TASK ? ADOPTION_OF_TASK : ADOPTION_BY_TOKEN};
     } else if (innermost(thread)) {
         adopted = *innermost(thread);
-        adopted.adoption = 0;
+        adopted.adoption = ADOPTION_NONE;
     }
-    adopted.stack = SCOPE_STACK_ADOPTED;
+    adopted.stack = event->stack;
     adopted.adopted_ns = tick_scale_log_ns(tracker->scale, event->event.ticks);
     thread->open[thread->depth++] = adopted;
     scope_history_step(tracker->history, key_of(tracker, thread), adopted.adopted_ns, adopted.id);

@@ -2,6 +2,7 @@
 #include "capture/thread_log_own.h"
 
 #include "base/user_time.h"
+#include "capture/task_scopes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -204,6 +205,7 @@ void thread_log_stack(uint32_t correlation_id, const uint64_t *frames, uint32_t 
 
 void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t context_id, uint32_t window_id)
 {
+    task_scopes_check();
     struct thread_log *log = log_of_thread(THREAD_LOSS_LAUNCH);
     if (!log)
         return;
@@ -228,6 +230,7 @@ void thread_log_launch(const char *symbol, uint32_t correlation_id, uint32_t con
 
 void thread_log_call(const struct user_call *call, uint64_t start_ticks)
 {
+    task_scopes_check();
     struct thread_log *log = log_of_thread(THREAD_LOSS_CALL);
     if (!log)
         return;

@@ -15,7 +15,7 @@ enum thread_event_kind {
     THREAD_SCOPE_END,
     THREAD_SCOPE_END_COUNTED,
     THREAD_SCOPE_TOKEN, /* the innermost scope got this token: struct token_event */
-    THREAD_SCOPE_ADOPT, /* the thread works for the token's scope, until SCOPE_END of SCOPE_STACK_ADOPTED */
+    THREAD_SCOPE_ADOPT, /* the thread works for the token's scope, until the end of this entry of its stack */
     THREAD_RANGE_START, /* NVTX start/end range: not nested, may end on another thread */
     THREAD_RANGE_END,
     THREAD_MARK, /* an instant: struct scope_meta_event */
@@ -31,10 +31,15 @@ enum scope_stack {
     SCOPE_STACK_API,  /* gpufl_scope_begin and the like */
     SCOPE_STACK_NVTX, /* NVTX's default domain */
     SCOPE_STACK_ROCTX,
-    SCOPE_STACK_ADOPTED, /* scopes of other threads */
+    SCOPE_STACK_ADOPTED, /* scopes of other threads, by token */
+    SCOPE_STACK_TASK,    /* ... of which the thread runs a task (task_scopes.h) */
     SCOPE_STACK_DOMAINS, /* from here on: NVTX's named domains */
-    SCOPE_STACK_COUNT = 129
+    SCOPE_STACK_COUNT = 130
 };
+static inline bool scope_stack_is_adopted(uint32_t stack)
+{
+    return stack == SCOPE_STACK_ADOPTED || stack == SCOPE_STACK_TASK;
+}
 
 /* The optional attributes of an NVTX range or mark; all zero: none. */
 struct scope_details {
@@ -73,7 +78,7 @@ struct scope_end_event {
 struct token_event {
     struct thread_event event;
     uint64_t token;
-    uint32_t origin; /* ADOPT: schema enum adoption_origin */
+    uint32_t stack; /* ADOPT */
 };
 struct range_end_event {
     struct thread_event event;
@@ -132,6 +137,7 @@ struct thread_log {
     } stacks_open[SCOPE_STACK_COUNT]; /* the same for each stack */
     uint64_t token;                   /* of the innermost scope, 0: none was taken since a scope began or ended */
     uint64_t token_count;             /* tokens taken of this ring, by all its threads */
+    uint64_t task;                    /* number + 1 of the task whose scope is adopted; 0: none */
     _Atomic uint64_t lost_scopes, lost_stacks, lost_launches, lost_calls;
     uint64_t reported_lost_scopes, reported_lost_stacks, reported_lost_launches, reported_lost_calls; /* collector's */
     uint64_t alarm_tail, stack_alarm_tail; /* tails when the collector was last woken: once per filling is enough */
@@ -169,9 +175,9 @@ struct scope_edge thread_log_scope_end(uint32_t stack);
 struct scope_edge thread_log_scope_end_counted(uint32_t stack, uint32_t iterations);
 /* A token of the thread's innermost scope, which other threads may adopt; 0: it is in none, or the ring is full. */
 uint64_t thread_log_token(void);
-/* The thread works for the token's scope from now on, until thread_log_scope_end(SCOPE_STACK_ADOPTED). Changes nothing
- * but that this end is due where the token is 0 or of an earlier session. origin: schema enum adoption_origin. */
-struct scope_edge thread_log_adopt(uint64_t token, uint32_t origin);
+/* The thread works for the token's scope from now on, until thread_log_scope_end(stack). Changes nothing but that this
+ * end is due where the token is 0 or of an earlier session. stack: ADOPTED or TASK. */
+struct scope_edge thread_log_adopt(uint32_t stack, uint64_t token);
 void thread_log_mark(const struct scope_text *text);
 void thread_log_range_start(const struct scope_text *text, uint64_t range_id);
 void thread_log_range_end(uint64_t range_id);

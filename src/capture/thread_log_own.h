@@ -46,7 +46,7 @@ static inline struct thread_log *log_of_thread(enum thread_loss loss)
     if (__builtin_expect(log->epoch != epoch, 0)) {
         log->epoch = epoch;
         log->depth = log->dropped_depth = 0;
-        log->token = 0;
+        log->token = log->task = 0;
         memset(log->stacks_open, 0, sizeof log->stacks_open);
     }
     return log;

@@ -45,13 +45,20 @@ static void fill_meta(struct ring_record *record, enum thread_event_kind kind, c
     event->event.ticks = clock_ticks();
 }
 
+/* Tasks are adopted and left unnoticed, also inside of scopes. */
+static bool is_in_no_scope(const struct thread_log *log)
+{
+    uint32_t tasks = log->stacks_open[SCOPE_STACK_TASK].kept + log->stacks_open[SCOPE_STACK_TASK].dropped;
+    return log->depth + log->dropped_depth == tasks;
+}
+
 struct scope_edge thread_log_scope_begin(const struct scope_text *text)
 {
     struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
     if (!log)
         return (struct scope_edge){.level = -1};
     uint32_t *kept = &log->stacks_open[text->stack].kept, *dropped = &log->stacks_open[text->stack].dropped;
-    struct scope_edge edge = {(int)(*kept + *dropped), log->depth + log->dropped_depth == 0};
+    struct scope_edge edge = {(int)(*kept + *dropped), is_in_no_scope(log)};
     /* Space is reserved for the end of every open scope, so an end is never lost if its begin is in the log. */
     size_t spare = (size_t)(log->depth + 3) * SCOPE_END_BYTES;
     struct ring_record *record = NULL;
@@ -100,14 +107,13 @@ uint64_t thread_log_token(void)
     return log->token;
 }
 
-struct scope_edge thread_log_adopt(uint64_t token, uint32_t origin)
+struct scope_edge thread_log_adopt(uint32_t stack, uint64_t token)
 {
     struct thread_log *log = log_of_thread(THREAD_LOSS_SCOPE);
     if (!log)
         return (struct scope_edge){.level = -1};
-    uint32_t *kept = &log->stacks_open[SCOPE_STACK_ADOPTED].kept;
-    uint32_t *dropped = &log->stacks_open[SCOPE_STACK_ADOPTED].dropped;
-    struct scope_edge edge = {(int)(*kept + *dropped), log->depth + log->dropped_depth == 0};
+    uint32_t *kept = &log->stacks_open[stack].kept, *dropped = &log->stacks_open[stack].dropped;
+    struct scope_edge edge = {(int)(*kept + *dropped), stack != SCOPE_STACK_TASK && is_in_no_scope(log)};
     struct ring_record *record = NULL;
     if (!*dropped)
         record = ring_reserve(&log->ring, sizeof(struct token_event), (size_t)(log->depth + 3) * SCOPE_END_BYTES);
@@ -120,7 +126,7 @@ struct scope_edge thread_log_adopt(uint64_t token, uint32_t origin)
     struct token_event *event = (struct token_event *)record;
     record->kind = THREAD_SCOPE_ADOPT;
     event->token = token;
-    event->origin = origin;
+    event->stack = stack;
     event->event.ticks = clock_ticks();
     log->depth++;
     log->token = thread_logs_is_token(token) ? token : 0;
@@ -156,7 +162,7 @@ static struct scope_edge scope_end(uint32_t stack, const uint32_t *iterations)
         log->token = 0;
         --*kept;
     }
-    return (struct scope_edge){level, log->depth + log->dropped_depth == 0};
+    return (struct scope_edge){level, stack != SCOPE_STACK_TASK && is_in_no_scope(log)};
 }
 
 struct scope_edge thread_log_scope_end(uint32_t stack)

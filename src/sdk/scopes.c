@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scopes of the public API: write to the calling thread's ring. */
+#include "capture/task_scopes.h"
 #include "capture/thread_log.h"
 #include "sdk/public_struct.h"
 #include "sdk/scope_listeners.h"
@@ -11,6 +12,7 @@ int scope_begin(const struct scope_text *text)
 {
     if (!gpufl_is_recording())
         return -1;
+    task_scopes_check();
     struct scope_edge edge = thread_log_scope_begin(text);
     if (edge.is_outermost)
         scope_listeners_hold(true);
@@ -35,13 +37,15 @@ int scope_end(uint32_t stack)
 
 gpufl_scope_token gpufl_scope_current(void)
 {
-    return gpufl_is_recording() ? thread_log_token() : 0;
+    if (!gpufl_is_recording())
+        return 0;
+    task_scopes_check();
+    return thread_log_token();
 }
 
 void gpufl_scope_adopt(gpufl_scope_token token)
 {
-    enum { origin_token = 1 }; /* schema enum adoption_origin */
-    if (gpufl_is_recording() && thread_log_adopt(token, origin_token).is_outermost)
+    if (gpufl_is_recording() && thread_log_adopt(SCOPE_STACK_ADOPTED, token).is_outermost)
         scope_listeners_hold(true);
 }
 
@@ -49,6 +53,16 @@ void gpufl_scope_release(void)
 {
     if (gpufl_is_recording())
         (void)end_and_notify(thread_log_scope_end(SCOPE_STACK_ADOPTED));
+}
+
+void gpufl_tasks_follow(int (*current)(void))
+{
+    task_scopes_follow(current);
+}
+
+void gpufl_task_bind(int task, gpufl_scope_token token)
+{
+    task_scopes_bind(task, token);
 }
 
 void gpufl_scope_push_sized(const char *name, size_t name_size, const char *tag, size_t tag_size, uint32_t repeat,

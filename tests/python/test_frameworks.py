@@ -54,8 +54,9 @@ with gpufl.frameworks.attach():
 """)
         self.assertEqual(paths_in(session), {
             "step|aten::linear|aten::addmm": 10, "step|aten::relu": 5,
-            "autograd::engine::evaluate_function: AddmmBackward0|aten::mm": 10,
-            "autograd::engine::evaluate_function: ReluBackward0|aten::mm": 5})
+            # The first operator of a pass begins before autograd's thread knows whose pass it is.
+            "step|autograd::engine::evaluate_function: AddmmBackward0|aten::mm": 5,
+            "step|autograd::engine::evaluate_function: ReluBackward0|aten::mm": 5, "step|aten::mm": 5})
         import gpufl.frameworks
         ops = gpufl.frameworks.ops_of(session.kernels)
         self.assertEqual(ops.value_counts().to_dict(), {"aten::addmm": 10, "aten::mm": 15, "aten::relu": 5})

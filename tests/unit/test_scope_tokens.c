@@ -6,11 +6,12 @@
 #include "base/clock.h"
 #include "capture/scope_tokens.h"
 #include "capture/scope_tracker.h"
+#include "capture/task_scopes.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
-enum { calls_max = 64, origin_token = 1 };
+enum { calls_max = 64, origin_token = 1, origin_autograd = 2 };
 
 static void no_wake(void) {}
 
@@ -68,7 +69,7 @@ static void end(void)
 
 static void adopt(uint64_t token)
 {
-    (void)thread_log_adopt(token, origin_token);
+    (void)thread_log_adopt(SCOPE_STACK_ADOPTED, token);
 }
 
 static void release(void)
@@ -321,6 +322,89 @@ static void a_token_whose_scope_is_forgotten_is_counted(void **state)
     assert_int_equal(atomic_load(&fixture->recorder.lost[LOSS_SCOPE_TOKENS]), 1);
 }
 
+static int current_task = -1; /* of all threads: they run one after the other */
+
+static int task_now(void)
+{
+    return current_task;
+}
+
+/* As an autograd thread: operators begin before the number of the task is known, and work goes on between nodes. */
+static void *run_tasks(void *argument)
+{
+    const uint64_t *tokens = argument;
+    const struct scope_text node = {.name = "node", .name_size = 4, .stack = SCOPE_STACK_NVTX};
+    call(1);
+    current_task = 7;
+    assert_true(thread_log_scope_begin(&node).is_outermost);
+    task_scopes_bind(7, tokens[0]);
+    call(2);
+    assert_true(thread_log_scope_end(SCOPE_STACK_NVTX).is_outermost); /* the adopted scope is not the thread's */
+    current_task = -1;
+    call(3);
+    current_task = 8; /* not bound: nobody knows whose it is */
+    call(4);
+    task_scopes_bind(8, tokens[1]);
+    task_scopes_check();
+    (void)thread_log_scope_begin(&node);
+    call(5);
+    (void)thread_log_scope_end(SCOPE_STACK_NVTX);
+    current_task = 7;
+    begin("own");
+    call(6);
+    end();
+    adopt(tokens[0]);
+    current_task = 8;
+    call(7);
+    release();
+    call(8);
+    return NULL;
+}
+
+static void a_thread_without_scopes_works_for_the_scope_of_its_task(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t tokens[2];
+    begin("first");
+    call(10);
+    tokens[0] = thread_log_token();
+    end();
+    begin("second");
+    call(11);
+    tokens[1] = thread_log_token();
+    task_scopes_follow(task_now);
+    elsewhere(run_tasks, tokens);
+    current_task = 8;
+    call(12); /* the task's caller is in the scope itself */
+    end();
+    current_task = -1;
+    call(13);
+    task_scopes_follow(NULL);
+    drain(fixture);
+    const uint64_t *scopes = fixture->scope_of_call, first = scopes[10], second = scopes[11];
+    assert_int_not_equal(first, 0);
+    assert_int_equal(scopes[1], 0);
+    assert_int_equal(scopes[2], first);
+    assert_int_equal(scopes[3], first);
+    assert_int_equal(scopes[4], 0);
+    assert_int_equal(scopes[7], first);
+    assert_int_equal(scopes[8], second);
+    assert_int_equal(scopes[12], second);
+    assert_int_equal(scopes[13], 0);
+    uint64_t inner = 0;
+    const struct batch *batch = &fixture->recorder.batches[RECORD_SCOPE_EVENT_BATCH];
+    for (uint32_t i = 0; i < batch->row_count; i++) {
+        const int64_t *row = row_of(fixture, RECORD_SCOPE_EVENT_BATCH, i);
+        uint64_t id = (uint64_t)row[SCOPE_SCOPE_INSTANCE_ID];
+        if (id != scopes[5] && id != scopes[6])
+            continue;
+        assert_int_equal(row[SCOPE_PARENT_ID], second);
+        inner++;
+    }
+    assert_int_equal(inner, 4); /* begin and end of both */
+    assert_int_equal(row_of(fixture, RECORD_SCOPE_ADOPTION_BATCH, 0)[SCOPE_ADOPTION_ADOPTION_ORIGIN], origin_autograd);
+}
+
 static void scopes_in_use_are_remembered_while_others_are_forgotten(void **state)
 {
     (void)state;
@@ -349,6 +433,7 @@ int main(void)
         WITH_FIXTURE(a_token_is_made_once_for_each_entry_into_a_scope),
         WITH_FIXTURE(a_thread_that_exits_while_it_works_for_a_scope_ends_that),
         WITH_FIXTURE(a_token_whose_scope_is_forgotten_is_counted),
+        WITH_FIXTURE(a_thread_without_scopes_works_for_the_scope_of_its_task),
         cmocka_unit_test(scopes_in_use_are_remembered_while_others_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

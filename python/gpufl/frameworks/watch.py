@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records PyTorch operators without changes to the program: gpufl.init(), or importing gpufl under `gpufl trace`, waits
-for PyTorch to be imported and observes its operators until gpufl.shutdown(). No PyTorch function is replaced.
+"""Follows PyTorch without changes to the program: gpufl.init(), or importing gpufl under `gpufl trace`, waits for PyTorch to
+be imported; until gpufl.shutdown(), autograd's threads work for the scope that called backward() (see autograd), and
+operators are observed.
 
 With sys.monitoring (Python 3.12), observing pauses while the program runs a PyTorch profiler.
 """
@@ -11,6 +12,7 @@ from types import CodeType
 from typing import Any, List, Optional, Sequence
 
 from . import nvtx
+from .autograd import passes
 from .finder import Finder
 
 _STARTERS = (("profile", "_start_trace"), ("emit_nvtx", "__enter__"), ("emit_itt", "__enter__"))
@@ -68,22 +70,28 @@ class _Watch:
         self._finder: Optional[Finder] = None
         self._observer: Any = None
         self._pauses: Optional[_Pauses] = None
+        self._wants_operators = False
 
-    def start(self) -> None:
+    def start(self, wants_operators: bool) -> None:
         self.stop()
-        if nvtx.find_obstacle() is not None:
-            return  # another tool was configured to get the ranges
+        # Otherwise another tool was configured to get the ranges.
+        self._wants_operators = wants_operators and nvtx.find_obstacle() is None
         if "torch" in sys.modules:
-            self._observe()
+            self._attend()
         else:
-            self._finder = Finder("torch", self._observe)
+            self._finder = Finder("torch", self._attend)
             sys.meta_path.insert(0, self._finder)
 
-    def _observe(self) -> None:
-        """Observes the operators of the thread that imported PyTorch or called init(), and of autograd for it."""
+    def _attend(self) -> None:
         torch = sys.modules["torch"]
         if getattr(getattr(torch, "version", None), "cuda", None) is None:
             return  # PyTorch without CUDA launches nothing
+        passes.start(torch)
+        if self._wants_operators:
+            self._observe(torch)
+
+    def _observe(self, torch: Any) -> None:
+        """Observes the operators of the thread that imported PyTorch or called init(), and of autograd for it."""
         from .torch import observer
 
         try:
@@ -98,6 +106,7 @@ class _Watch:
         if self._finder is not None and self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         self._finder = None
+        passes.stop()
         if self._pauses is not None:
             self._pauses.close()
         self._pauses = None

@@ -9,7 +9,7 @@ import types
 
 import fake_cuda
 
-from . import profiler
+from . import _engine, profiler
 
 _gpu = fake_cuda.Gpu("gemm_kernel", "relu_kernel", "triton_poi_fused_relu_0")
 _nvtx = ctypes.CDLL("libfake_nvtx.so")
@@ -42,18 +42,35 @@ def relu():
 
 
 def backward():
-    """Runs on a separate thread, as autograd does; the observer is propagated to it."""
-    kind = profiler._thread.kind
+    """Of what ran so far on this thread."""
+    _Loss(_state.backward).backward()
+    _state.backward.clear()
 
+
+class _Loss:
+    """A tensor at the end of a graph: nodes by name, or functions that run as a node."""
+
+    def __init__(self, nodes):
+        nodes = [_engine.Node(node) for node in reversed(nodes)] or [_engine.Node("AccumulateGrad")]
+        self.grad_fn = nodes[0]
+        for node, following in zip(nodes, nodes[1:]):
+            node.following = following
+
+    def backward(self):
+        autograd._engine_run_backward((self,))
+
+
+def _evaluate(node, task):
+    """Begins the operator of the engine, then calls the hooks, then runs the node."""
     def run():
-        profiler._thread.kind = kind
-        for name in reversed(_state.backward):
-            _op(f"autograd::engine::evaluate_function: {name}", lambda: _op("aten::mm", "gemm_kernel"))
-        _state.backward.clear()
+        for hook in list(node.hooks):
+            hook(None)
+        if callable(node.name):
+            node.name()
+        else:
+            _op("aten::mm", "gemm_kernel")
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
+    _op(f"autograd::engine::evaluate_function: {getattr(node.name, '__name__', node.name)}", run)
 
 
 _before, _after = [], []
@@ -94,7 +111,9 @@ class ReLU(Module):
         relu()
 
 
-autograd = types.SimpleNamespace(profiler=profiler)
+autograd = types.SimpleNamespace(profiler=profiler, _engine_run_backward=_engine.run_backward)
+_C = types.SimpleNamespace(_current_graph_task_id=_engine.current_task)
+_engine.evaluate = _evaluate
 compiler = types.SimpleNamespace(is_compiling=lambda: _state.is_compiling)
 nn = types.SimpleNamespace(Module=Module, Linear=Linear, ReLU=ReLU, modules=types.SimpleNamespace(
     module=types.SimpleNamespace(register_module_forward_pre_hook=lambda hook: _Handle(_before, hook),
