@@ -144,7 +144,7 @@ package_step() {
 }
 
 section_packages() {
-    step "packages: build" build_preset default && package_step install && package_step outside && package_step dependency && package_step units &&
+    step "packages: build" build_preset default && package_step install && package_step outside && package_step dependency && package_step languages && package_step units &&
         package_step images && package_step cluster && package_step abi && package_step abi_growth || return 1
     step "packages: Debian packages" tools/build_deb.sh build/deb &&
         step "packages: hardening" tools/check_hardening.py build/deb/stage && package_step deb && package_step sbom && package_step reproducible &&

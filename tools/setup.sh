@@ -12,11 +12,11 @@ for job in "$@"; do
     npm) command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm" ;;
     test) packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
-    docs) packages="$packages cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
+    docs) packages="$packages golang-go rustc cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
     format) packages="$packages clang-format python3" ;;
     web) packages="$packages chromium fonts-dejavu-core" ;;
     packages)
-        packages="$packages pkg-config systemd wget yamllint python3-yaml python3-kubernetes docker-compose golang-go"
+        packages="$packages pkg-config systemd wget yamllint python3-yaml python3-kubernetes docker-compose golang-go rustc"
         packages="$packages golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev abigail-tools debootstrap"
         ;;
     deb) packages="$packages dpkg-dev lintian xz-utils" ;;
