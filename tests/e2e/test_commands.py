@@ -105,6 +105,16 @@ class WrongUse(TestCase):
             self.assertEqual((result.returncode, result.stderr), (-signal.SIGPIPE, ""), command)
 
 
+class Variables(TestCase):
+    def test_doctor_knows_every_variable_that_gpufl_reads(self):
+        read = set()
+        for file in (SOURCE / "src").rglob("*.c"):
+            read |= set(re.findall(r'(?:getenv\(|", )"(GPUFL_[A-Z0-9_]+)"', file.read_text(encoding="utf-8")))
+        self.assertIn("GPUFL_EXIT_TIMEOUT_MS", read)
+        known = (SOURCE / "src/base/environment.c").read_text(encoding="utf-8")
+        self.assertEqual([name for name in sorted(read) if f'"{name}"' not in known], [])
+
+
 class Version(TestCase):
     def test_version_is_that_of_the_header(self):
         header = (SOURCE / "include/gpufl/gpufl.h").read_text()
