@@ -7,20 +7,19 @@ import signal
 import subprocess
 import time
 
-from harness import FAKE_APP, FAKES, GPUFL, Session, environment, sessions
+from harness import FAKE_APP, FAKES, GPUFL, TIMEOUT_S, Session, environment, sessions
 from test_upload import KEY, UploadTest, canonical
 
-WAIT_S = 30
 # For a program on a faulty file system (tests/fault/files_preload.c).
 ON_BAD_FILES = {"LD_PRELOAD": FAKES / "libfiles.so",
                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
 
 def wait_for(condition, what):
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {WAIT_S} s for {what}")
+            raise AssertionError(f"waited {TIMEOUT_S} s for {what}")
         time.sleep(0.02)
 
 
@@ -42,7 +41,7 @@ class AgentTest(UploadTest):
 
     def once(self, server, *options, roots=None, key=KEY, **variables):
         result = subprocess.run(self.command(server, "--once", "--json", *options, roots=roots), text=True,
-                                capture_output=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
+                                capture_output=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL,
                                 env=environment(GPUFL_API_KEY=key, **variables))
         return result, json.loads(result.stdout) if result.stdout else None
 
@@ -63,7 +62,7 @@ class AgentTest(UploadTest):
     def stop(self, agent):
         """Returns what the agent printed; its exit status must be 0."""
         agent.send_signal(signal.SIGTERM)
-        text, _ = agent.communicate(timeout=600)
+        text, _ = agent.communicate(timeout=TIMEOUT_S)
         self.assertEqual(agent.returncode, 0, text)
         return text
 

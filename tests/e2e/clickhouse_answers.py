@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from harness import BUILD, SOURCE
+from harness import BUILD, SOURCE, TIMEOUT_S
 from route_answers import assert_same_answers
 from serve_process import Serve
 
@@ -41,5 +41,5 @@ class StoreAnswers:
         environment = {**os.environ, "GPUFL_TEST_STORE": self.store_url()}
         for name in PROGRAMS:
             result = subprocess.run([BUILD / "tests" / name], env=environment, text=True, capture_output=True,
-                                    timeout=300, check=False)
+                                    timeout=TIMEOUT_S, check=False)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

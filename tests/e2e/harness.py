@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -32,6 +33,7 @@ def environment(library_path=FAKES, **variables):
     result["FAKE_MACHINE"] = str(os.getpid())  # concurrent tests have different GPUs
     result["GPUFL_SYSFS_ROOT"] = "/nonexistent"  # hide this machine's AMD GPUs
     result["GPUFL_MIN_FREE_BYTES"] = "0"  # tests must also pass on an almost full disk
+    result["GPUFL_EXIT_TIMEOUT_MS"] = "60000"  # on a busy machine the end of a session may take long
     result["LC_ALL"] = "C.UTF-8"
     for name, value in variables.items():
         if value is None:
@@ -168,6 +170,20 @@ class TestCase(unittest.TestCase):
         result = gpufl("trace", "-o", directory, *options, "--", app, *app_arguments, env=env, cwd=self.directory,
                        **more)
         return Traced(result, directory)
+
+    def trace_until(self, is_seen, *app_arguments, options=(), env=None, directory=None):
+        """Lets the program launch until is_seen(sessions): how long that takes depends on the machine."""
+        directory = directory or self.directory / "log"
+        command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, "--until-input-ends", *app_arguments]
+        with subprocess.Popen([str(word) for word in command], cwd=self.directory, env=env or environment(), text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + TIMEOUT_S
+            while not is_seen(sessions(directory)):
+                self.assertIsNone(process.poll(), "the program ended by itself")
+                self.assertLess(time.monotonic(), deadline, "not seen in time")
+                time.sleep(0.02)
+            stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+        return Traced(subprocess.CompletedProcess(command, process.returncode, stdout, stderr), directory)
 
     def assert_whole(self, traced):
         """The run succeeded and verify finds nothing missing in any of its sessions."""

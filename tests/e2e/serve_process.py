@@ -13,10 +13,9 @@ import urllib.parse
 import uuid
 import zlib
 
-from harness import GPUFL, Session, TestCase, environment, gpufl
+from harness import GPUFL, TIMEOUT_S, Session, TestCase, environment, gpufl
 
 Answer = collections.namedtuple("Answer", "status headers body")
-START_TIMEOUT_S = 600
 STREAM = "/api/v1/events/stream"
 COMPLETE = "/api/v1/events/session-complete"
 
@@ -63,7 +62,7 @@ class Serve:
 
         self.reader = threading.Thread(target=read, args=(self.process.stderr,), daemon=True)
         self.reader.start()
-        ready.wait(START_TIMEOUT_S)
+        ready.wait(TIMEOUT_S)
         if not self.url:
             self.kill()
             raise AssertionError("the server did not start:\n" + "".join(self.printed))
@@ -80,7 +79,7 @@ class Serve:
         """Its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(START_TIMEOUT_S)
+        code = self.process.wait(TIMEOUT_S)
         self.reader.join()
         self.process.stderr.close()
         return code
@@ -119,7 +118,7 @@ class Serve:
             if not cursor:
                 return result
 
-    def wait_for(self, what, is_true, timeout_s=30):
+    def wait_for(self, what, is_true, timeout_s=TIMEOUT_S):
         """Waits until is_true() is true. is_true may raise an AssertionError with a reason; the last one is reported on
         timeout."""
         end, why = time.monotonic() + timeout_s, ""

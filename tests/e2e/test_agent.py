@@ -12,7 +12,7 @@ import uuid
 import zlib
 
 from agent_fixture import ON_BAD_FILES, AgentTest, wait_for
-from harness import GPUFL, Session, environment, gpufl, main, run, sessions
+from harness import GPUFL, TIMEOUT_S, Session, environment, gpufl, main, run, sessions
 from test_upload import KEY, canonical
 from upload_server import Reply, Server
 
@@ -64,7 +64,7 @@ class Delivery(AgentTest):
             self.assertIsNone(program.poll())
             self.assertEqual(server.completed, [])
             program.stdin.close()
-            self.assertEqual(program.wait(30), 0)
+            self.assertEqual(program.wait(TIMEOUT_S), 0)
             wait_for(lambda: server.completed, "the end of the session")
             self.stop(agent)
             self.assert_arrived(server, sessions(self.log)[0])
@@ -73,7 +73,7 @@ class Delivery(AgentTest):
         with Server() as server:
             agent = self.start(server)
             program = self.program("--run-ms", 2500, "--pause-us", 30, "--scopes", "--copies", rotate_bytes=65536)
-            self.assertEqual(program.wait(30), 0)
+            self.assertEqual(program.wait(TIMEOUT_S), 0)
             wait_for(lambda: server.completed, "the end of the session")
             session = sessions(self.log)[0]
             self.assertGreater(len(list(session.glob("*.log.zst"))), 1)

@@ -10,7 +10,7 @@ import time
 import urllib.request
 
 from agent_fixture import ON_BAD_FILES, AgentTest, wait_for
-from harness import environment, gpufl, main, sessions
+from harness import TIMEOUT_S, environment, gpufl, main, sessions
 from upload_server import Reply, Server
 
 WITHOUT_LOCKS = {**ON_BAD_FILES, "GPUFL_TEST_NO_LOCKS": 1}
@@ -213,7 +213,7 @@ class Written(AgentTest):
                 self.assertEqual((result.returncode, answer["sessions"]), (0, 0), result.stderr)
             self.assertTrue((session / "device.log").exists())
             program.stdin.close()
-            self.assertEqual(program.wait(30), 0)
+            self.assertEqual(program.wait(TIMEOUT_S), 0)
             wait_for(lambda: server.completed and not session.exists(), "the session, sent and deleted")
             self.stop(agent)
             self.assert_whole(server, session.name)

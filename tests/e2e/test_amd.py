@@ -109,7 +109,7 @@ class Commands(AmdCase):
         self.assertEqual(checks["CUDA driver"]["level"], "ok")
         self.assertEqual(checks["CUPTI"]["level"], "ok")
         self.assertEqual(checks["AMD driver"], {"level": "ok", "text": "amdgpu 6.12.12, 2 GPUs"})
-        self.assertEqual(checks["variables"]["level"], "ok")
+        self.assertEqual(checks["variables"]["level"], "ok", checks["variables"]["text"])
         self.device("card1").joinpath("current_link_width").write_text("8\n")
         self.assertIn("uses 8 of 16 PCIe lanes", self.checks()["AMD driver"]["text"])
         self.device("card1").joinpath("gpu_metrics").write_bytes(b"\x78\x00\x01\x2a")
@@ -174,11 +174,15 @@ class Daemon(AmdCase):
         self.assertEqual([l["reason"] for l in losses], ["gpu_lost"])
 
     def test_the_driver_of_one_vendor_goes_and_the_other_stays(self):
-        faults = "driver_gone_after_ms=400;driver_gone_for_ms=1500"
+        gone = self.directory / "gone"
+        faults = f"driver_gone_while={gone}"
         with self.amd_monitor(has_nvidia=True, FAKE_GPU_COUNT=1, FAKE_FAULTS=faults) as monitor:
+            monitor.wait_for_samples(1)
+            gone.touch()
             monitor.wait_for("the driver is gone")
             page = monitor.wait_until(lambda page: page["gpufl_monitor_driver_up"][()] == 0)
             self.assertEqual(sorted(page["gpufl_gpu_up"].values()), [0, 1, 1])
+            gone.unlink()
             monitor.wait_for("the driver is back: NVIDIA")
             monitor.wait_until(lambda page: sum(page["gpufl_gpu_up"].values()) == 3)
             self.assertEqual(monitor.stop(), 0)

@@ -18,8 +18,8 @@ def amd(library_path=ROCM, late_us=0, faults="", **variables):
 
 class Late(TestCase):
     def check(self, env, *arguments, name="log", options=()):
-        traced = self.trace("--launches", 50, "--threads", 2, "--copies", *arguments, env=env, app=HIP_APP,
-                            directory=self.directory / name, options=options)
+        traced = self.trace("--launches", 50, "--threads", 2, "--copies", *arguments, app=HIP_APP, options=options,
+                            env=env, directory=self.directory / name)
         self.assert_whole(traced)
         session = traced.session
         self.assertEqual((len(session.rows("kernel_event_batch")), len(session.rows("memcpy_event_batch"))),

@@ -58,12 +58,12 @@ class ClickHouse(StoreAnswers, ServeTest):
             status = self.send(server, lines, session_id, channel, sequence)
             self.assertIn(status, (202, 429, 503))
             return status == 202
-        server.wait_for("the window is taken", is_taken, timeout_s=90)
+        server.wait_for("the window is taken", is_taken)
 
     def assert_rows(self, server, session_id, windows, count=10):
         """The server has every window's rows once."""
         path = f"/api/v1/sessions/{session_id}"
-        server.wait_for("the server can read", lambda: server.ask(path).status == 200, timeout_s=60)
+        server.wait_for("the server can read", lambda: server.ask(path).status == 200)
         catalog = server.get(path)["catalog"]
         self.assertEqual((catalog["rows"], catalog["kernels"]), (windows * count, windows * count))
         kernel = server.get(path + "/kernels")["kernels"][0]
@@ -83,7 +83,7 @@ class ClickHouse(StoreAnswers, ServeTest):
                 self.send_until_taken(server, [kernels(session_id, number + 1)], session_id, sequence=number + 1)
             self.assert_rows(server, session_id, 12)
             # The restarted replica has caught up, so the other one is not needed.
-            server.wait_for("the replica has caught up", lambda: self.cluster.sync(self.database, 0, 0), timeout_s=90)
+            server.wait_for("the replica has caught up", lambda: self.cluster.sync(self.database, 0, 0))
             self.cluster.kill(0, 1)
             try:
                 self.assert_rows(server, session_id, 12)
@@ -109,7 +109,7 @@ class ClickHouse(StoreAnswers, ServeTest):
             self.assertIn(sent.result(), (202, 429, 503))
             # After the dead replica's ZooKeeper session has expired, the other replica abandons the insert.
             cluster.query(f"SYSTEM START REPLICATION QUEUES {self.database}.segment_local", 0, 1)
-            server.wait_for("the insert is abandoned", lambda: cluster.query(unfinished, 0, 1) == "0\n", timeout_s=60)
+            server.wait_for("the insert is abandoned", lambda: cluster.query(unfinished, 0, 1) == "0\n")
             self.send_until_taken(server, [kernels(session_id, 2)], session_id, sequence=2)
             cluster.start(0, 0)
             self.assert_rows(server, session_id, 2)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from deep_fixture import DEEP, ENGINES, KERNELS, NO_HURRY, PC, SASS, SCOPES, SHORT_WINDOWS, WARPS, Deep, final_capabilities
+from deep_fixture import DEEP, ENGINES, KERNELS, PC, SASS, SCOPES, SHORT_WINDOWS, WARPS, Deep, final_capabilities
 from harness import FAKE_APP, GPUFL, TIMEOUT_S, Session, TestCase, Traced, environment, gpufl, main, sessions
 
 FIRST_PATCHED_PC = 0x4000  # of the fake GPU
@@ -88,7 +88,7 @@ class BusyGpu(Deep):
         directory = self.directory / name
         command = [GPUFL, "trace", "-o", directory, *options, "--", FAKE_APP, *arguments, "--no-sync"]
         # Memory that CUPTI still uses cannot be freed. FAKE_MACHINE: a hung program must not block the next one's GPU.
-        env = environment(**NO_HURRY, FAKE_MACHINE=None, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+        env = environment(FAKE_MACHINE=None, ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
         result = subprocess.run([str(word) for word in command], env=env, cwd=self.directory, text=True, timeout=end_s,
                                 stdin=subprocess.DEVNULL, capture_output=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -17,7 +17,7 @@ import time
 
 from faulty_proxy import MOODS, Proxy
 from flow_fixture import Written, stored_kernels
-from harness import FAKE_APP, FAKES, GPUFL, TestCase, environment, gpufl, main, printed_counts, sessions
+from harness import FAKE_APP, FAKES, GPUFL, TIMEOUT_S, TestCase, environment, gpufl, main, printed_counts, sessions
 from serve_process import Serve
 
 KILLS = int(os.environ.get("FAULT_LOOP_KILLS", "100"))
@@ -60,7 +60,7 @@ class Program:
                      f"GPUFL_TEST_DISK_RECOVER_MS={chance.randrange(200, 1500)}"]
         command = [GPUFL, "trace", "-q", "-o", directory, "--", *words, FAKE_APP, *arguments]
         result = subprocess.run([str(word) for word in command], text=True, stdin=subprocess.DEVNULL, check=False,
-                                capture_output=True, env=environment(GPUFL_LOG_ROTATE_BYTES=65536), timeout=120)
+                                capture_output=True, env=environment(GPUFL_LOG_ROTATE_BYTES=65536), timeout=TIMEOUT_S)
         self.status, self.text = result.returncode, result.stdout + result.stderr
         self.launched = printed_counts(result.stdout).get("kernels")
         self.sessions = sessions(directory)
@@ -207,7 +207,7 @@ class FaultLoop(TestCase):
         self.server.variables = {}
         with self.server:
             sent = subprocess.run(self.agent_command(proxy.url, "--once"), capture_output=True, text=True,
-                                  timeout=300, check=False, stdin=subprocess.DEVNULL, env=environment())
+                                  timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, env=environment())
             self.assertEqual(sent.returncode, 0, sent.stderr)
             compare()
             checked = gpufl("serve", "check", "--data", self.data)

@@ -9,9 +9,8 @@ import unittest
 
 from clickhouse_cluster import Cluster, is_installed
 from flow_fixture import Authority, TlsServe, Written, stored_kernels
-from harness import FAKE_APP, GPUFL, SANITIZERS, TestCase, environment, gpufl, main, needs, printed_counts, sessions
+from harness import FAKE_APP, GPUFL, SANITIZERS, TIMEOUT_S, TestCase, environment, gpufl, main, needs, printed_counts, sessions
 
-WAIT_S = 120
 HAS_OPENSSL = shutil.which("openssl")
 WORK = ("--scopes", "--copies", "--graphs", "--sync-every", 200, "--scopes-per-thread", 3)
 # The server routes and names of the parts of the report.
@@ -57,7 +56,7 @@ class FlowTest(TestCase):
 
     def agent_stop(self, agent):
         agent.send_signal(signal.SIGTERM)
-        text, _ = agent.communicate(timeout=WAIT_S)
+        text, _ = agent.communicate(timeout=TIMEOUT_S)
         self.assertEqual(agent.returncode, 0, text)
 
     def program_start(self, *arguments):
@@ -72,7 +71,7 @@ class FlowTest(TestCase):
 
     def program_end(self, program):
         """Waits for the program to end; the number of kernels it launched."""
-        text, _ = program.communicate(timeout=WAIT_S)
+        text, _ = program.communicate(timeout=TIMEOUT_S)
         self.assertEqual(program.returncode, 0, text)
         return printed_counts(text)["kernels"]
 
@@ -81,11 +80,11 @@ class FlowTest(TestCase):
         def complete():
             listed = server.pages("/api/v1/sessions", "sessions")
             return {entry["id"] for entry in listed if entry["state"] == "complete"}
-        server.wait_for("the end of the sessions", lambda: {session.name for session in found} <= complete(), WAIT_S)
+        server.wait_for("the end of the sessions", lambda: {session.name for session in found} <= complete(), TIMEOUT_S)
 
     def agent_finish(self, server):
         """Sends the data that the agent had not sent when it was stopped."""
-        result = subprocess.run(self.agent_command(server, "--once"), capture_output=True, text=True, timeout=WAIT_S,
+        result = subprocess.run(self.agent_command(server, "--once"), capture_output=True, text=True, timeout=TIMEOUT_S,
                                 env=environment(GPUFL_CA_FILE=self.authority.file), check=False,
                                 stdin=subprocess.DEVNULL)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -163,7 +162,7 @@ class Embedded(FlowTest):
         self.assertEqual(self.trace("--launches", 100).returncode, 0)
         with self.serve() as server:
             result = subprocess.run(self.agent_command(server, "--once"), env=environment(), capture_output=True,
-                                    text=True, timeout=WAIT_S, check=False)
+                                    text=True, timeout=TIMEOUT_S, check=False)
             self.assertEqual(result.returncode, 3, result.stderr)
             self.assertIn("certificate", result.stderr)
             self.assertEqual(server.pages("/api/v1/sessions", "sessions"), [])
@@ -215,7 +214,7 @@ class Fleet(FlowTest):
                 programs += [self.program_start(*work) for _ in range(2)]
                 server.wait_for("kernels of the new programs", lambda: len(
                     [entry for entry in server.pages("/api/v1/sessions", "sessions") if entry["kernels"]]
-                ) > len(programs) - 2, WAIT_S)
+                ) > len(programs) - 2, TIMEOUT_S)
                 if change:
                     change(*victim)
                 agent.kill()
@@ -230,7 +229,7 @@ class Fleet(FlowTest):
             with TlsServe(self.directory / "second", self.authority, *store, key=server.key) as second:
                 for session in found:
                     for each in (server, second):
-                        each.wait_for(session.name, lambda: self.is_held(each, session), WAIT_S)
+                        each.wait_for(session.name, lambda: self.is_held(each, session), TIMEOUT_S)
                     self.assert_same(self.assert_answers(second, session), self.assert_answers(server, session))
             stored = sum(Written(session).kernels().total() for session in found)
             self.assertEqual(stored, launched)

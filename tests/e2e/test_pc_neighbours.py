@@ -70,9 +70,9 @@ class Neighbours(TestCase):
 
 
 class Trouble(TestCase):
-    def session_of(self, fault):
-        traced = self.trace(*LONG, options=PC, env=environment(FAKE_FAULTS=fault, ASAN_OPTIONS=WITHOUT_LEAKS),
-                            directory=self.directory / fault)
+    def session_of(self, fault, **variables):
+        traced = self.trace(*LONG, options=PC, directory=self.directory / fault,
+                            env=environment(FAKE_FAULTS=fault, ASAN_OPTIONS=WITHOUT_LEAKS, **variables))
         self.assertEqual(traced.returncode, 0, traced.stderr)
         self.assertEqual(traced.counts["kernels"], 400)
         return traced.session
@@ -89,7 +89,7 @@ class Trouble(TestCase):
                                  ["cuptiPCSamplingGetData failed: CUPTI_ERROR_UNKNOWN (999)"])
 
     def test_a_read_that_never_returns_does_not_keep_the_program(self):
-        session = self.session_of("fail=cuptiPCSamplingGetData@2:-1")
+        session = self.session_of("fail=cuptiPCSamplingGetData@2:-1", GPUFL_EXIT_TIMEOUT_MS=None)
         self.assertIn("CUPTI did not return from reading samples", self.losses(session)[-1]["cause"])
         self.assertFalse(self.verify(session.path)["is_complete"])
 

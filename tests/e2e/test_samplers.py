@@ -3,7 +3,7 @@
 import collections
 import os
 
-from deep_fixture import CUBIN, DEEP, PC, PM, SHORT_WINDOWS, Deep, final_capabilities, function_word
+from deep_fixture import CUBIN, DEEP, PC, PM, SHORT_WINDOWS, USUAL_END, Deep, final_capabilities, function_word
 from harness import environment, gpufl, main
 
 
@@ -105,7 +105,7 @@ class Breaks(Deep):
 
     def test_a_switch_that_hangs_in_cupti_is_reported_and_launches_continue(self):
         traced = self.trace(*self.APP, options=[*PC, "--pc-share", 50], env=environment(
-            GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1",
+            GPUFL_PC_SAMPLING_CYCLE_MS=20, FAKE_FAULTS="fail=cuptiPCSamplingDisable@2:-1", **USUAL_END,
             ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))  # CUPTI still uses it
         self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 800))
         self.assertIn("launches were held for 10000 ms", traced.stderr)
@@ -117,7 +117,7 @@ class Breaks(Deep):
 
     def test_an_end_that_hangs_in_cupti_is_reported_and_its_window_is_written_once(self):
         traced = self.trace("--launches", 20, options=PC, env=environment(
-            FAKE_FAULTS="fail=cuptiPCSamplingDisable@1:-1",
+            FAKE_FAULTS="fail=cuptiPCSamplingDisable@1:-1", **USUAL_END,
             ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"))
         self.assertEqual((traced.returncode, traced.counts["kernels"]), (0, 20))
         window, = traced.session.records("deep_window_event")

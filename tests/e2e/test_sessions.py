@@ -11,7 +11,7 @@ import struct
 import subprocess
 import termios
 
-from harness import FAKE_APP, GPUFL, SOURCE, TestCase, environment, gpufl, main
+from harness import FAKE_APP, GPUFL, SOURCE, TIMEOUT_S, TestCase, environment, gpufl, main
 
 RECORDED = SOURCE / "examples" / "recorded"
 
@@ -97,7 +97,7 @@ class Names(Here):
         log = self.directory / "log"
         started = [subprocess.Popen([GPUFL, "trace", "-q", "-o", log, "--", FAKE_APP, "--launches", "1"],
                                     env=environment(), stdout=subprocess.DEVNULL) for _ in range(8)]
-        self.assertEqual([process.wait(60) for process in started], [0] * 8)
+        self.assertEqual([process.wait(TIMEOUT_S) for process in started], [0] * 8)
         self.assertEqual(sorted(self.names("log")), [f"fake_app-{i}" for i in range(1, 9)])
 
     def test_sessions_without_a_name_are_numbered_on_from_the_one_before(self):

@@ -34,8 +34,7 @@ class Counts(TestCase):
         self.check("--threads", 4, "--streams", 8, "--launches", 5000, "--copies", "--sync-every", 500)
 
     def test_as_fast_as_four_threads_can_every_kernel_is_recorded_or_counted_as_lost(self):
-        traced = self.trace("--threads", 4, "--streams", 4, "--launches", 25000, "--kernel-us", 0,
-                            env=environment(GPUFL_EXIT_TIMEOUT_MS=60000))
+        traced = self.trace("--threads", 4, "--streams", 4, "--launches", 25000, "--kernel-us", 0)
         self.assertEqual(traced.returncode, 0, traced.stderr)
         verdict = self.verify(traced.sessions[0])
         missing = traced.counts["kernels"] - verdict["rows"]["kernel_event_batch"]

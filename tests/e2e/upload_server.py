@@ -12,6 +12,8 @@ import time
 import uuid
 import zlib
 
+from harness import TIMEOUT_S
+
 STREAM = "/api/v1/events/stream"
 COMPLETE = "/api/v1/events/session-complete"
 VERSION = "/api/v1/info/version"
@@ -50,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self, reply):
         if reply.action == "hang":
-            self.server.owner.released.wait(30)
+            self.server.owner.released.wait(TIMEOUT_S)
         if reply.action:
             if reply.action == "half":
                 self.wfile.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 100\r\n\r\n{")

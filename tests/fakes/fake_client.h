@@ -131,12 +131,15 @@ static inline const void *seen_at(uint32_t kind, size_t n)
     return NULL;
 }
 
-static const struct fake_kernel test_kernels[] = {
-    {"_Z5shortPf", 32, 0, 0, 1000}, {"_Z4longPf", 32, 0, 0, 3600000000000}, {"_Z4halfPf", 32, 0, 0, 400000000}};
-static const struct fake_image test_image = {FAKE_IMAGE_MAGIC, 3, test_kernels};
+static const struct fake_kernel test_kernels[] = {{"_Z5shortPf", 32, 0, 0, 1000},
+                                                  {"_Z4longPf", 32, 0, 0, 3600000000000},
+                                                  {"_Z4halfPf", 32, 0, 0, 400000000},
+                                                  {"_Z7secondsPf", 32, 0, 0, 3000000000}};
+static const struct fake_image test_image = {FAKE_IMAGE_MAGIC, 4, test_kernels};
 #define SHORT_KERNEL (&test_kernels[0])
 #define LONG_KERNEL (&test_kernels[1]) /* an hour: never ends */
 #define HALF_KERNEL (&test_kernels[2])
+#define SECONDS_KERNEL (&test_kernels[3]) /* longer than a busy machine keeps a thread waiting */
 
 static inline void *library_load(const char *file)
 {
@@ -187,7 +190,7 @@ static inline void in_child(const char *cupti_file, const char *faults, void (*b
     assert_true(child >= 0);
     if (child == 0) {
         setenv("FAKE_FAULTS", faults, 1);
-        alarm(100);
+        alarm(600); /* against hangs alone: a busy machine may be slow */
         libraries_load(cupti_file);
         body();
         _exit(0);

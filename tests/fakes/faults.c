@@ -13,8 +13,8 @@
 enum { FAULT_LIMIT = 32, INVALID_PARAMETER = 1, HANGS = -1 };
 
 struct fault {
-    char name[64], value[64]; /* of "fail=F@N:R": name F, and below */
-    long call_number, result; /* call_number 0: every call */
+    char name[64], value[256]; /* of "fail=F@N:R": name F, and below */
+    long call_number, result;  /* call_number 0: every call */
     atomic_long calls;
     int is_failure;
 };
@@ -40,7 +40,7 @@ static void faults_parse(void)
     while (text != NULL && *text != '\0' && fault_count < FAULT_LIMIT) {
         struct fault *fault = &faults[fault_count];
         text += strspn(text, "; \t");
-        if (sscanf(text, "%63[^=; ] = %63[^;]", fault->name, fault->value) == 2) {
+        if (sscanf(text, "%63[^=; ] = %255[^;]", fault->name, fault->value) == 2) {
             for (size_t n = strlen(fault->value); n > 0 && fault->value[n - 1] == ' '; n--)
                 fault->value[n - 1] = '\0';
             if (strcmp(fault->name, "fail") == 0)
@@ -131,16 +131,21 @@ static void begun_setup(void)
     begun_ms = mono_ms();
 }
 
-int fault_is_now(const char *after, const char *duration)
+int fault_has_begun(const char *after)
 {
     static pthread_once_t asked = PTHREAD_ONCE_INIT;
     pthread_once(&asked, begun_setup);
-    int64_t after_ms = fault_number(after, -1), for_ms = fault_number(duration, INT64_MAX);
-    int64_t age_ms = mono_ms() - begun_ms;
-    return after_ms >= 0 && age_ms >= after_ms && age_ms - after_ms < for_ms;
+    int64_t after_ms = fault_number(after, -1);
+    return after_ms >= 0 && mono_ms() - begun_ms >= after_ms;
+}
+
+int fault_is_switched_on(const char *name)
+{
+    const struct fault *fault = fault_find(name);
+    return fault != NULL && access(fault->value, F_OK) == 0;
 }
 
 int fault_gpu_is_lost(void)
 {
-    return fault_is_now("lost_gpu_after_ms", "lost_gpu_for_ms");
+    return fault_has_begun("lost_gpu_after_ms") || fault_is_switched_on("lost_gpu_while");
 }

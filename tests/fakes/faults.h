@@ -17,9 +17,11 @@ int fault_result(const char *function);
 /* The same for a function that takes a struct with its size: invalid parameter (1) when the caller declared it otherwise
  * than we do. */
 int fault_result_sized(const char *function, size_t struct_bytes, size_t expected);
-/* Whether the fault `after` (ms since the first such question) has begun and, where `duration` is given, not yet ended. */
-int fault_is_now(const char *after, const char *duration);
-/* lost_gpu_after_ms, lost_gpu_for_ms */
+/* Whether the fault `after` (ms since the first such question) has begun. */
+int fault_has_begun(const char *after);
+/* Whether the file that is the fault's value exists. */
+int fault_is_switched_on(const char *name);
+/* lost_gpu_after_ms, lost_gpu_while */
 int fault_gpu_is_lost(void);
 
 #endif

@@ -57,7 +57,7 @@ static unsigned mig_count(void)
 
 static bool driver_is_gone(void)
 {
-    return fault_is_now("driver_gone_after_ms", "driver_gone_for_ms");
+    return fault_is_switched_on("driver_gone_while");
 }
 
 int nvml_check(const char *function, const void *device)

@@ -43,7 +43,7 @@ int nvmlEventSetWait_v2(void *set, struct nvml_abi_event *event, unsigned timeou
     int result = nvml_check("nvmlEventSetWait_v2", NULL);
     if (result != NVML_ABI_SUCCESS || set != &event_set || timeout_ms != 0)
         return result != NVML_ABI_SUCCESS ? result : NVML_ABI_INVALID_ARGUMENT;
-    if (!fault_is_now("xid_after_ms", "") || atomic_exchange(&is_event_delivered, true))
+    if (!fault_has_begun("xid_after_ms") || atomic_exchange(&is_event_delivered, true))
         return NVML_ABI_TIMEOUT;
     *event = (struct nvml_abi_event){.device = nvml_first_device(),
                                      .type = NVML_ABI_EVENT_XID,

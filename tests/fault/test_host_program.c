@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-enum { PROGRAM_S = 240, CHILD_S = 60, CUDA_START_MS = 400 };
+enum { PROGRAM_S = 900, CHILD_S = 600, CUDA_START_MS = 400 };
 
 #define LIBRARY BUILD_DIR "/lib/libgpufl.so"
 #define API(X)             \

@@ -311,7 +311,7 @@ static inline void app_settle(struct app *app)
 /* Waits for a recent line of the log with this prefix: requests end in any order. */
 static inline void app_await_line(struct app *app, const char *text)
 {
-    for (int tries = 0; tries < 30000; tries++) {
+    for (int tries = 0; tries < 400000; tries++) {
         bool is_there = false;
         app_lock(app);
         for (unsigned i = 1; i <= 4 && i <= app->log_count; i++)

@@ -10,7 +10,7 @@
 #include "capture/pm_sampler.h"
 
 #define INTERVAL_US 200
-enum { SAMPLE_BYTES = 592 /* of the look-alike's hardware buffer */, WAIT_MS = 20000 };
+enum { SAMPLE_BYTES = 592 /* of the look-alike's hardware buffer */, WAIT_MS = 400000 };
 
 static char directory[256]; /* removed after the test */
 static int64_t interval_ns = INTERVAL_US * INT64_C(1000);

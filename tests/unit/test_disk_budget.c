@@ -192,7 +192,7 @@ static uint64_t session_write(const char *base, uint64_t max_bytes)
     snprintf(end, sizeof end, "{\"type\":\"shutdown\",\"session_id\":\"%s\",\"rows\":{\"kernel_event_batch\":%lu}",
              FIXTURE_ID, stats.rows[RECORD_KERNEL_EVENT_BATCH]);
     fixture_line_all(writer, RECORD_SHUTDOWN, end);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     return stats.rows[RECORD_KERNEL_EVENT_BATCH];
 }
 
@@ -215,7 +215,7 @@ static void rows_that_are_refused_at_the_very_end_are_counted_as_lost(void **sta
     sealing_hold(false);
     assert_true(recorder_lost_total(&recorder) > 0);
     recorder_close(&recorder);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     struct verify_report report;
     struct problem problem = {""};
     char dir[512];

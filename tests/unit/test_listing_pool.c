@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-enum { patience_s = 120 };
+enum { patience_s = 600 };
 enum { KERNEL, SQUARES, INNER, REQUESTS };
 
 static const char *const symbols[REQUESTS] = {

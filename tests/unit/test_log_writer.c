@@ -104,7 +104,7 @@ static void rotated_files_are_sealed_and_read_back_the_same(void **state)
     fixture_line_all(writer, RECORD_SHUTDOWN, fixture_shutdown);
     char dir[512];
     snprintf(dir, sizeof dir, "%s", log_writer_dir(writer));
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     assert_true(fixture_exists(dir, "device.000001.log.zst"));
     assert_false(fixture_exists(dir, "device.000001.log"));
     struct fixture_seen seen = fixture_see(dir);

@@ -105,7 +105,7 @@ static int recorder_run(const char *path, const char *faults)
         for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
             setenv(variables[i], FAKES_DIR, 1);
         setenv("FAKE_FAULTS", faults, 1);
-        alarm(100);
+        alarm(600);
         execl(BUILD_DIR "/tests/record_pm_sampling", "record_pm_sampling", path, (char *)NULL);
         _exit(127);
     }

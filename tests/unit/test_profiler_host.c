@@ -37,7 +37,7 @@ static void with_real_cupti(void (*body)(void))
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(100);
+        alarm(600);
         signal(SIGABRT, SIG_DFL); /* cmocka's handlers would continue with the next test */
         signal(SIGSEGV, SIG_DFL);
         unsetenv("GPUFL_CUPTI_PATH");

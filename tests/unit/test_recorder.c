@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { thread_count = 4, losses_per_thread = 20000, deadline_s = 60 };
+enum { thread_count = 4, losses_per_thread = 20000, deadline_s = 600 };
 
 /* Replaces the writer's system call, with a disk that may be full. */
 static bool is_disk_full;

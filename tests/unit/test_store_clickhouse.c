@@ -49,7 +49,7 @@ static void insert(struct store *store, const char *text)
 /* ClickHouse deletes rows in the background. */
 static void await_none(struct store *store, const char *from)
 {
-    for (int tries = 0; tries < 300 && count_in(store, from); tries++)
+    for (int tries = 0; tries < 6000 && count_in(store, from); tries++)
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     assert_int_equal(count_in(store, from), 0);
 }
@@ -128,7 +128,7 @@ static void clickhouse_deletes_commit_rows_when_the_sums_of_metrics_are_gone(voi
     policy.now_ns += 400 * day_ns;
     assert_int_equal(commits_of(store, "gone"), commits);
     MUST(store_retain(store, &policy, &retained, &problem));
-    for (int tries = 0; tries < 300 && (commits_of(store, "gone") || commits_of(store, "again") != commits); tries++)
+    for (int tries = 0; tries < 6000 && (commits_of(store, "gone") || commits_of(store, "again") != commits); tries++)
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     assert_int_equal(commits_of(store, "gone"), 0);
     assert_int_equal(commits_of(store, "again"), commits);

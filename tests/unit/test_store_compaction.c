@@ -2,7 +2,7 @@
 /* The embedded engine merges segments of records until merging gains nothing, and then leaves them alone. */
 #include "store_fixture.h"
 
-enum { LINE_NAMES = 200, WINDOW_LINES = 120, ENDLESS_S = 120 };
+enum { LINE_NAMES = 200, WINDOW_LINES = 120, ENDLESS_S = 600 };
 
 /* Writes the next window: lines numbered from *next. They compress about twenty times. */
 static void window_write(struct store *store, uint64_t *next, unsigned line_count, unsigned name_count)

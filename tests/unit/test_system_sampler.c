@@ -154,12 +154,12 @@ static struct content content_read(const struct bench *bench)
 static void wait_for_host_rows(const struct bench *bench, unsigned rows)
 {
     struct timespec pause = {0, 2000000};
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 300000; i++) {
         if (content_read(bench).host_rows >= rows)
             return;
         nanosleep(&pause, NULL);
     }
-    fail_msg("no %u rows in 20 seconds", rows);
+    fail_msg("no %u rows in ten minutes", rows);
 }
 
 static void rate_zero_marks_windows_and_samples_nothing(void **state)

@@ -82,7 +82,7 @@ static const char rows[] = "{\"type\":\"overhead\"";
 
 static void settle(struct log_writer *writer)
 {
-    assert_true(log_writer_settle(writer, 60000));
+    assert_true(log_writer_settle(writer, 600000));
 }
 
 static uint64_t lines_of(const char *base)
@@ -104,7 +104,7 @@ static void lines_wait_in_memory_for_a_stuck_disk_and_are_written_in_order(void 
     struct fixture_seen seen = fixture_see(*state);
     assert_int_equal(seen.summary.lines, 500);
     assert_int_equal(seen.summary.missing_lines, 0);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
 }
 
 static void a_full_queue_drops_rows_but_no_names(void **state)
@@ -132,7 +132,7 @@ static void a_full_queue_drops_rows_but_no_names(void **state)
     assert_false(stats.is_in_trouble);
     assert_int_equal(stats.queue_bytes, 0);
     assert_int_equal(lines_of(*state), accepted + 1);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
 }
 
 static void the_time_span_of_losses_restarts_once_they_are_reported(void **state)
@@ -150,7 +150,7 @@ static void the_time_span_of_losses_restarts_once_they_are_reported(void **state
     log_writer_stats(writer, &stats);
     assert_true(stats.lost_since_ns[LOG_LOSS_QUEUE] >= now_ns);
     disk_set(DISK_GOOD);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
 }
 
 /* Waits until the session's lock is free: then the writer is freed. */
@@ -197,7 +197,7 @@ static void records_that_later_lines_refer_to_are_written_when_a_full_disk_has_s
         log_writer_stats(writer, &stats);
     } while (stats.is_in_trouble || stats.queue_bytes);
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_OVERHEAD, rows), GPUFL_OK);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     struct fixture_seen seen = fixture_see(*state);
     assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 10);
     assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], 2);
@@ -225,7 +225,7 @@ static void rows_wait_for_a_descriptor_and_are_written_in_order(void **state)
     assert_true(accepted > 10 && refused > 10); /* the memory for them has a limit */
     assert_int_equal(stats.lost_rows[LOG_LOSS_QUEUE][RECORD_OVERHEAD], refused);
     assert_int_equal(stats.lost_rows[LOG_LOSS_DISK][RECORD_OVERHEAD], 0);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     struct fixture_seen seen = fixture_see(*state);
     assert_int_equal(seen.summary.rows[RECORD_OVERHEAD], accepted);
     assert_int_equal(seen.summary.rows[RECORD_DICTIONARY_UPDATE], 1);
@@ -240,7 +240,7 @@ static void the_end_of_a_session_is_written_when_only_short_lines_still_fit(void
     assert_int_equal(fixture_line(writer, CHANNEL_DEVICE, RECORD_SHUTDOWN, "{\"type\":\"shutdown\""), GPUFL_OK);
     settle(writer);
     disk_set(DISK_GOOD);
-    log_writer_close(writer, 60000);
+    log_writer_close(writer, 600000);
     assert_true(fixture_see(*state).summary.has_shutdown);
 }
 

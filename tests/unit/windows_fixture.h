@@ -8,7 +8,7 @@
 #include "capture/thread_log.h"
 #include "sass_fixture.h"
 
-enum { SHORT_MS = 10, WINDOWS_MAX = 4096, DEADLINE_S = 60 };
+enum { SHORT_MS = 10, WINDOWS_MAX = 4096, DEADLINE_S = 400 };
 
 static struct cupti *product;
 static struct kernel_history *history;
