@@ -41,6 +41,11 @@ if(GPUFL_SANITIZE)
 endif()
 
 gpufl_report("library" on "")
+set(is_native ON)
+if(CMAKE_CROSSCOMPILING)
+  set(is_native OFF)
+endif()
+
 set(tools "GPUFL_TOOLS|the command (GPUFL_TOOLS)")
 set(curl "CURL_FOUND|libcurl 7.66 or newer")
 gpufl_resolve(TOOLS "command and trace")
@@ -48,6 +53,7 @@ gpufl_resolve(UPLOAD "upload" ${curl})
 gpufl_resolve(SERVER "server" ${tools} "GPUFL_MICROHTTPD|libmicrohttpd" "GPUFL_SQLITE3|SQLite" ${curl})
 gpufl_resolve(PYTHON "Python package" ${tools} "GPUFL_PYTHON_INCLUDE_DIR|Python.h"
   "is_not_sanitized|a build without sanitizers") # an interpreter without them cannot load it
-gpufl_resolve(DEMO_APP "demo program" ${tools} "GPUFL_NVCC|nvcc" "is_not_sanitized|a build without sanitizers")
+gpufl_resolve(DEMO_APP "demo program" ${tools} "GPUFL_NVCC|nvcc" "is_native|a native build"
+  "is_not_sanitized|a build without sanitizers")
 gpufl_resolve(TESTS "tests" ${tools} "GPUFL_CMOCKA|cmocka")
 gpufl_resolve(INSTALL "installation")

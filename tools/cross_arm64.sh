@@ -61,6 +61,14 @@ record_there() { # DIRECTORY
         GPUFL_PROFILING_ENGINE=Trace "GPUFL_LOG_DIR=$1" -- "$build/fakes/fake_app" --launches 500 --scopes
 }
 
+# What is printed by the command itself is printed under qemu.
+installs() { # DIRECTORY
+    DESTDIR=$1 cmake --install "$build" --prefix /usr >/dev/null
+    readelf -h "$1/usr/lib/libgpufl.so" | grep -q AArch64
+    readelf -h "$1/usr/lib/libgpufl.a" | grep -q AArch64
+    grep -q trace "$1/usr/share/bash-completion/completions/gpufl"
+}
+
 run_tests() {
     ctest --test-dir "$build" -R "$tests" -j"$(nproc)" --output-on-failure --no-tests=error --timeout 300
     work=$(mktemp -d)
@@ -72,6 +80,7 @@ run_tests() {
     build/bin/gpufl seal "$work/recorded"
     arm -- "$build/bin/gpufl" verify "$work/recorded"
     same_report "$work/recorded"
+    installs "$work/root"
     for session in tests/golden/trace tests/golden/deep tests/golden/hostile examples/recorded/h200-gemm-deep; do
         same_report "$session"
     done

@@ -10,7 +10,7 @@ for job in "$@"; do
     build) packages="$packages cmake ninja-build gcc g++ libzstd-dev zlib1g-dev libcurl4-gnutls-dev libmicrohttpd-dev libsqlite3-dev python3-dev" ;;
     # For web/, tests/mcp and a current ClickHouse (tests/clickhouse/install.sh). tools/build_dashboard.sh brings a newer Node.js.
     npm) command -v npm >/dev/null 2>&1 || packages="$packages nodejs npm" ;;
-    test) packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
+    test) packages="$packages python3-pip python3-venv python3-numpy python3-pandas python3-matplotlib mypy flake8 clang lld llvm libclang-rt-14-dev libcmocka-dev librocm-smi-dev libunwind8 libdw1 python3 zsh fish zstd binutils util-linux locales groff-base openssl prometheus clickhouse-server libzookeeper-java default-jre-headless" ;;
     check) packages="$packages gcc g++ clang-tidy clang-format cppcheck shellcheck python3 git" ;;
     docs) packages="$packages golang-go rustc cmark-gfm curl python3 python3-yaml pkg-config util-linux mount openssl prometheus" ;;
     format) packages="$packages clang-format python3" ;;

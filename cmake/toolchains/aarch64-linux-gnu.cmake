@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Cross-compiles for 64-bit Arm with Debian's compiler; tests run under qemu. GPUFL_SYSROOT: tools/cross_arm64.sh makes it.
+# Cross-compiles for 64-bit Arm with Debian's compiler; tests run under qemu. GPUFL_SYSROOT has that architecture's
+# libraries (tools/cross_arm64.sh makes one); without it they come from this machine's /usr/lib/aarch64-linux-gnu.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+if(NOT GPUFL_SYSROOT)
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;/usr/aarch64-linux-gnu)
+  return()
+endif()
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GPUFL_SYSROOT)
 set(CMAKE_SYSROOT ${GPUFL_SYSROOT})
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;${GPUFL_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH ${GPUFL_SYSROOT})
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)

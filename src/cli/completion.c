@@ -125,26 +125,33 @@ static void put_zsh_option(const struct option_info *option)
 static void print_zsh(void)
 {
     fputs("#compdef gpufl\n# zsh completion for gpufl: gpufl completion zsh > a directory of $fpath/_gpufl\n"
-          "_gpufl_words() {\n    local -a found\n"
-          "    found=(${(f)\"$(command gpufl completion words $1 \"$PREFIX\" \"${(@)words}\" 2>/dev/null)\"})\n"
-          "    compadd -a found\n"
-          "    [[ $1 != sessions ]] || _files -/\n}\n"
-          "_gpufl() {\n    local -a commands\n    commands=(\n",
+          "_gpufl_words() { # [OPTION OF COMPADD...] KIND, as _arguments calls it\n    local -a found\n"
+          "    found=(${(f)\"$(command gpufl completion words $argv[-1] \"${(Q)PREFIX}\" "
+          "\"${(@Q)words[1,CURRENT-1]}\" 2>/dev/null)\"})\n"
+          "    compadd \"${(@)argv[1,-2]}\" -a found\n"
+          "    [[ $argv[-1] != sessions ]] || _files -/\n}\n"
+          "_gpufl_command_after_dashes() {\n    local -i dashes=$words[(i)--]\n"
+          "    (( dashes < CURRENT )) || return 1\n"
+          "    shift $dashes words\n    (( CURRENT -= dashes ))\n    _normal\n    return 0\n}\n"
+          "_gpufl() {\n    local -a subcommands\n    subcommands=(\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
         printf("        '%s:", command->name);
         put_zsh_text(command->summary);
         fputs("'\n", stdout);
     }
-    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
+    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command subcommands\n        return\n    fi\n"
           "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n",
           stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        printf("    %s)\n        _arguments '--help[show help]'", command->name);
+        printf("    %s)\n", command->name);
+        if (command->stops_at_operand)
+            fputs("        _gpufl_command_after_dashes && return\n", stdout);
+        fputs("        _arguments '--help[show help]'", stdout);
         for (const struct option_info *option = command->options; option->name; option++)
             put_zsh_option(option);
         if (command->stops_at_operand)
-            fputs(" \\\n        '*::command:_normal'", stdout);
+            fputs(" \\\n        '(-)1:command: _command_names -e' '*::arguments: _normal'", stdout);
         else if (strcmp(command->name, "completion") == 0)
             fputs(" \\\n        '1:shell:(bash zsh fish)'", stdout);
         else if (completion_words_of_operand(command))
@@ -153,7 +160,10 @@ static void print_zsh(void)
             fputs(" \\\n        '1:directory:_files -/'", stdout);
         fputs(" ;;\n", stdout);
     }
-    fputs("    esac\n}\ncompdef _gpufl gpufl\n", stdout);
+    /* As a file of $fpath it is the body of the function _gpufl, which is called for the first completion; or sourced. */
+    fputs(
+        "    esac\n}\nif [[ $funcstack[1] == _gpufl ]]; then\n    _gpufl \"$@\"\nelse\n    compdef _gpufl gpufl\nfi\n",
+        stdout);
 }
 
 static void put_fish_words(const char *kind)
@@ -163,13 +173,20 @@ static void put_fish_words(const char *kind)
 
 static void print_fish(void)
 {
-    fputs("# fish completion for gpufl: gpufl completion fish | source\n", stdout);
+    fputs("# fish completion for gpufl: gpufl completion fish | source\n"
+          "function __gpufl_command # is it the first word?\n"
+          "    set -l before (commandline -opc)\n"
+          "    test \"$before[2]\" = \"$argv[1]\"; and not contains -- -- $before\n"
+          "end\n"
+          "complete -c gpufl -n '__gpufl_command \"\"' -f\n"
+          "complete -c gpufl -n 'not __gpufl_command \"\"' -l help -s h -d 'show help'\n",
+          stdout);
     for (const struct command *command = command_table; command->name; command++) {
-        printf("complete -c gpufl -n __fish_use_subcommand -f -a %s -d ", command->name);
+        printf("complete -c gpufl -n '__gpufl_command \"\"' -a %s -d ", command->name);
         put_quoted(command->summary);
         putchar('\n');
         for (const struct option_info *option = command->options; option->name; option++) {
-            printf("complete -c gpufl -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
+            printf("complete -c gpufl -n '__gpufl_command %s' -l %s", command->name, option->name);
             if (option->letter)
                 printf(" -s %c", option->letter);
             if (option->kind == OPTION_CHOICE) {
@@ -188,12 +205,16 @@ static void print_fish(void)
             putchar('\n');
         }
         if (completion_words_of_operand(command)) {
-            printf("complete -c gpufl -n '__fish_seen_subcommand_from %s' -a ", command->name);
+            printf("complete -c gpufl -n '__gpufl_command %s' -a ", command->name);
             put_fish_words(completion_words_of_operand(command));
             putchar('\n');
         }
+        if (command->stops_at_operand)
+            printf("complete -c gpufl -n 'contains -- -- (commandline -opc); and test (commandline -opc)[2] = %s' -x "
+                   "-a '(__fish_complete_subcommand --fcs-skip=2)'\n",
+                   command->name);
     }
-    fputs("complete -c gpufl -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n", stdout);
+    fputs("complete -c gpufl -n '__gpufl_command completion' -f -a 'bash zsh fish'\n", stdout);
 }
 
 int command_completion(int argc, char **argv)
